@@ -11,6 +11,7 @@ mod expiry;
 mod health;
 mod holds;
 mod known;
+mod query;
 mod sessions;
 mod sqlite;
 mod types;
@@ -22,6 +23,7 @@ pub use event_kind::EventKind;
 pub use health::{Due, Glance, Health};
 pub use holds::{Hold, Holder};
 pub use known::KnownStores;
+pub use query::{QUERY_KEYS, QUERY_STATES, QueryError, RunQuery};
 pub use sessions::{SessionHead, SessionRow, Sessions};
 pub use sqlite::{CommitObserver, OpenOptions, Opened, Reset, Sqlite, adopt, reset};
 pub use types::{

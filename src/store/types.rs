@@ -391,6 +391,8 @@ pub struct RunFilter {
     pub text: Option<String>,
     /// Only runs of this trace.
     pub trace_id: Option<String>,
+    /// A filter in the language of [`RunQuery`](crate::RunQuery): `state:failed skill:deploy* age:>1h`.
+    pub r#where: Option<String>,
     /// Where the page before ended.
     pub cursor: Option<String>,
     /// Rows at most; 0 means 100.

@@ -102,6 +102,9 @@ pub enum Action {
     FailStep,
     TakeBack,
     Mark,
+    MarkAll,
+    ExtendUp,
+    ExtendDown,
     CarryOut,
     // overlays
     Complete,

@@ -263,6 +263,10 @@ impl App {
             self.counted = None;
             self.dirty = true;
         }
+        if let Some(overlay) = &mut self.overlay {
+            let outcome = overlay.tick(now);
+            self.finish(outcome, now);
+        }
         self.dirty |= self.notices.expire(now);
         self.look_again(now);
     }

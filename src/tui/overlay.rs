@@ -104,6 +104,10 @@ pub trait Overlay {
     fn kept(&self) -> Option<(PaneId, Effect)> {
         None
     }
+    /// Time has passed: what it does by itself.
+    fn tick(&mut self, _now: Instant) -> Outcome {
+        Outcome::Stay
+    }
     /// Pasted text.
     fn paste(&mut self, _text: &str) -> Outcome {
         Outcome::Stay

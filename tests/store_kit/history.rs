@@ -181,6 +181,108 @@ pub async fn waiting_runs_are_listed_first_and_pages_join(store: &dyn Store, tim
     assert!(store.runs(bad).await.unwrap_err().to_string().contains("no cursor"));
 }
 
+pub async fn filters_select_what_they_describe(store: &dyn Store, time: &Time) {
+    let regions = ["eu-west", "eu_north", "us%east", "50 \"quoted\""];
+    for n in 0..24_u32 {
+        let region = regions[n as usize % regions.len()];
+        let inputs = json!({
+            "region": region, "total": f64::from(n) / 2.0, "n": n, "dry": n % 2 == 0, "deep": {"name": format!("v{n}")},
+        });
+        let by = if n % 5 == 0 { "key:kim" } else { "Ana" };
+        let target = (n % 4 == 0).then(|| json!({"type": "artifact", "ref": "report.md"}));
+        let launch = Launch { inputs, target, started_by: by.into(), ..launch(n) };
+        store.launch(launch).await.unwrap();
+        if n % 3 != 2 {
+            let claim = claimed(store, "w1").await;
+            let error = json!({"code": "upstream_failure", "message": "Bad gateway 50%"});
+            match n % 6 {
+                0 => step_one(store, &claim, WorkerMove::Complete).await,
+                1 => {
+                    let failed = StepRecord { status: StepStatus::Failed, result: error, ..done("one") };
+                    let report = work(claim.fence, WorkerMove::Fail);
+                    store.report(&claim.run.id, report, vec![failed], None, vec![], vec![]).await.unwrap();
+                }
+                _ => {}
+            }
+        }
+        time.pass(60_000);
+    }
+    let now_ms = time.clock()();
+    let all = store.runs(RunFilter { limit: 100, ..RunFilter::default() }).await.unwrap().runs;
+    assert_eq!(all.len(), 24);
+    let mut never = Vec::new();
+    for text in [
+        "state:failed",
+        "state:open",
+        "-state:completed,failed",
+        "state:ended skill:skill-1",
+        "skill:SKILL*",
+        "skill:*-2",
+        "-skill:skill-0",
+        "step:on*",
+        "-step:one",
+        "id:001",
+        "by:KIM",
+        "-by:kim",
+        "trace:trace-1",
+        "error:gateway",
+        "error:\"bad gateway 50%\"",
+        "-error:gateway",
+        "target:report.md",
+        "-target:report",
+        "input.region:eu*",
+        "input.region:eu_north",
+        "input.region:us%east",
+        "-input.region:*west",
+        "input.dry:true",
+        "input.n:7",
+        "input.total:>3.5",
+        "input.total:<3",
+        "-input.total:>3.5",
+        "input.deep.name:v1*",
+        "input.none:*",
+        "-input.none:*",
+        "age:>10m",
+        "age:<600s",
+        "since:>15m",
+        "eu_",
+        "50%",
+        "gateway",
+        "\"quoted\\\"\"",
+        "-gateway input.n:<10",
+        "trace-12",
+        "state:failed age:>5m input.region:eu* error:bad",
+        "input.n:>3 -input.n:>5",
+    ] {
+        let query = RunQuery::parse(text).unwrap();
+        let filter = RunFilter { r#where: Some(text.to_owned()), limit: 100, ..RunFilter::default() };
+        let page = store.runs(filter).await.unwrap();
+        let mut found: Vec<&str> = page.runs.iter().map(|run| run.id.0.as_str()).collect();
+        let mut expected: Vec<&str> =
+            all.iter().filter(|run| query.matches(run, now_ms)).map(|run| run.id.0.as_str()).collect();
+        found.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!(found, expected, "{text}");
+        if found.is_empty() || found.len() == all.len() {
+            never.push(text);
+        }
+    }
+    assert_eq!(
+        never,
+        ["skill:SKILL*", "step:on*", "-step:one", "input.none:*", "-input.none:*"],
+        "each other filter tells runs apart"
+    );
+    let paged = RunFilter { r#where: Some("input.dry:true".into()), limit: 5, ..RunFilter::default() };
+    let first = store.runs(paged.clone()).await.unwrap();
+    let second = store.runs(RunFilter { cursor: first.next.clone(), ..paged }).await.unwrap();
+    let both: Vec<_> =
+        first.runs.iter().chain(&second.runs).map(|run| run.inputs["n"].as_u64().unwrap()).collect();
+    assert_eq!(both, [22, 20, 18, 16, 14, 12, 10, 8, 6, 4], "newest first");
+    let wrong = RunFilter { r#where: Some("stat:failed".into()), ..RunFilter::default() };
+    let error = store.runs(wrong).await.unwrap_err().to_string();
+    assert!(error.contains("did you mean `state`?"), "{error}");
+}
+
 pub async fn a_list_is_whole_while_its_runs_move(store: &dyn Store, _: &Time) {
     const RUNS: u32 = 60;
     for n in 1..=RUNS {

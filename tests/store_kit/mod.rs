@@ -12,8 +12,8 @@ use serde_json::json;
 use skills_model::{Asked, Command, CommandName, Decision, Gate, Refusal, RunState, Verdict, WorkerMove};
 use skills_store::{
     Checkpoint, Claimed, CommandEffect, CommandOutcome, DecisionRecord, Due, Idempotency, IdempotencyOutcome,
-    Launch, NewEvent, RunFilter, RunId, RunOptions, StepIntent, StepRecord, StepStatus, Store, StoreError,
-    WorkerId,
+    Launch, NewEvent, RunFilter, RunId, RunOptions, RunQuery, StepIntent, StepRecord, StepStatus, Store,
+    StoreError, WorkerId,
 };
 
 use control::*;
@@ -168,6 +168,7 @@ pub async fn run_all<S: Store>(new: impl AsyncFn(Time) -> S) {
         a_long_run_keeps_every_checkpoint_and_little_more_than_what_changed,
         events_are_numbered_without_gaps,
         waiting_runs_are_listed_first_and_pages_join,
+        filters_select_what_they_describe,
         a_list_is_whole_while_its_runs_move,
         unknown_runs_are_named,
         long_values_stay_out_of_lists,

@@ -133,6 +133,11 @@ arguments! {
         /// Only runs of this trace.
         #[serde(default)]
         trace_id: Option<String>,
+        /// A filter, for example `state:failed skill:deploy* age:>1h input.region:eu* -error:timeout`. Keys: state,
+        /// skill, step, age, since, error, input.NAME, by, id, trace, target; other words are looked for everywhere.
+        #[serde(default)]
+        #[schemars(length(max = 4_096))]
+        r#where: Option<String>,
         /// Where the page before ended.
         #[serde(default)]
         #[schemars(length(min = 1))]

@@ -132,8 +132,9 @@ fn looking() -> Vec<Operation> {
             Scope::Read,
             "Runs, those that wait for somebody first, page by page.",
             |asked: Asked, ask: RunsLike| async move {
-                let RunsLike { states, skill_id, text, trace_id, cursor, limit } = ask;
-                asked.service.core.runs(RunFilter { states, skill_id, text, trace_id, cursor, limit }).await
+                let RunsLike { states, skill_id, text, trace_id, r#where, cursor, limit } = ask;
+                let filter = RunFilter { states, skill_id, text, trace_id, r#where, cursor, limit };
+                asked.service.core.runs(filter).await
             },
         ),
         Operation::new(

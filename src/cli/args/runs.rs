@@ -152,6 +152,23 @@ pub enum RunsAction {
     Work(WorkArgs),
 }
 
+/// What `--where` takes.
+const WHERE_HELP: &str = "\
+Only runs that match this filter. All terms have to match; `-` before a term negates it; double quotes group words.
+
+  state:failed,canceled     a state, `open`, `ended` or `waiting`
+  skill:deploy*             the skill; `*` stands for any characters
+  step:book                 the present step
+  age:>1h                   time since the start (s, m, h, d, w)
+  since:<10m                time in the present state
+  error:\"bad gateway\"       part of the error
+  input.region:eu*          an input; `input.total:>100` compares numbers
+  by:kim                    who started it
+  id:4f1c                   part of the id
+  trace:4bf92f35            the beginning of the trace id
+  target:report.md          part of what it is attached to
+  4711                      part of the id, skill, step, inputs or error";
+
 /// `skills runs list`
 #[derive(Debug, Args)]
 pub struct RunsListArgs {
@@ -167,6 +184,9 @@ pub struct RunsListArgs {
     /// Only runs of this trace.
     #[arg(long, value_name = "TRACE")]
     pub trace: Option<String>,
+    /// Only runs that match this filter: `state:failed skill:deploy* age:>1h input.region:eu* -error:timeout`.
+    #[arg(long, value_name = "FILTER", long_help = WHERE_HELP)]
+    pub r#where: Option<String>,
     /// How many at most.
     #[arg(long, value_name = "N", default_value_t = 30, conflicts_with = "all",
         value_parser = clap::value_parser!(u32).range(1..=10_000))]

@@ -26,6 +26,7 @@ pub async fn run(cx: &mut Context, args: &RunsListArgs) -> Result<Done, Failure>
         skill_id: args.skill.clone(),
         text: args.text.clone(),
         trace_id: args.trace.clone(),
+        r#where: args.r#where.clone(),
         cursor: None,
         limit: if args.all { PAGE } else { args.limit as usize },
     };

@@ -6,6 +6,7 @@ mod checkpoints;
 mod command;
 mod control;
 mod counts;
+mod filter;
 mod foreign;
 mod guard;
 mod integrity;

@@ -6,9 +6,10 @@ use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter};
 
 use super::failed;
+use super::filter;
 use super::rows::{REPLAYS, RUN_COLUMNS, SEQ, as_of, column, listed, listed_columns, record, state};
 use crate::{
-    Decided, DecisionRecord, Due, Moment, NewEvent, RunEvent, RunFilter, RunId, RunPage, RunRecord,
+    Decided, DecisionRecord, Due, Moment, NewEvent, RunEvent, RunFilter, RunId, RunPage, RunQuery, RunRecord,
     StepIntent, StepRecord, StoreError, WorkerId,
 };
 use skills_model::RunState;
@@ -240,7 +241,9 @@ pub(super) fn runs(connection: &Connection, filter: &RunFilter, now_ms: i64) -> 
         others = format!("({others} OR r.seq IN {of})");
         present = format!("CASE WHEN r.seq IN {of} THEN {ENDED_STATE} ELSE r.state END");
     }
-    let select = Select { filter, state: &present, now_ms };
+    let text = filter.r#where.as_deref().unwrap_or_default();
+    let query = RunQuery::parse(text).map_err(|error| StoreError::Unasked(error.to_string()))?;
+    let select = Select { filter, query: &query, state: &present, now_ms };
     let mut rows = Vec::new();
     if let Cursor::Waiting { since, seq } = cursor {
         let here = format!("{waiting} AND (r.since_ms, r.seq) > (?, ?)");
@@ -284,6 +287,7 @@ pub(super) fn runs(connection: &Connection, filter: &RunFilter, now_ms: i64) -> 
 /// What a page is read by.
 struct Select<'a> {
     filter: &'a RunFilter,
+    query: &'a RunQuery,
     /// The state of a run, in SQL.
     state: &'a str,
     now_ms: i64,
@@ -292,7 +296,7 @@ struct Select<'a> {
 /// One part of a page. What is filtered by lies in an index, so that no run is read whole but those of the page.
 fn page(
     connection: &Connection,
-    &Select { filter, state, now_ms }: &Select<'_>,
+    &Select { filter, query, state, now_ms }: &Select<'_>,
     (place, index, order): (&str, &str, &str),
     mut values: Vec<Sql>,
     limit: usize,
@@ -311,7 +315,7 @@ fn page(
     if let Some(text) = &filter.text {
         chosen += " AND (r.id LIKE ? ESCAPE '\\' OR r.skill_id LIKE ? ESCAPE '\\' OR r.step LIKE ? ESCAPE '\\' \
                    OR r.seq IN (SELECT seq FROM runs WHERE trace_id BETWEEN ? AND ?))";
-        values.extend(std::iter::repeat_n(Sql::from(containing(text)), 3));
+        values.extend(std::iter::repeat_n(Sql::from(filter::containing(text)), 3));
         let end =
             if text.len() < RunFilter::TRACE_PREFIX { text.clone() } else { format!("{text}{}", char::MAX) };
         values.extend([Sql::from(text.clone()), Sql::from(end)]);
@@ -320,6 +324,9 @@ fn page(
         chosen += " AND r.seq IN (SELECT seq FROM runs WHERE trace_id = ?)";
         values.push(trace.clone().into());
     }
+    let (conditions, parameters) = filter::conditions(query, state, now_ms);
+    chosen += &conditions;
+    values.extend(parameters);
     let sql = format!(
         "SELECT {} FROM runs r WHERE r.seq IN ({chosen} ORDER BY {order} LIMIT {limit}) ORDER BY {order}",
         listed_columns()
@@ -333,18 +340,4 @@ fn page(
             .collect()
         })
         .map_err(|e| failed("listing runs".into(), &e))
-}
-
-/// A pattern for texts that have this one somewhere in them, whatever the case of its letters.
-fn containing(text: &str) -> String {
-    let mut pattern = String::with_capacity(text.len() + 2);
-    pattern.push('%');
-    for character in text.chars() {
-        if matches!(character, '%' | '_' | '\\') {
-            pattern.push('\\');
-        }
-        pattern.push(character);
-    }
-    pattern.push('%');
-    pattern
 }

@@ -2,6 +2,7 @@
 
 mod ask;
 mod asking;
+mod bulk;
 mod choice;
 mod decision;
 mod decision_keys;
@@ -25,6 +26,7 @@ use serde_json::{Map, Value};
 use super::Overlay;
 use crate::pane::PaneId;
 use skills_api::{ContractView, DecisionSheet, InputFields};
+use skills_model::CommandName;
 use skills_store::{RunId, RunRecord};
 
 /// A checkpoint offered: its number and what it stands after.
@@ -57,6 +59,15 @@ pub enum Sheet {
         asking: Asking,
         /// What was typed on it before and not sent.
         typed: Map<String, Value>,
+    },
+    /// Send one command to many runs.
+    Bulk {
+        /// The command.
+        command: CommandName,
+        /// To which runs, as they stand in the list.
+        runs: Vec<RunRecord>,
+        /// The number before that of the first order.
+        ticket: u64,
     },
     /// Order something else of a run.
     Order {
@@ -123,6 +134,9 @@ impl Sheet {
             }
             Self::Launch { view, typed, ticket } => {
                 Box::new(launch::LaunchSheet::new(pane, view, ticket).retyped(&typed))
+            }
+            Self::Bulk { command, runs, ticket } => {
+                Box::new(bulk::BulkSheet::new(pane, command, runs, ticket))
             }
             Self::Ask { asking, typed } => Box::new(ask::AskSheet::new(pane, asking).retyped(&typed)),
             Self::Order { run, kind, checkpoints, chosen, typed, ticket } => {

@@ -332,7 +332,7 @@ fn labelled(label: &str, segs: Vec<Seg>, width: u16, out: &mut Vec<Line>) {
 }
 
 /// The last three characters of an id: what tells runs apart in a list.
-fn tail(id: &str) -> String {
+pub(super) fn tail(id: &str) -> String {
     let all: Vec<char> = shown(id).chars().collect();
     all[all.len().saturating_sub(3)..].iter().collect()
 }

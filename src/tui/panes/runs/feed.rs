@@ -176,7 +176,7 @@ impl Feeds {
         if text.is_empty() || self.older.is_none() {
             return None;
         }
-        let filter = RunFilter { text: Some(text.to_owned()), limit: PAGE, ..RunFilter::default() };
+        let filter = RunFilter { r#where: Some(text.to_owned()), limit: MOST_AGAIN, ..RunFilter::default() };
         Some(self.ask(Why::Found, filter))
     }
 

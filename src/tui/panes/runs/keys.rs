@@ -39,6 +39,10 @@ impl Pane for Runs {
             return Some(effects);
         }
         match action {
+            Action::NextPart if self.focus == Part::Filter => {
+                let completed = self.filter.complete(&self.known);
+                Some(if completed { self.filtered() } else { Vec::new() })
+            }
             Action::NextPart | Action::PreviousPart => {
                 self.focus = if self.focus == Part::Detail { Part::List } else { Part::Detail };
                 Some(Vec::new())
@@ -56,11 +60,11 @@ impl Pane for Runs {
     }
 
     fn text_key(&mut self, key: KeyEvent) -> Vec<Effect> {
-        if self.filter.key(key) { self.filtered() } else { Vec::new() }
+        if self.filter.field.key(key) { self.filtered() } else { Vec::new() }
     }
 
     fn paste(&mut self, text: &str) -> Vec<Effect> {
-        if self.filter.paste(text) { self.filtered() } else { Vec::new() }
+        if self.filter.field.paste(text) { self.filtered() } else { Vec::new() }
     }
 
     fn mouse(&mut self, event: MouseEvent) -> Vec<Effect> {
@@ -141,11 +145,48 @@ impl Runs {
                 }
                 Some(Vec::new())
             }
-            Action::Back if !self.filter.is_empty() => {
+            Action::Back if !self.marked.is_empty() => {
+                self.marked.clear();
+                Some(Vec::new())
+            }
+            Action::Mark => {
+                self.mark_at_cursor();
+                self.move_cursor(Action::Down)
+            }
+            Action::MarkAll => {
+                self.mark_all();
+                Some(Vec::new())
+            }
+            Action::ExtendUp | Action::ExtendDown => {
+                self.marked.extend(self.selected.clone());
+                let by = if action == Action::ExtendUp { Action::Up } else { Action::Down };
+                let effects = self.move_cursor(by);
+                self.marked.extend(self.selected.clone());
+                effects
+            }
+            Action::Back if !self.filter.field.is_empty() => {
                 self.filter.clear();
                 Some(self.filtered())
             }
             other => self.move_cursor(other),
+        }
+    }
+
+    fn mark_at_cursor(&mut self) {
+        if let Some(id) = self.selected.clone()
+            && !self.marked.remove(&id)
+        {
+            self.marked.insert(id);
+        }
+    }
+
+    /// Marks every run of the list; none, where all are marked.
+    fn mark_all(&mut self) {
+        let listed: Vec<skills_store::RunId> = self.rows.iter().filter_map(Row::run).cloned().collect();
+        if listed.iter().all(|id| self.marked.contains(id)) {
+            self.marked.clear();
+        } else {
+            self.marked.extend(listed);
         }
     }
 
@@ -155,7 +196,9 @@ impl Runs {
                 self.focus = Part::List;
                 Some(Vec::new())
             }
-            Action::Clear => Some(if self.filter.kill_to_start() { self.filtered() } else { Vec::new() }),
+            Action::Clear => {
+                Some(if self.filter.field.kill_to_start() { self.filtered() } else { Vec::new() })
+            }
             other => self.move_cursor(other),
         }
     }
@@ -167,22 +210,24 @@ impl Runs {
         let mut effects = self.selection_changed();
         // The last run read: the next page.
         let last = list::moved(&self.rows, self.scroll.cursor, 1) == self.scroll.cursor;
-        if last && self.fuzzy.is_empty() {
+        if last && self.filter.is_empty() {
             effects.extend(self.feeds.older());
         }
         Some(effects)
     }
 
     fn filtered(&mut self) -> Vec<Effect> {
-        self.fuzzy.set(self.filter.text());
-        if !self.fuzzy.is_empty() {
+        self.filter.read();
+        if !self.filter.is_empty() {
             // While a filter is typed the first match is what is meant.
             self.moved = false;
         }
         self.build();
         self.moved = true;
         let mut effects = self.selection_changed();
-        effects.extend(self.feeds.find(self.filter.text()));
+        if let Some(text) = self.filter.in_force() {
+            effects.extend(self.feeds.find(text));
+        }
         effects
     }
 

@@ -1,13 +1,11 @@
 //! The list's rows: waiting for a person, running, waiting for others, done. Made anew when a run changes.
 
-use nucleo_matcher::Utf32String;
-
 use super::feed::Known;
+use super::filter::Filter;
 use crate::widgets::ages::age;
-use crate::widgets::fuzzy::Fuzzy;
 use crate::widgets::measure::shown;
 use skills_model::{Asked, Gate, RunState};
-use skills_store::{RunFilter, RunId, RunRecord};
+use skills_store::{RunId, RunRecord};
 
 /// Where a run stands in the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,15 +59,10 @@ pub enum Row {
 
 /// All rows: groups in their order, waiting ones oldest first, others newest first; with a filter only those that
 /// match it.
-pub fn rows(known: &Known, filter: &str, fuzzy: &mut Fuzzy, older: u64) -> Vec<Row> {
+pub fn rows(known: &Known, filter: &Filter, now_ms: i64, older: u64) -> Vec<Row> {
     let mut found: Vec<(Group, i64, &RunRecord)> = Vec::new();
     for (run, listed) in known.iter() {
-        let fits = if fuzzy.is_empty() {
-            listed
-        } else {
-            names_trace(filter, &run.trace_id) || fuzzy.score(&hay(run)).is_some()
-        };
-        if fits {
+        if if filter.is_empty() { listed } else { filter.matches(run, now_ms) } {
             let group = Group::of(run);
             let order = match group {
                 Group::You | Group::Others => run.since_ms,
@@ -92,21 +85,20 @@ pub fn rows(known: &Known, filter: &str, fuzzy: &mut Fuzzy, older: u64) -> Vec<R
         }
         out.push(Row::Run(run.id.clone()));
     }
-    if older > 0 && fuzzy.is_empty() {
+    if older > 0 && filter.is_empty() {
         out.extend([Row::Blank, Row::Older(older)]);
     }
     out
 }
 
-/// What a filter looks at: the skill, the end of the id, the step.
-fn hay(run: &RunRecord) -> Utf32String {
-    format!("{} {} {}", run.skill_id, run.id, run.step.as_deref().unwrap_or_default()).into()
-}
-
-/// Whether a filter names a trace: matched letter by letter, most texts would be found in one.
-fn names_trace(filter: &str, trace_id: &str) -> bool {
-    let filter = filter.trim();
-    trace_id == filter || (filter.len() >= RunFilter::TRACE_PREFIX && trace_id.starts_with(filter))
+impl Row {
+    /// The run of the row.
+    pub fn run(&self) -> Option<&RunId> {
+        match self {
+            Self::Run(id) => Some(id),
+            _ => None,
+        }
+    }
 }
 
 /// The row of a run at a place or nearest to it.
@@ -176,15 +168,6 @@ fn failure(run: &RunRecord) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_filter_names_a_trace_whole_or_by_its_beginning() {
-        let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
-        for (filter, found) in [(trace, true), ("4bf92f35", true), ("4bf9", false), ("2f3577b3", false)] {
-            assert_eq!(names_trace(filter, trace), found, "{filter}");
-        }
-        assert!(names_trace("t1", "t1"));
-    }
 
     fn run(at: usize) -> Row {
         Row::Run(RunId(at.to_string()))

@@ -2,7 +2,6 @@
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::style::Modifier;
 
 use super::list::{Group, Row, tail, word};
 use super::view::spinner;
@@ -75,9 +74,17 @@ impl Runs {
         let focused = cx.focused && self.focus != Part::Detail;
         self.list_title(focused, area.width, cx).draw(&mut Pen::new(buf, cx), area.x, area.y, area.width);
         let mut y = area.y + 1;
-        if self.focus == Part::Filter || !self.filter.is_empty() {
+        if self.focus == Part::Filter || !self.filter.field.is_empty() {
             self.draw_filter(Rect { y, height: 1, ..area }, buf, cx);
             y += 1;
+            let (hint, wrong) = self.filter.hint(&self.known);
+            if self.focus == Part::Filter || wrong {
+                let mut pen = Pen::new(buf, cx);
+                let role = if wrong { Role::Danger } else { Role::Muted };
+                let room = area.width.saturating_sub(4);
+                pen.put(area.x + 3, y, &cut_end(&hint, room, pen.glyphs.ellipsis), role, room);
+                y += 1;
+            }
         }
         let mut list = Rect { y, height: area.bottom().saturating_sub(y), ..area };
         if let Some(error) = self.error.as_ref().filter(|_| list.height > 3 * TROUBLE) {
@@ -101,7 +108,7 @@ impl Runs {
         let columns = Columns::of(list);
         let mut pen = Pen::new(buf, cx);
         if self.rows.is_empty() {
-            pen.put(list.x + 3, list.y, "no run holds these letters", Role::Muted, list.width - 3);
+            pen.put(list.x + 3, list.y, "no run matches", Role::Muted, list.width - 3);
         }
         let turning = spinner(cx);
         let mut older_in_sight = false;
@@ -131,13 +138,16 @@ impl Runs {
                         let role = if focused { Role::Gutter } else { Role::Muted };
                         pen.put(row.x + 1, row.y, pen.glyphs.gutter, role, 1);
                     }
+                    if self.marked.contains(&id) {
+                        pen.put(row.x + 2, row.y, pen.glyphs.set, Role::Focus, 1);
+                    }
                     self.draw_run(&run, at_cursor, row.y, &columns, (turning, cx.clock_ms), &mut pen);
                 }
             }
         }
         // The last rows in sight: the next page is asked for before somebody waits for it.
         let near_end = self.scroll.offset + 2 * height >= self.rows.len();
-        if older_in_sight || (near_end && self.fuzzy.is_empty()) {
+        if older_in_sight || (near_end && self.filter.is_empty()) {
             self.wanted.extend(self.feeds.older());
         }
     }
@@ -149,6 +159,10 @@ impl Runs {
         let dot = cx.glyphs.dot;
         let mut title = Title::of("Runs", focused);
         let mut segs = Vec::new();
+        if !self.marked.is_empty() {
+            segs.push(Seg::new(format!("{} marked", number(self.marked.len() as u64)), Role::Focus));
+            segs.push(Seg::new(format!(" {dot} "), Role::Muted));
+        }
         if waiting > 0 {
             let text = format!("{}{} waiting", cx.glyphs.waiting, number(waiting));
             segs.push(Seg::new(text, Role::Waiting));
@@ -173,7 +187,7 @@ impl Runs {
         let line = Rect { x: row.x + 5, width: start.saturating_sub(row.x + 6), ..row };
         self.drawn.filter = row;
         let style = cx.theme.style(Role::Field).patch(cx.theme.style(Role::Strong));
-        let cursor = self.filter.draw(line, buf, style, &[]);
+        let cursor = self.filter.field.draw(line, buf, style, &[]);
         if cx.focused && self.focus == Part::Filter {
             cx.cursor = cursor;
         }
@@ -200,13 +214,6 @@ impl Runs {
         let (x, room) = columns.name;
         let name = cut_end(&shown(&run.skill_id), room, pen.glyphs.ellipsis).into_owned();
         pen.put(x, y, &name, name_role, room);
-        for letter in self.fuzzy.letters(&name) {
-            if let Some(cell) = pen.buf.cell_mut((x + letter as u16, y))
-                && letter < u32::from(room)
-            {
-                cell.modifier |= Modifier::UNDERLINED;
-            }
-        }
         pen.put(columns.id, y, &tail(&run.id), Role::Muted, 4);
         let (through, all) = run.progress;
         if let Some(progress) = columns.progress {

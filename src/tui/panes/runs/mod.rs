@@ -6,6 +6,7 @@ mod detail;
 mod detail_view;
 mod empty_view;
 mod feed;
+mod filter;
 mod keys;
 mod list;
 mod list_view;
@@ -25,13 +26,12 @@ use ratatui::layout::Rect;
 
 use self::detail::{Detail, Showing, Stop};
 use self::feed::{Feeds, Known};
+use self::filter::Filter;
 use self::list::{Row, rows};
 use self::way::OnTheWay;
-use crate::field::Field;
 use crate::pane::{Effect, Message, PaneId, PickerKind, Target};
 use crate::run_traffic::{RunAsk, RunTold};
 use crate::typed::Typed;
-use crate::widgets::fuzzy::Fuzzy;
 use crate::widgets::measure::shown;
 use crate::widgets::scroll::Scroll;
 use skills_api::{Error, RunDetail};
@@ -85,8 +85,9 @@ pub struct Runs {
     /// Whether a person put the cursor there; until then it stays on the first.
     moved: bool,
     focus: Part,
-    filter: Field,
-    fuzzy: Fuzzy,
+    filter: Filter,
+    /// Runs that the next command is for, instead of the one under the cursor.
+    marked: HashSet<RunId>,
     detail: Detail,
     catalogue: Arc<Catalogue>,
     /// The isolation that scripts get on this machine, as a run or contract told it.
@@ -252,6 +253,7 @@ impl Runs {
         self.detail = Detail::default();
         self.way = OnTheWay::default();
         self.typed.clear();
+        self.marked.clear();
         self.build();
         self.feeds.refresh_all(&self.known)
     }
@@ -367,13 +369,14 @@ impl Runs {
     /// Makes the rows anew; the cursor stays on its run.
     fn build(&mut self) {
         let older = self.all().saturating_sub(self.known.listed() as u64);
-        self.rows = rows(&self.known, self.filter.text(), &mut self.fuzzy, older);
+        self.rows = rows(&self.known, &self.filter, self.drawn.clock_ms, older);
+        self.marked.retain(|id| self.known.get(id).is_some());
         let at = |id: &RunId| self.rows.iter().position(|row| matches!(row, Row::Run(run) if run == id));
         let found = self.selected.as_ref().filter(|_| self.moved).and_then(at);
         let first = || self.rows.iter().position(|row| matches!(row, Row::Run(_)));
         self.scroll.cursor = match found {
             Some(row) => row,
-            None if self.moved && self.selected.is_some() && self.fuzzy.is_empty() => {
+            None if self.moved && self.selected.is_some() && self.filter.is_empty() => {
                 list::nearest_run(&self.rows, self.scroll.cursor).unwrap_or(0)
             }
             None => first().unwrap_or(0),
@@ -397,7 +400,6 @@ impl Runs {
     fn go_to(&mut self, run: &RunId) -> Vec<Effect> {
         if !self.filter.is_empty() {
             self.filter.clear();
-            self.fuzzy.set("");
         }
         (self.moved, self.selected) = (true, Some(run.clone()));
         if self.focus == Part::Filter {

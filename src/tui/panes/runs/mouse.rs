@@ -28,7 +28,7 @@ impl Runs {
     fn clicked(&mut self, at: Position) -> Vec<Effect> {
         if self.drawn.filter.contains(at) {
             self.focus = Part::Filter;
-            self.filter.click(at);
+            self.filter.field.click(at);
             return Vec::new();
         }
         if self.drawn.list.contains(at) {

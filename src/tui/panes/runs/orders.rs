@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::detail::{Showing, Stop};
 use super::detail_view::label_of;
+use super::list::Row;
 use super::{Part, Runs};
 use crate::action::{Action, Command};
 use crate::overlay::{OrderKind, Sheet, name_of_decision, name_of_launch, name_of_order, state_word};
@@ -51,7 +52,12 @@ impl Runs {
             (CommandName::Replay, Action::Replay, "replay"),
             (CommandName::Fork, Action::Fork, "fork"),
         ] {
+            let marked = in_list && bulk_command(action).is_some() && !self.marked.is_empty();
             let blocked = match run {
+                _ if marked => {
+                    let takes = self.marked_runs().any(|run| run.allowed.contains(&name));
+                    (!takes).then(|| "no marked run takes it".to_owned())
+                }
                 None => none.clone(),
                 Some(run) if run.allowed.contains(&name) => None,
                 Some(run) => Some(why_not(run, name)),
@@ -68,9 +74,14 @@ impl Runs {
             out.push(Command { blocked: self.unreachable(), ..offer(Action::Launch, "new run") });
             out.push(with_run(offer(Action::Filter, "filter")));
             out.push(with_run(hidden(Action::ShowCheckpoint, "state")));
-            if !self.filter.is_empty() {
+            if !self.marked.is_empty() {
+                out.insert(0, offer(Action::Back, "unmark"));
+            } else if !self.filter.field.is_empty() {
                 out.insert(0, offer(Action::Back, "all"));
             }
+            out.push(with_run(offer(Action::Mark, "mark")));
+            out.push(with_run(hidden(Action::MarkAll, "mark all")));
+            out.extend([Action::ExtendUp, Action::ExtendDown].map(|a| with_run(hidden(a, "extend"))));
         } else {
             let label = match (&self.detail.showing, &self.detail.stop) {
                 (Showing::State(_), _) => "fold",
@@ -99,6 +110,9 @@ impl Runs {
 
     /// What an action orders, asks or shows about the run; none where it is about moving.
     pub(super) fn ordered(&mut self, action: Action) -> Option<Vec<Effect>> {
+        if let Some(effects) = self.ordered_of_marked(action) {
+            return Some(effects);
+        }
         let known = |pane: &Self| pane.record().cloned();
         Some(match action {
             Action::Approve | Action::Deny => self.open_decision(),
@@ -163,6 +177,26 @@ impl Runs {
             Action::CopyAs => vec![Effect::Pick(copy_choices(&known(self)?))],
             _ => return None,
         })
+    }
+
+    /// The sheet for all marked runs, in the order of the list.
+    fn ordered_of_marked(&mut self, action: Action) -> Option<Vec<Effect>> {
+        if self.marked.is_empty() || self.focus != Part::List {
+            return None;
+        }
+        let command = bulk_command(action)?;
+        let marked: Vec<RunRecord> = self.marked_runs().cloned().collect();
+        let ticket = self.next_ticket();
+        // Every run takes a number of its own.
+        self.tickets += marked.len() as u64;
+        Some(vec![Effect::Sheet(Box::new(Sheet::Bulk { command, runs: marked, ticket }))])
+    }
+
+    /// Marked runs: those of the list in its order, then those that a filter hides.
+    fn marked_runs(&self) -> impl Iterator<Item = &RunRecord> {
+        let listed = self.rows.iter().filter_map(Row::run).filter(|id| self.marked.contains(*id));
+        let hidden = self.marked.iter().filter(|id| !self.rows.iter().any(|row| row.run() == Some(*id)));
+        listed.chain(hidden).filter_map(|id| self.known.get(id))
     }
 
     fn open_order(&mut self, run: RunRecord, kind: OrderKind) -> Vec<Effect> {
@@ -330,6 +364,17 @@ fn copy_choices(run: &RunRecord) -> Picker {
         choices.push(("outputs".to_owned(), "outputs".to_owned(), "what came of it".to_owned()));
     }
     Picker { what: PickerKind::CopyAs, title: "Copy as".to_owned(), choices, current: Some(0) }
+}
+
+/// The command that an action sends to marked runs.
+fn bulk_command(action: Action) -> Option<CommandName> {
+    Some(match action {
+        Action::Approve => CommandName::Approve,
+        Action::Deny => CommandName::Deny,
+        Action::Resume => CommandName::Resume,
+        Action::CancelRun => CommandName::Cancel,
+        _ => return None,
+    })
 }
 
 /// Why a run does not take a command, and what it would take.

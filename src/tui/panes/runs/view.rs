@@ -22,7 +22,7 @@ pub fn spinner(cx: &Draw<'_>) -> &'static str {
 impl Runs {
     pub(super) fn view(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
         self.drawn = Drawn { clock_ms: cx.clock_ms, ..Drawn::default() };
-        if self.rows.is_empty() && self.filter.is_empty() {
+        if self.rows.is_empty() && self.filter.field.is_empty() {
             self.draw_empty(area, buf, cx);
             return;
         }

@@ -1,0 +1,435 @@
+//! The filter language of the run list: `state:failed skill:deploy* age:>1h -error:timeout 4711`.
+//!
+//! Terms are joined by *and*; `-` negates a term; double quotes group words and take a colon literally. A term with
+//! a key compares one field, a plain word is looked for in the id, the skill, the step, the inputs and the error.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::RunRecord;
+use skills_model::RunState;
+
+/// A parsed filter. An empty one matches every run.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RunQuery {
+    terms: Vec<Term>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Term {
+    pub negated: bool,
+    pub test: Test,
+}
+
+/// What a term compares.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Test {
+    States(Vec<RunState>),
+    Skill(Pattern),
+    Step(Pattern),
+    Id(String),
+    StartedBy(String),
+    /// A trace id from its beginning.
+    Trace(String),
+    Error(String),
+    Target(String),
+    /// A value inside the inputs, by its path.
+    Input(Vec<String>, Comparison),
+    /// Time since the run was created.
+    Age(Ordering, Duration),
+    /// Time in the present state.
+    InState(Ordering, Duration),
+    Word(String),
+}
+
+/// A text in which `*` stands for any characters; letters are compared without their case (ASCII).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Pattern(pub String);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ordering {
+    Less,
+    Greater,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Comparison {
+    Like(Pattern),
+    Number(Ordering, f64),
+}
+
+/// Keys of terms, with an example of each.
+pub const QUERY_KEYS: [(&str, &str); 11] = [
+    ("state", "state:failed,canceled"),
+    ("skill", "skill:deploy*"),
+    ("step", "step:book"),
+    ("age", "age:>1h"),
+    ("since", "since:<10m"),
+    ("error", "error:\"connection refused\""),
+    ("input", "input.region:eu*"),
+    ("by", "by:kim"),
+    ("id", "id:4f1c"),
+    ("trace", "trace:4bf92f35"),
+    ("target", "target:report.md"),
+];
+
+/// States by the names that a filter takes: each state, and the groups that people ask for.
+fn states_of(name: &str) -> Option<Vec<RunState>> {
+    use RunState::{
+        Canceled, Completed, Failed, Pending, Replaying, Running, WaitingForHuman, WaitingForSignal,
+    };
+    Some(match name {
+        "waiting" => vec![WaitingForHuman, WaitingForSignal],
+        "open" => vec![Pending, Running, Replaying, WaitingForHuman, WaitingForSignal],
+        "ended" => vec![Completed, Failed, Canceled],
+        name => vec![name.parse().ok()?],
+    })
+}
+
+/// Names of states and groups of states that a filter takes.
+pub const QUERY_STATES: [&str; 11] = [
+    "failed",
+    "waiting",
+    "waiting_for_human",
+    "waiting_for_signal",
+    "open",
+    "ended",
+    "pending",
+    "running",
+    "replaying",
+    "completed",
+    "canceled",
+];
+
+/// Why a text is not a filter.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct QueryError(String);
+
+impl RunQuery {
+    /// Reads a filter as a person types it.
+    ///
+    /// # Errors
+    /// An unknown key, state, duration or number, or an unclosed quote; the message names what is allowed.
+    pub fn parse(text: &str) -> Result<Self, QueryError> {
+        let mut terms = Vec::new();
+        for token in tokens(text)? {
+            terms.push(Term { negated: token.negated, test: test(&token)? });
+        }
+        Ok(Self { terms })
+    }
+
+    /// Whether it matches every run.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.terms.is_empty()
+    }
+
+    pub(crate) fn terms(&self) -> &[Term] {
+        &self.terms
+    }
+
+    /// Whether a run matches at a moment (milliseconds since 1970-01-01 UTC).
+    #[must_use]
+    pub fn matches(&self, run: &RunRecord, now_ms: i64) -> bool {
+        self.terms.iter().all(|term| term.test.matches(run, now_ms) != term.negated)
+    }
+}
+
+impl Test {
+    fn matches(&self, run: &RunRecord, now_ms: i64) -> bool {
+        let json = |value: &Option<Value>| value.as_ref().map(Value::to_string).unwrap_or_default();
+        match self {
+            Self::States(states) => states.contains(&run.state),
+            Self::Skill(pattern) => pattern.matches(&run.skill_id),
+            Self::Step(pattern) => run.step.as_deref().is_some_and(|step| pattern.matches(step)),
+            Self::Id(text) => contains(&run.id.0, text),
+            Self::StartedBy(text) => contains(&run.started_by, text),
+            Self::Trace(text) => run.trace_id.starts_with(text),
+            Self::Error(text) => contains(&json(&run.error), &in_json(text)),
+            Self::Target(text) => contains(&json(&run.target), &in_json(text)),
+            Self::Input(path, comparison) => {
+                let value = path.iter().try_fold(&run.inputs, |value, name| value.as_object()?.get(name));
+                value.is_some_and(|value| comparison.matches(value))
+            }
+            Self::Age(ordering, age) => ordering.holds(now_ms - run.created_ms, millis(*age)),
+            Self::InState(ordering, age) => ordering.holds(now_ms - run.since_ms, millis(*age)),
+            Self::Word(word) => {
+                contains(&run.id.0, word)
+                    || contains(&run.skill_id, word)
+                    || run.step.as_deref().is_some_and(|step| contains(step, word))
+                    || (word.len() >= crate::RunFilter::TRACE_PREFIX && run.trace_id.starts_with(word))
+                    || contains(&run.inputs.to_string(), &in_json(word))
+                    || contains(&json(&run.error), &in_json(word))
+            }
+        }
+    }
+}
+
+impl Ordering {
+    fn holds(self, value: i64, limit: i64) -> bool {
+        match self {
+            Self::Less => value < limit,
+            Self::Greater => value > limit,
+        }
+    }
+}
+
+impl Comparison {
+    fn matches(&self, value: &Value) -> bool {
+        match self {
+            Self::Like(pattern) => match value {
+                Value::String(text) => pattern.matches(text),
+                other => pattern.matches(&other.to_string()),
+            },
+            Self::Number(ordering, limit) => value.as_f64().is_some_and(|value| match ordering {
+                Ordering::Less => value < *limit,
+                Ordering::Greater => value > *limit,
+            }),
+        }
+    }
+}
+
+impl Pattern {
+    fn matches(&self, text: &str) -> bool {
+        let (text, pattern) = (text.to_ascii_lowercase(), self.0.to_ascii_lowercase());
+        let mut pieces = pattern.split('*');
+        let first = pieces.next().unwrap_or_default();
+        let Some(mut rest) = text.strip_prefix(first) else { return false };
+        let Some(last) = pieces.next_back() else { return rest.is_empty() };
+        for piece in pieces {
+            let Some((_, behind)) = rest.split_once(piece) else { return false };
+            rest = behind;
+        }
+        rest.ends_with(last)
+    }
+}
+
+fn contains(text: &str, part: &str) -> bool {
+    text.to_ascii_lowercase().contains(&part.to_ascii_lowercase())
+}
+
+/// A text as it stands inside a JSON string.
+pub(crate) fn in_json(text: &str) -> String {
+    let quoted = Value::from(text).to_string();
+    quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(text).to_owned()
+}
+
+pub(crate) fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// One term as it was typed.
+struct Token {
+    negated: bool,
+    key: Option<String>,
+    value: String,
+}
+
+fn tokens(text: &str) -> Result<Vec<Token>, QueryError> {
+    let mut out = Vec::new();
+    let mut characters = text.chars().peekable();
+    while let Some(first) = characters.peek().copied() {
+        if first.is_whitespace() {
+            characters.next();
+            continue;
+        }
+        let mut token = Token { negated: false, key: None, value: String::new() };
+        if first == '-' {
+            token.negated = true;
+            characters.next();
+        }
+        let (mut quoted, mut was_quoted) = (false, false);
+        while let Some(character) = characters.next_if(|c| quoted || !c.is_whitespace()) {
+            match character {
+                '"' => (quoted, was_quoted) = (!quoted, true),
+                '\\' if quoted && matches!(characters.peek(), Some('"' | '\\')) => {
+                    token.value.extend(characters.next());
+                }
+                ':' if !quoted && !was_quoted && token.key.is_none() && is_key(&token.value) => {
+                    token.key = Some(std::mem::take(&mut token.value));
+                }
+                other => token.value.push(other),
+            }
+        }
+        if quoted {
+            return Err(QueryError("a quote is not closed: add `\"` at the end of the phrase".to_owned()));
+        }
+        if token.value.is_empty() {
+            let typed = token.key.as_deref().map_or("-".to_owned(), |key| format!("{key}:"));
+            return Err(QueryError(format!(
+                "`{typed}` has no value: write for example `{}`",
+                example(&typed)
+            )));
+        }
+        out.push(token);
+    }
+    Ok(out)
+}
+
+fn example(typed: &str) -> &'static str {
+    let key = typed.trim_end_matches(':').split('.').next().unwrap_or_default();
+    QUERY_KEYS.iter().find(|(name, _)| *name == key).map_or("-state:completed", |(_, example)| example)
+}
+
+/// Whether text before a colon can only be meant as a key.
+fn is_key(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_lowercase())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))
+}
+
+fn test(token: &Token) -> Result<Test, QueryError> {
+    let value = token.value.clone();
+    let Some(key) = &token.key else { return Ok(Test::Word(value)) };
+    Ok(match key.as_str() {
+        "state" => {
+            let mut states = Vec::new();
+            for name in value.split(',') {
+                states.extend(states_of(name).ok_or_else(|| unknown("state", name, QUERY_STATES))?);
+            }
+            Test::States(states)
+        }
+        "skill" => Test::Skill(Pattern(value)),
+        "step" => Test::Step(Pattern(value)),
+        "id" => Test::Id(value),
+        "by" => Test::StartedBy(value),
+        "trace" => Test::Trace(value.to_ascii_lowercase()),
+        "error" => Test::Error(value),
+        "target" => Test::Target(value),
+        "age" => {
+            let (ordering, age) = duration(key, &value)?;
+            Test::Age(ordering, age)
+        }
+        "since" => {
+            let (ordering, age) = duration(key, &value)?;
+            Test::InState(ordering, age)
+        }
+        key => match key.strip_prefix("input.") {
+            Some(path) if path.split('.').all(|name| !name.is_empty()) => {
+                Test::Input(path.split('.').map(str::to_owned).collect(), comparison(key, value)?)
+            }
+            _ => return Err(unknown("filter key", key, QUERY_KEYS.map(|(name, _)| name))),
+        },
+    })
+}
+
+fn comparison(key: &str, value: String) -> Result<Comparison, QueryError> {
+    let (ordering, number) = match (value.strip_prefix('>'), value.strip_prefix('<')) {
+        (Some(number), _) => (Ordering::Greater, number),
+        (_, Some(number)) => (Ordering::Less, number),
+        _ => return Ok(Comparison::Like(Pattern(value))),
+    };
+    let parsed: Option<f64> = number.parse().ok().filter(|number: &f64| number.is_finite());
+    let wrong = || QueryError(format!("`{key}:{value}`: {number:?} is not a number"));
+    Ok(Comparison::Number(ordering, parsed.ok_or_else(wrong)?))
+}
+
+fn duration(key: &str, value: &str) -> Result<(Ordering, Duration), QueryError> {
+    let (ordering, text) = match (value.strip_prefix('>'), value.strip_prefix('<')) {
+        (_, Some(text)) => (Ordering::Less, text),
+        (Some(text), _) => (Ordering::Greater, text),
+        _ => (Ordering::Greater, value),
+    };
+    let wrong = || {
+        QueryError(format!(
+            "`{key}:{value}` is not a duration: write `{key}:>90s`, `{key}:>10m`, `{key}:<1h` or `{key}:>2d`"
+        ))
+    };
+    let unit = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
+    let (number, unit) = text.split_at(unit);
+    let seconds = match unit {
+        "s" => 1,
+        "m" | "min" => 60,
+        "h" => 3_600,
+        "d" => 86_400,
+        "w" => 604_800,
+        _ => return Err(wrong()),
+    };
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    let seconds = number.checked_mul(seconds).filter(|seconds| *seconds < 1 << 40).ok_or_else(wrong)?;
+    Ok((ordering, Duration::from_secs(seconds)))
+}
+
+fn unknown<const N: usize>(what: &str, name: &str, known: [&'static str; N]) -> QueryError {
+    let near = known.iter().map(|known| (strsim::jaro_winkler(known, name), known));
+    let near = near.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(score, _)| *score > 0.8);
+    QueryError(match near {
+        Some((_, near)) => format!("unknown {what} `{name}`: did you mean `{near}`?"),
+        None => format!("unknown {what} `{name}`: use one of {}", known.join(", ")),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotes_group_words_and_take_colons_literally() {
+        let query = RunQuery::parse(r#"error:"bad gateway" "http://x" -"a \"b\"" plain"#).unwrap();
+        let tests: Vec<(bool, Test)> =
+            query.terms.into_iter().map(|term| (term.negated, term.test)).collect();
+        assert_eq!(
+            tests,
+            [
+                (false, Test::Error("bad gateway".into())),
+                (false, Test::Word("http://x".into())),
+                (true, Test::Word("a \"b\"".into())),
+                (false, Test::Word("plain".into())),
+            ]
+        );
+    }
+
+    #[test]
+    fn mistakes_are_explained() {
+        for (text, message) in [
+            ("stat:failed", "unknown filter key `stat`: did you mean `state`?"),
+            ("state:faild", "unknown state `faild`: did you mean `failed`?"),
+            ("colour:red", "unknown filter key `colour`: use one of state, skill"),
+            ("age:tomorrow", "`age:tomorrow` is not a duration: write `age:>90s`"),
+            ("age:>99999999999999999999d", "is not a duration"),
+            ("input.total:>many", "`input.total:>many`: \"many\" is not a number"),
+            ("input.:x", "unknown filter key `input.`"),
+            ("skill:", "`skill:` has no value: write for example `skill:deploy*`"),
+            ("-", "`-` has no value"),
+            ("error:\"open", "a quote is not closed"),
+        ] {
+            let error = RunQuery::parse(text).unwrap_err().to_string();
+            assert!(error.contains(message), "{text}: {error}");
+        }
+        assert!(RunQuery::parse("  ").unwrap().is_empty());
+    }
+
+    #[test]
+    fn every_key_and_state_that_is_offered_is_understood() {
+        for (key, example) in QUERY_KEYS {
+            assert!(example.starts_with(key) && RunQuery::parse(example).is_ok(), "{example}");
+        }
+        for state in QUERY_STATES {
+            assert!(RunQuery::parse(&format!("state:{state}")).is_ok(), "{state}");
+        }
+    }
+
+    #[test]
+    fn patterns_match_from_end_to_end() {
+        for (pattern, text, matches) in [
+            ("deploy", "deploy", true),
+            ("deploy", "deploy-web", false),
+            ("deploy*", "Deploy-web", true),
+            ("*web", "deploy-web", true),
+            ("d*y*b", "deploy-web", true),
+            ("a*a", "a", false),
+            ("*", "", true),
+            ("**x", "x", true),
+        ] {
+            assert_eq!(Pattern(pattern.into()).matches(text), matches, "{pattern} {text}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_panics(text in "[a-z:\\-\"\\\\*.<>0-9 é]{0,40}") {
+            drop(RunQuery::parse(&text));
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The filter of the list: read at each keystroke, completed with Tab, its mistakes shown below it.
+
+use std::collections::BTreeSet;
+
+use super::feed::Known;
+use crate::field::Field;
+use crate::widgets::measure::shown;
+use skills_store::{QUERY_KEYS, QUERY_STATES, RunQuery, RunRecord};
+
+/// The text, and what it means.
+#[derive(Debug, Default)]
+pub(super) struct Filter {
+    pub field: Field,
+    query: RunQuery,
+    error: Option<String>,
+}
+
+impl Filter {
+    /// Reads the text again. One that cannot be read leaves the last one that could in force.
+    pub fn read(&mut self) {
+        match RunQuery::parse(self.field.text()) {
+            Ok(query) => (self.query, self.error) = (query, None),
+            Err(error) => self.error = Some(error.to_string()),
+        }
+    }
+
+    pub fn clear(&mut self) {
+        self.field.clear();
+        self.read();
+    }
+
+    /// Whether every run is listed.
+    pub fn is_empty(&self) -> bool {
+        self.query.is_empty()
+    }
+
+
+    /// The text where it is a filter that leaves runs out.
+    pub fn in_force(&self) -> Option<&str> {
+        (self.error.is_none() && !self.is_empty()).then(|| self.field.text())
+    }
+
+    pub fn matches(&self, run: &RunRecord, now_ms: i64) -> bool {
+        self.query.matches(run, now_ms)
+    }
+
+    /// What the last word of the text can become.
+    pub fn completions(&self, known: &Known) -> Vec<String> {
+        let text = self.field.text();
+        let word = text.rsplit(char::is_whitespace).next().unwrap_or_default();
+        let (sign, word) = match word.strip_prefix('-') {
+            Some(rest) => ("-", rest),
+            None => ("", word),
+        };
+        let Some((key, value)) = word.split_once(':') else {
+            let keys = QUERY_KEYS
+                .map(|(key, _)| if key == "input" { "input.".to_owned() } else { format!("{key}:") });
+            let inputs = word.starts_with("input.").then(|| input_names(known)).unwrap_or_default();
+            let all = keys.into_iter().chain(inputs);
+            return all.filter(|full| full.starts_with(word)).map(|full| format!("{sign}{full}")).collect();
+        };
+        let (before, part) = value.rsplit_once(',').map_or(("", value), |(before, part)| (before, part));
+        let comma = if before.is_empty() { "" } else { "," };
+        let values: BTreeSet<String> = match key {
+            "state" => QUERY_STATES.iter().map(|state| (*state).to_owned()).collect(),
+            "skill" => known.iter().map(|(run, _)| run.skill_id.clone()).collect(),
+            "step" => known.iter().filter_map(|(run, _)| run.step.clone()).collect(),
+            "by" => known.iter().map(|(run, _)| run.started_by.clone()).collect(),
+            _ => BTreeSet::new(),
+        };
+        let quoted = |value: &str| {
+            if value.contains(char::is_whitespace) { format!("\"{value}\"") } else { value.to_owned() }
+        };
+        let fits = values.iter().filter(|value| value.starts_with(part) && *value != part);
+        fits.map(|value| format!("{sign}{key}:{before}{comma}{}", quoted(value))).collect()
+    }
+
+    /// Completes the last word as far as there is only one way; answers whether the text changed.
+    pub fn complete(&mut self, known: &Known) -> bool {
+        let all = self.completions(known);
+        let Some(first) = all.first() else { return false };
+        let common = all.iter().fold(first.as_str(), |common, next| {
+            let same = common.char_indices().zip(next.chars()).find(|((_, a), b)| a != b);
+            let end = same.map_or(common.len().min(next.len()), |((at, _), _)| at);
+            common.get(..end).unwrap_or_default()
+        });
+        let text = self.field.text();
+        let start = text.rfind(char::is_whitespace).map_or(0, |at| at + 1);
+        let kept = text.get(..start).unwrap_or_default();
+        let done = format!(
+            "{kept}{common}{}",
+            if all.len() == 1 && common.contains(':') && !common.ends_with(':') { " " } else { "" }
+        );
+        if done == text || done.len() < text.len() {
+            return false;
+        }
+        self.field.set(&done);
+        self.read();
+        true
+    }
+
+    /// The line below the field: a mistake, or what can be typed.
+    pub fn hint(&self, known: &Known) -> (String, bool) {
+        match &self.error {
+            // A term whose value is still to be typed is no mistake yet.
+            Some(error) if !self.field.text().ends_with(':') => (shown(error), true),
+            _ => {
+                (self.completions(known).iter().map(|text| shown(text)).collect::<Vec<_>>().join("  "), false)
+            }
+        }
+    }
+}
+
+/// `input.NAME:` for the inputs of the runs that are known.
+fn input_names(known: &Known) -> BTreeSet<String> {
+    let inputs = known.iter().filter_map(|(run, _)| run.inputs.as_object());
+    inputs.flat_map(|inputs| inputs.keys()).map(|name| format!("input.{name}:")).collect()
+}
