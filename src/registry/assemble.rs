@@ -6,6 +6,7 @@
 //! at its first place; its other places are aliases. A link never changes where a file stands.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -28,34 +29,38 @@ pub(super) fn assemble(tree: &Tree, live: &[bool], generation: u64) -> Catalogue
     });
     let mut out = Catalogue { generation, roots: roots.collect(), ..Catalogue::default() };
     let mut winners: HashMap<&SkillId, &Arc<Skill>> = HashMap::new();
-    let mut places: BTreeMap<&Path, &Path> = BTreeMap::new();
-    let mut losers: Vec<(usize, &Record, &Arc<Skill>, &Arc<Skill>)> = Vec::new();
-    let mut records: Vec<_> = tree.records.iter().filter(|((root, _), _)| counts(*root)).collect();
-    records.sort_by_cached_key(|((root, location), _)| (*root, location.components().count()));
-    for ((root, location), record) in records {
-        if let Some(first) = places.get(record.real.as_path()) {
+    // By bytes: a real path has one form, and taking paths apart would cost more than everything else here.
+    let mut places: HashMap<&OsStr, &Path> = HashMap::new();
+    let mut entries: Vec<(usize, Entry)> = Vec::new();
+    let mut losers: Vec<(usize, usize, &Record, &Arc<Skill>, &Arc<Skill>)> = Vec::new();
+    let records = tree.records.iter().filter(|((root, _), _)| counts(*root)).enumerate();
+    let mut records: Vec<_> = records.collect();
+    records.sort_by_cached_key(|(_, ((root, location), _))| (*root, depth(location)));
+    for (place, ((root, location), record)) in records {
+        if let Some(first) = places.get(record.real.as_os_str()) {
             let same_as = (*first).to_owned();
-            out.aliases.push(Alias { location: location.clone(), root: *root, same_as });
+            out.aliases.push(Alias { location: location.to_path_buf(), root: *root, same_as });
             continue;
         }
-        places.insert(&record.real, location);
+        places.insert(record.real.as_os_str(), location);
         match &record.outcome {
             Outcome::Refused(refusal) => out.refused.push((**refusal).clone()),
             Outcome::Skill(skill) => match winners.get(&skill.id) {
                 None => {
                     winners.insert(&skill.id, skill);
-                    out.entries.push(Entry { skill: Arc::clone(skill), root: *root });
+                    entries.push((place, Entry { skill: Arc::clone(skill), root: *root }));
                 }
-                Some(winner) => losers.push((*root, record, skill, winner)),
+                Some(winner) => losers.push((place, *root, record, skill, winner)),
             },
         }
     }
-    // Who wins is settled; lists are by path.
-    out.entries.sort_by(|a, b| (a.root, &a.skill.location).cmp(&(b.root, &b.skill.location)));
+    // Who wins is settled; lists are by root and path, as records are.
+    entries.sort_unstable_by_key(|(place, _)| *place);
+    out.entries = entries.into_iter().map(|(_, entry)| entry).collect();
     out.refused.sort_by(|a, b| a.location.cmp(&b.location));
-    losers.sort_by(|a, b| (a.0, &a.1.location).cmp(&(b.0, &b.1.location)));
+    losers.sort_unstable_by_key(|(place, ..)| *place);
     let mut taken: HashSet<SkillId> = winners.keys().map(|id| (*id).clone()).collect();
-    for (root, record, skill, winner) in losers {
+    for (_, root, record, skill, winner) in losers {
         out.shadowed.push(Shadowed {
             skill: under_own_id(record, skill, &mut taken),
             root,
@@ -64,12 +69,18 @@ pub(super) fn assemble(tree: &Tree, live: &[bool], generation: u64) -> Catalogue
             identical: skill.digest == winner.digest,
         });
     }
-    for ((root, link), target) in tree.links.iter().filter(|((root, _), _)| counts(*root)) {
+    let links: Vec<_> = tree.links.iter().filter(|((root, _), _)| counts(*root)).collect();
+    let places: BTreeMap<&Path, &Path> = if links.is_empty() {
+        BTreeMap::new()
+    } else {
+        places.iter().map(|(real, at)| (Path::new(*real), *at)).collect()
+    };
+    for ((root, link), target) in links {
         let below = places.range(target.as_path()..).take_while(|(real, _)| real.starts_with(target));
         for (real, location) in below {
             let rest = real.strip_prefix(target).unwrap_or(real);
             let path: PathBuf = link.join(rest);
-            if path != **location && !tree.records.contains_key(&(*root, path.clone())) {
+            if path != **location && !tree.records.contains_key(&(*root, path.as_path().into())) {
                 out.aliases.push(Alias { location: path, root: *root, same_as: (*location).to_owned() });
             }
         }
@@ -77,6 +88,11 @@ pub(super) fn assemble(tree: &Tree, live: &[bool], generation: u64) -> Catalogue
     let leaving = tree.refused_links.iter().filter(|((root, _), _)| counts(*root));
     out.refused.extend(leaving.map(|(_, refusal)| (**refusal).clone()));
     out
+}
+
+/// How many folders lie above a path; roots of one kind have one form, so that separators are enough.
+fn depth(path: &Path) -> usize {
+    path.as_os_str().as_encoded_bytes().iter().filter(|byte| **byte == b'/').count()
 }
 
 /// The loser's record under an id of its own: `id@` + 8 digits of its digest, and where that is taken

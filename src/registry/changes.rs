@@ -20,17 +20,17 @@ pub(super) fn apply(tree: &mut Tree, paths: &BTreeSet<PathBuf>, scan: &Scan<'_>)
     let mut folders: BTreeSet<Key> = BTreeSet::new();
     for (root, path) in places {
         if let Some(folder) = tree.enclosing(root, &path) {
-            bundles.insert((root, folder));
+            bundles.insert((root, folder.into()));
         }
         match path.symlink_metadata() {
             Ok(metadata) if metadata.is_dir() => {
-                folders.insert((root, path));
+                folders.insert((root, path.into()));
             }
             Ok(metadata) => {
                 tree.forget(root, &path);
                 let main = path.file_name().and_then(|name| name.to_str()).is_some_and(is_main_file);
                 if let (true, Some(parent)) = (main, path.parent()) {
-                    bundles.insert((root, parent.to_owned()));
+                    bundles.insert((root, parent.into()));
                 } else if metadata.is_symlink() {
                     relink(tree, root, &path, scan);
                 }
@@ -39,13 +39,13 @@ pub(super) fn apply(tree: &mut Tree, paths: &BTreeSet<PathBuf>, scan: &Scan<'_>)
                 tree.forget(root, &path);
                 let main = path.file_name().and_then(|name| name.to_str()).is_some_and(is_main_file);
                 if let (true, Some(parent)) = (main, path.parent()) {
-                    bundles.insert((root, parent.to_owned()));
+                    bundles.insert((root, parent.into()));
                 }
             }
         }
     }
     for (root, folder) in &folders {
-        let inside = |above: &Path| folders.contains(&(*root, above.to_owned()));
+        let inside = |above: &Path| folders.contains(&(*root, above.into()));
         if !folder.ancestors().skip(1).any(inside) {
             rescan(tree, *root, folder, scan);
         }
@@ -71,9 +71,9 @@ pub(super) fn rescan(tree: &mut Tree, root: usize, folder: &Path, scan: &Scan<'_
 
 /// What is known of the bundles at and below a folder.
 fn known_below(tree: &Tree, root: usize, folder: &Path) -> super::tree::Known {
-    let here = tree.records.range((root, folder.to_owned())..);
+    let here = tree.records.range((root, folder.into())..);
     let here = here.take_while(|((r, path), _)| *r == root && path.starts_with(folder));
-    here.map(|((_, path), record)| (path.clone(), (record.stamp, record.outcome.clone()))).collect()
+    here.map(|((_, path), record)| (path.to_path_buf(), (record.stamp, record.outcome.clone()))).collect()
 }
 
 fn relink(tree: &mut Tree, root: usize, path: &Path, scan: &Scan<'_>) {
@@ -123,10 +123,7 @@ fn images(tree: &Tree, path: &Path, out: &mut BTreeSet<Key>) {
         .enumerate()
         .filter_map(|(root, ground)| Some((root, ground.spec.path.as_path(), ground.real.as_deref()?)))
         .chain(
-            tree.links
-                .iter()
-                .filter(|(_, to)| tree.skips(to))
-                .map(|((r, l), to)| (*r, l.as_path(), to.as_path())),
+            tree.links.iter().filter(|(_, to)| tree.skips(to)).map(|((r, l), to)| (*r, &**l, to.as_path())),
         )
         .collect();
     let below = |base: &Path, rest: &Path| {
@@ -139,7 +136,7 @@ fn images(tree: &Tree, path: &Path, out: &mut BTreeSet<Key>) {
             if let Ok(rest) = real.strip_prefix(base)
                 && !passes_skipped(rest)
             {
-                out.insert((*root, below(lexical, rest)));
+                out.insert((*root, below(lexical, rest).into()));
             }
         }
     }

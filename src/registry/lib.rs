@@ -8,6 +8,7 @@ mod cache;
 mod catalogue;
 mod changes;
 mod live;
+mod ordered_path;
 pub mod policy;
 mod roots;
 mod shipped;

@@ -11,6 +11,7 @@ use std::time::UNIX_EPOCH;
 use serde::{Deserialize, Serialize};
 
 use super::RootState;
+use super::ordered_path::OrderedPath;
 use super::roots::RootSpec;
 use super::walk::{self, Seen, main_file, passes_skipped};
 use skills_skill::lint::rules;
@@ -81,7 +82,7 @@ pub(super) struct Ground {
 }
 
 /// Key of everything found: root, then path.
-pub(super) type Key = (usize, PathBuf);
+pub(super) type Key = (usize, OrderedPath);
 
 /// Everything that was found.
 #[derive(Debug, Default)]
@@ -130,18 +131,18 @@ impl Tree {
             News::Read(root, record) => match self.foreign_path(&record) {
                 Some(to) => self.take(News::Seen(root, Seen::Leaves(record.location, to))),
                 None => {
-                    self.records.insert((root, record.location.clone()), Arc::new(record));
+                    self.records.insert((root, record.location.clone().into()), Arc::new(record));
                 }
             },
             News::Seen(root, Seen::Folder(path)) => {
-                self.folders.insert((root, path));
+                self.folders.insert((root, path.into()));
             }
             News::Seen(root, Seen::Link(path, to)) => {
-                self.links.insert((root, path), to);
+                self.links.insert((root, path.into()), to);
             }
             News::Seen(root, Seen::Leaves(path, to)) => {
                 let refusal = leaves_root(&path, &to, &self.grounds[root].spec);
-                self.refused_links.insert((root, path), Arc::new(refusal));
+                self.refused_links.insert((root, path.into()), Arc::new(refusal));
             }
         }
     }
@@ -218,7 +219,7 @@ impl Tree {
         forget(&mut self.records, root, path);
         forget(&mut self.links, root, path);
         forget(&mut self.refused_links, root, path);
-        let gone = below(self.folders.range((root, path.to_owned())..), root, path);
+        let gone = below(self.folders.range((root, path.into())..), root, path);
         for key in gone {
             self.folders.remove(&key);
         }
@@ -226,7 +227,7 @@ impl Tree {
 
     /// Reads the bundle in a folder again, whatever is known of it.
     pub fn reread(&mut self, root: usize, folder: &Path, scan: &Scan<'_>) {
-        let here = self.records.range((root, folder.to_owned())..);
+        let here = self.records.range((root, folder.into())..);
         let here = here.take_while(|((r, path), _)| *r == root && path.starts_with(folder));
         let stale: Vec<Key> =
             here.filter(|((_, p), _)| p.parent() == Some(folder)).map(|(k, _)| k.clone()).collect();
@@ -253,8 +254,8 @@ impl Tree {
 
     fn has_bundle(&self, root: usize, folder: &Path) -> bool {
         // Main files are named `SKILL.md` in any case or `skill.yaml`; nothing outside of this range is one.
-        let from = (root, folder.join("SKILL.MD"));
-        let until = (root, folder.join("skill.yaml"));
+        let from = (root, folder.join("SKILL.MD").into());
+        let until = (root, folder.join("skill.yaml").into());
         let mut near = self.records.range(from..=until);
         near.any(|((_, path), _)| {
             path.parent() == Some(folder)
@@ -354,7 +355,7 @@ fn leaves_root(path: &Path, to: &Path, root: &RootSpec) -> Refusal {
 }
 
 fn forget<T>(map: &mut BTreeMap<Key, T>, root: usize, path: &Path) {
-    let gone = below(map.range((root, path.to_owned())..).map(|(key, _)| key), root, path);
+    let gone = below(map.range((root, path.into())..).map(|(key, _)| key), root, path);
     for key in gone {
         map.remove(&key);
     }
@@ -393,7 +394,7 @@ mod tests {
         // As a folder is scanned again that was swapped for a link since the event that named it.
         tree.scan(0, &swapped, &scan, &mut |_, _| {});
         assert!(tree.records.is_empty(), "{:?}", tree.records.keys());
-        assert_eq!(tree.refused_links.keys().collect::<Vec<_>>(), [&(0, swapped.clone())]);
+        assert_eq!(tree.refused_links.keys().collect::<Vec<_>>(), [&(0, swapped.as_path().into())]);
         // As the swap comes between the walk and the reading.
         let location = swapped.join("deep/private/SKILL.md");
         let record = read(location.clone(), location.canonicalize().unwrap(), None).unwrap();

@@ -71,12 +71,12 @@ impl Watch {
                 && let Some(above) = ground.spec.path.ancestors().find(|dir| dir.is_dir())
             {
                 let real = above.canonicalize().unwrap_or_else(|_| above.to_owned());
-                wanted.entry(real).or_insert_with(|| (root, above.to_owned()));
+                wanted.entry(real).or_insert_with(|| (root, above.into()));
             }
         }
         // First those that are gone: a renamed folder keeps its watch, which is then named anew.
         self.watched.retain(|real, path| {
-            let keep = wanted.get(real).is_some_and(|(_, wanted)| wanted == path);
+            let keep = wanted.get(real).is_some_and(|(_, wanted)| **wanted == **path);
             if !keep && !wanted.contains_key(real) {
                 // Fails where the folder itself is gone, and its watch with it.
                 let _ = watcher.unwatch(path);
@@ -90,7 +90,7 @@ impl Watch {
             }
             match watcher.watch(&path, RecursiveMode::NonRecursive) {
                 Ok(()) => {
-                    self.watched.insert(real, path.clone());
+                    self.watched.insert(real, path.to_path_buf());
                     fresh.push((root, path));
                 }
                 Err(error) if matches!(error.kind, notify::ErrorKind::PathNotFound) => {}
@@ -130,7 +130,7 @@ impl Watch {
 /// The real path of a folder that a walk came to: only links into skipped folders are walked through.
 fn real_path(tree: &Tree, root: usize, path: &Path) -> PathBuf {
     let through = tree.links.iter().find_map(|((r, link), to)| {
-        let rest = (*r == root).then(|| path.strip_prefix(link).ok())??;
+        let rest = (*r == root).then(|| path.strip_prefix(&**link).ok())??;
         Some(to.join(rest))
     });
     let ground = &tree.grounds[root];

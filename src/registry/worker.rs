@@ -19,6 +19,8 @@ use super::{Catalogue, ScanProgress, cache, changes, shipped};
 
 /// How often a snapshot is published while the first scan goes on.
 const PARTIAL: Duration = Duration::from_millis(150);
+/// The first scan goes on for this many times the time that publishing took.
+const PARTIAL_SHARE: u32 = 20;
 /// How often progress is told.
 const PROGRESS: Duration = Duration::from_millis(50);
 /// Quiet for this long, a burst of changes is over.
@@ -112,10 +114,8 @@ impl Worker {
         self.save();
         if self.settings.watch {
             self.watch_folders();
-        } else {
-            self.watch.live = vec![false; self.tree.grounds.len()];
+            self.publish();
         }
-        self.publish();
         let mut polled = Instant::now();
         // A scan that was broken off leaves half a tree: nobody may see or keep it.
         while !self.stopped() {
@@ -177,6 +177,9 @@ impl Worker {
                 self.shared.parsed.load(Ordering::Relaxed) > 0 || known.len() != tree.records.len();
         }
         self.tree = tree;
+        if !self.settings.watch {
+            self.watch.live = vec![false; self.tree.grounds.len()];
+        }
         self.publish();
         self.shared.progress.send_modify(|progress| progress.done = true);
         let _ = self.shared.events.send(RegistryEvent::Progress(*self.shared.progress.borrow()));
@@ -231,7 +234,7 @@ impl Worker {
         let shared = &self.shared;
         let start = tree.grounds[root].spec.path.clone();
         let mut progress = *shared.progress.borrow();
-        let (mut told, mut published) = (Instant::now(), Instant::now());
+        let (mut told, mut publish_at) = (Instant::now(), Instant::now() + PARTIAL);
         let scan = Scan { known, stop: &shared.stop, threads: threads(), parsed: &shared.parsed };
         tree.scan(root, &start, &scan, &mut |tree, news| {
             match news {
@@ -245,9 +248,11 @@ impl Worker {
                 let _ = shared.events.send(RegistryEvent::Progress(progress));
             }
             // A command that reads once waits for the whole scan: nobody reads a partial snapshot.
-            if partly && self.settings.watch && published.elapsed() >= PARTIAL {
+            if partly && self.settings.watch && Instant::now() >= publish_at {
+                let began = Instant::now();
                 publish(shared, tree, &[]);
-                published = Instant::now();
+                // A large tree takes long to publish, and those who listen as long to take in.
+                publish_at = Instant::now() + PARTIAL.max(began.elapsed() * PARTIAL_SHARE);
             }
         });
         if partly {
@@ -306,7 +311,7 @@ impl Worker {
             let fresh = self.watch.update(&self.tree, &mounts);
             let new: BTreeSet<_> = fresh.iter().collect();
             let tops = fresh.iter().filter(|(root, path)| {
-                let above = path.parent().map(|parent| (*root, parent.to_owned()));
+                let above = path.parent().map(|parent| (*root, parent.into()));
                 !above.is_some_and(|above| new.contains(&above))
                     && self.tree.folders.contains(&(*root, path.clone()))
             });

@@ -34,7 +34,6 @@ impl Filter {
         self.query.is_empty()
     }
 
-
     /// The text where it is a filter that leaves runs out.
     pub fn in_force(&self) -> Option<&str> {
         (self.error.is_none() && !self.is_empty()).then(|| self.field.text())
