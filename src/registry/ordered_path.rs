@@ -13,6 +13,7 @@ impl From<PathBuf> for OrderedPath {
     fn from(path: PathBuf) -> Self {
         let bytes = path.as_os_str().as_encoded_bytes();
         let is_plain = !bytes.ends_with(b"/")
+            && !bytes.ends_with(b"/.")
             && !bytes.windows(2).any(|pair| pair == b"//")
             && !bytes.windows(3).any(|three| three == b"/./");
         // Collected from its components, equal paths have equal bytes.

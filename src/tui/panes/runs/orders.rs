@@ -79,9 +79,6 @@ impl Runs {
             } else if !self.filter.field.is_empty() {
                 out.insert(0, offer(Action::Back, "all"));
             }
-            out.push(with_run(offer(Action::Mark, "mark")));
-            out.push(with_run(hidden(Action::MarkAll, "mark all")));
-            out.extend([Action::ExtendUp, Action::ExtendDown].map(|a| with_run(hidden(a, "extend"))));
         } else {
             let label = match (&self.detail.showing, &self.detail.stop) {
                 (Showing::State(_), _) => "fold",
@@ -97,6 +94,11 @@ impl Runs {
         out.push(with_run(offer(Action::ReadWhole, "read")));
         let compare = self.comparable().err();
         out.push(Command { blocked: none.clone().or(compare), ..offer(Action::Compare, "compare") });
+        if in_list {
+            out.push(with_run(offer(Action::Mark, "mark")));
+            out.push(with_run(hidden(Action::MarkAll, "mark all")));
+            out.extend([Action::ExtendUp, Action::ExtendDown].map(|a| with_run(hidden(a, "extend"))));
+        }
         out.push(with_run(hidden(Action::AttachThis, "attach")));
         out.push(with_run(hidden(Action::Copy, "copy")));
         out.push(with_run(hidden(Action::CopyAs, "copy as")));
