@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use strum::Display;
 
-/// In which way.
+/// How.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Display, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -32,14 +32,14 @@ pub enum ToolFailure {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error, schemars::JsonSchema)]
 #[error("{message}")]
 pub struct ToolError {
-    /// In which way.
+    /// How.
     pub code: ToolFailure,
     /// What was wrong, and what to do.
     pub message: String,
 }
 
 impl ToolError {
-    /// A failure in words.
+    /// A failure as text.
     pub fn new(code: ToolFailure, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
     }

@@ -13,7 +13,7 @@ pub use rules::{
     GOLDEN_GOOD, GOLDEN_LEAST, GOLDEN_VERY_GOOD, RUNS_GOOD, RUNS_LEAST, RUNS_MANY, RUNS_VERY_GOOD, judge,
 };
 
-/// How far a skill has proved itself; the order is the order of trust.
+/// Quality state of a skill, in increasing order.
 #[derive(
     Debug,
     Clone,
@@ -45,7 +45,7 @@ pub enum QualityState {
     Recommended,
 }
 
-/// What a skill says about where it stands in its life.
+/// What a skill says about its state in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Life {
     /// Finished.
@@ -92,7 +92,7 @@ pub struct Facts {
     pub life: Life,
     /// Golden requests.
     pub golden: GoldenFacts,
-    /// Whether it has a contract that could run.
+    /// Whether it has a contract.
     pub has_contract: bool,
     /// Its runs.
     pub runs: RunFacts,

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use clap::Command;
 use clap::builder::styling::Style;
 
-/// What belongs together, in the order of the page. What is in no group stands under the last title.
+/// What belongs together, in the order of the page. What is in no group is under the last title.
 const GROUPS: [(&str, &[&str]); 7] = [
     ("Find and check skills", &["discover", "list", "describe", "why", "lint", "eval", "governance"]),
     ("Run skills", &["run", "attach", "runs", "trace", "explain-capability", "activate"]),

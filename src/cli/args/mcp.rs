@@ -7,11 +7,9 @@ use skills_api::operations::Scope;
 
 /// `skills mcp`
 #[derive(Debug, Args)]
-#[command(
-    after_help = "The client starts this command itself. Add it to the client's settings, e.g.\n\n  \
+#[command(after_help = "The client starts this command itself. Add it to the client's settings, e.g.\n\n  \
     {\"mcpServers\": {\"skills\": {\"command\": \"skills\", \"args\": [\"mcp\"]}}}\n\n\
-    Standard output carries only the protocol. The log is written to its file and, with -v, to standard error."
-)]
+    Standard output carries only the protocol. The log is written to its file and, with -v, to standard error.")]
 pub struct McpArgs {
     /// Use this session instead of a new one per connection.
     #[arg(long, value_name = "ID")]

@@ -190,7 +190,7 @@ pub enum Command {
     Audit(AuditArgs),
     /// Delete audit data older than a given date.
     AuditPurge(BeforeArgs),
-    /// Manage sessions: load skills, read files, compose model calls.
+    /// Manage sessions: load skills, compose model calls.
     Session(SessionArgs),
     /// List and show agents.
     Agents(AgentsArgs),
@@ -206,11 +206,11 @@ pub enum Command {
     Keys(KeysArgs),
     /// Play a demonstration with the shipped skills.
     Demo(DemoArgs),
-    /// Serve skills, sessions and runs to an MCP client over stdio.
+    /// Serve skills, sessions and runs to an MCP client.
     Mcp(McpArgs),
     /// Print the JSON schema of the skill frontmatter.
     Schema(SchemaArgs),
-    /// Show what a skill can execute, and trust its current content.
+    /// Show what a skill can execute, and trust it.
     Trust(TrustArgs),
     /// Explain and check the policy.
     Policy(PolicyArgs),

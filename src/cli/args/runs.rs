@@ -189,16 +189,14 @@ pub struct RunsShowArgs {
 
 /// `skills runs watch`
 #[derive(Debug, Args)]
-#[command(
-    after_help = "With a run, the exit code is that of `skills run`. Ctrl-C stops watching; the run \
-        continues."
-)]
+#[command(after_help = "With a run, the exit code is that of `skills run`. Ctrl-C stops watching; the run \
+        continues.")]
 pub struct RunsWatchArgs {
     /// Id of the run; without one, all runs.
     pub run: Option<String>,
 }
 
-/// What happens to a run after an order that lets it go on.
+/// What happens to a run after an order that lets it continue.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct OnwardArgs {
     /// Execute the run in this process until it ends or waits (default).

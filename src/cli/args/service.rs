@@ -10,10 +10,8 @@ use skills_api::operations::Scope;
 
 /// `skills serve`
 #[derive(Debug, Args)]
-#[command(
-    after_help = "On loopback, authentication is disabled unless a key is configured. Use a reverse \
-        proxy for TLS."
-)]
+#[command(after_help = "On loopback, authentication is disabled unless a key is configured. Use a reverse \
+        proxy for TLS.")]
 pub struct ServeArgs {
     /// Address or host name to listen on; a non-loopback address needs a key.
     #[arg(long, value_name = "HOST", default_value = "127.0.0.1")]

@@ -211,10 +211,8 @@ pub enum AgentsAction {
 
 /// `skills budget`
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Budgets are measured or published by the client; unknown values are reported as \
-        unknown. Skills that a client ships itself use a part of its budget."
-)]
+#[command(after_help = "Budgets are measured or published by the client; unknown values are reported as \
+        unknown. Skills that a client ships itself use a part of its budget.")]
 pub struct BudgetArgs {
     /// Client (e.g. codex, or claude-code@2.1.197 for that version); without one, shows one line per
     /// client.

@@ -94,10 +94,8 @@ pub struct DescribeArgs {
 
 /// `skills why`
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Checks in this order: the client searches the folder; the file can be parsed; the \
-        skill is not shadowed; it is offered to the model; its description fits the client's budget; it ranks first; it has the terms of the request; no exclusion clause matches.\nExits with 1 if a check fails."
-)]
+#[command(after_help = "Checks in this order: the client searches the folder; the file can be parsed; the \
+        skill is not shadowed; it is offered to the model; its description fits the client's budget; it ranks first; it has the terms of the request; no exclusion clause matches.\nExits with 1 if a check fails.")]
 pub struct WhyArgs {
     /// Id, name or location of a skill, also of one that cannot be parsed.
     pub skill: String,
@@ -242,7 +240,7 @@ fn limit(text: &str) -> Result<usize, String> {
     text.parse()
         .ok()
         .filter(|limit| (1..=MOST_RESULTS).contains(limit))
-        .ok_or_else(|| format!("allowed: a whole number from 1 to {MOST_RESULTS}"))
+        .ok_or_else(|| format!("allowed: an integer from 1 to {MOST_RESULTS}"))
 }
 
 #[cfg(test)]
