@@ -169,19 +169,19 @@ pub enum ResumeMode {
 pub enum StepState {
     /// Not yet reached.
     Pending,
-    /// Begun, without a result so far.
+    /// Started, no result yet.
     Running,
-    /// At a gate for a person.
+    /// Waiting for approval.
     WaitingForHuman,
-    /// At a signal.
+    /// Waiting for a signal.
     WaitingForSignal,
-    /// With a result.
+    /// Completed with a result.
     Completed,
-    /// Passed over.
+    /// Skipped.
     Skipped,
     /// Permanently.
     Failed,
-    /// Begun, and stopped or lost before it had a result: whether it happened, the run does not say.
+    /// Started, and stopped or lost without a result: its outcome is unknown.
     Interrupted,
 }
 

@@ -10,13 +10,13 @@ pub enum LoadedFile {
     /// As it was loaded.
     #[default]
     Unchanged,
-    /// There, with another digest.
+    /// Its digest differs.
     Changed,
-    /// There, and not readable.
+    /// Unreadable.
     Unreadable,
-    /// Its folder is there, the file is not.
+    /// Its folder exists, the file does not.
     Gone,
-    /// Its folder is not there either.
+    /// Its folder does not exist.
     FolderGone,
 }
 

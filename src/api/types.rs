@@ -346,7 +346,7 @@ pub enum ClientViewState {
     Dropped(String),
     /// Whether the client accepts it is unknown; what is not documented.
     Unknown(String),
-    /// Outside of the places where this client looks.
+    /// Outside the folders that this client searches.
     NotLooked,
     /// Nested too deep in a folder that this client searches; the folder.
     TooDeep(PathBuf),

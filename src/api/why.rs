@@ -35,7 +35,7 @@ pub enum CheckKind {
     Folder,
     /// The file can be parsed.
     Parse,
-    /// The skill wins its name.
+    /// The skill is not shadowed.
     Name,
     /// The client offers the skill to its model.
     Offered,
@@ -54,11 +54,11 @@ pub enum CheckKind {
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum CheckResult {
-    /// Nothing is in the way.
+    /// Passed.
     Pass,
-    /// This is a reason why the skill is not used.
+    /// Failed: a reason why the skill is not selected.
     Fail,
-    /// It cannot be reported.
+    /// Unknown.
     Unknown,
 }
 

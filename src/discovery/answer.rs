@@ -24,13 +24,13 @@ use skills_skill::{AttachTarget, EffectMode, Role, SkillId};
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Signal {
-    /// What the name gave.
+    /// Contribution of the name.
     Name,
-    /// What description and tags gave.
+    /// Contribution of description and tags.
     Description,
-    /// What headings and body gave.
+    /// Contribution of headings and body.
     Body,
-    /// What meaning gave (static embedding).
+    /// Contribution of meaning (static embedding).
     Semantic,
     /// Role, status, read-only intent, exact matches by rule.
     Rule,
@@ -45,11 +45,11 @@ pub enum PartKind {
     Exact,
     /// One stem in one field (BM25F share).
     Term,
-    /// Two neighbouring stems in one field.
+    /// Two adjacent stems in one field.
     Bigram,
-    /// A stem that stands in headings or body only.
+    /// A stem that is only in headings or body.
     BodyOnly,
-    /// A word piece of the request that the skill has at all.
+    /// A word piece of the request that the skill has.
     Presence,
     /// A word piece of the name that the request has.
     NameCover,
@@ -57,7 +57,7 @@ pub enum PartKind {
     Meaning,
     /// The main verb of the request is one of the skill's.
     Task,
-    /// A word of a description's clause that stands wholly in the request.
+    /// A word of a description clause that the request contains completely.
     Clause,
     /// The constant of the centred cosine, one line a skill.
     GeneralWording,
@@ -124,7 +124,7 @@ pub enum Group {
     Primary,
     /// Utilities.
     Secondary,
-    /// Sidecars, when they were asked for by role.
+    /// Sidecars, if requested by role.
     Attachable,
 }
 
@@ -213,9 +213,9 @@ pub enum ExcludedWhy {
     Deprecated,
     /// Another bundle has its id; the location of the winner, for display.
     Shadowed(String),
-    /// Its domain was not asked for.
+    /// Excluded by the domain filter.
     Domain,
-    /// Its role was not asked for.
+    /// Excluded by the role filter.
     Role,
     /// Denied by policy; the rule.
     Policy(String),
@@ -258,11 +258,11 @@ pub enum Fit {
     /// No skill fits.
     #[default]
     None,
-    /// Something fits, unsurely.
+    /// A skill may fit, low confidence.
     Low,
-    /// Something fits.
+    /// A skill fits.
     Medium,
-    /// Something fits, clearly.
+    /// A skill fits, high confidence.
     High,
 }
 
@@ -271,7 +271,7 @@ pub enum Fit {
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Lead {
-    /// Nothing else comes near.
+    /// No other skill comes near.
     Clear,
     /// See also the next.
     Ambiguous,
@@ -301,16 +301,16 @@ pub struct Confidence {
 pub enum VerdictReason {
     /// The first result reaches the threshold.
     Fits,
-    /// It reaches the threshold by words that were read as others, or in another language than the skill's.
+    /// It reaches the threshold only by corrected words, or in a language other than the skill's.
     FitsByReading,
     /// It does not reach the threshold.
     #[default]
     BelowThreshold,
     /// It reaches the threshold by stop words.
     StopWords,
-    /// The request is in a language that the first result does not speak.
+    /// The request is in a language other than that of the first result.
     Language,
-    /// Nothing of the request is known.
+    /// No word of the request is known.
     NothingKnown,
 }
 
@@ -362,7 +362,7 @@ pub enum Correction {
     Typo(String),
     /// An unfinished last word and its completion.
     Completed(Vec<String>),
-    /// A last word that has just been begun, left out for now.
+    /// An unfinished last word, ignored for now.
     Dropped,
 }
 
@@ -370,9 +370,9 @@ pub enum Correction {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LinkState {
-    /// It answered.
+    /// Completed.
     Ran,
-    /// It had nothing to do.
+    /// Not applicable.
     Idle,
     /// Switched off by configuration.
     Off,

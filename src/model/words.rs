@@ -25,13 +25,13 @@ use strum::{Display, EnumIter, EnumString};
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum RunState {
-    /// Stored, no worker has it. A *held* one waits for `resume`.
+    /// Stored, not claimed. A paused one waits for `resume`.
     Pending,
     /// A worker executes its steps.
     Running,
     /// A worker restores recorded steps of the run it was replayed or forked from.
     Replaying,
-    /// A gate waits for a person.
+    /// Waits for approval.
     WaitingForHuman,
     /// A step waits for a named signal.
     WaitingForSignal,
@@ -39,7 +39,7 @@ pub enum RunState {
     Completed,
     /// A step failed permanently. Not the end: `resume` continues.
     Failed,
-    /// Stopped by a person. Terminal.
+    /// Canceled. Terminal.
     Canceled,
 }
 
@@ -90,7 +90,7 @@ pub enum Gate {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Asked {
-    /// The capability wants an approval each time (`requires_confirmation`).
+    /// The capability requires approval each time (`requires_confirmation`).
     Confirmation,
     /// A mandatory gate rejected it and requires approval.
     Gate {
@@ -117,7 +117,7 @@ pub enum Asked {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         besides: Option<String>,
     },
-    /// The step had begun when its worker was lost, it may not be repeated, and nobody knows how it ended.
+    /// The worker was lost during a step that must not be repeated; its outcome is unknown.
     UnknownOutcome,
 }
 
@@ -158,9 +158,9 @@ impl Asked {
 pub enum Choice {
     /// Run it again.
     Rerun,
-    /// It happened: continue with the result that a person states.
+    /// It was completed: continue with the given result.
     Happened,
-    /// Continue without it, its outputs absent.
+    /// Skip it; its outputs are missing.
     Skip,
     /// Let the run fail there.
     Fail,
@@ -184,7 +184,7 @@ pub enum Choice {
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Expiry {
-    /// As if a person had denied: canceled.
+    /// Denied, which cancels the run.
     #[default]
     Deny,
     /// Failed, so that it can be resumed.
@@ -200,7 +200,7 @@ pub enum Expiry {
 pub enum Verdict {
     /// Continue.
     Approve,
-    /// Stop.
+    /// Cancel.
     Deny,
 }
 

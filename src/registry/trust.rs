@@ -49,7 +49,7 @@ pub enum TrustState {
         #[serde(rename = "changed")]
         files: Vec<String>,
     },
-    /// Nobody said so.
+    /// Not trusted.
     Untrusted,
 }
 
@@ -62,11 +62,11 @@ pub enum TrustState {
 pub enum Trusted {
     /// It ships with this program.
     Shipped,
-    /// By the person's settings or by a pin.
+    /// By configuration or by a pin.
     Yes,
-    /// It was, and has changed since.
+    /// Trusted, but changed since.
     Changed,
-    /// Nobody said so.
+    /// Not trusted.
     #[default]
     No,
 }

@@ -38,7 +38,7 @@ pub enum Form {
     /// `<available_skills>` with name, description and location.
     #[default]
     Xml,
-    /// One line a skill.
+    /// One line per skill.
     Bullets,
 }
 
@@ -60,10 +60,10 @@ pub enum Form {
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum Instructions {
-    /// Into the top-level instructions of every call.
+    /// In the top-level instructions of every call.
     #[default]
     TopLevel,
-    /// Into the result of the load call, for hosts whose instructions cannot be changed.
+    /// In the result of the load call, for hosts whose instructions cannot be changed.
     ToolResult,
 }
 

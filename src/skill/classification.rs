@@ -18,11 +18,11 @@ vocabulary! {
     "snake_case"
     /// Role of a skill in an answer.
     Role {
-        /// Does a whole job: a primary match.
+        /// Does a complete task: a primary match.
         Procedure,
-        /// Helps with a part of a job: a secondary match.
+        /// Helps with part of a task: a secondary match.
         Utility,
-        /// Watches or annotates something else: never invoked directly, only attached.
+        /// Monitors or annotates a target: only attached, never invoked directly.
         Sidecar,
     }
 }
@@ -30,11 +30,11 @@ vocabulary! {
     "snake_case"
     /// How a skill may be invoked.
     Invocation {
-        /// On its own.
+        /// Directly.
         Direct,
         /// Only attached to a target.
         Attach,
-        /// Either way.
+        /// Both.
         Both,
     }
 }
@@ -58,11 +58,11 @@ vocabulary! {
     "snake_case"
     /// Effects of a skill on its environment.
     EffectMode {
-        /// Changes nothing.
+        /// Has no side effects.
         ReadOnly,
         /// Adds to its input.
         Enrich,
-        /// May steer what it is attached to.
+        /// Can control its target.
         ControlSignal,
     }
 }

@@ -26,9 +26,9 @@ use strum::{Display, EnumString};
 pub enum Severity {
     /// Worth knowing; nothing is wrong.
     Info,
-    /// Some client or reader will trip over it.
+    /// Some clients or readers have problems with it.
     Warning,
-    /// Against the specification, or the skill cannot be used as it is.
+    /// Violates the specification, or the skill cannot be used.
     Error,
 }
 

@@ -169,7 +169,7 @@ pub enum RefusalReason {
     NotUtf8,
     /// Larger than 2 MiB.
     TooLarge,
-    /// The frontmatter is not YAML mapping, even after repairs.
+    /// The frontmatter is not a YAML mapping, even after repairs.
     BadFrontmatter,
     /// The file could not be read.
     Unreadable,

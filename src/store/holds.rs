@@ -53,13 +53,13 @@ impl Hold {
 pub enum Holder {
     /// A worker of the answering process.
     Here,
-    /// A worker of another process, alive as far as is known.
+    /// A worker of another process, active as far as is known.
     Elsewhere,
     /// Its process is gone.
     Dead,
     /// It has not renewed its lease in time.
     RunOut,
-    /// It left in good order and nobody took over so far.
+    /// It shut down cleanly, and the run is not claimed yet.
     Left,
 }
 

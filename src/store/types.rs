@@ -98,7 +98,7 @@ pub enum AuditMode {
     Standard,
     /// Inputs and outputs of every step too.
     Full,
-    /// Nothing beside what the run needs to go on.
+    /// Only what the run needs to continue.
     Off,
 }
 
@@ -134,13 +134,13 @@ pub struct RunOptions {
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum IdempotencyOutcome {
-    /// No key was given.
+    /// No idempotency key.
     None,
     /// The key is new.
     Created,
-    /// The key's run is answered.
+    /// The existing run of the key is returned.
     Reused,
-    /// The key's time was over; it is used anew.
+    /// The key had expired and is reused.
     Expired,
 }
 
@@ -244,9 +244,9 @@ pub struct StepIntent {
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum StepStatus {
-    /// With a result.
+    /// Completed with a result.
     Completed,
-    /// Its condition did not hold, or a gate degraded it.
+    /// Its condition was false, or a gate skipped it.
     Skipped,
     /// For good.
     Failed,

@@ -11,8 +11,8 @@ use skills_model::{Choice, Verdict};
 #[must_use]
 pub fn briefly(way: &UnderWay, room: u16) -> String {
     let what = match (way.verdict, way.choice) {
-        (Verdict::Deny, _) => "no",
-        (Verdict::Approve, None) => "yes",
+        (Verdict::Deny, _) => "deny",
+        (Verdict::Approve, None) => "approve",
         (_, Some(Choice::Rerun)) => "again",
         (_, Some(Choice::Happened)) => "result",
         (_, Some(Choice::Skip)) => "skip",
@@ -21,7 +21,7 @@ pub fn briefly(way: &UnderWay, room: u16) -> String {
     let how = match way.sending {
         Sending::Waiting => "unsent",
         Sending::Sent | Sending::Over => "sent",
-        Sending::Unanswered => "asking",
+        Sending::Unanswered => "checking",
     };
     let both = format!("{what}, {how}");
     if cells(&both) <= room { both } else { how.to_owned() }

@@ -88,7 +88,7 @@ fn figures_are_whole_in_a_narrow_terminal() {
     let screen = &mut bench.screen;
     screen.press("l").type_text("csv-profile").press("enter").wait_for("1 of 8");
     let seen = screen.screen();
-    assert!(seen.contains("sees 21") && seen.contains("of 200"), "{seen}");
+    assert!(seen.contains("21 skills") && seen.contains("of 200"), "{seen}");
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn a_session_says_which_it_is_and_goes_into_a_file_that_is_not_overwritten() {
     screen.press("tab tab").type_text(&path).press("ctrl-s").wait_for("already exists");
     screen.press("esc enter").wait_until("the sheet is gone", |text| !text.contains("Export"));
     screen.press("Y").wait_for("Copy the session as").wait_for("skills session show").press("esc");
-    screen.press("o").wait_for("Open a session").wait_for("1 entry, begun");
+    screen.press("o").wait_for("Open a session").wait_for("1 entry, created");
 }
 
 #[test]
@@ -221,7 +221,7 @@ fn a_request_that_no_service_takes_says_what_helps_for_as_long_as_it_does() {
     let screen = &mut bench.screen;
     screen.press("l").type_text("csv-profile").press("enter").wait_for("1 of 8");
     screen.press("] ]").wait_for("max_tokens").wait_for("n, then s: most APIs");
-    screen.press("n").wait_for("s: nobody has said anything yet");
+    screen.press("n").wait_for("s: there are no messages");
     screen.press("s").wait_for("Append a message").type_text("profile the orders").press("ctrl-s");
     screen.wait_until("nothing is objected to", |text| {
         text.contains("\"role\": \"user\"") && !text.contains("most APIs require")
@@ -354,7 +354,7 @@ fn a_skill_of_another_project_is_told_as_that_and_read_from_where_it_lies() {
     screen.press("e").wait_for("its SKILL.md no longer exists: the loaded");
     std::fs::remove_dir_all(&theirs).unwrap();
     screen.pass(look).wait_for("folder does not exist").wait_for("not known");
-    screen.press("r").wait_for("its folder is gone: the skill stays");
+    screen.press("r").wait_for("its folder no longer exists: the");
     assert!(screen.screen().contains("# Alpha once"), "{}", screen.screen());
     assert!(!screen.screen().contains("counting"), "{}", screen.screen());
 }

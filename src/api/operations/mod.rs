@@ -70,13 +70,13 @@ const MAX_BODY: usize = 2 << 20;
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Scope {
-    /// Look at skills, runs, sessions and figures.
+    /// Read skills, runs, sessions and metrics.
     Read,
-    /// Launch, attach, order runs about, use sessions.
+    /// Launch, attach, control runs, use sessions.
     Run,
     /// Approve and deny.
     Decide,
-    /// See bindings whole, choose them, reset figures.
+    /// Read bindings in full, choose them, reset metrics.
     Admin,
 }
 
@@ -175,7 +175,7 @@ type Write = Box<dyn Fn(Asked, Value) -> Writing + Send + Sync>;
 /// (annotations of MCP tools: <https://modelcontextprotocol.io/specification/2025-06-18/schema#toolannotations>).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Hints {
-    /// Changes nothing.
+    /// Has no side effects.
     pub read_only: bool,
     /// What it changes may be lost.
     pub destructive: bool,

@@ -33,15 +33,15 @@ pub use rules::{
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum QualityState {
-    /// Nothing is known that speaks for it.
+    /// No evidence.
     Draft,
-    /// It keeps to the specification and says of itself that it is finished.
+    /// It conforms to the specification and its status is stable.
     Validated,
-    /// It was tried: requests that should find it do, and its contract ran.
+    /// Tested: golden requests find it, and its contract completed.
     LabVerified,
-    /// Somebody let it run here, and it runs well.
+    /// It is trusted, and its runs complete.
     Trusted,
-    /// It has proved itself often, and nothing speaks against it.
+    /// Its runs complete reliably, without findings against it.
     Recommended,
 }
 

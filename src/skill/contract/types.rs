@@ -118,7 +118,7 @@ pub enum MergeStrategy {
     Append,
     /// Objects are merged at every depth.
     DeepMerge,
-    /// The later one wins.
+    /// The later one has precedence.
     Replace,
 }
 
@@ -266,9 +266,9 @@ pub struct Contract {
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum Conformance {
-    /// May miss fields.
+    /// Fields can be missing.
     Experimental,
-    /// The default demanded.
+    /// The default requirement.
     #[default]
     Standard,
     /// Every declared output, typed.
