@@ -8,7 +8,7 @@ use skills_config::Config;
 use skills_discovery::{LinkReport, LinkState};
 use skills_registry::{Root, RootOrigin, RootState};
 
-/// How a subject stands.
+/// The state of a subject.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Display, schemars::JsonSchema,
 )]
@@ -28,7 +28,7 @@ pub enum Health {
 pub struct Check {
     /// What was looked at: `root ~/.claude/skills`, `cache`, `link semantic`.
     pub subject: String,
-    /// How it stands.
+    /// Its state.
     pub health: Health,
     /// What was found.
     pub found: String,
@@ -61,7 +61,7 @@ pub fn settings(config: &Config) -> Vec<Check> {
         let usual = config.dirs.config_file();
         return vec![Check::good(
             "settings",
-            format!("none ({} is not there): all as built in", usual.display()),
+            format!("none ({} does not exist): defaults apply", usual.display()),
         )];
     }
     let files: Vec<String> = config.files.iter().map(|file| file.display().to_string()).collect();
@@ -74,10 +74,10 @@ pub fn links(reports: &[LinkReport]) -> Vec<Check> {
         let subject = format!("link {}", report.link);
         match &report.state {
             LinkState::Ran => Check::good(subject, "works"),
-            LinkState::Idle => Check::good(subject, "works, when there is something for it to do"),
-            LinkState::Off => Check::note(subject, "switched off", "the settings say so under `links`"),
+            LinkState::Idle => Check::good(subject, "works, if it applies"),
+            LinkState::Off => Check::note(subject, "switched off", "set in the configuration under `links`"),
             LinkState::Failed(why) => {
-                Check::problem(subject, why.clone(), "the other links answer meanwhile; please report it")
+                Check::problem(subject, why.clone(), "the other matchers continue to work; please report it")
             }
         }
     };
@@ -100,8 +100,8 @@ pub fn roots(roots: &[Root], watch: bool, skills_in: impl Fn(usize) -> usize) ->
             }
             RootState::Missing if asked_for => checks.push(Check::problem(
                 subject,
-                format!("there is no folder {}", root.path.display()),
-                "make the folder, or name another with --root or in the configuration",
+                format!("folder {} does not exist", root.path.display()),
+                "create the folder, or set another one with --root or in the configuration",
             )),
             RootState::Missing => missing += 1,
             RootState::Unreadable(why) => checks.push(Check::problem(
@@ -112,7 +112,7 @@ pub fn roots(roots: &[Root], watch: bool, skills_in: impl Fn(usize) -> usize) ->
         }
     }
     if missing > 0 {
-        checks.push(Check::good("other roots", format!("{missing} folders of known clients are not there")));
+        checks.push(Check::good("other roots", format!("{missing} folders of known clients do not exist")));
     }
     checks
 }
@@ -129,7 +129,7 @@ pub fn core(diagnostics: &Diagnostics) -> Vec<Check> {
                 "{} usable, {} shadowed, {} refused",
                 diagnostics.skills, diagnostics.shadowed, diagnostics.refused
             ),
-            "skills lint says why each one is refused",
+            "`skills lint` shows why",
         )
     });
     let IndexProgress { indexed, total, .. } = diagnostics.index;
@@ -140,8 +140,8 @@ pub fn core(diagnostics: &Diagnostics) -> Vec<Check> {
         if *failures > 0 {
             checks.push(Check::problem(
                 format!("link {link}"),
-                format!("left out of {failures} requests"),
-                "skills discover names the reason; the others answer meanwhile",
+                format!("skipped in {failures} requests"),
+                "`skills discover` shows the reason; the other matchers continue to work",
             ));
         }
     }

@@ -22,9 +22,9 @@ impl<T: Client + RunClient + ?Sized> Core for T {}
 /// A client that several tasks share.
 pub type SharedClient = Arc<dyn Core>;
 
-/// What every adapter may ask of the core. Calls return at once with what is known now: a scan that
-/// is still going on shows in [`Event`]s, not in waiting. Skills are named by id, by an unambiguous
-/// name, or by location; an unknown one answers `not_found` with near names.
+/// What every adapter may ask of the core. Calls return at once with what is known now: a scan that is still
+/// continuing shows in [`Event`]s, not in waiting. Skills are named by id, by an unambiguous name, or by
+/// location; an unknown one answers `not_found` with near names.
 #[async_trait]
 pub trait Client: Send + Sync + 'static {
     /// Where the core is.
@@ -38,7 +38,7 @@ pub trait Client: Send + Sync + 'static {
         Ok(CallerView::anyone())
     }
 
-    /// News: catalogue changes, scan and index progress. A receiver that lags asks for the catalogue anew.
+    /// News: catalog changes, scan and index progress. A receiver that lags asks for the catalog again.
     fn events(&self) -> broadcast::Receiver<Event>;
 
     /// Waits until the first scan of the roots has finished, for ten seconds at most: before that, a skill that is not
@@ -60,7 +60,7 @@ pub trait Client: Send + Sync + 'static {
     /// characters, and for a limit outside 1 to 1,000.
     async fn discover(&self, request: Request) -> Result<Answer, Error>;
 
-    /// Lists skills, in catalogue order.
+    /// Lists skills, in catalog order.
     async fn list(&self, filter: ListFilter) -> Result<SkillList, Error>;
 
     /// One skill whole: record, findings of lint, body, files.
@@ -101,7 +101,7 @@ pub trait Client: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Sets the counts of diagnostics and all metrics back to nothing; answers diagnostics as they stand then.
+    /// Sets the counts of diagnostics and all metrics back to nothing; answers diagnostics as they are then.
     async fn reset_diagnostics(&self) -> Result<Diagnostics, Error>;
 
     /// What the process counted since it began or was reset.
@@ -116,6 +116,6 @@ pub trait Client: Send + Sync + 'static {
     /// `not_found` with near names; `invalid_configuration` for a golden set that cannot be read.
     async fn governance(&self, filter: GovernanceFilter) -> Result<GovernanceList, Error>;
 
-    /// Reads all roots again now.
+    /// Rescans all roots.
     async fn rescan(&self) -> Result<(), Error>;
 }

@@ -16,7 +16,7 @@ pub fn mark(profile: &Profile, folder: &std::path::Path) -> Option<&'static str>
     (asked && forbids(folder)).then_some("allow_implicit_invocation in agents/openai.yaml")
 }
 
-/// Whether `policy.allow_implicit_invocation` is false; a file that cannot be read forbids nothing.
+/// Whether `policy.allow_implicit_invocation` is false; unreadable file forbids nothing.
 fn forbids(folder: &std::path::Path) -> bool {
     #[derive(Deserialize)]
     struct Written {

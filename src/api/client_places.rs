@@ -50,7 +50,7 @@ pub(super) enum Missed {
     TooDeep,
     /// No file of the name that is read.
     Name(String),
-    /// For another reason; in words that hold for every file of that kind.
+    /// For another reason; as text that hold for every file of that kind.
     Because(String),
 }
 
@@ -119,7 +119,7 @@ impl Place {
         walk.found
     }
 
-    /// Why the client does not come to a file that lies below this place; none for one that lies elsewhere.
+    /// Why the client does not come to a file that is below this place; none for one that lies elsewhere.
     pub fn missed(&self, file: &Path, profile: &Profile) -> Option<Missed> {
         let below = file.strip_prefix(&self.path).ok()?;
         let because = |why: String| Some(Missed::Because(why));
@@ -133,52 +133,48 @@ impl Place {
             let name = name.to_string_lossy();
             if let Some(skip) = reading.and_then(|reading| skipped(&name, reading)) {
                 return because(if skip == ".*" {
-                    format!("in a hidden folder: {client} goes into none")
+                    format!("in a hidden folder, which {client} skips")
                 } else {
-                    format!("in a folder called {skip}: {client} goes into none")
+                    format!("in a folder named {skip}, which {client} skips")
                 });
             }
         }
         if reading.is_some_and(|reading| reading.stops_at_skill)
             && folder.ancestors().skip(1).any(|above| self.path.join(above).join(SKILL_FILE).exists())
         {
-            return because(format!("inside another skill's folder, where {client} does not look"));
+            return because(format!("inside another skill's folder, which {client} does not search"));
         }
         match profile.depth.value() {
             Some(Depth::One) if deep != 1 => return Some(Missed::TooDeep),
             Some(Depth::AtMost(1)) if deep > 1 => return Some(Missed::TooDeep),
             Some(Depth::AtMost(most)) if deep > *most as usize => {
-                return because(format!("too deep: {client} looks {most} folders down at most"));
+                return because(format!("nested too deep: {client} searches at most {most} levels"));
             }
             _ => {}
         }
         if is_file && file.file_name().is_some_and(|name| name != SKILL_FILE) {
-            return Some(Missed::Name(format!(
-                "no file called {SKILL_FILE}, which is all that {client} reads"
-            )));
+            return Some(Missed::Name(format!("not named {SKILL_FILE}; {client} reads only that name")));
         }
         if file.ancestors().take_while(|path| path.starts_with(&self.path)).any(is_link) {
             return because(match profile.links.value() {
-                None => format!("behind a link: nobody has published whether {client} follows it"),
+                None => format!("behind a symbolic link; whether {client} follows it is not documented"),
                 Some(Links::Inside) => {
-                    format!("behind a link out of its folder, which {client} does not follow")
+                    format!("behind a symbolic link out of its folder, which {client} does not follow")
                 }
                 Some(Links::Folders) => {
-                    format!("a {SKILL_FILE} that is a link, which {client} does not follow")
+                    format!("{SKILL_FILE} is a symbolic link, which {client} does not follow")
                 }
-                Some(Links::All) => "behind a link that leads nowhere".to_owned(),
+                Some(Links::All) => "behind a broken symbolic link".to_owned(),
             });
         }
         because(match reading {
             Some(Reading { children: Some(most), .. }) => {
-                format!("beyond the first {most} folders of one folder, which is all that {client} reads")
+                format!("beyond the first {most} entries of a folder, the limit of {client}")
             }
             Some(Reading { folders: Some(most), .. }) => {
-                format!(
-                    "beyond the first {most} folders below one of its own, which is all that {client} reads"
-                )
+                format!("beyond the first {most} folders of a root, the limit of {client}")
             }
-            _ => "a file that cannot be read".to_owned(),
+            _ => "unreadable file".to_owned(),
         })
     }
 }
@@ -233,8 +229,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Folder by folder, the first by name first, each with what lies in it. A folder that a link puts below itself ends
-    /// the way.
+    /// Folder by folder, the first by name first, each with what is in it. A folder that a link puts below
+    /// itself ends the way.
     fn folder_by_folder(&mut self, folder: &Path, real: &Path, depth: u32, above: &mut Vec<PathBuf>) {
         let skill = self.take_file(folder, real, depth);
         if depth >= self.deepest || skill && self.reading.stops_at_skill {

@@ -1,5 +1,5 @@
-//! The skills in a client's eyes: what it finds, repairs, drops and shadows, and in which order it lists it. The one
-//! place where that is decided; lists, budgets, sessions and screens show its answer.
+//! The skills in a client's view: what it finds, repairs, drops and shadows, and in which order it lists it.
+//! The one place where that is decided; lists, budgets, sessions and screens show its answer.
 //!
 //! The client's folders are looked at as they lie there now, by the rules of its profile: a client lists skills that this
 //! catalog does not hold (behind links, in a workspace's `skills`), and does not list all that this one does.
@@ -23,7 +23,7 @@ use skills_skill::client::{
 };
 use skills_skill::{MAX_BYTES, Refusal, Skill, SkillId};
 
-/// A bundle of the catalogue as a client takes it.
+/// A bundle of the catalog as a client takes it.
 pub struct Judged<'a> {
     /// Its id here.
     pub id: &'a SkillId,
@@ -35,19 +35,19 @@ pub struct Judged<'a> {
 
 /// A skill that a client lists.
 pub struct Row<'a> {
-    /// The entry before the client's bound, with the client's names.
+    /// The entry before the client's budget, with the client's names.
     pub entry: Listed,
     /// The skill of this catalog; none for what it does not hold or cannot read.
     pub skill: Option<&'a Arc<Skill>>,
 }
 
-/// What a client makes of everything that lies in its folders and in the catalogue.
+/// What a client makes of everything that is in its folders and in the catalog.
 pub struct Sight<'a> {
     /// What it lists, in its order where that is known.
     pub rows: Vec<Row<'a>>,
-    /// The bundles of the catalogue: those that it lists in its order, then the others.
+    /// The bundles of the catalog: those that it lists in its order, then the others.
     pub bundles: Vec<Judged<'a>>,
-    /// What lies in its folders, is not in the catalogue, and is not listed: name and why.
+    /// What is in its folders, is not in the catalog, and is not listed: name and why.
     pub others: Vec<(String, String)>,
 }
 
@@ -90,7 +90,7 @@ struct Candidate<'a> {
     skill: Option<&'a Arc<Skill>>,
     id: Option<&'a SkillId>,
     state: ClientViewState,
-    /// Why it is not listed, in words that hold for all of its kind.
+    /// Why it is not listed as text that hold for all of its kind.
     why: Option<String>,
     bundled: bool,
 }
@@ -105,11 +105,11 @@ impl Candidate<'_> {
     }
 }
 
-/// What the catalogue holds, by path.
+/// What the catalog holds, by path.
 struct Known<'a> {
     skills: HashMap<&'a Path, &'a Arc<Skill>>,
     refused: HashMap<&'a Path, &'a Refusal>,
-    /// Links that lead out of the roots: what lies behind one is not read here.
+    /// Links that lead out of the roots: what is behind one is not read here.
     links: Vec<&'a Refusal>,
 }
 
@@ -215,7 +215,7 @@ pub fn sight<'a>(
     Sight { rows, bundles, others }
 }
 
-/// Ids and locations of all bundles of the catalogue.
+/// Ids and locations of all bundles of the catalog.
 fn everything(catalogue: &Catalogue) -> impl Iterator<Item = (&SkillId, &Path)> {
     let skills = catalogue.entries.iter().map(|entry| &entry.skill);
     let skills = skills.chain(catalogue.shadowed.iter().map(|loser| &loser.skill));
@@ -248,10 +248,10 @@ fn candidate<'a>(
         Ok(file) => file,
         Err(why) => {
             let state = ClientViewState::NotRead(format!(
-                "{why}: not read here, whatever {} does with it",
+                "{why}: not supported here; {} may handle it differently",
                 profile.name
             ));
-            one.leave_out(state, "a file that cannot be read here".to_owned());
+            one.leave_out(state, "unreadable file".to_owned());
             return one;
         }
     };
@@ -319,7 +319,7 @@ fn bundled<'a>(profile: &Profile, place: usize, config: &Config, files: &SkillFi
     own.collect()
 }
 
-/// Own skills of which not even the names are known stand behind all others.
+/// Own skills of which not even the names are known are behind all others.
 fn add_unnamed(rows: &mut Vec<Row<'_>>, profile: &Profile) {
     let Some(bundled) = profile.bundled.value() else { return };
     rows.extend((0..bundled.unnamed).map(|_| Row {
@@ -333,16 +333,13 @@ fn add_unnamed(rows: &mut Vec<Row<'_>>, profile: &Profile) {
     }));
 }
 
-/// A client that takes so many skills of a folder takes those that it comes to first.
+/// A client that takes that many skills of a folder takes those that it comes to first.
 fn first_of_each_folder(candidates: &mut [Candidate<'_>], profile: &Profile, places: usize) {
     let Some(most) = profile.reading.value().and_then(|reading| reading.skills) else { return };
     for which in 0..places {
         let here = candidates.iter_mut().filter(|one| one.place == which && one.is_listed());
         for one in here.skip(most as usize) {
-            let why = format!(
-                "beyond the first {most} skills of a folder, which is all that {} takes",
-                profile.name
-            );
+            let why = format!("beyond the first {most} skills of a folder, the limit of {}", profile.name);
             one.leave_out(ClientViewState::NotRead(why.clone()), why);
         }
     }
@@ -387,7 +384,7 @@ fn one_of_each_name(candidates: &mut [Candidate<'_>], profile: &Profile) -> Eith
         let path = candidates[winner].found.file.clone();
         for &loser in losers {
             let state = ClientViewState::Shadowed(path.clone());
-            candidates[loser].leave_out(state, "another skill of the same name wins".to_owned());
+            candidates[loser].leave_out(state, "shadowed by a skill with the same name".to_owned());
         }
     }
     either
@@ -397,7 +394,7 @@ fn one_of_each_name(candidates: &mut [Candidate<'_>], profile: &Profile) -> Eith
 fn kept_from_the_model(candidates: &mut [Candidate<'_>]) {
     for one in candidates.iter_mut().filter(|one| one.is_listed()) {
         if let Some(said) = one.read.people_only.clone() {
-            one.leave_out(ClientViewState::ForPeople(said.clone()), format!("for people alone: {said}"));
+            one.leave_out(ClientViewState::ForPeople(said.clone()), format!("user-only: {said}"));
         } else if let Some(until) = one.read.waits.clone() {
             one.leave_out(ClientViewState::Waiting(until.clone()), until);
         }
@@ -409,7 +406,7 @@ fn in_order(candidates: &[Candidate<'_>], profile: &Profile, places: &[Place]) -
     let mut order: Vec<usize> = (0..candidates.len()).collect();
     let of = |at: &usize| &candidates[*at];
     let among = profile.bundled.value().map_or(Among::Last, |bundled| bundled.among);
-    // Own skills stand in their own order, before or behind the others.
+    // Own skills are in their own order, before or behind the others.
     let apart = |one: &Candidate<'_>| match (one.bundled, among) {
         (true, Among::First) => (0, one.found.at),
         (true, Among::Last) => (2, one.found.at),
@@ -516,7 +513,7 @@ impl Writing<'_> {
         Row { entry, skill: one.skill }
     }
 
-    /// The location as it stands in the list, where that is not the path.
+    /// The location as it is in the list, where that is not the path.
     fn location(&self, one: &Candidate<'_>) -> Option<String> {
         let measured = self.profile.budget.measured.value()?;
         let path = &one.found.file;
@@ -542,7 +539,7 @@ impl Writing<'_> {
     }
 }
 
-/// Why the client does not come to a bundle of the catalogue: the state, and words for all of its kind.
+/// Why the client does not come to a bundle of the catalog: the state, and words for all of its kind.
 fn missed(
     location: &Path,
     catalogue: &Catalogue,
@@ -559,7 +556,7 @@ fn missed(
             None => {}
             Some(Missed::TooDeep) => {
                 let why = format!(
-                    "too deep: {name} takes only folders right below {}",
+                    "nested too deep: {name} loads only folders directly in {}",
                     from_home(&place.path, home)
                 );
                 return (ClientViewState::TooDeep(place.path.clone()), why);
@@ -568,7 +565,7 @@ fn missed(
             Some(Missed::Because(why)) => return (ClientViewState::NotRead(why.clone()), why),
         }
     }
-    (ClientViewState::NotLooked, format!("in no folder where {name} looks"))
+    (ClientViewState::NotLooked, format!("not in a folder that {name} searches"))
 }
 
 fn from_home(path: &Path, home: &Path) -> String {

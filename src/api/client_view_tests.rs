@@ -65,18 +65,21 @@ fn why_a_client_does_not_come_to_a_skill_is_told_by_its_rules() {
     };
     let codex = home.whys("codex", skills());
     assert_eq!(codex["a"], "");
-    assert_eq!(codex["hidden"], "in a hidden folder: Codex goes into none");
-    assert_eq!(codex["seventh"], "too deep: Codex looks 6 folders down at most");
-    assert_eq!(codex["shallow"], "in no folder where Codex looks");
+    assert_eq!(codex["hidden"], "in a hidden folder, which Codex skips");
+    assert_eq!(codex["seventh"], "nested too deep: Codex searches at most 6 levels");
+    assert_eq!(codex["shallow"], "not in a folder that Codex searches");
     let claude = home.whys("claude-code", skills());
     assert_eq!(claude["shallow"], "");
     let place = home.path("repo/.claude/skills");
     let below = place.strip_prefix(home.path("")).unwrap().display().to_string();
-    assert_eq!(claude["deep"], format!("too deep: Claude Code takes only folders right below ~/{below}"));
+    assert_eq!(
+        claude["deep"],
+        format!("nested too deep: Claude Code loads only folders directly in ~/{below}")
+    );
     let inner =
         vec![home.skill("repo/skills/outer", "outer"), home.skill("repo/skills/outer/inner", "inner")];
     let openclaw = home.whys("openclaw", inner);
-    assert_eq!(openclaw["inner"], "inside another skill's folder, where OpenClaw does not look");
+    assert_eq!(openclaw["inner"], "inside another skill's folder, which OpenClaw does not search");
 }
 
 #[test]
@@ -123,7 +126,7 @@ fn what_nobody_published_is_told_and_not_taken_for_found() {
     let catalogue = Home::catalogue(vec![skill]);
     let profile = client::profile("cursor").unwrap();
     let sight = sight(profile, &catalogue, &home.config(), &SkillFiles::default());
-    let told = "nobody has published what Cursor does with no name".to_owned();
+    let told = "what Cursor does with no name is not documented".to_owned();
     assert_eq!(sight.bundles[0].state, ClientViewState::Unknown(told));
     assert_eq!(sight.rows.len(), 1);
 }

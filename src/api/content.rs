@@ -15,16 +15,14 @@ use skills_skill::read_regular;
 /// Largest file that is handed over, bytes: it is kept with the run and given to scripts on stdin.
 pub const MAX_FILE_BYTES: u64 = 8 << 20;
 
-/// The content of an artifact that lies at `path`.
+/// The content of an artifact that is at `path`.
 ///
 /// # Errors
 /// `payload_too_large`, naming the limit; `target_not_found` where it cannot be read.
 pub fn of_artifact(path: &Path, artifact: &Artifact) -> Result<Value, Error> {
     let bytes = read_regular(path, MAX_FILE_BYTES).map_err(|error| match error.kind() {
         std::io::ErrorKind::FileTooLarge => too_large(&artifact.name),
-        _ => {
-            Error::new(Code::TargetNotFound, format!("artifact {} cannot be read: {error}", artifact.digest))
-        }
+        _ => Error::new(Code::TargetNotFound, format!("cannot read artifact {}: {error}", artifact.digest)),
     })?;
     Ok(value(&artifact.name, &artifact.media_type, &bytes))
 }

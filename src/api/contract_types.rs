@@ -17,34 +17,34 @@ pub struct ContractView {
     pub contract: Contract,
     /// Its digest.
     pub digest: String,
-    /// Per step: what it calls, through which binding, behind which gates.
+    /// Per step: its calls, bindings and gates.
     pub steps: Vec<ContractStep>,
-    /// Whether it may run here, and if not why and what to do.
+    /// Whether it may run, and if not, why and what to do.
     pub blocked: Option<String>,
-    /// Findings about it, the parser's and those of missing capabilities and bindings.
+    /// Findings of the parser, and about missing capabilities and bindings.
     pub findings: Vec<Finding>,
-    /// The isolation that its scripts would get here, in a sentence.
+    /// The isolation of its scripts on this machine, as text.
     pub isolation: String,
 }
 
-/// A step of a contract with what stands behind it.
+/// A step of a contract with its capabilities and gates.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ContractStep {
     /// The step.
     pub id: String,
-    /// Steps that have to be through first.
+    /// Steps that must complete first.
     pub after: Vec<String>,
     /// `capability …`, `skill …`, `signal …`.
     pub uses: String,
-    /// Its control flow in a few words (`for each item of inputs.files`, `3 attempts`).
+    /// Its control flow as short text (`for each item of inputs.files`, `3 attempts`).
     pub flow: Vec<String>,
-    /// The binding that would carry it out, as a person reads it, or why none can.
+    /// The binding that would execute it, for display, or why none is available.
     pub binding: Option<String>,
-    /// Who is asked before it runs: confirmations and gates in words.
+    /// Required approvals and gates, as text.
     pub gates: Vec<String>,
-    /// Whether repeating it is safe, in words.
+    /// Whether repeating it is safe, as text.
     pub effect: String,
-    /// Whether it changes something outside of its run.
+    /// Whether it has external side effects.
     #[serde(default)]
     pub acts: bool,
 }
@@ -55,16 +55,16 @@ pub type InputFields = BTreeMap<String, Field>;
 /// A capability with its decision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CapabilityExplanation {
-    /// What it says about itself.
+    /// Its own description.
     pub description: String,
     /// Its inputs.
     pub inputs: BTreeMap<String, Field>,
     /// Its outputs.
     pub outputs: BTreeMap<String, Field>,
-    /// Gates and confirmation, in words.
+    /// Gates and confirmation, as text.
     pub gates: Vec<String>,
     /// The decision.
     pub explanation: Explanation,
-    /// Steps of known skills that use it: `skill/step`.
+    /// Steps that use it: `skill/step`.
     pub used_by: Vec<String>,
 }

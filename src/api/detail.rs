@@ -26,7 +26,7 @@ pub fn source(skill: &Skill) -> Result<String, Error> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// A skill of the catalogue with everything that its folder holds.
+/// A skill of the catalog with everything that its folder holds.
 ///
 /// # Errors
 /// `not_found` when its file has gone meanwhile, `invalid_configuration` when it cannot be read.
@@ -149,10 +149,7 @@ fn gone(skill: &Skill, error: &std::io::Error) -> Error {
     } else {
         Code::InvalidConfiguration
     };
-    Error::new(
-        code,
-        format!("the file of {} cannot be read any more: {}: {error}", skill.id, skill.location.display()),
-    )
+    Error::new(code, format!("cannot read the file of {}: {}: {error}", skill.id, skill.location.display()))
 }
 
 fn unreadable(path: &str, error: &std::io::Error) -> Error {

@@ -16,14 +16,11 @@ const LONGEST_WORD: usize = 1000;
 /// `invalid_request` that names the limit.
 pub fn admit(request: Request) -> Result<Request, Error> {
     if !(1..=MOST_RESULTS).contains(&request.limit) {
-        return Err(refused(format!(
-            "the limit is {}; allowed: a whole number from 1 to {MOST_RESULTS}",
-            request.limit
-        )));
+        return Err(refused(format!("invalid limit {}; allowed: 1 to {MOST_RESULTS}", request.limit)));
     }
     if request.filter.len() > LONGEST_INTENT {
         return Err(refused(format!(
-            "the filter has {} bytes; at most {LONGEST_INTENT} are taken: say it shorter",
+            "the filter has {} bytes; the maximum is {LONGEST_INTENT}",
             request.filter.len()
         )));
     }
@@ -37,7 +34,7 @@ pub fn admit(request: Request) -> Result<Request, Error> {
 pub fn intent(text: &str) -> Result<String, Error> {
     if text.len() > LONGEST_INTENT {
         return Err(refused(format!(
-            "the intent has {} bytes; at most {LONGEST_INTENT} are taken: say it shorter",
+            "the request has {} bytes; the maximum is {LONGEST_INTENT}",
             text.len()
         )));
     }
@@ -45,7 +42,7 @@ pub fn intent(text: &str) -> Result<String, Error> {
     let longest = plain.split_whitespace().map(|word| word.chars().count()).max().unwrap_or(0);
     if longest > LONGEST_WORD {
         return Err(refused(format!(
-            "a word of the intent has {longest} characters; at most {LONGEST_WORD} are taken: put spaces between words"
+            "a word of the request has {longest} characters; the maximum is {LONGEST_WORD}"
         )));
     }
     Ok(plain)
@@ -55,8 +52,8 @@ fn refused(message: String) -> Error {
     Error::new(Code::InvalidRequest, message)
 }
 
-/// The text with every control sequence of a terminal (ECMA-48) replaced by as many spaces as it has
-/// bytes: places in the text stay what they were, and `31m` of `ESC [ 31 m` is no word.
+/// The text with every control sequence of a terminal (ECMA-48) replaced by as many spaces as it has bytes:
+/// places in the text stay what they were, and `31m` of `ESC [ 31 m` is not a word.
 fn without_sequences(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -140,7 +137,7 @@ mod tests {
         for limit in [0, 1001, 999_999_999_999, usize::MAX] {
             let error = asked(limit).unwrap_err();
             assert_eq!(error.code, Code::InvalidRequest);
-            assert!(error.message.contains("from 1 to 1000"), "{error}");
+            assert!(error.message.contains("1 to 1000"), "{error}");
         }
         assert!(asked(1).is_ok() && asked(1000).is_ok());
     }

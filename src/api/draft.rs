@@ -6,33 +6,33 @@ use serde::{Deserialize, Serialize};
 use skills_discovery::{Advice, ClauseValue, GoldenChange};
 use skills_skill::{Finding, SkillId};
 
-/// A skill as it might be written.
+/// A draft of a skill.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DraftRequest {
     /// Id, unambiguous name or location.
     pub skill_id: String,
-    /// The description; the present one, where absent.
+    /// The description; default: the current one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 20_000))]
     pub description: Option<String>,
-    /// The name; the present one, where absent.
+    /// The name; default: the current one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 200))]
     pub name: Option<String>,
-    /// The tags; the present ones, where absent.
+    /// The tags; default: the current ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tags: Option<Vec<String>>,
     /// A request to rank with and without the draft.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 20_000))]
     pub intent: Option<String>,
-    /// Whether each clause of the description is switched off once, to measure what it is worth.
+    /// Whether to measure the contribution of each clause of the description.
     #[serde(default)]
     pub clauses: bool,
 }
 
-/// The skill's place for a request.
+/// The skill's rank for a request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DraftPlace {
     /// Rank, from 1; none where it is not a result.
@@ -56,7 +56,7 @@ pub struct DraftShown {
     pub of: usize,
 }
 
-/// What a draft would change.
+/// Effects of a draft.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DraftReport {
     /// The skill.
@@ -65,23 +65,23 @@ pub struct DraftReport {
     pub description: String,
     /// Its tokens (o200k vocabulary).
     pub tokens: u32,
-    /// The place for the request at present, where one was given.
+    /// The current rank for the request, if one was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<DraftPlace>,
-    /// The place for the request with the draft.
+    /// The rank for the request with the draft.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<DraftPlace>,
-    /// What changes on the golden sets of the roots; none where no root has one.
+    /// Effects on the golden sets of the roots; none if no root has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub golden: Option<GoldenChange>,
-    /// Words that would win lost queries, each measured by a draft of its own.
+    /// Words that would win missed queries, each measured with its own draft.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub advice: Vec<Advice>,
-    /// What each clause is worth, where that was asked for.
+    /// Contribution of each clause, if requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clauses: Vec<ClauseValue>,
     /// Findings of lint about the file with the draft.
     pub findings: Vec<Finding>,
-    /// What clients would show of the description, where they list the skill.
+    /// What clients would show of the description, if they list the skill.
     pub shown: Vec<DraftShown>,
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use strum::{Display, EnumIter, EnumString};
 
-/// Every code an adapter can answer. The HTTP status of each is [`Code::status`].
+/// Every error code. [`Code::status`] has the HTTP status of each.
 #[derive(
     Debug,
     Clone,
@@ -169,8 +169,8 @@ impl Error {
     /// what nobody but the operator should read.
     #[must_use]
     pub fn broken_off(error: &tokio::task::JoinError) -> Self {
-        tracing::error!(%error, "an operation broke off");
-        Self::new(Code::InternalError, "the operation broke off; the log has the reason")
+        tracing::error!(%error, "an operation panicked");
+        Self::new(Code::InternalError, "internal error; see the log")
     }
 }
 
@@ -182,24 +182,25 @@ const SERVICE_UNREACHABLE: &str = "service_unreachable";
 pub struct ErrorBody {
     /// The failure.
     pub error: ErrorDetail,
-    /// The trace it belongs to, where there is one.
+    /// Its trace id, if any.
     pub trace_id: Option<String>,
 }
 
-/// Inside of [`ErrorBody`].
+/// Content of [`ErrorBody`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ErrorDetail {
     /// The code.
     pub code: Code,
     /// What was wrong, where, and what to do.
     pub message: String,
-    /// `usage`, `not_found`, `refused`, `waiting`, `failed`, `unavailable` or `internal`: the exit code in a word.
+    /// `usage`, `not_found`, `refused`, `waiting`, `failed`, `unavailable` or `internal`: the name of the
+    /// exit code.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Near names, if any.
+    /// Similar names, if any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub suggestions: Vec<String>,
-    /// The structured reason, where the code has one.
+    /// The structured reason, if the code has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Value>,
 }

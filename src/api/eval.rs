@@ -33,7 +33,7 @@ pub struct EvalJob {
     pub queries: Option<PathBuf>,
     /// Queries that nothing fits, as JSON lines.
     pub out_of_scope: Option<PathBuf>,
-    /// How rules meet text.
+    /// How rules combine with the text score.
     pub policy: Policy,
     /// Whether headings and bodies count.
     pub with_body: bool,
@@ -103,8 +103,8 @@ pub fn golden_of(catalogue: &Catalogue) -> Result<Golden, Error> {
     if golden.files.is_empty() {
         return Err(Error::new(
             Code::NotFound,
-            "no root has a golden set; write a golden.yaml into one (a list of `query` with `expect: [id]` or \
-             `expect: none`), or name files with --skills and --queries",
+            "no root has a golden set; add a golden.yaml (a list of `query` with `expect: [id]` or \
+                `expect: none`), or pass --skills and --queries",
         ));
     }
     Ok(golden)
@@ -124,7 +124,7 @@ pub fn golden_in(queries: &Path, out_of_scope: Option<&Path>) -> Result<Golden, 
         };
         // A file that a person names may be a pipe: `--queries <(…)`.
         if !golden.read(file, read, |file| fs::read_to_string(file))? {
-            return Err(Error::new(Code::NotFound, format!("there is no file {}", file.display())));
+            return Err(Error::new(Code::NotFound, format!("file {} does not exist", file.display())));
         }
     }
     Ok(golden)
@@ -162,7 +162,7 @@ impl Golden {
 pub fn router_of(mut router: Router, skills: &Path) -> Result<Router, Error> {
     let text = fs::read_to_string(skills).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => {
-            Error::new(Code::NotFound, format!("there is no file {}", skills.display()))
+            Error::new(Code::NotFound, format!("file {} does not exist", skills.display()))
         }
         _ => unreadable(skills, &error),
     })?;
@@ -197,8 +197,10 @@ pub fn measure(router: &Router, mut golden: Golden, job: &EvalJob) -> Result<Eva
         Some((file, tolerance)) => {
             let text = fs::read_to_string(file).map_err(|error| match error.kind() {
                 std::io::ErrorKind::NotFound => {
-                    let message =
-                        format!("there is no baseline {}; write one with skills eval --json", file.display());
+                    let message = format!(
+                        "baseline {} does not exist; create one with `skills eval --json`",
+                        file.display()
+                    );
                     Error::new(Code::NotFound, message)
                 }
                 _ => unreadable(file, &error),

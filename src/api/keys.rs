@@ -32,7 +32,7 @@ pub struct StoredKey {
     pub name: String,
     /// `sha256:SALT:DIGEST`, both in hexadecimal.
     pub hash: String,
-    /// What they may do.
+    /// Permissions.
     pub scopes: BTreeSet<Scope>,
 }
 
@@ -59,11 +59,12 @@ impl KeyRing {
     /// Adds a key that is known itself, for a principal who may do everything.
     ///
     /// # Errors
-    /// `invalid_configuration` for one that is too short or cannot stand in a header.
+    /// `invalid_configuration` for one that is too short or cannot be in a header.
     pub fn add(&mut self, name: &str, key: &str) -> Result<(), Error> {
         if key.len() < SHORTEST || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
             let message = format!(
-                "the API key takes {SHORTEST} or more ASCII characters without blanks; skills keys new NAME makes one"
+                "an API key needs at least {SHORTEST} ASCII characters without spaces; `skills keys new \
+                    NAME` creates one"
             );
             return Err(Error::new(Code::InvalidConfiguration, message));
         }
@@ -74,7 +75,7 @@ impl KeyRing {
     /// Adds the keys of a file.
     ///
     /// # Errors
-    /// `invalid_configuration` for a file that cannot be read, or says something that cannot be understood, with its
+    /// `invalid_configuration` for unreadable file, or says something that cannot be understood, with its
     /// place.
     pub fn read(&mut self, path: &Path) -> Result<(), Error> {
         let wrong = |why: String| {
@@ -84,7 +85,7 @@ impl KeyRing {
         let file: KeyFile =
             serde_saphyr::from_str(&text).map_err(|error| wrong(error.without_snippet().to_string()))?;
         if file.keys.is_empty() {
-            return Err(wrong("it holds no key; skills keys new NAME prints a line for it".to_owned()));
+            return Err(wrong("no keys found; `skills keys new NAME` prints a line for it".to_owned()));
         }
         file.keys.into_iter().try_for_each(|key| self.keep(key)).map_err(wrong)
     }
@@ -92,11 +93,11 @@ impl KeyRing {
     fn keep(&mut self, stored: StoredKey) -> Result<(), String> {
         let name = stored.name;
         if self.keys.iter().any(|key| key.principal.name == name) {
-            return Err(format!("two keys are called {name:?}"));
+            return Err(format!("two keys have the name {name:?}"));
         }
         if stored.scopes.is_empty() {
             let known: Vec<String> = Scope::iter().map(|scope| scope.to_string()).collect();
-            return Err(format!("the key {name:?} may do nothing; scopes are {}", known.join(", ")));
+            return Err(format!("the key {name:?} has no scopes; scopes are {}", known.join(", ")));
         }
         let parts: Vec<&str> = stored.hash.split(':').collect();
         let (salt, digest) = match parts.as_slice() {
@@ -149,7 +150,7 @@ fn same(a: &[u8; 32], b: &[u8; 32]) -> bool {
 /// A new key and what a file keeps of it.
 ///
 /// # Errors
-/// `internal_error` when the system gives no random bytes.
+/// `internal_error` when the system provides no random bytes.
 pub fn new_key(name: &str, scopes: BTreeSet<Scope>) -> Result<(String, StoredKey), Error> {
     let key = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(random::<KEY_BYTES>()?));
     let stored = stored(name, &key, scopes, random::<SALT_BYTES>()?);
@@ -180,7 +181,7 @@ pub fn scopes(text: &str) -> Result<BTreeSet<Scope>, String> {
     let one = |word: &str| {
         Scope::from_str(word.trim()).map_err(|_| {
             let known: Vec<String> = Scope::iter().map(|scope| scope.to_string()).collect();
-            format!("{word:?} is no scope; there are {}", known.join(", "))
+            format!("unknown scope {word:?}; allowed: {}", known.join(", "))
         })
     };
     text.split(',').filter(|word| !word.trim().is_empty()).map(one).collect()
@@ -191,7 +192,7 @@ fn random<const N: usize>() -> Result<[u8; N], Error> {
     let source = rustls::crypto::ring::default_provider().secure_random;
     source
         .fill(&mut bytes)
-        .map_err(|_| Error::new(Code::InternalError, "the system gives no random bytes"))?;
+        .map_err(|_| Error::new(Code::InternalError, "the system provides no random bytes"))?;
     Ok(bytes)
 }
 

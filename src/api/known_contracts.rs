@@ -37,7 +37,7 @@ struct Stamp {
 impl KnownContracts {
     /// As [`trusting::has_contract`]; the file is read when it is not the one that was read before.
     pub fn has(&self, bundle: &Path) -> bool {
-        // Without a file there is no contract; what cannot be told apart is read each time.
+        // Without a file there is no contract; what cannot be distinguished is read each time.
         let file = bundle.join("skill.yaml");
         let Ok(metadata) = std::fs::metadata(&file) else { return false };
         let Some(stamp) = stamp(&metadata) else { return trusting::has_contract(bundle) };

@@ -44,7 +44,7 @@ impl RateLimit {
     }
 }
 
-/// Whether a request may go on, and what its sender is told.
+/// Whether a request may continue, and what its sender is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Admission {
     /// Whether it may.

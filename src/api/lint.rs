@@ -75,7 +75,7 @@ impl LintReport {
 pub enum LintStyle {
     /// Like a compiler's, with the source line.
     Report {
-        /// With ANSI colours.
+        /// With ANSI colors.
         colours: bool,
         /// With signs beyond ASCII.
         unicode: bool,
@@ -112,7 +112,7 @@ pub fn lint_text(findings: &[LintFinding], shown: &str, style: LintStyle) -> Str
     }
 }
 
-/// What is wrong in a catalogue: the parser's, the linter's and the neighbours' findings.
+/// What is wrong in a catalog: the parser's, the linter's and the neighbors' findings.
 #[must_use]
 pub fn catalogue(catalogue: &Catalogue) -> LintReport {
     let known = Neighbors::of(catalogue);
@@ -155,7 +155,7 @@ fn undefined(catalogue: &Catalogue) -> Vec<LintFinding> {
                 continue;
             };
             let message = format!(
-                "{} lists this skill or the other `{}` at {}, and which one differs from start to start",
+                "{} lists either this skill or the other `{}` at {}; the choice varies between starts",
                 client.name,
                 skill.name,
                 other.location.display()
@@ -172,7 +172,7 @@ pub fn files(paths: &[PathBuf]) -> LintReport {
     report_of(paths, None)
 }
 
-/// What is wrong in single files, and between their contracts and the capabilities beside them.
+/// What is wrong in single files, and between their contracts and the capabilities in addition to them.
 #[must_use]
 pub fn files_in_place(paths: &[PathBuf]) -> LintReport {
     report_of(paths, Some(&Neighbors::default()))
@@ -214,7 +214,7 @@ pub struct Neighbors {
 }
 
 impl Neighbors {
-    /// All of a catalogue.
+    /// All of a catalog.
     #[must_use]
     pub fn of(catalogue: &Catalogue) -> Self {
         let winners = catalogue.entries.iter().map(|entry| &*entry.skill);
@@ -321,7 +321,7 @@ pub fn repair<'a>(files: impl Iterator<Item = &'a Path>) -> Result<Vec<FixedFile
         let Ok(bytes) = skills_skill::read_regular(path, skills_skill::MAX_BYTES) else { continue };
         let Some(better) = fix::fix(&bytes) else { continue };
         replace(path, &better.bytes).map_err(|error| {
-            Error::new(Code::InvalidConfiguration, format!("{} cannot be repaired: {error}", path.display()))
+            Error::new(Code::InvalidConfiguration, format!("cannot fix {}: {error}", path.display()))
         })?;
         fixed.push(FixedFile { location: path.to_owned(), repaired: better.applied });
     }

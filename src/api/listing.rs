@@ -1,4 +1,4 @@
-//! `list`: records of the catalogue as summaries, filtered, in catalogue order or by match.
+//! `list`: records of the catalog as summaries, filtered, in catalog order or by match.
 
 use std::path::Path;
 
@@ -9,15 +9,15 @@ use super::{Error, ListFilter, SkillList, SkillSummary, paging};
 use skills_registry::{Catalogue, Trusted};
 use skills_skill::Skill;
 
-/// A skill of the catalogue before it is written out.
+/// A skill of the catalog before it is written out.
 struct Found<'a> {
     skill: &'a Skill,
     root: usize,
     winner: Option<&'a Path>,
 }
 
-/// The catalogue through a filter, or the page of it that is asked for. Shadowed skills follow the winners; refused
-/// bundles are named when nothing is filtered.
+/// The catalog through a filter, or the page of it that is asked for. Shadowed skills follow the winners;
+/// refused bundles are named when nothing is filtered.
 ///
 /// # Errors
 /// `invalid_request` for a limit outside 1 to 1,000, and for a cursor that leads nowhere.
@@ -75,7 +75,7 @@ fn by_match<'a>(skills: Vec<Found<'a>>, query: &str) -> Vec<Found<'a>> {
             Some((best, found))
         })
         .collect();
-    // Stable: equals stay in catalogue order.
+    // Stable: equals stay in catalog order.
     scored.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
     scored.into_iter().map(|(_, found)| found).collect()
 }

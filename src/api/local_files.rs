@@ -54,12 +54,12 @@ impl LocalFiles {
         let shown = path.display().to_string();
         let Some((folder, name)) = found else {
             let message = format!(
-                "{shown} is outside of the working directory and of the roots; only files in them can be attached"
+                "{shown} is outside the working directory and the roots; only files in them can be attached"
             );
             return Err(Error::new(Code::TargetNotFound, message));
         };
         let opened = Folder::follow(&folder).map_err(|error| {
-            Error::new(Code::TargetNotFound, format!("{} cannot be opened: {error}", folder.display()))
+            Error::new(Code::TargetNotFound, format!("cannot open {}: {error}", folder.display()))
         })?;
         let content = content::read_beneath(&opened, &name, &shown)?;
         Ok(LocalFile { name, path, content })

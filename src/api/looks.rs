@@ -1,5 +1,5 @@
-//! Looks at the same thing by many at once: whoever asks while one is at hand shares the next, so that none is older
-//! than the question and a hundred questions cost a few looks.
+//! Looks at the same thing by many at once: anyone who asks while one is available shares the next, so that
+//! none is older than the question and a hundred questions cost a few looks.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,7 +14,7 @@ struct Asked<T> {
     by: usize,
     /// Has not begun: who comes now may share it.
     coming: Option<Arc<OnceCell<T>>>,
-    /// Held by the look at hand.
+    /// Held by the look available.
     turn: Arc<tokio::sync::Mutex<()>>,
 }
 

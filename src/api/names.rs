@@ -21,7 +21,7 @@ const OFFERED: usize = 3;
 pub fn resolve(catalogue: &Catalogue, wanted: &str, place: Option<&Path>) -> Result<Arc<Skill>, Error> {
     let wanted = wanted.trim();
     if wanted.is_empty() {
-        return Err(Error::new(Code::InvalidRequest, "a skill's id, name or location is needed"));
+        return Err(Error::new(Code::InvalidRequest, "a skill id, name or location is required"));
     }
     if let Some(skill) = catalogue.by_id(wanted) {
         return Ok(Arc::clone(skill));
@@ -50,7 +50,7 @@ pub fn resolve(catalogue: &Catalogue, wanted: &str, place: Option<&Path>) -> Res
         return Err(Error::new(
             Code::InvalidConfiguration,
             format!(
-                "{wanted} was found and refused: {why} (skills lint {} says more)",
+                "{wanted} was found but refused: {why} (see `skills lint {}`)",
                 refusal.location.display()
             ),
         ));
@@ -63,20 +63,20 @@ pub fn resolve(catalogue: &Catalogue, wanted: &str, place: Option<&Path>) -> Res
         && let Some(skill) = catalogue.by_location(&alias.same_as)
     {
         let id = skill.id.to_string();
-        let message = format!("{wanted} is a link to the folder of {id}: name that");
+        let message = format!("{wanted} is a symbolic link to the folder of {id}: use that");
         return Err(Error { suggestions: vec![id], ..Error::new(Code::NotFound, message) });
     }
     if is_shipped_id(wanted) {
         let message = format!(
-            "no skill is called {wanted} here; it is a shipped example, and those are used only where no other \
-             skills are found (`skills --demo` uses them alone; `--demo --store sqlite:FILE` keeps their runs)"
+            "there is no skill `{wanted}`; it is a shipped example, and those are used only if no other \
+                skills are found (`skills --demo` uses only them; `--demo --store sqlite:FILE` keeps their runs)"
         );
         return Err(Error::new(Code::NotFound, message));
     }
     let skills = catalogue.entries.iter().map(|e| [e.skill.id.as_str(), e.skill.name.as_str()]);
     Err(Error {
         suggestions: nearest(wanted, skills),
-        ..Error::new(Code::NotFound, format!("no skill is called {wanted}"))
+        ..Error::new(Code::NotFound, format!("there is no skill `{wanted}`"))
     })
 }
 
@@ -87,7 +87,7 @@ fn ambiguous(wanted: &str, several: &[&Arc<Skill>]) -> Error {
     if more > 0 {
         let _ = write!(named, " and {more} more");
     }
-    let message = format!("{} skills are called {wanted}: {named}; name one by its id", ids.len());
+    let message = format!("{} skills are named {wanted}: {named}; use an id", ids.len());
     Error {
         suggestions: ids.into_iter().take(OFFERED).collect(),
         ..Error::new(Code::InvalidRequest, message)
@@ -154,7 +154,7 @@ mod tests {
         let catalogue = catalogue(&[("a", "same"), ("b", "same")]);
         let error = resolve(&catalogue, "same", None).unwrap_err();
         assert_eq!(error.code, Code::InvalidRequest);
-        assert_eq!(error.message, "2 skills are called same: a, b; name one by its id");
+        assert_eq!(error.message, "2 skills are named same: a, b; use an id");
     }
 
     #[test]
@@ -179,7 +179,7 @@ mod tests {
         let location = "/skills/linked/SKILL.md".into();
         catalogue.aliases.push(skills_registry::Alias { location, root: 0, same_as });
         let error = resolve(&catalogue, "linked", None).unwrap_err();
-        assert_eq!(error.message, "linked is a link to the folder of beta: name that");
+        assert_eq!(error.message, "linked is a symbolic link to the folder of beta: use that");
         assert_eq!((error.code, error.suggestions), (Code::NotFound, vec!["beta".to_owned()]));
     }
 

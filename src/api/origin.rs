@@ -14,7 +14,7 @@ impl Origin {
     pub fn parse(text: &str) -> Result<Self, Error> {
         let wrong = |why: &str| {
             let message = format!(
-                "{text:?} is not an origin: {why}; write scheme, host and port as a browser does, e.g. \
+                "{text:?} is not an origin: {why}; expected scheme, host and port, e.g. \
                  https://docs.example or http://localhost:3000"
             );
             Error::new(Code::InvalidRequest, message)
@@ -40,7 +40,7 @@ impl Origin {
         }
         let fits = |sign: char| sign.is_ascii_lowercase() || sign.is_ascii_digit() || "-._[]:".contains(sign);
         if name.is_empty() || !name.chars().all(fits) {
-            return Err(wrong("its host is not a lower-case name, or something follows it"));
+            return Err(wrong("its host is not lowercase, or is followed by something"));
         }
         Ok(Self(text.to_owned()))
     }

@@ -22,15 +22,13 @@ pub fn part<'a>(
     cursor: Option<&str>,
 ) -> Result<(Range<usize>, Option<String>), Error> {
     if let Some(limit) = limit.filter(|limit| !(1..=LARGEST_PAGE).contains(limit)) {
-        let message = format!("`limit` is {limit}; allowed: a whole number from 1 to {LARGEST_PAGE}");
+        let message = format!("invalid `limit` {limit}; allowed: 1 to {LARGEST_PAGE}");
         return Err(Error::new(Code::InvalidRequest, message));
     }
     let begin = match cursor {
         None => 0,
         Some(cursor) => behind(len, &id, cursor).ok_or_else(|| {
-            let message = format!(
-                "`cursor` is {cursor:?}, which names nothing in this list (any more): leave it out to begin anew"
-            );
+            let message = format!("unknown `cursor` {cursor:?}: omit it to start over");
             Error::new(Code::InvalidRequest, message)
         })?,
     };
@@ -84,11 +82,11 @@ mod tests {
         let (page, _) = part(4, |at| grown[at], Some(2), next.as_deref()).unwrap();
         assert_eq!(grown[page], ["c"]);
         let error = part(2, |at| ["a", "c"][at], Some(2), next.as_deref()).unwrap_err();
-        assert!(error.code == Code::InvalidRequest && error.message.contains("begin anew"), "{error}");
+        assert!(error.code == Code::InvalidRequest && error.message.contains("start over"), "{error}");
         for wrong in ["", "b", "0:a", ":a", "99999999999999999999:a"] {
             assert!(part(1, |_| "a", Some(1), Some(wrong)).is_err(), "{wrong}");
         }
-        assert!(part(1, |_| "a", Some(0), None).unwrap_err().message.contains("from 1 to 1000"));
+        assert!(part(1, |_| "a", Some(0), None).unwrap_err().message.contains("1 to 1000"));
         assert!(part(1, |_| "a", Some(1001), None).is_err());
     }
 }

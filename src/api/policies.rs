@@ -1,4 +1,4 @@
-//! The person's policy at work: its file as it stands now, what it says about the catalogue, and how it is
+//! The person's policy at work: its file as it is now, what it says about the catalog, and how it is
 //! explained. A file with a mistake is in force as a refusal: nothing is found, run or attached past it.
 
 use std::io;
@@ -75,9 +75,9 @@ impl PolicyFile {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound && !self.named => String::new(),
             Err(error) => {
-                let message = format!("the policy {} cannot be read: {error}", path.display());
+                let message = format!("cannot read the policy {}: {error}", path.display());
                 return Err(refused(format!(
-                    "{message}; repair it, or take `policy_file` out of your config.yaml"
+                    "{message}; fix it, or remove `policy_file` from your config.yaml"
                 )));
             }
         };
@@ -93,7 +93,7 @@ impl PolicyFile {
         Ok(policy)
     }
 
-    /// What the policy changes in an answer over this catalogue.
+    /// What the policy changes in an answer over this catalog.
     ///
     /// # Errors
     /// As [`Self::current`].
@@ -121,7 +121,7 @@ pub fn root_label<'c>(catalogue: &'c Catalogue, skill: &Skill) -> &'c str {
     root.and_then(|root| catalogue.roots.get(root)).map_or("", |root| &root.label)
 }
 
-/// What the policy says about a skill of the catalogue.
+/// What the policy says about a skill of the catalog.
 #[must_use]
 pub fn verdict(policy: &Policy, catalogue: &Catalogue, skill: &Skill) -> Verdict {
     policy.verdict(&Subject::of(skill, root_label(catalogue, skill)))
@@ -157,7 +157,7 @@ pub struct PolicyExplanation {
     /// The verdict with the rules that led to it.
     #[serde(flatten)]
     pub verdict: Verdict,
-    /// Where it stands for the request, with and without the policy.
+    /// Its state for the request, with and without the policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ranking: Option<PolicyRanking>,
 }
@@ -178,7 +178,7 @@ pub struct PolicyReport {
     pub file: Option<PathBuf>,
     /// Whether it is there.
     pub exists: bool,
-    /// Skills with a rule that matches, in catalogue order; the one that was asked for, in any case.
+    /// Skills with a rule that matches, in catalog order; the one that was asked for, in any case.
     pub skills: Vec<PolicyExplanation>,
     /// Every rule with how many skills it matches.
     pub rules: Vec<PolicyRule>,
@@ -193,11 +193,11 @@ pub struct PolicyRule {
     pub rule: String,
     /// Its line in the file.
     pub line: u32,
-    /// Skills of the catalogue that it matches.
+    /// Skills of the catalog that it matches.
     pub skills: usize,
 }
 
-/// Every rule with how many skills it matches: one that matches none is often misspelt.
+/// Every rule with how many skills it matches: one that matches none is often misspelled.
 #[must_use]
 pub fn reach(policy: &Policy, catalogue: &Catalogue) -> Vec<PolicyRule> {
     let of_rule = |rule: &policy::Rule| {

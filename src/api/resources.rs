@@ -2,8 +2,8 @@
 //! word for word.
 //!
 //! Limits and rules are those of the MCP extension for skills
-//! (<https://modelcontextprotocol.io/extensions/skills/overview>): 512 files and 16 MiB a skill. Hidden files and
-//! `node_modules` are no part of what is served.
+//! (<https://modelcontextprotocol.io/extensions/skills/overview>): 512 files and 16 MiB a skill. Hidden files
+//! and `node_modules` are not part of what is served.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -54,7 +54,7 @@ pub struct Content {
     pub bytes: Vec<u8>,
 }
 
-/// What stands in a folder.
+/// What is in a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Child {
     /// Path inside the skill.
@@ -122,10 +122,10 @@ pub async fn files(core: &SharedClient, skill: &Arc<Skill>) -> Result<Vec<String
     apart(move || paths(&skill)).await
 }
 
-/// What stands in a folder of a skill; the skill's own folder where `folder` is empty.
+/// What is in a folder of a skill; the skill's own folder where `folder` is empty.
 ///
 /// # Errors
-/// `not_found` for anything that is no folder with files; as [`promise`].
+/// `not_found` for anything that is not a folder with files; as [`promise`].
 pub async fn children(core: &SharedClient, skill: &Arc<Skill>, folder: &str) -> Result<Vec<Child>, Error> {
     let files = files(core, skill).await?;
     let found = within(&files, folder);
@@ -163,7 +163,7 @@ fn here(core: &SharedClient) -> Result<(), Error> {
     match core.connection() {
         Connection::Local => Ok(()),
         Connection::Remote { address, .. } => {
-            let message = format!("files of skills are served where the skills are: ask {address}");
+            let message = format!("files of skills are served by {address}");
             Err(Error::new(Code::NotImplemented, message))
         }
     }
@@ -182,8 +182,7 @@ fn bytes(skill: &Skill, path: &str, most: u64) -> Result<Vec<u8>, Error> {
     if place == own {
         let bytes = skill.read().map_err(|refusal| told(skill, &read::refused(&refusal)))?;
         if bytes.len() as u64 > most {
-            let message =
-                format!("{path} has more than {most} bytes, which are served at most ({})", skill.id);
+            let message = format!("{path} has more than {most} bytes, the maximum ({})", skill.id);
             return Err(Error::new(Code::PayloadTooLarge, message));
         }
         return Ok(bytes);
@@ -223,7 +222,7 @@ fn paths(skill: &Skill) -> Result<Vec<String>, Error> {
             }
         }
         if found.len() > MOST_FILES {
-            let message = format!("{} has more than {MOST_FILES} files, which are served at most", skill.id);
+            let message = format!("{} has more than {MOST_FILES} files, the maximum", skill.id);
             return Err(Error::new(Code::PayloadTooLarge, message));
         }
     }

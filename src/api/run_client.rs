@@ -34,10 +34,10 @@ pub trait RunClient: Send + Sync + 'static {
     /// A page of runs, waiting ones first.
     async fn runs(&self, filter: RunFilter) -> Result<RunPage, Error>;
 
-    /// One run whole.
+    /// A complete run.
     async fn run(&self, run: &str) -> Result<RunDetail, Error>;
 
-    /// Carries out an order; sent once it is carried out once, whatever repeats it.
+    /// Executes an order; sent once it is executed once, whatever repeats it.
     ///
     /// # Errors
     /// `invalid_transition` with what the run takes instead; `skill_changed`; `checkpoint_not_found`; `not_found`.
@@ -48,14 +48,14 @@ pub trait RunClient: Send + Sync + 'static {
     /// # Errors
     /// `invalid_transition` where none waits, or it was sent already.
     fn take_back(&self, _run: &str) -> Result<(), Error> {
-        let message = "no decision waits to be sent: a core in this process is told at once";
+        let message = "no pending decision: decisions are applied immediately in this process";
         Err(Error::new(Code::InvalidTransition, message))
     }
 
-    /// Comes back when a run has ended, waits or is held, with the run as it stands then. Where the core is in this
-    /// process it works the run itself, unless a worker that is alive has it; a remote one works it over there.
-    /// When `leave` fires, children of this process are killed, the lease is given back, and the run is answered
-    /// as it stands: nothing is canceled.
+    /// Comes back when a run has ended, waits or is held, with the run as it is then. Where the core is in
+    /// this process it executes the run itself, unless a worker that is alive has it; a remote one works it
+    /// over there. When `leave` fires, children of this process are killed, the lease is given back, and the
+    /// run is answered as it is: nothing is canceled.
     async fn settle(&self, run: &str, leave: CancellationToken) -> Result<RunRecord, Error>;
 
     /// Events after a number: of one run by its own numbering, or of all by the store's. Where there are none it
@@ -71,8 +71,8 @@ pub trait RunClient: Send + Sync + 'static {
     /// The store's number of the newest event: where following begins.
     async fn newest_event(&self) -> Result<u64, Error>;
 
-    /// Which store counts the events: in another one their numbers mean nothing, and what was known of runs and
-    /// sessions is not true any more.
+    /// Which store counts the events: in another one their numbers mean nothing, and what was known of runs
+    /// and sessions is not true any longer.
     async fn event_log(&self) -> Result<String, Error>;
 
     /// The four checks and what would happen; nothing is started.
@@ -132,7 +132,7 @@ pub trait RunClient: Send + Sync + 'static {
     /// `not_found`; `invalid_configuration` where it has none.
     async fn contract(&self, skill: &str) -> Result<ContractView, Error>;
 
-    /// Which binding carries a capability out, and why.
+    /// Which binding executes a capability, and why.
     ///
     /// # Errors
     /// `not_found` with near names.

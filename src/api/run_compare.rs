@@ -29,9 +29,9 @@ pub struct ComparedRun {
     pub skill_id: String,
     /// Version of its contract.
     pub contract_version: String,
-    /// Where it stands.
+    /// Its state.
     pub state: RunState,
-    /// How long it took from its launch to its end, milliseconds; none while it goes on.
+    /// How long it took from its launch to its end, milliseconds; none while it continues.
     pub took_ms: Option<i64>,
 }
 
@@ -40,17 +40,17 @@ pub struct ComparedRun {
 pub struct StepComparison {
     /// Its path.
     pub step: String,
-    /// Where it stands in the first; none where that has no such step.
+    /// Its state in the first; none where that has no such step.
     pub left: Option<StepState>,
-    /// Where it stands in the second.
+    /// Its state in the second.
     pub right: Option<StepState>,
     /// How long it took in the first, milliseconds.
     pub left_ms: Option<i64>,
     /// How long it took in the second.
     pub right_ms: Option<i64>,
-    /// The binding that carried it out in the first.
+    /// The binding that executed it in the first.
     pub left_binding: Option<String>,
-    /// The binding that carried it out in the second.
+    /// The binding that executed it in the second.
     pub right_binding: Option<String>,
     /// Whether both were given the same, by the digests that are recorded when a step begins; none where one has not
     /// begun. Known also where what was given is not kept.
@@ -68,24 +68,24 @@ impl StepComparison {
         self.differences().is_empty()
     }
 
-    /// Whether each was carried out by a binding, and not by the same one.
+    /// Whether each was executed by a binding, and not by the same one.
     #[must_use]
     pub fn other_binding(&self) -> bool {
         let both = self.left_binding.as_ref().zip(self.right_binding.as_ref());
         both.is_some_and(|(left, right)| left != right)
     }
 
-    /// What differs, in words.
+    /// What differs as text.
     #[must_use]
     pub fn differences(&self) -> Vec<&'static str> {
         let both = self.left.is_some() && self.right.is_some();
         let found = [
-            (self.right.is_none(), "only the first has it"),
-            (self.left.is_none(), "only the second has it"),
-            (self.same_inputs == Some(false) || !self.inputs.is_empty(), "given something else"),
-            (self.other_binding(), "another binding"),
-            (both && self.left != self.right, "another end"),
-            (!self.result.is_empty(), "another result"),
+            (self.right.is_none(), "only in the first"),
+            (self.left.is_none(), "only in the second"),
+            (self.same_inputs == Some(false) || !self.inputs.is_empty(), "different inputs"),
+            (self.other_binding(), "different binding"),
+            (both && self.left != self.right, "different outcome"),
+            (!self.result.is_empty(), "different result"),
         ];
         found.into_iter().filter(|(differs, _)| *differs).map(|(_, word)| word).collect()
     }
@@ -102,7 +102,7 @@ pub struct RunComparison {
     pub same_contract: bool,
     /// Whether nothing differs but time.
     pub same: bool,
-    /// Where they part, in words: what differs first, in the order in which a run takes place.
+    /// Where they part as text: what differs first, in the order in which a run takes place.
     pub first: Option<String>,
     /// Differences of the inputs.
     pub inputs: Vec<Change>,
@@ -248,7 +248,7 @@ fn first(comparison: &RunComparison) -> Option<String> {
         return Some(format!("the outputs: {}", names(&comparison.outputs)));
     }
     let (one, other) = (comparison.left.state, comparison.right.state);
-    (one != other).then(|| format!("where they stand: {one} and {other}"))
+    (one != other).then(|| format!("states: {one} and {other}"))
 }
 
 /// The paths of both lists, each once.

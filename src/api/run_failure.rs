@@ -76,7 +76,7 @@ impl From<CallFailure> for Code {
             CallFailure::UpstreamFailure => Self::UpstreamFailure,
             CallFailure::UpstreamTimeout => Self::UpstreamTimeout,
             CallFailure::StepTimeout => Self::StepTimeout,
-            // Whoever asked to stop knows it; a call that nobody waits for has no code of its own.
+            // Anyone who asked to stop knows it; a call that nobody waits for has no code of its own.
             CallFailure::Canceled => Self::InvalidTransition,
         }
     }

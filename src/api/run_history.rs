@@ -4,14 +4,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A stretch of a run that failed, and how the run went on after it.
+/// A failed part of a run, and how the run was resumed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EarlierAttempt {
-    /// Counts up from 1.
+    /// Number, from 1.
     pub number: u32,
-    /// When it failed, milliseconds since 1970-01-01 UTC; none where the run was held and had not run.
+    /// Time of the failure, milliseconds since 1970-01-01 UTC; none if the run was paused.
     pub failed_ms: Option<i64>,
-    /// The step that failed, where one was to blame.
+    /// The step that failed, if any.
     pub step: Option<String>,
     /// Why.
     pub error: Option<Value>,
@@ -28,7 +28,7 @@ pub struct EarlierAttempt {
 pub struct ChangedInput {
     /// Its name.
     pub name: String,
-    /// What it was; none where it was not given.
+    /// Its previous value, if any.
     pub before: Option<Value>,
     /// What it is.
     pub after: Value,

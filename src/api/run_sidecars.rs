@@ -1,11 +1,12 @@
-//! What sidecars asked of a run, told as it stands now: a pause that is over is past, one that is to come is to come.
+//! What sidecars asked of a run, told as it is now: a pause that is over is past, one that is to come is to
+//! come.
 
 use serde_json::Value;
 
 use skills_model::{Gate, RunState};
 use skills_store::{EventKind, RunEvent, RunId, RunRecord};
 
-/// Something that a sidecar asked for, and what has come of it so far.
+/// Something that a sidecar asked for, and its outcome so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SidecarWish {
     /// When it was asked for, milliseconds since 1970-01-01 UTC.
@@ -18,7 +19,7 @@ pub struct SidecarWish {
     pub asked: String,
     /// The sidecar's reason.
     pub because: Option<String>,
-    /// What has come of it.
+    /// Its outcome.
     pub came: Came,
 }
 
@@ -27,7 +28,7 @@ pub struct SidecarWish {
 pub enum Came {
     /// It was refused, and why.
     Refused(String),
-    /// It was carried out; of the other run no more is known here.
+    /// It was executed; of the other run no more is known here.
     Done,
     /// Held since then: nothing more begins until somebody resumes it.
     Held(i64),
@@ -66,37 +67,41 @@ impl SidecarWish {
         let asked = &self.asked;
         let came = match &self.came {
             Came::Refused(why) => format!("refused: {why}"),
-            Came::Done => format!("carried out at {}", time(self.at_ms)),
+            Came::Done => format!("executed at {}", time(self.at_ms)),
             Came::Held(since) => {
-                format!("held since {}; nothing more begins until somebody resumes it", time(*since))
+                format!("paused since {}, until it is resumed", time(*since))
             }
-            Came::ToBeHeld(when) => format!("{when} it is held until somebody resumes it"),
+            Came::ToBeHeld(when) => format!("{when} it is paused until it is resumed"),
             Came::WasHeld(from, until) => {
                 return if self.on_this {
                     format!(
-                        "the sidecar {other} wanted a pause{because}: held from {} until {}, and no more",
+                        "the sidecar {other} requested a pause{because}: paused from {} until {}",
                         time(*from),
                         time(*until)
                     )
                 } else {
-                    format!("asked for {asked} of {other}: held from {} until {}", time(*from), time(*until))
+                    format!(
+                        "requested {asked} of {other}: paused from {} until {}",
+                        time(*from),
+                        time(*until)
+                    )
                 };
             }
-            Came::NeverHeld(state) => format!("it was {} before it could be held", word(*state)),
+            Came::NeverHeld(state) => format!("it was {} before it could be paused", word(*state)),
             Came::Canceled => "it is canceled".to_owned(),
             Came::Kept => "kept until a step waits for it".to_owned(),
-            Came::Taken => "a step took it".to_owned(),
+            Came::Taken => "received by a step".to_owned(),
             Came::NeverTaken => "no step has waited for it".to_owned(),
         };
         if self.on_this {
             let verb = match (&self.came, asked.as_str()) {
-                (Came::ToBeHeld(_) | Came::Held(_), "pause") => "wants a pause".to_owned(),
-                (Came::NeverHeld(_), "pause") => "wanted a pause".to_owned(),
-                _ => format!("asked for {asked}"),
+                (Came::ToBeHeld(_) | Came::Held(_), "pause") => "requests a pause".to_owned(),
+                (Came::NeverHeld(_), "pause") => "requested a pause".to_owned(),
+                _ => format!("requested {asked}"),
             };
             format!("the sidecar {other} {verb}{because}: {came}")
         } else {
-            format!("asked for {asked} of {other}: {came}")
+            format!("requested {asked} of {other}: {came}")
         }
     }
 }
@@ -174,8 +179,8 @@ fn came_of(asked: &str, run: &RunRecord, events: &[&RunEvent], at: usize) -> Cam
         (Some(from), None) => Came::WasHeld(from, run.since_ms.max(from)),
         (None, Some(_)) => Came::NeverHeld(RunState::Failed),
         (None, None) if run.held => Came::ToBeHeld(match (run.state, &run.gate) {
-            (RunState::WaitingForHuman, Some(Gate::Human { .. })) => "after a yes",
-            (RunState::WaitingForSignal, _) => "once its signal is there",
+            (RunState::WaitingForHuman, Some(Gate::Human { .. })) => "after approval",
+            (RunState::WaitingForSignal, _) => "after its signal",
             _ => "before its next step",
         }),
         (None, None) => Came::NeverHeld(run.state),
@@ -194,7 +199,7 @@ pub fn pause_wanted<'a>(
     let wishes = sidecar_wishes(run, events);
     let wish = wishes.iter().rev().find(|wish| wish.on_this && wish.asked == "pause" && wish.stands());
     Some(wish.map_or_else(
-        || "somebody".to_owned(),
+        || "another user".to_owned(),
         |wish| {
             let because = wish.because.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
             format!("{}{because}", wish.other.0.as_deref().unwrap_or(&wish.other.1.0))

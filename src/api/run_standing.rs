@@ -1,4 +1,4 @@
-//! Whether somebody works a run that is to be worked, in words.
+//! Whether somebody executes a run that is to be executed as text.
 
 use skills_model::RunState;
 use skills_skill::safe_text;
@@ -8,23 +8,23 @@ use skills_store::{Holder, RunRecord, WorkerId};
 /// about to be taken.
 pub const PENDING_MS: i64 = 5_000;
 
-/// Why nobody works a run that is to be worked; none where somebody does, or nobody has to. `age` tells milliseconds as
-/// the door that asks does.
+/// Why nobody executes a run that is to be executed; none where somebody does, or nobody has to. `age` tells
+/// milliseconds as the door that asks does.
 #[must_use]
 pub fn unworked(run: &RunRecord, now_ms: i64, age: impl Fn(i64) -> String) -> Option<String> {
     let Some(hold) = &run.hold else {
         let waits = run.state == RunState::Pending && !run.held;
-        return waits.then(|| "no worker has taken it so far".to_owned());
+        return waits.then(|| "not yet claimed by a worker".to_owned());
     };
     let worker = hold.worker.as_ref().map_or_else(|| "its worker".to_owned(), WorkerId::in_words);
     let worker = safe_text::line(&worker);
     match hold.holder {
         Holder::Here | Holder::Elsewhere => None,
-        Holder::Dead => Some(format!("nobody works it: {worker} is dead")),
+        Holder::Dead => Some(format!("no worker owns it: {worker} is dead")),
         Holder::RunOut => {
             let ago = age(now_ms - hold.until_ms);
-            Some(format!("nobody works it: the lease of {worker} ran out {ago} ago"))
+            Some(format!("no worker owns it: the lease of {worker} expired {ago} ago"))
         }
-        Holder::Left => Some("nobody works it: its worker left in good order".to_owned()),
+        Holder::Left => Some("no worker owns it: its worker shut down cleanly".to_owned()),
     }
 }

@@ -22,24 +22,24 @@ use skills_store::{
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ExecutionOptions {
-    /// Answer when the run has ended or waits, instead of at once.
+    /// Respond when the run has ended or waits, instead of immediately.
     pub wait: bool,
-    /// The trace it belongs to; made where absent.
+    /// Its trace id; generated if absent.
     #[schemars(regex(pattern = "^[!-~]{1,255}$"))]
     pub trace_id: Option<String>,
-    /// Makes the launch safe to repeat: the same key and payload answer the same run.
+    /// Idempotency key: the same key and payload return the same run.
     #[schemars(regex(pattern = "^[!-~]{1,255}$"))]
     pub idempotency_key: Option<String>,
-    /// Least conformance of the bindings; as configured, where absent.
+    /// Minimum conformance level of bindings; default: as configured.
     pub conformance: Option<Conformance>,
-    /// What is written down.
+    /// What is recorded.
     pub audit_mode: AuditMode,
-    /// How long it may wait for a person or a signal, in seconds.
+    /// Maximum time to wait for an approval or a signal, in seconds.
     #[schemars(range(min = 1))]
     pub expires_in: Option<u64>,
     /// What happens then.
     pub on_expiry: Expiry,
-    /// Run scripts without isolation where none can be had.
+    /// Run scripts unsandboxed if no sandbox is available.
     pub unsandboxed: bool,
     /// Files for the work directories of its scripts: name there to path.
     pub files: BTreeMap<String, String>,
@@ -57,7 +57,7 @@ pub struct LaunchRequest {
     /// How.
     #[serde(default)]
     pub options: ExecutionOptions,
-    /// Who asks; the user's name where absent.
+    /// Who asks; the user's name if absent.
     #[serde(default)]
     pub started_by: Option<String>,
 }
@@ -65,11 +65,11 @@ pub struct LaunchRequest {
 /// A launched run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Launched {
-    /// As it stands now.
+    /// Its current state.
     pub run: RunRecord,
-    /// What became of the key.
+    /// Use of the key.
     pub idempotency: IdempotencyOutcome,
-    /// Whether a worker that is alive can take it (this process's, or another's seen lately).
+    /// Whether an active worker can claim it (of this process, or of another one seen recently).
     pub worker_alive: bool,
 }
 
@@ -92,69 +92,69 @@ pub enum RunOrder {
         notes: Option<String>,
         /// For a step of unknown outcome.
         choice: Option<Choice>,
-        /// What the step gave, where it happened: its outputs as an object of fields.
+        /// Result of the step, if it was completed: an object of its outputs.
         #[serde(default)]
         result: Option<Value>,
     },
-    /// Let a held or failed run go on.
+    /// Let a held or failed run continue.
     Resume {
         /// From this checkpoint instead of the head.
         checkpoint: Option<u64>,
         /// Corrected inputs of the run, joined over its own.
         inputs: Option<Map<String, Value>>,
-        /// Go on although the skill changed since the launch (the pinned contract runs).
+        /// Continue although the skill changed since the launch (the pinned contract runs).
         despite_change: bool,
-        /// Who orders it; the account, where absent.
+        /// Who orders it; the account, if omitted.
         by: Option<String>,
     },
     /// Send a signal.
     Signal {
         /// Its name.
         name: String,
-        /// Given to the waiting step as its output.
+        /// Becomes the output of the waiting step.
         payload: Value,
-        /// Who orders it; the account, where absent.
+        /// Who orders it; the account, if omitted.
         by: Option<String>,
     },
     /// Stop it.
     Cancel {
-        /// Who orders it; the account, where absent.
+        /// Who orders it; the account, if omitted.
         by: Option<String>,
     },
-    /// A new run that goes on from a checkpoint at once.
+    /// A new run that continues from a checkpoint at once.
     Replay {
-        /// The head, where absent.
+        /// The head, if omitted.
         checkpoint: Option<u64>,
-        /// Who orders it; the account, where absent.
+        /// Who orders it; the account, if omitted.
         by: Option<String>,
     },
     /// A new held run from a checkpoint.
     Fork {
-        /// The head, where absent.
+        /// The head, if omitted.
         checkpoint: Option<u64>,
-        /// Who orders it; the account, where absent.
+        /// Who orders it; the account, if omitted.
         by: Option<String>,
     },
 }
 
-/// What an order led to.
+/// Result of a command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Ordered {
-    /// The run (for replay and fork the new one) as it stands now.
+    /// The current state of the run (for replay and fork, of the new one).
     pub run: RunRecord,
     /// In a sentence ("approved", "was already approved by ana").
     pub note: String,
-    /// Whether a worker that is alive can take it on (this process's, or another's seen lately).
+    /// Whether an active worker can claim it (of this process, or of another one seen recently).
     pub worker_alive: bool,
-    /// Whether somebody had ordered the same before, so that this order changed nothing.
+    /// Whether the command was a repetition without effect.
     #[serde(default)]
     pub repeated: bool,
-    /// How a resumed run goes on; absent for other orders.
+    /// How a resumed run continues; absent for other commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<ResumeMode>,
 }
 
-/// How a resumed run goes on.
+/// How a resumed run continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ResumeMode {
@@ -162,26 +162,26 @@ pub enum ResumeMode {
     CheckpointResume,
 }
 
-/// Where a step stands.
+/// State of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::Display, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum StepState {
     /// Not yet reached.
     Pending,
-    /// Begun, without a result so far.
+    /// Started, no result yet.
     Running,
-    /// At a gate for a person.
+    /// Waiting for approval.
     WaitingForHuman,
-    /// At a signal.
+    /// Waiting for a signal.
     WaitingForSignal,
-    /// With a result.
+    /// Completed with a result.
     Completed,
-    /// Passed over.
+    /// Skipped.
     Skipped,
-    /// For good.
+    /// Permanently.
     Failed,
-    /// Begun, and stopped or lost before it had a result: whether it happened, the run does not say.
+    /// Started, and stopped or lost without a result: its outcome is unknown.
     Interrupted,
 }
 
@@ -194,7 +194,7 @@ pub struct StepView {
     pub depth: u32,
     /// Capability, skill or signal it is about.
     pub uses: String,
-    /// Where it stands.
+    /// Its state.
     pub state: StepState,
     /// Milliseconds since 1970-01-01 UTC.
     pub started_ms: Option<i64>,
@@ -206,11 +206,11 @@ pub struct StepView {
     pub inputs: Option<Value>,
     /// What it produced, or its error.
     pub result: Option<Value>,
-    /// The result in a few words (`214 rows, 4 columns`, `http 502`).
+    /// The result as short text (`214 rows, 4 columns`, `http 502`).
     pub gist: Option<String>,
-    /// The binding that carried it out.
+    /// The binding that executed it.
     pub binding: Option<String>,
-    /// Isolation that was in force, in a few words.
+    /// Isolation in effect, as short text.
     pub isolation: Option<String>,
     /// Files it left.
     pub artifacts: Vec<Artifact>,
@@ -219,77 +219,79 @@ pub struct StepView {
 }
 
 impl DecisionSheet {
-    /// What stands in place of the inputs where what would run was changed since a person was asked.
-    pub const CHANGED: &'static str = "changed since it asked: a yes asks again";
+    /// What is in place of the inputs where what would run was changed since a person was asked.
+    pub const CHANGED: &'static str = "changed since requested: approving asks again";
 }
 
-/// Everything a person needs to decide a gate.
+/// Everything needed to decide a gate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DecisionSheet {
     /// The run.
     pub run: RunId,
     /// The skill.
     pub skill_id: String,
-    /// What would happen, in a sentence of plain words.
+    /// What would happen, as text.
     pub headline: String,
     /// The step's path.
     pub step: String,
-    /// Its place, from 1, and how many there are.
+    /// Its position, from 1, and the total.
     pub place: (u32, u32),
-    /// True when nobody knows how the step ended: the answers are rerun, happened, skip and fail.
+    /// Whether the outcome of the step is unknown: the choices are rerun, happened, skip and fail.
     pub outcome_unknown: bool,
     /// The capability, empty for a gate before the first step.
     pub capability: String,
-    /// What is declared about it (`standard, not idempotent`).
+    /// Its declared properties (`standard, not idempotent`).
     pub capability_note: String,
-    /// The binding that would be called, as a person reads it, or why none can.
+    /// The binding that would be called, for display, or why none is available.
     pub binding: String,
-    /// What it would run in, or how far it leaves this machine.
+    /// Isolation, or network access.
     pub isolation: String,
     /// Why a person is asked.
     pub why: String,
-    /// A warning, where it cannot be undone or would be repeated.
+    /// A warning if it cannot be undone or would be repeated.
     pub irreversible: Option<String>,
-    /// What it would be given.
+    /// Its inputs.
     pub inputs: Value,
-    /// What it gives: a result that a person states for an unknown outcome has to fit.
+    /// Its outputs, which a result stated for an unknown outcome must match.
     #[serde(default)]
     pub outputs: InputFields,
     /// Binds the decision to exactly this.
     pub inputs_digest: String,
-    /// Who is offered as approver, and where that name comes from.
+    /// Default approver, and the origin of the name.
     pub approver: Option<(String, String)>,
-    /// Since when it waits, milliseconds since 1970-01-01 UTC.
+    /// Start of waiting, milliseconds since 1970-01-01 UTC.
     pub since_ms: i64,
     /// When it expires.
     pub expires_ms: Option<i64>,
     /// What happens then.
     #[serde(default)]
     pub on_expiry: Expiry,
-    /// What changed since the launch, where that is what is asked about: a yes has to name `inputs_digest`.
+    /// What changed since the launch, if that requires approval, which must name `inputs_digest`.
     #[serde(default)]
     pub changed: Option<String>,
-    /// Why a yes would only fail the step, with what to do: it is refused. A no is always taken.
+    /// Why an approval would make the step fail, and what to do; it is rejected. Denying is always
+    /// possible.
     #[serde(default)]
     pub blocked: Option<String>,
-    /// The scope that the caller's key lacks: neither a yes nor a no is taken from it. A client finds out for itself.
+    /// The scope that the caller's key lacks: neither an approval nor a denial is taken from it. A client
+    /// finds out for itself.
     #[serde(skip)]
     pub missing_scope: Option<Scope>,
-    /// The sidecar that wants the run paused: after a yes it is held until somebody resumes it.
+    /// The sidecar that requests a pause: after approval the run is paused until it is resumed.
     #[serde(default)]
     pub pause: Option<String>,
 }
 
-/// One run whole.
+/// A complete run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RunDetail {
-    /// As it stands.
+    /// Its current state.
     pub run: RunRecord,
     /// Version of its contract.
     pub contract_version: String,
-    /// Whether the skill's contract is still the one that was launched; none where the skill is gone.
+    /// Whether the skill's contract is still the launched one; none if the skill no longer exists.
     pub contract_unchanged: Option<bool>,
-    /// Its failed stretches before the last resume, oldest first.
+    /// Its failed attempts before the last resume, oldest first.
     #[serde(default)]
     pub earlier: Vec<EarlierAttempt>,
     /// Its steps.
@@ -304,12 +306,12 @@ pub struct RunDetail {
     pub sheet: Option<DecisionSheet>,
     /// Runs that were replayed or forked from it.
     pub descendants: Vec<RunId>,
-    /// The isolation that scripts of this run get here, in a sentence.
+    /// The isolation of this run's scripts on this machine, as text.
     pub isolation: String,
-    /// Why the process that answers cannot work it; none where it can, and once the run has ended.
+    /// Why the responding process cannot execute it; none if it can, or if the run has ended.
     #[serde(default)]
     pub elsewhere: Option<String>,
-    /// What its contract takes as inputs, to be corrected.
+    /// The inputs of its contract, for correction.
     #[serde(default)]
     pub input_fields: InputFields,
 }
@@ -337,8 +339,8 @@ pub struct AttachRequest {
     /// Whose sessions can be its target.
     #[serde(skip)]
     pub sessions: SessionAccess,
-    /// The files that the caller may name by their paths; none, where absent. Never sent: whoever calls from elsewhere
-    /// names no file of this machine.
+    /// The files that the caller may name by their paths; none, if omitted. Never sent: anyone who calls from
+    /// elsewhere names no file of this machine.
     #[serde(skip)]
     pub local_files: Option<LocalFiles>,
 }
@@ -350,7 +352,7 @@ pub struct NewArtifact {
     pub name: String,
     /// Its bytes.
     pub content: Vec<u8>,
-    /// Who stores it; the account, where absent.
+    /// Who stores it; the account, if omitted.
     pub by: Option<String>,
 }
 
@@ -365,7 +367,7 @@ pub struct StoredArtifact {
     pub name: String,
     /// Size in bytes.
     pub bytes: u64,
-    /// Media type by content, and by name where the content does not tell.
+    /// Media type by content, else by name.
     pub media_type: String,
 }
 
@@ -397,49 +399,49 @@ pub enum AttachCheck {
     Target,
 }
 
-/// How one check went.
+/// Result of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct AttachCheckResult {
     /// Which.
     pub check: AttachCheck,
-    /// Whether it holds; none where an earlier one failed.
+    /// Whether it passed; none if an earlier one failed.
     pub holds: Option<bool>,
-    /// What was found, or why not.
+    /// Evidence, or why there is none.
     pub note: String,
 }
 
-/// The reason of a failed attachment, beside its message.
+/// The reason of a failed attachment, in addition to its message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct AttachReason {
     /// Which check failed.
     pub check: AttachCheck,
-    /// What was given.
+    /// The given value.
     pub given: String,
-    /// What would be allowed.
+    /// Allowed values.
     pub allowed: Vec<String>,
-    /// Why the skill does not load, where that is the check: `not_found`, or what is wrong with one that is there.
+    /// Why the skill cannot be loaded: `not_found`, or what is wrong with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Code>,
 }
 
-/// What attaching would do, before it is done.
+/// Preview of an attachment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct AttachPreview {
     /// The four checks.
     pub checks: Vec<AttachCheckResult>,
     /// Why it cannot be attached, if it cannot.
     pub reason: Option<AttachReason>,
-    /// What was resolved, in words ("output of run …, step extract").
+    /// The resolved target, as text ("output of run …, step extract").
     pub target_label: Option<String>,
-    /// The target's content, as the skill will get it; long ones cut for the screen, never for the skill.
+    /// The target's content as passed to the skill; truncated only for display.
     pub content: Option<Value>,
     /// Its size in bytes as JSON.
     pub content_bytes: Option<u64>,
-    /// What is wrong with the inputs: field and sentence.
+    /// Errors of the inputs: field and message.
     pub input_problems: Vec<(String, String)>,
     /// Its effect.
     pub effect_mode: Option<EffectMode>,
-    /// What it may do to the target and beyond, in sentences.
+    /// Permitted effects on the target and beyond, as text.
     pub may_do: Vec<String>,
     /// The same as a command line.
     pub cli: String,
@@ -456,9 +458,9 @@ pub struct Attached {
     pub target_type: AttachTarget,
     /// As given.
     pub target_ref: String,
-    /// The run that executes it, as it stands.
+    /// The run that executes it.
     pub execution: RunRecord,
-    /// What a control signal led to, if the skill answered one.
+    /// The result of a control signal, if the skill returned one.
     pub control: Option<String>,
     /// ISO 8601, UTC.
     pub attached_at: String,
@@ -469,8 +471,8 @@ pub struct Attached {
 pub struct TargetChoice {
     /// What goes into the field.
     pub target_ref: String,
-    /// What it is, for people.
+    /// Description for display.
     pub label: String,
-    /// When it came to be, milliseconds since 1970-01-01 UTC.
+    /// Creation time, milliseconds since 1970-01-01 UTC.
     pub at_ms: Option<i64>,
 }

@@ -11,7 +11,7 @@ use super::{Code, Error};
 pub fn schema() -> Result<String, Error> {
     let text = serde_json::to_string_pretty(&skills_skill::schema());
     text.map(|text| text + "\n")
-        .map_err(|e| Error::new(Code::InternalError, format!("the schema is no JSON: {e}")))
+        .map_err(|e| Error::new(Code::InternalError, format!("the schema is not valid JSON: {e}")))
 }
 
 /// How a copy differs from the schema: the first place, as a JSON pointer; none when it says the same.
@@ -35,7 +35,7 @@ fn difference(copy: &Value, schema: &Value, at: &str) -> Option<String> {
                 return Some(format!("{at}/{key} is missing"));
             }
             if let Some(key) = a.keys().find(|key| !b.contains_key(*key)) {
-                return Some(format!("{at}/{key} is not in the schema any more"));
+                return Some(format!("{at}/{key} is no longer in the schema"));
             }
             a.iter().find_map(|(key, value)| difference(value, &b[key], &format!("{at}/{key}")))
         }

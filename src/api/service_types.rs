@@ -16,33 +16,33 @@ use skills_base::audit::{AnchorCheck, Verification};
 use skills_skill::SkillId;
 use skills_store::Health;
 
-/// Since when operations are counted, and whether that survives this process.
+/// Start of the counts, and whether they persist.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Counting {
-    /// Since when the counts below count, milliseconds since 1970-01-01 UTC.
+    /// Start of the counts below, milliseconds since 1970-01-01 UTC.
     pub since_ms: i64,
-    /// When they were last set back to nothing.
+    /// Time of the last reset.
     pub last_reset_ms: Option<i64>,
-    /// Whether they are kept in the store, and so are those of earlier processes.
+    /// Whether they are persisted in the store, including those of earlier processes.
     pub persisted: bool,
-    /// Where they are kept, or why they are not.
+    /// Where they are stored, or why they are not.
     pub place: String,
-    /// The file of the store, where it is one.
+    /// The file of the store, if any.
     pub file: Option<PathBuf>,
 }
 
-/// Who calls, as the core knows them.
+/// The caller, as the core knows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CallerView {
-    /// The name that runs and decisions of theirs are recorded under; none where nobody is asked for one.
+    /// The name under which runs and decisions are recorded; none if authentication is disabled.
     pub name: Option<String>,
-    /// What they may do.
+    /// Permissions.
     pub scopes: BTreeSet<Scope>,
 }
 
 impl CallerView {
-    /// Whoever uses the core where nobody is asked who they are: they may do everything.
+    /// Anyone who uses the core where nobody is asked who they are: they may do everything.
     #[must_use]
     pub fn anyone() -> Self {
         Self { name: None, scopes: Scope::iter().collect() }
@@ -104,10 +104,10 @@ pub struct GovernanceFilter {
     pub state: Vec<QualityState>,
     /// Only these domains.
     pub domain: Vec<String>,
-    /// Skills of one page, 1 to 1,000; all of them at once where absent.
+    /// Page size, 1 to 1,000; default: all skills.
     #[schemars(range(min = 1, max = 1000))]
     pub limit: Option<usize>,
-    /// Where the page before ended: its `next`.
+    /// Cursor: the `next` of the previous page.
     #[schemars(length(min = 1))]
     pub cursor: Option<String>,
 }
@@ -120,21 +120,21 @@ pub struct GovernedSkill {
     pub skill_id: SkillId,
     /// The highest state whose rules hold.
     pub state: QualityState,
-    /// What led to it, in sentences.
+    /// Its reasons, as text.
     pub reasons: Vec<String>,
-    /// What is missing for the next state, in sentences; empty for the highest.
+    /// Requirements of the next state, as text; empty for the highest.
     pub next: Vec<String>,
 }
 
-/// Quality states of the catalogue.
+/// Quality states of the catalog.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct GovernanceList {
-    /// In catalogue order; shadowed ones are left out.
+    /// In catalog order, without shadowed ones.
     pub skills: Vec<GovernedSkill>,
-    /// Skills that the filter keeps, on all pages together.
+    /// Number of skills that match the filter, on all pages.
     #[serde(default)]
     pub total: usize,
-    /// Where the next page begins, if there is one.
+    /// Cursor of the next page, if any.
     #[serde(default)]
     pub next: Option<String>,
 }
@@ -151,12 +151,12 @@ pub struct CapabilityRequest {
     /// How.
     #[serde(default)]
     pub options: ExecutionOptions,
-    /// Who asks; the user's name where absent.
+    /// Who asks; the user's name if absent.
     #[serde(default)]
     pub started_by: Option<String>,
 }
 
-/// A store that was begun anew, and what became of the files of the former one.
+/// A store that was begun again, and the outcome of the files of the former one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StoreReset {
     /// What it is and where.

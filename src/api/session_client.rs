@@ -77,13 +77,13 @@ pub trait SessionClient: Send + Sync + 'static {
     /// `not_found` for an unknown client or agent.
     async fn new_session(&self, settings: SettingsChange) -> Result<SessionView, Error>;
 
-    /// Sessions, the one that changed last first.
+    /// Lists sessions, most recently changed first.
     async fn sessions(&self, limit: usize) -> Result<Vec<SessionSummary>, Error>;
 
     /// One session whole.
     async fn session(&self, session: &str) -> Result<SessionView, Error>;
 
-    /// Changes how a session is composed.
+    /// Changes the settings of a session.
     async fn configure_session(&self, session: &str, change: SettingsChange) -> Result<SessionView, Error>;
 
     /// Appends a message.
@@ -104,8 +104,9 @@ pub trait SessionClient: Send + Sync + 'static {
         approved: bool,
     ) -> Result<ToolAnswer, Error>;
 
-    /// Calls `skills.run_script` with files of the gateway's machine, by their names in the script's work directory.
-    /// Handing files over is the host's doing, never the model's: they are no arguments of the tool.
+    /// Calls `skills.run_script` with files of the gateway's machine, by their names in the script's work
+    /// directory. Handing files over is the host's doing, never the model's: they are not arguments of the
+    /// tool.
     ///
     /// # Errors
     /// As [`Self::call_tool`]; `invalid_request` for a file that is not there; `not_implemented` where the gateway
@@ -120,7 +121,7 @@ pub trait SessionClient: Send + Sync + 'static {
         if !files.is_empty() {
             return Err(Error::new(
                 Code::NotImplemented,
-                "this gateway takes no files for a session's script: run it where the files lie",
+                "files cannot be passed to a session's script here: run it on the machine of the files",
             ));
         }
         self.call_tool(session, "skills.run_script", arguments, approved).await
@@ -136,7 +137,7 @@ pub trait SessionClient: Send + Sync + 'static {
     /// file since.
     async fn level_view(&self, skill: &str, session: Option<&str>) -> Result<LevelsView, Error>;
 
-    /// The catalogue under a client's budget; without a client, as it is.
+    /// The catalog under a client's budget; without a client, as it is.
     async fn budget(&self, client: Option<&str>, window: Option<u32>) -> Result<BudgetView, Error>;
 
     /// The agents found in `agents/` of the roots, the configuration and the project.

@@ -1,25 +1,26 @@
-//! How a loaded skill stands to its file and to the present roots: what holds on in a session may be older than both.
+//! How a loaded skill is to its file and to the present roots: what holds on in a session may be older than
+//! both.
 
 use serde::{Deserialize, Serialize};
 
-/// The file of a loaded skill, against what was loaded.
+/// The file of a loaded skill, compared with what was loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LoadedFile {
     /// As it was loaded.
     #[default]
     Unchanged,
-    /// There, with another digest.
+    /// Its digest differs.
     Changed,
-    /// There, and not readable.
+    /// Unreadable.
     Unreadable,
-    /// Its folder is there, the file is not.
+    /// Its folder exists, the file does not.
     Gone,
-    /// Its folder is not there either.
+    /// Its folder does not exist.
     FolderGone,
 }
 
-/// What the present roots know of a loaded skill.
+/// Status of a loaded skill in the current roots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LoadedFrom {
@@ -41,7 +42,7 @@ pub enum LoadedFrom {
 pub struct Standing {
     /// Its file.
     pub file: LoadedFile,
-    /// The present roots.
+    /// The current roots.
     pub roots: LoadedFrom,
 }
 
@@ -52,21 +53,21 @@ impl Standing {
         *self == Self::default()
     }
 
-    /// What is to be told, in words: `changed on disk since, not in these roots`.
+    /// What is to be reported as text: `changed on disk since, not in these roots`.
     #[must_use]
     pub fn told(&self) -> Option<String> {
         let file = match self.file {
             LoadedFile::Unchanged => None,
-            LoadedFile::Changed => Some("changed on disk since"),
-            LoadedFile::Unreadable => Some("its file cannot be read"),
-            LoadedFile::Gone => Some("its file is gone"),
-            LoadedFile::FolderGone => Some("its folder is gone"),
+            LoadedFile::Changed => Some("changed on disk"),
+            LoadedFile::Unreadable => Some("file cannot be read"),
+            LoadedFile::Gone => Some("file does not exist"),
+            LoadedFile::FolderGone => Some("folder does not exist"),
         };
         let roots = match self.roots {
             LoadedFrom::Here => None,
             LoadedFrom::Refused => Some("refused in these roots"),
-            LoadedFrom::Renamed => Some("these roots call it otherwise"),
-            LoadedFrom::Namesake => Some("these roots have another of this name"),
+            LoadedFrom::Renamed => Some("has another name in these roots"),
+            LoadedFrom::Namesake => Some("these roots have a different skill with this name"),
             // What is gone is in no roots: that goes without saying.
             LoadedFrom::Elsewhere if self.has_file() => Some("not in these roots"),
             LoadedFrom::Elsewhere => None,
@@ -107,11 +108,16 @@ mod tests {
         let told = |file, roots| Standing { file, roots }.told();
         assert_eq!(told(LoadedFile::Unchanged, LoadedFrom::Here), None);
         for (file, roots, words) in [
-            (LoadedFile::Changed, LoadedFrom::Here, "changed on disk since"),
+            (LoadedFile::Changed, LoadedFrom::Here, "changed on disk"),
             (LoadedFile::Unchanged, LoadedFrom::Elsewhere, "not in these roots"),
-            (LoadedFile::Changed, LoadedFrom::Elsewhere, "changed on disk since, not in these roots"),
-            (LoadedFile::FolderGone, LoadedFrom::Elsewhere, "its folder is gone"),
-            (LoadedFile::Unchanged, LoadedFrom::Namesake, "these roots have another of this name"),
+            (LoadedFile::Changed, LoadedFrom::Elsewhere, "changed on disk, not in these roots"),
+            (LoadedFile::FolderGone, LoadedFrom::Elsewhere, "folder does not exist"),
+            (
+                LoadedFile::Unchanged,
+                LoadedFrom::Namesake,
+                "these roots have a different skill with this \
+                name",
+            ),
         ] {
             assert_eq!(told(file, roots).as_deref(), Some(words));
         }

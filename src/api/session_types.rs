@@ -21,87 +21,88 @@ pub struct SessionSummary {
     pub session_id: String,
     /// Milliseconds since 1970-01-01 UTC.
     pub created_ms: i64,
-    /// When it changed last, milliseconds since 1970-01-01 UTC.
+    /// Time of the last change, milliseconds since 1970-01-01 UTC.
     pub changed_ms: i64,
     /// Names of its active skills, most recent last.
     pub active: Vec<String>,
-    /// The agent that speaks.
+    /// The agent.
     pub agent: Option<String>,
     /// Entries of its transcript.
     pub entries: u64,
-    /// The principal who made it; absent for the local account, and where no keys are asked for.
+    /// The principal that created it; absent for the local account and without authentication.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
 }
 
-/// Changes of a session's settings; absent ones stay.
+/// Changes of a session's settings; missing ones are unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SettingsChange {
-    /// Skills that may be active at once.
+    /// Maximum number of active skills.
     #[schemars(range(min = 1))]
     pub cap: Option<usize>,
-    /// How the catalogue is written.
+    /// Format of the catalog.
     pub form: Option<Form>,
-    /// Where bodies go.
+    /// Where bodies are placed.
     pub instructions: Option<Instructions>,
-    /// Whether locations are told.
+    /// Whether locations are included.
     pub locations: Option<bool>,
-    /// Id of the client whose budget shortens the catalogue; an empty text for none.
+    /// Id of the client whose budget truncates the catalog; an empty string for none.
     pub client: Option<String>,
     /// The model's context window in tokens.
     #[schemars(range(min = 1))]
     pub window: Option<u32>,
-    /// Id of the agent that speaks; an empty text for none.
+    /// Id of the agent; an empty string for none.
     pub agent: Option<String>,
-    /// Offer the three older tool names too.
+    /// Also offer the three old tool names.
     pub compat: Option<bool>,
 }
 
-/// A session whole.
+/// A complete session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SessionView {
     /// Its id.
     pub session_id: String,
-    /// Counts up with every change.
+    /// Incremented with every change.
     pub version: u64,
     /// Milliseconds since 1970-01-01 UTC.
     pub created_ms: i64,
-    /// When something was written into its transcript last, milliseconds since 1970-01-01 UTC.
+    /// Time of the last transcript entry, milliseconds since 1970-01-01 UTC.
     #[serde(default)]
     pub changed_ms: i64,
     /// How it is composed.
     pub settings: Settings,
     /// Active skills, most recent last.
     pub active: Vec<Active>,
-    /// Active skills whose file is there and no longer what was loaded.
+    /// Active skills whose file changed after loading.
     pub changed_since: Vec<String>,
-    /// Active skills that the present roots do not hold as they were loaded, by their names: changed, gone, elsewhere.
+    /// Active skills that differ from the current roots, by name: changed, missing, moved.
     #[serde(default)]
     pub standing: BTreeMap<String, Standing>,
     /// What happened, oldest first.
     pub transcript: Vec<Arc<Entry>>,
-    /// What its scripts would run in here, in a few words.
+    /// Isolation of its scripts on this machine, as short text.
     pub isolation: String,
-    /// The principal who made it; absent for the local account, and where no keys are asked for.
+    /// The principal that created it; absent for the local account and without authentication.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
 }
 
 impl SessionView {
-    /// What of its settings is other than the built in one, in words: `agent clerk`, `as codex`, `4 skills at most`.
+    /// What of its settings is other than the built in one as text: `agent clerk`, `as codex`, `4 skills at
+    /// most`.
     #[must_use]
     pub fn own_settings(&self) -> Vec<String> {
         let (own, usual) = (&self.settings, Settings::default());
         let agent = own.agent.as_deref().map(|agent| format!("agent {agent}"));
         let client = own.client.as_deref().map(|client| format!("as {client}"));
         let others = [
-            (own.window != usual.window, format!("a window of {} tokens", own.window)),
-            (own.cap != usual.cap, format!("{} skills at most", own.cap)),
-            (own.form != usual.form, format!("catalogue as {}", own.form)),
+            (own.window != usual.window, format!("context window of {} tokens", own.window)),
+            (own.cap != usual.cap, format!("at most {} skills", own.cap)),
+            (own.form != usual.form, format!("catalog format {}", own.form)),
             (own.instructions != usual.instructions, format!("bodies in the {}", own.instructions)),
             (own.locations != usual.locations, "no locations".to_owned()),
-            (own.compat != usual.compat, "older tool names too".to_owned()),
+            (own.compat != usual.compat, "with old tool names".to_owned()),
         ];
         let others = others.into_iter().filter(|(own, _)| *own).map(|(_, told)| told);
         agent.into_iter().chain(client).chain(others).collect()
@@ -115,7 +116,7 @@ pub struct ToolAnswer {
     pub entry: u64,
     /// What the model reads.
     pub result: Result<Value, ToolError>,
-    /// The session's version now.
+    /// The current version of the session.
     pub version: u64,
 }
 
@@ -132,7 +133,7 @@ pub struct LevelSize {
 }
 
 impl LevelSize {
-    /// A size of so many bytes and tokens.
+    /// A size of that many bytes and tokens.
     #[must_use]
     pub fn new(bytes: u64, count: TokenCount) -> Self {
         Self { bytes, tokens: count.tokens, estimated: count.estimated }
@@ -170,26 +171,26 @@ impl std::iter::Sum for LevelSize {
 pub struct CallSize {
     /// Rules, prompts and inline instructions.
     pub base: LevelSize,
-    /// L1: the catalogue.
+    /// L1: the catalog.
     pub l1: LevelSize,
-    /// L2: bodies, in the instructions and in the answers of calls.
+    /// L2: bodies, in the instructions and in results of calls.
     pub l2: LevelSize,
     /// L3: what was read or printed by scripts, in the history.
     pub l3: LevelSize,
-    /// Everything else of the history.
+    /// All other history.
     pub history: LevelSize,
     /// The model's context window in tokens.
     pub window: u32,
 }
 
-/// The body of a skill that stands in the answer of an earlier call.
+/// The body of a skill in the result of an earlier call.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct GivenBody {
     /// The entry of the transcript that has it.
     pub entry: u64,
     /// The skill.
     pub skill: String,
-    /// Its size as it stands there; part of the second level.
+    /// Its size there; part of the second level.
     pub size: LevelSize,
 }
 
@@ -201,33 +202,33 @@ pub enum DiffLine {
     Same(String),
     /// New in this one.
     Added(String),
-    /// Gone from the last one.
+    /// Removed since the last one.
     Removed(String),
 }
 
-/// How a call is made in another way than the one before.
+/// How the settings of a call differ from the previous one.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SinceLast {
-    /// Settings that are others now.
+    /// Settings that changed.
     pub changes: Vec<SettingChanged>,
-    /// Entries of the catalogue in the last call, and in this one.
+    /// Catalog entries in the last call and in this one.
     pub entries: (usize, usize),
-    /// What of both calls stands in another order: `catalogue`, `bodies`.
+    /// What is in a different order in both calls: `catalogue`, `bodies`.
     #[serde(default)]
     pub reordered: Vec<String>,
-    /// Entries that both calls have, and of which this one says less or more.
+    /// Entries of both calls with a shorter or longer description in this one.
     #[serde(default)]
     pub redescribed: Redescribed,
 }
 
-/// Entries of the catalogue that two calls have, counted by what became of their descriptions.
+/// Catalog entries of two calls, counted by the change of their descriptions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Redescribed {
     /// Cut.
     pub shortened: usize,
-    /// Gone: the name alone is left.
+    /// Description omitted: only the name is shown.
     pub name_only: usize,
-    /// Longer than before, by what was cut or by more.
+    /// Longer than before.
     pub longer: usize,
     /// Another text.
     pub rewritten: usize,
@@ -240,32 +241,32 @@ impl Redescribed {
         *self == Self::default()
     }
 
-    /// How many came to what, in words; only what there is.
+    /// How many came to what as text; only what there is.
     pub fn counts(&self) -> impl Iterator<Item = (usize, &'static str)> {
         let all = [
-            (self.shortened, "shortened"),
+            (self.shortened, "truncated"),
             (self.name_only, "name only"),
             (self.longer, "longer than before"),
-            (self.rewritten, "described anew"),
+            (self.rewritten, "description changed"),
         ];
         all.into_iter().filter(|(count, _)| *count > 0)
     }
 }
 
-/// A setting that was another one at the last call.
+/// A setting that changed since the last call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SettingChanged {
     /// Which: `client`, `agent`, `window`, `form`, `instructions` or `locations`.
     pub what: String,
-    /// Its value then, in a word.
+    /// Its value then.
     pub before: String,
     /// Its value now.
     pub now: String,
 }
 
 impl SinceLast {
-    /// What changed, in words: `the client changed from Codex to Cursor`, `3 entries fewer`; numbers are written by
-    /// `number`.
+    /// What changed as text: `the client changed from Codex to Cursor`, `3 entries fewer`; numbers are
+    /// written by `number`.
     #[must_use]
     pub fn told(&self, number: impl Fn(usize) -> String) -> Vec<String> {
         let changed = |change: &SettingChanged| {
@@ -285,35 +286,35 @@ impl SinceLast {
             (many, what) => format!("{} entries {what}", number(many)),
         });
         let reordered = self.reordered.iter().map(|what| match what.as_str() {
-            "bodies" => "the loaded skills stand in another order".to_owned(),
-            what => format!("the {what} stands in another order"),
+            "bodies" => "the order of the loaded skills changed".to_owned(),
+            what => format!("the order of the {what} changed"),
         });
         self.changes.iter().map(changed).chain(entries).chain(described).chain(reordered).collect()
     }
 }
 
-/// Skills that a model is not told about, for one reason.
+/// Skills hidden from a model, for one reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct NotListed {
-    /// Why, in words.
+    /// Why, as text.
     pub why: String,
     /// How many there are.
     pub skills: usize,
-    /// Their ids, or a few of them: in a session, those that are loaded there are always among these.
+    /// Their ids, or some of them: in a session, always including those that are loaded.
     pub names: Vec<String>,
 }
 
-/// What a model is given at the next call.
+/// The model context of the next call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ComposedView {
     /// The instructions, with what each byte is.
     pub composed: Composed,
     /// SHA-256 of the text, hexadecimal.
     pub digest: String,
-    /// The client as which the catalogue is listed; none where it stands whole.
+    /// The client whose view of the catalog is listed; none for the complete catalog.
     #[serde(default)]
     pub client: Option<String>,
-    /// Where the bodies of skills go that are loaded from now on.
+    /// Where bodies of skills loaded from now on are placed.
     #[serde(default)]
     pub instructions: Instructions,
     /// Sizes.
@@ -321,22 +322,21 @@ pub struct ComposedView {
     /// Tokens of each part of the instructions, in their order.
     #[serde(default)]
     pub part_tokens: Vec<u32>,
-    /// Those of the parts, by their place from 0, whose `part_tokens` are an estimate.
+    /// Indices of parts whose `part_tokens` are an estimate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts_estimated: Vec<usize>,
-    /// Bodies that stand in the answers of calls, in the order in which they were given; a skill that was loaded twice
-    /// stands there twice.
+    /// Bodies in results of calls, in order; a skill that was loaded twice appears twice.
     #[serde(default)]
     pub given: Vec<GivenBody>,
-    /// What differs from the last call; empty where nothing does, absent before the first call.
+    /// Differences from the last call; empty if none, absent before the first call.
     pub diff: Option<Vec<DiffLine>>,
-    /// How this call is made in another way than the last one; absent before the first call, and for one that was
-    /// kept before this was told.
+    /// How the settings of this call differ from the last one; absent before the first call, and for calls
+    /// recorded by earlier versions.
     #[serde(default)]
     pub since: Option<SinceLast>,
-    /// How full the client's catalogue is, where a client is set; `budget` tells it entry by entry.
+    /// How much of the client's catalog budget is used, if a client is set; `budget` has the details.
     pub allowance: Option<Fill>,
-    /// Skills that are here and not in the catalogue, by the reason, with a few of their names.
+    /// Skills that exist but are not in the catalog, by reason, with some of their names.
     #[serde(default)]
     pub not_listed: Vec<NotListed>,
     /// The tools that are offered.
@@ -344,7 +344,7 @@ pub struct ComposedView {
 }
 
 impl ComposedView {
-    /// The body of a skill as it stands in the call: in the instructions, else in the answer that gave it last.
+    /// The body of a skill as it is in the call: in the instructions, else in the answer that gave it last.
     #[must_use]
     pub fn body_size(&self, name: &str) -> Option<LevelSize> {
         let this = |part: &&(&Part, LevelSize)| {
@@ -373,65 +373,65 @@ impl ComposedView {
     }
 }
 
-/// One skill at all three levels.
+/// A skill at all three disclosure levels.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LevelsView {
     /// The skill.
     pub skill_id: SkillId,
-    /// L1: its entry as the model sees it; none where the present roots do not hold it.
+    /// L1: its entry as the model sees it; none if it is not in the current roots.
     #[serde(default)]
     pub entry: Option<Listed>,
-    /// Size of that.
+    /// Its size.
     pub l1: LevelSize,
     /// L2: its body.
     pub body: String,
-    /// Size of that.
+    /// Its size.
     pub l2: LevelSize,
     /// L3: its files.
     pub files: Vec<(String, LevelSize)>,
-    /// Why its files are not known, where they are not.
+    /// Why its files are unknown, if they are.
     #[serde(default)]
     pub files_unknown: Option<String>,
 }
 
-/// The catalogue under a client's budget.
+/// The catalog under a client's budget.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct BudgetView {
-    /// Id of the client's profile; none for no bounds at all.
+    /// Id of the client profile; none for no budget.
     pub client: Option<String>,
     /// Its name.
     pub name: String,
-    /// Where the bounds are published, with version and day.
+    /// Where the budget is published, with version and date.
     pub source: String,
-    /// The client's version that was measured; absent where it was never run.
+    /// The client's version that was measured; absent if it was not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// The model's context window in tokens.
     pub window: u32,
-    /// What it makes of the catalogue.
+    /// How it handles the catalog.
     pub allowance: Allowance,
-    /// Skills that are here and that this client does not list at all, by the reason.
+    /// Skills that this client does not list, by reason.
     #[serde(default)]
     pub not_listed: Vec<NotListed>,
-    /// Tokens of the catalogue as written, and as shown: of what a session puts into every call.
+    /// Tokens of the catalog as written and as shown, which is what a session adds to every call.
     pub tokens: (u32, u32),
     /// One of `tokens` is an estimate.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tokens_estimated: bool,
-    /// Descriptions of more than twenty tokens, which is what one should have: name and tokens, largest first.
+    /// Descriptions of more than the recommended twenty tokens: name and tokens, largest first.
     pub long: Vec<(String, u32)>,
 }
 
-/// An agent as it is known here.
+/// A known agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct AgentView {
     /// The definition.
     pub agent: skills_session::Agent,
     /// Absolute path of its file.
     pub location: std::path::PathBuf,
-    /// What is wrong with it: skills it names that are not here.
+    /// Problems: skills that do not exist.
     pub problems: Vec<String>,
-    /// What a call of it consists of, in its order, in words.
+    /// The components of a call, in order, as text.
     #[serde(default)]
     pub composed: Vec<String>,
 }

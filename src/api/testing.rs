@@ -1,4 +1,4 @@
-//! Small catalogues for the unit tests of this room.
+//! Small catalogs for the unit tests of this room.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use skills_skill::{
     RefusalReason, Role, Severity, Skill, SkillId, Stated, Status,
 };
 
-/// A catalogue of `(id, name)` in `/skills`, all defaults.
+/// A catalog of `(id, name)` in `/skills`, all defaults.
 pub fn catalogue(skills: &[(&str, &str)]) -> Catalogue {
     let entries =
         skills.iter().map(|(id, name)| Entry { skill: Arc::new(skill(id, name)), root: 0 }).collect();

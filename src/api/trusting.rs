@@ -1,4 +1,4 @@
-//! What trusting a bundle would let run, as it is shown before somebody says yes.
+//! What trusting a bundle would let run, as it is shown before somebody approves.
 
 use std::path::{Path, PathBuf};
 
@@ -32,7 +32,7 @@ pub struct TrustSubject {
     pub bindings: Vec<String>,
     /// Services in a line each.
     pub services: Vec<String>,
-    /// Whether the frontmatter has hooks, which some clients run by themselves.
+    /// Whether the frontmatter has hooks, which some clients execute automatically.
     pub hooks: bool,
     /// Number of files.
     pub files: usize,
@@ -42,7 +42,7 @@ pub struct TrustSubject {
     pub digest: Option<Digest>,
     /// Why it cannot be pinned.
     pub obstacle: Option<String>,
-    /// What was seen; pinned as it is on a yes.
+    /// What was seen; pinned as it is on an approval.
     #[serde(skip)]
     pub measured: Option<Measured>,
 }

@@ -26,7 +26,7 @@ pub enum Connection {
     Remote {
         /// As a person reads it.
         address: String,
-        /// How the connection stands.
+        /// The state of the connection.
         state: ConnectionState,
     },
 }
@@ -54,14 +54,14 @@ pub enum ConnectionState {
     },
 }
 
-/// How far the index is behind the catalogue.
+/// How far the index is behind the catalog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct IndexProgress {
-    /// Skills whose bodies are in.
+    /// Number of skills with indexed bodies.
     pub indexed: usize,
-    /// Skills there are.
+    /// Number of skills.
     pub total: usize,
-    /// True when the index is level with the catalogue.
+    /// Whether the index is up to date with the catalog.
     pub done: bool,
 }
 
@@ -70,9 +70,9 @@ pub struct IndexProgress {
 pub enum Event {
     /// A new snapshot.
     Catalogue(Arc<Change>),
-    /// A scan goes on.
+    /// A scan continues.
     Scan(ScanProgress),
-    /// Indexing goes on.
+    /// Indexing continues.
     Index(IndexProgress),
     /// Something that nobody asked about and a person has to know, in a sentence.
     Notice(String),
@@ -80,7 +80,7 @@ pub enum Event {
     Waiting(Box<Reminder>),
     /// The connection to the core was lost, or stands again. When it stands, what was missed is fetched by itself.
     Connection(ConnectionState),
-    /// The core stands on another store than before: what was known of runs and sessions is not true any more.
+    /// The core is on another store than before: what was known of runs and sessions is not true any longer.
     Replaced,
     /// How far a decision of this client is on its way to a core elsewhere.
     Order(Box<UnderWay>),
@@ -97,7 +97,7 @@ pub struct UnderWay {
     pub inputs_digest: String,
     /// Yes or no.
     pub verdict: Verdict,
-    /// What becomes of a step whose end is unknown.
+    /// The outcome of a step whose end is unknown.
     pub choice: Option<Choice>,
     /// Who decided, where they said so.
     pub approver: Option<String>,
@@ -117,7 +117,7 @@ impl UnderWay {
     /// The failure of a decision that was taken back before it was sent.
     #[must_use]
     pub fn taken_back() -> Error {
-        let message = "it was taken back before it was sent: nothing is decided";
+        let message = "withdrawn before it was sent; no decision made";
         let reason = Some(serde_json::json!({ "taken_back": true }));
         Error { reason, ..Error::new(Code::ConfirmationRequired, message) }
     }
@@ -137,7 +137,7 @@ pub enum Sending {
     Waiting,
     /// It was sent, and there is no answer yet.
     Sent,
-    /// It was sent and its answer was lost: the run is looked at to learn what came of it.
+    /// It was sent and its answer was lost: the run is looked at to learn its outcome.
     Unanswered,
     /// It is over: answered, or given up.
     Over,
@@ -155,10 +155,10 @@ pub struct ListFilter {
     pub status: Option<String>,
     /// Fuzzy filter over ids and names; the result is then sorted by match.
     pub query: Option<String>,
-    /// Skills of one page, 1 to 1,000; all of them at once where absent.
+    /// Page size, 1 to 1,000; default: all skills.
     #[schemars(range(min = 1, max = 1000))]
     pub limit: Option<usize>,
-    /// Where the page before ended: its `next`.
+    /// Cursor: the `next` of the previous page.
     #[schemars(length(min = 1))]
     pub cursor: Option<String>,
 }
@@ -174,19 +174,19 @@ impl ListFilter {
 /// One line of `list`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SkillSummary {
-    /// What a load call takes.
+    /// The name to load it by.
     pub skill_id: SkillId,
     /// Its name.
     pub name: String,
     /// Its description.
     pub description: String,
-    /// Place in an answer.
+    /// Role in an answer.
     pub role: Role,
     /// How it may be invoked.
     pub invocation: Invocation,
     /// What it does.
     pub effect_mode: EffectMode,
-    /// Where it stands in its life.
+    /// Its status.
     pub status: Status,
     /// Facts or tool.
     pub kind: Kind,
@@ -196,11 +196,11 @@ pub struct SkillSummary {
     pub tags: Vec<String>,
     /// What it can be attached to.
     pub attach_targets: Vec<AttachTarget>,
-    /// Which of the fields above this reader filled in: `role`, `kind`, `status`, ….
+    /// Which of the fields above are defaults: `role`, `kind`, `status`, ….
     pub inferred: Vec<String>,
     /// Absolute path of its file.
     pub location: PathBuf,
-    /// The root it came from, as a person reads it.
+    /// The root it came from, for display.
     pub root: String,
     /// SHA-256 of its file.
     pub digest: Digest,
@@ -208,13 +208,13 @@ pub struct SkillSummary {
     pub findings: usize,
     /// For a shadowed one, the location of the winner.
     pub shadowed_by: Option<PathBuf>,
-    /// Whether it has a contract that could run.
+    /// Whether it has a contract.
     #[serde(default)]
     pub has_contract: bool,
     /// Whether its contract, scripts and bindings may run.
     #[serde(default)]
     pub trusted: Trusted,
-    /// Whether the person's policy wants a yes before it runs.
+    /// Whether the policy requires approval before it runs.
     #[serde(default)]
     pub needs_approval: bool,
 }
@@ -224,13 +224,13 @@ pub struct SkillSummary {
 pub struct SkillList {
     /// Skills; shadowed ones after the winners.
     pub skills: Vec<SkillSummary>,
-    /// Bundles that were found and refused; named when nothing is filtered, behind the last skill.
+    /// Bundles that were found but cannot be used; listed without a filter, after the last skill.
     #[serde(default)]
     pub refused: Vec<Refusal>,
-    /// Skills that the filter keeps, on all pages together.
+    /// Number of skills that match the filter, on all pages.
     #[serde(default)]
     pub total: usize,
-    /// Where the next page begins, if there is one.
+    /// Cursor of the next page, if any.
     #[serde(default)]
     pub next: Option<String>,
 }
@@ -246,16 +246,16 @@ pub struct FileEntry {
     pub executable: bool,
 }
 
-/// One skill whole.
+/// A complete skill.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SkillDetail {
     /// One line of it.
     pub summary: SkillSummary,
     /// The record.
     pub skill: Arc<Skill>,
-    /// The file at its location, whole and raw (frontmatter and body).
+    /// The complete file at its location (frontmatter and body).
     pub source: String,
-    /// The body: what loading gives a model.
+    /// The body: what a model receives by loading.
     pub body: String,
     /// Parser's and linter's findings, including those that need the other skills (shadowing, links).
     pub findings: Vec<Finding>,
@@ -263,7 +263,7 @@ pub struct SkillDetail {
     pub files: Vec<FileEntry>,
 }
 
-/// What reading a file gives.
+/// Result of reading a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FileContent {
     /// Path inside the bundle.
@@ -276,7 +276,7 @@ pub struct FileContent {
     pub content: FileText,
 }
 
-/// Text, or the first bytes of something else.
+/// Text, or the first bytes of other content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FileText {
@@ -291,7 +291,7 @@ pub enum FileText {
 pub struct LevelTokens {
     /// The skill.
     pub skill_id: SkillId,
-    /// L1: its catalogue entry (name, description, location).
+    /// L1: its catalog entry (name, description, location).
     pub l1: u32,
     /// L2: its body.
     pub l2: u32,
@@ -313,7 +313,7 @@ pub struct LevelTokens {
 }
 
 impl LevelTokens {
-    /// Tokens of its catalogue entry.
+    /// Tokens of its catalog entry.
     #[must_use]
     pub fn entry_count(&self) -> TokenCount {
         TokenCount { tokens: self.l1, estimated: self.l1_estimated }
@@ -332,67 +332,68 @@ impl LevelTokens {
     }
 }
 
-/// What a client does with a bundle.
+/// How a client handles a bundle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ClientViewState {
-    /// In its catalogue.
+    /// In its catalog.
     Found,
-    /// In its catalogue after a repair; what it repairs.
+    /// In its catalog after a repair; what it repairs.
     Repaired(String),
-    /// Another bundle of the same name wins; its location.
+    /// Shadowed by another bundle of the same name; its location.
     Shadowed(PathBuf),
-    /// The client does not take it; why.
+    /// The client rejects it; why.
     Dropped(String),
-    /// Whether the client takes it is not known; what nobody has published.
+    /// Whether the client accepts it is unknown; what is not documented.
     Unknown(String),
-    /// Outside of the places where this client looks.
+    /// Outside the folders that this client searches.
     NotLooked,
-    /// Below a place where this client looks, but deeper than it does; the place.
+    /// Nested too deep in a folder that this client searches; the folder.
     TooDeep(PathBuf),
-    /// Below such a place, and yet not read there; why.
+    /// In such a folder, but not read there; why.
     NotRead(String),
-    /// Taken, and kept from the model: people alone call it; what says so.
+    /// Loaded, but user-only; the setting that hides it from the model.
     ForPeople(String),
-    /// One of several of its name is in its list, and which one differs from start to start; where the others are.
+    /// One of several skills with its name is listed, which one varies between starts; locations of the
+    /// others.
     Either(Vec<PathBuf>),
-    /// Taken, and not in its list before something happens; what.
+    /// Loaded, but not listed before a condition is met; which.
     Waiting(String),
 }
 
-/// A bundle in a client's eyes.
+/// A bundle as a given client sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ClientViewEntry {
     /// The skill.
     pub skill_id: SkillId,
-    /// What becomes of it.
+    /// What happens to it.
     pub state: ClientViewState,
 }
 
-/// The catalogue in a client's eyes.
+/// The catalog as a given client sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ClientView {
     /// Profile id.
     pub client: String,
-    /// Its name for people.
+    /// Display name.
     pub name: String,
-    /// Where the profile's facts come from: public source, client version, date.
+    /// Sources of the profile: public source, client version, date.
     pub source: String,
-    /// The client's version that was measured; absent where it was never run.
+    /// The client's version that was measured; absent if it was not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// Every bundle of the catalogue.
+    /// Every bundle of the catalog.
     pub entries: Vec<ClientViewEntry>,
-    /// The client's list, in its order and with its names, within its bound: also of skills that it brings itself, and of
-    /// those that lie in its folders and not in this catalog. The same as in a budget.
+    /// The client's list, in its order, with its names and within its budget: also skills that are built
+    /// in, and those in its folders that are not in this catalog. The same as in a budget.
     #[serde(default)]
     pub list: Allowance,
-    /// What is not in that list, by the reason.
+    /// Skills that are not in that list, by reason.
     #[serde(default)]
     pub not_listed: Vec<super::NotListed>,
 }
 
-/// How often an operation was asked, and how long it took.
+/// Number and duration of calls of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct OperationCount {
     /// Calls.
@@ -405,7 +406,7 @@ pub struct OperationCount {
     pub max_us: u64,
 }
 
-/// What the core says about itself.
+/// Diagnostics of the core.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Diagnostics {
     /// This program's version.
@@ -422,10 +423,10 @@ pub struct Diagnostics {
     pub scan: ScanProgress,
     /// How far the index is.
     pub index: IndexProgress,
-    /// Since when the counts below count, and where they are kept.
+    /// Start of the counts below, and where they are stored.
     #[serde(default)]
     pub counting: super::Counting,
-    /// When this process began, milliseconds since 1970-01-01 UTC.
+    /// Start of this process, milliseconds since 1970-01-01 UTC.
     #[serde(default)]
     pub started_ms: i64,
     /// How long ago that is, in seconds.
@@ -435,8 +436,8 @@ pub struct Diagnostics {
     pub operations: BTreeMap<String, OperationCount>,
     /// Failures per link.
     pub link_failures: BTreeMap<String, u64>,
-    /// Where the warm-start cache lies, and what became of it at start (`used`, `rebuilt: …`, `off`).
+    /// Path of the warm-start cache, and its use at start (`used`, `rebuilt: …`, `off`).
     pub cache: (PathBuf, String),
-    /// Resident memory in bytes, where the system tells.
+    /// Resident memory in bytes, if known.
     pub resident_bytes: Option<u64>,
 }

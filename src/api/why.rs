@@ -15,13 +15,13 @@ use skills_skill::{Finding, Refusal, Severity, SkillId};
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WhyRequest {
-    /// Id, unambiguous name or location; also of a file that cannot be parsed.
+    /// Id, unambiguous name or location, also of a file that cannot be parsed.
     pub skill_id: String,
-    /// The request; without one, only the checks that need none are made.
+    /// The request; without one, checks that need it are skipped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 20_000))]
     pub intent: Option<String>,
-    /// Ids of client profiles; those that search the skill's folder, where absent.
+    /// Ids of client profiles; default: those that search the skill's folder.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clients: Vec<String>,
 }
@@ -35,7 +35,7 @@ pub enum CheckKind {
     Folder,
     /// The file can be parsed.
     Parse,
-    /// The skill wins its name.
+    /// The skill is not shadowed.
     Name,
     /// The client offers the skill to its model.
     Offered,
@@ -54,11 +54,11 @@ pub enum CheckKind {
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum CheckResult {
-    /// Nothing stands in the way.
+    /// Passed.
     Pass,
-    /// This is a reason why the skill is not used.
+    /// Failed: a reason why the skill is not selected.
     Fail,
-    /// It cannot be told.
+    /// Unknown.
     Unknown,
 }
 
@@ -69,9 +69,9 @@ pub struct WhyCheck {
     pub check: CheckKind,
     /// The result.
     pub result: CheckResult,
-    /// What the result rests on, as a sentence without a final stop.
+    /// Evidence for the result, as a sentence without a final period.
     pub evidence: String,
-    /// What to do, where the check failed and something can be done.
+    /// What to do, if the check failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
 }
@@ -98,11 +98,11 @@ impl WhyCheck {
 /// A description that a client's budget cuts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CutDescription {
-    /// What the model is given.
+    /// The model context.
     pub shown: String,
-    /// What it is not given.
+    /// Skills it does not receive.
     pub cut: String,
-    /// Terms of the request that stand in the cut part only.
+    /// Terms of the request that are only in the truncated part.
     pub lost_terms: Vec<String>,
 }
 
@@ -113,13 +113,13 @@ pub struct ClientChecks {
     pub client: String,
     /// Its name.
     pub name: String,
-    /// Where the profile's facts come from.
+    /// Sources of the profile.
     pub source: String,
     /// Whether the client searches the skill's folder.
     pub searches_folder: bool,
     /// The checks, in order; none after the first that fails.
     pub checks: Vec<WhyCheck>,
-    /// The description, where the client cuts it.
+    /// The description, as truncated by the client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<CutDescription>,
 }
@@ -127,22 +127,22 @@ pub struct ClientChecks {
 /// A term of the request, in the skill and in the first result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WhyTerm {
-    /// As it stands in the request.
+    /// As written in the request.
     pub term: String,
     /// Fields of the skill that have it.
     pub fields: Vec<String>,
-    /// Points that it gives the skill.
+    /// Points for the skill.
     pub points: f64,
     /// Fields of the first result that have it.
     pub winner_fields: Vec<String>,
-    /// Points that it gives the first result.
+    /// Points for the first result.
     pub winner_points: f64,
 }
 
-/// The skill's place in the ranking for the request.
+/// The skill's rank for the request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WhyRanking {
-    /// The skill's place among all results, from 1; none where it is not a result.
+    /// The skill's rank among all results, from 1; none if it is not a result.
     pub rank: Option<usize>,
     /// Its score.
     pub score: Option<f64>,
@@ -168,14 +168,14 @@ pub struct WhyReport {
     pub intent: Option<String>,
     /// Whether no check failed: with a request, the skill is first and fits.
     pub wins: bool,
-    /// Checks that hold for every client: the file, and the ranking.
+    /// Checks that apply to every client: the file and the ranking.
     pub checks: Vec<WhyCheck>,
     /// The checks of each client.
     pub clients: Vec<ClientChecks>,
-    /// Clients that do not search the skill's folder and were not asked for by id.
+    /// Clients that do not search the skill's folder and were not requested by id.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub other_clients: Vec<String>,
-    /// The ranking, where there is a request and the file can be parsed.
+    /// The ranking, if there is a request and the file can be parsed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ranking: Option<WhyRanking>,
 }
@@ -227,7 +227,7 @@ pub async fn why(core: &(impl Client + ?Sized), request: &WhyRequest) -> Result<
     if let Some(winner) = &subject.shadowed_by {
         checks.push(WhyCheck::fail(
             CheckKind::Name,
-            format!("another copy wins the name in this catalog: {}", winner.display()),
+            format!("shadowed by another copy in this catalog: {}", winner.display()),
             "remove or rename one of the two copies",
         ));
     }
@@ -343,7 +343,7 @@ async fn ranked(
             Some(clause) => WhyCheck::fail(
                 CheckKind::Exclusion,
                 format!("the request matches an exclusion clause of the description: “{clause}”"),
-                "narrow the clause, if the skill is meant for this request",
+                "narrow the clause if the skill is meant for this request",
             ),
             None => WhyCheck::pass(CheckKind::Exclusion, "no exclusion clause matches the request"),
         });
@@ -382,7 +382,7 @@ fn rank_check(
             (None, Some(_)) => WhyCheck::fail(
                 kind,
                 "not a result: a sidecar is offered for attachment only",
-                "change its role, if people should find it by a request",
+                "change its role if it should be found by requests",
             ),
             (None, None) => WhyCheck::fail(
                 kind,
@@ -395,7 +395,7 @@ fn rank_check(
     match (rank, rival) {
         (1, _) if first.fit == Fit::None => WhyCheck::fail(
             kind,
-            format!("first with {score:.2}, and below the threshold: {}", first.verdict.sentence),
+            format!("first with {score:.2}, but below the threshold: {}", first.verdict.sentence),
             "use more of the request's words in the description",
         ),
         (1, Some(second)) => WhyCheck::pass(
@@ -466,19 +466,19 @@ fn terms_check(terms: &[WhyTerm], own: Option<&Hit>, winner: Option<&Hit>, fits:
                 winner.skill_id,
                 list(&winning, |term| format!("“{}” ({})", term.term, term.winner_fields.join(", ")))
             ),
-            format!("add {} to the description, where the skill does that", list(&winning, quoted)),
+            format!("add {} to the description if the skill does that", list(&winning, quoted)),
         ),
         Some(_) => WhyCheck::pass(
             CheckKind::Terms,
             format!("missing: {missing_text}; the first result does not have them either"),
         ),
         None if fits => {
-            WhyCheck::pass(CheckKind::Terms, format!("missing: {missing_text}; it wins without them"))
+            WhyCheck::pass(CheckKind::Terms, format!("missing: {missing_text}; it ranks first without them"))
         }
         None => WhyCheck::fail(
             CheckKind::Terms,
             format!("missing: {missing_text}"),
-            format!("add {} to the description, where the skill does that", list(&missing, quoted)),
+            format!("add {} to the description if the skill does that", list(&missing, quoted)),
         ),
     })
 }
@@ -493,7 +493,7 @@ fn client_checks(view: &ClientView, subject: &Subject, terms: &[WhyTerm], has_re
     let searched = || WhyCheck::pass(Folder, format!("{name} searches the folder"));
     let mut description = None;
     let read = |how: Option<&str>| match how {
-        Some(how) => WhyCheck::pass(Parse, format!("{name} reads the file after a repair: {how}")),
+        Some(how) => WhyCheck::pass(Parse, format!("{name} reads the file with a workaround: {how}")),
         None => WhyCheck::pass(Parse, format!("{name} reads the file")),
     };
     match state {
@@ -510,8 +510,8 @@ fn client_checks(view: &ClientView, subject: &Subject, terms: &[WhyTerm], has_re
         }
         Some(ClientViewState::TooDeep(top)) => checks.push(WhyCheck::fail(
             Folder,
-            format!("too deep: {name} searches only folders directly below {}", top.display()),
-            format!("move the folder directly below {}", top.display()),
+            format!("nested too deep: {name} searches only folders directly in {}", top.display()),
+            format!("move the folder directly into {}", top.display()),
         )),
         Some(ClientViewState::NotRead(why)) => checks.push(WhyCheck::fail(Folder, why.clone(), "")),
         Some(ClientViewState::Dropped(why)) => {
@@ -526,24 +526,24 @@ fn client_checks(view: &ClientView, subject: &Subject, terms: &[WhyTerm], has_re
             read(None),
             WhyCheck::fail(
                 Name,
-                format!("another skill of the same name wins: {}", winner.display()),
+                format!("shadowed by a skill with the same name: {}", winner.display()),
                 "remove or rename one of the two",
             ),
         ]),
         Some(ClientViewState::ForPeople(said)) => checks.extend([
             searched(),
             read(None),
-            WhyCheck::pass(Name, "it wins its name"),
+            WhyCheck::pass(Name, "not shadowed"),
             WhyCheck::fail(
                 Offered,
-                format!("people call it, the model cannot: {said}"),
-                "remove the setting, if the model should use the skill by itself",
+                format!("user-only; the model cannot invoke it: {said}"),
+                "remove the setting if the model should invoke the skill",
             ),
         ]),
         Some(ClientViewState::Waiting(until)) => checks.extend([
             searched(),
             read(None),
-            WhyCheck::pass(Name, "it wins its name"),
+            WhyCheck::pass(Name, "not shadowed"),
             WhyCheck::fail(Offered, format!("not offered yet: {until}"), ""),
         ]),
         Some(
@@ -559,12 +559,13 @@ fn client_checks(view: &ClientView, subject: &Subject, terms: &[WhyTerm], has_re
                 WhyCheck::unknown(
                     Name,
                     format!(
-                        "several skills have its name, and which one {name} lists differs between starts: {}",
+                        "several skills have its name, and the one that {name} lists varies between \
+                            starts: {}",
                         others.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
                     ),
                 )
             } else {
-                WhyCheck::pass(Name, "it wins its name")
+                WhyCheck::pass(Name, "not shadowed")
             });
             let withheld = view
                 .not_listed
@@ -615,11 +616,12 @@ fn description_check(
             );
         }
         Shown::Beyond => {
-            let evidence = "the catalog is over the client's budget, and how it shortens is not published";
+            let evidence = "the catalog exceeds the client's budget, and how the client truncates is not \
+                published";
             return (Some(WhyCheck::unknown(kind, evidence)), None);
         }
         Shown::Omitted { why } => {
-            let help = "shorten descriptions or switch skills off: `skills budget` shows the catalog";
+            let help = "shorten descriptions or disable skills; `skills budget` shows the catalog";
             return (Some(WhyCheck::fail(kind, format!("not in the catalog: {why}"), help)), None);
         }
         Shown::NameOnly { .. } => "",
@@ -648,7 +650,7 @@ fn description_check(
     } else {
         format!("{count} of {all} characters are shown{because}")
     };
-    let help = "put what decides first, or shorten the description";
+    let help = "put the most important terms first, or shorten the description";
     let check = if !lost_terms.is_empty() {
         let lost = lost_terms.iter().map(|term| format!("“{term}”")).collect::<Vec<_>>().join(", ");
         WhyCheck::fail(kind, format!("{evidence}; cut off: {lost}"), help)

@@ -10,10 +10,10 @@ use skills_skill::{frontmatter_range, parse};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WriteError {
     /// The file has no field that could be replaced.
-    #[error("the frontmatter has no `description` at the start of a line; add one by hand")]
+    #[error("the frontmatter has no `description` at the start of a line; add one manually")]
     NoField,
     /// What would be written does not read back as the description.
-    #[error("the description cannot be written without changing anything else; edit the file by hand")]
+    #[error("the description cannot be changed without affecting other content; edit the file manually")]
     NotExact,
     /// The file is not what was read.
     #[error("{0} has changed since it was read; read it again before writing")]

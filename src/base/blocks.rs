@@ -1,4 +1,5 @@
-//! Content that is not read whole: it lies in blocks, each with a checksum that is compared when the block is read.
+//! Content that is not read whole: it is in blocks, each with a checksum that is compared when the block is
+//! read.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -16,7 +17,7 @@ const TRAILER: usize = 12;
 
 /// Where content can be read piece by piece.
 pub trait ReadAt: Send + Sync + fmt::Debug {
-    /// Fills `out` with what lies at a place.
+    /// Fills `out` with what is at a place.
     ///
     /// # Errors
     /// The system's; `UnexpectedEof` where there is less.
@@ -121,7 +122,7 @@ impl fmt::Debug for Blocks {
 impl Blocks {
     /// Reads the checksums. `damaged` is set as soon as something read is not what was written.
     pub fn open(source: Box<dyn ReadAt>, damaged: Arc<AtomicBool>) -> io::Result<Self> {
-        let cut = || io::Error::new(io::ErrorKind::InvalidData, "it is cut off");
+        let cut = || io::Error::new(io::ErrorKind::InvalidData, "truncated");
         let whole = source.length()?;
         let mut trailer = [0; TRAILER];
         let at = whole.checked_sub(TRAILER as u64).ok_or_else(cut)?;
@@ -156,7 +157,7 @@ impl Blocks {
     /// Notes that something read is not what was written.
     pub fn damaged(&self) -> io::Error {
         if !self.damaged.swap(true, Ordering::Relaxed) {
-            tracing::error!("a cache is damaged, and is made anew");
+            tracing::error!("a cache is damaged and is rebuilt");
         }
         not_as_written()
     }
@@ -339,7 +340,7 @@ impl Source {
 }
 
 fn not_as_written() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "it is not what was written")
+    io::Error::new(io::ErrorKind::InvalidData, "checksum mismatch")
 }
 
 #[cfg(test)]

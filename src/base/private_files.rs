@@ -71,7 +71,7 @@ pub fn open_append(file: &Path) -> io::Result<File> {
     let opened = options.open(file)?;
     if let Err(error) = restrict(file, FILE_MODE) {
         // A file of another account: it can be appended to all the same.
-        tracing::debug!("{} keeps its permissions: {error}", file.display());
+        tracing::debug!("cannot change the permissions of {}: {error}", file.display());
     }
     Ok(opened)
 }
@@ -111,7 +111,8 @@ pub fn excess(_: &Path, _: u32) -> io::Result<Option<u32>> {
     Ok(None)
 }
 
-/// Takes permissions beyond `mode` away from a file or folder; a missing one is no error, a link is left alone.
+/// Takes permissions beyond `mode` away from a file or folder; a missing one is not an error, a link is left
+/// alone.
 ///
 /// # Errors
 /// What the system says.

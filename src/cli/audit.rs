@@ -1,4 +1,4 @@
-//! `skills audit`: whether the audit log holds, and what stands in it.
+//! `skills audit`: whether the audit log holds, and what is in it.
 
 use std::fmt::Write as _;
 
@@ -49,9 +49,8 @@ fn verified(report: &AuditReport, look: Look) -> String {
     let file = report.file.display().to_string();
     let mut out = format!("{}\n", Ink::Strong.paint(&safe_text::line(&file), look.colour));
     if !report.exists && found.holds() {
-        let why =
-            if report.mode == "off" { "the settings switch it off" } else { "nothing was recorded yet" };
-        let _ = writeln!(out, "  there is none: {why}");
+        let why = if report.mode == "off" { "disabled in the configuration" } else { "no entries yet" };
+        let _ = writeln!(out, "  no audit log: {why}");
         return out;
     }
     let numbers = match (found.first, found.last) {
@@ -60,13 +59,13 @@ fn verified(report: &AuditReport, look: Look) -> String {
     };
     let _ = writeln!(out, "  {} lines{numbers}", grouped(found.lines));
     if found.torn > 0 {
-        let _ = writeln!(out, "  {} torn by a crash, and told of", grouped(found.torn));
+        let _ = writeln!(out, "  {} truncated by a crash and recorded as such", grouped(found.torn));
     }
     if found.torn_end > 0 {
         let bytes = grouped(found.torn_end);
         let _ = writeln!(
             out,
-            "  {} the last line was torn by a crash ({bytes} bytes); the next entry tells of it",
+            "  {} the last line was truncated by a crash ({bytes} bytes); the next entry records it",
             Ink::Warn.paint("note:", look.colour)
         );
     }
@@ -79,10 +78,10 @@ fn verified(report: &AuditReport, look: Look) -> String {
             broken.line,
             safe_text::line(&broken.why)
         );
-        out += "  what stands before that line holds; keep the file, and compare it with a copy\n";
+        out += "  the lines before it are valid; keep the file and compare it with a backup\n";
     } else {
         let head = found.head.as_deref().unwrap_or("none");
-        let _ = writeln!(out, "  {}, ending in {head}", Ink::Good.paint("every line follows", look.colour));
+        let _ = writeln!(out, "  {}, ending in {head}", Ink::Good.paint("hash chain is valid", look.colour));
     }
     for check in &report.anchors {
         let place = if check.place == "store" { "the store" } else { "audit.anchor" };
@@ -91,7 +90,7 @@ fn verified(report: &AuditReport, look: Look) -> String {
                 let behind = found.last.unwrap_or_default().saturating_sub(anchor.seq);
                 let ahead =
                     if behind == 0 { String::new() } else { format!("; {} after it", grouped(behind)) };
-                writeln!(out, "  anchor in {place}: holds up to line {}{ahead}", anchor.seq)
+                writeln!(out, "  anchor in {place}: valid up to line {}{ahead}", anchor.seq)
             }
             (Some(anchor), Some(broken)) => writeln!(
                 out,

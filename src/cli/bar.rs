@@ -30,7 +30,7 @@ fn shares(signals: &SignalSums, score: f64, scale: f64, width: usize) -> [usize;
     cells
 }
 
-/// The bar in `width` cells: colours where there are any, else shades, else letters.
+/// The bar in `width` cells: colors where there are any, else shades, else letters.
 pub fn stacked(
     signals: &SignalSums,
     score: f64,

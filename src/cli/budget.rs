@@ -1,4 +1,5 @@
-//! `skills budget` and `skills agents`: what a client's bounds leave of the catalogue, and who speaks in a session.
+//! `skills budget` and `skills agents`: what a client's budget leave of the catalog, and who speaks in a
+//! session.
 
 use std::fmt::Write as _;
 
@@ -40,7 +41,8 @@ pub async fn run(cx: &mut Context, args: &BudgetArgs) -> Result<Done, Failure> {
 
 fn all(views: &[BudgetView], look: Look) -> String {
     let mut out = String::new();
-    let head = "client          not seen  entries    whole  shortened  name only  left out  tokens  filled, of the bound";
+    let head = "client        not loaded  entries complete  truncated  name only   omitted  tokens \
+        used, of the budget";
     let _ = writeln!(out, "{}", Ink::Muted.paint(head, look.colour));
     for view in views {
         let fill = &view.allowance.fill;
@@ -53,12 +55,12 @@ fn all(views: &[BudgetView], look: Look) -> String {
                 let over = if fill.over.is_some() { ", over it" } else { "" };
                 format!("{used} of {limit} {}{over}", fill.unit)
             }
-            (_, None) if fill.unbounded => "no bound".to_owned(),
+            (_, None) if fill.unbounded => "no limit".to_owned(),
             (_, None) => "not published".to_owned(),
         };
         let own = match fill.own.skills {
             0 => String::new(),
-            skills => format!(", {skills} of its own"),
+            skills => format!(", {skills} built in"),
         };
         let entries = view.allowance.entries.iter().filter(|(entry, _)| !entry.bundled).count();
         let beyond = if beyond > 0 { format!(", {beyond} beyond it") } else { String::new() };
@@ -82,7 +84,7 @@ fn one(view: &BudgetView, every: bool, look: Look) -> String {
     let _ = writeln!(out, "  bound     {}", fill.limit_from);
     let _ = writeln!(
         out,
-        "  catalogue {} {} as written, {} as shown{}",
+        "  catalog   {} {} as written, {} as shown{}",
         grouped(fill.wanted as u64),
         fill.unit,
         grouped(fill.used as u64),
@@ -95,10 +97,10 @@ fn one(view: &BudgetView, every: bool, look: Look) -> String {
         let sign = if own.approximate { about(look.unicode) } else { "" };
         let skills = counted(own.skills, "skill", "skills");
         let used = grouped(own.used as u64);
-        let _ = writeln!(out, "  its own   {skills} of its own take {sign}{used}{of} {}", fill.unit);
+        let _ = writeln!(out, "  built-in  {skills} built in, {sign}{used}{of} {}", fill.unit);
     }
     if let Some(why) = &fill.over {
-        let _ = writeln!(out, "  {}", Ink::Warn.paint(&format!("over the bound: {why}"), look.colour));
+        let _ = writeln!(out, "  {}", Ink::Warn.paint(&format!("over budget: {why}"), look.colour));
     }
     let in_all = |count| tokens(TokenCount { tokens: count, estimated: view.tokens_estimated }, look.unicode);
     let _ = writeln!(
@@ -117,14 +119,14 @@ fn one(view: &BudgetView, every: bool, look: Look) -> String {
     for (entry, state) in allowance.entries.iter().filter(|(entry, _)| every || !entry.bundled) {
         let (ink, word, why) = match state {
             Shown::Whole if !every => continue,
-            Shown::Whole => (Ink::Good, "whole", String::new()),
+            Shown::Whole => (Ink::Good, "complete", String::new()),
             Shown::Shortened { characters, why } => {
-                (Ink::Warn, "shortened", format!("to {characters} characters: {why}"))
+                (Ink::Warn, "truncated", format!("to {characters} characters: {why}"))
             }
             Shown::NameOnly { why } => (Ink::Warn, "name only", why.clone()),
-            Shown::Omitted { why } => (Ink::Bad, "left out", why.clone()),
+            Shown::Omitted { why } => (Ink::Bad, "omitted", why.clone()),
             Shown::Beyond => {
-                (Ink::Warn, "beyond", "beyond the bound; how it gives way is not published".to_owned())
+                (Ink::Warn, "beyond", "over budget; how the client truncates is not published".to_owned())
             }
         };
         if shown == 0 {
@@ -133,8 +135,8 @@ fn one(view: &BudgetView, every: bool, look: Look) -> String {
         shown += 1;
         let name = look.name(&safe_text::line(entry_name(entry)), 32);
         let why = match (entry.bundled, why.is_empty()) {
-            (true, true) => "the client's own".to_owned(),
-            (true, false) => format!("the client's own; {why}"),
+            (true, true) => "built into the client".to_owned(),
+            (true, false) => format!("built into the client; {why}"),
             (false, _) => why,
         };
         let _ = writeln!(
@@ -147,15 +149,15 @@ fn one(view: &BudgetView, every: bool, look: Look) -> String {
     }
     if shown == 0 {
         let told = if allowance.entries.is_empty() {
-            "it lists no skill at all"
+            "no skills are listed"
         } else {
-            "nothing gives way: every entry is whole"
+            "no truncation: every entry is complete"
         };
         let _ = writeln!(out, "  {told}");
     }
     if let Some((name, most)) = view.long.first() {
         let told = format!(
-            "{} of more than 20 tokens; the longest, of {}, has {most}",
+            "{} with more than 20 tokens; the longest, of {}, has {most}",
             counted(view.long.len(), "description", "descriptions"),
             safe_text::line(name)
         );
@@ -185,7 +187,7 @@ fn not_listed(out: &mut String, view: &BudgetView, every: bool, look: Look) {
     }
     let all: usize = view.not_listed.iter().map(|group| group.skills).sum();
     let here = all + view.allowance.entries.iter().filter(|(entry, _)| !entry.bundled).count();
-    let head = format!("{} of {} skills are not seen", grouped(all as u64), grouped(here as u64));
+    let head = format!("{} of {} skills are not loaded", grouped(all as u64), grouped(here as u64));
     let _ = writeln!(out, "  {}", Ink::Warn.paint(&head, look.colour));
     for group in &view.not_listed {
         let count = grouped(group.skills as u64);
@@ -217,7 +219,10 @@ pub async fn agents(cx: &mut Context, args: &AgentsArgs) -> Result<Done, Failure
         AgentsAction::List if cx.out.json => cx.out.value(&found)?,
         AgentsAction::List => {
             if found.is_empty() {
-                cx.out.line("no agents: they are files agents/*.yaml beside the skills or in the project")?;
+                cx.out.line(
+                    "no agents found; agents are files agents/*.yaml next to the skills or in \
+                    the project",
+                )?;
             }
             for view in &found {
                 let skills = view.agent.uses_skills.join(", ");
@@ -233,14 +238,14 @@ pub async fn agents(cx: &mut Context, args: &AgentsArgs) -> Result<Done, Failure
             if cx.out.json {
                 cx.out.value(&json!({"agent": {"id": ORCHESTRATOR}, "composed": composed}))?;
             } else {
-                cx.out.line("orchestrator: speaks where no agent is set, and has no file")?;
+                cx.out.line("orchestrator: used if no agent is set; has no file")?;
                 order(cx, &composed)?;
             }
         }
         AgentsAction::Show { agent } => {
             let Some(view) = found.iter().find(|view| view.agent.id == *agent) else {
                 let near = skills_api::near(agent, found.iter().map(|view| view.agent.id.as_str()));
-                let error = Error::new(Code::NotFound, format!("no agent is called {agent}"));
+                let error = Error::new(Code::NotFound, format!("there is no agent `{agent}`"));
                 return Err(Error { suggestions: near, ..error }.into());
             };
             if cx.out.json {

@@ -79,9 +79,7 @@ fn check(cx: &mut Context) -> Result<Done, Failure> {
     } else if found == 0 {
         let files = cx.config()?.files;
         if files.is_empty() {
-            cx.out.line(
-                "no settings file is there: everything is as built in (skills config edit writes one)",
-            )?;
+            cx.out.line("no configuration file; defaults apply (`skills config edit` creates one)")?;
         }
         for file in files {
             cx.out.line(format!("{} holds", file.display()))?;
@@ -94,7 +92,10 @@ fn check(cx: &mut Context) -> Result<Done, Failure> {
     }
     if found > 0 {
         let mistakes = counted(found, "mistake", "mistakes");
-        return Err(Failure::usage(format!("the settings have {mistakes}; nothing runs with them")));
+        return Err(Failure::usage(format!(
+            "the configuration has {mistakes}; commands fail until this is \
+            fixed"
+        )));
     }
     Ok(Done::Fine)
 }
@@ -123,7 +124,7 @@ fn edit(cx: &mut Context) -> Result<Done, Failure> {
         })?;
     if !status.success() {
         return Err(Failure::usage(format!(
-            "{editor} ended with {status}; set VISUAL or EDITOR to an editor that is here"
+            "{editor} exited with {status}; set VISUAL or EDITOR to an installed editor"
         )));
     }
     check(cx)

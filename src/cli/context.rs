@@ -35,7 +35,7 @@ impl Reached {
     }
 }
 
-/// What came up beside the answers is told at the end, where it is seen.
+/// What came up beside the answers is reported at the end, where it is seen.
 impl Drop for Reached {
     fn drop(&mut self) {
         for notice in self.here().map(Local::take_notices).unwrap_or_default() {
@@ -74,7 +74,7 @@ impl Context {
     pub fn config(&self) -> Result<Config, Failure> {
         let global = &self.global;
         if let Some(file) = global.config.as_ref().filter(|file| !file.exists()) {
-            let message = format!("the settings file {} is not there (--config)", file.display());
+            let message = format!("configuration file {} does not exist (--config)", file.display());
             return Err(Error::new(Code::NotFound, message).into());
         }
         let arguments = Arguments {
@@ -96,8 +96,8 @@ impl Context {
         ];
         match local.into_iter().find(|(_, given)| *given && global.connect.is_some()) {
             Some((option, _)) => Err(Failure::usage(format!(
-                "{option} is about this machine, and --connect works on a service with roots and runs of its own; leave \
-                 one of them away"
+                "{option} applies to this machine, --connect to a service with its own roots and runs; \
+                    remove one of them"
             ))),
             None => Ok(config),
         }
@@ -121,11 +121,11 @@ impl Context {
         let config = self.config()?;
         if let Some(address) = &config.connect {
             let way_out = match self.global.connect {
-                Some(_) => "leave --connect away",
-                None => "unset SKILLS_CONNECT and `connect` in config.yaml",
+                Some(_) => "remove --connect",
+                None => "unset SKILLS_CONNECT and remove `connect` from config.yaml",
             };
             let message = format!(
-                "this command works on files of its own machine, not on {}: run it there, or {way_out}",
+                "this command uses local files and does not work with {}: run it there, or {way_out}",
                 safe_text::line(address)
             );
             return Err(Failure::usage(message));
@@ -159,11 +159,11 @@ impl Context {
                     ConnectionState::Lost { why, .. } if !lost => {
                         lost = true;
                         let why = safe_text::line(&why).into_owned();
-                        super::failure::print(&format!("{why}\nit is tried again; Ctrl-C leaves\n"), false);
+                        super::failure::print(&format!("{why}\nretrying; press Ctrl-C to stop\n"), false);
                     }
                     ConnectionState::Connected if lost => {
                         lost = false;
-                        super::failure::print(&format!("connected to {address} again\n"), false);
+                        super::failure::print(&format!("reconnected to {address}\n"), false);
                     }
                     _ => {}
                 }
@@ -194,8 +194,8 @@ pub async fn connect(config: &Config, env: &Env) -> Result<Remote, Error> {
     };
     if key.is_some() && address.is_readable_on_the_way() {
         let note = format!(
-            "note: {address} is reached without encryption: others on the way can read the key and take it. Use https://, \
-             or a tunnel (ssh -L)\n"
+            "warning: the connection to {address} is not encrypted and exposes the API key; use https:// \
+                or an SSH tunnel (ssh -L)\n"
         );
         super::failure::print(&note, false);
     }

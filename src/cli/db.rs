@@ -80,10 +80,10 @@ fn render(found: &StoreHealth, look: Look) -> String {
         let _ = writeln!(out, "  {}", Ink::Good.paint("sound", look.colour));
     } else {
         out += if health.damage.is_empty() {
-            "  copy it now (skills db backup FILE), and keep the copies you have\n"
+            "  back it up now (skills db backup FILE), and keep your existing backups\n"
         } else {
-            "  copy the file and those beside it (-wal, -shm) as they are, and let a backup take its place; nothing \
-             here mends it\n"
+            "  copy the file with its -wal and -shm files, then restore a backup; this tool cannot \
+                repair it\n"
         };
     }
     out
@@ -92,7 +92,7 @@ fn render(found: &StoreHealth, look: Look) -> String {
 async fn backup(cx: &mut Context, args: &BackupArgs) -> Result<Done, Failure> {
     let file = cx.cwd.join(&args.file);
     if file.exists() {
-        let message = format!("{} is there already; name a new file", file.display());
+        let message = format!("{} already exists; choose another file", file.display());
         return Err(Error::new(Code::Forbidden, message).into());
     }
     let client = cx.open(Needs::Catalogue).await?;
@@ -111,7 +111,7 @@ async fn reset(cx: &mut Context, args: &ConfirmArgs) -> Result<Done, Failure> {
     if !args.yes {
         let place = client.store_place()?;
         confirm(&format!(
-            "Start with an empty store at {place}? The files there are kept under another name."
+            "Create an empty store at {place}? The existing files are kept under another name."
         ))?;
     }
     let done = client.store_reset().await?;
@@ -130,7 +130,7 @@ async fn adopt(cx: &mut Context, args: &ConfirmArgs) -> Result<Done, Failure> {
     let client = cx.open(Needs::Catalogue).await?;
     let place = client.store_place()?;
     if !args.yes {
-        confirm(&format!("Accept the store that is at {place} now?"))?;
+        confirm(&format!("Accept the current store at {place}?"))?;
     }
     let id = client.store_adopt().await?;
     if cx.out.json {
@@ -142,7 +142,7 @@ async fn adopt(cx: &mut Context, args: &ConfirmArgs) -> Result<Done, Failure> {
 }
 
 fn confirm(question: &str) -> Result<(), Failure> {
-    let answer = ask(&format!("{question} [y/N]"), "give --yes")?;
+    let answer = ask(&format!("{question} [y/N]"), "pass --yes")?;
     if matches!(answer.as_str(), "y" | "yes") {
         return Ok(());
     }
@@ -169,8 +169,8 @@ pub async fn audit_purge(cx: &mut Context, args: &BeforeArgs) -> Result<Done, Fa
         let runs = ended_before(&client, before_ms).await?;
         let runs = counted(usize::try_from(runs).unwrap_or(usize::MAX), "run", "runs");
         agreed(&format!(
-            "Forget step inputs and output lines of {runs} that ended before {}, and older lines of the audit log? \
-             States, decisions and results stay in the store.",
+            "Delete step inputs and output lines of {runs} that ended before {}, and older entries of \
+                the audit log? States, decisions and results are kept.",
             shown(before_ms)
         ))?;
     }
@@ -180,7 +180,7 @@ pub async fn audit_purge(cx: &mut Context, args: &BeforeArgs) -> Result<Done, Fa
         return Ok(Done::Fine);
     }
     let lines = counted(usize::try_from(purged.lines).unwrap_or(usize::MAX), "line", "lines");
-    let what = format!("took {lines} out of the audit log; forgot what was written down of");
+    let what = format!("deleted {lines} from the audit log, and recorded data of");
     told(cx, purged.runs, before_ms, &what)
 }
 
@@ -189,7 +189,7 @@ fn shown(before_ms: i64) -> String {
 }
 
 fn agreed(question: &str) -> Result<(), Failure> {
-    let answer = ask(&format!("{question} [y/N]"), "give --yes")?;
+    let answer = ask(&format!("{question} [y/N]"), "pass --yes")?;
     if matches!(answer.as_str(), "y" | "yes") {
         return Ok(());
     }

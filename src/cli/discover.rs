@@ -14,7 +14,7 @@ use skills_skill::safe_text;
 
 /// Said by every screen that ranks.
 pub const WHOSE_RANKING: &str =
-    "This is this router's ranking; the model behind a client may choose otherwise.";
+    "This is the ranking of this router; the model of a client may choose differently.";
 
 /// How many of those that are left out are named.
 const LEFT_OUT: usize = 5;
@@ -61,7 +61,7 @@ pub(super) fn intent(words: &[String]) -> Result<String, Failure> {
     let mut text = String::new();
     std::io::stdin()
         .read_to_string(&mut text)
-        .map_err(|e| Failure::usage(format!("cannot read the intent from standard input: {e}")))?;
+        .map_err(|e| Failure::usage(format!("cannot read the request from standard input: {e}")))?;
     Ok(text.trim().to_owned())
 }
 
@@ -83,9 +83,9 @@ async fn explained(
         return Ok(ledger::render(hit.rank.unwrap_or(1), hit, look));
     }
     let why = match (all.excluded.first(), all.attachable.first()) {
-        (Some(left), _) => format!("it is left out: {}", left.why),
-        (None, Some(_)) => "it is a sidecar, which is attached and never a result of its own".to_owned(),
-        (None, None) => "it does not match the request at all".to_owned(),
+        (Some(left), _) => format!("it is excluded: {}", left.why),
+        (None, Some(_)) => "it is a sidecar, which is attached and never a result".to_owned(),
+        (None, None) => "it does not match the request".to_owned(),
     };
     let message = format!("{} has no score for this request: {why}", safe_text::line(id.as_str()));
     Err(Error::new(Code::NotFound, message).into())
@@ -162,7 +162,7 @@ fn troubles(answer: &Answer) -> Vec<String> {
         .links
         .iter()
         .filter_map(|link| match &link.state {
-            LinkState::Failed(why) => Some(format!("{} was left out: {}", link.link, safe_text::line(why))),
+            LinkState::Failed(why) => Some(format!("{} was skipped: {}", link.link, safe_text::line(why))),
             _ => None,
         })
         .collect();
@@ -213,7 +213,7 @@ fn apart(out: &mut String, answer: &Answer, request: &Request, look: Look) {
         }
     }
     if !answer.excluded.is_empty() || answer.below_limit > 0 {
-        let _ = writeln!(out, "\n{}", Ink::Strong.paint("left out", look.colour));
+        let _ = writeln!(out, "\n{}", Ink::Strong.paint("excluded", look.colour));
     }
     for left in answer.excluded.iter().take(LEFT_OUT) {
         let id = look.name(&safe_text::line(left.skill_id.as_str()), id_width);

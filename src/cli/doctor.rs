@@ -24,8 +24,10 @@ pub async fn run(cx: &mut Context) -> Result<Done, Failure> {
     let mut checks = client.checkup().await?;
     if let Some(address) = &config.connect {
         checks.push(match connect(&config, &cx.env).await {
-            Ok(remote) => Check::good("service", format!("{} answers and lets you in", remote.address())),
-            Err(error) => Check::problem("service", error.message, format!("asked at {address}")),
+            Ok(remote) => {
+                Check::good("service", format!("{} is reachable, access granted", remote.address()))
+            }
+            Err(error) => Check::problem("service", error.message, format!("reported by {address}")),
         });
     }
     checks.extend(terminal(cx.out.look, std::env::var("TERM").ok().as_deref(), colours().as_deref()));
@@ -52,15 +54,15 @@ fn colours() -> Option<String> {
 /// What this terminal can show.
 fn terminal(look: Look, term: Option<&str>, colorterm: Option<&str>) -> Vec<Check> {
     if !look.terminal {
-        return vec![Check::good("terminal", "standard output is no terminal: plain text, no colour")];
+        return vec![Check::good("terminal", "standard output is not a terminal: plain text, no color")];
     }
     let depth = match (look.colour, colorterm, term) {
-        (false, ..) => "no colour",
-        (true, Some("truecolor" | "24bit"), _) => "16 million colours",
-        (true, _, Some(term)) if term.contains("256color") => "256 colours",
-        _ => "16 colours",
+        (false, ..) => "no color",
+        (true, Some("truecolor" | "24bit"), _) => "24-bit color",
+        (true, _, Some(term)) if term.contains("256color") => "256 colors",
+        _ => "16 colors",
     };
-    let signs = if look.unicode { "Unicode signs" } else { "ASCII signs" };
+    let signs = if look.unicode { "Unicode characters" } else { "ASCII characters" };
     let found = format!("TERM={}, {depth}, {signs}, {} columns", term.unwrap_or("(not set)"), look.width);
     vec![match term {
         None | Some("" | "dumb") => Check::problem(
@@ -112,7 +114,7 @@ mod tests {
         assert_eq!(terminal(look, Some("dumb"), None)[0].health, Health::Problem);
         assert_eq!(
             terminal(look, Some("xterm-256color"), None)[0].found,
-            "TERM=xterm-256color, 256 colours, Unicode signs, 80 columns"
+            "TERM=xterm-256color, 256 colors, Unicode characters, 80 columns"
         );
         assert_eq!(terminal(Look { terminal: false, ..look }, None, None)[0].health, Health::Good);
     }

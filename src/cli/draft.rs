@@ -19,10 +19,10 @@ const MAX_LISTED: usize = 20;
 /// Runs the command.
 pub async fn run(cx: &mut Context, args: &DraftArgs) -> Result<Done, Failure> {
     if args.write && args.description.is_none() {
-        return Err(Failure::usage("--write needs --description: nothing else of a file is written"));
+        return Err(Failure::usage("--write needs --description: only the description is written"));
     }
     if args.write && (args.name.is_some() || !args.tags.is_empty()) {
-        return Err(Failure::usage("--write writes the description alone; remove --name and --tags"));
+        return Err(Failure::usage("--write writes only the description; remove --name and --tags"));
     }
     if args.write && cx.config()?.connect.is_some() {
         return Err(Failure::usage("--write changes a file of this machine; remove --connect"));
@@ -92,7 +92,7 @@ pub fn render(report: &DraftReport, look: Look) -> String {
     );
     if let (Some(before), Some(after)) = (&report.before, &report.after) {
         let place = |place: &skills_api::DraftPlace| match (place.rank, place.score) {
-            (Some(1), Some(score)) if !place.fits => format!("first ({score:.2}), and does not fit"),
+            (Some(1), Some(score)) if !place.fits => format!("first ({score:.2}), below the threshold"),
             (Some(1), Some(score)) => format!("first ({score:.2})"),
             (Some(rank), Some(score)) => format!("rank {rank} ({score:.2})"),
             _ => "not a result".to_owned(),
@@ -104,7 +104,7 @@ pub fn render(report: &DraftReport, look: Look) -> String {
         None => out.push_str("no root has a golden set: P@1 and won queries need a golden.yaml\n"),
     }
     if !report.advice.is_empty() {
-        let _ = writeln!(out, "\n{}", strong("advice for lost queries"));
+        let _ = writeln!(out, "\n{}", strong("advice for missed queries"));
         for advice in &report.advice {
             let then = match advice.rank {
                 Some(1) => "then first".to_owned(),

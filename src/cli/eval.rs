@@ -75,7 +75,7 @@ fn render(evaluation: &Evaluation, look: Look) -> String {
     }
     out += &operating_points(report, look);
     if report.wrongly_rejected > 0 {
-        let _ = writeln!(out, "  {} told that none fits, though one does", report.wrongly_rejected);
+        let _ = writeln!(out, "  {} wrongly rejected", report.wrongly_rejected);
     }
     let (half, most) = (took(report.latency_us.p50, look.unicode), took(report.latency_us.p99, look.unicode));
     let _ = writeln!(out, "  latency    {half} (p50), {most} (p99)");
@@ -83,7 +83,7 @@ fn render(evaluation: &Evaluation, look: Look) -> String {
     if !evaluation.missing.is_empty() {
         let ids: Vec<String> =
             evaluation.missing.iter().map(|id| safe_text::line(id.as_str()).into_owned()).collect();
-        let _ = writeln!(out, "\nexpected, but not there: {}", ids.join(", "));
+        let _ = writeln!(out, "\nexpected, but not found: {}", ids.join(", "));
     }
     if let Some(changed) = &evaluation.changed {
         let _ = writeln!(out, "\nqueries with another winner: {}", changed.len());
@@ -165,7 +165,7 @@ fn lost(out: &mut String, evaluation: &Evaluation, look: Look) {
     }
     for trigger in report.false_triggers.iter().take(NAMED) {
         let _ = writeln!(out, "  {}", cut(&safe_text::line(&trigger.query), room - 2, look.unicode));
-        let why = if trigger.near_miss { "won, and must not" } else { "won, though nothing fits" };
+        let why = if trigger.near_miss { "first, but forbidden" } else { "first, but no skill fits" };
         let what = format!("{} {why}", safe_text::line(trigger.won.as_str()));
         let _ = writeln!(out, "    {}", Ink::Muted.paint(&cut(&what, room - 4, look.unicode), look.colour));
     }

@@ -79,10 +79,10 @@ pub fn end(result: Result<Done, Failure>, json: bool, look: Look) -> ExitCode {
         Ok(Done::Findings) => ExitCode::from(1),
         Ok(Done::Waiting) => ExitCode::from(5),
         Ok(Done::Left) => ExitCode::from(130),
-        // The reader has what it wanted (`skills list | head`): that is no failure.
+        // The reader has what it wanted (`skills list | head`): that is not a failure.
         Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(Failure::Output(error)) => {
-            let error = Error::new(Code::InternalError, format!("cannot write the answer: {error}"));
+            let error = Error::new(Code::InternalError, format!("cannot write the output: {error}"));
             say(&error, json, look)
         }
         Err(Failure::Core(error)) => say(&error, json, look),
@@ -93,7 +93,7 @@ pub fn end(result: Result<Done, Failure>, json: bool, look: Look) -> ExitCode {
 pub fn say(error: &Error, json: bool, look: Look) -> ExitCode {
     let trace_id = new_trace_id();
     let code = error.code;
-    // What a person got wrong is no fault of the program.
+    // What a person got wrong is not a fault of the program.
     let message = redacted_text(&error.message);
     if error.exit() == 70 {
         tracing::error!(%code, trace_id, "{message}");

@@ -117,7 +117,7 @@ mod tests {
         GovernedSkill {
             skill_id: SkillId::new(id),
             state,
-            reasons: vec!["lint finds no error".to_owned()],
+            reasons: vec!["no lint errors".to_owned()],
             next: next.iter().map(|text| (*text).to_owned()).collect(),
         }
     }

@@ -26,7 +26,7 @@ fn make(cx: &mut Context, args: &NewKeyArgs) -> Result<Done, Failure> {
         cx.out.value(&json!({ "key": key, "stored": kept }))?;
     } else {
         cx.out.line(&key)?;
-        cx.voice().say("The key above is shown this once. The key file keeps, under `keys:`,");
+        cx.voice().say("The key above is shown only once. Add this line to the key file, under `keys:`:");
         cx.voice().say(&format!("  {}", kept.line()));
     }
     Ok(Done::Fine)

@@ -56,7 +56,7 @@ use skills_base::telemetry::{self, Ring, Stderr};
 pub struct Adapters {
     /// Opens the workbench, or plays a demonstration in it.
     pub workbench: fn(&mut Context, Ring, Option<&DemoArgs>) -> Result<Done, Failure>,
-    /// Serves HTTP until the process is told to end.
+    /// Serves HTTP until the process is notified to end.
     pub serve: fn(&mut Context, &ServeArgs) -> Result<Done, Failure>,
     /// Serves MCP over standard input and output.
     pub mcp: fn(&Context, &McpArgs) -> Result<Done, Failure>,
@@ -84,9 +84,9 @@ pub fn main(adapters: Adapters) -> ExitCode {
     let called = runs::invocation(&cli.global, None);
     let ran = catch_unwind(AssertUnwindSafe(|| run(cli, adapters)));
     let result = ran.unwrap_or_else(|_| {
-        Err(Error::new(Code::InternalError, "a mistake of this program (see above); please report it").into())
+        Err(Error::new(Code::InternalError, "internal error (see above); please report it").into())
     });
-    // In JSON an error is the same through every door; what a person reads can be typed as it stands.
+    // In JSON an error is the same through every door; what a person reads can be typed as it is.
     failure::end(
         result.map_err(|failure| if json { failure } else { failure.completed(&called) }),
         json,
@@ -113,7 +113,7 @@ fn misunderstood(error: &clap::Error, json: bool, no_color: bool) -> ExitCode {
 fn run(cli: Cli, adapters: Adapters) -> Result<Done, Failure> {
     let mut env = Env::of_process().map_err(|error| config::failure(&error))?;
     let cwd = std::env::current_dir()
-        .map_err(|e| Failure::usage(format!("the working directory cannot be read: {e}")))?;
+        .map_err(|e| Failure::usage(format!("cannot read the working directory: {e}")))?;
     if let Some(file) = &cli.global.config {
         env.vars.insert("SKILLS_CONFIG".to_owned(), cwd.join(file).to_string_lossy().into_owned());
     }
@@ -121,7 +121,7 @@ fn run(cli: Cli, adapters: Adapters) -> Result<Done, Failure> {
     let out = Out::stdout(&cli.global);
     let mut cx = Context { out, global: cli.global, env, cwd, adapters };
     if let (Some(_), Some(what)) = (&cx.global.connect, cli.command.as_ref().and_then(about_files)) {
-        return Err(Failure::usage(format!("{what}; leave --connect away")));
+        return Err(Failure::usage(format!("{what}; remove --connect")));
     }
     // Settings and manual pages read no skills, and `doctor` has its own line for a root that is missing.
     let reads_skills = !matches!(
@@ -154,13 +154,16 @@ fn run(cli: Cli, adapters: Adapters) -> Result<Done, Failure> {
 /// Why a command has nothing to do with a service, where it has not.
 fn about_files(command: &Command) -> Option<&'static str> {
     Some(match command {
-        Command::Lint(_) | Command::Eval(_) => "files of this machine are checked and measured here",
+        Command::Lint(_) | Command::Eval(_) => "this command checks local files",
         Command::Scaffold(_) | Command::PackagePrepare(_) | Command::PackageValidate(_) => {
-            "skills are written and packed here"
+            "this command writes local files"
         }
-        Command::Serve(_) | Command::Keys(_) => "a service works on its own machine",
-        Command::Config(_) => "settings are those of this machine",
-        Command::Schema(_) | Command::Completions(_) | Command::Man(_) => "that is the same everywhere",
+        Command::Serve(_) | Command::Keys(_) => "a service runs on its own machine",
+        Command::Config(_) => "this command uses the configuration of this machine",
+        Command::Schema(_) | Command::Completions(_) | Command::Man(_) => {
+            "this command does not depend \
+            on a service"
+        }
         _ => return None,
     })
 }
@@ -183,7 +186,7 @@ fn dispatch(cx: &mut Context, command: Command) -> Result<Done, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|e| Error::new(Code::InternalError, format!("no runtime: {e}")))?;
+        .map_err(|e| Error::new(Code::InternalError, format!("cannot start the async runtime: {e}")))?;
     let done = match command {
         Command::Discover(args) => runtime.block_on(discover::run(cx, &args)),
         Command::List(args) => runtime.block_on(list::run(cx, &args)),

@@ -65,7 +65,7 @@ fn summary(report: &LintReport, fixing: bool) -> String {
     let [errors, warnings, remarks] =
         [Severity::Error, Severity::Warning, Severity::Info].map(|severity| report.count(severity));
     if errors + warnings + remarks == 0 {
-        return format!("{skills}: nothing to remark");
+        return format!("{skills}: no findings");
     }
     let mut out = format!(
         "{skills}: {}, {}, {}",
@@ -75,7 +75,7 @@ fn summary(report: &LintReport, fixing: bool) -> String {
     );
     let fixable = report.findings.iter().filter(|found| found.finding.fixable).count();
     if fixable > 0 && !fixing {
-        let _ = write!(out, "; {} can be repaired by --fix", counted(fixable, "finding", "findings"));
+        let _ = write!(out, "; {} can be fixed with --fix", counted(fixable, "finding", "findings"));
     }
     out
 }
@@ -87,6 +87,6 @@ mod tests {
     #[test]
     fn a_clean_run_says_so() {
         let report = LintReport { skills: 16, ..LintReport::default() };
-        assert_eq!(summary(&report, false), "16 skills: nothing to remark");
+        assert_eq!(summary(&report, false), "16 skills: no findings");
     }
 }

@@ -78,7 +78,7 @@ async fn hint(cx: &Context, client: &dyn Whole, args: &ListArgs) -> Result<(), F
             Some(name) => format!("; did you mean {}?", safe_text::line(name)),
             None => String::new(),
         };
-        cx.voice().say(&format!("help: no skill has the {filter} {}{near}", safe_text::line(value)));
+        cx.voice().say(&format!("help: no skill matches {filter} {}{near}", safe_text::line(value)));
     }
     Ok(())
 }
@@ -191,10 +191,10 @@ fn render_client(list: &SkillList, view: &ClientView, filtered: bool, look: Look
     }
     for ((at, entry, shown), title) in rows.iter().zip(&titles) {
         let (ink, word) = match shown {
-            Shown::Whole => (Ink::Good, "whole".to_owned()),
+            Shown::Whole => (Ink::Good, "complete".to_owned()),
             Shown::Shortened { characters, .. } => (Ink::Warn, format!("{characters} chars")),
             Shown::NameOnly { .. } => (Ink::Warn, "name only".to_owned()),
-            Shown::Omitted { .. } => (Ink::Bad, "left out".to_owned()),
+            Shown::Omitted { .. } => (Ink::Bad, "omitted".to_owned()),
             Shown::Beyond => (Ink::Warn, "beyond".to_owned()),
         };
         let state = entry.skill_id.as_ref().and_then(|id| states.get(id.as_str()));
@@ -254,16 +254,16 @@ fn state_text(state: &ClientViewState) -> String {
         ClientViewState::Shadowed(by) => format!("shadowed by {}", path_text(by)),
         ClientViewState::Dropped(why) => format!("dropped: {why}"),
         ClientViewState::Unknown(why) => format!("unknown: {why}"),
-        ClientViewState::NotRead(why) => format!("not read: {why}"),
-        ClientViewState::ForPeople(said) => format!("for people alone: {said}"),
+        ClientViewState::NotRead(why) => format!("cannot be read: {why}"),
+        ClientViewState::ForPeople(said) => format!("user-only: {said}"),
         ClientViewState::Either(others) => {
             let others: Vec<String> = others.iter().map(|path| path_text(path)).collect();
-            format!("undefined: this one or {}, which differs from start to start", others.join(" or "))
+            format!("undefined: this skill or {}; the choice varies between starts", others.join(" or "))
         }
         ClientViewState::Waiting(until) => format!("not yet: {until}"),
-        ClientViewState::NotLooked => "not where this client looks".to_owned(),
+        ClientViewState::NotLooked => "not in a folder of this client".to_owned(),
         ClientViewState::TooDeep(place) => {
-            format!("too deep: it takes only folders right below {}", path_text(place))
+            format!("nested too deep: only folders directly in {} are loaded", path_text(place))
         }
     }
 }

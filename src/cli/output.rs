@@ -1,5 +1,5 @@
-//! Where text goes: standard output with or without colour, as wide as the terminal; and how a
-//! reader that goes away (`| head`) ends the program quietly.
+//! Where text goes: standard output with or without color, as wide as the terminal; and how a reader that
+//! goes away (`| head`) ends the program quietly.
 
 use std::io::{self, BufWriter, IsTerminal, Write};
 
@@ -11,7 +11,7 @@ use super::args::Global;
 use skills_skill::safe_text;
 use skills_skill::tokens::TokenCount;
 
-/// What a stretch of text is; each has one style of the 16 colours every terminal has.
+/// What a stretch of text is; each has one style of the 16 colors every terminal has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the styles are in Ink::codes")]
 pub enum Ink {
@@ -58,7 +58,7 @@ impl Ink {
 /// What one stream can show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Look {
-    /// Colours may be written.
+    /// Colors may be written.
     pub colour: bool,
     /// Signs beyond ASCII may be written.
     pub unicode: bool,
@@ -186,13 +186,13 @@ impl Out {
         self.sink.write_all(b"\n")
     }
 
-    /// Writes a value as one line of JSON, whoever reads it.
+    /// Writes a value as one line of JSON, anyone who reads it.
     pub fn json_line(&mut self, value: &impl Serialize) -> io::Result<()> {
         serde_json::to_writer(&mut self.sink, value)?;
         self.sink.write_all(b"\n")
     }
 
-    /// Text in an ink, if there is colour.
+    /// Text in an ink, if there is color.
     pub fn ink(&self, ink: Ink, text: &str) -> String {
         ink.paint(text, self.look.colour)
     }

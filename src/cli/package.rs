@@ -14,7 +14,7 @@ use skills_skill::safe_text;
 /// Runs `skills package-prepare`.
 pub async fn prepare(cx: &mut Context, args: &PackagePrepareArgs) -> Result<Done, Failure> {
     let path = cx.cwd.join(&args.skill);
-    // A folder needs no catalogue; a name does.
+    // A folder needs no catalog; a name does.
     let bundle: PathBuf = if path.is_dir() {
         path
     } else {
@@ -68,7 +68,7 @@ fn render(report: &PackageReport, verb: &str, look: Look) -> String {
         let _ = writeln!(
             out,
             "  {}",
-            Ink::Muted.paint(&format!("left out: {}", safe_text::line(path)), look.colour)
+            Ink::Muted.paint(&format!("excluded: {}", safe_text::line(path)), look.colour)
         );
     }
     for line in &report.runs {
@@ -79,7 +79,7 @@ fn render(report: &PackageReport, verb: &str, look: Look) -> String {
         .as_ref()
         .map_or_else(|| "the file".to_owned(), |id| safe_text::line(id.as_str()).into_owned());
     if !report.good() {
-        let _ = writeln!(out, "{} {id} is no package as it is", Ink::Bad.paint("refused:", look.colour));
+        let _ = writeln!(out, "{} {id} cannot be packaged", Ink::Bad.paint("refused:", look.colour));
         return out;
     }
     if let Some(manifest) = &report.manifest {

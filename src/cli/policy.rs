@@ -32,7 +32,7 @@ async fn explain(cx: &mut Context, args: &ExplainPolicyArgs) -> Result<Done, Fai
         out += &one(skill, args.intent.as_deref(), look);
     }
     if report.skills.is_empty() && !report.rules.is_empty() {
-        out += "no rule matches any skill here\n";
+        out += "no rule matches any skill\n";
     }
     cx.out.raw(out.as_bytes())?;
     Ok(Done::Fine)
@@ -41,8 +41,8 @@ async fn explain(cx: &mut Context, args: &ExplainPolicyArgs) -> Result<Done, Fai
 fn head(report: &PolicyReport, look: Look) -> String {
     let file = report.file.as_ref().map(|file| safe_text::line(&file.display().to_string()).into_owned());
     let text = match (file, report.exists) {
-        (None, _) => "a demo has no policy; everything is allowed".to_owned(),
-        (Some(file), false) => format!("there is no policy ({file}); everything is allowed"),
+        (None, _) => "demo mode has no policy; everything is allowed".to_owned(),
+        (Some(file), false) => format!("no policy file ({file}); everything is allowed"),
         (Some(file), true) => format!("{file}: {}", counted(report.rules.len(), "rule", "rules")),
     };
     Ink::Muted.paint(&text, look.colour) + "\n"
@@ -52,7 +52,7 @@ fn one(skill: &PolicyExplanation, intent: Option<&str>, look: Look) -> String {
     let verdict = &skill.verdict;
     let (ink, word) = match (verdict.allowed, &verdict.require_approval) {
         (false, _) => (Ink::Bad, "denied"),
-        (true, Some(_)) => (Ink::Warn, "asks a person first"),
+        (true, Some(_)) => (Ink::Warn, "requires approval"),
         (true, None) => (Ink::Good, "allowed"),
     };
     let mut out = format!(
@@ -66,7 +66,7 @@ fn one(skill: &PolicyExplanation, intent: Option<&str>, look: Look) -> String {
     }
     for rule in &verdict.rules {
         let does = match (rule.counts, rule.by) {
-            (false, _) => "  (idle: a deny wins)".to_owned(),
+            (false, _) => "  (no effect: a deny rule has precedence)".to_owned(),
             (true, Some(by)) => format!("  {by:+.2}"),
             (true, None) => String::new(),
         };
@@ -102,7 +102,7 @@ async fn check(cx: &mut Context) -> Result<Done, Failure> {
         let mut out = head(&report, look);
         for rule in &report.rules {
             let reach = match rule.skills {
-                0 => Ink::Warn.paint("matches no skill here", look.colour),
+                0 => Ink::Warn.paint("matches no skill", look.colour),
                 n => format!("matches {}", counted(n, "skill", "skills")),
             };
             let _ = writeln!(out, "  {}  {reach}", safe_text::line(&rule.rule));

@@ -17,15 +17,13 @@ pub fn check(folders: &[PathBuf]) -> Result<(), Error> {
             Ok(_) => Ok(()),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(Error {
                 suggestions: beside(folder),
-                ..Error::new(Code::NotFound, format!("there is no folder {shown} to read skills from"))
+                ..Error::new(Code::NotFound, format!("skill folder {shown} does not exist"))
             }),
             Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => Err(Error::new(
                 Code::Forbidden,
-                format!("{shown} is no folder; name the folder that holds the skills"),
+                format!("{shown} is not a directory; specify the directory that contains the skills"),
             )),
-            Err(error) => {
-                Err(Error::new(Code::Forbidden, format!("the folder {shown} cannot be read: {error}")))
-            }
+            Err(error) => Err(Error::new(Code::Forbidden, format!("cannot read directory {shown}: {error}"))),
         }
     })
 }

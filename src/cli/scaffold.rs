@@ -46,7 +46,7 @@ fn given(args: &ScaffoldArgs) -> Result<Scaffold, Failure> {
     let needed = |value: &Option<String>, what: &str| {
         value
             .clone()
-            .ok_or_else(|| Failure::usage(format!("{what} is needed (at a terminal it is asked for)")))
+            .ok_or_else(|| Failure::usage(format!("{what} is required (prompted for at a terminal)")))
     };
     Ok(Scaffold {
         id: needed(&args.id, "an id")?,
@@ -66,14 +66,14 @@ fn given(args: &ScaffoldArgs) -> Result<Scaffold, Failure> {
     })
 }
 
-/// What the flags leave open, asked one by one; Enter takes what stands in brackets.
+/// What the flags leave open, asked one by one; Enter takes what is in brackets.
 fn asked(args: &ScaffoldArgs) -> Result<Scaffold, Failure> {
     let text = |given: &Option<String>, question: &str| match given {
         Some(text) => Ok(Some(text.clone())),
         None => line(question).map(|answer| Some(answer).filter(|text| !text.is_empty())),
     };
     let id = text(&args.id, "id (lower-case letters, digits, hyphens)")?.unwrap_or_default();
-    let description = text(&args.description, "what does it do, in a sentence")?.unwrap_or_default();
+    let description = text(&args.description, "what does it do, in one sentence")?.unwrap_or_default();
     let when = text(&args.when, "use it when …")?;
     let role = word(args.role, "role: procedure, utility or sidecar", Role::Procedure)?;
     let usual = if role == Role::Sidecar { Invocation::Attach } else { Invocation::Direct };
@@ -100,11 +100,11 @@ fn asked(args: &ScaffoldArgs) -> Result<Scaffold, Failure> {
         Ok(given || matches!(line(&format!("{question} [y/N]"))?.to_ascii_lowercase().as_str(), "y" | "yes"))
     };
     let contract = script.is_some_and(|script| script != ScriptLanguage::Shell)
-        && yes(args.contract, "with a contract, so that it can run as a step")?;
-    let references = yes(args.references, "with a page of reference material")?;
+        && yes(args.contract, "add a contract, so that it can be executed")?;
+    let references = yes(args.references, "add a reference page")?;
     let mut queries = args.queries.clone();
     while !args.no_golden && args.queries.is_empty() {
-        match line("what would somebody ask for it (empty ends)")? {
+        match line("example request for it (empty to finish)")? {
             query if query.is_empty() => break,
             query => queries.push(query),
         }
@@ -139,7 +139,7 @@ fn line(question: &str) -> Result<String, Failure> {
     err.flush()?;
     let mut answer = String::new();
     if io::stdin().read_line(&mut answer)? == 0 {
-        return Err(Failure::usage("the questions were broken off; nothing was made"));
+        return Err(Failure::usage("canceled; nothing was created"));
     }
     Ok(answer.trim().to_owned())
 }
@@ -155,7 +155,7 @@ fn word<T: FromStr + ToString + Copy>(given: Option<T>, question: &str, usual: T
         }
         match answer.parse() {
             Ok(word) => return Ok(word),
-            Err(_) => say("one of the words above")?,
+            Err(_) => say("choose one of the values above")?,
         }
     }
 }
@@ -166,7 +166,7 @@ fn list(question: &str) -> Result<Vec<AttachTarget>, Failure> {
         let words = answer.split([',', ' ']).filter(|word| !word.is_empty()).map(str::parse);
         match words.collect::<Result<Vec<AttachTarget>, _>>() {
             Ok(targets) if !targets.is_empty() => return Ok(targets),
-            _ => say("one or more of the words above")?,
+            _ => say("choose one or more of the values above")?,
         }
     }
 }

@@ -37,8 +37,8 @@ fn print_or_check(
         match &drifted {
             None => cx.out.line(format!("{} is up to date", path.display()))?,
             Some(what) => {
-                cx.out.line(format!("{} has drifted: {what}", path.display()))?;
-                cx.out.line(format!("Write it anew: {command} > {}", path.display()))?;
+                cx.out.line(format!("{} is out of date: {what}", path.display()))?;
+                cx.out.line(format!("Regenerate it: {command} > {}", path.display()))?;
             }
         }
     }

@@ -1,4 +1,4 @@
-//! `skills trust`: shows what a yes would let run, asks, and pins what was shown.
+//! `skills trust`: shows what an approval would let run, asks, and pins what was shown.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
@@ -19,7 +19,7 @@ use skills_skill::safe_text;
 /// Lines of one kind that are shown of a bundle.
 const SHOWN: usize = 12;
 
-/// `skills trust --json`, what was shown and what became of it.
+/// `skills trust --json`, what was shown and its outcome.
 #[derive(Serialize)]
 struct Answer<'a> {
     subjects: &'a [TrustSubject],
@@ -70,7 +70,7 @@ pub async fn run(cx: &mut Context, args: &TrustArgs) -> Result<Done, Failure> {
     if !args.yes {
         cx.out.flush()?;
         if !confirmed(cx, &wanted, &subjects)? {
-            return Err(Error::new(Code::Forbidden, "nothing was trusted").into());
+            return Err(Error::new(Code::Forbidden, "no changes made").into());
         }
     }
     let pinned = local.trust_pin(wanted).await?;
@@ -82,7 +82,8 @@ pub async fn run(cx: &mut Context, args: &TrustArgs) -> Result<Done, Failure> {
         cx.out.value(&Answer { subjects: &after, pinned: pinned.len() })?;
     } else {
         let word = cx.out.ink(Ink::Good, "trusted");
-        cx.out.line(format!("{word} {} as they are now", counted(pinned.len(), "folder", "folders")))?;
+        cx.out
+            .line(format!("{word} the current content of {}", counted(pinned.len(), "folder", "folders")))?;
     }
     Ok(if blocked.is_empty() { Done::Fine } else { Done::Findings })
 }
@@ -101,7 +102,7 @@ fn nothing_to_ask(
     if cx.out.json {
         cx.out.value(&Answer { subjects, pinned: 0 })?;
     } else {
-        cx.out.line("trusted already; nothing was changed")?;
+        cx.out.line("already trusted; no changes made")?;
     }
     Ok(Done::Fine)
 }
@@ -110,7 +111,7 @@ fn nothing_to_ask(
 fn confirmed(cx: &Context, wanted: &[TrustSubject], subjects: &[TrustSubject]) -> Result<bool, Failure> {
     if cx.out.json || !io::stdin().is_terminal() {
         let message = format!(
-            "{} would be trusted as they are now; look at what they run, then say --yes",
+            "the current content of {} would be trusted; review what it executes, then pass --yes",
             counted(wanted.len(), "folder", "folders")
         );
         let reason = Some(json!({ "subjects": subjects }));
@@ -118,7 +119,7 @@ fn confirmed(cx: &Context, wanted: &[TrustSubject], subjects: &[TrustSubject]) -
     }
     let what = if wanted.len() == 1 { "this" } else { "these" };
     eprint!(
-        "Trust {what} {} as now, so that the above may run? [y/N] ",
+        "Trust the current content of {what} {}, so that the above can be executed? [y/N] ",
         counted(wanted.len(), "folder", "folders")
     );
     io::stderr().flush()?;
@@ -156,7 +157,7 @@ fn render(cx: &Context, subjects: &[TrustSubject]) -> String {
             lines(
                 &mut out,
                 "hooks",
-                &["in the frontmatter; some clients run them by themselves".to_owned()],
+                &["in the frontmatter; some clients execute them automatically".to_owned()],
                 look,
             );
         }
@@ -173,7 +174,7 @@ fn render(cx: &Context, subjects: &[TrustSubject]) -> String {
     if !quiet.is_empty() {
         let _ = writeln!(
             out,
-            "{} with instructions only, pinned alike so that a script that comes later asks first",
+            "{} with instructions only; also pinned, so that a script added later is not trusted",
             counted(quiet.len(), "more bundle", "more bundles")
         );
     }
@@ -236,7 +237,8 @@ async fn list(cx: &mut Context, local: &Local) -> Result<Done, Failure> {
             let _ = writeln!(out, "{}  by your config.yaml", Ink::Strong.paint(&place, look.colour));
         }
         if out.is_empty() {
-            out += "nothing is trusted but the shipped skills; `skills trust PATH|SKILL` shows what a yes would mean\n";
+            out += "only the shipped skills are trusted; `skills trust PATH|SKILL` shows what would be \
+                trusted\n";
         }
         cx.out.raw(out.as_bytes())?;
     }

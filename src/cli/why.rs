@@ -108,7 +108,7 @@ pub fn render(report: &WhyReport, look: Look) -> String {
         let names = safe_text::line(&passing.join(", ")).into_owned();
         let _ = writeln!(out, "\n{}", strong(&names));
         let all =
-            "every check passes: folder searched, file read, name won, offered, description shown in full";
+            "all checks pass: folder searched, file read, not shadowed, offered, description shown in full";
         let _ = writeln!(out, "  {} {all}", Ink::Good.paint(sign, look.colour));
     }
     for client in report.clients.iter().filter(|client| !passes(client)) {

@@ -89,7 +89,7 @@ impl Dirs {
     pub fn restrict(&self) {
         for folder in [&self.config, &self.data, &self.cache, &self.state] {
             if let Err(error) = private_files::restrict(folder, private_files::FOLDER_MODE) {
-                tracing::debug!("{} keeps its permissions: {error}", folder.display());
+                tracing::debug!("cannot change the permissions of {}: {error}", folder.display());
             }
         }
     }

@@ -30,7 +30,7 @@ pub enum ConfigError {
         place: Place,
         /// What is wrong.
         message: String,
-        /// What may stand there.
+        /// What may be there.
         allowed: String,
     },
     /// The value of an environment variable.
@@ -40,7 +40,7 @@ pub enum ConfigError {
         name: String,
         /// Its value.
         value: String,
-        /// What may stand there.
+        /// What may be there.
         allowed: String,
     },
     /// The file is there but cannot be read.
@@ -52,6 +52,6 @@ pub enum ConfigError {
         why: String,
     },
     /// The system does not say where home is.
-    #[error("no home folder is known; set HOME")]
+    #[error("cannot determine the home directory; set HOME")]
     NoHome,
 }

@@ -49,7 +49,7 @@ pub(super) struct ScriptsLayer {
     pub work_dir: Option<Spanned<String>>,
 }
 
-/// How a person is told that a run waits, as a file says it.
+/// How a person is notified that a run waits, as a file says it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct NotifyLayer {
@@ -78,7 +78,7 @@ pub(super) struct LinkLayer {
     pub semantic: Option<bool>,
 }
 
-/// What may stand behind each key.
+/// What may be after each key.
 const ALLOWED: [(&str, &str); 23] = [
     ("roots", "a list of folders, each a path or `{path: …, label: …}`"),
     ("watch", "`true` or `false`"),
@@ -88,11 +88,11 @@ const ALLOWED: [(&str, &str); 23] = [
     ("editor", "a command line, in your own config.yaml only"),
     ("links", "a map of `exact`, `lexical`, `typo`, `presence`, `task`, `semantic` to `true` or `false`"),
     ("policy", "`blended` or `strict`"),
-    ("limit", "a whole number from 1 to 1000"),
+    ("limit", "an integer from 1 to 1000"),
     ("with_body", "`true` or `false`"),
     ("client", "the id of a client profile"),
     ("trust", "a list of folders, in your own config.yaml only"),
-    ("policy_file", "the path of a policy, in your own config.yaml only"),
+    ("policy_file", "the path of a policy file, in your own config.yaml only"),
     (
         "services",
         "a map of services to `{url: …}`, `{command: …}` or `{script: …}`, in your own config.yaml only",
@@ -100,7 +100,7 @@ const ALLOWED: [(&str, &str); 23] = [
     ("bindings", "a map of capabilities to bindings, in your own config.yaml only"),
     ("conformance", "`experimental`, `standard` or `strict`"),
     ("audit", "`off`, `standard` or `full`, in your own config.yaml only"),
-    ("workers", "a whole number from 1 to 64"),
+    ("workers", "an integer from 1 to 64"),
     (
         "scripts",
         "a map of `disk_mb` (1 to 1048576), `files` (1 to 10000000) and `work_dir` (a folder), in your own config.yaml only",
@@ -124,7 +124,7 @@ const MOST_WORKERS: usize = 64;
 /// Most results a limit may ask for.
 pub(super) const MOST: usize = 1000;
 
-/// What may stand behind a key, in words.
+/// What may be after a key as text.
 pub(super) fn allowed(key: &str) -> Option<&'static str> {
     ALLOWED.iter().find(|(name, _)| *name == key).map(|(_, words)| *words)
 }
@@ -161,7 +161,7 @@ pub(super) fn parse(file: &Path, text: &str) -> Result<Layer, ConfigError> {
         for (key, number, max) in limits {
             if let Some(number) = number.as_ref().filter(|number| !(1..=max).contains(&number.value)) {
                 let message = format!("`scripts.{key}` is {}", number.value);
-                let allowed = format!("allowed: a whole number from 1 to {max}");
+                let allowed = format!("allowed: an integer from 1 to {max}");
                 return Err(wrong(place(file, number.referenced), message, allowed));
             }
         }
@@ -186,11 +186,11 @@ fn in_plain_words(said: &str) -> String {
     const WORDS: [(&str, &str); 8] = [
         ("unknown field", "unknown key"),
         ("unknown variant", "unknown value"),
-        ("invalid u64", "no whole number"),
-        ("invalid boolean (strict mode expects true/false)", "neither true nor false"),
-        ("expected sequence start", "no list"),
-        ("expected mapping start", "no map"),
-        ("expected string scalar", "no text"),
+        ("invalid u64", "expected an integer"),
+        ("invalid boolean (strict mode expects true/false)", "expected true or false"),
+        ("expected sequence start", "expected a list"),
+        ("expected mapping start", "expected a map"),
+        ("expected string scalar", "expected a string"),
         (", set DuplicateKeyPolicy in Options if acceptable", ""),
     ];
     WORDS.iter().fold(said.to_owned(), |said, (theirs, ours)| said.replace(theirs, ours))

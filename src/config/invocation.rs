@@ -52,7 +52,7 @@ impl Invocation {
         }
     }
 
-    /// A text whose commands stand at its beginning, behind a grave accent or in brackets, each completed.
+    /// A text whose commands are at its beginning, behind a grave accent or in brackets, each completed.
     #[must_use]
     pub fn completed_in(&self, text: &str) -> String {
         let own = self.line(&[]);

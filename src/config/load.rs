@@ -18,14 +18,14 @@ pub const PROJECT_FILE: &str = ".skill-workbench.yaml";
 
 /// Environment variables that set something, each with what it takes.
 pub const VARIABLES: [(&str, &str); 11] = [
-    ("SKILLS_CONFIG", "a settings file to read instead of the usual config.yaml"),
-    ("SKILLS_ROOTS", "folders, separated as in PATH; before those of the files"),
+    ("SKILLS_CONFIG", "a configuration file to use instead of the default config.yaml"),
+    ("SKILLS_ROOTS", "folders, separated as in PATH; take precedence over the files"),
     ("SKILLS_WATCH", "`true` or `false`"),
     ("SKILLS_THEME", "the name of a theme"),
     ("SKILLS_GLYPHS", "`auto`, `unicode` or `ascii`"),
-    ("SKILLS_EDITOR", "a command line; before VISUAL and EDITOR"),
+    ("SKILLS_EDITOR", "a command line; takes precedence over VISUAL and EDITOR"),
     ("SKILLS_POLICY", "`blended` or `strict`"),
-    ("SKILLS_LIMIT", "a whole number from 1 to 1000"),
+    ("SKILLS_LIMIT", "an integer from 1 to 1000"),
     ("SKILLS_WITH_BODY", "`true` or `false`"),
     ("SKILLS_CLIENT", "the id of a client profile"),
     ("SKILLS_CONNECT", "the address of a service"),
@@ -92,13 +92,13 @@ pub struct Config {
     pub editor: Option<String>,
     /// Which links of the routing chain are on.
     pub links: Links,
-    /// How rules meet text.
+    /// How rules combine with the text score.
     pub policy: RankPolicy,
     /// How many results at most, where somebody said so.
     pub limit: Option<usize>,
     /// Whether headings and bodies count.
     pub with_body: bool,
-    /// The client in whose eyes the catalogue is shown.
+    /// The client in whose eyes the catalog is shown.
     pub client: Option<String>,
     /// Folders whose contracts, scripts and bindings may run as they are; absolute.
     pub trust: Vec<PathBuf>,
@@ -106,7 +106,7 @@ pub struct Config {
     pub policy_file: Option<PathBuf>,
     /// Where the services of bindings are, by their ids.
     pub services: BTreeMap<String, Endpoint>,
-    /// Which binding carries a capability out, where the default is not wanted.
+    /// Which binding executes a capability, where the default is not wanted.
     pub bindings: BTreeMap<String, String>,
     /// How much must be known about a binding before it is used.
     pub conformance: Conformance,
@@ -122,7 +122,7 @@ pub struct Config {
     pub workers: Option<usize>,
     /// Where scripts write, and how much.
     pub scripts: Scripts,
-    /// How a person is told that a run waits.
+    /// How a person is notified that a run waits.
     pub notify: Notify,
     /// The address of the service to work on, instead of this machine.
     pub connect: Option<String>,
@@ -236,7 +236,7 @@ impl Config {
         if let Some(client) = layer.client {
             let at = place(file, client.referenced);
             if client::profile(&client.value).is_none() {
-                return Err(wrong(at, format!("no client profile `{}`", client.value), known_clients()));
+                return Err(wrong(at, format!("unknown client profile `{}`", client.value), known_clients()));
             }
             self.places.insert("client".to_owned(), at);
             self.client = Some(client.value);
@@ -308,7 +308,7 @@ impl Config {
         if let Some(connect) = layer.connect {
             if !own {
                 let message =
-                    "`connect` in a project's file would let a repository choose where your work goes";
+                    "`connect` in a project's file would let a repository choose the service that you use";
                 return Err(own_only(file, connect.referenced, message));
             }
             self.places.insert("connect".to_owned(), place(file, connect.referenced));
@@ -317,7 +317,7 @@ impl Config {
         if let Some(key) = layer.api_key_file {
             if !own {
                 let message =
-                    "`api_key_file` in a project's file would let a repository choose what is sent away";
+                    "`api_key_file` in a project's file would let a repository choose a file to send";
                 return Err(own_only(file, key.referenced, message));
             }
             self.places.insert("api_key_file".to_owned(), place(file, key.referenced));

@@ -1,4 +1,5 @@
-//! `notify:` of a settings file: how a person is told that a run waits for them. Nothing, unless asked for.
+//! `notify:` of a settings file: how a person is notified that a run waits for them. Nothing, unless asked
+//! for.
 
 use std::path::Path;
 
@@ -7,7 +8,7 @@ use serde_saphyr::Spanned;
 use super::ConfigError;
 use super::file::{NotifyLayer, place, wrong};
 
-/// How a person is told that a run waits.
+/// How a person is notified that a run waits.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Notify {
     /// The terminal's bell.
@@ -28,7 +29,7 @@ pub struct WebhookTo {
 }
 
 impl Notify {
-    /// Whether anybody is to be told.
+    /// Whether anybody is to be notified.
     #[must_use]
     pub fn is_on(&self) -> bool {
         *self != Self::default()
@@ -51,8 +52,7 @@ impl Notify {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
         if variable.value.is_empty() || !variable.value.chars().all(plain) {
             let message = format!("`notify.webhook.secret_env` is `{}`", variable.value);
-            let allowed =
-                "allowed: the name of an environment variable; the secret itself does not belong here";
+            let allowed = "allowed: the name of an environment variable, not the secret itself";
             return Err(wrong(place(file, variable.referenced), message, allowed));
         }
         self.webhook = Some(WebhookTo { url: url.value, secret_env: variable.value });
@@ -88,7 +88,7 @@ mod tests {
     fn a_secret_in_the_file_and_a_wrong_address_are_refused() {
         let wrong =
             read("notify:\n  webhook: {url: 'https://x/', secret_env: whsec_MfKQ9r8=}\n").unwrap_err();
-        assert!(wrong.contains(":2:") && wrong.contains("does not belong here"), "{wrong}");
+        assert!(wrong.contains(":2:") && wrong.contains("not the secret itself"), "{wrong}");
         let wrong = read("notify: {webhook: {url: 'hooks.example.com', secret_env: KEY}}\n").unwrap_err();
         assert!(wrong.contains("allowed: an address"), "{wrong}");
     }

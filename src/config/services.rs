@@ -1,4 +1,4 @@
-//! `services:` of a settings file: which address, program or script stands behind the name that bindings use.
+//! `services:` of a settings file: which address, program or script is behind the name that bindings use.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path};
@@ -11,7 +11,7 @@ use super::file::{place, wrong};
 use super::{ConfigError, expand};
 use skills_skill::contract::{Endpoint, Reach};
 
-/// What may stand under a service.
+/// What may be under a service.
 const ALLOWED: &str = "allowed: one of `url` (with `headers`), `command` (with `args` and `env`) and `script`, and `timeout_seconds`";
 
 /// A service as written.
@@ -90,26 +90,38 @@ pub(super) fn endpoint(
             Reach::Script { bundle, script }
         }
         (None, None, None) => {
-            let message = format!("`services.{id}` says nowhere where the service is");
+            let message = format!("`services.{id}` has no `url`, `command` or `script`");
             return Err(wrong(at, message, ALLOWED));
         }
-        _ => return Err(wrong(at, format!("`services.{id}` is in more than one place"), ALLOWED)),
+        _ => {
+            return Err(wrong(
+                at,
+                format!(
+                    "`services.{id}` has more than one of `url`, `command` and \
+            `script`"
+                ),
+                ALLOWED,
+            ));
+        }
     };
     Ok(Endpoint { reach, timeout })
 }
 
-/// Why a text is no address that requests can go to.
+/// Why a text is not an address that requests can go to.
 fn no_address(url: &str) -> Option<&'static str> {
     let Some(rest) = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://")) else {
-        return Some("it begins with neither http:// nor https://");
+        return Some("it does not begin with http:// or https://");
     };
     let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
     if host.is_empty() || host.starts_with(':') {
-        Some("it names no host")
+        Some("it has no host")
     } else if host.contains('@') {
-        Some("it holds a user or password; send them as a header, such as `Authorization: Bearer ${TOKEN}`")
+        Some(
+            "it contains a user or password; send them as a header, such as `Authorization: Bearer \
+            ${TOKEN}`",
+        )
     } else if rest.contains(['?', '#']) || url.chars().any(char::is_whitespace) {
-        Some("it holds a query, a fragment or a blank")
+        Some("it contains a query, a fragment or a space")
     } else {
         None
     }

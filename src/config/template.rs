@@ -2,26 +2,26 @@
 
 /// Every key with its meaning, commented out; removing `#: ` puts a line in force.
 pub const TEMPLATE: &str = "\
-# Settings of Skill Workbench. Remove '#: ' before a line to put it in force.
+# Settings of Skill Workbench. Remove '#: ' before a line to activate it.
 # A project may have a .skill-workbench.yaml with the same keys in its repository, but for those that are
 # yours alone: editor, trust, policy_file, services, bindings, audit, scripts, notify, connect, api_key_file,
 # store_mode.
 
-# Folders with skills, before those of the known clients. Relative paths start at this file.
+# Folders with skills, searched before those of known clients. Paths are relative to this file.
 #: roots:
 #:   - ~/skills
 #:   - {path: ~/work/team-skills, label: team}
 
-# Follow changes on disk.
+# Watch folders for changes.
 #: watch: true
 
 # A theme by name; without it, light or dark by the terminal's background.
 #: theme: dark
 
-# Signs of the screen: auto, unicode or ascii.
+# Characters on the screen: auto, unicode or ascii.
 #: glyphs: auto
 
-# Keys over the default ones: context, action, one key or a list.
+# Key bindings: context, action, one key or a list.
 #: keys:
 #:   global:
 #:     quit: [q, ctrl-q]
@@ -29,7 +29,7 @@ pub const TEMPLATE: &str = "\
 # The editor; without it, $VISUAL, then $EDITOR.
 #: editor: vim
 
-# Links of the routing chain; a link set to false is left out and shown as off.
+# Matchers of the router; one set to false is disabled and shown as off.
 #: links:
 #:   exact: true
 #:   lexical: true
@@ -38,36 +38,36 @@ pub const TEMPLATE: &str = "\
 #:   task: true
 #:   semantic: true
 
-# How role, status and read-only rules meet the text score: blended or strict.
+# How role, status and read-only rules combine with the text score: blended or strict.
 #: policy: blended
 
-# How many results at most, 1 to 1000.
+# Maximum number of results, 1 to 1000.
 #: limit: 10
 
-# Whether headings and bodies count.
+# Whether headings and bodies are ranked.
 #: with_body: true
 
 # Show skills as this client would see them.
 #: client: claude-code
 
 # Folders whose contracts, scripts and bindings may run as they are, whatever changes in them.
-# Only in your own config.yaml. `skills trust` pins single bundles to what you have seen instead.
+# Only in your own config.yaml. `skills trust` pins individual bundles to their current content instead.
 #: trust: [~/skills]
 
 # What may be found, run and attached; see docs/trust-and-policy.md. Only in your own config.yaml.
 #: policy_file: ~/.config/skill-workbench/policy.yaml
 
 # Where the services of bindings are; a bundle alone opens no address and starts no program.
-# Variables of your environment stand in ${...}, so that no secret has to be in this file.
+# ${...} is replaced with environment variables, so that this file needs no secrets.
 #: services:
 #:   text_chat: {url: https://api.example.com/v1, headers: {Authorization: 'Bearer ${API_KEY}'}, timeout_seconds: 45}
 #:   files: {command: mcp-server-files, args: [/srv/data], env: {MODE: read-only}}
 #:   data_baseline: {script: ~/adapters/scripts/data.py}
 
-# Which binding carries a capability out, where the default is not wanted.
+# Bindings to use instead of the default, by capability.
 #: bindings: {text.content.classify: python_text_classify}
 
-# How much must be known about a binding: experimental, standard or strict.
+# Minimum conformance level of bindings: experimental, standard or strict.
 #: conformance: standard
 
 # What the audit log in your data folder keeps of runs, decisions, trust and policy changes: off, standard, or full
@@ -78,21 +78,21 @@ pub const TEMPLATE: &str = "\
 # enter, named with --store). Only in your own config.yaml.
 #: store_mode: 0660
 
-# Runs that are worked at a time, 1 to 64; by the number of cores, where nothing is said.
+# Number of runs executed concurrently, 1 to 64; the default depends on the number of cores.
 #: workers: 4
 
-# How much a script may write in a step, and where: its work folder may lie on another volume than the store.
+# How much a script may write in a step, and where: its work folder may be on another volume than the store.
 # Only in your own config.yaml.
 #: scripts: {disk_mb: 256, files: 2000, work_dir: /mnt/scratch/skills}
 
-# How you are told that a run begins to wait for you; nothing, unless it is asked for. The webhook gets a signed
-# message (Standard Webhooks) and again, with growing pauses, until it takes it. Only in your own config.yaml.
+# Notifications when a run waits for approval; off by default. The webhook receives a signed
+# message (Standard Webhooks), retried with backoff until it is accepted. Only in your own config.yaml.
 #: notify:
 #:   bell: true
 #:   osc: true
 #:   webhook: {url: 'https://hooks.example.com/runs', secret_env: SKILLS_WEBHOOK_SECRET}
 
-# The service to work on instead of this machine, and the file with the key to it.
+# The service to use instead of this machine, and the file with its API key.
 #: connect: https://gateway.example.com
 #: api_key_file: ~/.config/skill-workbench/key
 ";

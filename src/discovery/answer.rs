@@ -5,7 +5,7 @@ use strum::{Display, EnumIter};
 
 use skills_skill::{AttachTarget, EffectMode, Role, SkillId};
 
-/// The five columns that a score is shown in. They add up to it.
+/// The five columns of a score, which sum to it.
 #[derive(
     Debug,
     Clone,
@@ -24,19 +24,19 @@ use skills_skill::{AttachTarget, EffectMode, Role, SkillId};
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Signal {
-    /// What the name gave.
+    /// Contribution of the name.
     Name,
-    /// What description and tags gave.
+    /// Contribution of description and tags.
     Description,
-    /// What headings and body gave.
+    /// Contribution of headings and body.
     Body,
-    /// What meaning gave (static embedding).
+    /// Contribution of meaning (static embedding).
     Semantic,
     /// Role, status, read-only intent, exact matches by rule.
     Rule,
 }
 
-/// Which term of the formula a part is.
+/// Which component of the formula a term is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Display, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -45,11 +45,11 @@ pub enum PartKind {
     Exact,
     /// One stem in one field (BM25F share).
     Term,
-    /// Two neighbouring stems in one field.
+    /// Two adjacent stems in one field.
     Bigram,
-    /// A stem that stands in headings or body only.
+    /// A stem that is only in headings or body.
     BodyOnly,
-    /// A word piece of the request that the skill has at all.
+    /// A word piece of the request that the skill has.
     Presence,
     /// A word piece of the name that the request has.
     NameCover,
@@ -57,7 +57,7 @@ pub enum PartKind {
     Meaning,
     /// The main verb of the request is one of the skill's.
     Task,
-    /// A word of a description's clause that stands wholly in the request.
+    /// A word of a description clause that the request contains completely.
     Clause,
     /// The constant of the centred cosine, one line a skill.
     GeneralWording,
@@ -71,31 +71,31 @@ pub enum PartKind {
     Policy,
 }
 
-/// One addend of a score. All parts of a hit sum to its score within 1e-6.
+/// One term of a score. All terms of a hit sum to its score within 1e-6.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Part {
-    /// The row it is gathered under: index into [`Breakdown::words`].
+    /// Its row: index into [`Breakdown::words`].
     pub word: usize,
-    /// The column it is gathered under.
+    /// Its column.
     pub signal: Signal,
-    /// Which term of the formula.
+    /// Which component of the formula.
     pub kind: PartKind,
-    /// The field it stands in (`name`, `description`, `tags`, `headings`, `body`), where there is one.
+    /// The field that contains it (`name`, `description`, `tags`, `headings`, `body`), if any.
     pub field: Option<String>,
     /// What matched, as shown (`table`, `table+pdf`, `##sheet`, `procedure`).
     pub label: String,
-    /// The addend.
+    /// The term.
     pub value: f64,
 }
 
-/// One row of the ledger: a word of the request (or a pair, or the rules) and what it gave.
+/// A row of the score breakdown: a word of the request (or a pair, or the rules) and its contribution.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WordRow {
-    /// The word as it was read (`tables`), a pair (`table+pdf`), `general wording`, `rules`, `exact`.
+    /// The word as interpreted (`tables`), a pair (`table+pdf`), `general wording`, `rules`, `exact`.
     pub label: String,
     /// Index into [`Answer::words`] for a single word of the request.
     pub query_word: Option<usize>,
-    /// What it gave by column, in the order name, description, body, semantic, rule.
+    /// Its contribution by column, in the order name, description, body, semantic, rule.
     pub by_signal: [f64; 5],
     /// Their sum.
     pub sum: f64,
@@ -104,14 +104,14 @@ pub struct WordRow {
 /// Sums by column, in the order name, description, body, semantic, rule.
 pub type SignalSums = [f64; 5];
 
-/// Why a score is what it is; adds up by word and by signal.
+/// Score breakdown by words and signals; both sum to the score.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Breakdown {
     /// Rows, largest first; the last ones are pairs, general wording and rules.
     pub words: Vec<WordRow>,
     /// Column sums.
     pub signals: SignalSums,
-    /// Every addend.
+    /// Every term.
     pub parts: Vec<Part>,
 }
 
@@ -124,29 +124,29 @@ pub enum Group {
     Primary,
     /// Utilities.
     Secondary,
-    /// Sidecars, when they were asked for by role.
+    /// Sidecars, if requested by role.
     Attachable,
 }
 
-/// A stretch of a text that counted: bytes of `name` or `description`, and by which signal.
+/// A matching range of a text: bytes of `name` or `description`, and the signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Mark {
     /// First byte.
     pub start: u32,
     /// Byte after the last.
     pub end: u32,
-    /// The signal that counted most there.
+    /// The signal with the largest contribution there.
     pub signal: Signal,
 }
 
-/// A line of the body that holds words of the request (filled on demand, see the gateway).
+/// A line of the body that matches words of the request (filled on demand).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct BodyLine {
     /// Line in the file, from 1.
     pub line: u32,
     /// The line's text.
     pub text: String,
-    /// Matched stretches, in bytes of `text`.
+    /// Matching ranges, in bytes of `text`.
     pub marks: Vec<Mark>,
 }
 
@@ -165,7 +165,7 @@ pub struct Hit {
     pub role: Role,
     /// Its effect.
     pub effect_mode: EffectMode,
-    /// One sentence made from the largest parts.
+    /// Summary of the largest terms.
     pub reason: String,
     /// Its status, as shown.
     pub status: String,
@@ -173,23 +173,23 @@ pub struct Hit {
     pub group: Group,
     /// Its description.
     pub description: String,
-    /// What counted in the name.
+    /// Matches in the name.
     pub name_marks: Vec<Mark>,
-    /// What counted in the description.
+    /// Matches in the description.
     pub description_marks: Vec<Mark>,
-    /// The description's own exclusion sentence when the request touches it ("not for …").
+    /// The exclusion clause of the description that the request matches ("not for …").
     pub exclusion_note: Option<String>,
-    /// The score, addend by addend.
+    /// The score, term by term.
     pub breakdown: Breakdown,
-    /// The rule of the person's policy by which a person is asked before it runs, if any.
+    /// The policy rule that requires approval, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needs_approval: Option<String>,
-    /// Its place among all results, from 1, where the request skips results or keeps only some.
+    /// Its rank among all results, from 1, if the request skips or filters results.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rank: Option<usize>,
 }
 
-/// A sidecar that can be attached; no direct recommendation.
+/// A sidecar that can be attached; not a result of its own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Attachable {
     /// The skill.
@@ -200,43 +200,43 @@ pub struct Attachable {
     pub score: f64,
     /// What it can be attached to.
     pub attach_targets: Vec<AttachTarget>,
-    /// How many of the results that the request keeps stand before it by the order of the answer.
+    /// Number of results of the filtered request that precede it.
     #[serde(default)]
     pub results_before: usize,
 }
 
-/// Why a skill that matches is no result.
+/// Why a matching skill is not a result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ExcludedWhy {
     /// Its status says so.
     Deprecated,
-    /// Another bundle has its id; the winner's place as a person reads it.
+    /// Another bundle has its id; the location of the winner, for display.
     Shadowed(String),
-    /// Its domain was not asked for.
+    /// Excluded by the domain filter.
     Domain,
-    /// Its role was not asked for.
+    /// Excluded by the role filter.
     Role,
-    /// The person's policy denies it; the rule.
+    /// Denied by policy; the rule.
     Policy(String),
     /// Past the limit.
     BelowLimit,
 }
 
-/// A skill that matches and was left out.
+/// A skill that matches but was excluded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Excluded {
     /// The skill.
     pub skill_id: SkillId,
     /// Its score for the request.
     pub score: f64,
-    /// Why, as a short phrase for people: `deprecated`, `a copy, shadowed by ~/.claude/skills`.
+    /// Why, as short text: `deprecated`, `a copy, shadowed by ~/.claude/skills`.
     pub why: String,
-    /// Why, for programs.
+    /// Why, as a code.
     pub reason: ExcludedWhy,
 }
 
-/// Whether anything fits.
+/// Whether any skill fits.
 #[derive(
     Debug,
     Clone,
@@ -258,41 +258,41 @@ pub enum Fit {
     /// No skill fits.
     #[default]
     None,
-    /// Something fits, unsurely.
+    /// A skill may fit, low confidence.
     Low,
-    /// Something fits.
+    /// A skill fits.
     Medium,
-    /// Something fits, clearly.
+    /// A skill fits, high confidence.
     High,
 }
 
-/// How far the first is ahead of the second.
+/// Lead of the first over the second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Display, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Lead {
-    /// Nothing else comes near.
+    /// No other skill comes near.
     Clear,
     /// See also the next.
     Ambiguous,
 }
 
-/// Fitted confidence and its thresholds.
+/// Confidence and its thresholds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Confidence {
-    /// The word for it.
+    /// Its label.
     pub fit: Fit,
-    /// A fitted function of the first score, 0 to 1; shown only as a word.
+    /// Calibrated probability that the first result fits, 0 to 1; shown only as a word.
     pub p_fit: f64,
     /// Below this score, no skill fits.
     pub fits_from: f64,
     /// From this score on, it fits without "unsure".
     pub sure_from: f64,
-    /// First against second.
+    /// First compared with second.
     pub lead: Lead,
 }
 
-/// What a verdict rests on.
+/// Basis of a verdict.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize, Display, schemars::JsonSchema,
 )]
@@ -301,125 +301,125 @@ pub struct Confidence {
 pub enum VerdictReason {
     /// The first result reaches the threshold.
     Fits,
-    /// It reaches the threshold by words that were read as others, or in another language than the skill's.
+    /// It reaches the threshold only by corrected words, or in a language other than the skill's.
     FitsByReading,
     /// It does not reach the threshold.
     #[default]
     BelowThreshold,
     /// It reaches the threshold by stop words.
     StopWords,
-    /// The request is in a language that the first result does not speak.
+    /// The request is in a language other than that of the first result.
     Language,
-    /// Nothing of the request is known.
+    /// No word of the request is known.
     NothingKnown,
 }
 
 /// A request that is not in the language of the skills.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RequestLanguage {
-    /// ISO 639-1 code of the request's language; `und` where it cannot be told.
+    /// ISO 639-1 code of the request's language; `und` if unknown.
     pub request: String,
     /// ISO 639-1 code of the language of most skills.
     pub skills: String,
 }
 
-/// Whether the first result fits, with what it rests on and as a sentence. Every screen says this sentence.
+/// Whether the first result fits, with its evidence and as a sentence, which every adapter shows.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Verdict {
     /// The first result; none when there is no result.
     pub skill_id: Option<SkillId>,
     /// Whether it fits; the same as [`Answer::fit`].
     pub fit: Fit,
-    /// What that rests on.
+    /// Evidence for it.
     pub reason: VerdictReason,
-    /// The language of the request, where it is not that of the skills.
+    /// The language of the request, if it differs from that of the skills.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub language: Option<RequestLanguage>,
-    /// The verdict as a sentence, without a final stop.
+    /// The verdict as text, without a final period.
     pub sentence: String,
 }
 
-/// A word of the request, as the router read it.
+/// A word of the request, as interpreted by the router.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct QueryWord {
     /// First byte in the intent.
     pub start: u32,
     /// Byte after the last.
     pub end: u32,
-    /// Whether it is a stop word (counts little).
+    /// Whether it is a stop word (low weight).
     pub stop: bool,
-    /// Whether anything knows it: index or embedding.
+    /// Whether index or embedding know it.
     pub known: bool,
-    /// How it was read instead, if it was.
+    /// How it was interpreted instead, if it was.
     pub correction: Option<Correction>,
 }
 
-/// A word that was read as another.
+/// A word that was interpreted as another one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Correction {
     /// A misspelling.
     Typo(String),
-    /// An unfinished last word; what it was completed to.
+    /// An unfinished last word and its completion.
     Completed(Vec<String>),
-    /// A last word that has just been begun, left out for now.
+    /// An unfinished last word, ignored for now.
     Dropped,
 }
 
-/// What became of a link.
+/// Status of a matcher.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LinkState {
-    /// It answered.
+    /// Completed.
     Ran,
-    /// It had nothing to do.
+    /// Not applicable.
     Idle,
     /// Switched off by configuration.
     Off,
-    /// Left out for this query; why.
+    /// Skipped for this query; why.
     Failed(String),
 }
 
-/// One link's part in an answer.
+/// Contribution of one matcher to an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LinkReport {
     /// `exact`, `typo`, `lexical`, `presence`, `task`, `semantic`.
     pub link: String,
-    /// What became of it.
+    /// Its outcome.
     pub state: LinkState,
-    /// Candidates it gave signals for.
+    /// Number of candidates with signals.
     pub candidates: usize,
     /// Time it took, microseconds.
     pub took_us: u64,
 }
 
-/// The whole answer.
+/// The complete answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Answer {
     /// Results, best first.
     pub results: Vec<Hit>,
     /// Sidecars that match.
     pub attachable: Vec<Attachable>,
-    /// What matches and was left out, best first, at most 20; `below_limit` is counted, not listed.
+    /// Excluded matches, best first, at most 20; `below_limit` is counted, not listed.
     pub excluded: Vec<Excluded>,
-    /// How many more match but stand below the limit.
+    /// Number of further matches beyond the limit.
     pub below_limit: usize,
-    /// Whether anything fits, in one word.
+    /// Whether any skill fits.
     pub fit: Fit,
     /// The verdict about the first result.
     #[serde(default)]
     pub verdict: Verdict,
     /// Fit, thresholds and lead; none when nothing could be ranked.
     pub confidence: Option<Confidence>,
-    /// The words of the intent as they were read.
+    /// The words of the request as interpreted.
     pub words: Vec<QueryWord>,
-    /// What each link did.
+    /// Result of each matcher.
     pub links: Vec<LinkReport>,
     /// `bodies` or `short`: which weights were used.
     pub profile: String,
     /// Skills that were ranked over.
     pub skills: usize,
-    /// Of those, how many have no body in the index yet (still indexing).
+    /// Number of those whose body is not indexed yet.
     pub bodies_missing: usize,
     /// Time it took, microseconds.
     pub took_us: u64,

@@ -7,7 +7,7 @@ use skills_skill::{AttachTarget, Digest, EffectMode, IndexText, Invocation, Role
 /// One skill as the router takes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Document {
-    /// What a load call takes.
+    /// The name to load it by.
     pub id: SkillId,
     /// Its name.
     pub name: String,
@@ -18,11 +18,11 @@ pub struct Document {
     /// Headings and body; `None` while they have not been read. Only their statistics stay in the index.
     #[serde(skip)]
     pub text: Option<IndexText>,
-    /// Place in an answer.
+    /// Role in an answer.
     pub role: Role,
     /// How it may be invoked.
     pub invocation: Invocation,
-    /// Where it stands in its life.
+    /// Its status.
     pub status: Status,
     /// What it does.
     pub effect_mode: EffectMode,

@@ -23,16 +23,16 @@ impl Router {
     }
 }
 
-/// Figures of a golden set; fractions of 1.
+/// Metrics of a golden set; fractions of 1.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct GoldenFigures {
     /// Queries that have a skill.
     pub queries: usize,
-    /// Share with an expected skill first.
+    /// Share of queries with an expected skill first.
     pub p_at_1: f64,
     /// Mean reciprocal rank of the best expected skill.
     pub mrr_at_10: f64,
-    /// Queries that should have gone to no skill, or not to this one, and did.
+    /// Queries for which a skill is first although none, or another one, should be.
     pub false_triggers: usize,
 }
 
@@ -47,18 +47,18 @@ impl From<&EvalReport> for GoldenFigures {
     }
 }
 
-/// What a clause of the description is worth: the figures without it.
+/// Contribution of a clause of the description: the metrics without it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClauseValue {
     /// The clause.
     pub clause: String,
-    /// Queries that would be lost without it, minus those that would be won.
+    /// Queries lost without it, minus those won.
     pub queries: i64,
     /// By how much the mean reciprocal rank falls without it.
     pub mrr: f64,
 }
 
-/// A word that would win a lost query.
+/// A word that would win a missed query.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Advice {
     /// The query.
@@ -67,16 +67,16 @@ pub struct Advice {
     pub word: String,
     /// By how much the skill's score rises.
     pub gain: f64,
-    /// The skill's rank then; none where it is no result.
+    /// The skill's rank then; none if it is not a result.
     pub rank: Option<usize>,
 }
 
-/// What a draft changes on a golden set.
+/// Effects of a draft on a golden set.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct GoldenChange {
-    /// The figures at present.
+    /// The current metrics.
     pub before: GoldenFigures,
-    /// The figures with the draft.
+    /// The metrics with the draft.
     pub after: GoldenFigures,
     /// Queries that the draft wins.
     pub won: Vec<ChangedQuery>,

@@ -13,7 +13,7 @@ pub(crate) const DIM: usize = 128;
 
 /// A model file that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the embedding cannot be used: {0}")]
+#[error("invalid embedding: {0}")]
 pub struct EmbeddingError(&'static str);
 
 /// Where a piece of a text came from.
@@ -67,11 +67,11 @@ impl Embedding {
         }
         let word = |at: usize| u32_at(bytes, at) as usize;
         if word(8) != 1 || word(16) != DIM {
-            return Err(EmbeddingError("its version is not 1 or its vectors have not 128 values"));
+            return Err(EmbeddingError("its version is not 1, or its vectors do not have 128 values"));
         }
         let (tokens, scales, matrix, offsets, blob) = (word(12), word(20), word(24), word(28), word(32));
         if word(36) != bytes.len() {
-            return Err(EmbeddingError("it is cut off"));
+            return Err(EmbeddingError("truncated"));
         }
         if tokens > usize::from(u16::MAX)
             || scales + tokens * 2 > bytes.len()
@@ -79,7 +79,7 @@ impl Embedding {
             || offsets + (tokens + 1) * 4 > bytes.len()
             || blob > bytes.len()
         {
-            return Err(EmbeddingError("its parts lie outside of it"));
+            return Err(EmbeddingError("its parts are out of bounds"));
         }
         let ends: Vec<usize> = (0..=tokens).map(|i| word(offsets + i * 4)).collect();
         if ends.windows(2).any(|w| w[0] > w[1]) || ends.last().is_none_or(|e| blob + e > bytes.len()) {
@@ -345,10 +345,10 @@ mod tests {
     #[test]
     fn damaged_files_are_refused_with_a_reason() {
         let message = |bytes: Vec<u8>| Embedding::parse(bytes).unwrap_err().to_string();
-        assert_eq!(message(vec![0; 80]), "the embedding cannot be used: it does not start with SKEMB01");
-        assert_eq!(message(SHIPPED[..1000].to_vec()), "the embedding cannot be used: it is cut off");
+        assert_eq!(message(vec![0; 80]), "invalid embedding: it does not start with SKEMB01");
+        assert_eq!(message(SHIPPED[..1000].to_vec()), "invalid embedding: truncated");
         let mut bytes = SHIPPED.to_vec();
         bytes[28..32].copy_from_slice(&u32::MAX.to_le_bytes());
-        assert_eq!(message(bytes), "the embedding cannot be used: its parts lie outside of it");
+        assert_eq!(message(bytes), "invalid embedding: its parts are out of bounds");
     }
 }

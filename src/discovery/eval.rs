@@ -17,7 +17,7 @@ const KEPT: [f64; 3] = [0.90, 0.94, 0.98];
 /// How to ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EvalOptions {
-    /// How rules meet text.
+    /// How rules combine with the text score.
     pub policy: Policy,
     /// Whether headings and bodies count.
     pub with_body: bool,
@@ -91,7 +91,7 @@ pub struct NearMisses {
 pub struct EvalReport {
     /// Requests that have a skill.
     pub queries: usize,
-    /// Share with an expected skill first.
+    /// Share of queries with an expected skill first.
     pub p_at_1: f64,
     /// Share with an expected skill among the first five.
     pub hit_at_5: f64,

@@ -31,7 +31,7 @@ pub struct Case {
 #[derive(Debug, thiserror::Error)]
 pub enum GoldenError {
     /// A line of JSON lines.
-    #[error("line {line} is no {what}: {error}")]
+    #[error("line {line} is not a {what}: {error}")]
     Line {
         /// From 1.
         line: usize,
@@ -41,15 +41,13 @@ pub enum GoldenError {
         error: serde_json::Error,
     },
     /// The YAML form.
-    #[error(
-        "the golden set cannot be read: {0}; each entry is `query: …` with `expect: [id, …]` or `expect: none`"
-    )]
+    #[error("invalid golden set: {0}; each entry needs `query: …` with `expect: [id, …]` or `expect: none`")]
     Yaml(String),
     /// An evaluation file.
-    #[error("the evaluation file cannot be read: {0}; it is a list of `{{\"query\", \"should_trigger\"}}`")]
+    #[error("invalid evaluation file: {0}; expected a list of `{{\"query\", \"should_trigger\"}}`")]
     Evals(serde_json::Error),
     /// `expect` is a word other than `none`.
-    #[error("`{query}` expects `{word}`; write a list of ids, or `none`")]
+    #[error("`{query}` expects `{word}`; use a list of ids, or `none`")]
     Word {
         /// The request of the entry.
         query: String,
@@ -57,7 +55,7 @@ pub enum GoldenError {
         word: String,
     },
     /// No skill is expected, and `none` is not said.
-    #[error("`{query}` expects nothing; write `none` when no skill fits")]
+    #[error("`{query}` has an empty list; use `none` if no skill fits")]
     Empty {
         /// The request of the entry.
         query: String,
@@ -198,12 +196,9 @@ mod tests {
         assert_eq!(cases[0].expect, any("pdf-tables"));
         assert_eq!(cases[1], Case { query: "what's the time".into(), expect: Expect::Nothing });
         let message = |text: &str| golden_yaml(text).unwrap_err().to_string();
-        assert_eq!(
-            message("- query: q\n  expect: pdf\n"),
-            "`q` expects `pdf`; write a list of ids, or `none`"
-        );
-        assert!(message("- query: q\n  expect: []\n").contains("write `none`"));
-        assert!(message("- ask: q\n").starts_with("the golden set cannot be read"));
+        assert_eq!(message("- query: q\n  expect: pdf\n"), "`q` expects `pdf`; use a list of ids, or `none`");
+        assert!(message("- query: q\n  expect: []\n").contains("use `none`"));
+        assert!(message("- ask: q\n").starts_with("invalid golden set"));
     }
 
     #[test]
@@ -222,7 +217,7 @@ mod tests {
         let expects: Vec<Expect> = cases.into_iter().map(|c| c.expect).collect();
         assert_eq!(expects, [any("a"), Expect::Nothing, Expect::Not(SkillId::new("b"))]);
         let error = queries_jsonl("{\"query\":\"q\"}\nnonsense\n").unwrap_err().to_string();
-        assert!(error.starts_with("line 2 is no query"), "{error}");
+        assert!(error.starts_with("line 2 is not a query"), "{error}");
     }
 
     #[test]

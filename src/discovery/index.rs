@@ -122,7 +122,7 @@ impl ClausePosting {
 /// What rules look at, close together: every candidate of every request is asked for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Facts {
-    /// Place in an answer.
+    /// Role in an answer.
     pub role: Role,
     /// Whether it may be a result at all, domain apart: neither shadowed nor deprecated.
     pub offered: bool,

@@ -23,7 +23,7 @@ pub(crate) struct ReadPiece {
 pub(crate) struct ReadWord {
     /// As read: after a correction its text and stem are those of the correction.
     pub word: Word,
-    /// How it was read instead, if it was.
+    /// How it was interpreted instead, if it was.
     pub correction: Option<Correction>,
     /// Stems it may stand for, when it is unfinished.
     pub completions: Vec<StemId>,

@@ -32,11 +32,11 @@ impl Place {
     /// A clause about the words that stand there.
     fn clause(self, words: &str) -> String {
         match self {
-            Self::NameAndDescription => format!("its name and description say {words}"),
-            Self::Name => format!("its name says {words}"),
-            Self::Description => format!("its description says {words}"),
-            Self::Tags => format!("its tags say {words}"),
-            Self::Body => format!("only its body has {words}"),
+            Self::NameAndDescription => format!("name and description contain {words}"),
+            Self::Name => format!("its name contains {words}"),
+            Self::Description => format!("its description contains {words}"),
+            Self::Tags => format!("its tags contain {words}"),
+            Self::Body => format!("only its body contains {words}"),
         }
     }
 }
@@ -184,10 +184,10 @@ fn meaning(
     let near: Vec<usize> =
         words.into_iter().map(|(_, word)| word).filter(|w| !given.contains_key(w)).collect();
     let text = match (given.is_empty(), near.is_empty()) {
-        (true, true) => "no word in common, but a near meaning".to_owned(),
-        (true, false) => format!("no word in common, but near in meaning to {}", quoted(&near, reading)),
-        (false, true) => "near in meaning".to_owned(),
-        (false, false) => format!("near in meaning to {}", quoted(&near, reading)),
+        (true, true) => "no common words, but similar meaning".to_owned(),
+        (true, false) => format!("no common words, but similar in meaning to {}", quoted(&near, reading)),
+        (false, true) => "similar meaning".to_owned(),
+        (false, false) => format!("similar in meaning to {}", quoted(&near, reading)),
     };
     Some((text, near))
 }

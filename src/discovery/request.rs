@@ -5,7 +5,7 @@ use strum::{Display, EnumIter, EnumString};
 
 use skills_skill::{Role, SkillId};
 
-/// How rule terms (role, status, read-only intent) meet the text score.
+/// How rule terms (role, status, read-only intent) combine with the text score.
 #[derive(
     Debug,
     Clone,
@@ -36,25 +36,25 @@ pub enum Policy {
 #[serde(default, deny_unknown_fields)]
 #[schemars(extend("required" = ["intent"]))]
 pub struct Request {
-    /// What the person or the agent wants, in their words.
+    /// The request in natural language.
     #[schemars(length(min = 1, max = 20_000), regex(pattern = r"\S"))]
     pub intent: String,
     /// Keep only skills of these domains; empty keeps all.
     pub domain: Vec<String>,
-    /// Keep only this role (asking for `sidecar` ranks sidecars too).
+    /// Keep only this role (`sidecar` includes sidecars in the ranking).
     pub role_filter: Option<Role>,
-    /// How many results at most; 10 by default.
+    /// Maximum number of results; default 10.
     #[schemars(range(min = 1, max = 1000))]
     pub limit: usize,
-    /// How rules meet text.
+    /// How rules combine with the text score.
     pub policy: Policy,
-    /// Whether headings and bodies count; true by default.
+    /// Whether headings and bodies are ranked; default true.
     pub with_body: bool,
-    /// Whether the last word may be unfinished (a person is typing).
+    /// Whether the last word may be unfinished (interactive input).
     pub typing: bool,
-    /// Rank deprecated skills too.
+    /// Include deprecated skills.
     pub include_deprecated: bool,
-    /// Skip this many results. The verdict is about the first one all the same.
+    /// Number of results to skip. The verdict still refers to the first one.
     #[serde(skip_serializing_if = "is_zero")]
     pub offset: usize,
     /// Keep skills whose id, name or description has each of these words, in any case. Ranks stay those among all
@@ -62,7 +62,7 @@ pub struct Request {
     #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 20_000))]
     pub filter: String,
-    /// Keep this skill alone: for its rank and its breakdown.
+    /// Keep only this skill, for its rank and breakdown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skill: Option<SkillId>,
 }

@@ -28,13 +28,13 @@ use skills_skill::SkillId;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
     /// Nothing but blanks.
-    #[error("the request is empty; say in a few words what you want to do")]
+    #[error("the request is empty; describe your task in a few words")]
     Empty,
 }
 
 /// A link that does not exist.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no link `{name}`; there are {known}")]
+#[error("there is no matcher `{name}`; known: {known}")]
 pub struct UnknownLink {
     /// As given.
     pub name: String,
@@ -321,7 +321,7 @@ mod tests {
         let router = filled(Router::with_model(Weights::shipped().unwrap(), damaged));
         let (first, states) = first_and_states(&router, "tables of a pdf");
         assert_eq!(first, "pdf");
-        let reason = "the embedding cannot be used: it does not start with SKEMB01";
+        let reason = "invalid embedding: it does not start with SKEMB01";
         assert_eq!([&states[3], &states[5]], [&LinkState::Failed(reason.into()); 2]);
     }
 
@@ -339,7 +339,7 @@ mod tests {
         let error = Router::new(Weights::shipped().unwrap()).without_links(["lexicon"]).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "there is no link `lexicon`; there are exact, typo, lexical, presence, task, semantic"
+            "there is no matcher `lexicon`; known: exact, typo, lexical, presence, task, semantic"
         );
     }
 

@@ -25,7 +25,7 @@ const VERSION: u32 = 6;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SnapshotError {
     /// Another version wrote it, or it was made with other weights or another embedding.
-    #[error("the cached index was made by another version or with other weights")]
+    #[error("the cached index was created by another version or with other weights")]
     Version,
     /// Not what was written.
     #[error("the cached index is damaged: {0}")]
@@ -117,7 +117,7 @@ fn open(
     stamp: u64,
     damaged: &Arc<AtomicBool>,
 ) -> Result<(Arc<Blocks>, [u64; 3]), SnapshotError> {
-    let cut = |_| SnapshotError::Damaged("it is cut off");
+    let cut = |_| SnapshotError::Damaged("truncated");
     let blocks = Arc::new(Blocks::open(source, Arc::clone(damaged)).map_err(cut)?);
     let preamble = blocks.read(0, PREAMBLE, false).map_err(cut)?;
     if preamble[..4] != VERSION.to_le_bytes() || preamble[4..12] != stamp.to_le_bytes() {

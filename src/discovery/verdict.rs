@@ -141,14 +141,12 @@ fn said(
         (Fit::High, _) => format!("{id} fits, confidence high"),
         (Fit::Medium, _) => format!("{id} fits, confidence medium"),
         (Fit::Low, _) => format!("{id} may fit, confidence low"),
-        (Fit::None, VerdictReason::StopWords) => {
-            "no skill fits: the request has only common words in common with them".to_owned()
-        }
+        (Fit::None, VerdictReason::StopWords) => "no skill fits: only common words match".to_owned(),
         (Fit::None, VerdictReason::NothingKnown) => {
-            format!("no skill fits: no word of this request is known; the skills here are in {}", skills.1)
+            format!("no skill fits: all words of the request are unknown; the skills are in {}", skills.1)
         }
         (Fit::None, VerdictReason::Language) => format!(
-            "no skill fits: this request is in {}; the skills here are in {}",
+            "no skill fits: the request is in {}; the skills are in {}",
             request.as_ref().map_or("another language", |(_, name)| name.as_str()),
             skills.1
         ),
@@ -158,7 +156,7 @@ fn said(
         sentence += ", see also the next";
     }
     if fit != Fit::None && strict(asked.request) {
-        sentence += "; first by the rules of the policy strict";
+        sentence += "; first by the rules of policy strict";
     }
     let language = request.map(|(request, _)| RequestLanguage { request, skills: skills.0 });
     Verdict { skill_id, fit, reason, language, sentence }

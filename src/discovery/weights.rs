@@ -15,10 +15,10 @@ const PHRASES: &str = include_str!("../../assets/ranker/phrases.yaml");
 #[derive(Debug, thiserror::Error)]
 pub enum WeightsError {
     /// Not the form of a weights file.
-    #[error("the weights file cannot be read: {0}; compare it with assets/ranker/weights.yaml")]
+    #[error("invalid weights file: {0}; compare it with assets/ranker/weights.yaml")]
     Form(String),
     /// Not the form of a phrases file.
-    #[error("the phrases file cannot be read: {0}")]
+    #[error("invalid phrases file: {0}")]
     Phrases(String),
     /// A value outside of what makes sense.
     #[error("the weights file says {field} = {value}; it must be {must}")]

@@ -35,7 +35,7 @@ pub(super) struct App {
     pub metrics: Metrics,
     pub patience: Patience,
     pub feed: Feed,
-    /// Long answers under way that are the same for several who asked at once.
+    /// Long answers in progress that are the same for several who asked at once.
     pub answers: Answers,
     /// Whether only this machine can call.
     pub loopback: bool,
@@ -45,7 +45,7 @@ pub(super) struct App {
     pub end: CancellationToken,
 }
 
-/// Routes beside the table: about the process, for machines that watch it, and pages.
+/// Routes in addition to the table: about the process, for machines that watch it, and pages.
 pub(super) const LIVEZ: &str = "/livez";
 pub(super) const READYZ: &str = "/readyz";
 pub(super) const DOCUMENT: &str = "/openapi.json";
@@ -56,7 +56,7 @@ pub(super) const PROMETHEUS: &str = "/v1/metrics/prometheus";
 /// What everybody may ask, besides the operations that need no scope.
 pub(super) const OPEN: [&str; 5] = [LIVEZ, READYZ, DOCUMENT, PAGE, HOME];
 
-/// The routes, with `more` beside them, behind one front.
+/// The routes, with `more` in addition to them, behind one front.
 pub(super) fn routes(app: &Arc<App>, more: Router) -> Router {
     let mut by_path: BTreeMap<&str, Vec<(Method, &'static Operation)>> = BTreeMap::new();
     for operation in operations() {
@@ -136,7 +136,8 @@ pub(super) fn text(kind: &'static str, text: impl Into<Body>) -> Response {
     response
 }
 
-/// Whether requests are better sent elsewhere: while skills are still read, and from when the service is told to end.
+/// Whether requests are better sent elsewhere: while skills are still read, and from when the service is
+/// notified to end.
 async fn ready(app: Arc<App>) -> Response {
     let found = app.service.core.diagnostics().await;
     let (scan, index) = found.as_ref().map(|found| (found.scan.done, found.index.done)).unwrap_or_default();
@@ -171,8 +172,9 @@ fn ready_body(status: &str, (scan, index): (bool, bool), store: Option<Error>) -
 async fn prometheus(app: Arc<App>, request: Request) -> Response {
     let caller = request.extensions().get::<Caller>().cloned();
     let counted = async {
-        let caller =
-            caller.as_ref().ok_or_else(|| Error::new(Code::InternalError, "nobody made sure who calls"))?;
+        let caller = caller
+            .as_ref()
+            .ok_or_else(|| Error::new(Code::InternalError, "missing authentication context"))?;
         if !caller.may(Scope::Read) {
             return Err(Error::new(Code::Forbidden, "the metrics need the scope `read`"));
         }

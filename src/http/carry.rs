@@ -1,5 +1,5 @@
-//! One request carried out as one operation of the table: path, query, body and headers become its arguments, its
-//! answer becomes JSON.
+//! One request executed as one operation of the table: path, query, body and headers become its arguments,
+//! its answer becomes JSON.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,7 +31,7 @@ pub(super) async fn carry_out(app: Arc<App>, operation: &'static Operation, requ
     let (mut parts, body) = request.into_parts();
     let path = parts.uri.path().to_owned();
     let Some(mut caller) = parts.extensions.remove::<Caller>() else {
-        let refusal = Refusal::new(Code::InternalError, "nobody made sure who calls");
+        let refusal = Refusal::new(Code::InternalError, "missing authentication context");
         return refusal.answer(&skills_api::new_trace_id(), &path);
     };
     let answered = answered(&app, operation, &mut caller, parts, body).await;
@@ -56,7 +56,7 @@ async fn answered(
         queried(operation, &parts)?
     } else {
         if parts.uri.query().is_some_and(|query| !query.is_empty()) {
-            let message = format!("{} takes its arguments in the body, not in the query", operation.name);
+            let message = format!("{} takes arguments in the body, not in the query", operation.name);
             return Err(Refusal::new(Code::InvalidRequest, message));
         }
         // Who may not call it sends no content here.
@@ -74,13 +74,13 @@ async fn answered(
             return stream::follow(app, operation, caller, arguments, resumed).await;
         }
     }
-    // Whoever hangs up leaves what they waited for, and what they began is wound up in order behind.
+    // Anyone who hangs up leaves what they waited for, and what they began is wound up in order behind.
     let _left = caller.leave.clone().drop_guard();
     if operation.hints.read_only {
         let looking = looked(app, operation, caller, Value::Object(arguments), &parts.headers);
         return Ok(tokio::time::timeout(LONGEST_LOOK, looking)
             .await
-            .map_err(|_| Error::new(Code::InternalError, "the answer took too long and was given up"))??);
+            .map_err(|_| Error::new(Code::InternalError, "the response timed out"))??);
     }
     let (service, caller) = (app.service.clone(), caller.clone());
     let doing = async move { operation.call_as_text(&service, &caller, Value::Object(arguments)).await };
@@ -96,7 +96,7 @@ async fn looked(
     arguments: Value,
     headers: &HeaderMap,
 ) -> Result<Response, Error> {
-    // Each of them has to be allowed to, whoever of them looks.
+    // Each of them has to be allowed to, anyone who of them looks.
     operation.may(caller)?;
     let same = operation.shared.then(|| format!("{} {arguments}", operation.name));
     let look = || operation.call_as_text(&app.service, caller, arguments);
@@ -114,12 +114,12 @@ fn place_of(run: &RunId) -> String {
     format!("/v1/runs/{run}")
 }
 
-/// What a mistake of this program is told as.
+/// What a error of this program is reported as.
 pub(super) fn broken() -> Error {
-    Error::new(Code::InternalError, "a mistake of this program; its log has it under this trace id")
+    Error::new(Code::InternalError, "internal error; see the log for this trace id")
 }
 
-/// An answer; one that was given before its run ended says where that goes on (RFC 9110, 15.3.3).
+/// An answer; one that was given before its run ended says where that continues (RFC 9110, 15.3.3).
 fn json(status: u16, answer: Written) -> Response {
     let mut response = Response::new(Body::from(answer.json));
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
@@ -138,7 +138,7 @@ fn queried(operation: &Operation, parts: &Parts) -> Result<Map<String, Value>, R
         return Ok(Map::new());
     }
     let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri)
-        .map_err(|error| Refusal::new(Code::InvalidRequest, format!("the query cannot be read: {error}")))?;
+        .map_err(|error| Refusal::new(Code::InvalidRequest, format!("invalid query: {error}")))?;
     Ok(from_query(operation, pairs)?)
 }
 
@@ -150,7 +150,7 @@ async fn read_body(
 ) -> Result<Map<String, Value>, Refusal> {
     let too_large = || {
         let message = format!("the body has more than {max_bytes} bytes ({} MiB)", max_bytes >> 20);
-        // The rest of the body is not read: the connection cannot go on.
+        // The rest of the body is not read: the connection cannot continue.
         Refusal::new(Code::PayloadTooLarge, message).header(header::CONNECTION, "close")
     };
     let stated = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
@@ -158,7 +158,7 @@ async fn read_body(
         return Err(too_large());
     }
     let read = tokio::time::timeout(patience, to_bytes(body, max_bytes)).await.map_err(|_| {
-        let message = format!("the body did not come within {} s", patience.as_secs());
+        let message = format!("the body did not arrive within {} s", patience.as_secs());
         Refusal::new(Code::RequestTimeout, message).header(header::CONNECTION, "close")
     })?;
     let bytes = read.map_err(|error| {
@@ -169,7 +169,7 @@ async fn read_body(
             }
             cause = one.source();
         }
-        Refusal::new(Code::InvalidRequest, format!("the body could not be read: {error}"))
+        Refusal::new(Code::InvalidRequest, format!("cannot read the body: {error}"))
             .header(header::CONNECTION, "close")
     })?;
     if bytes.iter().all(u8::is_ascii_whitespace) {
@@ -186,10 +186,10 @@ async fn read_body(
                 Value::Bool(_) => "true or false",
                 _ => "null",
             };
-            let message = format!("the body is {kind}; wanted: an object with the operation's arguments");
+            let message = format!("the body is {kind}; expected an object with the operation's arguments");
             Err(Refusal::new(Code::InvalidRequest, message))
         }
-        Err(error) => Err(Refusal::new(Code::InvalidRequest, format!("the body is no JSON: {error}"))),
+        Err(error) => Err(Refusal::new(Code::InvalidRequest, format!("the body is not valid JSON: {error}"))),
     }
 }
 
@@ -201,7 +201,7 @@ fn is_json(headers: &HeaderMap) -> Result<(), Refusal> {
         return Ok(());
     }
     let is = stated.map_or_else(|| "absent".to_owned(), |kind| format!("{kind:?}"));
-    let message = format!("the content type of the body is {is}; wanted: application/json");
+    let message = format!("the content type of the body is {is}; expected application/json");
     Err(Refusal::new(Code::UnsupportedMediaType, message).header(header::ACCEPT, "application/json"))
 }
 
@@ -212,7 +212,7 @@ async fn from_path(parts: &mut Parts, arguments: &mut Map<String, Value>) -> Res
     for (name, text) in &given {
         let value = Value::String(text.to_owned());
         if arguments.insert(name.to_owned(), value.clone()).is_some_and(|other| other != value) {
-            let message = format!("`{name}` is given twice and differently: in the path and in the body");
+            let message = format!("`{name}` has different values in the path and in the body");
             return Err(Refusal::new(Code::InvalidRequest, message));
         }
     }
@@ -228,12 +228,13 @@ fn from_headers(
     const ARGUMENT: &str = "idempotency_key";
     let given = [KEY, STANDARD_KEY].into_iter().find_map(|name| Some((name, headers.get(name)?)));
     let Some((name, key)) = given.filter(|_| operation.takes(ARGUMENT)) else { return Ok(()) };
-    let key = key.to_str().map_err(|_| Refusal::new(Code::InvalidRequest, format!("{name} is no text")))?;
+    let key =
+        key.to_str().map_err(|_| Refusal::new(Code::InvalidRequest, format!("{name} is not a string")))?;
     let value = Value::String(key.to_owned());
     match arguments.get(ARGUMENT) {
         Some(other) if *other != value && !other.is_null() => Err(Refusal::new(
             Code::InvalidRequest,
-            format!("the idempotency key is given twice and differently: in {name} and in the body"),
+            format!("the idempotency key has different values in {name} and in the body"),
         )),
         _ => {
             arguments.insert(ARGUMENT.to_owned(), value);

@@ -1,6 +1,6 @@
-//! Line ends of request heads. The parser below takes a bare LF for the end of a line, which intermediaries may read
-//! otherwise (<https://www.rfc-editor.org/rfc/rfc9112#section-2.2>), so that it has to be found beforehand. Heads are
-//! told from bodies by their framing, which `httparse` reads.
+//! Line ends of request heads. The parser below takes a bare LF for the end of a line, which intermediaries
+//! may read otherwise (<https://www.rfc-editor.org/rfc/rfc9112#section-2.2>), so that it has to be found
+//! beforehand. Heads are reported from bodies by their framing, which `httparse` reads.
 
 /// Bytes of a request's head, as other servers allow; a connection without a key holds no more memory than this.
 const MAX_HEAD_BYTES: usize = 64 << 10;
@@ -24,13 +24,13 @@ pub(super) struct Framing {
 enum Place {
     /// To a head, of which this has come so far.
     Head(Vec<u8>),
-    /// To a body of which so many bytes are left.
+    /// To a body of which that many bytes are left.
     Body(u64),
     /// To the size line of a chunk, of which this has come so far.
     ChunkSize(Vec<u8>),
-    /// To a chunk with its line end, of which so many bytes are left.
+    /// To a chunk with its line end, of which that many bytes are left.
     Chunk(u64),
-    /// To the trailers behind the last chunk; so many bytes of the present line have come.
+    /// To the trailers behind the last chunk; that many bytes of the present line have come.
     Trailers(usize),
     /// Unknown: the rest is the parser's alone.
     Opaque,

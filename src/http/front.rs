@@ -51,7 +51,7 @@ pub(super) async fn admit(
         Ok(()) => known(&app, request.headers(), open).await,
         Err(refusal) => Err(refusal),
     };
-    // Whoever watches whether the service lives is never told to come later.
+    // Anyone who watches whether the service lives is never told to come later.
     let limited = match app.limiter.as_ref().filter(|_| !open) {
         Some(limiter) => {
             let who = admitted.as_ref().ok().and_then(Option::as_ref);
@@ -71,7 +71,7 @@ pub(super) async fn admit(
             let leave = app.end.child_token();
             let caller = Caller { principal, local: false, trace_id: trace_id.clone(), leave };
             request.extensions_mut().insert(caller);
-            // A mistake of ours ends its request alone.
+            // A error of ours ends its request alone.
             let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;
             answered.unwrap_or_else(|_| Refusal::from(carry::broken()).answer(&trace_id, &path))
         }
@@ -112,7 +112,7 @@ async fn known(app: &App, headers: &HeaderMap, open: bool) -> Result<Option<Prin
 
 fn too_many(admission: &Admission) -> Refusal {
     let message = format!(
-        "more than {} requests in a window; the next one begins in {} s",
+        "rate limit of {} requests exceeded; the next window begins in {} s",
         admission.limit, admission.reset_seconds
     );
     Refusal::new(Code::RateLimited, message).header(header::RETRY_AFTER, &admission.reset_seconds.to_string())
@@ -134,7 +134,7 @@ fn is_open(route: &str) -> bool {
         || operations().iter().any(|operation| operation.scope.is_none() && operation.route.path == route)
 }
 
-/// A method as a label: whoever asks must not choose how many there are.
+/// A method as a label: anyone who asks must not choose how many there are.
 fn method(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",

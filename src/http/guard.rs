@@ -24,7 +24,7 @@ const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// `invalid_request`.
 pub(super) fn line_ends(activity: &Activity) -> Result<(), Refusal> {
     if activity.has_bare_line_feed() {
-        let message = "a line of the request's head ends with a bare LF; end each with CR LF";
+        let message = "a line of the request header ends with LF only; use CR LF";
         return Err(Refusal::new(Code::InvalidRequest, message).header(header::CONNECTION, "close"));
     }
     Ok(())
@@ -49,17 +49,17 @@ pub(super) fn addressed(request: &Request) -> Result<(), Refusal> {
     let wrong = |message: &str| Err(Refusal::new(Code::InvalidRequest, message));
     for (name, shown) in SINGLE_HEADERS {
         if request.headers().get_all(name).iter().nth(1).is_some() {
-            return wrong(&format!("the request has several `{shown}` headers; send one"));
+            return wrong(&format!("the request has several `{shown}` headers; send only one"));
         }
     }
     let host = request.headers().get(header::HOST).map(|host| host.to_str().unwrap_or_default());
     if host.is_none() && request.version() == Version::HTTP_11 {
-        return wrong("the request has no `Host` header; HTTP/1.1 asks for one");
+        return wrong("the request has no `Host` header, which HTTP/1.1 requires");
     }
     let target = request.uri().authority().map(Authority::as_str);
     match (target, host) {
         (Some(target), Some(host)) if !target.eq_ignore_ascii_case(host) => {
-            wrong("the request's target names another host than its `Host` header; send the path alone")
+            wrong("the host of the request target differs from the `Host` header; send only the path")
         }
         _ => Ok(()),
     }
@@ -72,8 +72,7 @@ pub(super) fn addressed(request: &Request) -> Result<(), Refusal> {
 pub(super) fn same_origin(headers: &HeaderMap, named: &[Origin]) -> Result<(), Refusal> {
     let foreign = |site: &HeaderValue| matches!(site.as_bytes(), b"cross-site" | b"same-site");
     if headers.get_all(FETCH_SITE).iter().any(foreign) && !cors::is_named(named, headers) {
-        let message =
-            "a page of another origin may not call this service; let its origin in by `skills serve --cors`";
+        let message = "cross-origin request rejected; allow its origin with `skills serve --cors`";
         return Err(Refusal::new(Code::Forbidden, message));
     }
     Ok(())
@@ -88,24 +87,24 @@ pub(super) fn admit(headers: &HeaderMap, loopback: bool, named: bool) -> Result<
     let host = headers.get(header::HOST).map(|host| host.to_str().unwrap_or_default());
     if let Some(host) = host.filter(|host| loopback && !is_local(host)) {
         let message = format!(
-            "this service answers on loopback without keys and does not go by the name {host:?}; call it as 127.0.0.1 \
-             or localhost, or give it a key"
+            "host {host:?} rejected: without authentication, the service accepts only 127.0.0.1 and \
+                localhost; use these, or configure a key"
         );
         return Err(Refusal::new(Code::Forbidden, message));
     }
     let origin = headers.get(header::ORIGIN).map(|origin| origin.to_str().unwrap_or_default());
     if let Some(origin) = origin.filter(|origin| !named && !is_at(origin, host)) {
         let message = format!(
-            "a page of {origin:?} may not call this service, which requires no key; give it one, or let the page in \
-             by `skills serve --cors`"
+            "origin {origin:?} rejected: the service has authentication disabled; configure a key, or \
+                allow the origin with `skills serve --cors`"
         );
         return Err(Refusal::new(Code::Forbidden, message));
     }
     Ok(())
 }
 
-/// A request without its `Origin` where that is the service itself under an address, which no other page can take on:
-/// whoever looks at origins behind this knows of foreign ones only.
+/// A request without its `Origin` where that is the service itself under an address, which no other page can
+/// take on: anyone who looks at origins behind this knows of foreign ones only.
 pub(super) fn own_page(mut request: Request) -> Request {
     let read = |name| request.headers().get(name).and_then(|value: &HeaderValue| value.to_str().ok());
     let (origin, host) = (read(header::ORIGIN), read(header::HOST));

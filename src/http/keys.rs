@@ -20,12 +20,10 @@ pub trait Authenticator: Send + Sync + 'static {
 impl Authenticator for KeyRing {
     async fn authenticate(&self, headers: &HeaderMap) -> Result<Principal, Error> {
         let Some(given) = presented(headers) else {
-            let message = "an API key is needed: header `x-api-key: KEY` or `authorization: Bearer KEY`";
+            let message = "an API key is required: header `x-api-key: KEY` or `authorization: Bearer KEY`";
             return Err(Error::new(Code::Unauthorized, message));
         };
-        self.principal(given)
-            .cloned()
-            .ok_or_else(|| Error::new(Code::Unauthorized, "the API key is not known here"))
+        self.principal(given).cloned().ok_or_else(|| Error::new(Code::Unauthorized, "unknown API key"))
     }
 }
 

@@ -44,7 +44,7 @@ pub use problem::Problem;
 /// How a server behaves.
 #[derive(Default)]
 pub struct Settings {
-    /// Who may call; nobody is asked where absent.
+    /// Who may call; nobody is asked if absent.
     pub authenticator: Option<Arc<dyn Authenticator>>,
     /// How many requests a principal, or an address without one, may send.
     pub limiter: Option<Limiter>,
@@ -86,7 +86,7 @@ async fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
     }
 }
 
-/// How long answers under way may take when the service ends.
+/// How long answers in progress may take when the service ends.
 const FAREWELL: Duration = Duration::from_secs(10);
 
 impl Server {
@@ -97,7 +97,7 @@ impl Server {
     pub async fn bind(address: SocketAddr, service: Service, settings: Settings) -> Result<Self, Error> {
         let wrong = |error: std::io::Error| {
             let message =
-                format!("cannot listen at {address}: {error}; --port takes another one, 0 a free one");
+                format!("cannot listen on {address}: {error}; use another --port, 0 for a free one");
             Error::new(Code::InvalidConfiguration, message)
         };
         let listener = listen(address).await.map_err(wrong)?;
@@ -128,8 +128,8 @@ impl Server {
         self.address
     }
 
-    /// Answers until `end` fires: then no connection is accepted any more, streams end, who waits for a run is
-    /// answered with the run as it stands, and answers under way are given ten seconds.
+    /// Answers until `end` fires: then no connection is accepted any longer, streams end, who waits for a run
+    /// is answered with the run as it is, and answers in progress are given ten seconds.
     pub async fn run(self, end: CancellationToken) {
         let Self { listener, router, patience, end: ending, .. } = self;
         let service = router.into_make_service_with_connect_info::<Peer>();
@@ -143,7 +143,7 @@ impl Server {
             () = end.cancelled() => ending.cancel(),
         }
         if tokio::time::timeout(FAREWELL, &mut serving).await.is_err() {
-            tracing::warn!("connections were cut that did not end within {} s", FAREWELL.as_secs());
+            tracing::warn!("closed connections that did not end within {} s", FAREWELL.as_secs());
             serving.abort();
         }
     }

@@ -23,7 +23,7 @@ use super::framing::Framing;
 /// How long peers are waited for.
 #[derive(Debug, Clone, Copy)]
 pub struct Patience {
-    /// Without a request under way: for the head of the next one, whole.
+    /// Without a request in progress: for the head of the next one, whole.
     pub head: Duration,
     /// For a request's body, whole.
     pub body: Duration,
@@ -60,7 +60,7 @@ pub(super) struct Peer {
     pub activity: Arc<Activity>,
 }
 
-/// What goes on on a connection.
+/// What continues on a connection.
 #[derive(Debug)]
 pub(super) struct Activity {
     began: Instant,
@@ -191,7 +191,7 @@ impl Entrance {
         if self.warned.is_none_or(|warned| warned.elapsed() >= WARNING_INTERVAL) {
             self.warned = Some(Instant::now());
             tracing::warn!(
-                "all {} connections are in use; idle ones are cut for new ones (--max-connections)",
+                "all {} connections are in use; idle ones are closed for new ones (--max-connections)",
                 self.patience.connections
             );
         }
@@ -256,7 +256,7 @@ pub(super) struct Line {
     evicted: Pin<Box<WaitForCancellationFutureOwned>>,
     /// What the peer still sends, read for nothing.
     lingering: Option<Lingering>,
-    /// Fires when nothing moved for as long as the peer is waited for; set anew only when it fires.
+    /// Fires when nothing moved for as long as the peer is waited for; set again only when it fires.
     alarm: Pin<Box<Sleep>>,
     /// Since when the peer has taken nothing of an answer.
     stuck: Option<Pin<Box<Sleep>>>,
@@ -279,7 +279,8 @@ impl Line {
         }
     }
 
-    /// Whether the peer was waited for long enough. While a request is under way its handler sets the times.
+    /// Whether the peer was waited for long enough. While a request is in progress its handler sets the
+    /// times.
     fn idle_too_long(&mut self, cx: &mut Context<'_>) -> bool {
         while self.alarm.as_mut().poll(cx).is_ready() {
             let end = self.activity.moved() + self.patience.head;
@@ -304,7 +305,7 @@ impl Line {
         let wait = self.patience.write;
         let stuck = self.stuck.get_or_insert_with(|| Box::pin(tokio::time::sleep(wait)));
         match stuck.as_mut().poll(cx) {
-            Poll::Ready(()) => Poll::Ready(Err(late("the peer takes nothing"))),
+            Poll::Ready(()) => Poll::Ready(Err(late("the peer does not read"))),
             Poll::Pending => Poll::Pending,
         }
     }
@@ -375,7 +376,7 @@ impl AsyncRead for Line {
         let known = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
         if self.evicted.as_mut().poll(cx).is_ready() || self.idle_too_long(cx) {
-            return Poll::Ready(Err(late("no whole request came")));
+            return Poll::Ready(Err(late("incomplete request")));
         }
         if matches!(read, Poll::Ready(Ok(()))) {
             let line = &mut *self;
@@ -387,7 +388,7 @@ impl AsyncRead for Line {
                 let _ = Pin::new(&mut line.stream).poll_write(cx, HEAD_TOO_LARGE);
                 return Poll::Ready(Err(io::Error::new(
                     io::ErrorKind::InvalidData,
-                    "the request's head is too large",
+                    "the request header is too large",
                 )));
             }
         }

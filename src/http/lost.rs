@@ -25,7 +25,7 @@ pub(super) async fn unknown(request: Request) -> Response {
     let shown: String = path.chars().take(LONGEST).collect();
     let suggestions = near_routes(request.method().as_str(), &shown);
     let message =
-        format!("there is no route {} {shown}; {DOCUMENT} and {PAGE} list those there are", request.method());
+        format!("there is no route {} {shown}; {DOCUMENT} and {PAGE} list all routes", request.method());
     let error = Error { suggestions, ..Error::new(Code::NotFound, message) };
     Refusal::from(error).answer(&trace_of(&request), path)
 }
@@ -36,13 +36,14 @@ pub(super) async fn wrong_method(allowed: String, request: Request) -> Response 
     if let Some(refusal) = foreign(request.method()) {
         return refusal.answer(&trace_of(&request), path);
     }
-    let message = format!("{path} does not take {}; it takes {allowed}", request.method());
+    let message = format!("{path} does not support {}; allowed: {allowed}", request.method());
     Refusal::new(Code::MethodNotAllowed, message)
         .header(header::ALLOW, &allowed)
         .answer(&trace_of(&request), path)
 }
 
-/// Puts a bare refusal of what stands beside the table into the one shape of errors; an answer in JSON speaks for itself.
+/// Puts a bare refusal of what is next to the table into the one shape of errors; an answer in JSON speaks
+/// for itself.
 pub(super) async fn shaped(request: Request, next: Next) -> Response {
     let (trace, path) = (trace_of(&request), request.uri().path().to_owned());
     let response = next.run(request).await;
@@ -98,7 +99,7 @@ fn foreign(method: &Method) -> Option<Refusal> {
     ];
     (!query && !standard.contains(method)).then(|| {
         let name: String = method.as_str().chars().take(LONGEST).collect();
-        Refusal::new(Code::NotImplemented, format!("the method {name} is not one that this service knows"))
+        Refusal::new(Code::NotImplemented, format!("unknown method {name}"))
     })
 }
 
@@ -107,7 +108,7 @@ fn trace_of(request: &Request) -> String {
     caller.map_or_else(skills_api::new_trace_id, |caller| caller.trace_id.clone())
 }
 
-/// Routes like a path, `GET /v1/runs/{run_id}`: parameters count as what stands in their place.
+/// Routes like a path, `GET /v1/runs/{run_id}`: parameters count as what is in their place.
 fn near_routes(method: &str, path: &str) -> Vec<String> {
     let asked: Vec<&str> = path.split('/').collect();
     let all =

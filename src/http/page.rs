@@ -57,13 +57,11 @@ fn page() -> String {
 fn introduction(out: &mut String) {
     let _ = write!(
         out,
-        "<h1>The service</h1><p>Find, run and supervise skills. Every answer is a JSON object; \
-         <a href=\"{DOCUMENT}\">{DOCUMENT}</a> describes all of this for programs (OpenAPI 3.1). A key, where one is \
-         asked for, goes into <code>x-api-key</code> or <code>Authorization: Bearer</code>. \
-         <code>x-trace-id</code> names the trace of a call and comes back with its answer; \
-         <code>x-idempotency-key</code> makes a launch safe to repeat.</p>\
-         <p>For machines that watch: <a href=\"{LIVEZ}\">{LIVEZ}</a>, <a href=\"{READYZ}\">{READYZ}</a>, \
-         <a href=\"{PROMETHEUS}\">{PROMETHEUS}</a>.</p><h3>A first walk</h3>"
+        "<h1>The service</h1><p>Find, run and supervise skills. Every response is a JSON object; <a \
+            href=\"{DOCUMENT}\">{DOCUMENT}</a> is the OpenAPI 3.1 document. If authentication is \
+                enabled, send the API key in <code>x-api-key</code> or <code>Authorization: Bearer</code>. <code>x-trace-id</code> is the trace id of a call and is returned with the response; <code>x-idempotency-key</code> makes a launch safe to repeat.</p>\
+         <p>Health checks and metrics: <a href=\"{LIVEZ}\">{LIVEZ}</a>, <a href=\"{READYZ}\">{READYZ}</a>, \
+         <a href=\"{PROMETHEUS}\">{PROMETHEUS}</a>.</p><h3>Getting started</h3>"
     );
     example(out, "curl -s http://127.0.0.1:8080/v1/skills/discover --json '{\"intent\": \"sum up a log\"}'");
     example(out, "curl -s http://127.0.0.1:8080/v1/skills/log-digest/execute --json '{}'");
@@ -110,7 +108,7 @@ fn section(out: &mut String, operation: &Operation) {
     example(out, &curl(operation, body));
     let status = operation.status.to_string();
     let answer = &entry["responses"][&status]["content"]["application/json"]["schema"];
-    let _ = write!(out, "<p>Answers {status} with {}", kind(answer));
+    let _ = write!(out, "<p>Returns {status} with {}", kind(answer));
     if operation.follows {
         out.push_str(", or server-sent events where <code>text/event-stream</code> is accepted");
     }
@@ -202,7 +200,7 @@ fn curl(operation: &Operation, body: &Value) -> String {
     line
 }
 
-/// A value that could stand there.
+/// A value that could be there.
 fn sample(name: &str, schema: &Value) -> Value {
     match name {
         "skill_id" => json!("log-digest"),
@@ -229,7 +227,7 @@ fn sample(name: &str, schema: &Value) -> Value {
 fn errors(out: &mut String) {
     out.push_str(
         "<h2 id=\"errors\">errors</h2><p>An error is a problem document: <code>error.code</code> is one of \
-                  these, <code>error.message</code> says what was wrong, where, and what to do.</p><table>",
+                  these, <code>error.message</code> states what is wrong, where, and what to do.</p><table>",
     );
     for (status, codes) in by_status() {
         for code in codes {

@@ -11,13 +11,13 @@ use skills_api::{Code, Error, ErrorBody};
 /// Media type of an error.
 pub(super) const PROBLEM: &str = "application/problem+json";
 
-/// An error as it is answered: `error` and `trace_id` as everywhere, beside them the members of a problem document.
+/// An error response: `error` and `trace_id`, and the members of a problem document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Problem {
     /// Where the page of this service explains the code.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The code in words.
+    /// The code as text.
     pub title: String,
     /// The HTTP status.
     pub status: u16,

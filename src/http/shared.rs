@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 use skills_api::{Error, Looks};
 
-/// An answer and what it is told by (RFC 9110, section 8.8.3).
+/// An answer and what it is notified by (RFC 9110, section 8.8.3).
 #[derive(Debug, Clone)]
 pub(super) struct Tagged {
     text: Bytes,

@@ -1,8 +1,9 @@
-//! Following as server-sent events (<https://html.spec.whatwg.org/multipage/server-sent-events.html>): the events of
-//! one run or of all, from a number on, and news of the catalogue beside those of all.
+//! Following as server-sent events (<https://html.spec.whatwg.org/multipage/server-sent-events.html>): the
+//! events of one run or of all, from a number on, and news of the catalog beside those of all.
 //!
-//! A stream begins with `ready`, which names the log that the numbers count in, that of the service's store; a client
-//! that comes back behind a number which has not been there is told `reset` before it and begins anew.
+//! A stream begins with `ready`, which names the log that the numbers count in, that of the service's store;
+//! a client that comes back behind a number which has not been there is reported `reset` before it and starts
+//! over.
 //!
 //! A stream holds one event at a time: who reads slowly is read for again from the store, and who stops reading loses
 //! the connection.
@@ -39,11 +40,11 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// The last event that a client has seen, where it says so.
 ///
 /// # Errors
-/// `invalid_request` for what is no number.
+/// `invalid_request` for what is not a number.
 pub(super) fn resumed(headers: &HeaderMap) -> Result<Option<u64>, Refusal> {
     let Some(id) = headers.get("last-event-id") else { return Ok(None) };
     let number = id.to_str().ok().and_then(|id| id.trim().parse().ok());
-    let message = "last-event-id is no number; send back the id of an event";
+    let message = "last-event-id is not a number; send the id of an event";
     number.map(Some).ok_or_else(|| Refusal::new(Code::InvalidRequest, message))
 }
 
@@ -75,14 +76,14 @@ pub(super) async fn follow(
     let log = core.event_log().await?;
     let mut ready = VecDeque::from([Frame::default().retry(AGAIN)]);
     let after = match (asked, &run) {
-        // What has not been yet was counted in another store: there is nothing to go on behind it.
+        // What has not been yet was counted in another store: there is nothing to continue behind it.
         (Some(asked), _) if asked > newest => {
             let after = if run.is_some() { 0 } else { newest };
             ready.push_back(named("reset", &json!({ "log": log, "asked": asked, "after": after })));
             after
         }
         (Some(after), _) => after,
-        // A run is told from its beginning, everything else from now on.
+        // A run is reported from its beginning, everything else from now on.
         (None, Some(_)) => 0,
         (None, None) => newest,
     };
@@ -119,7 +120,7 @@ struct Following {
     core: SharedClient,
     /// One run; all of them otherwise.
     run: Option<RunId>,
-    /// The number of the last event that was told.
+    /// The number of the last event that was reported.
     after: u64,
     runs: Receiver<Arc<Told>>,
     news: Option<Receiver<Event>>,
@@ -195,7 +196,8 @@ impl Following {
         }
     }
 
-    /// News were missed: what they came to is told instead. Without lists of ids the catalogue has to be read anew.
+    /// News were missed: what they came to is reported instead. Without lists of ids the catalog has to be
+    /// read again.
     async fn read_again(&mut self) {
         if let Ok(catalogue) = self.core.catalogue().await {
             self.ready.push_back(named("catalogue", &json!({ "generation": catalogue.generation })));
@@ -229,7 +231,7 @@ fn frame(news: &Event) -> Frame {
         ),
         Event::Scan(progress) => named("scan", &json!(progress)),
         Event::Index(progress) => named("index", &json!(progress)),
-        // Of a core that is elsewhere again: whether what is told here is what is there.
+        // Of a core that is elsewhere again: whether what is reported here is what is there.
         Event::Connection(state) => {
             named("connection", &json!({ "connected": *state == ConnectionState::Connected }))
         }

@@ -24,12 +24,12 @@ pub(super) fn trace_of(headers: &HeaderMap) -> Result<String, Refusal> {
         Ok(id) if fits(id) => Ok(id.to_owned()),
         _ => Err(Refusal::new(
             Code::InvalidRequest,
-            format!("x-trace-id takes 1 to {LONGEST} letters, digits and `-_.:/+=`"),
+            format!("x-trace-id must be 1 to {LONGEST} letters, digits and `-_.:/+=`"),
         )),
     }
 }
 
-/// Whether a text can stand in a header and a log as a trace id.
+/// Whether a text can be in a header and a log as a trace id.
 pub(super) fn fits(id: &str) -> bool {
     let sign = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:/+=".contains(&byte);
     !id.is_empty() && id.len() <= LONGEST && id.bytes().all(sign)

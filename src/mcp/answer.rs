@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use skills_api::{Error, ErrorBody};
 
-/// Where the session of a call is told, in the result's `_meta`.
+/// Where the session of a call is reported, in the result's `_meta`.
 pub const SESSION: &str = "session_id";
 
 /// The whole answer of an operation, as text and as structured content.

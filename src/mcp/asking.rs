@@ -30,7 +30,7 @@ const MOST_SHOWN: usize = 6000;
 /// How a client's person can be asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
-    /// While the call goes on.
+    /// While the call continues.
     Now,
     /// As a result; the client makes the call again with the answer.
     Later,
@@ -62,7 +62,10 @@ pub async fn deciding(server: &Server, caller: &Caller, cx: &RequestContext<Role
         Ok(known) if known.scopes.contains(&Scope::Decide) => way,
         Ok(_) => Way::None,
         Err(error) => {
-            tracing::warn!("nobody is asked, because the service does not say what the key may do: {error}");
+            tracing::warn!(
+                "no confirmation is requested, because the scopes of the key are unknown: \
+                {error}"
+            );
             Way::None
         }
     }
@@ -101,7 +104,7 @@ impl Ticket {
     /// `invalid_request` for anything that this server did not write.
     pub fn read(text: &str) -> Result<Self, Error> {
         serde_json::from_str(text).map_err(|error| {
-            Error::new(Code::InvalidRequest, format!("`requestState` is not what this server gave: {error}"))
+            Error::new(Code::InvalidRequest, format!("`requestState` was not issued by this server: {error}"))
         })
     }
 
@@ -120,7 +123,13 @@ impl Ticket {
 pub fn response(responses: Option<InputResponses>) -> Result<Option<ElicitResult>, Error> {
     let Some(answer) = responses.and_then(|mut all| all.remove(QUESTION)) else { return Ok(None) };
     serde_json::from_value(answer).map(Some).map_err(|error| {
-        Error::new(Code::InvalidRequest, format!("`inputResponses.{QUESTION}` is no answer: {error}"))
+        Error::new(
+            Code::InvalidRequest,
+            format!(
+                "`inputResponses.{QUESTION}` is not a valid response: \
+            {error}"
+            ),
+        )
     })
 }
 
@@ -131,10 +140,10 @@ pub fn response(responses: Option<InputResponses>) -> Result<Option<ElicitResult
 pub async fn ask(cx: &RequestContext<RoleServer>, question: ElicitRequestParams) -> Option<ElicitResult> {
     tokio::select! {
         biased;
-        // Who gave the call up is not asked about it any more.
+        // Who gave the call up is not asked about it any longer.
         () = cx.ct.cancelled() => None,
         answer = cx.peer.create_elicitation(question) => {
-            answer.inspect_err(|error| tracing::warn!("the client could not ask: {error}")).ok()
+            answer.inspect_err(|error| tracing::warn!("the client could not ask the user: {error}")).ok()
         }
     }
 }
@@ -188,7 +197,7 @@ pub async fn settle_ticket(
     }
 }
 
-/// Carries out what a person answered, recorded under the caller's name, for exactly what was shown.
+/// Executes what a person answered, recorded under the caller's name, for exactly what was shown.
 async fn decide(
     server: &Server,
     caller: &Caller,
@@ -212,7 +221,7 @@ async fn decide(
     let Some(order) = operation(order) else { return Ok(Answered::Nothing) };
     match order.call(&server.inner().service, caller, arguments).await {
         Ok(_) => Ok(Answered::Decided),
-        // Decided meanwhile by somebody else: the call itself says what came of it.
+        // Decided meanwhile by somebody else: the call itself says its outcome.
         Err(error) if error.code == Code::InvalidTransition => {
             tracing::info!("a decision came too late: {error}");
             Ok(Answered::Decided)
@@ -224,7 +233,7 @@ async fn decide(
 /// What is recorded beside the decision: the person's words, and through which program they were asked.
 fn notes(said: Option<&str>, cx: &RequestContext<RoleServer>) -> String {
     let client = cx.client_info().map(|client| format!("{} {}", client.name, client.version));
-    let asked = format!("asked by {}", client.as_deref().unwrap_or("an MCP client"));
+    let asked = format!("requested by {}", client.as_deref().unwrap_or("an MCP client"));
     match said.map(str::trim).filter(|said| !said.is_empty()) {
         Some(said) => format!("{said} ({asked})"),
         None => asked,
@@ -240,20 +249,21 @@ fn form(sheet: &DecisionSheet) -> ElicitationSchema {
         let choices = Choice::iter().filter(|choice| *choice != Choice::Happened);
         let choices = choices.map(|choice| choice.to_string()).collect();
         let choices = EnumSchema::builder(choices)
-            .title("What becomes of the step")
-            .description("Nobody knows how it ended: run it again, go on without it, or let the run fail.");
+            .title("How to continue")
+            .description("The outcome is unknown: run it again, skip it, or let the run fail.");
         form = form.required_enum_schema("choice", choices.build());
     }
     form.build_unchecked()
 }
 
-/// Exactly what would happen, in words: whoever may decide sees what would be called, as on the sheet of the workbench.
+/// Exactly what would happen as text: anyone who may decide sees what would be called, as on the sheet of the
+/// workbench.
 fn message(sheet: &DecisionSheet, onward: &Onward) -> String {
     let mut out = format!("{}\n", sheet.headline);
     if sheet.outcome_unknown {
-        out.push_str("Accept carries out your choice, decline cancels the run.\n\n");
+        out.push_str("Accept applies your choice, decline cancels the run.\n\n");
     } else {
-        out.push_str("Accept lets the run go on, decline cancels it.\n\n");
+        out.push_str("Accept continues the run, decline cancels it.\n\n");
     }
     let (place, of) = sheet.place;
     let mut line = |name: &str, value: &str| {
@@ -261,16 +271,16 @@ fn message(sheet: &DecisionSheet, onward: &Onward) -> String {
             let _ = writeln!(out, "{name}: {value}");
         }
     };
-    line("why you are asked", &sheet.why);
+    line("reason", &sheet.why);
     line("warning", sheet.irreversible.as_deref().unwrap_or_default());
-    line("cannot be accepted now", sheet.blocked.as_deref().unwrap_or_default());
-    let held = sheet.pause.as_ref().map(|by| format!("held until somebody resumes it, as {by} wants"));
-    line("after a yes", held.as_deref().unwrap_or_default());
+    line("cannot be accepted", sheet.blocked.as_deref().unwrap_or_default());
+    let held = sheet.pause.as_ref().map(|by| format!("paused until resumed, requested by {by}"));
+    line("after approval", held.as_deref().unwrap_or_default());
     line("skill", &sheet.skill_id);
     line("step", &format!("{} ({place} of {of})", sheet.step));
     line("capability", &sheet.capability);
     line("effect", &sheet.capability_note);
-    line("carried out by", &sheet.binding);
+    line("executed by", &sheet.binding);
     line("isolation", &sheet.isolation);
     line("run", &sheet.run.0);
     let inputs = serde_json::to_string_pretty(&sheet.inputs).unwrap_or_else(|_| sheet.inputs.to_string());
@@ -331,7 +341,7 @@ mod tests {
             "cannot be undone",
             "book (4 of 4)",
             "effect: standard, not idempotent",
-            "carried out by: POST https://ledger.internal/entries",
+            "executed by: POST https://ledger.internal/entries",
             "isolation: reaches the network",
             "120.5",
             &"9f".repeat(32),

@@ -1,4 +1,4 @@
-//! A call of an operation: carried out, and asked about where a run of it waits for a person.
+//! A call of an operation: executed, and asked about where a run of it waits for a person.
 
 use rmcp::RoleServer;
 use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult};
@@ -20,7 +20,7 @@ const KEY: &str = "idempotency_key";
 /// How often one call asks a person, at most: a contract may have many gates, a loop of them is a mistake.
 const MOST_QUESTIONS: usize = 100;
 
-/// Carries an operation out.
+/// Executes an operation.
 pub async fn operation(
     server: &Server,
     operation: &'static Operation,
@@ -43,7 +43,7 @@ pub async fn operation(
         None | Some(Value::Null) => false,
         Some(Value::Bool(explain)) => explain,
         Some(other) => {
-            let message = format!("`{EXPLAIN}` is {other}; wanted: true or false");
+            let message = format!("`{EXPLAIN}` is {other}; expected true or false");
             return failed(&Error::new(Code::InvalidRequest, message), &caller.trace_id).into();
         }
     };
@@ -130,7 +130,7 @@ impl Made<'_> {
             }
         }
         let message =
-            format!("{MOST_QUESTIONS} questions were asked about one call; decide the rest by themselves");
+            format!("a call asks at most {MOST_QUESTIONS} questions; decide the remaining ones separately");
         self.failed(&Error::new(Code::ConfirmationRequired, message))
     }
 

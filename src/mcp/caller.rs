@@ -19,8 +19,8 @@ pub enum Door {
 }
 
 impl Door {
-    /// The caller of one request, who waits until `leave` fires. Giving a call up does not fire it: the run that was
-    /// launched goes on, and its answer is nobody's.
+    /// The caller of one request, who waits until `leave` fires. Giving a call up does not fire it: the run
+    /// that was launched continues, and its answer is nobody's.
     ///
     /// # Errors
     /// `unauthorized` for a request over HTTP of which nobody made sure whose it is.
@@ -35,7 +35,11 @@ impl Door {
             Self::Http => {
                 let parts = cx.extensions.get::<Parts>();
                 let found = parts.and_then(|parts| parts.extensions.get::<Caller>()).ok_or_else(|| {
-                    Error::new(Code::Unauthorized, "nobody made sure who calls; send a key in `x-api-key`")
+                    Error::new(
+                        Code::Unauthorized,
+                        "missing authentication context; send a key in \
+                        `x-api-key`",
+                    )
                 })?;
                 // The header's trace is that of the HTTP request; the one in the message is nearer to the call.
                 (found.principal.clone(), given.unwrap_or_else(|| found.trace_id.clone()))
@@ -44,8 +48,8 @@ impl Door {
         Ok(Caller { principal, local: matches!(self, Self::Process(_)), trace_id, leave: leave.clone() })
     }
 
-    /// Whether what is kept for this connection is there for its next call. Since revision 2026-07-28 requests over
-    /// HTTP stand alone.
+    /// Whether what is kept for this connection is there for its next call. Since revision 2026-07-28
+    /// requests over HTTP are alone.
     pub fn lasts(&self, cx: &RequestContext<RoleServer>) -> bool {
         match self {
             Self::Process(_) => true,

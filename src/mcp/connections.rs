@@ -22,11 +22,11 @@ use skills_api::operations::Caller;
 const SESSION: &str = "mcp-session-id";
 /// JSON-RPC code for a server that takes no more.
 const UNAVAILABLE: i32 = -32_000;
-/// JSON-RPC code for a mistake of the server's own.
+/// JSON-RPC code for a error of the server's own.
 const INTERNAL_ERROR: i32 = -32_603;
 /// A session with a handshake is evicted for a new one when it was not used for so long.
 const MIN_IDLE: Duration = Duration::from_secs(60);
-/// When whoever was refused should try again.
+/// When anyone who was refused should try again.
 const RETRY_AFTER: &str = "60";
 /// Longest time between two looks for sessions that have to end.
 const MAX_SWEEP_INTERVAL: Duration = Duration::from_secs(15);
@@ -64,7 +64,7 @@ struct Held {
     began: Instant,
     handshaken: bool,
     used: Instant,
-    /// Requests and streams under way.
+    /// Requests and streams in progress.
     in_use: usize,
 }
 
@@ -162,7 +162,7 @@ impl Connections {
 
     async fn close(&self, id: &str) {
         if let Err(error) = self.sessions.close_session(&id.into()).await {
-            tracing::debug!("the MCP session {id} had ended: {error}");
+            tracing::debug!("the MCP session {id} has ended: {error}");
         }
     }
 
@@ -282,15 +282,15 @@ async fn begin(
         response
     });
     made.await.unwrap_or_else(|error| {
-        tracing::error!("an MCP session was not made: {error}");
-        let message = "the session could not be made; the log of the service says more";
+        tracing::error!("cannot create an MCP session: {error}");
+        let message = "cannot create the session; see the log of the service";
         envelope::refused(StatusCode::INTERNAL_SERVER_ERROR, INTERNAL_ERROR, &Value::Null, message)
     })
 }
 
 async fn go_on(in_use: InUse, method: Option<&str>, request: Request, next: Next) -> Response {
     let response = next.run(request).await;
-    // Whoever goes on after the answer to `initialize` has got it; a ping may come before.
+    // Anyone who continues after the answer to `initialize` has got it; a ping may come before.
     if response.status().is_success() && method.is_some_and(|method| method != "ping") {
         in_use.connections.with(|held| {
             if let Some(session) = held.get_mut(&in_use.id) {
@@ -323,7 +323,7 @@ async fn end(in_use: InUse, request: Request, next: Next) -> Response {
 }
 
 fn unknown() -> Response {
-    let mut response = Response::new(Body::from("there is no such session; it has ended, or never began"));
+    let mut response = Response::new(Body::from("there is no such session, or it has ended"));
     *response.status_mut() = StatusCode::NOT_FOUND;
     response
 }
@@ -333,7 +333,8 @@ fn refused(full: Full, limits: &SessionLimits) -> Response {
         Full::Principal => {
             let most = limits.per_principal;
             let message = format!(
-                "this caller has {most} MCP sessions in use already; end one with DELETE (--max-mcp-sessions-per-key)"
+                "this caller already uses {most} MCP sessions; end one with DELETE \
+                    (--max-mcp-sessions-per-key)"
             );
             (StatusCode::TOO_MANY_REQUESTS, message)
         }

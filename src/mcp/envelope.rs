@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 pub const MOST_BYTES: usize = 2 << 20;
 /// How long a body may take to come.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The body is no JSON.
+/// The body is not JSON.
 const PARSE_ERROR: i32 = -32_700;
 /// It is JSON and no message.
 const INVALID_REQUEST: i32 = -32_600;
@@ -33,11 +33,11 @@ pub async fn read(request: Request, next: Next) -> Response {
             return closing(refused(StatusCode::PAYLOAD_TOO_LARGE, INVALID_REQUEST, &Value::Null, &message));
         }
         Ok(Err(error)) => {
-            let message = format!("the body could not be read: {error}");
+            let message = format!("cannot read the body: {error}");
             return closing(refused(StatusCode::BAD_REQUEST, PARSE_ERROR, &Value::Null, &message));
         }
         Err(_) => {
-            let message = format!("the body did not come within {} s", PATIENCE.as_secs());
+            let message = format!("the body did not arrive within {} s", PATIENCE.as_secs());
             return closing(refused(StatusCode::REQUEST_TIMEOUT, PARSE_ERROR, &Value::Null, &message));
         }
     };
@@ -57,26 +57,26 @@ pub async fn read(request: Request, next: Next) -> Response {
 #[derive(Debug, Clone)]
 pub struct MethodName(pub String);
 
-/// The method of a message, where it is no answer.
+/// The method of a message, where it is not an answer.
 ///
 /// # Errors
-/// Why a body is no message: the code, the id of the request as far as there is one, and the reason.
+/// Why a body is not a message: the code, the id of the request as far as there is one, and the reason.
 fn read_method(bytes: &Bytes) -> Result<Option<String>, (i32, Value, String)> {
     let message: Value = serde_json::from_slice(bytes)
-        .map_err(|error| (PARSE_ERROR, Value::Null, format!("the body is no JSON: {error}")))?;
+        .map_err(|error| (PARSE_ERROR, Value::Null, format!("the body is not valid JSON: {error}")))?;
     let id = message.get("id").filter(|id| id.is_string() || id.is_number()).cloned().unwrap_or_default();
     let why = match &message {
         Value::Array(_) => {
-            "the body is a list: batches are not taken, send each message by itself".to_owned()
+            "the body is a list: batches are not supported, send each message separately".to_owned()
         }
         Value::Object(_) => match serde_json::from_slice::<ClientJsonRpcMessage>(bytes) {
             Ok(_) => return Ok(message.get("method").and_then(Value::as_str).map(str::to_owned)),
             Err(error) => error.to_string(),
         },
-        _ => "the body is no object".to_owned(),
+        _ => "the body is not an object".to_owned(),
     };
     let wanted = "wanted: {\"jsonrpc\": \"2.0\", \"id\": …, \"method\": …, \"params\": {…}}";
-    Err((INVALID_REQUEST, id, format!("the body is no message of JSON-RPC 2.0 ({why}); {wanted}")))
+    Err((INVALID_REQUEST, id, format!("the body is not a JSON-RPC 2.0 message ({why}); {wanted}")))
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
@@ -104,7 +104,7 @@ pub(super) fn refused(status: StatusCode, code: i32, id: &Value, message: &str) 
     response
 }
 
-/// The rest of the body is not read: the connection cannot go on.
+/// The rest of the body is not read: the connection cannot continue.
 fn closing(mut response: Response) -> Response {
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     response

@@ -31,9 +31,9 @@ pub struct HttpSettings {
 /// Where the server answers over HTTP.
 const PATH: &str = "/mcp";
 
-/// The MCP server over streamable HTTP as a route, to stand behind a front that puts the
-/// [`Caller`](skills_api::operations::Caller) of a request into its extensions. Sessions that have to end are looked for by a
-/// task of the runtime that this is called in.
+/// The MCP server over streamable HTTP as a route, to be behind a front that puts the
+/// [`Caller`](skills_api::operations::Caller) of a request into its extensions. Sessions that have to end are
+/// looked for by a task of the runtime that this is called in.
 pub fn routes(service: Service, settings: HttpSettings) -> Router {
     let HttpSettings { any_host, origins, limits, stop } = settings;
     let (leave, ending) = (stop.clone(), stop.clone());

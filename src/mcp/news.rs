@@ -1,4 +1,4 @@
-//! News of the catalogue for clients: the lists of resources and prompts have changed.
+//! News of the catalog for clients: the lists of resources and prompts have changed.
 
 use rmcp::RoleServer;
 use rmcp::model::SubscriptionFilter;
@@ -17,12 +17,12 @@ pub fn offered() -> SubscriptionFilter {
 /// Tells a client with a handshake of every change, until it is gone.
 pub async fn tell(server: Server, peer: Peer<RoleServer>) {
     let mut news = server.core().events();
-    // The first reading of the skills is no news: whoever asks waits for it.
+    // The first reading of the skills is not news: anyone who asks waits for it.
     server.ready(Needs::Catalogue).await;
     while changed(&mut news).await && !peer.is_transport_closed() {
         let told = (peer.notify_resource_list_changed().await, peer.notify_prompt_list_changed().await);
         if let (Err(error), _) | (_, Err(error)) = told {
-            tracing::debug!("news reach the client no more: {error}");
+            tracing::debug!("cannot send notifications to the client: {error}");
             return;
         }
     }
@@ -42,19 +42,19 @@ pub async fn listen(server: &Server, subscription: &SubscriptionContext) {
         if accepted.resources_list_changed == Some(true)
             && let Err(error) = sink.notify_resource_list_changed().await
         {
-            tracing::debug!("news reach the client no more: {error}");
+            tracing::debug!("cannot send notifications to the client: {error}");
             return;
         }
         if accepted.prompts_list_changed == Some(true)
             && let Err(error) = sink.notify_prompt_list_changed().await
         {
-            tracing::debug!("news reach the client no more: {error}");
+            tracing::debug!("cannot send notifications to the client: {error}");
             return;
         }
     }
 }
 
-/// Waits for the next change of the catalogue; false when there will be none any more.
+/// Waits for the next change of the catalog; false when there will be none any longer.
 async fn changed(news: &mut Receiver<Event>) -> bool {
     loop {
         match news.recv().await {

@@ -21,8 +21,8 @@ pub enum Onward {
 }
 
 /// What is said where there is no way.
-const NOWHERE: &str = "nobody outside of this connection can decide it, because this server keeps runs and sessions in \
-                       memory: use a client that can ask its user, or start the server with `--store sqlite:FILE`";
+const NOWHERE: &str = "it can only be decided in this connection, because this server keeps runs and \
+    sessions in memory: use a client that supports elicitation, or start the server with `--store sqlite:FILE`";
 
 impl Onward {
     /// A command line that leads to the same core.
@@ -38,7 +38,7 @@ impl Onward {
     /// How a run that waits is decided. `asks` is the step with the digest of what it asks, where that is known.
     pub fn of_run(&self, run: &str, asks: Option<(&str, &str)>) -> String {
         if *self == Self::Nowhere {
-            return format!("As it is, {NOWHERE}");
+            return format!("Currently, {NOWHERE}");
         }
         let exact = asks.map_or(Vec::new(), |(step, digest)| vec!["--step", step, "--inputs-digest", digest]);
         let approve = self.line(&[&["runs", "approve", run], &exact[..]].concat());
@@ -47,10 +47,10 @@ impl Onward {
         if !route.is_empty() {
             route += " and `step` and `inputs_digest` in the body";
         }
-        format!("A person reads what it asks with `{show}` and decides with `{approve}` (or deny){route}")
+        format!("The user can review it with `{show}` and decide with `{approve}` (or deny){route}")
     }
 
-    /// How a script that wants a yes is run exactly as it was asked for.
+    /// How a script that wants an approval is run exactly as it was asked for.
     pub fn of_script(&self, session: &str, asked: &RunScriptArguments) -> String {
         if *self == Self::Nowhere {
             return format!("; {NOWHERE}");
@@ -75,13 +75,11 @@ impl Onward {
         if words.iter().any(|word| safe_text::line(word) != *word) {
             // A command that is shown otherwise than it is would run something else.
             let show = self.line(&["session", "show", session]);
-            return format!(
-                "; its arguments cannot be shown in a line: a person finds the call with `{show}`"
-            );
+            return format!("; its arguments do not fit on a line: the user can see the call with `{show}`");
         }
         let route = self.route("session.tool", &[("session_id", session), ("tool", "skills.run_script")]);
         let route = if route.is_empty() { route } else { format!("{route} with `approved: true`") };
-        format!("; a person allows it by running it themselves: `{}`{route}", self.line(&words))
+        format!("; the user can run it with `{}`{route}", self.line(&words))
     }
 
     /// The request that means the same, for who came over HTTP.
@@ -117,8 +115,7 @@ mod tests {
         }));
         assert_eq!(
             called.of_script("0198", &asked),
-            "; a person allows it by running it themselves: `skills --store 'sqlite:my m.db' session run-script 0198 \
-             scripts/invoice.py --skill intake --env 'MODE=dry run' --workdir in --yes -- --help 'it'\\''s'`"
+            "; the user can run it with `skills --store 'sqlite:my m.db' session run-script 0198 scripts/invoice.py --skill intake --env 'MODE=dry run' --workdir in --yes -- --help 'it'\\''s'`"
         );
         let hidden =
             called.of_script("0198", &script(json!({ "path": "scripts/a.py", "args": ["a\u{1b}[2J"] })));

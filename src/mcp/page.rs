@@ -7,10 +7,10 @@ use rmcp::model::{ErrorData, PaginatedRequestParams};
 use skills_registry::Catalogue;
 use skills_skill::Skill;
 
-/// The next skills of the catalogue that are wanted, at most so many, and where the page after them begins.
+/// The next skills of the catalog that are wanted, at most that many, and where the page after them begins.
 ///
 /// # Errors
-/// Invalid parameters for a cursor of another list, or whose skill has gone: the list begins anew.
+/// Invalid parameters for a cursor of another list, or whose skill has gone: the list starts over.
 pub fn of(
     catalogue: &Catalogue,
     request: Option<PaginatedRequestParams>,
@@ -21,12 +21,8 @@ pub fn of(
         None => 0,
         Some(cursor) => {
             let last = catalogue.entries.iter().position(|entry| entry.skill.id.as_str() == cursor);
-            let gone = || {
-                ErrorData::invalid_params(
-                    format!("the cursor {cursor:?} is not valid any more; begin anew"),
-                    None,
-                )
-            };
+            let gone =
+                || ErrorData::invalid_params(format!("the cursor {cursor:?} has expired; start over"), None);
             last.ok_or_else(gone)? + 1
         }
     };

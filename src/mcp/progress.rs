@@ -19,7 +19,7 @@ const PAGE: usize = 200;
 /// How long one look for events waits.
 const WAIT_MS: u64 = 30_000;
 
-/// How long the last steps may take to be told, once the call could be answered.
+/// How long the last steps may take to be reported, once the call could be answered.
 const LAST: Duration = Duration::from_secs(2);
 
 /// A follower of the run of one call; stops with it.
@@ -38,7 +38,7 @@ impl Progress {
         let after = match core.newest_event().await {
             Ok(newest) => newest,
             Err(error) => {
-                tracing::warn!("no progress is told: {error}");
+                tracing::warn!("cannot report progress: {error}");
                 return Self(None);
             }
         };
@@ -49,7 +49,8 @@ impl Progress {
         Self(Some(Follower { task, over }))
     }
 
-    /// The call is about to be answered: what happened until now is told first, and nothing of it afterwards.
+    /// The call is about to be answered: what happened until now is reported first, and nothing of it
+    /// afterwards.
     pub async fn end(mut self) {
         if let Some(follower) = &mut self.0 {
             follower.over.cancel();
@@ -85,7 +86,7 @@ async fn follow(
         let events = match asked {
             Ok(events) => events,
             Err(error) => {
-                tracing::warn!("no further progress is told: {error}");
+                tracing::warn!("cannot report further progress: {error}");
                 return;
             }
         };
@@ -113,7 +114,7 @@ async fn follow(
     }
 }
 
-/// What was told so far.
+/// What was reported so far.
 struct Told {
     token: ProgressToken,
     peer: Peer<RoleServer>,
@@ -122,7 +123,7 @@ struct Told {
 }
 
 impl Told {
-    /// Tells of a step that ended; false when nobody listens any more.
+    /// Tells of a step that ended; false when nobody listens any longer.
     async fn tell(&mut self, event: &RunEvent) -> bool {
         let Some((step, how)) = ended(event) else { return true };
         // Each notification has to be further than the one before.

@@ -16,8 +16,9 @@ const PROMPTS: usize = 200;
 /// The one argument: what a person types behind the command.
 pub const ARGUMENT: &str = "arguments";
 
-/// Whether a skill is offered. Claude Code offers every one that does not say no; a client with thousands of skills
-/// would show thousands of commands, so that here its author has to have said yes in one of the ways there are.
+/// Whether a skill is offered. Claude Code offers every one that does not deny; a client with thousands of
+/// skills would show thousands of commands, so that here its author has to have approved in one of the ways
+/// there are.
 pub fn is_offered(skill: &Skill) -> bool {
     let says = &skill.clients;
     says.user_invocable.unwrap_or(says.argument_hint.is_some() || says.disable_model_invocation)
@@ -31,7 +32,7 @@ pub async fn list(
     let catalogue = core.catalogue().await.map_err(|error| failed(&error))?;
     let (skills, next) = page::of(&catalogue, request, PROMPTS, is_offered)?;
     let prompts = skills.iter().map(|skill| {
-        let hint = skill.clients.argument_hint.as_deref().unwrap_or("what the instructions are about");
+        let hint = skill.clients.argument_hint.as_deref().unwrap_or("what to apply the instructions to");
         let argument = PromptArgument::new(ARGUMENT).with_description(hint).with_required(false);
         let prompt = Prompt::new(skill.id.as_str(), Some(&skill.description), Some(vec![argument]));
         prompt.with_title(&skill.name)
@@ -49,13 +50,13 @@ pub async fn get(core: &SharedClient, request: GetPromptRequestParams) -> Result
         None | Some(Value::Null) => String::new(),
         Some(Value::String(text)) => text,
         Some(other) => {
-            let message = format!("`{ARGUMENT}` is {other}; wanted: a text");
+            let message = format!("`{ARGUMENT}` is {other}; expected a string");
             return Err(wrong(Error::new(Code::InvalidRequest, message)));
         }
     };
     let catalogue = core.catalogue().await.map_err(|error| failed(&error))?;
     let skill = catalogue.by_id(&request.name).filter(|skill| is_offered(skill)).ok_or_else(|| {
-        let message = format!("no skill that people may invoke is called {}", request.name);
+        let message = format!("there is no user-invocable skill {}", request.name);
         wrong(Error::new(Code::NotFound, message))
     })?;
     let detail = core.describe(skill.id.as_str()).await.map_err(|error| failed(&error))?;

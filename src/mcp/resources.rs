@@ -18,7 +18,7 @@ use skills_api::resources::{self, Promise};
 use skills_api::{Code, Error, ErrorBody, SharedClient};
 use skills_skill::{Digest, Skill};
 
-/// Where the digest of a resource stands in `_meta`.
+/// Where the digest of a resource is in `_meta`.
 const DIGEST: &str = "io.modelcontextprotocol.skills/digest";
 /// Resources on a page.
 const RESOURCES: usize = 500;
@@ -83,7 +83,7 @@ pub async fn read(core: &SharedClient, address: &str) -> Result<ReadResourceResu
     Ok(ReadResourceResult::new(vec![contents.with_mime_type(content.media_type).with_meta(meta)]))
 }
 
-/// What stands in a folder of a skill.
+/// What is in a folder of a skill.
 pub async fn folder(core: &SharedClient, address: &str) -> Result<ListResourcesResult, ErrorData> {
     let found = async {
         let catalogue = core.catalogue().await?;
@@ -128,7 +128,7 @@ pub async fn skill(core: &SharedClient, address: &str) -> Result<GetSkillResult,
         let (skill, path) = uri::read(&catalogue, address)?;
         if path != resources::MAIN {
             let message =
-                format!("{address} is no skill; {} is at {}", skill.id, uri::of(&skill, resources::MAIN));
+                format!("{address} is not a skill; {} is at {}", skill.id, uri::of(&skill, resources::MAIN));
             return Err(Error::new(Code::NotFound, message));
         }
         entry(core, &skill).await
@@ -142,9 +142,8 @@ async fn entry(core: &SharedClient, skill: &Arc<Skill>) -> Result<Entry, Error> 
 
 fn entry_of(skill: &Skill, promise: Promise) -> Result<Entry, Error> {
     let refused = |why: String| Error::new(Code::InvalidConfiguration, format!("{}: {why}", skill.id));
-    let mut frontmatter = promise
-        .frontmatter
-        .ok_or_else(|| refused("it has no frontmatter that is YAML as it stands".into()))?;
+    let mut frontmatter =
+        promise.frontmatter.ok_or_else(|| refused("its frontmatter is not valid YAML".into()))?;
     let mut text = |key: &str| match frontmatter.remove(key) {
         Some(Value::String(text)) if !text.is_empty() => Ok(text),
         _ => Err(refused(format!("its frontmatter has no {key}"))),

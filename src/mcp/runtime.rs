@@ -60,7 +60,13 @@ pub async fn call(
         None | Some(Value::Null) => None,
         Some(Value::String(id)) => Some(id),
         Some(other) => {
-            let error = Error::new(Code::InvalidRequest, format!("`{SESSION}` is {other}; wanted: its id"));
+            let error = Error::new(
+                Code::InvalidRequest,
+                format!(
+                    "`{SESSION}` is {other}; expected a \
+                session id"
+                ),
+            );
             return failed(&error, &caller.trace_id).into();
         }
     };
@@ -71,7 +77,8 @@ pub async fn call(
     let wanted = wanted.or_else(|| ticket.as_ref().map(|ticket| ticket.about.clone()));
     if wanted.is_none() && !keeps(server, cx) && matches!(tool, Tool::Read | Tool::Unload | Tool::RunScript) {
         let message = format!(
-            "nothing is kept between the calls of this connection: give `{SESSION}` as skills.load answered it, or load first"
+            "this connection has no session: pass `{SESSION}` as returned by skills.load, or load a \
+                skill first"
         );
         return failed(&Error::new(Code::NotLoaded, message), &caller.trace_id).into();
     }
@@ -82,7 +89,7 @@ pub async fn call(
     let made = Made { server, named, arguments, session: &session, caller, cx };
     match made.through(ticket, request.input_responses).await {
         Ok(CallToolResponse::Complete(result)) => {
-            // Where requests stand alone, the model itself has to name the session again.
+            // Where requests are alone, the model itself has to name the session again.
             let lasts = server.inner().settings.door.lasts(cx);
             let result = if lasts { result } else { naming_session(result, &session) };
             of_session(result, &session).into()
@@ -92,14 +99,14 @@ pub async fn call(
     }
 }
 
-/// Whether calls without the name of a session go on with the one before.
+/// Whether calls without the name of a session continue with the one before.
 fn keeps(server: &Server, cx: &RequestContext<RoleServer>) -> bool {
     let settings = &server.inner().settings;
     settings.session.is_some() || settings.door.lasts(cx)
 }
 
 fn naming_session(mut result: CallToolResult, session: &str) -> CallToolResult {
-    let hint = format!("{SESSION}: {session} (give it with the next call, to go on with what is loaded)");
+    let hint = format!("{SESSION}: {session} (pass it with the next call to use the loaded skills)");
     result.content.push(ContentBlock::text(hint));
     result
 }
@@ -158,7 +165,7 @@ async fn through(server: &Server, caller: &Caller, name: &str, arguments: Value)
 
 fn read<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, Error> {
     serde_json::from_value(value)
-        .map_err(|error| Error::new(Code::InternalError, format!("an answer cannot be read: {error}")))
+        .map_err(|error| Error::new(Code::InternalError, format!("cannot read a response: {error}")))
 }
 
 /// One call of a tool in a session.
@@ -203,15 +210,14 @@ impl Made<'_> {
         responses: Option<InputResponses>,
     ) -> Result<CallToolResponse, Error> {
         if *ticket != self.ticket() {
-            let message =
-                "the call is not the one that was asked about; make it anew, without `requestState`";
+            let message = "the call differs from the one to confirm; repeat it without `requestState`";
             return Err(Error::new(Code::InvalidRequest, message));
         }
         match asking::response(responses)?.map(|answer| answer.action) {
             Some(ElicitationAction::Accept) => self.approved().await,
             Some(ElicitationAction::Decline) => Err(self.declined()),
             _ => {
-                let message = format!("{} still waits for somebody to allow it", self.path());
+                let message = format!("{} still waits for confirmation", self.path());
                 Err(Error::new(Code::ConfirmationRequired, message))
             }
         }
@@ -230,7 +236,8 @@ impl Made<'_> {
         });
         let answer = through(self.server, self.caller, "session.tool", arguments).await?;
         let mut result = read::<Called>(answer)?.result;
-        // What is loaded is gone on with by naming the session: a model reads the text, not the result's `_meta`.
+        // What is loaded is continued with by naming the session: a model reads the text, not the result's
+        // `_meta`.
         if let (Tool::Load, Some(receipt)) = (self.named.tool, result.as_object_mut()) {
             receipt.insert(SESSION.to_owned(), json!(self.session));
         }
@@ -264,7 +271,7 @@ impl Made<'_> {
 
     fn declined(&self) -> Error {
         let message =
-            format!("the person asked declined to run {}; do not try it again unasked", self.path());
+            format!("the user declined to run {}; do not try again without being asked", self.path());
         Error::new(Code::SafetyDenied, message)
     }
 

@@ -28,23 +28,19 @@ use skills_config::Invocation;
 /// How long a call waits for the first scan of the skills.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Calls of one connection that are under way at once; more of them wait.
+/// Calls of one connection that are in progress at once; more of them wait.
 const MOST_CALLS: u32 = 256;
 
-/// What a model is told about this server.
-const INSTRUCTIONS: &str = "Skills are instructions for kinds of tasks. Look at the available ones before a complex \
-    task: skills.list lists them, with `query` those that fit. Load one with skills.load before using it, and follow \
-    the instructions that this answers; where two loaded skills disagree, the later one holds. skills.read reads the \
-    files a loaded skill names, skills.run_script runs its scripts. skill.discover ranks them; skill.execute \
-    and skill.attach run skills that have a contract, and capability.execute one step of it. Answers are short; \
-    `explain: true` says everything, such as why a skill ranks where it does.";
+/// What a model is notified about this server.
+const INSTRUCTIONS: &str = "Skills are instructions for kinds of tasks. Check the available skills \
+    before a complex task: skills.list lists them, or with `query` the matching ones. Load a skill with skills.load before using it, and follow the instructions in the result; if two loaded skills conflict, the later one has precedence. skills.read reads files of a loaded skill, skills.run_script runs its scripts. skill.discover ranks skills for a request; skill.execute and skill.attach run skills with a contract, and capability.execute runs one capability. Results are short; `explain: true` returns all details, such as the score breakdown.";
 
 /// How a server is to behave.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// How calls come in.
     pub door: Door,
-    /// The session that connections go on with; one of their own where absent.
+    /// The session that connections continue with; one of their own if absent.
     pub session: Option<String>,
     /// How this process was called, for commands that lead to the same core; none where nothing outside of this
     /// process does, because its store is in memory.
@@ -82,7 +78,7 @@ pub(super) struct Inner {
     pub session: Mutex<Option<String>>,
     scanned: OnceCell<()>,
     indexed: OnceCell<()>,
-    /// A place for each call under way.
+    /// A place for each call in progress.
     places: Semaphore,
 }
 
@@ -104,7 +100,7 @@ impl Server {
         &self.inner.service.core
     }
 
-    /// Comes back when no call is under way any more.
+    /// Comes back when no call is in progress any longer.
     pub(super) async fn quiet(&self) {
         // The semaphore is never closed.
         drop(self.inner.places.acquire_many(MOST_CALLS).await);
@@ -115,7 +111,7 @@ impl Server {
     pub(super) async fn ready(&self, needs: Needs) {
         let wait = async {
             if tokio::time::timeout(PATIENCE, through(self.core(), needs)).await.is_err() {
-                tracing::warn!("the scan is not through; answering with what there is");
+                tracing::warn!("the scan is incomplete; using the skills found so far");
             }
         };
         let cell = match needs {
@@ -129,7 +125,7 @@ impl Server {
     async fn for_reader(&self, cx: &RequestContext<RoleServer>) -> Result<&SharedClient, ErrorData> {
         let caller = self.inner.settings.caller(cx).map_err(|error| resources::failed(&error))?;
         if !caller.may(Scope::Read) {
-            let message = format!("looking at skills needs the scope `{}`", Scope::Read);
+            let message = format!("listing skills needs the scope `{}`", Scope::Read);
             return Err(resources::failed(&Error::new(Code::Forbidden, message)));
         }
         self.ready(Needs::Catalogue).await;

@@ -1,4 +1,5 @@
-//! The short form of answers, which is what a model pays for: what it needs to go on. `explain: true` answers everything.
+//! The short form of answers, which is what a model pays for: what it needs to continue. `explain: true`
+//! answers everything.
 
 use serde_json::{Map, Number, Value};
 
@@ -176,7 +177,7 @@ fn whole(value: Value) -> Option<Value> {
     }
 }
 
-/// A text of at most so many bytes.
+/// A text of at most that many bytes.
 fn cut(value: Value, most: usize) -> Option<Value> {
     match value {
         Value::String(text) if text.len() > most => {

@@ -17,7 +17,7 @@ use skills_api::{Code, Error};
 /// Bytes of one message, at most.
 const MOST_BYTES: usize = 2 << 20;
 
-/// How long calls under way may take to wind up when the client has gone.
+/// How long calls in progress may take to wind up when the client has gone.
 const FAREWELL: Duration = Duration::from_secs(10);
 
 /// Serves the client at standard input and output until it goes, or the settings' `leave` fires. Nothing else may write
@@ -31,7 +31,7 @@ pub async fn serve(service: Service, settings: Settings) -> Result<(), Error> {
     let served = until_end(server.clone(), &leave).await;
     leave.cancel();
     if tokio::time::timeout(FAREWELL, server.quiet()).await.is_err() {
-        tracing::warn!("calls were cut that did not end within {} s", FAREWELL.as_secs());
+        tracing::warn!("aborted calls that did not end within {} s", FAREWELL.as_secs());
     }
     served
 }
@@ -42,8 +42,7 @@ async fn until_end(server: Server, leave: &CancellationToken) -> Result<(), Erro
         inner: AsyncRwTransport::new_server(input, output).with_max_line_length(MOST_BYTES),
         begun: false,
     };
-    let broken =
-        |what: &str| Error::new(Code::InternalError, format!("the MCP connection broke off: {what}"));
+    let broken = |what: &str| Error::new(Code::InternalError, format!("the MCP connection was lost: {what}"));
     let running = tokio::select! {
         running = serve_server(server, transport) => running,
         () = leave.cancelled() => return Ok(()),
@@ -95,7 +94,7 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Patient<T> {
                 self.begun = true;
                 return Some(message);
             }
-            tracing::warn!("a message before the first request is left out");
+            tracing::warn!("ignoring a message before the first request");
         }
     }
 

@@ -17,7 +17,7 @@ use skills_session::{Compat, Tool};
 /// The argument that says how many items a page has.
 pub const LIMIT: &str = "limit";
 
-/// A tool by what stands behind it.
+/// A tool by what is behind it.
 pub enum Kind {
     /// An operation of the table.
     Operation(&'static Operation),
@@ -78,13 +78,12 @@ fn of_operation(operation: &Operation) -> Described {
     if let (Some(page), Some(limit)) = (operation.page, limit) {
         limit["default"] = json!(page);
         limit["description"] = json!(format!(
-            "Items of one page, 1 to 1,000; {page} where absent. `next` in the answer is the `cursor` of the page behind \
-             it."
+            "Page size, 1 to 1,000; default {page}. `next` in the result is the `cursor` of the next page."
         ));
     }
     let properties = input.entry("properties").or_insert_with(|| json!({}));
     if let Some(properties) = properties.as_object_mut() {
-        let about = "Answer everything, as structured content too; a short form otherwise.";
+        let about = "Return all details, also as structured content, instead of the short form.";
         properties.insert(EXPLAIN.to_owned(), json!({ "type": "boolean", "description": about }));
     }
     Described::new(operation.name, operation.summary, Arc::new(input)).with_annotations(annotations)
@@ -117,13 +116,13 @@ fn of_session(name: String, description: &'static str, schema: Value) -> Describ
     plain(&mut schema);
     let properties = schema.entry("properties").or_insert_with(|| json!({}));
     if let Some(properties) = properties.as_object_mut() {
-        let about = "Go on with this session instead of the connection's own.";
+        let about = "Use this session instead of that of the connection.";
         properties.insert(SESSION.to_owned(), json!({ "type": "string", "description": about }));
     }
     Described::new(name, description, Arc::new(schema))
 }
 
-/// A schema that stands alone: its root is the type itself, what it refers to lies in its own `$defs`.
+/// A schema that is alone: its root is the type itself, what it refers to is in its own `$defs`.
 fn whole(make: impl Fn(&mut SchemaGenerator) -> Schema) -> JsonObject {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
     let schema = make(&mut generator).to_value();

@@ -29,7 +29,7 @@ pub fn of(skill: &Skill, path: &str) -> String {
 /// slash. What the path itself may be is decided where it is opened.
 pub fn read(catalogue: &Catalogue, uri: &str) -> Result<(Arc<Skill>, String), Error> {
     let wrong = |why: &str| {
-        let message = format!("{uri:?} {why}; an address is skill://ID/PATH, e.g. skill://pdf/SKILL.md");
+        let message = format!("{uri:?} {why}; expected skill://ID/PATH, e.g. skill://pdf/SKILL.md");
         Error::new(Code::InvalidRequest, message)
     };
     let rest = uri.strip_prefix(SCHEME).ok_or_else(|| wrong("does not begin with skill://"))?;
@@ -40,7 +40,7 @@ pub fn read(catalogue: &Catalogue, uri: &str) -> Result<(Arc<Skill>, String), Er
     for part in rest.trim_end_matches('/').split('/') {
         let part = decoded(part).ok_or_else(|| wrong("is not percent-encoded UTF-8"))?;
         if part.contains(['/', '\0']) {
-            return Err(Error::new(Code::PathEscape, format!("{uri:?} hides a separator in a part of it")));
+            return Err(Error::new(Code::PathEscape, format!("{uri:?} has an encoded separator")));
         }
         parts.push(part);
     }
@@ -49,10 +49,10 @@ pub fn read(catalogue: &Catalogue, uri: &str) -> Result<(Arc<Skill>, String), Er
     let skill = catalogue.by_id(&id).cloned().ok_or_else(|| {
         let ids = catalogue.entries.iter().map(|entry| entry.skill.id.as_str());
         let suggestions = near(&id, ids);
-        Error { suggestions, ..Error::new(Code::NotFound, format!("no skill is called {id}")) }
+        Error { suggestions, ..Error::new(Code::NotFound, format!("there is no skill {id}")) }
     })?;
     if skill.name != skill.id.as_str() && parts.next().as_ref() != Some(&skill.name) {
-        let message = format!("{uri:?} names nothing; {} is at {}", skill.id, of(&skill, "SKILL.md"));
+        let message = format!("{uri:?} does not exist; {} is at {}", skill.id, of(&skill, "SKILL.md"));
         return Err(Error::new(Code::NotFound, message));
     }
     let path: Vec<String> = parts.collect();

@@ -55,7 +55,7 @@ fn to(run: &Standing, state: RunState) -> Next {
     Next::Move { state, fence: run.fence, lease: Lease::Release, held: false, gate: None }
 }
 
-/// What a run waited for is there: it goes on, unless it was paused meanwhile.
+/// What a run waited for is there: it continues, unless it was paused meanwhile.
 fn on_with(run: &Standing) -> Next {
     Next::Move {
         state: RunState::Pending,
@@ -162,14 +162,15 @@ fn fits(step: &str, why: &Asked, decision: &Decision) -> Result<(), Refusal> {
         ))),
         (_, choice) if decision.result.is_some() && choice != Some(Choice::Happened) => {
             Err(Refusal::OtherDecision(format!(
-                "a result belongs to the choice happened; step {step} takes none with this decision"
+                "a result is only valid with the choice `happened`; remove it from the decision on step \
+                    {step}"
             )))
         }
         (false, Some(choice)) if *why == Asked::UnknownOutcome => Err(Refusal::OtherDecision(format!(
-            "a no to step {step} cancels the run and takes no choice; {choice} belongs to a yes"
+            "denying step {step} cancels the run; the choice {choice} is only valid for an approval"
         ))),
         (false, Some(choice)) => Err(Refusal::OtherDecision(format!(
-            "{choice} answers an unknown outcome; step {step} takes a plain yes or no"
+            "the choice {choice} is only valid for an unknown outcome; approve or deny step {step}"
         ))),
         _ => Ok(()),
     }
@@ -216,11 +217,11 @@ fn cancel(run: &Standing) -> Result<Next, Refusal> {
     }
 }
 
-/// Holds a run where nothing is lost by it: at once where no worker has it, else before its next step, or when what
-/// it waits for is there.
+/// Holds a run if nothing is lost by it: at once where no worker has it, else before its next step, or when
+/// what it waits for is there.
 fn pause(run: &Standing) -> Result<Next, Refusal> {
     if run.state.is_terminal() || run.state == RunState::Failed {
-        return Err(invalid(run, "pause", Some("nothing of it is under way".to_owned())));
+        return Err(invalid(run, "pause", Some("nothing of it is being executed".to_owned())));
     }
     if run.held {
         return Ok(Next::Same);
@@ -244,7 +245,7 @@ fn ask(run: &Standing, gate: &Gate) -> Result<Next, Refusal> {
                 gate: Some(gate.clone()),
             })
         }
-        _ => Err(invalid(run, "ask", Some("it waits for no person at that step".to_owned()))),
+        _ => Err(invalid(run, "ask", Some("it does not wait for a decision on that step".to_owned()))),
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumIter, EnumString};
 
-/// Where a run stands.
+/// State of a run.
 #[derive(
     Debug,
     Clone,
@@ -25,21 +25,21 @@ use strum::{Display, EnumIter, EnumString};
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum RunState {
-    /// Stored, no worker has it. A *held* one waits for `resume`.
+    /// Stored, not claimed. A paused one waits for `resume`.
     Pending,
     /// A worker executes its steps.
     Running,
     /// A worker restores recorded steps of the run it was replayed or forked from.
     Replaying,
-    /// A gate waits for a person.
+    /// Waits for approval.
     WaitingForHuman,
     /// A step waits for a named signal.
     WaitingForSignal,
-    /// All steps are through. Terminal.
+    /// All steps are complete. Terminal.
     Completed,
-    /// A step failed for good. Not the end: `resume` goes on.
+    /// A step failed permanently. Not the end: `resume` continues.
     Failed,
-    /// Stopped by a person. Terminal.
+    /// Canceled. Terminal.
     Canceled,
 }
 
@@ -67,12 +67,12 @@ impl RunState {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Gate {
-    /// A person's yes or no to one step with exactly these inputs.
+    /// An approval or denial of one step with exactly these inputs.
     Human {
         /// The step.
         step: String,
-        /// SHA-256 of what would run, in canonical JSON: the step with its occurrence, its capability and its
-        /// inputs. What is approved is what runs, once.
+        /// SHA-256 of what would be executed, in canonical JSON: the step with its occurrence, its
+        /// capability and its inputs. An approval applies to exactly this, once.
         inputs_digest: String,
         /// Why a person is asked.
         why: Asked,
@@ -90,53 +90,50 @@ pub enum Gate {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Asked {
-    /// The capability wants a yes each time (`requires_confirmation`).
+    /// The capability requires approval each time (`requires_confirmation`).
     Confirmation,
-    /// A mandatory gate did not allow it, and leaves it to a person.
+    /// A mandatory gate rejected it and requires approval.
     Gate {
         /// The gate's capability.
         capability: String,
-        /// What it answered, in words.
+        /// Its response, as text.
         reason: String,
     },
-    /// The policy of this installation wants a yes; the rule in words.
+    /// The policy requires approval; the rule as text.
     Policy {
         /// The rule.
         rule: String,
     },
-    /// What would carry it out is not what it was when the run was launched: a script or a binding was edited.
+    /// Its script or binding was edited after the run was launched.
     Changed {
-        /// What changed, in words.
+        /// What changed, as text.
         what: String,
-        /// Bindings with the digests that they have now: an approval makes them those of the run.
+        /// Bindings with their current digests, which an approval accepts for the run.
         now: BTreeMap<String, String>,
-        /// The digest of the call itself, as it would be asked about if nothing had changed: a yes to the change is
-        /// one to the call.
+        /// The digest of the call as if nothing had changed: approving the change also approves the call.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call: Option<String>,
-        /// Why a person would be asked about the call if nothing had changed, in words.
+        /// Why the call would require approval if nothing had changed, as text.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         besides: Option<String>,
     },
-    /// The step had begun when its worker was lost, it may not be repeated, and nobody knows how it ended.
+    /// The worker was lost during a step that must not be repeated; its outcome is unknown.
     UnknownOutcome,
 }
 
 impl Asked {
-    /// In words, as they stand behind "because".
+    /// In words, as they are behind "because".
     #[must_use]
     pub fn in_words(&self) -> String {
         match self {
-            Self::Confirmation => "its capability wants a yes each time".to_owned(),
+            Self::Confirmation => "its capability requires approval each time".to_owned(),
             Self::Gate { capability, reason } => format!("the gate {capability} did not allow it: {reason}"),
-            Self::Policy { rule } => format!("the policy of this installation: {rule}"),
+            Self::Policy { rule } => format!("required by policy: {rule}"),
             Self::Changed { what, besides, .. } => match besides {
-                Some(besides) => format!("{what}; a yes runs what is there now. Besides, {besides}"),
-                None => format!("{what}; a yes runs what is there now"),
+                Some(besides) => format!("{what}; approving executes the current version. Also, {besides}"),
+                None => format!("{what}; approving executes the current version"),
             },
-            Self::UnknownOutcome => {
-                "it had begun when its worker was lost, and nobody knows how it ended".to_owned()
-            }
+            Self::UnknownOutcome => "its worker was lost during execution; the outcome is unknown".to_owned(),
         }
     }
 }
@@ -161,15 +158,15 @@ impl Asked {
 pub enum Choice {
     /// Run it again.
     Rerun,
-    /// It happened: go on with the result that a person states.
+    /// It was completed: continue with the given result.
     Happened,
-    /// Go on without it, its outputs absent.
+    /// Skip it; its outputs are missing.
     Skip,
     /// Let the run fail there.
     Fail,
 }
 
-/// What becomes of a waiting run whose time is over.
+/// What happens when a waiting run expires.
 #[derive(
     Debug,
     Clone,
@@ -187,32 +184,32 @@ pub enum Choice {
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Expiry {
-    /// As if a person had said no: canceled.
+    /// Denied, which cancels the run.
     #[default]
     Deny,
     /// Failed, so that it can be resumed.
     Fail,
 }
 
-/// A person's answer to a gate.
+/// A decision on a gate.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Display, EnumString, schemars::JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Verdict {
-    /// Go on.
+    /// Continue.
     Approve,
-    /// Stop.
+    /// Cancel.
     Deny,
 }
 
-/// A decision that was taken, kept so that the same one again gets the same answer.
+/// A recorded decision, so that repeating it returns the same result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Decision {
     /// Yes or no.
     pub verdict: Verdict,
-    /// The step it was about.
+    /// The step it concerned.
     pub step: String,
     /// What would run, as the gate had it. Empty in a denial that names its step alone, until it is bound to the gate
     /// ([`Decision::bound_to`]).
@@ -220,7 +217,7 @@ pub struct Decision {
     /// What to do about an unknown outcome; belongs to an approval of such a gate, and to no other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub choice: Option<Choice>,
-    /// What the step gave, where the choice says that it happened: its outputs as an object of fields.
+    /// Result of the step, for the choice `happened`: an object of its outputs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<serde_json::Value>,
 }
@@ -283,15 +280,15 @@ pub struct Standing {
 /// What a worker reports about a run it holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WorkerMove {
-    /// A step is through; more follow. A replay whose restored steps are past becomes running.
+    /// A step is complete; more follow. A replay whose restored steps are past becomes running.
     Checkpoint,
     /// A gate asks; the lease is given back.
     Wait(Gate),
-    /// It was paused and nothing of it is under way any more; the lease is given back.
+    /// It was paused and nothing of it is in progress any longer; the lease is given back.
     Hold,
-    /// All steps are through.
+    /// All steps are complete.
     Complete,
-    /// A step failed for good.
+    /// A step failed permanently.
     Fail,
 }
 
@@ -325,7 +322,7 @@ pub enum Command {
     Pause,
     /// What waits for a person would do something else now than what it asked about: it asks about that instead.
     Ask(Gate),
-    /// Let a held or failed run go on.
+    /// Let a held or failed run continue.
     Resume,
     /// The time of a waiting run is over.
     Expire(Expiry),
@@ -365,7 +362,7 @@ pub enum CommandName {
     Fork,
 }
 
-/// What becomes of the lease.
+/// The outcome of the lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lease {
     /// As it is.
@@ -385,7 +382,7 @@ pub enum Next {
         state: RunState,
         /// New fence.
         fence: u64,
-        /// What becomes of the lease.
+        /// The outcome of the lease.
         lease: Lease,
         /// Whether it is held now.
         held: bool,
@@ -413,16 +410,16 @@ pub enum Refusal {
         command: String,
         /// The state.
         state: RunState,
-        /// What is needed instead, in words.
+        /// What is needed instead as text.
         needed: Option<String>,
-        /// What it takes now.
+        /// Its current inputs.
         allowed: Vec<CommandName>,
     },
     /// The run was decided otherwise, or the decision is for another gate (409).
     #[error("{0}")]
     OtherDecision(String),
     /// A worker whose claim is no longer the present one; its write changes nothing.
-    #[error("the worker's fence {given} is not the run's {present}: another worker has it")]
+    #[error("stale fencing token {given}, current {present}: another worker owns the run")]
     StaleFence {
         /// The worker's.
         given: u64,
@@ -430,10 +427,10 @@ pub enum Refusal {
         present: u64,
     },
     /// The run is paused: nothing more of it begins.
-    #[error("the run is paused: nothing more of it begins until it is resumed")]
+    #[error("the run is paused; resume it first")]
     Held,
-    /// The time of the waiting run is not over (any more).
-    #[error("the run's time is not over")]
+    /// The time of the waiting run is not over (any longer).
+    #[error("the run has not expired")]
     NotOver,
     /// Nothing to claim here now.
     #[error("the run cannot be claimed now")]
@@ -444,16 +441,16 @@ fn invalid(command: &str, state: RunState, needed: Option<&str>, allowed: &[Comm
     let needed = needed.map(|needed| format!(": {needed}")).unwrap_or_default();
     let (same, others): (Vec<_>, Vec<_>) = allowed.iter().partition(|name| name.to_string() == command);
     if same.is_empty() {
-        return format!("a {state} run does not take {command}{needed}; it takes {}", list(allowed));
+        return format!("a {state} run does not accept {command}{needed}; accepted: {}", list(allowed));
     }
     // It takes such a command, only not this one.
-    format!("the run does not take this {command}{needed}; beside that it takes {}", list(&others))
+    format!("the run does not accept this {command}{needed}; otherwise accepted: {}", list(&others))
 }
 
 /// `its time was over at 2026-07-14 09:28:30 UTC`.
 pub fn time_was_over(at_ms: i64) -> String {
     let at = jiff::Timestamp::from_millisecond(at_ms).unwrap_or_default();
-    format!("its time was over at {} UTC", at.strftime("%Y-%m-%d %H:%M:%S"))
+    format!("expired at {} UTC", at.strftime("%Y-%m-%d %H:%M:%S"))
 }
 
 fn list(commands: &[CommandName]) -> String {

@@ -1,9 +1,9 @@
-//! Makes the catalogue from what lies in the roots: who wins an id, who is shadowed, which paths lead
-//! to the same file.
+//! Makes the catalog from what is in the roots: who wins an id, who is shadowed, which paths lead to the same
+//! file.
 //!
 //! Records count by root, inside a root the shallower path first (a copy for a client or a language lies
 //! deeper than what it was copied from), then by path. The first with an id wins it. A real file counts once,
-//! at its first place; its other places are aliases. A link never changes where a file stands.
+//! at its first place; its other places are aliases. A link never changes the state of a file.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsStr;
@@ -17,7 +17,7 @@ use skills_skill::{Digest, Skill, SkillId, slice};
 /// A snapshot of the tree. `live` says for each root whether events reach us there.
 pub(super) fn assemble(tree: &Tree, live: &[bool], generation: u64) -> Catalogue {
     let stands_in = |root: usize| tree.grounds[root].spec.origin == RootOrigin::Shipped;
-    // The shipped skills stand in only while there is nothing else.
+    // The shipped skills are in only while there is nothing else.
     let own = tree.records.keys().any(|(root, _)| !stands_in(*root));
     let counts = |root: usize| !(own && stands_in(root));
     let roots = tree.grounds.iter().enumerate().map(|(i, ground)| Root {

@@ -52,23 +52,23 @@ pub(super) fn file(folder: &Path, roots: &[RootSpec]) -> PathBuf {
 /// Reads a cache that this very build wrote.
 ///
 /// # Errors
-/// Why it is not used, in words for diagnostics.
+/// Why it is not used as text for diagnostics.
 pub(super) fn load(file: &Path, build: &str) -> Result<Known, String> {
     let opened = File::open(file).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => "there was none".to_owned(),
-        _ => format!("it could not be read: {error}"),
+        io::ErrorKind::NotFound => "not found".to_owned(),
+        _ => format!("unreadable: {error}"),
     })?;
-    let damaged = || "it was damaged".to_owned();
+    let damaged = || "damaged".to_owned();
     let mut magic = [0; MAGIC.len()];
     (&opened).read_exact(&mut magic).map_err(|_| damaged())?;
     if magic != *MAGIC {
-        return Err("it has another layout".to_owned());
+        return Err("it has a different layout".to_owned());
     }
     let source = FileFrom::new(opened, MAGIC.len() as u64);
     let blocks = Blocks::open(Box::new(source), Arc::default()).map_err(|_| damaged())?;
     let mut reader = blocks.reader(0);
     if reader.record().map_err(|_| damaged())? != build.as_bytes() {
-        return Err("another build of this program wrote it".to_owned());
+        return Err("it was written by another build of this program".to_owned());
     }
     let mut known = Known::new();
     while reader.at() < blocks.length() {
@@ -112,7 +112,7 @@ fn remove_old(folder: &Path, current: &Path, now: SystemTime) {
             && old
             && let Err(error) = fs::remove_file(entry.path())
         {
-            tracing::debug!("an old cache stays: {error}");
+            tracing::debug!("cannot remove an old cache: {error}");
         }
     }
 }

@@ -30,7 +30,7 @@ pub enum RootOrigin {
     Shipped,
 }
 
-/// What was found where a root should be.
+/// What was found at the path of a root.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RootState {
@@ -38,22 +38,22 @@ pub enum RootState {
     Present,
     /// No such folder.
     Missing,
-    /// Not readable; the operating system's words.
+    /// Not readable; the error of the operating system.
     Unreadable(String),
 }
 
-/// One place where skills are looked for. The order of roots is the order of precedence.
+/// A folder in which skills are searched. The order of roots is the order of precedence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Root {
     /// Absolute path.
     pub path: PathBuf,
-    /// As a person reads it: `~/.claude/skills`, `./.agents/skills`, `shipped`.
+    /// For display: `~/.claude/skills`, `./.agents/skills`, `shipped`.
     pub label: String,
     /// Who named it.
     pub origin: RootOrigin,
     /// What was found.
     pub state: RootState,
-    /// Whether file events reach us there (else it is polled).
+    /// Whether file events are available there (else it is polled).
     pub live: bool,
 }
 
@@ -73,7 +73,7 @@ pub struct Shadowed {
     pub identical: bool,
 }
 
-/// An entry of the catalogue: a skill and the root it came from.
+/// An entry of the catalog: a skill and the root it came from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Entry {
     /// The record.
@@ -82,8 +82,8 @@ pub struct Entry {
     pub root: usize,
 }
 
-/// Another path that leads to a file which is already in the catalogue: through a link, or because
-/// two roots overlap. One file counts once, at the path of highest precedence.
+/// Another path of a file that is already in the catalog: through a link, or because two roots overlap. A
+/// file counts once, at the path of highest precedence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Alias {
     /// Absolute path of the file, as found.
@@ -94,10 +94,10 @@ pub struct Alias {
     pub same_as: PathBuf,
 }
 
-/// An immutable snapshot of everything that was found.
+/// An immutable snapshot of everything found.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Catalogue {
-    /// Counts up with every change.
+    /// Incremented with every change.
     pub generation: u64,
     /// Roots in order of precedence, missing ones included.
     pub roots: Vec<Root>,
@@ -159,7 +159,7 @@ pub struct ScanProgress {
     pub found: usize,
     /// Files parsed so far (or taken from the cache).
     pub parsed: usize,
-    /// True when the scan is through.
+    /// Whether the scan is complete.
     pub done: bool,
 }
 

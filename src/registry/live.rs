@@ -39,7 +39,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// What the configuration says. The build is told by version, size and time of the program's file.
+    /// What the configuration says. The build is reported by version, size and time of the program's file.
     #[must_use]
     pub fn new(config: &Config) -> Self {
         let (roots, shipped) = resolve(config, profiles());
@@ -63,7 +63,7 @@ impl Settings {
 pub enum RegistryEvent {
     /// A new snapshot.
     Change(Arc<Change>),
-    /// The first scan goes on; at most about 20 a second.
+    /// The first scan continues; at most about 20 a second.
     Progress(ScanProgress),
 }
 
@@ -139,7 +139,7 @@ impl Registry {
         self.snapshot()
     }
 
-    /// Waits until the first scan is through, and answers its snapshot.
+    /// Waits until the first scan is complete, and answers its snapshot.
     pub async fn wait_scanned(&self) -> Arc<Catalogue> {
         let mut progress = self.shared.progress.subscribe();
         // The sender lives as long as `self`.
@@ -153,7 +153,7 @@ impl Registry {
         futures::executor::block_on(self.wait_scanned())
     }
 
-    /// Where the warm-start cache lies, and what became of it at start: `used`, `rebuilt: …`, `off`.
+    /// Where the warm-start cache lies, and its outcome at start: `used`, `rebuilt: …`, `off`.
     #[must_use]
     pub fn cache(&self) -> (PathBuf, String) {
         let said = self.shared.cache.read().unwrap_or_else(PoisonError::into_inner).clone();

@@ -2,8 +2,8 @@
 //!
 //! Folders given as arguments are the only ones: a person who points at a folder means that folder.
 //! Otherwise: settings, then the known clients' folders of the project (nearest folder first, up to the
-//! repository root), then those of the home folder. The shipped skills stand in when all of these hold
-//! nothing, or alone when asked for.
+//! repository root), then those of the home folder. The shipped skills are in when all of these hold nothing,
+//! or alone when asked for.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -71,8 +71,8 @@ pub(super) fn project_folders(config: &Config) -> impl Iterator<Item = &Path> {
     inside.filter(|dir| *dir != config.dirs.home)
 }
 
-/// Folders of all clients. The one that most clients share comes first (`.agents/skills`), then by
-/// client; a plain `skills` folder is no client's own and would take in any repository's.
+/// Folders of all clients. The one that most clients share comes first (`.agents/skills`), then by client; a
+/// plain `skills` folder is not client's own and would take in any repository's.
 fn folders(profiles: &[Profile], scope: Scope) -> Vec<(&str, &Folder)> {
     let all = profiles.iter().flat_map(|profile| profile.folders.iter().map(|f| (profile.id.as_str(), f)));
     let mut all: Vec<_> = all.filter(|(_, f)| f.scope == scope && f.path.starts_with('.')).collect();

@@ -1,5 +1,5 @@
-//! What lies in the roots right now: a record for each bundle found, the links, the folders. Changed
-//! piece by piece; the catalogue is made from it anew each time.
+//! What is in the roots right now: a record for each bundle found, the links, the folders. Changed piece by
+//! piece; the catalog is made from it again each time.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, Metadata};
@@ -22,8 +22,8 @@ use skills_skill::{
 /// Pieces of a walk that wait to be taken in at most.
 const PIECES: usize = 64;
 
-/// What tells whether a bundle changed since it was read: size and time of its main file, and the
-/// neighbours that make a tool of it.
+/// What tells whether a bundle changed since it was read: size and time of its main file, and the neighbors
+/// that make a tool of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub(super) struct Stamp {
     bytes: u64,
@@ -98,7 +98,7 @@ pub(super) struct Tree {
 
 /// What scanning threads report.
 pub(super) enum News {
-    /// So many bundles more, not read yet.
+    /// Number of further bundles, not read yet.
     Found(usize),
     Read(usize, Record),
     Seen(usize, Seen),
@@ -109,7 +109,7 @@ pub(super) struct Scan<'a> {
     pub known: &'a Known,
     pub stop: &'a AtomicBool,
     pub threads: usize,
-    /// Files that were parsed because nothing known was good any more.
+    /// Files that were parsed because nothing known was good any longer.
     pub parsed: &'a AtomicUsize,
 }
 
@@ -147,14 +147,14 @@ impl Tree {
         }
     }
 
-    /// Whether a real path lies in one of the roots.
+    /// Whether a real path is in one of the roots.
     fn encloses(&self, real: &Path) -> bool {
         let mut fences = self.grounds.iter().filter_map(|ground| ground.real.as_ref());
         fences.any(|fence| real.starts_with(fence))
     }
 
-    /// The real path of a bundle's file or folder that lies in no root: a folder above it was swapped for a link
-    /// between two looks at it.
+    /// The real path of a bundle's file or folder that is in no root: a folder above it was swapped for a
+    /// link between two looks at it.
     fn foreign_path(&self, record: &Record) -> Option<PathBuf> {
         let folder = match &record.outcome {
             Outcome::Skill(skill) => skill.real_folder(),
@@ -268,7 +268,9 @@ impl Tree {
 pub(super) fn ground(spec: RootSpec) -> Ground {
     let real = spec.path.canonicalize();
     let (state, real) = match real {
-        Ok(real) if !real.is_dir() => (RootState::Unreadable("it is a file, not a folder".to_owned()), None),
+        Ok(real) if !real.is_dir() => {
+            (RootState::Unreadable("it is a file, not a directory".to_owned()), None)
+        }
         Ok(real) => match fs::read_dir(&real) {
             Ok(_) => (RootState::Present, Some(real)),
             Err(error) => (RootState::Unreadable(error.to_string()), None),
@@ -282,7 +284,7 @@ pub(super) fn ground(spec: RootSpec) -> Ground {
 /// Reads the bundles of a batch, and sends all of it on in one piece.
 fn report(root: usize, batch: Vec<Seen>, scan: &Scan<'_>, send: &mpsc::SyncSender<Vec<News>>) {
     let found = batch.iter().filter(|seen| matches!(seen, Seen::Bundle(..))).count();
-    // A closed channel means nobody wants to know any more.
+    // A closed channel means nobody wants to know any longer.
     let _ = send.send(vec![News::Found(found)]);
     let news = batch.into_iter().filter_map(|seen| match seen {
         Seen::Bundle(location, real) => {
@@ -347,7 +349,7 @@ fn leaves_root(path: &Path, to: &Path, root: &RootSpec) -> Refusal {
             field: None,
             file: name,
             span: None,
-            message: format!("the link leads to {}, out of the root {}", to.display(), root.label),
+            message: format!("the symbolic link points to {}, outside the root {}", to.display(), root.label),
             help: rules::LINK_LEAVES_ROOT.help.to_owned(),
             fixable: false,
         }],

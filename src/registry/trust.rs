@@ -1,5 +1,6 @@
-//! What may run: the shipped skills, what the person's settings name, and what the person pinned by saying yes to
-//! exactly these files. Everything else loads with its contract off. A pinned bundle that changed asks again.
+//! What may run: the shipped skills, what the person's settings name, and what the person pinned by approving
+//! to exactly these files. Everything else loads with its contract off. A pinned bundle that changed asks
+//! again.
 
 mod file;
 mod glance;
@@ -43,11 +44,12 @@ pub enum TrustState {
     },
     /// It was trusted, and is not what it was.
     Changed {
-        /// Files that differ: `scripts/run.py`, `new.sh (new)`, `old.md (gone)`; or why it cannot be told.
+        /// Files that differ: `scripts/run.py`, `new.sh (new)`, `old.md (gone)`; or why it cannot be
+        /// reported.
         #[serde(rename = "changed")]
         files: Vec<String>,
     },
-    /// Nobody said so.
+    /// Not trusted.
     Untrusted,
 }
 
@@ -60,11 +62,11 @@ pub enum TrustState {
 pub enum Trusted {
     /// It ships with this program.
     Shipped,
-    /// By the person's settings or by a pin.
+    /// By configuration or by a pin.
     Yes,
-    /// It was, and has changed since.
+    /// Trusted, but changed since.
     Changed,
-    /// Nobody said so.
+    /// Not trusted.
     #[default]
     No,
 }
@@ -88,11 +90,12 @@ impl TrustState {
     }
 }
 
-/// Why trust cannot be told or kept.
+/// Why trust cannot be reported or kept.
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
     /// The file of pins is damaged.
-    #[error("{} is damaged ({why}); nothing that it pinned counts. Move it away and trust anew", file.display())]
+    #[error("{} is damaged ({why}), so all pinned trust is ignored. Move the file away and trust the \
+        bundles again", file.display())]
     Damaged {
         /// Which.
         file: PathBuf,
@@ -100,7 +103,7 @@ pub enum TrustError {
         why: String,
     },
     /// The file of pins is from a later version.
-    #[error("{} was written by a newer version of this program (layout {version}); use that one", file.display())]
+    #[error("{} was written by a newer version of this program (layout {version}); use that version", file.display())]
     Newer {
         /// Which.
         file: PathBuf,
@@ -124,7 +127,7 @@ pub enum TrustError {
         why: Obstacle,
     },
     /// What is there is not what was shown.
-    #[error("{} changed while it was looked at; look again", place.display())]
+    #[error("{} changed during the check; try again", place.display())]
     Moved {
         /// Where.
         place: PathBuf,
@@ -182,20 +185,20 @@ impl Trust {
         self.inner.file.as_deref()
     }
 
-    /// Whether what lies in this folder may run. The folder is a bundle, or a root of the registry form, of which
-    /// `bindings/`, `capabilities/`, `scripts/` and `services/` count.
+    /// Whether what is in this folder may run. The folder is a bundle, or a root of the registry form, of
+    /// which `bindings/`, `capabilities/`, `scripts/` and `services/` count.
     #[must_use]
     pub fn state(&self, place: &Path) -> TrustState {
         self.glance().state(place)
     }
 
-    /// For the states of many places at once, which have to be told at this moment.
+    /// For the states of many places at once, which have to be reported at this moment.
     #[must_use]
     pub fn glance(&self) -> Glance {
         Glance::new(self.clone())
     }
 
-    /// A check to hand to whoever runs something: the reason where a folder may not run.
+    /// A check to hand to anyone who runs something: the reason where a folder may not run.
     pub fn check(&self) -> impl Fn(&Path) -> Result<(), String> + Send + Sync + 'static {
         let trust = self.clone();
         move |place| {
@@ -210,11 +213,11 @@ impl Trust {
         match self.state(place) {
             TrustState::Shipped | TrustState::Config { .. } | TrustState::Pinned { .. } => None,
             TrustState::Changed { files } => Some(format!(
-                "{what} changed since it was trusted ({}); look at it and run `skills trust {name}` again",
+                "{what} changed since it was trusted ({}); review it and run `skills trust {name}` again",
                 few(&files),
             )),
             TrustState::Untrusted => {
-                Some(format!("{what} is not trusted; look at it, then run `skills trust {name}`"))
+                Some(format!("{what} is not trusted; review it, then run `skills trust {name}`"))
             }
         }
     }
@@ -289,8 +292,8 @@ impl Trust {
         }
     }
 
-    /// The pins as they stand in the file now. It is only ever replaced whole, so that another file number, size or
-    /// time is another content.
+    /// The pins as they are in the file now. It is only ever replaced whole, so that another file number,
+    /// size or time is another content.
     fn pins(&self) -> Result<Arc<Pins>, TrustError> {
         let mut read = self.inner.pins.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(file) = &self.inner.file else { return Ok(Arc::clone(&read.pins)) };

@@ -54,7 +54,7 @@ pub(super) fn walk(
             }
             match entry {
                 Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_dir()) || entry.depth() == 0 => {
-                    // A folder in the place of a main file is no bundle, which has to be said.
+                    // A folder in the place of a main file is not a bundle, which has to be said.
                     let named = entry.depth() > 0 && entry.file_name().to_str().is_some_and(is_main_file);
                     if named && is_the_main_file(entry.path()) {
                         batch.add(bundle(entry.path(), start, real));
@@ -72,7 +72,7 @@ pub(super) fn walk(
                         batch.add(bundle(entry.path(), start, real));
                     }
                 }
-                Err(error) => tracing::warn!("a folder below {} is left out: {error}", start.display()),
+                Err(error) => tracing::warn!("a folder in {} is skipped: {error}", start.display()),
             }
             WalkState::Continue
         })
@@ -85,7 +85,7 @@ fn bundle(path: &Path, start: &Path, real: &Path) -> Seen {
     Seen::Bundle(path.to_owned(), real)
 }
 
-/// What one thread has seen and not handed over yet; the rest goes when the thread is through.
+/// What one thread has seen and not handed over yet; the rest goes when the thread is complete.
 struct Batch<'a> {
     seen: Vec<Seen>,
     see: &'a (dyn Fn(Vec<Seen>) + Sync),

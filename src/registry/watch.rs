@@ -43,7 +43,7 @@ impl Watch {
         let watcher = send.and_then(|send| match notify::recommended_watcher(handler(send)) {
             Ok(watcher) => Some(watcher),
             Err(error) => {
-                tracing::warn!("file events do not work here, folders are polled: {error}");
+                tracing::warn!("file events are not available, polling instead: {error}");
                 None
             }
         });
@@ -74,7 +74,7 @@ impl Watch {
                 wanted.entry(real).or_insert_with(|| (root, above.into()));
             }
         }
-        // First those that are gone: a renamed folder keeps its watch, which is then named anew.
+        // First those that are gone: a renamed folder keeps its watch, which is then named again.
         self.watched.retain(|real, path| {
             let keep = wanted.get(real).is_some_and(|(_, wanted)| **wanted == **path);
             if !keep && !wanted.contains_key(real) {
@@ -96,9 +96,7 @@ impl Watch {
                 Err(error) if matches!(error.kind, notify::ErrorKind::PathNotFound) => {}
                 Err(error) => {
                     let label = &tree.grounds[root].spec.label;
-                    tracing::warn!(
-                        "{label} is polled every few seconds, its folders cannot be watched: {error}"
-                    );
+                    tracing::warn!("cannot watch {label}, polling instead: {error}");
                     self.live[root] = false;
                 }
             }
@@ -148,7 +146,7 @@ fn handler(send: Commands) -> impl Fn(notify::Result<Event>) + Send + 'static {
             Ok(event) if event.need_rescan() => Command::Rescan,
             Ok(event) => Command::Changed(event.paths),
             Err(error) => {
-                tracing::warn!("file events were lost, all folders are read again: {error}");
+                tracing::warn!("file events were lost, rescanning all folders: {error}");
                 Command::Rescan
             }
         };

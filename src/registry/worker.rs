@@ -17,18 +17,18 @@ use super::tree::{Known, News, Scan, Tree};
 use super::watch::Watch;
 use super::{Catalogue, ScanProgress, cache, changes, shipped};
 
-/// How often a snapshot is published while the first scan goes on.
+/// How often a snapshot is published while the first scan continues.
 const PARTIAL: Duration = Duration::from_millis(150);
-/// The first scan goes on for this many times the time that publishing took.
+/// The first scan continues for this many times the time that publishing took.
 const PARTIAL_SHARE: u32 = 20;
-/// How often progress is told.
+/// How often progress is reported.
 const PROGRESS: Duration = Duration::from_millis(50);
 /// Quiet for this long, a burst of changes is over.
 const QUIET: Duration = Duration::from_millis(80);
 /// A burst is not waited for longer than this.
 const BURST: Duration = Duration::from_millis(400);
 
-/// What the thread is told.
+/// What the thread is reported.
 #[derive(Debug)]
 pub(super) enum Command {
     /// Read everything again.
@@ -107,7 +107,7 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// Lives until it is told to stop.
+    /// Lives until it is notified to stop.
     pub fn run(mut self) {
         fail_point!("first-scan");
         self.first_scan();
@@ -127,7 +127,7 @@ impl Worker {
                 Ok(Command::Rescan) => self.rescan(),
                 Ok(Command::Reread(done)) => {
                     self.rescan();
-                    // Whoever asked may have gone.
+                    // Anyone who asked may have gone.
                     let _ = done.send(());
                 }
                 Err(RecvTimeoutError::Timeout) => {
@@ -188,7 +188,7 @@ impl Worker {
     fn unpack(&self) {
         let root = shipped::root(&self.settings.cache_dir);
         if let Err(error) = shipped::unpack(&root.path) {
-            tracing::error!("the shipped skills cannot be unpacked to {}: {error}", root.path.display());
+            tracing::error!("cannot extract the shipped skills to {}: {error}", root.path.display());
         }
     }
 
@@ -216,7 +216,7 @@ impl Worker {
         match cache::save(&file, &self.settings.build, &self.tree, SystemTime::now()) {
             Ok(()) => self.unsaved = false,
             Err(error) => {
-                tracing::warn!("the warm-start cache cannot be written to {}: {error}", file.display());
+                tracing::warn!("cannot write the warm-start cache to {}: {error}", file.display());
             }
         }
     }

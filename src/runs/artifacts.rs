@@ -70,8 +70,8 @@ impl Artifacts {
         Ok(Self { folder: folder.to_owned() })
     }
 
-    /// Keeps what can be read from `from`. Content that is kept already stays as it is, with its first name; the
-    /// answer carries the name given now. Whoever asks for it sees a whole file or none.
+    /// Keeps what can be read from `from`. Content that is kept already stays as it is, with its first name;
+    /// the answer carries the name given now. Anyone who asks for it sees a whole file or none.
     ///
     /// # Errors
     /// What the system says about reading or writing (a full disk); then nothing is kept.
@@ -146,7 +146,7 @@ impl Artifacts {
                 }
                 match fs::read(&path).and_then(|text| Ok(serde_json::from_slice::<Artifact>(&text)?)) {
                     Ok(artifact) => found.push((entry.metadata()?.modified()?, artifact)),
-                    Err(e) => tracing::warn!("{} is no label of an artifact: {e}", path.display()),
+                    Err(e) => tracing::warn!("{} is not a valid artifact label: {e}", path.display()),
                 }
             }
         }

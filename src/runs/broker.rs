@@ -1,4 +1,4 @@
-//! The broker: chooses the binding that carries a capability out, calls it, and falls back where that is safe.
+//! The broker: chooses the binding that executes a capability, calls it, and falls back where that is safe.
 //!
 //! First comes what the person set (`bindings:` in the configuration, or `skills activate`), else the default; then
 //! its chain of fallbacks. A binding is passed over when it is not conforming enough, not trusted, not configured, or
@@ -69,7 +69,7 @@ impl Default for BrokerSettings {
     }
 }
 
-/// Carries capabilities out through their bindings.
+/// Executes capabilities through their bindings.
 pub struct Broker {
     catalogue: RwLock<Arc<Capabilities>>,
     overrides: RwLock<Arc<BTreeMap<String, String>>>,
@@ -80,7 +80,7 @@ pub struct Broker {
 }
 
 impl Broker {
-    /// A broker over a catalogue.
+    /// A broker over a catalog.
     #[must_use]
     pub fn new(
         capabilities: Arc<Capabilities>,
@@ -100,13 +100,13 @@ impl Broker {
         }
     }
 
-    /// The catalogue in force.
+    /// The catalog in force.
     #[must_use]
     pub fn capabilities(&self) -> Arc<Capabilities> {
         Arc::clone(&self.catalogue.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Takes another catalogue, as after a change on disk. Calls under way end with what they began with.
+    /// Takes another catalog, as after a change on disk. Calls in progress end with what they began with.
     pub fn replace(&self, capabilities: Arc<Capabilities>) {
         *self.catalogue.write().unwrap_or_else(PoisonError::into_inner) = capabilities;
     }
@@ -166,7 +166,7 @@ impl Broker {
             .map_err(|why| Failed::answer(format!("{}: {why}", job.target)))?;
         promise::outputs(&job.call.capability, binding.conformance, &outputs).map_err(|why| {
             Failed::answer(format!(
-                "{}: the answer is not what `{}` promises at conformance {}: {why}",
+                "{}: the response does not match `{}` at conformance level {}: {why}",
                 job.target, binding.capability, binding.conformance
             ))
         })?;
@@ -185,7 +185,7 @@ impl Caller for Broker {
     async fn call(&self, mut call: Call, cancel: CancellationToken) -> Result<Reply, CallError> {
         let deadline = Instant::now() + call.timeout;
         call.inputs = promise::inputs(&call.capability, &call.inputs).map_err(|why| {
-            let message = format!("the inputs do not fit `{}`: {why}", call.capability.id);
+            let message = format!("invalid inputs for `{}`: {why}", call.capability.id);
             CallError::new(CallFailure::InvalidRequest, message)
         })?;
         let catalogue = self.capabilities();
@@ -212,7 +212,7 @@ impl Caller for Broker {
             let permit = match self.breakers.enter(id) {
                 Ok(permit) => permit,
                 Err(state) => {
-                    let message = format!("`{id}` is left alone, its breaker is {state}");
+                    let message = format!("`{id}` is skipped, its circuit breaker is {state}");
                     let failure = Failed::before(CallFailure::UpstreamFailure, message);
                     pass_over(Failed { kind: Some(FailureKind::BreakerOpen), ..failure });
                     continue;
@@ -276,14 +276,14 @@ impl Caller for Broker {
             match before {
                 Some(before) if *before == present.whole => continue,
                 Some(before) if !is_complete(before) => what.push(format!(
-                    "the run was launched by an earlier version, which kept no digest of every file that {target} \
-                     (binding {id}) can read"
+                    "the run was launched by an earlier version, which recorded no digests of the files \
+                        that {target} (binding {id}) can read"
                 )),
                 Some(_) => {
                     let edits = present.edits(launched);
                     if edits.is_empty() {
                         what.push(format!(
-                            "{target} (binding {id}) or a file beside it changed since the launch"
+                            "{target} (binding {id}) or a file next to it changed since the launch"
                         ));
                     }
                     for Edit { what: edited, part, now: content } in edits {
@@ -293,7 +293,7 @@ impl Caller for Broker {
                 }
                 // Somebody of this machine chose it for this capability.
                 None if choice.place == "override" => continue,
-                None => what.push(format!("the binding {id} ({target}) was not there at the launch")),
+                None => what.push(format!("the binding {id} ({target}) did not exist at the launch")),
             }
             now.insert(id.clone(), present.whole);
         }
@@ -345,7 +345,7 @@ fn is_pinned(offered: &Offered) -> bool {
     !offered.place.shipped && offered.binding.protocol != Protocol::Builtin
 }
 
-/// Whether carrying a capability out twice is as good as once.
+/// Whether executing a capability twice is as good as once.
 fn repeatable(capability: &Capability) -> bool {
     let properties = &capability.properties;
     !properties.side_effects || properties.idempotent || properties.deterministic
@@ -360,7 +360,7 @@ fn told(
     failed: Option<(String, Failed)>,
 ) -> CallError {
     let Some((binding, failure)) = failed else {
-        let message = format!("nothing carries out `{}`", capability.id);
+        let message = format!("no binding implements `{}`", capability.id);
         return CallError::new(CallFailure::InvalidConfiguration, message);
     };
     let mut message = format!("`{}` through `{binding}`: {}", capability.id, failure.message);
@@ -369,7 +369,8 @@ fn told(
         let at = decision.chain.iter().position(|choice| choice.offered.binding.id == binding);
         if let Some(next) = at.and_then(|at| decision.chain.get(at + 1)) {
             message = format!(
-                "{message}; its fallback `{}` was not tried, since this call may have had its effect already",
+                "{message}; its fallback `{}` was not tried, because this call may already have had side \
+                    effects",
                 next.offered.binding.id
             );
         }

@@ -1,6 +1,6 @@
 //! One call of a capability, as a step makes it: what goes in, what comes back, how it fails.
 //!
-//! The engine knows capabilities alone; which binding carries one out is the broker's business.
+//! The engine knows capabilities alone; which binding executes one is the broker's business.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -33,13 +33,14 @@ pub struct Call {
     pub step: String,
     /// Bound on this one invocation.
     pub timeout: Duration,
-    /// Least conformance demanded.
+    /// Minimum conformance level.
     pub conformance: Conformance,
     /// Run a script without isolation where none can be had.
     pub unsandboxed: bool,
     /// Files for a script's work directory: name there to absolute path.
     pub files: BTreeMap<String, PathBuf>,
-    /// Digests of what may carry it out, by binding, as launched and approved; a binding without one is not checked.
+    /// Digests of what may execute it, by binding, as launched and approved; a binding without one is not
+    /// checked.
     pub pins: BTreeMap<String, String>,
     /// Takes output lines as they are printed; may be called from any thread, must not block.
     pub log: LogSink,
@@ -75,7 +76,7 @@ pub struct Artifact {
 pub struct Reply {
     /// Produced fields.
     pub outputs: Map<String, Value>,
-    /// The binding that carried it out.
+    /// The binding that executed it.
     pub binding: String,
     /// Bindings that were tried before it, with why they failed.
     pub tried: Vec<Tried>,
@@ -85,7 +86,7 @@ pub struct Reply {
     pub artifacts: Vec<Artifact>,
 }
 
-/// A binding that did not carry a call out.
+/// A binding that did not execute a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Tried {
     /// Which.
@@ -101,17 +102,17 @@ pub struct Tried {
 pub enum CallFailure {
     /// The inputs do not fit the capability.
     InvalidRequest,
-    /// Nothing carries the capability out here, or its service is not configured.
+    /// Nothing executes the capability here, or its service is not configured.
     InvalidConfiguration,
-    /// What would carry it out is not conforming enough.
+    /// What would execute it is not conforming enough.
     ConformanceUnmet,
     /// The bundle that brings the binding is not trusted, or changed since it was.
     Untrusted,
-    /// What would carry it out is not what was launched or approved any more.
+    /// What would execute it is not what was launched or approved any longer.
     SkillChanged,
     /// A gate or the missing isolation forbids it.
     SafetyDenied,
-    /// The script or the service answered with a failure, or with something that is no answer.
+    /// The script or the service answered with a failure, or with something that is not an answer.
     RuntimeError,
     /// The service cannot be reached or broke off.
     UpstreamFailure,
@@ -140,9 +141,9 @@ pub enum FailureKind {
     BreakerOpen,
     /// It is not configured here, or not correctly.
     NotConfigured,
-    /// What would carry the call out is not trusted here.
+    /// What would execute the call is not trusted here.
     Untrusted,
-    /// The bundle is not what was launched or approved any more.
+    /// The bundle is not what was launched or approved any longer.
     SkillChanged,
     /// It is not conforming enough.
     NotConforming,
@@ -159,17 +160,20 @@ impl FailureKind {
     #[must_use]
     pub fn sentence(self) -> &'static str {
         match self {
-            Self::ErrorAnswer => "its service answered with an error",
-            Self::InvalidAnswer => "its service gave no valid answer",
-            Self::Unreachable => "its service could not be reached or broke the connection off",
-            Self::Timeout => "there was no answer in time",
-            Self::BreakerOpen => "its service failed repeatedly and is not called for a while",
-            Self::NotConfigured => "nothing that carries it out is configured correctly here",
-            Self::Untrusted => "what would carry it out is not trusted here",
+            Self::ErrorAnswer => "its service returned an error",
+            Self::InvalidAnswer => "its service returned an invalid response",
+            Self::Unreachable => "its service was unreachable or closed the connection",
+            Self::Timeout => "timed out",
+            Self::BreakerOpen => {
+                "its service failed repeatedly and is temporarily not called (circuit \
+                breaker)"
+            }
+            Self::NotConfigured => "no binding is configured correctly",
+            Self::Untrusted => "its binding is not trusted",
             Self::SkillChanged => "its bundle changed since the run was launched or approved",
-            Self::NotConforming => "nothing that carries it out conforms enough",
-            Self::InvalidInputs => "its service refused the inputs",
-            Self::SafetyDenied => "this machine cannot carry it out safely",
+            Self::NotConforming => "no binding has the required conformance level",
+            Self::InvalidInputs => "its service rejected the inputs",
+            Self::SafetyDenied => "this machine cannot execute it safely",
             Self::Stopped => "the run was canceled",
         }
     }
@@ -193,7 +197,7 @@ pub struct PublicFailure {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error, schemars::JsonSchema)]
 #[error("{message}")]
 pub struct CallError {
-    /// In which way.
+    /// How.
     pub code: CallFailure,
     /// What was wrong, where, and what to do.
     pub message: String,
@@ -245,22 +249,22 @@ impl CallError {
     }
 }
 
-/// Carries out capabilities.
+/// Executes capabilities.
 #[async_trait]
 pub trait Caller: Send + Sync + 'static {
-    /// Carries a capability out, through its binding and the fallbacks behind it.
+    /// Executes a capability, through its binding and the fallbacks behind it.
     ///
     /// When `cancel` fires, children are killed before this returns. Dropping the future does the same.
     async fn call(&self, call: Call, cancel: CancellationToken) -> Result<Reply, CallError>;
 
-    /// Digests of what can carry a capability out now, by binding: kept with a run when it is launched. What comes with
-    /// this program needs none.
+    /// Digests of what can execute a capability now, by binding: kept with a run when it is launched. What
+    /// comes with this program needs none.
     fn pins(&self, _capability: &str) -> BTreeMap<String, String> {
         BTreeMap::new()
     }
 
-    /// Why a person is asked before a capability is carried out by something else than was there at the launch; none
-    /// where it is the same.
+    /// Why a person is asked before a capability is executed by something else than was there at the launch;
+    /// none where it is the same.
     fn changed(
         &self,
         _capability: &Capability,
@@ -271,8 +275,8 @@ pub trait Caller: Send + Sync + 'static {
         None
     }
 
-    /// Why nothing can carry it out at this moment, though bindings may be there: none of them is trusted, configured
-    /// or found. None where one can be called; whether its service answers is not asked.
+    /// Why nothing can execute it at this moment, though bindings may be there: none of them is trusted,
+    /// configured or found. None where one can be called; whether its service answers is not asked.
     fn obstacle(
         &self,
         _capability: &Capability,
@@ -282,22 +286,22 @@ pub trait Caller: Send + Sync + 'static {
         None
     }
 
-    /// Which binding would carry it out now, and why; nothing is called.
+    /// Which binding would execute it now, and why; nothing is called.
     fn explain(&self, capability: &Capability, conformance: Conformance) -> Explanation;
 }
 
-/// The whole decision for a capability.
+/// The complete decision for a capability.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Explanation {
     /// The capability.
     pub capability: String,
-    /// Least conformance demanded.
+    /// Minimum conformance level.
     pub conformance: Conformance,
-    /// The binding that would be called first, if any could.
+    /// The binding that would be called first, if any is available.
     pub chosen: Option<String>,
     /// The chain in the order in which it would be tried, then the others.
     pub bindings: Vec<BindingChoice>,
-    /// The decision in a sentence.
+    /// The decision as text.
     pub summary: String,
 }
 
@@ -311,11 +315,11 @@ impl Explanation {
             choice.target.clear();
             choice.isolation.clear();
             // The reason may name an address.
-            choice.obstacle = choice.obstacle.take().map(|_| "it cannot be called now".to_owned());
+            choice.obstacle = choice.obstacle.take().map(|_| "it cannot be called".to_owned());
         }
         self.summary = match &self.chosen {
-            Some(binding) => format!("{binding} carries it out"),
-            None => "nothing can carry it out now".to_owned(),
+            Some(binding) => format!("binding {binding}"),
+            None => "no binding is available".to_owned(),
         };
         self
     }
@@ -330,16 +334,16 @@ pub struct BindingChoice {
     pub protocol: String,
     /// The service it goes to.
     pub service: String,
-    /// What it calls there, as a person reads it (`scripts/extract.py`, `POST https://…`).
+    /// What it calls, for display (`scripts/extract.py`, `POST https://…`).
     pub target: String,
-    /// How much is known about its behaviour.
+    /// Conformance level.
     pub conformance: Conformance,
-    /// Why it stands where it does: `override`, `default`, `fallback of …`, `not chosen`.
+    /// Why it has this position: `override`, `default`, `fallback of …`, `not chosen`.
     pub place: String,
     /// Why it cannot be called now, if it cannot.
     pub obstacle: Option<String>,
     /// State of its breaker: `closed`, `open until …`, `half open`.
     pub breaker: String,
-    /// What a script runs in, or how far a call leaves this machine.
+    /// Isolation of a script, or network access of a call.
     pub isolation: String,
 }

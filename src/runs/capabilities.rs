@@ -1,4 +1,4 @@
-//! The catalogue of capabilities: what steps can call, the bindings that carry it out, the services those go to.
+//! The catalog of capabilities: what steps can call, the bindings that execute it, the services those go to.
 //!
 //! It is put together from every registry folder of the form `capabilities/*.yaml`, `bindings/**/*.yaml`,
 //! `services/**/*.yaml`: roots that are registries, and bundles that bring their own. Nothing is run or contacted.
@@ -19,7 +19,7 @@ use skills_skill::contract::{Binding, Capability, Service};
 pub struct Place {
     /// The folder that has `capabilities/`, `bindings/` or `services/`.
     pub dir: PathBuf,
-    /// The bundle it belongs to, where it is one; its scripts lie below `scripts/`.
+    /// The bundle it belongs to, where it is one; its scripts are below `scripts/`.
     pub bundle: Option<PathBuf>,
     /// It came with this program.
     pub shipped: bool,
@@ -122,7 +122,8 @@ impl Capabilities {
     fn add_capability(&mut self, found: Capability) {
         match self.declared.get(&found.id) {
             None => drop(self.declared.insert(found.id.clone(), Arc::new(found))),
-            // The same text in two places, as when a bundle brings what its registry has, is no contradiction.
+            // The same text in two places, as when a bundle brings what its registry has, is not a
+            // contradiction.
             Some(first) if Capability { location: first.location.clone(), ..found.clone() } == **first => {}
             Some(first) => {
                 let remark = remarks::twice("capability", &found.id, &first.location, &found.location);

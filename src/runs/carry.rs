@@ -55,7 +55,7 @@ pub(super) async fn carry(
     let result = AssertUnwindSafe(bounded(caller, call, stops.call)).catch_unwind().await;
     fail_point!("call-after");
     let result = result.unwrap_or_else(|_| {
-        Err(CallError::new(CallFailure::RuntimeError, "what carries it out broke down; see the log"))
+        Err(CallError::new(CallFailure::RuntimeError, "internal error in the binding; see the log"))
     });
     Carried { path, result }
 }
@@ -74,9 +74,6 @@ async fn bounded(caller: Arc<dyn Caller>, call: Call, stop: CancellationToken) -
     stop.cancel();
     // Its children are ended before this returns, or with the future that is dropped here.
     let _ = timeout(GRACE, &mut work).await;
-    let message = format!(
-        "it did not end within {} s (timeout_seconds of its step) and was stopped",
-        limit.as_secs_f64()
-    );
+    let message = format!("timed out after {} s (timeout_seconds of its step)", limit.as_secs_f64());
     Err(CallError::new(CallFailure::StepTimeout, message))
 }

@@ -1,5 +1,6 @@
-//! What a run does next: opens steps whose turn it is, skips the ones whose condition does not hold, and goes on with
-//! those that consist of several calls. Reads and moves [`Progress`] alone; nothing here waits.
+//! What a run does next: opens steps whose turn it is, skips the ones whose condition does not hold, and
+//! continues with those that consist of several calls. Reads and moves [`Progress`] alone; nothing here
+//! waits.
 //!
 //! The control flow is the public registry's (its `docs/STEP_CONTROL_FLOW.md`): condition, then router, then gates,
 //! then foreach, while or scatter, with retry around each call.
@@ -23,7 +24,7 @@ use skills_skill::contract::expression::{Expr, ExpressionError};
 use skills_skill::contract::{Capability, MergeStrategy, Step, StepAction};
 use skills_store::{AuditMode, EventKind, NewEvent, StepRecord, StepStatus};
 
-/// Paths of calls that are under way.
+/// Paths of calls that are in progress.
 pub(super) type Running = HashSet<String>;
 
 /// What a run does next.
@@ -63,7 +64,7 @@ impl Progress {
     /// Moves everything that moves without a call, and tells the calls, questions and signals that are next.
     ///
     /// # Errors
-    /// The first step that cannot go on. What ended before it stands in `out`.
+    /// The first step that cannot continue. What ended before it is in `out`.
     pub fn expand(&mut self, running: &Running, now_ms: i64, out: &mut Expansion) -> Result<(), Failure> {
         loop {
             out.leaves.clear();
@@ -94,7 +95,7 @@ impl Progress {
             return Ok(false);
         }
         if !self.has_begun(turn) && !self.condition_holds(turn)? {
-            self.skip(turn, json!({"reason": "its condition does not hold"}), out);
+            self.skip(turn, json!({"reason": "its condition is false"}), out);
             return Ok(true);
         }
         let open = self.active.get(turn.path).filter(|active| active.open).map(|active| active.kind.clone());
@@ -115,10 +116,11 @@ impl Progress {
             (StepAction::Capability(_), Some(Kind::Scatter { calls })) => {
                 self.next_branches(turn, &calls, out)
             }
-            (StepAction::Capability(_), Some(Kind::Skill)) => {
-                Err(turn
-                    .failure(CallFailure::InvalidConfiguration, "it is under way as a skill, and is none"))
-            }
+            (StepAction::Capability(_), Some(Kind::Skill)) => Err(turn.failure(
+                CallFailure::InvalidConfiguration,
+                "internal error: it is executed as a \
+                        skill, but is not one",
+            )),
         }
     }
 
@@ -140,8 +142,9 @@ impl Progress {
             turn.failure(CallFailure::InvalidRequest, format!("{what} {text:?} has no value: {reason}"))
         };
         let locals = Map::new();
-        let scope =
-            self.scope(turn.frame, &locals).ok_or_else(|| failed("its contract is not under way".into()))?;
+        let scope = self
+            .scope(turn.frame, &locals)
+            .ok_or_else(|| failed("its contract is not being executed".into()))?;
         Expr::parse(text).and_then(|expr| ask(&expr, &scope)).map_err(|error| failed(error.to_string()))
     }
 
@@ -229,7 +232,7 @@ impl Progress {
         Ok(())
     }
 
-    /// Notes that a step of several calls begins or goes on after a failure.
+    /// Notes that a step of several calls begins or continues after a failure.
     pub(super) fn open(
         &mut self,
         turn: Turn<'_>,
@@ -286,7 +289,7 @@ impl Progress {
                 Gates::Running => return Ok(false),
                 Gates::Degraded(event) => {
                     out.events.push(event);
-                    self.skip(turn, json!({"reason": "a gate did not allow it"}), out);
+                    self.skip(turn, json!({"reason": "rejected by a gate"}), out);
                     return Ok(true);
                 }
                 Gates::Passed(more) => warnings.extend(more),

@@ -33,18 +33,19 @@ impl Session<'_> {
         Ok(Executed::Waiting(run))
     }
 
-    /// Gives a paused run back: it goes on when it is resumed.
+    /// Gives a paused run back: it continues when it is resumed.
     pub(super) async fn hold(&mut self) -> Result<Executed, Leave> {
         // What was about to be opened is opened then.
         self.opened.clear();
         Ok(Executed::Waiting(self.report(WorkerMove::Hold, Vec::new(), Vec::new()).await?))
     }
 
-    /// All steps are through: what the contract promises has to be there.
+    /// All steps are complete: what the contract promises has to be there.
     pub(super) async fn complete(&mut self) -> Result<Executed, Leave> {
         let outputs = self.progress.frames.get("").map(|space| space.outputs.clone()).unwrap_or_default();
         if let Err(problems) = check_outputs(&self.progress.plan.contract.outputs, &outputs) {
-            let message = format!("all steps are through, but not its outputs: {}", sentence(&problems));
+            let message =
+                format!("all steps completed, but the outputs cannot be produced: {}", sentence(&problems));
             return self.fail(of_the_run(message)).await;
         }
         Ok(Executed::Completed(self.report(WorkerMove::Complete, Vec::new(), Vec::new()).await?))
@@ -87,7 +88,7 @@ pub(super) fn stuck(progress: &Progress) -> Failure {
         .map(|step| step.id.as_str())
         .filter(|id| !progress.is_through(id))
         .collect();
-    of_the_run(format!("nothing can go on: {} wait for steps that do not come", left.join(", ")))
+    of_the_run(format!("no step can start: {} wait for steps that never complete", left.join(", ")))
 }
 
 /// The question as the state machine knows it.

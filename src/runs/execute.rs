@@ -1,5 +1,5 @@
-//! Carries out a claimed run: calls what is next, records each end together with the beginnings that follow in one
-//! transaction, and leaves the run completed, failed, waiting, or to the worker that has it now.
+//! Executes a claimed run: calls what is next, records each end together with the beginnings that follow in
+//! one transaction, and leaves the run completed, failed, waiting, or to the worker that has it now.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -29,13 +29,13 @@ const PAGE: usize = 1000;
 /// How the execution of a claimed run ended.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Executed {
-    /// All steps are through.
+    /// All steps are complete.
     Completed(RunRecord),
-    /// A step failed for good.
+    /// A step failed permanently.
     Failed(RunRecord),
     /// It waits for a person or a signal, or is paused; the lease is given back.
     Waiting(RunRecord),
-    /// It was told to stop: calls were stopped, nothing was recorded, the lease still stands.
+    /// It was requested to stop: calls were stopped, nothing was recorded, the lease still stands.
     Stopped,
     /// Another worker has the run, or it was canceled: calls were stopped, nothing was recorded.
     LeaseLost(Refusal),
@@ -58,8 +58,8 @@ impl std::fmt::Debug for Engine {
     }
 }
 
-/// What a run that waits for a person would do next, as everything stands now: its digest is another one than that of
-/// the question that waits where what would carry the step out was edited since.
+/// What a run that waits for a person would do next, as everything is now: its digest is another one than
+/// that of the question that waits where what would execute the step was edited since.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AtGate {
     /// The step, or the part of it (`each[2]`).
@@ -96,8 +96,9 @@ impl Engine {
         self
     }
 
-    /// Drives a claimed run until it completes, fails, waits, is told to stop or belongs to another worker. When this
-    /// returns, no call of it is under way. Dropping the future stops everything and records nothing.
+    /// Drives a claimed run until it completes, fails, waits, is notified to stop or belongs to another
+    /// worker. When this returns, no call of it is in progress. Dropping the future stops everything and
+    /// records nothing.
     pub async fn execute(&self, claimed: Claimed, cancel: CancellationToken) -> Executed {
         let (fence, head) = (claimed.fence, claimed.checkpoint.number);
         let run = claimed.run.id.clone();
@@ -108,7 +109,7 @@ impl Engine {
         }
     }
 
-    /// Where a run stands, from what is kept of it.
+    /// The state of a run, from what is kept of it.
     async fn restore(&self, claimed: Claimed) -> Result<Result<Progress, String>, StoreError> {
         let Claimed { run, contract, checkpoint, unfinished, .. } = claimed;
         self.progress(run, &contract, &checkpoint, unfinished).await
@@ -131,7 +132,7 @@ impl Engine {
             Vec::new()
         };
         let mut grants = Grants::default();
-        // While it waits again, the decision before is not on the record any more.
+        // While it waits again, the decision before is not on the record any longer.
         if run.decided.is_some() || run.gate.is_some() {
             let mut after = 0;
             loop {
@@ -148,7 +149,7 @@ impl Engine {
         Ok(restored)
     }
 
-    /// Capabilities of a run that something else would carry out now than when it was launched.
+    /// Capabilities of a run that something else would execute now than when it was launched.
     pub(super) async fn changed(&self, progress: &Progress) -> BTreeMap<String, Asked> {
         let options = &progress.run.options;
         if options.pins.is_empty() {
@@ -166,7 +167,7 @@ impl Engine {
         match looked.await {
             Ok(changed) => changed,
             Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-            // The program ends: nothing begins any more.
+            // The program ends: nothing begins any longer.
             Err(_) => BTreeMap::new(),
         }
     }
@@ -218,7 +219,7 @@ impl Engine {
         let Ok(mut progress) = restored else { return Ok(None) };
         let mut asks: Vec<Ask> = before_first_step(&progress).into_iter().collect();
         let mut next = Expansion::default();
-        // A step that cannot go on stands behind the question as it does when the run goes on.
+        // A step that cannot continue is behind the question as it does when the run continues.
         let _ = progress.expand(&super::control::Running::new(), (self.now)(), &mut next);
         asks.append(&mut next.asks);
         let mut found = None;
@@ -251,7 +252,7 @@ impl Engine {
         if now.is_empty() || now.iter().any(|(binding, pin)| launched.get(binding) != Some(pin)) {
             return None;
         }
-        let what = "what had changed is again as it was at the launch".to_owned();
+        let what = "the change since the launch was reverted".to_owned();
         let why = Asked::Changed { what, now, call: None, besides: None };
         let inputs = Value::Object(leaf.inputs.clone());
         Some(about_change(&leaf.path, &leaf.capability, &inputs, &leaf.digest, &why, None))

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::call::{CallError, CallFailure};
 
-/// A step that failed for good.
+/// A step that failed permanently.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Failure {
     /// The step; none where the run's own end is what is wrong.
@@ -28,7 +28,7 @@ impl Failure {
         self
     }
 
-    /// What failed, in words: `step sum`, or `another step` where none is to blame.
+    /// What failed as text: `step sum`, or `another step` if none is to blame.
     pub fn place(&self) -> String {
         self.step.as_ref().map_or_else(|| "another step".to_owned(), |step| format!("step {step}"))
     }
@@ -52,9 +52,9 @@ impl Failure {
     }
 }
 
-/// An error as JSON: `code`, `message`, `step`, and what is known of the binding. `message` and `reason` are for
-/// everybody who may see the run; `detail`, `binding` and `tried` say where the call went and what came back, and are
-/// taken out for whoever may not know it.
+/// An error as JSON: `code`, `message`, `step`, and what is known of the binding. `message` and `reason` are
+/// for everybody who may see the run; `detail`, `binding` and `tried` say where the call went and what came
+/// back, and are taken out for anyone who may not know it.
 pub(super) fn error_json(error: &CallError, code: &str, step: Option<&str>) -> Value {
     let mut out = json!({"code": code, "message": error.public_message()});
     if let Some(public) = &error.public {

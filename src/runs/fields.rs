@@ -1,4 +1,4 @@
-//! Values held against declared fields: inputs before anything runs, outputs before anything is called done.
+//! Values compared with declared fields: inputs before anything runs, outputs before anything is called done.
 
 use std::collections::BTreeMap;
 
@@ -74,7 +74,7 @@ fn check_field(field: &Field, given: Option<&Value>) -> Result<Option<Value>, St
         Some(Value::Null) if field.kind == FieldType::Any && field.required => Value::Null,
         Some(Value::Null) | None => match &field.default {
             Some(default) => return Ok(Some(default.clone())),
-            None if field.required => return Err(format!("required ({}), and absent", field.kind)),
+            None if field.required => return Err(format!("required ({}), but missing", field.kind)),
             None => return Ok(None),
         },
         Some(value) => value.clone(),
@@ -83,17 +83,17 @@ fn check_field(field: &Field, given: Option<&Value>) -> Result<Option<Value>, St
     Ok(Some(value))
 }
 
-/// A value held against its type, its allowed values, and each element against what elements have to be.
+/// A value compared with its type, its allowed values, and each element against what elements have to be.
 ///
 /// # Errors
 /// What is wrong with it.
 pub fn check_value(field: &Field, value: &Value) -> Result<(), String> {
     if !is_of(field.kind, value) {
-        return Err(format!("{} is wanted, {} is {}", article(field.kind), shown(value), kind(value)));
+        return Err(format!("expected {}, {} is {}", article(field.kind), shown(value), kind(value)));
     }
     if !field.allowed.is_empty() && !field.allowed.contains(value) {
         let allowed: Vec<String> = field.allowed.iter().map(shown).collect();
-        return Err(format!("{} is none of {}", shown(value), allowed.join(", ")));
+        return Err(format!("{} is not one of {}", shown(value), allowed.join(", ")));
     }
     let (Some(items), Value::Array(elements)) = (&field.items, value) else { return Ok(()) };
     let wrong: Vec<String> = elements
@@ -118,7 +118,7 @@ fn unknown(declared: &BTreeMap<String, Field>, name: &str) -> String {
         .max_by(|a, b| a.0.total_cmp(&b.0));
     match near {
         Some((_, known)) => format!("not declared; did you mean {known}?"),
-        None if declared.is_empty() => "not declared; none is".to_owned(),
+        None if declared.is_empty() => "not declared; no fields are declared".to_owned(),
         None => {
             format!("not declared; declared are {}", declared.keys().cloned().collect::<Vec<_>>().join(", "))
         }
@@ -141,9 +141,9 @@ fn is_of(wanted: FieldType, value: &Value) -> bool {
 
 fn article(kind: FieldType) -> &'static str {
     match kind {
-        FieldType::String => "a text",
+        FieldType::String => "a string",
         FieldType::Number => "a number",
-        FieldType::Integer => "a whole number",
+        FieldType::Integer => "an integer",
         FieldType::Boolean => "true or false",
         FieldType::Array => "a list",
         FieldType::Object => "an object",
@@ -156,7 +156,7 @@ fn kind(value: &Value) -> &'static str {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",
         Value::Number(_) => "a number",
-        Value::String(_) => "a text",
+        Value::String(_) => "a string",
         Value::Array(_) => "a list",
         Value::Object(_) => "an object",
     }
@@ -211,9 +211,9 @@ mod tests {
             problems,
             [
                 "fil: not declared; did you mean file?",
-                "file: required (string), and absent",
-                "limit: a whole number is wanted, 2.5 is a number",
-                "mode: \"medium\" is none of \"fast\", \"slow\"",
+                "file: required (string), but missing",
+                "limit: expected an integer, 2.5 is a number",
+                "mode: \"medium\" is not one of \"fast\", \"slow\"",
             ]
         );
     }
@@ -230,8 +230,8 @@ mod tests {
         assert_eq!(
             problems.unwrap_err(),
             [
-                "grid: [1] [1] a whole number is wanted, 2.5 is a number",
-                "rounds: [1] a whole number is wanted, \"a\" is a text; [2] a whole number is wanted, null is null",
+                "grid: [1] [1] expected an integer, 2.5 is a number",
+                "rounds: [1] expected an integer, \"a\" is a string; [2] expected an integer, null is null",
             ]
         );
         let many = check(&fields, &json!({"rounds": ["a", "b", "c", "d", "e"]})).unwrap_err();
@@ -244,7 +244,7 @@ mod tests {
         let fields = declared(&json!({"total": {"type": "number", "required": true}}));
         let given = |value: Value| check_outputs(&fields, value.as_object().unwrap());
         assert!(given(json!({"total": 3, "extra": true})).is_ok());
-        assert_eq!(given(json!({})).unwrap_err()[0].to_string(), "total: required (number), and absent");
+        assert_eq!(given(json!({})).unwrap_err()[0].to_string(), "total: required (number), but missing");
         assert!(given(json!({"total": "3"})).is_err());
     }
 }

@@ -47,7 +47,7 @@ pub(super) enum Admission {
     Ask(Asked),
     /// A person says that it happened, and what it gave.
     Happened(Map<String, Value>),
-    /// A person chose to go on without it.
+    /// A person chose to continue without it.
     Skip,
     /// A person chose to let it fail.
     Fail,
@@ -57,18 +57,16 @@ fn gate_path(step: &str, gate: &str) -> String {
     format!("{step}~gate:{gate}")
 }
 
-/// Whether a gate allows, or why not in words. Absent means no.
+/// Whether a gate allows, or why not as text. Absent means no.
 fn answer(part: &Part) -> Result<(), String> {
     let words = |field: &str| part.result.get(field).and_then(Value::as_str);
     let Some(produced) = part.produced() else {
-        return Err(format!("it could not be called: {}", words("message").unwrap_or("it gave no answer")));
+        return Err(format!("it could not be called: {}", words("message").unwrap_or("no response")));
     };
     match produced.get("allowed") {
         Some(Value::Bool(true)) => Ok(()),
-        None => Err("its answer has no field allowed, which means no".to_owned()),
-        Some(_) => {
-            Err(words("reason").or_else(|| words("message")).unwrap_or("it does not allow it").to_owned())
-        }
+        None => Err("its response has no field `allowed`, which counts as a rejection".to_owned()),
+        Some(_) => Err(words("reason").or_else(|| words("message")).unwrap_or("rejected").to_owned()),
     }
 }
 
@@ -141,8 +139,7 @@ impl Progress {
                 GateFailure::Warn => warnings.push(event(EventKind::GateWarned)),
                 GateFailure::Degrade => return Ok(Gates::Degraded(event(EventKind::GateDegraded))),
                 GateFailure::Block => {
-                    let message =
-                        format!("the gate {} does not allow {}: {reason}", gate.capability, capability.id);
+                    let message = format!("gate {} rejected {}: {reason}", gate.capability, capability.id);
                     let mut failure = Failure::before(step, CallFailure::SafetyDenied, message);
                     failure.inputs.clone_from(inputs);
                     failure.code = part.produced().is_none().then_some("gate_execution_failure");
@@ -167,8 +164,8 @@ impl Progress {
         refused.or_else(|| capability.safety.requires_confirmation.then_some(Asked::Confirmation))
     }
 
-    /// Whether a call, or a step of several, may begin. One that had begun when its worker was lost goes on where
-    /// repeating is safe, and is a person's to decide where it is not.
+    /// Whether a call, or a step of several, may begin. One that had begun when its worker was lost continues
+    /// where repeating is safe, and is a person's to decide where it is not.
     pub fn admit(&self, path: &str, digest: &str, human: Option<Asked>) -> Admission {
         if let Some(intent) = self.unfinished.get(path) {
             if !intent.repeatable {
@@ -182,7 +179,7 @@ impl Progress {
                 };
             }
             if intent.inputs_digest == digest {
-                // The yes it needed was given before it began.
+                // The approval it needed was given before it began.
                 return Admission::Go(intent.attempt);
             }
         }

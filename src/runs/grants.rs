@@ -31,7 +31,7 @@ impl Grants {
             match &event.kind {
                 EventKind::GateApproved => {
                     let text = |field: &str| event.data.get(field).and_then(|value| value.as_str());
-                    // A yes to what a call became is one to the call.
+                    // An approval to what a call became is one to the call.
                     self.0.extend(text("call").map(|call| Grant {
                         step: step.to_owned(),
                         digest: call.to_owned(),

@@ -1,4 +1,4 @@
-//! One call that a step makes, ready to be carried out: of the step itself, of an iteration, a branch or a gate.
+//! One call that a step makes, ready to be executed: of the step itself, of an iteration, a branch or a gate.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,6 +1,6 @@
-//! What is executed: contract steps in their order, the capabilities they call, the bindings that carry those
-//! out, and the workers that do it. Which command moves a run where is the state machine's (`runs`), what survives
-//! is the store's, and how a script is shut in is the sandbox's business.
+//! What is executed: contract steps in their order, the capabilities they call, the bindings that execute
+//! those, and the workers that do it. Which command moves a run where is the state machine's (`runs`), what
+//! survives is the store's, and how a script is sandboxed is the sandbox's business.
 
 mod artifacts;
 mod binding;

@@ -52,7 +52,7 @@ impl Logs {
         let after = before + line.text.len() + 1;
         gathered.bytes.insert(step.clone(), after);
         if after > LOG_BYTES {
-            let text = format!("more was printed and is not kept: {} KiB of a step are", LOG_BYTES >> 10);
+            let text = format!("output truncated: at most {} KiB are kept per step", LOG_BYTES >> 10);
             gathered.pending.push((step.clone(), "engine".to_owned(), text));
         } else {
             match gathered.pending.last_mut() {

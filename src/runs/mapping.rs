@@ -44,7 +44,8 @@ pub fn inputs_of(
         .collect()
 }
 
-/// Targets that a step may not write to, because something stands there and the step does not say how to join them.
+/// Targets that a step may not write to, because something is there and the step does not say how to join
+/// them.
 #[must_use]
 pub fn taken(step: &Step, space: &Space) -> Option<String> {
     if step.merge_strategy != MergeStrategy::Overwrite {
@@ -53,17 +54,15 @@ pub fn taken(step: &Step, space: &Space) -> Option<String> {
     let locals = Map::new();
     let scope = StepScope { space, target: None, locals: &locals };
     let target = step.output.values().find(|target| scope.has(target))?.join(".");
-    Some(format!(
-        "{target} was written before; say with merge_strategy (append, deep_merge, replace) what becomes of it"
-    ))
+    Some(format!("{target} is already set; set merge_strategy (append, deep_merge, replace)"))
 }
 
 /// Writes what a step produced to its targets. Fields that are not mapped are left, mapped ones that were not
 /// produced write nothing.
 ///
 /// # Errors
-/// A sentence that names the target, when it was written before and the strategy does not join the two, or when a
-/// part of its path is no object.
+/// A sentence that names the target, when it was written before and the strategy does not join the two, or
+/// when a part of its path is not an object.
 pub fn write_outputs(
     outputs: &BTreeMap<String, Vec<String>>,
     strategy: MergeStrategy,
@@ -98,7 +97,7 @@ fn put(
     strategy: MergeStrategy,
 ) -> Result<(), String> {
     match path {
-        [] => Err("a target has a namespace and a name (vars.rows)".to_owned()),
+        [] => Err("a target needs a namespace and a name (vars.rows)".to_owned()),
         [name] => match map.get_mut(name) {
             None => {
                 map.insert(name.clone(), value);
@@ -108,7 +107,7 @@ fn put(
         },
         [name, rest @ ..] => match map.entry(name.clone()).or_insert_with(|| Value::Object(Map::new())) {
             Value::Object(inner) => put(inner, rest, value, strategy),
-            _ => Err(format!("{name} is no object, so nothing can be put below it")),
+            _ => Err(format!("{name} is not an object")),
         },
     }
 }
@@ -116,8 +115,7 @@ fn put(
 fn join(present: &mut Value, value: Value, strategy: MergeStrategy) -> Result<(), String> {
     match (strategy, present, value) {
         (MergeStrategy::Overwrite, ..) => {
-            Err("written before; say with merge_strategy (append, deep_merge, replace) what becomes of it"
-                .to_owned())
+            Err("already set; set merge_strategy (append, deep_merge, replace)".to_owned())
         }
         (MergeStrategy::Replace, present, value) => {
             *present = value;
@@ -132,15 +130,13 @@ fn join(present: &mut Value, value: Value, strategy: MergeStrategy) -> Result<()
             Ok(())
         }
         (MergeStrategy::Append, ..) => {
-            Err("append joins to a list, and what stands there is none".to_owned())
+            Err("append needs a list, but the current value is not a list".to_owned())
         }
         (MergeStrategy::DeepMerge, present @ Value::Object(_), value @ Value::Object(_)) => {
             merge(present, value);
             Ok(())
         }
-        (MergeStrategy::DeepMerge, ..) => {
-            Err("deep_merge joins two objects, and these are not both".to_owned())
-        }
+        (MergeStrategy::DeepMerge, ..) => Err("deep_merge needs two objects".to_owned()),
     }
 }
 
@@ -177,7 +173,7 @@ mod tests {
         let mut space = Space::default();
         write(&mut space, "vars.a.b", json!([1]), MergeStrategy::Overwrite).unwrap();
         let twice = write(&mut space, "vars.a.b", json!([2]), MergeStrategy::Overwrite).unwrap_err();
-        assert!(twice.starts_with("vars.a.b: written before"), "{twice}");
+        assert!(twice.starts_with("vars.a.b: already set"), "{twice}");
         write(&mut space, "vars.a.b", json!([2, 3]), MergeStrategy::Append).unwrap();
         write(&mut space, "vars.a.b", json!(4), MergeStrategy::Append).unwrap();
         assert_eq!(space.vars["a"], json!({"b": [1, 2, 3, 4]}));
@@ -189,7 +185,7 @@ mod tests {
         assert!(
             write(&mut space, "vars.a.b", json!(1), MergeStrategy::Replace)
                 .unwrap_err()
-                .contains("no object")
+                .contains("not an object")
         );
         assert!(write(&mut space, "vars.a", json!([1]), MergeStrategy::Append).unwrap_err().contains("list"));
         assert!(

@@ -11,7 +11,7 @@ use super::progress::{Kind, Progress, join};
 use super::scope::Space;
 
 impl Progress {
-    /// Begins a nested skill, or goes on with it after a failure; its inputs are looked at in both cases.
+    /// Begins a nested skill, or continues with it after a failure; its inputs are looked at in both cases.
     pub(super) fn open_skill(
         &mut self,
         turn: Turn<'_>,

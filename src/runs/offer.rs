@@ -1,4 +1,4 @@
-//! What stands before a call: a person who has to say yes, or what a person said about a step that began unseen.
+//! What is before a call: a person who has to approve, or what a person said about a step that began unseen.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,9 +17,9 @@ use skills_model::{Asked, Choice};
 use skills_skill::contract::Capability;
 use skills_store::StepStatus;
 
-/// The question about something else that would carry a call out than was there at the launch. It is bound to what is
-/// there now: edited once more, it is asked about once more. Its yes is one to the call itself too, whoever else wants
-/// to be asked about it: one change is one question.
+/// The question about something else that would execute a call than was there at the launch. It is bound to
+/// what is there now: edited once more, it is asked about once more. Its yes is one to the call itself too,
+/// anyone who else wants to be asked about it: one change is one question.
 pub(super) fn about_change(
     step: &str,
     capability: &Arc<Capability>,
@@ -44,9 +44,9 @@ pub(super) fn about_change(
 }
 
 impl Progress {
-    /// What a person is asked before something begins: whether what would carry it out may be another than at the
-    /// launch, and whatever else wants a yes, in one question. None where nobody is asked, or where nobody knows how
-    /// it ended before: that is asked first.
+    /// What a person is asked before something begins: whether what would execute it may be another than at
+    /// the launch, and whatever else wants an approval, in one question. None where nobody is asked, or where
+    /// nobody knows how it ended before: that is asked first.
     pub(super) fn question(
         &self,
         path: &str,
@@ -75,8 +75,8 @@ impl Progress {
         }
     }
 
-    /// What changed about carrying a capability out, with whatever else of the run changed by now: it is named and
-    /// asked about together, so that one edit of a script that several steps share is one question.
+    /// What changed about executing a capability, with whatever else of the run changed by now: it is named
+    /// and asked about together, so that one edit of a script that several steps share is one question.
     fn changes(&self, capability: &str) -> Option<Asked> {
         let own = self.changed.get(capability)?;
         let others = self.changed.iter().filter(|(id, _)| *id != capability).map(|(_, why)| why);
@@ -94,7 +94,7 @@ impl Progress {
         Some(Asked::Changed { what: all.join("; "), now: pins, call: None, besides: None })
     }
 
-    /// Lets a call begin, or says what stands before it; answers whether anything moved.
+    /// Lets a call begin, or says what is before it; answers whether anything moved.
     pub(super) fn offer(
         &mut self,
         mut leaf: Leaf,
@@ -126,7 +126,7 @@ impl Progress {
             Admission::Happened(outputs) => {
                 if let Err(problems) = check_outputs(&leaf.capability.outputs, &outputs) {
                     let message =
-                        format!("a person said what it gave, and that does not fit: {}", sentence(&problems));
+                        format!("the stated result does not match the outputs: {}", sentence(&problems));
                     return Err(Failure::before(&leaf.path, CallFailure::InvalidRequest, message));
                 }
                 let reply = Reply { outputs, ..Reply::default() };
@@ -136,8 +136,7 @@ impl Progress {
                 Ok(true)
             }
             Admission::Skip => {
-                let result =
-                    json!({"reason": "nobody knows how it ended, and a person chose to go on without it"});
+                let result = json!({"reason": "outcome unknown; skipped by a decision"});
                 let now = turn.now_ms;
                 out.records.push(self.instant(&leaf.path, StepStatus::Skipped, result.clone(), now, now));
                 self.unfinished.remove(&leaf.path);
@@ -149,7 +148,7 @@ impl Progress {
                 Ok(true)
             }
             Admission::Fail => {
-                let message = "nobody knows how it ended, and a person chose to let it fail";
+                let message = "outcome unknown; failed by a decision";
                 let mut failure = Failure::before(&leaf.path, CallFailure::RuntimeError, message);
                 failure.inputs = leaf.inputs;
                 Err(failure)

@@ -26,7 +26,7 @@ pub struct Plan {
     pub skills: BTreeMap<String, Arc<Contract>>,
     /// Capabilities, by id.
     pub capabilities: BTreeMap<String, Arc<Capability>>,
-    /// The rule of this installation's policy that wants a yes before the first step, in words.
+    /// The rule of this installation's policy that wants an approval before the first step as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<String>,
 }
@@ -60,7 +60,7 @@ pub enum PlanProblem {
         message: String,
     },
     /// A skill that runs itself through others.
-    #[error("skills run each other in a circle: {}", .0.join(" → "))]
+    #[error("skills call each other in a cycle: {}", .0.join(" → "))]
     Cycle(Vec<String>),
     /// Deeper than [`MAX_DEPTH`].
     #[error("skills are nested deeper than {MAX_DEPTH}: {}", .0.join(" → "))]
@@ -135,8 +135,8 @@ impl Plan {
         Ok(Self { contract: Arc::new(bare(contract)), skills, capabilities, approval })
     }
 
-    /// SHA-256 of the plan's canonical JSON: two plans with the same digest run the same. Where files stand, on which
-    /// line a step begins and what the lint remarked are no part of a plan.
+    /// SHA-256 of the plan's canonical JSON: two plans with the same digest run the same. Where files stand,
+    /// on which line a step begins and what the lint remarked are not part of a plan.
     #[must_use]
     pub fn digest(&self) -> String {
         digest_of(&self.to_value())
@@ -154,8 +154,7 @@ impl Plan {
     /// # Errors
     /// A sentence, when it was written by another version or is damaged.
     pub fn from_value(value: &Value) -> Result<Self, String> {
-        Self::deserialize(value)
-            .map_err(|error| format!("the plan kept with the run cannot be read: {error}"))
+        Self::deserialize(value).map_err(|error| format!("cannot read the stored plan of the run: {error}"))
     }
 
     /// A capability of the plan.
@@ -273,15 +272,19 @@ impl Closure<'_> {
         let signal = matches!(step.action, StepAction::WaitForSignal(_));
         if !matches!(step.action, StepAction::Capability(_)) {
             for (word, _) in loops.iter().filter(|(_, used)| *used) {
-                let message =
-                    format!("{word} belongs to a step that calls a capability; take it away, or call one");
+                let message = format!(
+                    "{word} is only valid in a step that calls a capability; remove it, or call \
+                        a capability"
+                );
                 self.note(PlanProblem::Unfit { step: place.to_owned(), message });
             }
         }
         for (word, used) in [("retry", step.retry.is_some()), ("timeout_seconds", step.timeout.is_some())] {
             if signal && used {
-                let message =
-                    format!("{word} does not go with wait_for_signal; launch the run with an expiry instead");
+                let message = format!(
+                    "{word} cannot be combined with wait_for_signal; launch the run with an \
+                        expiry instead"
+                );
                 self.note(PlanProblem::Unfit { step: place.to_owned(), message });
             }
         }
@@ -293,7 +296,7 @@ impl Closure<'_> {
         ];
         for (word, text) in expressions.into_iter().filter_map(|(word, text)| Some((word, text?))) {
             if let Err(error) = Expr::parse(text) {
-                let message = format!("{word} {text:?} cannot be read: {error}");
+                let message = format!("invalid {word} {text:?}: {error}");
                 self.note(PlanProblem::Unfit { step: place.to_owned(), message });
             }
         }

@@ -1,5 +1,5 @@
-//! Where a run stands while it is executed: the namespaces of its contracts, what is through, what is under way. Made
-//! from a checkpoint and turned into one; nothing here waits or writes.
+//! The state of a run while it is executed: the namespaces of its contracts, what is complete, what is in
+//! progress. Made from a checkpoint and turned into one; nothing here waits or writes.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use skills_model::Asked;
 use skills_skill::contract::{Contract, Step};
 use skills_store::{Checkpoint, RunRecord, StepIntent, StepRecord, StepStatus};
 
-/// A step of several calls that is under way.
+/// A step of several calls that is in progress.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Active {
     /// What it repeats.
@@ -37,7 +37,7 @@ pub(super) enum Kind {
     /// Each item of a list: the inputs of each call.
     Foreach {
         capability: String,
-        /// Worked out anew when a run goes on, and held against the digest.
+        /// Worked out again when a run continues, and compared with the digest.
         #[serde(skip)]
         calls: Vec<Map<String, Value>>,
     },
@@ -94,8 +94,8 @@ pub(super) struct Progress {
     /// Steps that had begun when the last worker was lost.
     pub unfinished: BTreeMap<String, StepIntent>,
     pub grants: Grants,
-    /// Capabilities that something else would carry out than at the launch, and what changed; looked up anew before
-    /// each turn.
+    /// Capabilities that something else would execute than at the launch, and what changed; looked up again
+    /// before each turn.
     pub changed: BTreeMap<String, Asked>,
 }
 
@@ -116,7 +116,8 @@ pub(super) fn join(frame: &str, id: &str) -> String {
 }
 
 impl Progress {
-    /// Whether going on from a checkpoint needs the records of parts: some step may be under way in the middle.
+    /// Whether continuing from a checkpoint needs the records of parts: some step may be in progress in the
+    /// middle.
     pub fn needs_parts(checkpoint: &Checkpoint, unfinished: &[StepIntent]) -> bool {
         let through: HashSet<&str> = checkpoint.done.iter().map(String::as_str).collect();
         !unfinished.is_empty()
@@ -136,7 +137,7 @@ impl Progress {
         steps: Vec<StepRecord>,
         grants: Grants,
     ) -> Result<Self, String> {
-        let unreadable = |error| format!("checkpoint {} cannot be read: {error}", checkpoint.number);
+        let unreadable = |error| format!("cannot read checkpoint {}: {error}", checkpoint.number);
         let mut space = Space::deserialize(&checkpoint.state).map_err(unreadable)?;
         space.inputs = run.inputs.as_object().cloned().unwrap_or_default();
         let inner = match checkpoint.state.get("engine") {
@@ -148,7 +149,7 @@ impl Progress {
         let mut active = inner.active;
         let corrected = inner.inputs != digest_of(&run.inputs);
         for active in active.values_mut() {
-            // With corrected inputs, nested skills look at them anew.
+            // With corrected inputs, nested skills look at them again.
             active.open &= match active.kind {
                 Kind::Foreach { .. } | Kind::Scatter { .. } => false,
                 Kind::Skill => !corrected,
@@ -210,8 +211,8 @@ impl Progress {
         self.through.contains(path)
     }
 
-    /// How many parts of a step are through, from the first one on. Counts on from where it was asked last, so that a
-    /// step of many rounds does not count them all before each.
+    /// How many parts of a step are complete, from the first one on. Counts on from where it was asked last,
+    /// so that a step of many rounds does not count them all before each.
     pub fn leading_parts(&mut self, step: &str) -> usize {
         let mut count = self.leading.get(step).copied().unwrap_or(0);
         while self.through.contains(&part_path(step, count)) {
@@ -221,7 +222,7 @@ impl Progress {
         count
     }
 
-    /// Notes that a path is through.
+    /// Notes that a path is complete.
     pub fn pass(&mut self, path: &str) {
         if self.through.insert(path.to_owned()) {
             self.done.push(path.to_owned());
@@ -244,8 +245,8 @@ impl Progress {
         self.pass(path);
     }
 
-    /// Shuts the gates of a failed step: when it goes on, they are asked again, and so are its failed branches. Answers
-    /// whether that changed anything.
+    /// Shuts the gates of a failed step: when it continues, they are asked again, and so are its failed
+    /// branches. Answers whether that changed anything.
     pub fn shut(&mut self, path: &str) -> bool {
         let again: HashSet<String> = self
             .parts
@@ -276,7 +277,7 @@ impl Progress {
         Some(StepScope { space: self.frames.get(frame)?, target: self.run.target.as_ref(), locals })
     }
 
-    /// Whether all steps of the run's contract are through.
+    /// Whether all steps of the run's contract are complete.
     pub fn is_complete(&self) -> bool {
         self.plan.contract.steps.iter().all(|step| self.is_through(&step.id))
     }

@@ -127,12 +127,13 @@ impl Webhook {
     pub fn new(url: &str, secret: &str) -> Result<Self, String> {
         let key = match secret.strip_prefix("whsec_") {
             Some(encoded) => decode_base64(encoded)
-                .ok_or("the webhook's secret begins with whsec_, and what follows is no base64")?,
+                .ok_or("the webhook secret begins with whsec_, but the rest is not valid Base64")?,
             None => secret.as_bytes().to_vec(),
         };
         if key.len() < 24 {
             return Err(format!(
-                "the webhook's secret has {} bytes, 24 are the least; make one with `openssl rand -base64 32`",
+                "the webhook secret has {} bytes, the minimum is 24; create one with `openssl rand \
+                    -base64 32`",
                 key.len()
             ));
         }
@@ -240,7 +241,7 @@ pub async fn remind(
                     });
                 } else {
                     tracing::error!(
-                        "no reminder of run {} is sent: {MAX_DELIVERIES} others are not taken yet",
+                        "no notification of run {} is sent: {MAX_DELIVERIES} others are pending",
                         event.run
                     );
                 }
@@ -261,12 +262,12 @@ fn client() -> Result<reqwest::Client, StoreError> {
         .redirect(reqwest::redirect::Policy::none())
         .build()
         .map_err(|e| StoreError::Failed {
-            doing: "preparing to send reminders".to_owned(),
+            doing: "preparing to send notifications".to_owned(),
             reason: e.to_string(),
         })
 }
 
-/// The wait that an event told of, if it goes on.
+/// The wait that an event told of, if it continues.
 async fn still_waiting(store: &dyn Store, event: &RunEvent) -> Result<Option<Reminder>, StoreError> {
     let run = store.run(&event.run).await?;
     Ok(run.filter(|run| run.since_ms <= event.at_ms).as_ref().and_then(Reminder::of))
@@ -290,9 +291,9 @@ async fn deliver(
             Err(why) => why,
         };
         let Some(pause) = pauses.next() else {
-            return tracing::error!("the reminder of run {} was not taken: {why}", event.run);
+            return tracing::error!("the notification of run {} failed: {why}", event.run);
         };
-        tracing::warn!("the reminder of run {} was not taken: {why}; again in {pause:?}", event.run);
+        tracing::warn!("the notification of run {} failed: {why}; retrying in {pause:?}", event.run);
         tokio::time::sleep(*pause).await;
         if !matches!(still_waiting(store, event).await, Ok(Some(_))) {
             return;
@@ -313,7 +314,7 @@ async fn send(client: &reqwest::Client, webhook: &Webhook, id: &str, body: &str)
         .send()
         .await
         .map_err(|e| e.to_string())?;
-    if answer.status().is_success() { Ok(()) } else { Err(format!("it answered {}", answer.status())) }
+    if answer.status().is_success() { Ok(()) } else { Err(format!("it returned {}", answer.status())) }
 }
 
 #[cfg(test)]
@@ -353,7 +354,7 @@ mod tests {
             webhook.signature("msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, r#"{"test": 2432232314}"#);
         assert_eq!(signature, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
         assert!(Webhook::new("http://x", "short").unwrap_err().contains("24"));
-        assert!(Webhook::new("http://x", "whsec_***").unwrap_err().contains("base64"));
+        assert!(Webhook::new("http://x", "whsec_***").unwrap_err().contains("Base64"));
     }
 
     #[test]

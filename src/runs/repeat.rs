@@ -1,4 +1,4 @@
-//! Steps of several calls that are under way: the next item, the next round, the branches, and their end.
+//! Steps of several calls that are in progress: the next item, the next round, the branches, and their end.
 
 use serde_json::{Map, Value};
 
@@ -87,7 +87,10 @@ impl Progress {
             let used_up = rounds >= repeat.max_iterations as usize;
             if !goes_on || used_up {
                 if goes_on {
-                    let text = format!("stopped after {rounds} rounds, though its condition still holds");
+                    let text = format!(
+                        "stopped after {rounds} iterations, although its condition is \
+                        still true"
+                    );
                     out.events.push(remark(turn.path, text));
                 }
                 let last =
@@ -102,7 +105,7 @@ impl Progress {
         self.offer(leaf, human, turn, out)
     }
 
-    /// The branches of a `scatter` that are not under way, or its end.
+    /// The branches of a `scatter` that are not in progress, or its end.
     pub(super) fn next_branches(
         &mut self,
         turn: Turn<'_>,

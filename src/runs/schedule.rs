@@ -1,8 +1,8 @@
-//! Which steps of a contract may begin: the ones whose predecessors are through.
+//! Which steps of a contract may begin: the ones whose predecessors are complete.
 
 use skills_skill::contract::Step;
 
-/// Calls of one run that are under way at once, at most.
+/// Calls of one run that are in progress at once, at most.
 pub const PARALLEL: usize = 8;
 
 /// Steps that are not through while all they depend on is, in contract order. A skipped step counts as through.

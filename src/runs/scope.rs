@@ -73,7 +73,7 @@ pub struct StepScope<'a> {
 }
 
 impl StepScope<'_> {
-    /// Whether something stands at a path.
+    /// Whether something is at a path.
     #[must_use]
     pub fn has(&self, path: &[String]) -> bool {
         self.find(path).is_some()
@@ -108,13 +108,13 @@ impl expression::Scope for StepScope<'_> {
                 .map(|length| format!(" (there is no {})", path[..length].join(".")))
                 .unwrap_or_default();
             return Err(format!(
-                "{dotted} has no value{missing}: no step before this one wrote it, or that step was skipped"
+                "{dotted} has no value{missing}: no earlier step wrote it, or that step was skipped"
             ));
         }
         if self.locals.contains_key(first) || first == "target" || self.space.namespace(first).is_some() {
             return Ok(Value::Null);
         }
-        Err(format!("{dotted} begins with no namespace"))
+        Err(format!("{dotted} does not begin with a namespace"))
     }
 }
 
@@ -167,6 +167,6 @@ mod tests {
             assert!(error.starts_with(path), "{error}");
         }
         assert!(ask("working.notes.a.b").unwrap_err().contains("there is no working.notes"));
-        assert!(ask("nothing.x").unwrap_err().contains("no namespace"));
+        assert!(ask("nothing.x").unwrap_err().contains("namespace"));
     }
 }

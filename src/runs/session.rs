@@ -1,5 +1,5 @@
-//! One worker's time with one run: the calls under way, what ended and is not yet recorded, and the fence under which
-//! all of it is written.
+//! One worker's time with one run: the calls in progress, what ended and is not yet recorded, and the fence
+//! under which all of it is written.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
@@ -29,7 +29,7 @@ use skills_store::{EventKind, NewEvent, RunRecord, StepIntent, StepRecord, StepS
 /// How long stopped calls may take to end before they are dropped.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// A call under way.
+/// A call in progress.
 struct Underway {
     leaf: Leaf,
     stops: Stops,
@@ -61,7 +61,7 @@ pub(super) struct Session<'e> {
     /// What ended and is not yet recorded.
     records: Vec<StepRecord>,
     pub(super) events: Vec<NewEvent>,
-    /// The failure that ends the run once nothing is under way.
+    /// The failure that ends the run once nothing is in progress.
     failure: Option<Failure>,
     /// Steps that were stopped because of it.
     pub(super) stopped: Vec<Failure>,
@@ -243,7 +243,8 @@ impl<'e> Session<'e> {
         }
         let begun = self.commit(intents).await?;
         for (leaf, backoff) in starting {
-            // What a pause holds back is offered again. An attempt after a failed one belongs to a step under way.
+            // What a pause holds back is offered again. An attempt after a failed one belongs to a step in
+            // progress.
             if begun.contains(&leaf.path) || self.underway.contains_key(&leaf.path) {
                 self.start(leaf, backoff);
             }
@@ -394,7 +395,7 @@ impl<'e> Session<'e> {
             });
             let next = Leaf { attempt: leaf.attempt + 1, notes: Vec::new(), ..leaf.clone() };
             self.again.push((next, backoff));
-            // Its place among the calls under way stays taken.
+            // Its place among the calls in progress stays taken.
             self.underway.insert(path, Underway { leaf, stops, started_ms });
             return;
         }
@@ -416,7 +417,7 @@ impl<'e> Session<'e> {
     fn wind_down(&mut self, failed: &str) {
         for (leaf, _) in std::mem::take(&mut self.again) {
             if let Some(Underway { leaf: tried, started_ms, .. }) = self.underway.remove(&leaf.path) {
-                let why = format!("not tried again, because {failed} failed");
+                let why = format!("not retried, because {failed} failed");
                 let error = CallError::new(CallFailure::Canceled, why);
                 self.stopped.push(self.progress.failed(&tried, error, started_ms));
             }
@@ -432,14 +433,14 @@ impl<'e> Session<'e> {
         }
     }
 
-    /// Ends every call; used where nothing may be recorded any more.
+    /// Ends every call; used where nothing may be recorded any longer.
     async fn stop_calls(&mut self) {
         for call in self.underway.values() {
             call.stops.call.cancel();
         }
         let ended = async { while self.calls.join_next().await.is_some() {} };
         if tokio::time::timeout(GRACE, ended).await.is_err() {
-            tracing::warn!("calls of run {} did not end when told to; dropped", self.progress.run.id);
+            tracing::warn!("calls of run {} did not end after cancellation; dropped", self.progress.run.id);
         }
         self.calls.shutdown().await;
         self.underway.clear();

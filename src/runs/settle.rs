@@ -27,7 +27,8 @@ pub(super) fn sized(reply: Reply) -> Result<Reply, CallError> {
         return Ok(reply);
     }
     let message = format!(
-        "its result has {bytes} bytes of JSON, and {RESULT_BYTES} is the most: write it to a file, which is kept as an artifact, and answer the file's name"
+        "its result has {bytes} bytes of JSON, the maximum is {RESULT_BYTES}: write it to a file, which \
+            is kept as an artifact, and return the file name"
     );
     let mut error = CallError::new(CallFailure::InvalidRequest, message);
     error.binding = Some(reply.binding);
@@ -54,7 +55,7 @@ impl Progress {
                 (StepStatus::Completed, reply, value)
             }
             Err(error) if error.code == CallFailure::Canceled && beaten => {
-                (StepStatus::Skipped, Reply::default(), json!({"reason": "another branch was first"}))
+                (StepStatus::Skipped, Reply::default(), json!({"reason": "another branch completed first"}))
             }
             // A branch may fail, and a gate that fails does not allow: neither fails the step by itself.
             Err(error) if matches!(leaf.role, Role::Branch | Role::Gate) => {
@@ -155,8 +156,8 @@ impl Progress {
         Ok(record)
     }
 
-    /// Records of a failed step and of the steps it is nested in; the failed one first. What is under way stays, so
-    /// that resuming goes on there; answers also whether that changed.
+    /// Records of a failed step and of the steps it is nested in; the failed one first. What is in progress
+    /// stays, so that resuming continues there; answers also whether that changed.
     pub fn fail(&mut self, failure: &Failure, now_ms: i64) -> (Vec<StepRecord>, bool) {
         let Some(step) = &failure.step else { return (Vec::new(), false) };
         let mut paths = vec![step.clone()];
@@ -183,7 +184,7 @@ impl Progress {
     }
 }
 
-/// What is told of a reply besides its outputs: files it left, bindings that failed before.
+/// What is reported of a reply besides its outputs: files it left, bindings that failed before.
 fn after(leaf: &Leaf, reply: &Reply) -> Vec<NewEvent> {
     let artifacts = reply.artifacts.iter().map(|artifact| NewEvent {
         kind: EventKind::ArtifactKept,
@@ -191,8 +192,7 @@ fn after(leaf: &Leaf, reply: &Reply) -> Vec<NewEvent> {
         data: json!(artifact),
     });
     let tried = reply.tried.iter().map(|tried| {
-        let detail =
-            format!("{} did not carry it out: {}; {} did", tried.binding, tried.reason, reply.binding);
+        let detail = format!("{} failed: {}; {} succeeded", tried.binding, tried.reason, reply.binding);
         let mut event = remark(&leaf.path, "a binding failed, and its fallback was called".to_owned());
         event.data["code"] = "upstream_failure".into();
         event.data["detail"] = detail.into();

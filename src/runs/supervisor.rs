@@ -24,9 +24,10 @@ pub struct SupervisorSettings {
     pub workers: usize,
     /// Leases.
     pub leases: Leases,
-    /// How often is looked for something to do while the store tells nothing: leases and waits run out in silence.
+    /// How often is looked for something to do while the store tells nothing: leases and waits run out
+    /// silently.
     pub poll: Duration,
-    /// How long runs at hand may go on after a shutdown was asked for, before they are stopped.
+    /// How long runs available may continue after a shutdown was asked for, before they are stopped.
     pub grace: Duration,
 }
 
@@ -71,7 +72,7 @@ struct Shared {
     settings: SupervisorSettings,
     /// Fires when no new run may be claimed.
     closing: CancellationToken,
-    /// Fires when runs at hand have to stop.
+    /// Fires when runs available have to stop.
     stop: CancellationToken,
     /// Wakes one idle worker.
     claimable: Notify,
@@ -114,14 +115,14 @@ impl Supervisor {
         Self { tasks, shared, grace }
     }
 
-    /// Runs being worked here at this moment.
+    /// Runs being executed here at this moment.
     #[must_use]
     pub fn busy(&self) -> usize {
         self.shared.busy.load(Ordering::Relaxed)
     }
 
-    /// Claims nothing more, lets the runs at hand go on for the grace period, then stops them and gives their leases
-    /// back, so that other workers can go on at once. Returns when all that is done.
+    /// Claims nothing more, lets the runs available continue for the grace period, then stops them and gives
+    /// their leases back, so that other workers can continue at once. Returns when all that is done.
     pub async fn shutdown(self) {
         let grace = self.grace;
         self.shutdown_within(grace).await;
@@ -219,7 +220,7 @@ async fn look(shared: &Shared, poll: u64) -> Result<(), StoreError> {
     shared.store.wait(seen, poll).await
 }
 
-/// Ends waits whose time is over, each as its run was told to.
+/// Ends waits whose time is over, each as its run was requested to.
 async fn expire(shared: &Shared) -> Result<(), StoreError> {
     for run in shared.store.expired().await? {
         match shared.store.command(&run.id, Command::Expire(run.options.on_expiry), None, None, None).await {
@@ -239,7 +240,7 @@ async fn take_over(shared: &Shared, here: &Workplace) {
     };
     for worker in holders.iter().filter(|worker| here.knows_dead(worker)) {
         match shared.store.abandon(worker).await {
-            Ok(runs) => tracing::warn!("worker {worker} is dead; {runs} of its runs are taken over"),
+            Ok(runs) => tracing::warn!("worker {worker} is dead; claiming {runs} of its runs"),
             Err(error) => tracing::error!("taking over the runs of {worker}: {error}"),
         }
     }
@@ -269,7 +270,7 @@ async fn probe(shared: Arc<Shared>) {
 async fn beat(shared: Arc<Shared>, name: WorkerId) {
     loop {
         if let Err(error) = shared.store.beat(&name).await {
-            tracing::warn!("writing down that workers are alive: {error}");
+            tracing::warn!("sending heartbeats: {error}");
         }
         tokio::select! {
             () = tokio::time::sleep(ALIVE / 3) => {}
@@ -277,6 +278,6 @@ async fn beat(shared: Arc<Shared>, name: WorkerId) {
         }
     }
     if let Err(error) = shared.store.retire(&name).await {
-        tracing::warn!("taking workers off the list: {error}");
+        tracing::warn!("deregistering workers: {error}");
     }
 }

@@ -57,7 +57,7 @@ impl Work {
 }
 
 impl Work {
-    /// Binds what several calls will run, whichever of them are through.
+    /// Binds what several calls will run, whichever of them are complete.
     pub fn digest(&self, step: &str) -> Option<String> {
         let each = |call: &Inputs| Value::Object(call.clone());
         match self {
@@ -124,7 +124,7 @@ impl Progress {
         let chosen = router.cases.get(&word).or(router.default.as_ref()).ok_or_else(|| {
             let cases: Vec<&str> = router.cases.keys().map(String::as_str).collect();
             let message = format!(
-                "router.on {:?} is {word:?}, and the cases are {}; add that case, or a default",
+                "router.on {:?} is {word:?}, but the cases are {}; add that case, or a default",
                 router.on,
                 cases.join(", ")
             );
@@ -143,14 +143,14 @@ impl Progress {
             Value::Array(items) if items.len() <= MOST_ITEMS => items,
             Value::Array(items) => {
                 let message = format!(
-                    "foreach.items {:?} has {} items, and {MOST_ITEMS} is the most; split the list",
+                    "foreach.items {:?} has {} items, the maximum is {MOST_ITEMS}; split the list",
                     foreach.items,
                     items.len()
                 );
                 return Err(turn.failure(CallFailure::InvalidRequest, message));
             }
             other => {
-                let message = format!("foreach.items {:?} is no list but {other}", foreach.items);
+                let message = format!("foreach.items {:?} is {other}, expected a list", foreach.items);
                 return Err(turn.failure(CallFailure::InvalidRequest, message));
             }
         };
@@ -229,7 +229,7 @@ impl Progress {
             .find_map(|path| self.parts.get(path)?.produced())
     }
 
-    /// Branches under way whose result nobody needs any more, because another one was first.
+    /// Branches in progress whose result nobody needs any longer, because another one was first.
     pub fn beaten(&self, running: &Running) -> Vec<String> {
         let lost = |path: &&String| {
             let owner = owner_of(path);

@@ -52,7 +52,7 @@ impl Leases {
 pub(super) enum Left {
     /// It ended, waits, or is somebody else's.
     Settled,
-    /// The worker was told to stop; the lease is given back.
+    /// The worker was requested to stop; the lease is given back.
     Stopped,
     /// The store takes no reports now.
     StoreFailed,
@@ -92,11 +92,12 @@ async fn execute_claimed(
         Ok(Ok(())) => Left::Settled,
         Ok(Err(StoreError::Refused(_))) => Left::Settled,
         Ok(Err(error)) => {
-            tracing::error!("run {run} stops here for now: {error}");
+            tracing::error!("executing run {run} stopped: {error}");
             Left::StoreFailed
         }
         Err(panic) => {
-            // The lease is left to run out: the claim after it counts a loss, so that this cannot go on for ever.
+            // The lease is left to run out: the claim after it counts a loss, so that this cannot continue
+            // for ever.
             tracing::error!("executing run {run} panicked: {panic}");
             cancel.cancel();
             keeper.abort();
@@ -108,7 +109,7 @@ async fn execute_claimed(
         // Refused where the run ended or waits after all; where it fails, the lease runs out by itself.
         match store.give_back(&run, fence).await {
             Ok(()) | Err(StoreError::Refused(_)) => {}
-            Err(error) => tracing::warn!("giving run {run} back: {error}"),
+            Err(error) => tracing::warn!("releasing run {run}: {error}"),
         }
     }
     left
@@ -126,11 +127,11 @@ async fn keep(store: Arc<dyn Store>, run: RunId, fence: u64, leases: Leases, can
             match store.renew(&run, fence, leases.lease_ms()).await {
                 Ok(()) => renewed = began,
                 Err(StoreError::Refused(refusal)) => {
-                    tracing::info!("run {run} is no longer held here: {refusal}");
+                    tracing::info!("the lease of run {run} was lost: {refusal}");
                     return cancel.cancel();
                 }
                 Err(error) if renewed.elapsed() >= leases.lease => {
-                    tracing::error!("the lease of run {run} ran out, it could not be renewed: {error}");
+                    tracing::error!("the lease of run {run} expired, renewal failed: {error}");
                     return cancel.cancel();
                 }
                 Err(error) => tracing::warn!("renewing the lease of run {run}: {error}"),
@@ -140,21 +141,21 @@ async fn keep(store: Arc<dyn Store>, run: RunId, fence: u64, leases: Leases, can
         match store.standing(&run).await {
             Ok(Some(now)) if now.fence == fence => {}
             Ok(_) => return cancel.cancel(),
-            Err(error) => tracing::warn!("looking after run {run}: {error}"),
+            Err(error) => tracing::warn!("monitoring run {run}: {error}"),
         }
         let newest = store.newest_event().await.unwrap_or(0);
         let left = due.saturating_duration_since(Instant::now());
         let left = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
         if let Err(error) = store.wait(newest, left).await {
-            tracing::warn!("waiting for news of run {run}: {error}");
+            tracing::warn!("waiting for events of run {run}: {error}");
         }
     }
 }
 
 /// Claims one run and works it in the calling task until it ends or waits; where another worker has it, waits
-/// until that one is done. Answers the run as it stands then; none where there is no such run.
+/// until that one is done. Answers the run as it is then; none where there is no such run.
 ///
-/// When `stop` fires, the lease is given back and the run answered as it stands.
+/// When `stop` fires, the lease is given back and the run answered as it is.
 ///
 /// # Errors
 /// What the store says.
@@ -179,7 +180,7 @@ pub async fn work_one(
             if let Some(dead) = holder.filter(|holder| here.knows_dead(holder))
                 && store.abandon(&dead).await? > 0
             {
-                tracing::warn!("worker {dead} is dead; run {run} is taken over");
+                tracing::warn!("worker {dead} is dead; claiming run {run}");
                 continue;
             }
             // A lease that runs out makes no event, so that this looks again by itself.
@@ -192,8 +193,8 @@ pub async fn work_one(
         };
         if carry_out(store, execute, claimed, leases, stop).await == Left::StoreFailed {
             return Err(StoreError::Failed {
-                doing: format!("working run {run}"),
-                reason: "the store takes no reports now; the log tells why. The run goes on when it does"
+                doing: format!("executing run {run}"),
+                reason: "the store is not accepting writes (see the log); the run continues when it does"
                     .into(),
             });
         }

@@ -21,7 +21,7 @@ use super::error::SandboxError;
 const MAX_FILES: usize = 20_000;
 const MAX_BYTES: u64 = 256 << 20;
 
-/// A script that lies in its bundle for certain.
+/// A script that is in its bundle for certain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Located {
     /// The bundle's folder, without any link in its path.
@@ -57,13 +57,14 @@ pub fn locate(root: &Path, script: &Path) -> Result<Located, SandboxError> {
     }
     let meta = fs::metadata(&target).map_err(|source| SandboxError::io("opening", &target, source))?;
     if !meta.is_file() {
-        return Err(refused("it is no regular file"));
+        return Err(refused("it is not a regular file"));
     }
     Ok(Located { root, script: plain, executable: meta.mode() & 0o111 != 0 })
 }
 
-/// What a script finds in its bundle: the digest of each entry by its path, `/` between parts. A file is told by the
-/// SHA-256 of its content (an executable one with `x` after it), a link by `link:` and the SHA-256 of its target.
+/// What a script finds in its bundle: the digest of each entry by its path, `/` between parts. A file is
+/// reported by the SHA-256 of its content (an executable one with `x` after it), a link by `link:` and the
+/// SHA-256 of its target.
 pub type Contents = BTreeMap<String, String>;
 
 /// Whether an entry is left out of what a script finds: history of a version control system, caches that
@@ -85,7 +86,7 @@ fn is_transient(name: &str, is_folder: bool) -> bool {
 /// Folders of a registry that come together; the bundles below it stand for themselves.
 const REGISTRY_FOLDERS: [&str; 4] = ["bindings", "capabilities", "scripts", "services"];
 
-/// Whether a folder holds a registry and is no bundle itself.
+/// Whether a folder holds a registry and is not a bundle itself.
 fn is_registry(root: &Path) -> bool {
     let is_bundle = fs::read_dir(root).is_ok_and(|entries| {
         entries.flatten().any(|entry| {
@@ -260,8 +261,8 @@ impl<'a> Walk<'a> {
         Err(SandboxError::bad(
             format!("bundle {}", self.root.display()),
             format!(
-                "has more than {MAX_FILES} files or {} MiB, all of which would be copied for each start of a script; \
-                 move what the script does not read out of the folder",
+                "has more than {MAX_FILES} files or {} MiB, all of which would be copied for each start \
+                    of a script; move files that the script does not read out of the folder",
                 MAX_BYTES >> 20
             ),
         ))

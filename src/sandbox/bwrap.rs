@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::plan::FileAccess;
 
-/// Where the helper's program lies in the view.
+/// Where the helper's program is in the view.
 const HELPER: &str = "/.isolate";
 
 /// The program along a search path.

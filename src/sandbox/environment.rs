@@ -12,7 +12,7 @@ const INHERITED: [&str; 3] = ["LANG", "LC_ALL", "TZ"];
 /// Bytes of all values together.
 const MAX_BYTES: usize = 128 << 10;
 
-const LOADS_CODE: &str = "it makes a program load code that is not in the bundle";
+const LOADS_CODE: &str = "it makes programs load code from outside the bundle";
 const RESERVED: &str = "the sandbox sets it itself";
 
 /// Names, and beginnings of names (with a `*`), that a caller may not set.
@@ -48,7 +48,7 @@ const REFUSED: [(&str, &str); 38] = [
     ("IFS", "it changes how a shell splits words"),
     ("CDPATH", "it changes where `cd` goes"),
     ("GIT_*", LOADS_CODE),
-    ("SSH_*", "it hands over the keys of a person"),
+    ("SSH_*", "it passes on a user's keys"),
     ("PATH", RESERVED),
     ("HOME", RESERVED),
     ("TMPDIR", RESERVED),
@@ -84,24 +84,24 @@ pub(super) fn compose(
     }
     let size: usize = out.iter().map(|(name, value)| name.len() + value.len()).sum();
     if size > MAX_BYTES {
-        let why = format!("{size} bytes, at most {MAX_BYTES}; hand large data over on stdin");
+        let why = format!("{size} bytes, the maximum is {MAX_BYTES}; pass large data on stdin");
         return Err(SandboxError::bad("environment", why));
     }
     Ok(out)
 }
 
-/// Refuses a name that is no name, and one of the list above.
+/// Refuses a name that is not a name, and one of the list above.
 fn accept(name: &str, value: &str) -> Result<(), SandboxError> {
     let named = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
         && name.chars().next().is_some_and(|c| !c.is_ascii_digit());
     if !named {
         return Err(SandboxError::bad(
             format!("variable {name:?}"),
-            "a name is letters, digits and `_`, and begins with no digit",
+            "a name has letters, digits and `_`, and does not begin with a digit",
         ));
     }
     if value.contains('\0') {
-        return Err(SandboxError::bad(format!("variable `{name}`"), "its value holds a NUL byte"));
+        return Err(SandboxError::bad(format!("variable `{name}`"), "its value contains a NUL byte"));
     }
     let upper = name.to_ascii_uppercase();
     let hit = REFUSED.iter().find(|(pattern, _)| match pattern.strip_suffix('*') {

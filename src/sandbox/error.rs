@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 /// Why a script was not run, or why its end is not known.
 ///
-/// A script that ran and failed is no error: that is an [`Outcome`](super::Outcome) with an exit code.
+/// A script that ran and failed is not an error: that is an [`Outcome`](super::Outcome) with an exit code.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
-    /// The path of the script is no plain path below `scripts/`.
-    #[error("`{}` is no script of the bundle: {why}; name a file below `scripts/`, without `..`", path.display())]
+    /// The path of the script is not a plain path below `scripts/`.
+    #[error("`{}` is not a script of the bundle: {why}; use a file in `scripts/`, without `..`", path.display())]
     NotAScript {
         /// The path as given.
         path: PathBuf,
@@ -16,7 +16,7 @@ pub enum SandboxError {
         why: &'static str,
     },
     /// The path leads out of the bundle, through a link for instance.
-    #[error("`{}` leads out of its bundle to `{}`; put the file itself into the bundle", path.display(), target.display())]
+    #[error("`{}` points outside its bundle, to `{}`; put the file itself into the bundle", path.display(), target.display())]
     Escapes {
         /// The path as given.
         path: PathBuf,
@@ -24,7 +24,7 @@ pub enum SandboxError {
         target: PathBuf,
     },
     /// There is no such script.
-    #[error("no script `{}` in the bundle {}", script.display(), bundle.display())]
+    #[error("there is no script `{}` in the bundle {}", script.display(), bundle.display())]
     Missing {
         /// The script, relative to its bundle.
         script: PathBuf,
@@ -33,8 +33,8 @@ pub enum SandboxError {
     },
     /// The script's extension has no interpreter and the file itself is not executable.
     #[error(
-        "nothing is known to run `{}` with: its extension is none of {known}, and the file is not executable \
-         (chmod +x makes it its own program)",
+        "no interpreter for `{}`: its extension is not one of {known}, and the file is not executable \
+            (use chmod +x)",
         script.display()
     )]
     NoInterpreterKnown {
@@ -44,7 +44,7 @@ pub enum SandboxError {
         known: String,
     },
     /// The interpreter is not installed, or cannot be used by the sandbox.
-    #[error("no usable `{interpreter}` for `{}`: {}; install one that every user can read, in /usr/bin for instance", script.display(), tried.join("; "))]
+    #[error("no usable `{interpreter}` for `{}`: {}; install one that every user can read, e.g. in /usr/bin", script.display(), tried.join("; "))]
     NoInterpreter {
         /// The interpreter's name.
         interpreter: String,
@@ -54,7 +54,7 @@ pub enum SandboxError {
         tried: Vec<String>,
     },
     /// A variable that would change how the interpreter itself loads code.
-    #[error("the variable `{name}` is refused: {why}; pass the value as an argument or on stdin")]
+    #[error("the variable `{name}` is not allowed: {why}; pass the value as an argument or on stdin")]
     Variable {
         /// The variable's name.
         name: String,
@@ -76,9 +76,7 @@ pub enum SandboxError {
         why: String,
     },
     /// This machine cannot isolate the script.
-    #[error(
-        "this machine cannot isolate a script: {why}; it can be run without isolation only when that is asked for (--unsandboxed)"
-    )]
+    #[error("this machine cannot sandbox a script: {why}; use --unsandboxed to run it without a sandbox")]
     NoIsolation {
         /// Which promises cannot be kept, and why.
         why: String,
@@ -90,7 +88,7 @@ pub enum SandboxError {
         why: String,
     },
     /// The isolating helper ended or hung without telling how the script ended.
-    #[error("the isolating process gave no answer: {why}; whether the script ran is unknown")]
+    #[error("the sandbox helper did not respond: {why}; whether the script ran is unknown")]
     Lost {
         /// What was seen.
         why: String,

@@ -92,7 +92,7 @@ pub fn readable(path: &Path, other: bool) -> Result<(), String> {
             (false, _) => 0o004,
         };
         if meta.mode() & needed != needed {
-            return Err(format!("{} is closed to other users", step.display()));
+            return Err(format!("{} is not accessible to other users", step.display()));
         }
     }
     Ok(())
@@ -105,7 +105,7 @@ pub fn passable(folder: &Path, other: bool) -> Result<(), String> {
         .map_err(|error| format!("{}: {error}", folder.display()))?;
     let closed = |step: &&Path| std::fs::metadata(step).is_ok_and(|meta| meta.mode() & 0o001 == 0);
     match folder.ancestors().find(closed).filter(|_| other) {
-        Some(step) => Err(format!("{} is closed to other users", step.display())),
+        Some(step) => Err(format!("{} is not accessible to other users", step.display())),
         None => Ok(()),
     }
 }

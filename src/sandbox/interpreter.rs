@@ -16,7 +16,7 @@ use super::identity;
 /// The table as shipped.
 const TABLE: &str = include_str!("../../assets/interpreters.yaml");
 
-/// How long an interpreter may take to say where its library lies.
+/// How long an interpreter may take to say the location of its library.
 const ASKING: Duration = Duration::from_secs(10);
 
 /// `assets/interpreters.yaml`.
@@ -98,8 +98,8 @@ impl Table {
         self.interpreters.iter().find(|each| each.extensions.iter().any(|ext| ext == extension))
     }
 
-    /// Finds the program for a script along `search`, then in the usual places. With `other` it must be one that
-    /// every user can read. Starts the program once when it has to say where its library lies.
+    /// Finds the program for a script along `search`, then in the usual places. With `other` it must be one
+    /// that every user can read. Starts the program once when it has to say the location of its library.
     pub fn find(&self, script: &Located, other: bool, search: &[PathBuf]) -> Result<Runner, SandboxError> {
         let extension = script.script.extension().and_then(OsStr::to_str).unwrap_or_default();
         let Some(interpreter) = self.by_extension(extension) else {
@@ -151,7 +151,7 @@ impl Table {
             let answer = ask(candidate, &interpreter.ask)?;
             let mut lines = answer.lines().map(PathBuf::from).filter(|path| path.is_absolute());
             program =
-                lines.next().ok_or_else(|| format!("{} did not say where it is", candidate.display()))?;
+                lines.next().ok_or_else(|| format!("{} did not report its location", candidate.display()))?;
             identity::readable(&program, other)?;
             readable.extend(program.canonicalize().ok());
             for folder in lines {
@@ -186,12 +186,12 @@ impl Table {
     }
 }
 
-/// A library may not lie in a folder that holds everything of a person, or of the machine.
+/// A library may not be in a folder that holds everything of a person, or of the machine.
 fn too_wide(folder: &Path) -> Result<(), String> {
     let home = std::env::var_os("HOME").map(PathBuf::from).and_then(|home| home.canonicalize().ok());
     let wide = folder.components().count() < 3 || home.is_some_and(|home| home.starts_with(folder));
     if wide {
-        return Err(format!("its library is the whole of {}, which no script may read", folder.display()));
+        return Err(format!("its library is all of {}, which scripts may not read", folder.display()));
     }
     Ok(())
 }
@@ -202,7 +202,7 @@ fn is_program(path: &Path) -> bool {
 
 /// Starts a program with its question and reads the answer.
 fn ask(program: &Path, question: &[String]) -> Result<String, String> {
-    let failed = |why: String| format!("{} does not answer: {why}", program.display());
+    let failed = |why: String| format!("{} does not respond: {why}", program.display());
     let mut child = Command::new(program)
         .args(question)
         .current_dir("/")

@@ -42,7 +42,7 @@ pub struct Ran {
     pub leftovers: u32,
     /// It reached a limit on what it may write.
     pub exceeded: Option<Exceeded>,
-    /// More was produced than could be carried out of its file system.
+    /// More was produced than could be executed of its file system.
     pub truncated: bool,
 }
 
@@ -80,7 +80,7 @@ pub async fn isolated(
     if let Err(error) = handed_over {
         let _ = child.start_kill();
         let (_, stderr) = output.collected().await;
-        return Err(SandboxError::Lost { why: format!("{error}; it said: {}", stderr.text().trim()) });
+        return Err(SandboxError::Lost { why: format!("{error}; output: {}", stderr.text().trim()) });
     }
     let answer = async {
         let mut length = [0; 4];
@@ -95,7 +95,7 @@ pub async fn isolated(
         Some(Err(error)) => {
             let _ = child.start_kill();
             let (_, stderr) = output.collected().await;
-            return Err(SandboxError::Lost { why: format!("{error}; it said: {}", stderr.text().trim()) });
+            return Err(SandboxError::Lost { why: format!("{error}; output: {}", stderr.text().trim()) });
         }
         None => {
             let _ = child.start_kill();
@@ -179,7 +179,7 @@ enum Reins {
     Group(Group),
 }
 
-/// A process group that is killed when nobody waits for it any more.
+/// A process group that is killed when nobody waits for it any longer.
 struct Group(Option<Pid>);
 
 impl Drop for Group {
@@ -256,7 +256,7 @@ async fn shepherd<T>(
         () = cancel.cancelled() => stopped.cancelled = true,
         found = count(counted, *limits) => stopped.exceeded = Some(found),
     }
-    // Who fills the disk gets no time to go on with it.
+    // Who fills the disk gets no time to continue with it.
     if stopped.exceeded.is_none() {
         reins.pull(false).await;
         if let Ok(end) = timeout(limits.grace, &mut end).await {

@@ -45,7 +45,8 @@ impl Outcome {
         self.work.path()
     }
 
-    /// Opens a produced file for reading. Nothing that is, or lies behind, a symbolic link is listed as produced.
+    /// Opens a produced file for reading. Nothing that is, or is behind, a symbolic link is listed as
+    /// produced.
     pub fn open(&self, produced: &Produced) -> Result<File, SandboxError> {
         let path = self.work.produced_at(&produced.path);
         File::open(&path).map_err(|source| SandboxError::io("opening", &path, source))
@@ -128,7 +129,7 @@ impl Stream {
         self.total > self.bytes.len() as u64
     }
 
-    /// The kept bytes as text, with U+FFFD where they are no UTF-8.
+    /// The kept bytes as text, with U+FFFD where they are not UTF-8.
     pub fn text(&self) -> std::borrow::Cow<'_, str> {
         String::from_utf8_lossy(&self.bytes)
     }

@@ -70,16 +70,16 @@ pub struct Disk {
     pub files: u64,
 }
 
-/// What became of a script's own file system.
+/// The outcome of a script's own file system.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskUse {
     /// At some moment no byte was left.
     pub bytes_full: bool,
     /// At some moment no file was left.
     pub files_full: bool,
-    /// More was produced than was carried out of it.
+    /// More was produced than was executed of it.
     pub truncated: bool,
-    /// Why what was produced, or a part of it, could not be carried out; in a trial, why there was none.
+    /// Why what was produced, or a part of it, could not be executed; in a trial, why there was none.
     pub error: Option<String>,
 }
 
@@ -128,7 +128,7 @@ pub struct Verdict {
     pub leftovers: u32,
     /// The warden adopts orphans, so none of them can get away.
     pub adopts: bool,
-    /// What became of the script's own file system, where it was to have one.
+    /// The outcome of the script's own file system, where it was to have one.
     pub disk: Option<DiskUse>,
 }
 

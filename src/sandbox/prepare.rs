@@ -76,8 +76,8 @@ impl Workshop {
         Ok(())
     }
 
-    /// Checks the request and lays everything out. Touches the disk; may start an interpreter once to ask it where
-    /// its library lies.
+    /// Checks the request and lays everything out. Touches the disk; may start an interpreter once to ask it
+    /// the location of its library.
     pub fn prepare(&self, spec: Spec) -> Result<Prepared, SandboxError> {
         spec.check()?;
         let table = self.table.as_ref().map_err(|why| SandboxError::bad("interpreters", why.clone()))?;
@@ -88,11 +88,9 @@ impl Workshop {
         };
         let located = bundle::locate(&spec.bundle_root, &spec.script)?;
         let lease = match means {
-            Some(means) if means.identity => {
-                Some(identity::lease().ok_or_else(|| SandboxError::NotStarted {
-                    why: "every number set aside for users of scripts is taken".to_owned(),
-                })?)
-            }
+            Some(means) if means.identity => Some(identity::lease().ok_or_else(|| {
+                SandboxError::NotStarted { why: "all user ids reserved for scripts are in use".to_owned() }
+            })?),
             _ => None,
         };
         let owner = lease.as_ref().map(Lease::identity);
@@ -218,6 +216,6 @@ fn kernel_limits(limits: &Limits, reserve: u64, others: u64) -> ResourceLimits {
 
 fn utf8(path: &Path) -> Result<String, SandboxError> {
     path.to_str().map(str::to_owned).ok_or_else(|| {
-        SandboxError::bad(format!("path {}", path.display()), "is no UTF-8; rename the folder or the file")
+        SandboxError::bad(format!("path {}", path.display()), "is not UTF-8; rename the folder or the file")
     })
 }

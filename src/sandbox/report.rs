@@ -146,7 +146,7 @@ impl Report {
                 format!(
                     "{} {} ({})",
                     row.promise,
-                    if row.held == Held::No { "not held" } else { "in part" },
+                    if row.held == Held::No { "not enforced" } else { "in part" },
                     row.how
                 )
             })
@@ -165,10 +165,10 @@ impl Report {
         let coverage = Promise::iter()
             .map(|promise| {
                 let (held, how) = match promise {
-                    Promise::Time => (Held::Partly, "its process group is ended; a daemon gets away"),
-                    Promise::Output => (Held::Yes, "the rest is read and dropped"),
+                    Promise::Time => (Held::Partly, "its process group is killed; a daemon can survive"),
+                    Promise::Output => (Held::Yes, "the rest is discarded"),
                     Promise::Disk => (Held::Partly, COUNTED),
-                    _ => (Held::No, "run without isolation on demand"),
+                    _ => (Held::No, "run without a sandbox on request"),
                 };
                 Coverage { promise, held, how: how.to_owned() }
             })
@@ -254,61 +254,61 @@ fn judge(promise: Promise, evidence: &Evidence) -> (Held, &'static str) {
     let limit = |how| if limited { (Held::Yes, how) } else { (Held::No, "no limit could be set") };
     match promise {
         Promise::Files if leaks(Leak::ReadsOutside) || leaks(Leak::WritesOutside) => {
-            (Held::No, "a file outside could be used")
+            (Held::No, "files outside can be accessed")
         }
         // The first two ABIs do not look at truncating a file, which the others do.
         Promise::Files if !wrapped && !evidence.seatbelt && abi < 3 => {
             (Held::No, "needs Landlock ABI 3 or bubblewrap")
         }
-        // Modes and owners of files are the business of the filter, where nothing else stands in between.
+        // Modes and owners of files are the business of the filter, where nothing else is in between.
         Promise::Files if !wrapped && !other_user && !filtered && !evidence.seatbelt => {
-            (Held::No, "modes of files outside could be changed")
+            (Held::No, "permissions of files outside can be changed")
         }
-        Promise::Files if wrapped => (Held::Yes, "nothing else is in its view"),
+        Promise::Files if wrapped => (Held::Yes, "nothing else is visible"),
         Promise::Files => {
-            (Held::Yes, "opening any other is refused; that a known path exists can still be seen")
+            (Held::Yes, "opening any other file is denied; the existence of a known path is visible")
         }
-        Promise::Network if evidence.seatbelt => (Held::Yes, "refused by the profile"),
+        Promise::Network if evidence.seatbelt => (Held::Yes, "denied by the profile"),
         Promise::Network if wrapped && !leaks(Leak::OpensSockets) => {
-            (Held::Yes, "no sockets, and a network of its own")
+            (Held::Yes, "no sockets, and its own network namespace")
         }
-        Promise::Network if wrapped => (Held::Yes, "a network of its own, without any way out"),
-        Promise::Network if leaks(Leak::OpensSockets) || !filtered => (Held::No, "sockets could be opened"),
-        Promise::Network => (Held::Yes, "sockets of every family are refused"),
+        Promise::Network if wrapped => (Held::Yes, "its own network namespace without a route"),
+        Promise::Network if leaks(Leak::OpensSockets) || !filtered => (Held::No, "sockets can be opened"),
+        Promise::Network => (Held::Yes, "sockets of every family are denied"),
         Promise::Environment => match judge(Promise::Files, evidence).0 {
-            Held::Yes => (Held::Yes, "cleared, and /proc of others is closed"),
-            _ => (Held::No, "cleared, but /proc of others may be open"),
+            Held::Yes => (Held::Yes, "cleared, and /proc of other processes is not accessible"),
+            _ => (Held::No, "cleared, but /proc of other processes may be accessible"),
         },
-        Promise::Processes if wrapped => (Held::Yes, "others are not in its view"),
+        Promise::Processes if wrapped => (Held::Yes, "other processes are not visible"),
         Promise::Processes if leaks(Leak::SignalsOthers) => {
-            (Held::Partly, "processes of the same user can be signalled; needs Landlock ABI 6")
+            (Held::Partly, "processes of the same user can be signaled; needs Landlock ABI 6")
         }
-        Promise::Processes if filtered => (Held::Yes, "signals and tracing are refused"),
-        Promise::Processes => (Held::Partly, "signals are refused, tracing may not be"),
+        Promise::Processes if filtered => (Held::Yes, "signals and tracing are denied"),
+        Promise::Processes => (Held::Partly, "signals are denied, tracing may not be"),
         Promise::Privileges if still_root => (Held::No, "it would run as root"),
-        Promise::Privileges if evidence.seatbelt => (Held::Partly, "by the profile alone"),
+        Promise::Privileges if evidence.seatbelt => (Held::Partly, "only by the profile"),
         Promise::Privileges if filtered => {
-            (Held::Yes, "no new privileges, and the calls for them are refused")
+            (Held::Yes, "no new privileges, and the related system calls are denied")
         }
-        Promise::Privileges => (Held::Partly, "no new privileges, but no filter"),
+        Promise::Privileges => (Held::Partly, "no new privileges, but no system call filter"),
         Promise::Memory if evidence.seatbelt => {
             (Held::Partly, "private memory, as far as this system counts it")
         }
-        Promise::Memory | Promise::Cpu => limit("of each process by itself"),
-        Promise::FileSize => limit("of each file"),
+        Promise::Memory | Promise::Cpu => limit("per process"),
+        Promise::FileSize => limit("per file"),
         Promise::Disk if matches!(evidence.disk, Some(Ok(()))) => {
-            (Held::Yes, "a file system of its own, of limited bytes and files")
+            (Held::Yes, "its own file system with limited bytes and files")
         }
         Promise::Disk => (Held::Partly, COUNTED),
         Promise::ProcessCount if still_root => (Held::No, "root is not counted"),
         Promise::ProcessCount if limited && !own_count => {
             (Held::Partly, "counted together with other processes of this user")
         }
-        Promise::ProcessCount => limit("counted for this run alone"),
+        Promise::ProcessCount => limit("counted for this run only"),
         Promise::Lifetime if wrapped || evidence.adopts => (Held::Yes, "orphans are adopted and killed"),
-        Promise::Lifetime => (Held::Partly, "its process group is killed; a daemon gets away"),
-        Promise::Time => (Held::Yes, "asked to end, then killed"),
-        Promise::Output => (Held::Yes, "the rest is read and dropped"),
+        Promise::Lifetime => (Held::Partly, "its process group is killed; a daemon can survive"),
+        Promise::Time => (Held::Yes, "SIGTERM, then SIGKILL"),
+        Promise::Output => (Held::Yes, "the rest is discarded"),
     }
 }
 

@@ -71,13 +71,13 @@ impl Spec {
         if size > MAX_ARGUMENTS {
             return Err(SandboxError::bad(
                 "arguments",
-                format!("{size} bytes, at most {MAX_ARGUMENTS}; hand large data over on stdin"),
+                format!("{size} bytes, the maximum is {MAX_ARGUMENTS}; pass large data on stdin"),
             ));
         }
         if self.stdin.len() > MAX_STDIN {
             return Err(SandboxError::bad(
                 "stdin",
-                format!("{} bytes, at most {MAX_STDIN}; hand large data over as a file", self.stdin.len()),
+                format!("{} bytes, the maximum is {MAX_STDIN}; pass large data as a file", self.stdin.len()),
             ));
         }
         inside("workdir", &self.workdir)?;
@@ -115,7 +115,7 @@ impl fmt::Debug for Verify {
 /// A file copied into the private work directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InputFile {
-    /// Where it lies now; whether the caller may read it is the caller's business.
+    /// Its location now; whether the caller may read it is the caller's business.
     pub from: PathBuf,
     /// Its path inside the work directory.
     pub to: PathBuf,
@@ -178,7 +178,8 @@ impl Limits {
         match too_small.iter().find(|(_, small)| *small) {
             Some((name, _)) => Err(SandboxError::bad(
                 format!("limit `{name}`"),
-                "too small for any interpreter to start (memory: 16 MiB, open files: 16, disk: 1 MiB, the others: 1)",
+                "too small for any interpreter (minimum memory: 16 MiB, open files: 16, disk: 1 MiB, \
+                    others: 1)",
             )),
             None => Ok(()),
         }

@@ -39,7 +39,7 @@ pub(super) struct Lines {
     tap: Option<Tap>,
     channel: Channel,
     begun: Vec<u8>,
-    /// The line under way is too long already.
+    /// The line in progress is too long already.
     cut: bool,
 }
 
@@ -67,7 +67,7 @@ impl Lines {
             self.hand_over();
         }
         if let Some(Tap(take)) = self.tap.take().filter(|_| dropped) {
-            take(self.channel, "… more was printed than is kept");
+            take(self.channel, "… output truncated");
         }
     }
 
@@ -111,6 +111,6 @@ mod tests {
         assert_eq!(seen[..3], ["ab", "", "c"]);
         assert_eq!(seen[3].chars().count(), MAX_LINE + 1);
         assert!(seen[3].ends_with("x…"));
-        assert_eq!(seen[4..], ["rest", "… more was printed than is kept"]);
+        assert_eq!(seen[4..], ["rest", "… output truncated"]);
     }
 }

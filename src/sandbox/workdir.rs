@@ -37,7 +37,7 @@ pub struct WorkDir {
     /// Holds the work directory and, beside it, a copy of the bundle where one is needed.
     outer: TempDir,
     work: PathBuf,
-    /// What the script has produced, where that is carried out of a file system of its own.
+    /// What the script has produced, where that is copied out of a file system of its own.
     out: Option<PathBuf>,
     /// Held as long as the folder is there; dropped after it.
     _lock: File,
@@ -141,7 +141,7 @@ impl WorkDir {
         if !meta.is_file() {
             return Err(SandboxError::bad(
                 format!("input file {}", file.from.display()),
-                "is no regular file",
+                "is not a regular file",
             ));
         }
         fs::copy(&file.from, &to).map_err(|source| SandboxError::io("copying", &file.from, source))?;
@@ -240,7 +240,7 @@ fn make(base: Option<&Path>, other: bool) -> Result<(TempDir, File), SandboxErro
             Err(error) => why.push(format!("{}: {error}", base.display())),
         }
     }
-    Err(SandboxError::NotStarted { why: format!("no place for a work directory: {}", why.join("; ")) })
+    Err(SandboxError::NotStarted { why: format!("cannot create a work directory: {}", why.join("; ")) })
 }
 
 fn make_in(base: &Path, other: bool) -> std::io::Result<(TempDir, File)> {
@@ -250,7 +250,7 @@ fn make_in(base: &Path, other: bool) -> std::io::Result<(TempDir, File)> {
         fs::set_permissions(outer.path(), PermissionsExt::from_mode(if other { 0o711 } else { 0o700 }))?;
         let path = outer.path().join(LOCK);
         let lock = File::options().write(true).create_new(true).mode(0o600).open(&path)?;
-        // Whoever clears up may have taken it for a leftover in between.
+        // Anyone who clears up may have taken it for a leftover in between.
         if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() && path.exists() {
             return Ok((outer, lock));
         }

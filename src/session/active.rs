@@ -14,7 +14,7 @@ use super::state::Settings;
 /// A loaded skill as it was when it was loaded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Active {
-    /// What a load call takes.
+    /// The name to load it by.
     pub name: String,
     /// Absolute path of its `SKILL.md`.
     pub location: PathBuf,
@@ -24,19 +24,19 @@ pub struct Active {
     pub digest: String,
     /// License, compatibility, allowed tools, metadata, as the file has them.
     pub properties: Map<String, Value>,
-    /// Skills it names as worth reading with it; nothing loads by itself.
+    /// Related skills that it lists; nothing is loaded automatically.
     pub requires: Vec<String>,
-    /// The body: what loading gives.
+    /// The body: what loading returns.
     pub body: String,
-    /// Tokens of the body in its element (o200k vocabulary), estimated where they were not counted yet: loading must
-    /// not wait for a vocabulary.
+    /// Tokens of the body in its element (o200k vocabulary), estimated if not counted yet, so that loading
+    /// does not wait for the vocabulary.
     pub tokens: u32,
-    /// That `tokens` is an estimate, not a count.
+    /// Whether `tokens` is an estimate.
     #[serde(default = "yes")]
     pub tokens_estimated: bool,
 }
 
-/// Sessions that were kept before this was told have estimates, too.
+/// Sessions that were kept before this was reported have estimates, too.
 fn yes() -> bool {
     true
 }
@@ -56,7 +56,7 @@ pub enum LoadMode {
 /// One skill of a receipt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Loaded {
-    /// What a load call takes.
+    /// The name to load it by.
     pub name: String,
     /// Absolute path of its `SKILL.md`; left out for hosts without a file system.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -70,7 +70,7 @@ pub struct Loaded {
     pub properties: Map<String, Value>,
     /// Tokens of the body in its element (o200k vocabulary), estimated where they were not counted yet.
     pub tokens: u32,
-    /// That `tokens` is an estimate, not a count.
+    /// Whether `tokens` is an estimate.
     #[serde(default = "yes")]
     pub tokens_estimated: bool,
     /// Skills worth reading with it.
@@ -93,7 +93,7 @@ pub struct Receipt {
     /// Names that were to go and were not active.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ignored: Vec<String>,
-    /// When the instructions change, in words.
+    /// When the instructions change as text.
     pub note: String,
 }
 
@@ -114,7 +114,11 @@ pub fn loaded(
     cap: usize,
 ) -> Result<Vec<Active>, ToolError> {
     if wanted.is_empty() {
-        return Err(ToolError::new(ToolFailure::InvalidRequest, "`names` is empty: name the skills to load"));
+        return Err(ToolError::new(
+            ToolFailure::InvalidRequest,
+            "`names` is empty; specify the skills to \
+            load",
+        ));
     }
     let mut next: Vec<Active> = match mode {
         LoadMode::Replace => Vec::new(),
@@ -131,7 +135,8 @@ pub fn loaded(
         return Err(ToolError::new(
             ToolFailure::TooManySkills,
             format!(
-                "{} skills would be active, at most {cap} may be; nothing was changed: load fewer, or unload some first",
+                "{} skills would be active, the maximum is {cap}; no changes made: load fewer, or unload \
+                    some first",
                 next.len()
             ),
         ));
@@ -170,18 +175,20 @@ pub fn receipt(
     let note = match settings.instructions {
         _ if after.is_empty() => "No skill is active.",
         _ if given.len() == after.len() => {
-            "The bodies in this answer are instructions from now on; where two disagree, the later wins."
+            "The bodies in this result are instructions from now on; if two conflict, the later one has \
+                precedence."
         }
         _ if !given.is_empty() => {
-            "The bodies in this answer are instructions from now on, beside those that were given before; where two \
-             disagree, the later in `active` wins."
+            "The bodies in this result are instructions from now on, in addition to those given before; \
+                if two conflict, the later one in `active` has precedence."
         }
         Instructions::ToolResult => {
-            "The bodies of the active skills were given before and still hold; where two disagree, the later in \
-             `active` wins."
+            "The bodies of the active skills were given before and still apply; if two conflict, the \
+                later one in `active` has precedence."
         }
         Instructions::TopLevel => {
-            "Their bodies are part of the instructions from the next call on; where two disagree, the later wins."
+            "Their bodies are part of the instructions from the next call on; if two conflict, the later \
+                one has precedence."
         }
     };
     Receipt {

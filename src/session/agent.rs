@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Bounds on an agent.
+/// Limits of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AgentLimits {
-    /// Turns at most.
+    /// Maximum number of turns.
     pub max_turns: Option<u32>,
 }
 
@@ -18,33 +18,35 @@ pub struct Agent {
     pub id: String,
     /// For people.
     pub description: Option<String>,
-    /// What it is told first.
+    /// The beginning of its instructions.
     pub prompt: String,
-    /// Skills whose bodies are always part of its instructions, in this order; it sees no others.
+    /// Skills whose bodies are always part of its instructions, in this order; others are not available to
+    /// it.
     pub uses_skills: Vec<String>,
-    /// What it is told last.
+    /// The end of its instructions.
     pub instructions: String,
-    /// Tools it may call beside those of skills.
+    /// Tools it may call in addition to those of skills.
     pub uses_tools: Vec<String>,
-    /// Agents that have to be through before it.
+    /// Agents that must complete before it.
     pub depends_on: Vec<String>,
-    /// The model it wants.
+    /// The model that it requests.
     pub model: Option<String>,
-    /// How a host wires it in; the host's word.
+    /// How a host integrates it, in the host's terms.
     pub integration_mode: Option<String>,
-    /// Bounds.
+    /// Limits.
     pub limits: AgentLimits,
 }
 
 impl Agent {
-    /// Whether its catalogue is limited to its own skills.
+    /// Whether its catalog is limited to its own skills.
     #[must_use]
     pub fn scoped(&self) -> bool {
         !self.uses_skills.is_empty()
     }
 }
 
-/// What a call consists of, in its order, in words; without an agent the orchestrator speaks, who sees every skill.
+/// What a call consists of, in its order as text; without an agent the orchestrator speaks, who sees every
+/// skill.
 #[must_use]
 pub fn call_order(agent: Option<&Agent>) -> Vec<String> {
     let of = |text: fn(&Agent) -> &str| agent.is_some_and(|agent| !text(agent).trim().is_empty());
@@ -55,8 +57,8 @@ pub fn call_order(agent: Option<&Agent>) -> Vec<String> {
     }
     parts.push("the rules of using skills".to_owned());
     parts.push(match own {
-        [] => "the catalogue of every skill".to_owned(),
-        own => format!("the catalogue of its own skills: {}", own.join(", ")),
+        [] => "the catalog of all skills".to_owned(),
+        own => format!("the catalog of its own skills: {}", own.join(", ")),
     });
     parts.extend(own.iter().map(|name| format!("the body of {name}, always")));
     // An agent with skills of its own loads no others, and those are there already.
@@ -76,11 +78,11 @@ pub fn call_order(agent: Option<&Agent>) -> Vec<String> {
 pub fn parse_agent(source: &str) -> Result<Agent, String> {
     let agent: Agent = serde_saphyr::from_str(source).map_err(|error| error.to_string())?;
     if agent.id.trim().is_empty() {
-        return Err("`id` is absent: give the agent a name to call it by".to_owned());
+        return Err("`id` is missing; give the agent an id".to_owned());
     }
     let mut seen = std::collections::BTreeSet::new();
     if let Some(twice) = agent.uses_skills.iter().find(|skill| !seen.insert(skill.as_str())) {
-        return Err(format!("`uses_skills` names {twice} twice"));
+        return Err(format!("`uses_skills` lists {twice} twice"));
     }
     Ok(agent)
 }
@@ -117,8 +119,8 @@ mod tests {
         };
         let order = call_order(Some(&agent));
         let at = |what: &str| order.iter().position(|part| part.contains(what)).unwrap();
-        assert!(at("prompt") < at("catalogue") && at("catalogue") < at("body of csv"), "{order:?}");
+        assert!(at("prompt") < at("catalog") && at("catalog") < at("body of csv"), "{order:?}");
         assert!(at("body of csv") < at("body of pdf") && at("body of pdf") < at("inline"), "{order:?}");
-        assert!(call_order(None).iter().any(|part| part.contains("every skill")));
+        assert!(call_order(None).iter().any(|part| part.contains("all skills")));
     }
 }

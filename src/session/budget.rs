@@ -1,4 +1,4 @@
-//! How a client keeps the catalogue within bounds, and what of it a model then sees.
+//! How a client keeps the catalog within bounds, and what of it a model then sees.
 //!
 //! The bounds, and what is measured against them, are data of the client profiles; what nobody published is not
 //! guessed: entries beyond a bound whose way of shortening is unknown are shown as they would stand, marked.
@@ -10,25 +10,25 @@ pub use super::scale::Unit;
 use super::scale::{Frame, Limit, Scale};
 use skills_skill::client::{Profile, Shortening};
 
-/// What became of an entry.
+/// Truncation of an entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Shown {
     /// As written.
     Whole,
-    /// Its description was cut to this many characters.
+    /// Its description was truncated to this number of characters.
     Shortened {
         /// Characters left.
         characters: usize,
         /// Why.
         why: String,
     },
-    /// Its name alone is left.
+    /// Only its name is shown.
     NameOnly {
         /// Why.
         why: String,
     },
-    /// It is not in the catalogue.
+    /// It is not in the catalog.
     Omitted {
         /// Why.
         why: String,
@@ -37,51 +37,51 @@ pub enum Shown {
     Beyond,
 }
 
-/// A catalogue within a client's bounds.
+/// A catalog under a client's budget.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Allowance {
-    /// Every entry, in order, with what became of it; omitted ones have an empty description.
+    /// Every entry in order, with its truncation; omitted ones have an empty description.
     pub entries: Vec<(Listed, Shown)>,
-    /// How full the catalogue is, and of what.
+    /// How full the catalog is, and of what.
     #[serde(flatten)]
     pub fill: Fill,
 }
 
-/// How full a client's catalogue is, in the client's own unit.
+/// How much of a client's catalog budget is used, in the client's unit.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Fill {
-    /// The bound, where one is known.
+    /// The limit, if known.
     pub limit: Option<usize>,
-    /// Whether it is known that the client has no bound.
+    /// Whether the client is known to have no limit.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unbounded: bool,
     /// The unit of the bound and of both sizes.
     pub unit: Unit,
-    /// Where the bound comes from, in words ("2 % of a context of 200000 tokens: 4000 tokens").
+    /// Origin of the limit, as text ("2 % of a context of 200000 tokens: 4000 tokens").
     pub limit_from: String,
-    /// What is measured, in words.
+    /// What is measured, as text.
     pub measured: String,
-    /// The catalogue as it is written.
+    /// The catalog as written.
     pub wanted: usize,
-    /// What of it is shown.
+    /// What is shown of it.
     pub used: usize,
-    /// Why more is shown than the bound allows, where that is so.
+    /// Why more is shown than the limit allows, if so.
     pub over: Option<String>,
-    /// What is not known of this client.
+    /// Unknown properties of this client.
     pub unknown: Vec<String>,
-    /// What became of the entries, without those that the client brings itself.
+    /// Truncation of the entries, without built-in skills.
     pub made: Made,
-    /// What the client's own skills take.
+    /// Size of the client's built-in skills.
     #[serde(default, skip_serializing_if = "Own::is_none")]
     pub own: Own,
 }
 
-/// What the skills that a client brings itself take of its bound.
+/// Part of the budget that built-in skills use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Own {
     /// How many there are.
     pub skills: usize,
-    /// Their size, in the unit of the bound.
+    /// Their size, in the unit of the limit.
     pub used: usize,
     /// Whether their number or size is an estimate.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -94,18 +94,18 @@ impl Own {
     }
 }
 
-/// How many entries came to what.
+/// Number of entries by truncation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Made {
     /// As written.
     pub whole: usize,
     /// With a shorter description.
     pub shortened: usize,
-    /// With their names alone.
+    /// With only their names.
     pub name_only: usize,
-    /// Left out.
+    /// Omitted.
     pub omitted: usize,
-    /// Beyond a bound whose way of shortening is not published.
+    /// Over a budget whose truncation is not published.
     pub beyond: usize,
 }
 
@@ -126,7 +126,7 @@ impl Made {
 }
 
 impl Allowance {
-    /// The entries that are in the catalogue.
+    /// The entries that are in the catalog.
     pub fn kept(&self) -> impl Iterator<Item = &Listed> {
         self.entries
             .iter()
@@ -134,14 +134,14 @@ impl Allowance {
             .map(|(entry, _)| entry)
     }
 
-    /// A catalogue that nobody bounds.
+    /// A catalog that nobody bounds.
     #[must_use]
     pub fn whole(entries: Vec<Listed>) -> Self {
         let size = |entry: &Listed| entry.name.chars().count() + entry.description.chars().count();
         let characters = entries.iter().map(size).sum();
         let entries: Vec<_> = entries.into_iter().map(|entry| (entry, Shown::Whole)).collect();
         let fill = Fill {
-            limit_from: "no bound".to_owned(),
+            limit_from: "no limit".to_owned(),
             measured: "characters of names and descriptions".to_owned(),
             wanted: characters,
             used: characters,
@@ -152,8 +152,8 @@ impl Allowance {
     }
 }
 
-/// The catalogue as this client would hand it out: entries in the client's order, which decides who stays. `uses` says
-/// how often each entry was loaded, for clients that go by it.
+/// The catalog as this client would hand it out: entries in the client's order, which decides who stays.
+/// `uses` says how often each entry was loaded, for clients that go by it.
 #[must_use]
 pub fn shorten(entries: &[Listed], uses: &[u64], profile: &Profile, window: u32) -> Allowance {
     let budget = &profile.budget;
@@ -170,7 +170,7 @@ pub fn shorten(entries: &[Listed], uses: &[u64], profile: &Profile, window: u32)
     let wanted = work.total();
     if let Some(Some(most)) = budget.entries.value() {
         for at in (*most as usize)..entries.len() {
-            work.omit(at, &format!("the client lists {most} skills at most"));
+            work.omit(at, &format!("the client lists at most {most} skills"));
         }
     }
     let mut over = None;
@@ -181,26 +181,26 @@ pub fn shorten(entries: &[Listed], uses: &[u64], profile: &Profile, window: u32)
             Some(Shortening::WholeWhileFitting) => {
                 work.whole_while_fitting(uses, limit);
                 if work.total() > limit {
-                    over = Some("every name is kept, and names alone are more than the bound".to_owned());
+                    over = Some("all names are kept, and they alone exceed the budget".to_owned());
                 }
             }
             Some(Shortening::EvenlyThenOmit) => work.evenly_then_omit(limit),
             Some(Shortening::NamesThenOmit) => work.names_then_omit(limit),
             Some(Shortening::WholeThenNames) => work.whole_then_names(limit),
             None => {
-                unknown.push("how it shortens a catalogue that is too long".to_owned());
-                over = Some("how it shortens is not published: shown as it is written".to_owned());
+                unknown.push("how it truncates a catalog over budget".to_owned());
+                over = Some("how it truncates is not published: shown as written".to_owned());
                 work.mark_beyond(limit);
             }
         }
     }
     if limit.is_none() && !unbounded {
-        unknown.push("its bound for the catalogue".to_owned());
+        unknown.push("its catalog budget".to_owned());
     } else if !work.scale.known() {
-        unknown.push("what of an entry it counts: name and description are counted here".to_owned());
+        unknown.push("which parts of an entry count: name and description are assumed".to_owned());
     }
     if bundled.is_none() {
-        unknown.push("which skills it brings itself: none are counted here".to_owned());
+        unknown.push("which skills are built in: none are assumed".to_owned());
     }
     let own = Own {
         skills: entries.iter().filter(|entry| entry.bundled).count(),
@@ -214,16 +214,16 @@ pub fn shorten(entries: &[Listed], uses: &[u64], profile: &Profile, window: u32)
     Allowance { entries: work.rows, fill }
 }
 
-/// What became of an entry before the bound: its description may be too long in itself.
+/// The outcome of an entry before the bound: its description may be too long in itself.
 fn at_first(entry: &Listed) -> Shown {
     if !entry.cut {
         return Shown::Whole;
     }
     let characters = entry.description.chars().count();
-    Shown::Shortened { characters, why: format!("a description has {characters} characters at most") }
+    Shown::Shortened { characters, why: format!("descriptions are limited to {characters} characters") }
 }
 
-/// A catalogue that is being shortened.
+/// A catalog that is being shortened.
 struct Work<'a> {
     rows: Vec<(Listed, Shown)>,
     /// What each entry measures beside its description.
@@ -249,7 +249,7 @@ impl Work<'_> {
         if entries == 0 { 0 } else { self.scale.around(self.bare, entries) + sum }
     }
 
-    /// Leaves so many characters of a description.
+    /// Leaves that many characters of a description.
     fn cut(&mut self, at: usize, characters: usize, why: &str) {
         let (entry, shown) = &mut self.rows[at];
         if entry.description.chars().count() <= characters {
@@ -270,15 +270,15 @@ impl Work<'_> {
         *shown = Shown::Omitted { why: why.to_owned() };
     }
 
-    /// Names stay. Of the descriptions that may give way those stay, whole, that still fit: those of the most used
-    /// skills first, else in the order of the list, so that a short one behind a long one may stay.
+    /// Names stay. Of the descriptions that may are truncated those stay, whole, that still fit: those of the
+    /// most used skills first, else in the order of the list, so that a short one behind a long one may stay.
     fn whole_while_fitting(&mut self, uses: &[u64], limit: usize) {
         let mut order: Vec<usize> =
             (0..self.rows.len()).filter(|&at| !(self.keeps_own && self.rows[at].0.bundled)).collect();
         order.sort_by_key(|&at| (std::cmp::Reverse(uses.get(at).copied().unwrap_or(0)), at));
         let whole: Vec<(Listed, Shown)> = order.iter().map(|&at| self.rows[at].clone()).collect();
         for &at in &order {
-            self.cut(at, 0, "the list is too long, and its description no longer fits");
+            self.cut(at, 0, "over budget: its description no longer fits");
         }
         let mut used = self.total();
         for (at, whole) in order.into_iter().zip(whole) {
@@ -301,7 +301,7 @@ impl Work<'_> {
             if full {
                 let (entry, shown) = &mut self.rows[at];
                 entry.description.clear();
-                let why = "the list is full: it is named in the line behind it".to_owned();
+                let why = "over budget: only its name is listed at the end".to_owned();
                 *shown = Shown::NameOnly { why };
             } else {
                 (used, entries) = (used + cost, entries + 1);
@@ -312,7 +312,7 @@ impl Work<'_> {
     /// Room is handed out one character after the other to every description, so that what a short one leaves goes
     /// to the long ones. Where entries without descriptions are too long already, the last that do not fit go.
     fn evenly_then_omit(&mut self, limit: usize) {
-        let why = "the catalogue is too long, and every description gives way alike";
+        let why = "over budget: all descriptions are truncated evenly";
         let bare: usize = (0..self.rows.len()).map(|at| self.bare_cost(at)).sum();
         let around = self.scale.around(false, self.rows.len());
         if bare + around > limit {
@@ -360,7 +360,7 @@ impl Work<'_> {
     fn names_then_omit(&mut self, limit: usize) {
         for at in 0..self.rows.len() {
             if !matches!(self.rows[at].1, Shown::Omitted { .. }) {
-                self.cut(at, 0, "the catalogue is too long, and all descriptions go at once");
+                self.cut(at, 0, "over budget: all descriptions are omitted");
             }
         }
         self.bare = true;
@@ -385,7 +385,7 @@ impl Work<'_> {
             let cost = self.cost(at);
             if full || used + cost + self.scale.around(self.bare, entries + 1) > limit {
                 full |= !later;
-                self.omit(at, "the catalogue is full");
+                self.omit(at, "budget exhausted");
             } else {
                 (used, entries) = (used + cost, entries + 1);
             }

@@ -1,4 +1,4 @@
-//! What each client's rules leave of a catalogue.
+//! What each client's rules leave of a catalog.
 
 use super::*;
 use skills_skill::client::{Fact, profile};
@@ -29,7 +29,7 @@ fn of(client: &str, count: usize, length: usize, uses: &[u64]) -> Allowance {
     shorten(&entries(count, length), uses, profile(client).unwrap(), 200_000)
 }
 
-/// The catalogue as Codex writes it, and as it estimates tokens.
+/// The catalog as Codex writes it, and as it estimates tokens.
 fn codex_tokens(allowed: &Allowance) -> usize {
     let line = |entry: &Listed| {
         let space = if entry.description.is_empty() { "" } else { " " };
@@ -167,8 +167,8 @@ fn what_is_not_published_is_marked_and_not_guessed() {
     assert!(allowed.entries.iter().any(|(_, s)| *s == Shown::Beyond));
     assert!(allowed.fill.over.is_some() && !allowed.fill.unknown.is_empty());
     let none = of("cursor", 10, 10, &[]);
-    assert!(none.fill.unknown.iter().any(|what| what.contains("bound")));
-    assert!(none.fill.unknown.iter().any(|what| what.contains("brings itself")), "{:?}", none.fill.unknown);
+    assert!(none.fill.unknown.iter().any(|what| what.contains("budget")));
+    assert!(none.fill.unknown.iter().any(|what| what.contains("built in")), "{:?}", none.fill.unknown);
 }
 
 #[test]

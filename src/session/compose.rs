@@ -1,7 +1,7 @@
-//! Composing what a model is given at the next call: base rules, catalogue, bodies, in exact bytes.
+//! Composing what a model is given at the next call: base rules, catalog, bodies, in exact bytes.
 //!
-//! The same session and catalogue give the same bytes, so that prompt caches of model services hold and two calls
-//! can be compared.
+//! The same session and catalog give the same bytes, so that prompt caches of model services hold and two
+//! calls can be compared.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -17,7 +17,7 @@ use super::given::elsewhere_text;
 use super::marked::{cdata, escaped, one_line};
 use skills_skill::SkillId;
 
-/// How the catalogue is written.
+/// Format of the catalog.
 #[derive(
     Debug,
     Clone,
@@ -38,11 +38,11 @@ pub enum Form {
     /// `<available_skills>` with name, description and location.
     #[default]
     Xml,
-    /// One line a skill.
+    /// One line per skill.
     Bullets,
 }
 
-/// Where the bodies of loaded skills go.
+/// Where bodies of loaded skills are placed.
 #[derive(
     Debug,
     Clone,
@@ -60,10 +60,10 @@ pub enum Form {
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum Instructions {
-    /// Into the top-level instructions of every call.
+    /// In the top-level instructions of every call.
     #[default]
     TopLevel,
-    /// Into the result of the load call, for hosts whose instructions cannot be changed.
+    /// In the result of the load call, for hosts whose instructions cannot be changed.
     ToolResult,
 }
 
@@ -103,28 +103,28 @@ impl Wire {
     }
 }
 
-/// A catalogue entry as the model sees it.
+/// A catalog entry as the model sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Listed {
-    /// What a load call takes; in a client's list what the client calls the skill.
+    /// The name to load it by; in a client's list, the client's name of the skill.
     pub name: String,
-    /// Its description, maybe shortened.
+    /// Its description, possibly truncated.
     pub description: String,
     /// Absolute path of its `SKILL.md`; absent for hosts without a file system.
     pub location: Option<PathBuf>,
     /// In a client's list: its id in this catalog; absent for what this catalog does not hold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skill_id: Option<SkillId>,
-    /// In a client's list: whether the client brings the skill itself.
+    /// In a client's list: whether the skill is built into the client.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub bundled: bool,
-    /// In a client's list: whether the client cut the description for its own length.
+    /// In a client's list: whether the client truncated the description because of its length.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut: bool,
-    /// In a client's list: what stands there for the name, where that is more than the name.
+    /// In a client's list: its name there, if it is more than the name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// In a client's list: what stands there for the location, where that is not the path.
+    /// In a client's list: its location there, if it is not the path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written_location: Option<String>,
 }
@@ -138,7 +138,7 @@ pub enum PartKind {
     Prompt,
     /// How skills are used.
     Rules,
-    /// L1: the catalogue.
+    /// L1: the catalog.
     Available,
     /// L2: bodies that are always part of an agent's instructions.
     AgentSkill,
@@ -153,7 +153,7 @@ pub enum PartKind {
 pub struct Part {
     /// What it is.
     pub kind: PartKind,
-    /// The skill it is about, if one.
+    /// The skill it concerns, if any.
     pub skill: Option<String>,
     /// First byte in [`Composed::text`].
     pub start: usize,
@@ -166,7 +166,7 @@ pub struct Part {
 pub struct Composed {
     /// Every byte.
     pub text: String,
-    /// What its bytes are; together they are the whole text.
+    /// Its parts, which make up the complete text.
     pub parts: Vec<Part>,
 }
 
@@ -204,7 +204,7 @@ impl Composed {
 /// Everything that is composed.
 #[derive(Debug, Clone, Copy)]
 pub struct Ingredients<'a> {
-    /// The catalogue as this model may see it: see [`catalogue_text`].
+    /// The catalog as this model may see it: see [`catalogue_text`].
     pub available: &'a Composed,
     /// Loaded skills, most recent last.
     pub active: &'a [Active],
@@ -212,9 +212,9 @@ pub struct Ingredients<'a> {
     pub agent: Option<&'a Agent>,
     /// Bodies of the agent's own skills, in its order.
     pub own: &'a [Active],
-    /// Where the bodies of skills go that are loaded from now on.
+    /// Where bodies of skills loaded from now on are placed.
     pub instructions: Instructions,
-    /// Loaded skills whose body stands in the answer of a call already: see [`in_answers`](super::in_answers).
+    /// Loaded skills whose body is in the answer of a call already: see [`in_answers`](super::in_answers).
     pub in_answers: &'a BTreeSet<String>,
     /// How tool names are written.
     pub wire: Wire,
@@ -222,8 +222,9 @@ pub struct Ingredients<'a> {
 
 /// Composes the instructions. Without skills nothing about skills is said.
 ///
-/// The body of each loaded skill is given once, wherever it was told to go when it was loaded: here, unless an answer
-/// has it. Those that answers have are named among those that stand here, so that it is clear which was loaded later.
+/// The body of each loaded skill is given once, wherever it was requested to go when it was loaded: here,
+/// unless an answer has it. Those that answers have are named among those that stand here, so that it is
+/// clear which was loaded later.
 #[must_use]
 pub fn compose(what: &Ingredients<'_>) -> Composed {
     let mut out = Composed::default();
@@ -263,7 +264,8 @@ pub fn compose(what: &Ingredients<'_>) -> Composed {
     out
 }
 
-/// What the first level says of one skill: its entry in the catalogue, as XML. Whoever counts an entry counts this.
+/// What the first level says of one skill: its entry in the catalog, as XML. Anyone who counts an entry
+/// counts this.
 #[must_use]
 pub fn entry_text(entry: &Listed) -> String {
     let mut text = format!(
@@ -278,7 +280,7 @@ pub fn entry_text(entry: &Listed) -> String {
     text
 }
 
-/// What the second level says of one skill: its body in its element. Whoever counts a body counts this.
+/// What the second level says of one skill: its body in its element. Anyone who counts a body counts this.
 #[must_use]
 pub fn body_text(name: &str, body: &str) -> String {
     format!("<skill name=\"{}\">\n{}\n</skill>\n", escaped(name), cdata(body.trim_end_matches('\n')))
@@ -288,19 +290,19 @@ fn rules(wire: Wire, instructions: Instructions) -> String {
     let load = wire.name("skills.load");
     let read = wire.name("skills.read");
     let arrives = match instructions {
-        Instructions::TopLevel => "its instructions stand under active_skills from your next call on",
-        Instructions::ToolResult => "its instructions are in the answer of that call and hold from then on",
+        Instructions::TopLevel => "its instructions are in active_skills from your next call on",
+        Instructions::ToolResult => "its instructions are in the result of that call and apply from then on",
     };
     format!(
         "# Skills\n\n\
-         Before a complex task, look at the skills that are available. An entry says only what a skill is for.\n\
+         Before a complex task, check the available skills. An entry states only the purpose of a skill.\n\
          Call {load} before you use a skill; {arrives}. Its further files are read with {read}.\n\
-         Where instructions of loaded skills disagree, those of the skill loaded later win.\n\n"
+         If loaded skills conflict, the one loaded later has precedence.\n\n"
     )
 }
 
-/// The catalogue as it stands in every call; empty without entries. It is the same for as long as the skills, the
-/// form and the reader are, and by far the longest part: whoever composes often keeps it.
+/// The catalog as it is in every call; empty without entries. It is the same for as long as the skills, the
+/// form and the reader are, and by far the longest part: anyone who composes often keeps it.
 #[must_use]
 pub fn catalogue_text(listed: &[Listed], form: Form, wire: Wire) -> Composed {
     let mut out = Composed::default();
@@ -420,7 +422,7 @@ mod tests {
             ..all(&none, &bodies)
         };
         let composed = compose(&what);
-        assert!(!composed.text.contains("# CSV") && composed.text.contains("in the answer of that call"));
+        assert!(!composed.text.contains("# CSV") && composed.text.contains("in the result of that call"));
         assert!(!composed.text.contains("active_skills"), "nothing stands here: {}", composed.text);
     }
 

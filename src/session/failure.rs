@@ -3,28 +3,28 @@
 use serde::{Deserialize, Serialize};
 use strum::Display;
 
-/// In which way.
+/// How.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Display, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum ToolFailure {
-    /// The arguments are not those of the tool.
+    /// Invalid arguments.
     InvalidRequest,
     /// No such skill, file or agent.
     NotFound,
-    /// The skill has to be loaded first.
+    /// The skill is not loaded.
     NotLoaded,
-    /// More skills than may be active at once; nothing was changed.
+    /// More than the maximum number of active skills; no changes made.
     TooManySkills,
-    /// The path leads out of the bundle, or to something hidden in it.
+    /// The path points outside the bundle, or to a hidden file.
     PathEscape,
-    /// More bytes than are handed out at once.
+    /// More bytes than can be returned at once.
     PayloadTooLarge,
-    /// A person or the policy has to allow it first.
+    /// Requires permission by a person or the policy.
     ConfirmationRequired,
-    /// The policy, or missing isolation, forbids it.
+    /// Forbidden by policy or missing isolation.
     SafetyDenied,
-    /// The file or script could not be used; the system's words.
+    /// The file or script is unusable; the system's error.
     RuntimeError,
 }
 
@@ -32,14 +32,14 @@ pub enum ToolFailure {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error, schemars::JsonSchema)]
 #[error("{message}")]
 pub struct ToolError {
-    /// In which way.
+    /// How.
     pub code: ToolFailure,
     /// What was wrong, and what to do.
     pub message: String,
 }
 
 impl ToolError {
-    /// A failure in words.
+    /// A failure as text.
     pub fn new(code: ToolFailure, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
     }

@@ -1,5 +1,5 @@
-//! Bodies that calls answered with: they stand in the transcript for as long as the session lasts, and a body that
-//! stands there is not composed into the instructions too.
+//! Bodies that calls answered with: they are in the transcript for as long as the session lasts, and a body
+//! that is there is not composed into the instructions too.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub struct Given<'a> {
 }
 
 impl Given<'_> {
-    /// The body as it stands in the answer: every byte of the JSON text between its quotes.
+    /// The body as it is in the answer: every byte of the JSON text between its quotes.
     #[must_use]
     pub fn in_answer(&self) -> String {
         let quoted = Value::from(self.body).to_string();
@@ -64,10 +64,10 @@ pub fn in_answers(transcript: &[Arc<Entry>], active: &[Active]) -> BTreeSet<Stri
     active.iter().filter(stands).map(|skill| skill.name.clone()).collect()
 }
 
-/// What stands in the place of a body that an answer has.
+/// What is in the place of a body that an answer has.
 pub(super) fn elsewhere_text(name: &str) -> String {
     format!(
-        "<skill name=\"{}\">its instructions are in the answer of the call that loaded it</skill>\n",
+        "<skill name=\"{}\">its instructions are in the result of the call that loaded it</skill>\n",
         escaped(name)
     )
 }

@@ -1,5 +1,5 @@
-//! What a model is given: the catalogue of skills, the bodies of those it loaded, the tools it may call, and the
-//! history of what it did, composed to exact bytes.
+//! What a model is given: the catalog of skills, the bodies of those it loaded, the tools it may call, and
+//! the history of what it did, composed to exact bytes.
 //!
 //! Three levels are disclosed one after the other (<https://agentskills.io/specification>, "Progressive
 //! disclosure"): each skill's name and description in every call (L1), the body of a skill once it is loaded (L2),

@@ -40,12 +40,12 @@ pub enum Api {
     OpenaiChat,
 }
 
-/// A request, and what has to be known about it.
+/// A request and its options.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Payload {
     /// The body.
     pub body: Value,
-    /// What the service would object to, and what to do.
+    /// Expected objections of the service, and what to do.
     pub notes: Vec<String>,
 }
 
@@ -64,12 +64,12 @@ pub fn payload(
         .first()
         .is_some_and(|entry| matches!(&entry.turn, Turn::Message { speaker: Speaker::User, .. }));
     if !begins_with_user {
-        // What was written down is not changed, so that a talk that began with a call cannot be mended.
+        // What was written down is not changed, so that a talk that began with a call cannot be fixed.
         let what = if transcript.is_empty() {
-            "nobody has said anything yet, and most services demand a message of the user first: say something"
+            "there are no messages, but most APIs require a user message first: add one"
         } else {
-            "most services demand a message of the user first, and what this transcript begins with stays: begin a \
-             new session, and say something in it before you load"
+            "most APIs require a user message first, and this transcript begins otherwise: create a new \
+                session and add a message before loading skills"
         };
         notes.push(what.to_owned());
     }
@@ -77,10 +77,7 @@ pub fn payload(
         .last()
         .is_some_and(|entry| matches!(&entry.turn, Turn::Message { speaker: Speaker::Assistant, .. }));
     if ends_with_assistant {
-        notes.push(
-            "the last turn is the assistant's: its answer would go on from there, which some models refuse"
-                .to_owned(),
-        );
+        notes.push("the last message is the assistant's, which some models reject".to_owned());
     }
     let body = match api {
         Api::Anthropic => anthropic(model, instructions, transcript, tools, max_tokens),
@@ -102,7 +99,7 @@ fn anthropic(
     max_tokens: u32,
 ) -> Value {
     let mut messages: Vec<(&str, Vec<Value>)> = Vec::new();
-    // Turns alternate there: neighbours of one role become one message.
+    // Turns alternate there: neighbors of one role become one message.
     let mut push = |role: &'static str, block: Value| match messages.last_mut() {
         Some((last, blocks)) if *last == role => blocks.push(block),
         _ => messages.push((role, vec![block])),
@@ -299,7 +296,7 @@ mod tests {
             made.notes
         );
         let empty = payload(Api::Anthropic, "m", "", &[], &[], 1);
-        assert!(empty.notes[0].contains("say something") && !empty.notes[0].contains("new session"));
+        assert!(empty.notes[0].contains("no messages") && !empty.notes[0].contains("new session"));
         assert!(made.body.get("system").is_none());
     }
 }

@@ -23,7 +23,7 @@ pub struct Range {
     /// The bytes.
     #[serde(skip)]
     pub bytes: Vec<u8>,
-    /// Where to go on, when there is more.
+    /// Where to continue, when there is more.
     pub next_offset: Option<u64>,
 }
 
@@ -38,7 +38,7 @@ pub fn range(bundle: &Folder, path: &str, offset: u64, length: Option<u64>) -> R
     if most == 0 || most > MOST_BYTES {
         return Err(ToolError::new(
             ToolFailure::PayloadTooLarge,
-            format!("`length` is {most}; 1 to {MOST_BYTES} bytes are read at once, go on with `offset`"),
+            format!("invalid `length` {most}; allowed: 1 to {MOST_BYTES} bytes, use `offset` for the rest"),
         ));
     }
     let (mut file, metadata): (File, _) = bundle.open_file(path).map_err(|refusal| refused(&refusal))?;
@@ -46,7 +46,7 @@ pub fn range(bundle: &Folder, path: &str, offset: u64, length: Option<u64>) -> R
     if offset > size {
         return Err(ToolError::new(
             ToolFailure::InvalidRequest,
-            format!("{path} has {size} bytes; `offset` {offset} is behind its end"),
+            format!("{path} has {size} bytes; `offset` {offset} is past its end"),
         ));
     }
     file.seek(SeekFrom::Start(offset)).map_err(|error| failed(path, &error))?;

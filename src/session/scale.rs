@@ -1,4 +1,4 @@
-//! How large a client takes its catalogue to be: what of an entry it counts, and in which unit.
+//! How large a client takes its catalog to be: what of an entry it counts, and in which unit.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use super::compose::Listed;
 use skills_skill::client::{Bound, Budget, Escape, Measured, ShareUnit};
 use skills_skill::slice;
 
-/// In what a client counts its catalogue.
+/// Unit in which a client counts its catalog.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, strum::Display, schemars::JsonSchema,
 )]
@@ -64,7 +64,7 @@ pub(super) struct Scale<'a> {
 pub(super) struct Limit {
     /// In the scale's unit; none where there is no bound, or none is known.
     pub most: Option<usize>,
-    /// Where it comes from, in words.
+    /// Where it comes from as text.
     pub from: String,
     /// Whether it is known that there is none.
     pub unbounded: bool,
@@ -75,7 +75,7 @@ impl<'a> Scale<'a> {
     pub(super) fn of(budget: &'a Budget, window: u32) -> (Self, Limit) {
         let (unit, most, from) = match budget.bound.value() {
             None => (Unit::Characters, None, "not known".to_owned()),
-            Some(Bound::None) => (Unit::Characters, None, "no bound".to_owned()),
+            Some(Bound::None) => (Unit::Characters, None, "no limit".to_owned()),
             Some(&Bound::Characters(characters)) => {
                 (Unit::Characters, Some(characters as usize), format!("{characters} characters"))
             }
@@ -92,7 +92,7 @@ impl<'a> Scale<'a> {
                     ShareUnit::Characters => (Unit::Characters, (share * CHARACTERS_PER_TOKEN) as usize),
                 };
                 let told = match at_most.map(|most| most as usize).filter(|cap| *cap < most) {
-                    Some(cap) => return Self::with(budget, unit, cap, format!("{cap} {unit} at most")),
+                    Some(cap) => return Self::with(budget, unit, cap, format!("at most {cap} {unit}")),
                     None if unit == Unit::Tokens => format!("{}: {most} tokens", part(of_context, window)),
                     None => format!("{}: about {most} characters", part(of_context, window)),
                 };
@@ -120,11 +120,11 @@ impl<'a> Scale<'a> {
         Self { unit, measured, known: budget.measured.value().is_some(), per_token }
     }
 
-    /// What is measured, in words.
+    /// What is measured, as text.
     pub(super) fn told(&self) -> String {
         let what = if self.known {
             let words: Vec<&str> = self.measured.entry.split_whitespace().collect();
-            format!("every entry as it is written there, {}", words.join(" "))
+            format!("every entry as written there, {}", words.join(" "))
         } else {
             "names and descriptions".to_owned()
         };
@@ -156,7 +156,7 @@ impl<'a> Scale<'a> {
         Frame { whole: of(&self.measured.entry), bare: of(&self.measured.bare) }
     }
 
-    /// A text as it stands in an entry.
+    /// A text as it is in an entry.
     pub(super) fn text(&self, text: &str) -> Size {
         match self.measured.escape {
             Escape::Xml => Size::of(&Escape::Xml.of(text)),
@@ -182,7 +182,7 @@ impl<'a> Scale<'a> {
         }
     }
 
-    /// What stands around so many entries, and between them.
+    /// What stands around that many entries, and between them.
     pub(super) fn around(&self, bare: bool, entries: usize) -> usize {
         let around = if bare { self.measured.around_bare } else { self.measured.around } as usize;
         let around = self.amount(Size { characters: around, bytes: around });

@@ -32,21 +32,21 @@ impl std::fmt::Display for SessionId {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Settings {
-    /// Skills that may be active at once.
+    /// Maximum number of active skills.
     pub cap: usize,
-    /// How the catalogue is written.
+    /// Format of the catalog.
     pub form: Form,
-    /// Where bodies go.
+    /// Where bodies are placed.
     pub instructions: Instructions,
-    /// Whether locations are told: a host without a file system has no use for them.
+    /// Whether locations are included; hosts without a file system do not need them.
     pub locations: bool,
-    /// The client whose budget shortens the catalogue; none for the whole catalogue.
+    /// The client whose budget truncates the catalog; none for the complete catalog.
     pub client: Option<String>,
     /// The model's context window in tokens.
     pub window: u32,
-    /// The agent that speaks; none for the orchestrator, who sees every skill.
+    /// The agent; none for the orchestrator, which has all skills.
     pub agent: Option<String>,
-    /// Offer the three older tool names too.
+    /// Also offer the three old tool names.
     pub compat: bool,
 }
 
@@ -65,7 +65,7 @@ impl Default for Settings {
     }
 }
 
-/// A session as it stands.
+/// A session as it is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Session {
     /// Its id.
@@ -121,7 +121,7 @@ impl Session {
         Ok(self.replace(next, &named))
     }
 
-    /// Active skills whose body stands in the answer of a call.
+    /// Active skills whose body is in the answer of a call.
     #[must_use]
     pub fn in_answers(&self) -> BTreeSet<String> {
         in_answers(&self.transcript, &self.active)
@@ -139,7 +139,7 @@ impl Session {
         self.replace(Vec::new(), &BTreeSet::new())
     }
 
-    /// `given`: those whose body stands in the answer.
+    /// `given`: those whose body is in the answer.
     fn replace(&mut self, next: Vec<Active>, given: &BTreeSet<String>) -> Receipt {
         let receipt = active::receipt(&self.active, &next, given, &self.settings);
         self.active = next;

@@ -82,7 +82,7 @@ pub enum Compat {
 pub struct ListArguments {
     /// Rank the skills for this request and answer the fitting ones; without it all are listed.
     pub query: Option<String>,
-    /// How many at most.
+    /// Maximum number of entries.
     pub limit: Option<usize>,
 }
 
@@ -111,12 +111,12 @@ pub struct UnloadArguments {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReadArguments {
-    /// A loaded skill; the one loaded last, where absent.
+    /// A loaded skill; the one loaded last, if omitted.
     #[serde(default, alias = "id")]
     pub skill: Option<String>,
     /// Path inside the skill's folder, e.g. `references/rules.md`.
     pub path: String,
-    /// First byte to read, to go on where an earlier answer ended.
+    /// First byte to read, to continue where an earlier answer ended.
     #[serde(default)]
     pub offset: u64,
     /// Bytes to read at most.
@@ -128,7 +128,7 @@ pub struct ReadArguments {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunScriptArguments {
-    /// A loaded skill; the one loaded last, where absent.
+    /// A loaded skill; the one loaded last, if omitted.
     #[serde(default)]
     pub skill: Option<String>,
     /// Path of the script below `scripts/`. `.py` runs with python3, `.sh` with bash, `.js` with node, `.rb` with
@@ -153,10 +153,10 @@ pub struct ReadSkillArguments {
     pub id: String,
 }
 
-/// A tool as a model's API wants it described.
+/// A tool definition for a model API.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ToolSpec {
-    /// As it is called there.
+    /// Its name there.
     pub name: String,
     /// What it does, for the model.
     pub description: String,
@@ -169,16 +169,16 @@ impl Tool {
     #[must_use]
     pub fn description(self) -> &'static str {
         match self {
-            Self::List => "Lists the skills that can be loaded, or those that fit a query, best first.",
+            Self::List => "Lists skills that can be loaded, or those that match a query, best first.",
             Self::Load => {
-                "Loads skills by name, so that their instructions hold. Call it before using a skill. `replace` drops \
-                 the skills loaded before, `add` keeps them."
+                "Loads skills by name, so that their instructions apply. Call it before using a skill. \
+                    `replace` unloads other skills, `add` keeps them."
             }
             Self::Unload => "Unloads skills whose instructions are no longer needed.",
             Self::Read => "Reads a file that belongs to a loaded skill, such as references/rules.md.",
             Self::RunScript => {
-                "Runs a script of a loaded skill, without network, in a private work directory. A person may be asked \
-                 first."
+                "Runs a script of a loaded skill, without network access, in a private work directory. \
+                    May require confirmation."
             }
         }
     }
@@ -221,7 +221,7 @@ impl Compat {
         match self {
             Self::ListSkills => Tool::List.description(),
             Self::ReadSkill => {
-                "Loads one skill and answers its instructions and about how many tokens they have."
+                "Loads one skill and returns its instructions and their approximate number of tokens."
             }
             Self::ReadSkillResource => Tool::Read.description(),
         }

@@ -31,7 +31,7 @@ pub enum Speaker {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Turn {
-    /// Somebody said something.
+    /// A message was appended.
     Message {
         /// Who.
         speaker: Speaker,
@@ -44,7 +44,7 @@ pub enum Turn {
         tool: String,
         /// As given.
         arguments: Value,
-        /// What it answered.
+        /// Its response.
         #[schemars(with = "ToolResult")]
         result: Result<Value, ToolError>,
     },
@@ -54,7 +54,7 @@ pub enum Turn {
 #[derive(schemars::JsonSchema)]
 #[expect(dead_code, reason = "only its schema is used")]
 enum ToolResult {
-    /// What the tool answered.
+    /// Result of the tool.
     Ok(Value),
     /// Why it failed.
     Err(ToolError),
@@ -64,7 +64,7 @@ enum ToolResult {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[schemars(rename = "TranscriptEntry")]
 pub struct Entry {
-    /// Counts up from 1.
+    /// Number, from 1.
     pub number: u64,
     /// Milliseconds since 1970-01-01 UTC.
     pub at_ms: i64,

@@ -37,8 +37,8 @@ pub fn read_bundle(location: &Path) -> Result<Skill, Refusal> {
     read_bundle_at(location, real.map_err(|error| unreadable(location, &error))?)
 }
 
-/// Reads a bundle that was found to lie at these real paths; a link that has taken the place of one of them since then
-/// is not followed. The size of the file is checked before it is read.
+/// Reads a bundle that was found to be at these real paths; a link that has taken the place of one of them
+/// since then is not followed. The size of the file is checked before it is read.
 ///
 /// # Errors
 /// As [`read_bundle`].
@@ -70,12 +70,7 @@ pub fn read_bundle_at(location: &Path, real: RealPaths) -> Result<Skill, Refusal
 }
 
 fn unreadable(location: &Path, error: &io::Error) -> Refusal {
-    refusal(
-        location,
-        RefusalReason::Unreadable,
-        &rules::UNREADABLE,
-        format!("the file cannot be read: {error}"),
-    )
+    refusal(location, RefusalReason::Unreadable, &rules::UNREADABLE, format!("cannot read the file: {error}"))
 }
 
 /// The resource files of a bundle, by path. Left out: its main files, hidden files, `node_modules`,

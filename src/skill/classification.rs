@@ -16,13 +16,13 @@ macro_rules! vocabulary {
 
 vocabulary! {
     "snake_case"
-    /// Which place a skill takes in an answer.
+    /// Role of a skill in an answer.
     Role {
-        /// Does a whole job: a primary match.
+        /// Does a complete task: a primary match.
         Procedure,
-        /// Helps with a part of a job: a secondary match.
+        /// Helps with part of a task: a secondary match.
         Utility,
-        /// Watches or annotates something else: never invoked directly, only attached.
+        /// Monitors or annotates a target: only attached, never invoked directly.
         Sidecar,
     }
 }
@@ -30,11 +30,11 @@ vocabulary! {
     "snake_case"
     /// How a skill may be invoked.
     Invocation {
-        /// On its own.
+        /// Directly.
         Direct,
         /// Only attached to a target.
         Attach,
-        /// Either way.
+        /// Both.
         Both,
     }
 }
@@ -56,13 +56,13 @@ vocabulary! {
 }
 vocabulary! {
     "snake_case"
-    /// What a skill does to the world it is used in.
+    /// Effects of a skill on its environment.
     EffectMode {
-        /// Changes nothing.
+        /// Has no side effects.
         ReadOnly,
         /// Adds to its input.
         Enrich,
-        /// May steer what it is attached to.
+        /// Can control its target.
         ControlSignal,
     }
 }
@@ -77,7 +77,7 @@ vocabulary! {
     }
 }
 
-/// Where a skill stands in its life. Unknown words are kept as they were written.
+/// Status of a skill. Unknown values are kept.
 #[derive(
     Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
 )]
@@ -123,12 +123,12 @@ impl Status {
     }
 }
 
-/// A value with where it comes from: the skill's own file, or this reader's default.
+/// A value and its origin: the skill's file, or a default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Stated<T> {
-    /// The value in force.
+    /// The effective value.
     pub value: T,
-    /// True when the file says nothing and the reader filled it in (never written back).
+    /// Whether the value is a default (never written to the file).
     pub inferred: bool,
 }
 
@@ -144,12 +144,12 @@ impl<T> Stated<T> {
     }
 }
 
-/// `metadata.classification`, with defaults where the file is silent.
+/// `metadata.classification`, with defaults for missing values.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Classification {
-    /// Place in an answer; default procedure.
+    /// Role in an answer; default procedure.
     pub role: Stated<Role>,
-    /// How it may be invoked; default direct.
+    /// Invocation; default direct.
     pub invocation: Stated<Invocation>,
     /// Valid targets in the order of the file; empty for direct skills.
     pub attach_targets: Vec<AttachTarget>,

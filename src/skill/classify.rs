@@ -21,7 +21,7 @@ pub(super) fn classify(
     notes: &mut Notes<'_>,
 ) -> Classification {
     if !matches!(node.value, Content::Map(_) | Content::Null) {
-        let message = "`metadata.classification` is no mapping; the defaults are taken";
+        let message = "`metadata.classification` is not a mapping; defaults are used";
         notes.add(&rules::CLASSIFICATION_INVALID, Some("metadata.classification"), at(&node.at), message);
     }
     let place = |key: &str| node.get(key).map(|entry| at(&entry.value.at));
@@ -47,7 +47,7 @@ pub(super) fn classify(
         );
     }
     if invocation.value == Invocation::Direct {
-        // An empty list is no contradiction.
+        // An empty list is not a contradiction.
         if !targets.is_empty() {
             let message = "`attach_targets` is given, but `invocation` is direct";
             notes.add(&rules::DIRECT_WITH_TARGETS, Some(TARGETS), key_place("attach_targets"), message);
@@ -59,7 +59,7 @@ pub(super) fn classify(
             (false, false) => (INVOCATION, "invocation"),
         };
         let message = if invocation.inferred {
-            "a sidecar is attached, but there is no valid target in `attach_targets`".to_owned()
+            "a sidecar needs a valid target in `attach_targets`".to_owned()
         } else {
             format!("`invocation` is {}, but there is no valid target in `attach_targets`", invocation.value)
         };

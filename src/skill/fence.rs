@@ -8,7 +8,7 @@ use std::ops::Range;
 pub(super) enum FenceDefect {
     /// A byte order mark at the start (U+FEFF).
     ByteOrderMark,
-    /// Blank lines before the opening fence; where the fence stands.
+    /// Blank lines before the opening fence; the state of the fence.
     LeadingBlankLines(usize),
     /// Neither fence: the file starts with its text.
     NoFrontmatter(usize),

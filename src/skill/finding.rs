@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString};
 
-/// How much a finding weighs. The order is by weight.
+/// Severity of a finding, in increasing order.
 #[derive(
     Debug,
     Clone,
@@ -26,9 +26,9 @@ use strum::{Display, EnumString};
 pub enum Severity {
     /// Worth knowing; nothing is wrong.
     Info,
-    /// Some client or reader will trip over it.
+    /// Some clients or readers have problems with it.
     Warning,
-    /// Against the specification, or the skill cannot be used as it stands.
+    /// Violates the specification, or the skill cannot be used.
     Error,
 }
 
@@ -47,23 +47,23 @@ pub struct Span {
     pub length: u32,
 }
 
-/// One remark: what, where, and what to do.
+/// A finding: what, where, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Finding {
     /// Stable kebab-case code of the rule, e.g. `name-not-folder`, `unquoted-colon`.
     pub code: String,
-    /// How much it weighs.
+    /// Severity.
     pub severity: Severity,
     /// The frontmatter field it is about (`description`, `metadata.classification.role`), if any.
     pub field: Option<String>,
     /// The file, relative to the bundle's folder (`SKILL.md`, `skill.yaml`).
     pub file: PathBuf,
-    /// Place in that file; none when it is about the bundle as a whole.
+    /// Location in that file; absent if it concerns the complete bundle.
     pub span: Option<Span>,
-    /// What is wrong, in one sentence without a final stop.
+    /// Problem, in one sentence without a final period.
     pub message: String,
     /// What to do about it, in one sentence.
     pub help: String,
-    /// True when `skills lint --fix` can repair it without a guess.
+    /// Whether `skills lint --fix` can fix it unambiguously.
     pub fixable: bool,
 }

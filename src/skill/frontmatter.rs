@@ -60,56 +60,56 @@ form! {
     /// Frontmatter of a `SKILL.md`: the YAML mapping between its `---` fences.
     #[schemars(title = "Frontmatter of an Agent Skill")]
     Frontmatter under "" {
-        /// What the skill is called: 1 to 64 lower-case letters, digits and single hyphens, and the folder's name.
+        /// Name of the skill and its folder: 1 to 64 lowercase letters, digits and single hyphens.
         #[schemars(required, length(min = 1, max = 64), regex(pattern = "^[a-z0-9]+(-[a-z0-9]+)*$"))]
         name: String = "name",
-        /// What the skill does and when to use it: all that a model sees when it chooses.
+        /// What the skill does and when to use it: the text by which a model selects the skill.
         #[schemars(required, length(min = 1, max = 1024))]
         description: String = "description",
-        /// SPDX expression, or the name of a licence file in the bundle.
+        /// SPDX expression, or the name of a license file in the bundle.
         license: String = "license",
-        /// What the skill needs of its environment.
+        /// Environment requirements.
         #[schemars(length(min = 1, max = 500))]
         compatibility: String = "compatibility",
         /// Tools that may be used without asking while the skill is active.
         #[schemars(with = "Option<TextOrList>")]
         allowed_tools: Tools = "allowed-tools",
-        /// Anything else, of the author or of a client. Unknown keys are kept.
+        /// Custom data of the author or a client. Unknown keys are kept.
         #[schemars(with = "Option<Metadata>")]
         metadata: Value = "metadata",
 
         /// Facts to read, or a tool to operate.
         kind: Kind = "kind",
-        /// `stable`, `experimental`, `deprecated`, or another word.
+        /// `stable`, `experimental`, `deprecated`, or another value.
         #[schemars(with = "Option<String>")]
         status: Status = "status",
         /// Subject area.
         domain: String = "domain",
-        /// Words that a search should find it by.
+        /// Search terms.
         #[schemars(with = "Option<TextOrList>")]
         tags: Words = "tags",
-        /// Ids of skills that are worth reading with it; nothing is loaded by it.
+        /// Ids of related skills; nothing is loaded automatically.
         #[schemars(with = "Option<TextOrList>")]
         requires: Words = "requires",
-        /// What goes in, in words or as a mapping of names.
+        /// Inputs, as text or as a mapping of names.
         inputs: Value = "inputs",
-        /// What comes out, in words or as a mapping of names.
+        /// Outputs, as text or as a mapping of names.
         outputs: Value = "outputs",
         /// Version of the skill.
         version: String = "version",
 
-        /// Claude Code: occasions, appended to the description in its catalogue.
+        /// Claude Code: when to use the skill, appended to the description in its catalog.
         when_to_use: String = "when_to_use",
-        /// Claude Code: the model may not load it by itself.
+        /// Claude Code: the model must not invoke it.
         disable_model_invocation: bool = "disable-model-invocation",
         /// Claude Code: whether it is offered as a slash command.
         user_invocable: bool = "user-invocable",
-        /// Claude Code: hint behind the slash command.
+        /// Claude Code: hint after the slash command.
         argument_hint: String = "argument-hint",
         /// Claude Code: names of the command's arguments.
         #[schemars(with = "Option<TextOrList>")]
         arguments: Words = "arguments",
-        /// Claude Code: `fork` runs it in a context of its own.
+        /// Claude Code: `fork` runs it in a separate context.
         context: String = "context",
         /// Claude Code: which agent runs a forked context.
         agent: String = "agent",
@@ -128,39 +128,39 @@ form! {
 }
 
 form! {
-    /// The keys of `metadata` that this reader knows; any others are kept.
+    /// Known keys of `metadata`; others are kept.
     Metadata under "metadata." {
-        /// What part the skill plays.
+        /// Classification of the skill.
         #[schemars(with = "Option<ClassificationForm>")]
         classification: Value = "classification",
         /// Facts to read, or a tool to operate.
         kind: Kind = "kind",
-        /// `stable`, `experimental`, `deprecated`, or another word.
+        /// `stable`, `experimental`, `deprecated`, or another value.
         #[schemars(with = "Option<String>")]
         status: Status = "status",
         /// Subject area.
         domain: String = "domain",
-        /// Words that a search should find it by.
+        /// Search terms.
         #[schemars(with = "Option<TextOrList>")]
         tags: Words = "tags",
-        /// Ids of skills that are worth reading with it.
+        /// Ids of related skills.
         #[schemars(with = "Option<TextOrList>")]
         requires: Words = "requires",
     }
 }
 
 form! {
-    /// What part a skill plays. Where it is silent: procedure, direct, enrich.
+    /// Classification of a skill. Defaults: procedure, direct, enrich.
     #[schemars(rename = "Classification")]
     ClassificationForm under "metadata.classification." {
-        /// Place in an answer.
+        /// Role in an answer.
         role: Role = "role",
-        /// How it may be invoked. A sidecar is never `direct`.
+        /// Invocation. A sidecar is never `direct`.
         invocation: Invocation = "invocation",
-        /// What it can be attached to; needed for `attach` and `both`, not allowed for `direct`.
+        /// Valid targets; required for `attach` and `both`, not allowed for `direct`.
         #[schemars(with = "Option<TargetOrList>")]
         attach_targets: Targets = "attach_targets",
-        /// What it does to the world it is used in.
+        /// Effects on its environment.
         effect_mode: EffectMode = "effect_mode",
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use sha2::Digest as _;
 
-/// What names a skill everywhere: its folder's name, or for a shadowed one `id@` + eight hex digits.
+/// Id of the skill: its folder name, or for a shadowed one `id@` + eight hex digits.
 #[derive(
     Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
 )]
@@ -43,12 +43,12 @@ impl fmt::Display for SkillId {
     }
 }
 
-/// SHA-256 of a file's bytes; shown and serialised as 64 lower-case hex digits.
+/// SHA-256 of a file's bytes; shown and serialized as 64 lower-case hex digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest([u8; 32]);
 
 impl Digest {
-    /// Hashes bytes as they stand on disk.
+    /// Hashes bytes as they are on disk.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         Self(sha2::Sha256::digest(bytes).into())

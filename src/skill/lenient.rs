@@ -27,7 +27,7 @@ impl Reader<'_, '_> {
             &rules::WRONG_TYPE,
             Some(field),
             at,
-            format!("`{field}` is {is} where {wanted} belongs{taken}"),
+            format!("`{field}` is {is}; expected {wanted}{taken}"),
         );
     }
 
@@ -66,18 +66,18 @@ impl Lenient for String {
                         field,
                         node,
                         "a text",
-                        "; strict clients drop the skill until it is in quotes",
+                        "; strict clients drop the skill unless it is quoted",
                     );
                 }
                 text
             }
             Content::List(items) => {
-                reader.wrong_type(field, node, "a text", "; its items are read as one text");
+                reader.wrong_type(field, node, "a text", "; its items are joined");
                 let texts = items.iter().filter_map(|item| Self::read(reader, field, item));
                 texts.collect::<Vec<_>>().join(", ")
             }
             Content::Map(_) => {
-                reader.wrong_type(field, node, "a text", "; it is left out");
+                reader.wrong_type(field, node, "a text", "; it is ignored");
                 return None;
             }
         };
@@ -100,7 +100,7 @@ impl Lenient for bool {
         let taken = match flag {
             Some(true) => "; it is read as true",
             Some(false) => "; it is read as false",
-            None => "; it is left out",
+            None => "; it is ignored",
         };
         reader.wrong_type(field, node, "true or false", taken);
         flag
@@ -146,7 +146,7 @@ fn read_list(
         // `metadata` is anybody's: OpenClaw has a mapping of its own under `requires`.
         Content::Map(_) if field.starts_with("metadata.") => return None,
         Content::Map(_) => {
-            reader.wrong_type(field, node, "a list or a text", "; it is left out");
+            reader.wrong_type(field, node, "a list or a text", "; it is ignored");
             return None;
         }
         Content::Text(text) => split(text),
@@ -182,7 +182,7 @@ fn read_word<T: FromStr + IntoEnumIterator + ToString>(
         let near = words.iter().min_by_key(|word| strsim::levenshtein(word, &text.to_lowercase()));
         let near = near.filter(|word| strsim::levenshtein(word, &text.to_lowercase()) <= 3);
         let at = (reader.place)(&node.at);
-        let message = format!("`{field}` is `{text}`, which is none of {}", words.join(", "));
+        let message = format!("`{field}` is `{text}`; expected one of {}", words.join(", "));
         let finding = reader.notes.add(&rules::CLASSIFICATION_INVALID, Some(field), at, message);
         if !field.starts_with("metadata.classification.") {
             finding.severity = Severity::Warning;

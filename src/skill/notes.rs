@@ -73,7 +73,7 @@ pub fn slice<R: SliceIndex<str, Output = str>>(text: &str, range: R) -> &str {
     text.get(range).unwrap_or_default()
 }
 
-/// The nearest place at or before a byte that is no part of a character, inside of the source.
+/// The nearest place at or before a byte that is not part of a character, inside of the source.
 pub(super) fn floor(source: &str, at: usize) -> usize {
     (0..=at.min(source.len())).rev().find(|&at| source.is_char_boundary(at)).unwrap_or(0)
 }

@@ -27,8 +27,8 @@ pub const MAX_BYTES: u64 = 2 << 20;
 /// What needs the disk is left to the caller, see [`Skill::set_neighbours`].
 ///
 /// # Errors
-/// A [`Refusal`] for a file that is too large, not UTF-8, without a readable frontmatter, or without
-/// a description after all repairs; its last finding is the reason in words.
+/// A [`Refusal`] for a file that is too large, not UTF-8, without a readable frontmatter, or without a
+/// description after all repairs; its last finding is the reason as text.
 #[allow(
     clippy::result_large_err,
     reason = "a refusal is a record that is listed, not an error that is passed on"
@@ -58,7 +58,7 @@ pub fn parse(location: &Path, bytes: &[u8], modified_ms: i64) -> Result<Skill, R
 
 /// A refusal for a file that was not read because of its size.
 pub(super) fn too_large(location: &Path, bytes: u64) -> Refusal {
-    let message = format!("the file has {bytes} bytes; at most {MAX_BYTES} (2 MiB) are read");
+    let message = format!("the file has {bytes} bytes; the maximum is {MAX_BYTES} (2 MiB)");
     refusal(location, RefusalReason::TooLarge, &rules::FILE_TOO_LARGE, message)
 }
 
@@ -76,7 +76,7 @@ pub(super) fn refusal(
         .refuse(reason, notes)
 }
 
-/// Where the file lies.
+/// The location of the file.
 struct Place<'a> {
     location: &'a Path,
     root_dir: PathBuf,
@@ -108,7 +108,7 @@ struct Measured {
 fn markdown(place: &Place<'_>, source: &str, measured: &Measured) -> Result<Skill, Refusal> {
     let mut notes = Notes::new(place.file, source);
     if place.file != Path::new("SKILL.md") {
-        let message = format!("the file is called `{}`", place.file.display());
+        let message = format!("the file has the name `{}`", place.file.display());
         notes.add(&rules::FILE_NAME_CASE, None, None, message);
     }
     let fenced = fence::split(source);
@@ -125,7 +125,7 @@ fn markdown(place: &Place<'_>, source: &str, measured: &Measured) -> Result<Skil
     let folder = place.folder();
     let name = fields.top.name.clone().unwrap_or_else(|| {
         if has_fence {
-            let message = format!("`name` is absent; the folder's name `{folder}` is taken");
+            let message = format!("`name` is missing; the folder name `{folder}` is used");
             notes.add(&rules::NAME_MISSING, Some("name"), yaml_start..yaml_start, message);
         }
         folder.clone()
@@ -135,9 +135,10 @@ fn markdown(place: &Place<'_>, source: &str, measured: &Measured) -> Result<Skil
         let paragraph = text::first_paragraph(body);
         let message = match &paragraph {
             Some(_) => {
-                "`description` is absent; the first paragraph is taken, as Claude Code does, while other clients drop the skill"
+                "`description` is missing; the first paragraph is used, as in Claude Code; other clients \
+                    drop the skill"
             }
-            None => "`description` is absent, and no paragraph of the body can stand in for it",
+            None => "`description` is missing, and the body has no paragraph to use instead",
         };
         notes.add(&rules::DESCRIPTION_MISSING, Some("description"), place, message);
         paragraph
@@ -155,7 +156,7 @@ fn markdown(place: &Place<'_>, source: &str, measured: &Measured) -> Result<Skil
     Ok(skill)
 }
 
-/// A `skill.yaml` that stands alone: the id is the contract's, the rest as in frontmatter.
+/// A `skill.yaml` that is alone: the id is the contract's, the rest as in frontmatter.
 fn contract(place: &Place<'_>, source: &str, measured: &Measured) -> Result<Skill, Refusal> {
     let mut notes = Notes::new(place.file, source);
     let start = source.len() - source.trim_start_matches('\u{feff}').len();
@@ -169,7 +170,7 @@ fn contract(place: &Place<'_>, source: &str, measured: &Measured) -> Result<Skil
         _ => place.folder(),
     };
     let Some(description) = fields.top.description.clone() else {
-        let message = "`description` is absent";
+        let message = "`description` is missing";
         notes.add(&rules::DESCRIPTION_MISSING, Some("description"), start..start, message);
         return Err(place.refuse(RefusalReason::NoDescription, notes));
     };
@@ -195,13 +196,13 @@ fn note_fences(defects: &[FenceDefect], source: &str, notes: &mut Notes<'_>) {
                 &rules::LEADING_BLANK_LINES,
                 None,
                 at..at + 3,
-                "blank lines stand before the opening `---`",
+                "blank lines before the opening `---`",
             ),
             FenceDefect::NoFrontmatter(at) => notes.add(
                 &rules::NO_FRONTMATTER,
                 None,
                 at..at,
-                "there is no frontmatter; the folder's name is taken for `name`",
+                "there is no frontmatter; the folder name is used as `name`",
             ),
             FenceDefect::NoOpening(at) => {
                 notes.add(&rules::NO_OPENING_FENCE, None, at..at, "the frontmatter has no opening `---`")
@@ -210,14 +211,14 @@ fn note_fences(defects: &[FenceDefect], source: &str, notes: &mut Notes<'_>) {
                 &rules::NO_CLOSING_FENCE,
                 None,
                 at..at,
-                "the frontmatter is never closed; it is read up to here",
+                "the frontmatter is not closed; it is read up to here",
             ),
         };
     }
     let is_end = |at: &usize| slice(source, at + 1..).starts_with('\n');
     if let Some(at) = source.match_indices('\r').map(|(at, _)| at).find(is_end) {
         let count = source.matches("\r\n").count();
-        notes.add(&rules::CRLF, None, at..at + 2, format!("{count} lines end in CR LF"));
+        notes.add(&rules::CRLF, None, at..at + 2, format!("{count} lines end with CR LF"));
     }
 }
 
@@ -255,11 +256,11 @@ fn read_yaml(source: &str, range: Range<usize>, notes: &mut Notes<'_>) -> Result
                 let (rule, why) = if ends {
                     (&rules::UNQUOTED_COLON, "ends with a colon without quotes")
                 } else if quoted.colon {
-                    (&rules::UNQUOTED_COLON, "holds `: ` without quotes")
+                    (&rules::UNQUOTED_COLON, "contains `: ` without quotes")
                 } else {
                     (&rules::UNQUOTED_VALUE, "starts with a reserved character without quotes")
                 };
-                let message = format!("the value of `{}` {why}; it is read as one text", quoted.key);
+                let message = format!("the value of `{}` {why}; it is read as a string", quoted.key);
                 let finding = notes.add(rule, Some(&quoted.key), at, message);
                 finding.fixable = quoted.sure;
                 if ends {
@@ -269,8 +270,7 @@ fn read_yaml(source: &str, range: Range<usize>, notes: &mut Notes<'_>) -> Result
                 }
                 if let Some(key) = &quoted.swallowed {
                     let name = yaml_text.get(key.clone()).unwrap_or_default();
-                    let message =
-                        format!("a key seems swallowed: `{name}` stands in the value of `{}`", quoted.key);
+                    let message = format!("the key `{name}` is part of the value of `{}`", quoted.key);
                     let at = key.start + base..key.end + base;
                     notes.add(&rules::SWALLOWED_KEY, Some(&quoted.key), at, message);
                 }
@@ -283,7 +283,7 @@ fn read_yaml(source: &str, range: Range<usize>, notes: &mut Notes<'_>) -> Result
         Content::Null => Ok((Node { value: Content::Map(Vec::new()), at: root.at }, to_file)),
         _ => {
             let at = to_file.to_file(&root.at, base);
-            notes.add(&rules::NOT_A_MAPPING, None, at, "the frontmatter holds no `key: value` lines");
+            notes.add(&rules::NOT_A_MAPPING, None, at, "the frontmatter has no `key: value` lines");
             Err(())
         }
     }
@@ -308,7 +308,7 @@ impl Fields {
         let metadata = Metadata::read(&mut reader, metadata_node);
         let form = ClassificationForm::read(&mut reader, form_node);
         if !matches!(metadata_node.value, Content::Map(_) | Content::Null) {
-            reader.wrong_type("metadata", metadata_node, "a mapping", "; it is left out");
+            reader.wrong_type("metadata", metadata_node, "a mapping", "; it is ignored");
         }
         let unknown = root.entries().iter().filter(|entry| !Frontmatter::KEYS.contains(&entry.key.as_str()));
         Self {
@@ -384,8 +384,8 @@ fn without_repeats(words: Vec<String>) -> Vec<String> {
 }
 
 impl Skill {
-    /// Tells the record what lies beside its file: a `scripts/` folder or a contract (`skill.yaml`)
-    /// makes it a tool where the file does not say its kind.
+    /// Tells the record what is next to its file: a `scripts/` folder or a contract (`skill.yaml`) makes it a
+    /// tool where the file does not say its kind.
     pub fn set_neighbours(&mut self, has_scripts: bool, has_contract: bool) {
         if self.kind.inferred && (has_scripts || has_contract) {
             self.kind = Stated::inferred(Kind::Tool);

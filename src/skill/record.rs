@@ -9,7 +9,7 @@ use super::parse::MAX_BYTES;
 use super::{Classification, Digest, Finding, Kind, SkillId, Stated, Status};
 use skills_base::files::{self, Folder};
 
-/// Fields of the specification beside name and description, and what the file says besides.
+/// Other fields of the specification and of the file.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Properties {
     /// SPDX expression or a file's name.
@@ -22,24 +22,24 @@ pub struct Properties {
     #[serde(with = "json_text")]
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub metadata: serde_json::Map<String, serde_json::Value>,
-    /// Keys nobody here knows, kept as they are, in file order.
+    /// Unknown keys, unchanged, in file order.
     #[serde(with = "json_text")]
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     pub unknown: serde_json::Map<String, serde_json::Value>,
 }
 
-/// Frontmatter fields that single clients read.
+/// Frontmatter fields of individual clients.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Clients {
-    /// Claude Code: appended to the description in the catalogue.
+    /// Claude Code: appended to the description in the catalog.
     pub when_to_use: Option<String>,
-    /// Claude Code: the model must not load it by itself.
+    /// Claude Code: the model must not invoke it.
     pub disable_model_invocation: bool,
     /// Claude Code: shown as a slash command; default true.
     pub user_invocable: Option<bool>,
-    /// Claude Code: hint behind the slash command.
+    /// Claude Code: hint after the slash command.
     pub argument_hint: Option<String>,
-    /// Claude Code: `fork` runs it in a context of its own.
+    /// Claude Code: `fork` runs it in a separate context.
     pub context: Option<String>,
     /// Claude Code: which agent runs a forked context.
     pub agent: Option<String>,
@@ -47,18 +47,18 @@ pub struct Clients {
     pub model: Option<String>,
     /// Globs of files for which the skill is offered.
     pub paths: Vec<String>,
-    /// Whether the frontmatter carries `hooks` (commands that a client would run).
+    /// Whether the frontmatter has `hooks` (commands that a client would run).
     pub has_hooks: bool,
 }
 
-/// One indexed skill. The body and the resources stay on disk until somebody asks.
+/// One indexed skill. Body and resources are read on demand.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Skill {
-    /// What a load call takes.
+    /// The name to load it by.
     pub id: SkillId,
-    /// `name` of the frontmatter; the folder's name where absent.
+    /// `name` of the frontmatter; default: the folder name.
     pub name: String,
-    /// What a router selects on; raw text of the bundle (draw it through `safe_text`).
+    /// The text by which a router selects; raw text of the bundle (display it through `safe_text`).
     pub description: String,
     /// Absolute path of `SKILL.md` (or `skill.yaml` where there is no other).
     pub location: PathBuf,
@@ -66,19 +66,19 @@ pub struct Skill {
     pub root_dir: PathBuf,
     /// Facts or tool.
     pub kind: Stated<Kind>,
-    /// Where it stands in its life.
+    /// Its status.
     pub status: Stated<Status>,
     /// Subject area, if any.
     pub domain: Option<Stated<String>>,
     /// Tags in file order.
     pub tags: Vec<String>,
-    /// Ids of skills that are worth reading with it; a hint, nothing is loaded by it.
+    /// Ids of related skills; a hint only, nothing is loaded.
     pub requires: Vec<String>,
     /// Role, invocation, targets, effect.
     pub classification: Classification,
     /// Specification fields, metadata, unknown keys.
     pub properties: Properties,
-    /// Fields of single clients.
+    /// Fields of individual clients.
     pub clients: Clients,
     /// SHA-256 of the file at `location`.
     pub digest: Digest,
@@ -92,9 +92,9 @@ pub struct Skill {
     pub body_lines: u32,
     /// Whether there is a body with any text.
     pub has_body: bool,
-    /// Everything the parser repaired and the linter remarked about this bundle on its own.
+    /// All repairs of the parser and findings of the linter about this bundle alone.
     pub findings: Vec<Finding>,
-    /// Where it really lies, where the paths above go through links; never told.
+    /// Its location, where the paths above go through links; never told.
     #[serde(skip)]
     pub real: Option<Box<RealPaths>>,
 }
@@ -169,7 +169,7 @@ pub enum RefusalReason {
     NotUtf8,
     /// Larger than 2 MiB.
     TooLarge,
-    /// The frontmatter is no YAML mapping, even after repairs.
+    /// The frontmatter is not a YAML mapping, even after repairs.
     BadFrontmatter,
     /// The file could not be read.
     Unreadable,
@@ -177,7 +177,7 @@ pub enum RefusalReason {
     LeavesRoot,
 }
 
-/// A bundle that was found and refused; listed, never silently gone.
+/// A bundle that was found but cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Refusal {
     /// The id it would have had.
@@ -186,7 +186,7 @@ pub struct Refusal {
     pub location: PathBuf,
     /// Why.
     pub reason: RefusalReason,
-    /// The findings that led there; the last error is the reason in words.
+    /// The findings that led to it; the last error is the reason.
     pub findings: Vec<Finding>,
 }
 

@@ -19,7 +19,7 @@ pub fn open_regular(path: &Path) -> io::Result<(File, Metadata)> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::OpenOptionsExt as _;
-        // What stands there may have changed meanwhile; without this flag a FIFO would block.
+        // What is there may have changed meanwhile; without this flag a FIFO would block.
         let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
         options.custom_flags(flags.bits().cast_signed());
     }
@@ -61,7 +61,7 @@ fn only_regular(metadata: &Metadata) -> io::Result<()> {
         return Ok(());
     }
     let what = if metadata.is_dir() { "a folder" } else { "a pipe, socket or device" };
-    Err(io::Error::new(io::ErrorKind::InvalidInput, format!("it is no regular file but {what}")))
+    Err(io::Error::new(io::ErrorKind::InvalidInput, format!("it is {what}, not a regular file")))
 }
 
 #[cfg(all(test, unix))]
@@ -85,7 +85,7 @@ mod tests {
         for name in ["fifo", "socket", "folder", "zero", "link"] {
             let error = read_regular(&at(name), 10).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{name}");
-            assert!(error.to_string().contains("no regular file"), "{error}");
+            assert!(error.to_string().contains("not a regular file"), "{error}");
         }
         fs::write(at("file"), "0123456789").unwrap();
         symlink("file", at("good")).unwrap();

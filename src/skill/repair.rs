@@ -1,7 +1,7 @@
-//! The line repair: quotes around plain YAML values that are no YAML without them.
+//! The line repair: quotes around plain YAML values that are not YAML without them.
 //!
-//! By far the most frequent defect of real frontmatter is a description with `: ` in it. The value is
-//! quoted as it stands; nothing is moved, so every place in the repaired text has one in the file.
+//! By far the most frequent defect of real frontmatter is a description with `: ` in it. The value is quoted
+//! as it is; nothing is moved, so every place in the repaired text has one in the file.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -45,7 +45,7 @@ impl Repaired {
     }
 }
 
-/// A key with its value and the lines that go on with it.
+/// A key with its value and the lines that continue with it.
 struct Block<'a> {
     key: &'a str,
     lines: Range<usize>,
@@ -81,8 +81,8 @@ pub(super) fn quote_values(yaml_text: &str, wanted: impl Fn(&Quoted) -> bool) ->
     (!quoted.is_empty()).then(|| put_in(yaml_text, quoted))
 }
 
-/// What an entry is read against: names that other entries anchor, and keys of the specification that stand at the
-/// start of a line. Both are collected once, so that reading stays proportional to the text.
+/// What an entry is read against: names that other entries anchor, and keys of the specification that are at
+/// the start of a line. Both are collected once, so that reading stays proportional to the text.
 struct Surroundings<'a> {
     anchors: HashSet<&'a str>,
     fields: HashSet<&'static str>,
@@ -97,7 +97,7 @@ impl<'a> Surroundings<'a> {
         Self { anchors: marked_names(text, '&').collect(), fields: text.lines().filter_map(at_top).collect() }
     }
 
-    /// Whether an entry is YAML: an alias in it may stand for what another entry anchors.
+    /// Whether an entry is YAML: an alias in it may be for what another entry anchors.
     fn is_yaml(&self, entry: &str) -> bool {
         if yaml::parse(entry).is_ok() {
             return true;

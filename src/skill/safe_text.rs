@@ -46,24 +46,20 @@ impl Hidden {
     pub fn name(self) -> (&'static str, &'static str) {
         match self {
             Self::Control => ("a control character", "control characters"),
-            Self::Bidi => (
-                "a character that changes the order of the text",
-                "characters that change the order of the text",
-            ),
+            Self::Bidi => ("a bidirectional control character", "bidirectional control characters"),
             Self::ZeroWidth => ("a zero-width character", "zero-width characters"),
             Self::Tag => ("a Unicode tag character", "Unicode tag characters"),
-            Self::Selector => {
-                ("a variation selector that varies nothing", "variation selectors that vary nothing")
-            }
+            Self::Selector => ("a variation selector without effect", "variation selectors without effect"),
         }
     }
 }
 
 /// Whether a character hides; `before` is the one in front of it. Line feed, CR and tab do not.
 ///
-/// What hides is told by Unicode's tables: C0 and C1, `Bidi_Control` and `Default_Ignorable_Code_Point`, and besides
-/// them the separators of lines and paragraphs and the annotation marks, which nobody sees either. Variation selectors
-/// do not hide where they select something: the presentation of an emoji, or the form of an ideograph.
+/// What hides is reported by Unicode's tables: C0 and C1, `Bidi_Control` and `Default_Ignorable_Code_Point`,
+/// and besides them the separators of lines and paragraphs and the annotation marks, which nobody sees
+/// either. Variation selectors do not hide where they select something: the presentation of an emoji, or the
+/// form of an ideograph.
 pub(super) fn hidden(c: char, before: Option<char>) -> Option<Hidden> {
     match c {
         '\n' | '\r' | '\t' | ' '..='~' => None,

@@ -68,7 +68,7 @@ pub fn index_text(source: &str) -> IndexText {
 /// [`index_text`] of a skill's file; empty for a skill that has no body.
 ///
 /// # Errors
-/// The file cannot be read, or is not UTF-8 any more.
+/// The file cannot be read, or is not UTF-8 any longer.
 pub fn read_index_text(skill: &Skill) -> io::Result<IndexText> {
     if !skill.has_body {
         return Ok(IndexText::default());

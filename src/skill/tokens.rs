@@ -121,9 +121,9 @@ fn last_boundary(text: &str, limit: usize) -> Option<usize> {
     None
 }
 
-/// Whether the pattern of o200k ends a piece between these two characters, whatever stands around them, so that both
-/// sides may be tokenized apart. No alternative of the pattern goes on from text to a blank other than a line end, nor
-/// from a line end to anything but blanks and `/`; and none looks ahead from there.
+/// Whether the pattern of o200k ends a piece between these two characters, whatever stands around them, so
+/// that both sides may be tokenized apart. No alternative of the pattern continues from text to a blank other
+/// than a line end, nor from a line end to anything but blanks and `/`; and none looks ahead from there.
 fn is_boundary(before: char, after: char) -> bool {
     let ends_line = |c| matches!(c, '\r' | '\n');
     if ends_line(before) {

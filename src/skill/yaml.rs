@@ -10,7 +10,7 @@ use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use serde_saphyr::{DuplicateKeyPolicy, Location, Spanned};
 
-/// A value with the bytes of the text it stands at.
+/// A value with the bytes of the text it is at.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Node {
     pub value: Content,
@@ -65,7 +65,7 @@ impl Node {
     }
 }
 
-/// Why a text is no YAML, and where (bytes of that text).
+/// Why a text is not YAML, and where (bytes of that text).
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct YamlError {
     pub message: String,

@@ -1,4 +1,5 @@
-//! `skills serve`: the core as a service over HTTP, with workers in this process, until it is told to end.
+//! `skills serve`: the core as a service over HTTP, with workers in this process, until it is notified to
+//! end.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,21 +17,21 @@ use skills_skill::safe_text;
 /// The environment variable that holds a key.
 const KEY: &str = "SKILLS_API_KEY";
 
-/// Serves until the process is told to end.
+/// Serves until the process is notified to end.
 pub fn serve(cx: &mut Context, args: &ServeArgs) -> Result<Done, Failure> {
     let config = cx.config()?;
     let ring = keys(cx, args)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|e| Error::new(Code::InternalError, format!("no runtime: {e}")))?;
+        .map_err(|e| Error::new(Code::InternalError, format!("cannot start the async runtime: {e}")))?;
     let address = runtime.block_on(resolved(args))?;
     if !address.ip().is_loopback() && ring.is_empty() && !args.allow_open {
         return Err(Error::new(
             Code::InvalidConfiguration,
             format!(
-                "{address} can be reached from beyond this machine and nobody is asked for a key; give one by {KEY} \
-                 or --key-file, or say --allow-open"
+                "{address} is reachable from other machines without authentication; set {KEY} or \
+                    --key-file, or pass --allow-open"
             ),
         )
         .into());
@@ -42,7 +43,7 @@ pub fn serve(cx: &mut Context, args: &ServeArgs) -> Result<Done, Failure> {
     runtime.block_on(local.require_writable_store())?;
     print_notices(&local);
     let served = runtime.block_on(listen(cx, &local, address, ring, limit, args));
-    // Runs at hand are given back, so that others go on with them at once.
+    // Runs available are given back, so that others continue with them at once.
     runtime.block_on(local.stop_workers());
     print_notices(&local);
     runtime.shutdown_background();
@@ -86,7 +87,7 @@ async fn listen(
     let patience = Patience { connections, ..Patience::default() };
     let settings = Settings { authenticator, limiter, metrics: local.recorder(), patience, more, cors };
     let server = Server::bind(address, service, settings).await?;
-    // Runs that were left behind go on at once; what fails there is told as a notice.
+    // Runs that were left behind continue at once; what fails there is reported as a notice.
     let working = Arc::clone(local);
     tokio::spawn(async move { drop(working.start_workers().await) });
     let address = server.address();
@@ -94,7 +95,7 @@ async fn listen(
         cx.out.value(&serde_json::json!({ "address": format!("http://{address}"), "keys": keys }))?;
     } else {
         let who = match keys {
-            0 => "nobody is asked for a key".to_owned(),
+            0 => "authentication disabled".to_owned(),
             1 => "1 key".to_owned(),
             many => format!("{many} keys"),
         };
@@ -116,7 +117,7 @@ async fn listen(
     Ok(Done::Fine)
 }
 
-/// File descriptors that are left to the store, to scripts and to everything else that is no connection.
+/// File descriptors that are left to the store, to scripts and to everything else that is not a connection.
 const RESERVED_FILES: u64 = 128;
 
 /// Raises the number of files that this process may have open as far as it may; answers how many there are.
@@ -127,7 +128,7 @@ fn raised_file_limit() -> Option<u64> {
     match setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
         Ok(()) => limit.maximum,
         Err(error) => {
-            tracing::warn!("the limit of open files stays as it is: {error}");
+            tracing::warn!("cannot raise the limit of open files: {error}");
             limit.current
         }
     }
@@ -138,14 +139,14 @@ fn raised_file_limit() -> Option<u64> {
     None
 }
 
-/// How many connections there may be where so many files can be open: those that are asked for, unless others would
-/// find no file any more.
+/// How many connections there may be where that many files can be open: those that are asked for, unless
+/// others would find no file any longer.
 fn connections(wanted: usize, files: Option<u64>) -> usize {
     let Some(files) = files else { return wanted };
     let left = files.saturating_sub(RESERVED_FILES).max(files / 4).max(1);
     let most = wanted.min(usize::try_from(left).unwrap_or(usize::MAX));
     if most < wanted {
-        tracing::warn!("{most} connections at once instead of {wanted}: this process may open {files} files");
+        tracing::warn!("at most {most} connections instead of {wanted}: the limit of open files is {files}");
     }
     most
 }
@@ -171,8 +172,7 @@ async fn told_to_end() {
 fn keys(cx: &Context, args: &ServeArgs) -> Result<KeyRing, Failure> {
     let mut ring = KeyRing::default();
     if let Some(key) = &args.api_key {
-        cx.voice()
-            .say(&format!("--api-key is seen by everybody who lists processes; {KEY} or --key-file is not"));
+        cx.voice().say(&format!("--api-key is visible in the process list; prefer {KEY} or --key-file"));
         ring.add("api-key", key)?;
     } else if let Some(key) = cx.env.get(KEY) {
         ring.add("api-key", key)?;
@@ -182,7 +182,10 @@ fn keys(cx: &Context, args: &ServeArgs) -> Result<KeyRing, Failure> {
         ring.read(&path)?;
         if let Ok(Some(_)) = private_files::excess(&path, private_files::FILE_MODE) {
             let path = path.display().to_string();
-            cx.voice().say(&format!("others can read the key file: chmod 600 {}", safe_text::line(&path)));
+            cx.voice().say(&format!(
+                "the key file is readable by other users: run chmod 600 {}",
+                safe_text::line(&path)
+            ));
         }
     }
     Ok(ring)
@@ -191,13 +194,13 @@ fn keys(cx: &Context, args: &ServeArgs) -> Result<KeyRing, Failure> {
 async fn resolved(args: &ServeArgs) -> Result<SocketAddr, Failure> {
     let wrong = |why: &str| {
         let message =
-            format!("--host {}: {why}; write an address of this machine, 127.0.0.1 or 0.0.0.0", args.host);
+            format!("--host {}: {why}; expected an address of this machine, 127.0.0.1 or 0.0.0.0", args.host);
         Failure::usage(message)
     };
     let host = args.host.trim_start_matches('[').trim_end_matches(']');
     let mut found =
         tokio::net::lookup_host((host, args.port)).await.map_err(|error| wrong(&error.to_string()))?;
-    found.next().ok_or_else(|| wrong("no address goes by this name"))
+    found.next().ok_or_else(|| wrong("the name cannot be resolved"))
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ pub fn serve(cx: &Context, args: &McpArgs) -> Result<Done, Failure> {
         .worker_threads(2)
         .enable_all()
         .build()
-        .map_err(|e| Error::new(Code::InternalError, format!("no runtime: {e}")))?;
+        .map_err(|e| Error::new(Code::InternalError, format!("cannot start the async runtime: {e}")))?;
     let served = if config.connect.is_some() {
         runtime.block_on(async {
             let remote = Arc::new(connect(&config, &cx.env).await?);
@@ -27,12 +27,12 @@ pub fn serve(cx: &Context, args: &McpArgs) -> Result<Done, Failure> {
     } else {
         let local = Arc::new(Local::open(config.clone())?);
         let worker = Arc::clone(&local);
-        // Runs go on when a call that launched them is given up; what fails there is told as a notice.
+        // Runs continue when a call that launched them is given up; what fails there is reported as a notice.
         runtime.spawn(async move { drop(worker.start_workers().await) });
         let core = Arc::clone(&local);
         let served =
             runtime.block_on(over(cx, &config, args, Service { core: core.clone(), sessions: core }));
-        // Runs at hand are given back, so that others go on with them at once.
+        // Runs available are given back, so that others continue with them at once.
         runtime.block_on(local.stop_workers());
         for notice in local.take_notices() {
             eprintln!("skills: {}", safe_text::line(&notice));
@@ -59,7 +59,8 @@ fn settings(cx: &Context, config: &Config, args: &McpArgs, leave: CancellationTo
     let name = named.filter(|name| !name.is_empty()).map(str::to_owned).next();
     let principal =
         Principal { name: name.unwrap_or_else(unnamed), scopes: args.scopes.iter().copied().collect() };
-    // What the environment of this process names, another shell does not have; nor does it stand in this directory.
+    // What the environment of this process names, another shell does not have; nor does it are in this
+    // directory.
     let global = Global {
         connect: config.connect.clone(),
         api_key_file: config.api_key_file.clone().filter(|_| config.connect.is_some()),
@@ -98,7 +99,7 @@ async fn stop_on_signals(stop: CancellationToken) {
             }
             stop.cancel();
         }
-        (Err(error), _) | (_, Err(error)) => tracing::warn!("signals end this process at once: {error}"),
+        (Err(error), _) | (_, Err(error)) => tracing::warn!("cannot handle signals: {error}"),
     }
 }
 
@@ -106,6 +107,6 @@ async fn stop_on_signals(stop: CancellationToken) {
 async fn stop_on_signals(stop: CancellationToken) {
     match tokio::signal::ctrl_c().await {
         Ok(()) => stop.cancel(),
-        Err(error) => tracing::warn!("signals end this process at once: {error}"),
+        Err(error) => tracing::warn!("cannot handle signals: {error}"),
     }
 }

@@ -32,13 +32,14 @@ fn play(cx: &mut Context, args: &DemoArgs) -> Result<Play, Failure> {
             Script::parse(&source).map_err(|error| Failure::usage(format!("{}: {error}", file.display())))?
         }
     };
-    // A demonstration leaves nothing behind in anybody's own store, unless it is told which one to play on.
+    // A demonstration leaves nothing behind in anybody's own store, unless it is given which one to play
+    // on.
     if cx.global.store.is_none() && cx.global.connect.is_none() {
         cx.global.store = Some(MEMORY_STORE.to_owned());
     }
     let auto = match args.auto {
         Some(seconds) if !(seconds.is_finite() && (0.1..=3600.0).contains(&seconds)) => {
-            return Err(Failure::usage("--auto takes 0.1 to 3600 seconds"));
+            return Err(Failure::usage("--auto must be 0.1 to 3600 seconds"));
         }
         seconds => seconds.map(Duration::from_secs_f64),
     };
@@ -54,15 +55,13 @@ fn show(cx: &Context, log: Ring, play: Option<Play>) -> Result<Done, Failure> {
         config.audit = AuditLog::Off;
     }
     if !std::io::stdout().is_terminal() {
-        return Err(Failure::usage(
-            "the workbench needs a terminal; skills --help lists the commands that need none",
-        ));
+        return Err(Failure::usage("the workbench needs a terminal; `skills --help` lists other commands"));
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
-        .map_err(|e| Error::new(Code::InternalError, format!("no runtime: {e}")))?;
+        .map_err(|e| Error::new(Code::InternalError, format!("cannot start the async runtime: {e}")))?;
     let invocation = invocation(&cx.global, Some(&cx.cwd));
     let settings = Settings { log, invocation, ..Settings::of(&config) };
     if config.connect.is_some() {
@@ -75,12 +74,12 @@ fn show(cx: &Context, log: Ring, play: Option<Play>) -> Result<Done, Failure> {
     }
     let local = Arc::new(Local::open(config)?);
     let worker = Arc::clone(&local);
-    // Runs that were left behind go on at once; what fails there is told as a notice.
+    // Runs that were left behind continue at once; what fails there is reported as a notice.
     runtime.spawn(async move { drop(worker.start_workers().await) });
     let client: SharedClient = Arc::clone(&local) as SharedClient;
     let sessions: SharedSessionClient = Arc::clone(&local) as SharedSessionClient;
     let ended = runtime.block_on(skills_tui::run(client, Some(sessions), settings, play));
-    // Runs at hand are given back, so that others go on with them at once.
+    // Runs available are given back, so that others continue with them at once.
     runtime.block_on(async {
         match ended {
             Ok(Exit::ShutDown) => local.stop_workers_at_once().await,
@@ -91,7 +90,7 @@ fn show(cx: &Context, log: Ring, play: Option<Play>) -> Result<Done, Failure> {
     for notice in local.take_notices() {
         eprintln!("skills: {}", safe_text::line(&notice));
     }
-    // A scan or a count that still goes on must not hold the exit.
+    // A scan or a count that still continues must not hold the exit.
     runtime.shutdown_background();
     left(ended)
 }

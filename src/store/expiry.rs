@@ -12,10 +12,10 @@ const CODE: &str = "expired";
 /// What is kept as the error of a run whose wait ended so.
 pub(super) fn ended(waiting: &RunRecord, expiry: Expiry, at: i64) -> Value {
     let message = match expiry {
-        Expiry::Deny => format!("{} and nobody answered, which counts as a no", time_was_over(at)),
+        Expiry::Deny => format!("{} without a decision and was denied", time_was_over(at)),
         Expiry::Fail => {
             let waited = at.saturating_sub(waiting.since_ms) / 1000;
-            format!("it waited {waited} s and nobody answered; resume it to ask again")
+            format!("expired after {waited} s without a decision; resume it to request approval again")
         }
     };
     json!({ "code": CODE, "message": message, "expired_ms": at })

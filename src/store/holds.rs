@@ -18,17 +18,17 @@ impl WorkerId {
     }
 }
 
-/// A worker's hold on a run.
+/// A worker's lease on a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Hold {
-    /// Who; none where the worker gave the run back.
+    /// The worker; none if it released the run.
     pub worker: Option<WorkerId>,
-    /// Until when, milliseconds since 1970-01-01 UTC; 0 where it was given back, or its worker is known to be dead.
+    /// Expiry, milliseconds since 1970-01-01 UTC; 0 if it was released or its worker is dead.
     pub until_ms: i64,
     /// Until when by the boot clock, which decides on the same boot; none for a lease of an earlier version.
     #[serde(skip)]
     pub until_boot: Option<BootTime>,
-    /// What is known about the holder. A store knows leases alone; who looks at processes knows more.
+    /// What is known about the lease holder. A store only knows leases; checking processes reveals more.
     pub holder: Holder,
 }
 
@@ -46,20 +46,20 @@ impl Hold {
     }
 }
 
-/// What is known about whoever holds a run.
+/// What is known about the lease holder of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, Display)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Holder {
     /// A worker of the answering process.
     Here,
-    /// A worker of another process, alive as far as is known.
+    /// A worker of another process, active as far as is known.
     Elsewhere,
     /// Its process is gone.
     Dead,
     /// It has not renewed its lease in time.
     RunOut,
-    /// It left in good order and nobody took over so far.
+    /// It shut down cleanly, and the run is not claimed yet.
     Left,
 }
 

@@ -114,9 +114,7 @@ impl KnownStores {
         StoreError::Unavailable {
             cause: Unavailability::Unopenable,
             doing: format!("{doing} the record of known stores, {}", self.file.display()),
-            reason: format!(
-                "{error}; correct the file, or delete it to record the stores again as they are now"
-            ),
+            reason: format!("{error}; correct the file, or delete it to record the current stores"),
         }
     }
 }

@@ -44,8 +44,8 @@ use skills_model::{Command, Standing};
 #[must_use]
 pub fn damaged(run: &RunId, part: &str) -> String {
     format!(
-        "the stored {part} of run {run} changed after it was written, by a fault of the disk or by another program; \
-         nothing is run or decided on it. `skills db check` tells more; launch it again, or restore a backup"
+        "the stored {part} of run {run} was modified after it was written, by a disk error or another \
+            program; the run is blocked. See `skills db check`; launch it again, or restore a backup"
     )
 }
 

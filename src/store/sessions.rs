@@ -14,9 +14,9 @@ pub struct SessionRow {
     pub id: String,
     /// Milliseconds since 1970-01-01 UTC.
     pub created_ms: i64,
-    /// When it changed last, milliseconds since 1970-01-01 UTC.
+    /// Time of the last change, milliseconds since 1970-01-01 UTC.
     pub changed_ms: i64,
-    /// Counts up with every change.
+    /// Incremented with every change.
     pub version: u64,
     /// The principal who made it; none for the local account, and for sessions of earlier versions.
     pub owner: Option<String>,
@@ -33,7 +33,7 @@ pub struct SessionHead {
     pub id: String,
     /// Milliseconds since 1970-01-01 UTC.
     pub created_ms: i64,
-    /// When it changed last, milliseconds since 1970-01-01 UTC.
+    /// Time of the last change, milliseconds since 1970-01-01 UTC.
     pub changed_ms: i64,
     /// The principal who made it; none for the local account, and for sessions of earlier versions.
     pub owner: Option<String>,

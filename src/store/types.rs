@@ -63,7 +63,7 @@ pub struct Launch {
     pub inputs: Value,
     /// What it is attached to, if anything.
     pub target: Option<Value>,
-    /// The trace it belongs to.
+    /// Its trace id.
     pub trace_id: String,
     /// Who started it.
     pub started_by: String,
@@ -75,7 +75,7 @@ pub struct Launch {
     pub idempotency: Option<Idempotency>,
 }
 
-/// What is written down about a run beside its result.
+/// What the audit log records of a run in addition to its result.
 #[derive(
     Debug,
     Clone,
@@ -98,48 +98,49 @@ pub enum AuditMode {
     Standard,
     /// Inputs and outputs of every step too.
     Full,
-    /// Nothing beside what the run needs to go on.
+    /// Only what the run needs to continue.
     Off,
 }
 
-/// How a run is executed; kept with it.
+/// How a run is executed; stored with it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct RunOptions {
-    /// Least conformance of the bindings (`experimental`, `standard`, `strict`); as configured, where absent.
+    /// Minimum conformance level of bindings (`experimental`, `standard`, `strict`); default: as
+    /// configured.
     pub conformance: Option<String>,
-    /// What is written down.
+    /// What is recorded.
     pub audit_mode: AuditMode,
-    /// How long it may wait for a person or a signal, in seconds; for ever, where absent.
+    /// Maximum time to wait for an approval or a signal, in seconds; default: no limit.
     pub expires_in_s: Option<u64>,
     /// What happens then.
     pub on_expiry: Expiry,
-    /// Run scripts without isolation where none can be had.
+    /// Run scripts unsandboxed if no sandbox is available.
     pub unsandboxed: bool,
-    /// Digests of what could carry its steps out when it was launched, by binding: scripts and bindings that were edited
-    /// since run after a person's yes alone.
+    /// Digests of its bindings and scripts at the launch, by binding: those edited since then require
+    /// approval.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub pins: BTreeMap<String, String>,
     /// Files handed to scripts: name in the work directory to absolute path.
     pub files: BTreeMap<String, String>,
-    /// The root of skills that it was launched from. Only a process that reads this root works the run, as another one
-    /// has other scripts, or none; anybody does where absent.
+    /// The root of skills that it was launched from. Only a worker with this root executes the run, because
+    /// others have different scripts; absent: any worker.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
 }
 
-/// What became of the key.
+/// Use of the key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Display, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum IdempotencyOutcome {
-    /// No key was given.
+    /// No idempotency key.
     None,
     /// The key is new.
     Created,
-    /// The key's run is answered.
+    /// The existing run of the key is returned.
     Reused,
-    /// The key's time was over; it is used anew.
+    /// The key had expired and is reused.
     Expired,
 }
 
@@ -148,11 +149,11 @@ pub enum IdempotencyOutcome {
 pub struct Begun {
     /// The run, new or found.
     pub run: RunRecord,
-    /// What became of the key.
+    /// Use of the key.
     pub idempotency: IdempotencyOutcome,
 }
 
-/// A run as it stands.
+/// The current state of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RunRecord {
     /// Its id.
@@ -177,7 +178,7 @@ pub struct RunRecord {
     pub options: RunOptions,
     /// Outputs, once completed.
     pub outputs: Option<Value>,
-    /// Why it failed, or was canceled because nobody answered in time.
+    /// Why it failed, or expired.
     pub error: Option<Value>,
     /// Trace.
     pub trace_id: String,
@@ -185,24 +186,24 @@ pub struct RunRecord {
     pub started_by: String,
     /// The run and checkpoint it was replayed or forked from.
     pub source: Option<(RunId, u64)>,
-    /// Steps through, and steps there are.
+    /// Completed steps and total steps.
     pub progress: (u32, u32),
-    /// The step at hand.
+    /// The current step.
     pub step: Option<String>,
     /// Number of the head checkpoint.
     pub head: u64,
-    /// Present fence: how often it was claimed or taken away from its worker.
+    /// Current fencing token: incremented when the run is claimed or its lease expires.
     pub fence: u64,
-    /// Who has it now, while it is running or replaying.
+    /// The current lease holder, while it is running or replaying.
     #[serde(default)]
     pub hold: Option<Hold>,
     /// Milliseconds since 1970-01-01 UTC.
     pub created_ms: i64,
-    /// Since when it is in this state.
+    /// Start of this state.
     pub since_ms: i64,
     /// When a waiting run expires.
     pub expires_ms: Option<i64>,
-    /// What it takes now.
+    /// Its current inputs.
     pub allowed: Vec<CommandName>,
 }
 
@@ -243,9 +244,9 @@ pub struct StepIntent {
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum StepStatus {
-    /// With a result.
+    /// Completed with a result.
     Completed,
-    /// Its condition did not hold, or a gate degraded it.
+    /// Its condition was false, or a gate skipped it.
     Skipped,
     /// For good.
     Failed,
@@ -262,7 +263,7 @@ pub struct StepRecord {
     pub inputs: Value,
     /// What it produced, or the error.
     pub result: Value,
-    /// The binding that carried it out.
+    /// The binding that executed it.
     pub binding: Option<String>,
     /// Isolation that was in force, where a script ran.
     pub isolation: Option<Value>,
@@ -277,9 +278,9 @@ pub struct StepRecord {
 /// The state between two steps.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Checkpoint {
-    /// Counts up from 0 in each run.
+    /// Number within the run, from 0.
     pub number: u64,
-    /// Steps through at this point.
+    /// Number of completed steps at this point.
     pub done: Vec<String>,
     /// `vars`, `outputs`, `working`, …, as JSON.
     pub state: Value,
@@ -293,7 +294,7 @@ pub struct NewEvent {
     /// `run.created`, `step.started`, `step.completed`, `gate.waiting`, `step.log`, ….
     #[schemars(with = "String")]
     pub kind: EventKind,
-    /// The step it is about.
+    /// The step it concerns.
     pub step: Option<String>,
     /// Its content.
     pub data: Value,
@@ -304,9 +305,9 @@ pub struct NewEvent {
 pub struct RunEvent {
     /// The run.
     pub run: RunId,
-    /// Counts up from 1 in each run, without gaps.
+    /// Number within the run, from 1, without gaps.
     pub number: u64,
-    /// Counts up over all runs of the store.
+    /// Number over all runs of the store.
     pub global: u64,
     /// Milliseconds since 1970-01-01 UTC.
     pub at_ms: i64,
@@ -318,7 +319,7 @@ pub struct RunEvent {
 /// Who decided, and what they said.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DecisionRecord {
-    /// The authenticated principal, or the name given.
+    /// The authenticated principal, or the given name.
     pub approver: Option<String>,
     /// Free text.
     pub notes: Option<String>,
@@ -371,7 +372,7 @@ pub struct Control {
     pub why: Option<String>,
 }
 
-/// What became of it.
+/// Its outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ControlOutcome {
     /// The command was carried out: what it did, in words.
@@ -387,13 +388,13 @@ pub struct RunFilter {
     pub states: Vec<RunState>,
     /// Only this skill.
     pub skill_id: Option<String>,
-    /// Part of an id, a skill or a step; or a trace id, whole or by 8 characters of its beginning at least.
+    /// Part of an id, a skill or a step; or a trace id or its first 8 or more characters.
     pub text: Option<String>,
     /// Only runs of this trace.
     pub trace_id: Option<String>,
     /// A filter in the language of [`RunQuery`](crate::RunQuery): `state:failed skill:deploy* age:>1h`.
     pub r#where: Option<String>,
-    /// Where the page before ended.
+    /// Cursor of the previous page.
     pub cursor: Option<String>,
     /// Rows at most; 0 means 100.
     pub limit: usize,
@@ -407,10 +408,10 @@ impl RunFilter {
 /// A page of runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RunPage {
-    /// Runs. Inputs, outputs and contents of targets that are longer than 4 KiB of JSON are left out; the run itself
-    /// has them.
+    /// Runs. Inputs, outputs and target contents of more than 4 KiB of JSON are omitted; the run itself has
+    /// them.
     pub runs: Vec<RunRecord>,
-    /// Where the next page begins, if there is one.
+    /// Cursor of the next page, if any.
     pub next: Option<String>,
     /// Runs by state, over the whole store.
     pub counts: BTreeMap<RunState, u64>,
@@ -482,14 +483,15 @@ pub enum StoreError {
         run: RunId,
     },
     /// Somebody else changed the session since it was read.
-    #[error("session {id} was changed meanwhile, or is gone; read it again and repeat")]
+    #[error("session {id} was modified or deleted meanwhile; reload it and try again")]
     SessionConflict {
         /// The session.
         id: String,
     },
     /// A database of a later version of this program.
     #[error(
-        "{place} was written by a later version (schema {found}, this program knows {known}); use that version, or another --store"
+        "{place} was written by a newer version (schema {found}, supported: {known}); use that version, \
+            or another --store"
     )]
     Newer {
         /// Which database.

@@ -1,5 +1,5 @@
-//! The application as a pure core: events in, a picture and wishes out. It owns the screen's state;
-//! it never waits, reads or writes. Who runs it (`run`, or a test) carries out what it wants.
+//! The application as a pure core: events in, a picture and wishes out. It owns the screen's state; it never
+//! waits, reads or writes. Who runs it (`run`, or a test) executes what it wants.
 
 mod connection;
 mod draw;
@@ -51,7 +51,7 @@ pub enum News {
     Profiles(PaneId, Option<String>, Result<Vec<(String, String)>, Error>),
     /// A text that a pane asked for, to be read over everything.
     Read(PaneId, Box<Reading>),
-    /// A wish was carried out; a note says so.
+    /// A wish was executed; a note says so.
     Done(String),
     /// A wish failed: what, and where or what to do.
     Failed(String, String),
@@ -64,7 +64,7 @@ pub enum Want {
     Call(PaneId, Effect),
     /// Read all roots again.
     Rescan,
-    /// Ask for the catalogue and the diagnostics.
+    /// Ask for the catalog and the diagnostics.
     Refresh,
     /// Put this on the clipboard; the second says what it is.
     Copy(String, String),
@@ -103,7 +103,7 @@ pub struct App {
     skills: Option<usize>,
     /// The skills that the palette offers.
     catalogue: Arc<Catalogue>,
-    /// The client in whose eyes the catalogue is shown.
+    /// The client in whose eyes the catalog is shown.
     client: Option<String>,
     full_screen: bool,
     splits: HashMap<PaneId, i16>,
@@ -213,7 +213,7 @@ impl App {
             News::Profiles(_, _, Err(error)) => self.notices.error("no client profiles", error.message),
             // A dialog that was opened meanwhile may hold what somebody types.
             News::Read(..) if self.overlay.is_some() => {
-                self.notices.note("the report is ready: ask again after this dialog", now);
+                self.notices.note("the report is ready; open it again after this dialog", now);
             }
             News::Read(pane, reading) => self.effects_of(pane, vec![Effect::Read(reading)], now),
             News::Done(note) => self.notices.note(note, now),

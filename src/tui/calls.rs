@@ -27,21 +27,21 @@ const SLOW: std::time::Duration = std::time::Duration::from_secs(2);
 /// Lines of a body that tell where words of the intent stand.
 const BODY_LINES: usize = 12;
 
-/// News that wait for the UI task at most; whoever has more waits.
+/// News that wait for the UI task at most; anyone who has more waits.
 pub const MAX_PENDING_NEWS: usize = 1024;
-/// Calls under way at once; others wait for one of these to end.
+/// Calls in progress at once; others wait for one of these to end.
 const MAX_CALLS: usize = 256;
-/// Calls that wait or are under way at most; more are refused.
+/// Calls that wait or are in progress at most; more are refused.
 const MAX_WAITING_CALLS: usize = 1024;
 
-/// The core's client with what is under way.
+/// The core's client with what is in progress.
 pub struct Calls {
     client: SharedClient,
     sessions: Option<SharedSessionClient>,
     invocation: Arc<Invocation>,
     local_files: Option<LocalFiles>,
     news: Sender<News>,
-    /// The discover call under way, by pane: a newer one takes its place.
+    /// The discover call in progress, by pane: a newer one takes its place.
     ranking: HashMap<PaneId, AbortHandle>,
     /// The draft that is being measured.
     drafting: Option<AbortHandle>,
@@ -54,7 +54,7 @@ pub struct Calls {
 
 type Rendering = (RenderJob, Arc<[RichLine]>);
 
-/// Counts a task as under way until it is dropped, however it ends.
+/// Counts a task as in progress until it is dropped, however it ends.
 struct Running(Arc<AtomicUsize>);
 
 impl Drop for Running {
@@ -114,13 +114,13 @@ impl Calls {
         tokio::spawn(follow).abort_handle()
     }
 
-    /// How many calls are under way.
+    /// How many calls are in progress.
     #[must_use]
     pub fn under_way(&self) -> usize {
         self.running.load(Ordering::SeqCst)
     }
 
-    /// Passes the core's events on for as long as the returned task lives; after lagging, the whole catalogue.
+    /// Passes the core's events on for as long as the returned task lives; after lagging, the whole catalog.
     pub fn follow_events(&self) -> AbortHandle {
         use tokio::sync::broadcast::error::RecvError;
         let mut events = self.client.events();
@@ -132,7 +132,7 @@ impl Calls {
                     Err(RecvError::Lagged(_)) => match client.catalogue().await {
                         Ok(catalogue) => Message::Catalogue(catalogue),
                         Err(error) => {
-                            tracing::warn!("no catalogue after lagging: {error}");
+                            tracing::warn!("no catalog after lagging: {error}");
                             continue;
                         }
                     },
@@ -146,14 +146,14 @@ impl Calls {
         tokio::spawn(follow).abort_handle()
     }
 
-    /// Asks for the catalogue, for diagnostics and how far the core is, for every pane.
+    /// Asks for the catalog, for diagnostics and how far the core is, for every pane.
     pub fn refresh(&self) {
         let client = Arc::clone(&self.client);
         self.spawn("refresh", async move {
             let mut news = Vec::new();
             match client.catalogue().await {
                 Ok(catalogue) => news.push(News::All(Message::Catalogue(catalogue))),
-                Err(error) => news.push(failed("no catalogue", &error)),
+                Err(error) => news.push(failed("no catalog", &error)),
             }
             match client.diagnostics().await {
                 Ok(diagnostics) => {
@@ -174,7 +174,7 @@ impl Calls {
         self.spawn("rescan", async move {
             match client.rescan().await {
                 Ok(()) => Vec::new(),
-                Err(error) => vec![failed("the roots could not be read again", &error)],
+                Err(error) => vec![failed("cannot rescan the roots", &error)],
             }
         });
     }
@@ -215,7 +215,7 @@ impl Calls {
                 self.spawn("levels", async move {
                     match client.levels(ids).await {
                         Ok(levels) => answer(Message::Levels(levels)),
-                        Err(error) => vec![failed("tokens could not be counted", &error)],
+                        Err(error) => vec![failed("cannot count tokens", &error)],
                     }
                 });
             }
@@ -223,7 +223,7 @@ impl Calls {
                 self.spawn("body_lines", async move {
                     match client.body_lines(id.as_str(), &intent, BODY_LINES).await {
                         Ok(lines) => answer(Message::BodyLines(id, intent, lines)),
-                        Err(error) => vec![failed("the body could not be searched", &error)],
+                        Err(error) => vec![failed("cannot search the body", &error)],
                     }
                 });
             }
@@ -231,7 +231,7 @@ impl Calls {
                 self.spawn("client_view", async move {
                     match client.client_view(&id).await {
                         Ok(view) => answer(Message::ClientView(Some(Arc::new(view)))),
-                        Err(error) => vec![failed("no view as that client", &error)],
+                        Err(error) => vec![failed("cannot show the view of that client", &error)],
                     }
                 });
             }
@@ -239,7 +239,7 @@ impl Calls {
                 let under_way = self.spawn("why", async move {
                     match why(&*client, &request).await {
                         Ok(report) => vec![News::Read(pane, Box::new(why_report::reading(&report)))],
-                        Err(error) => vec![failed("the checks of the skill could not be made", &error)],
+                        Err(error) => vec![failed("cannot check the skill", &error)],
                     }
                 });
                 self.tell_if_slow("the checks of the skill", under_way);
@@ -326,7 +326,7 @@ impl Calls {
                     vec![news]
                 }
                 Err(error) => {
-                    vec![News::Failed("a text could not be rendered".to_owned(), error.to_string())]
+                    vec![News::Failed("cannot render a text".to_owned(), error.to_string())]
                 }
             }
         });
@@ -341,7 +341,7 @@ impl Calls {
         tokio::spawn(async move {
             tokio::time::sleep(SLOW).await;
             if !under_way.is_finished() {
-                let told = News::Done(format!("no answer yet: {what}; it is still waited for"));
+                let told = News::Done(format!("no response yet: {what}; still waiting"));
                 news.send(told).await.ok();
             }
         });
@@ -357,7 +357,7 @@ impl Calls {
         }
     }
 
-    /// Runs a task whose panic is told instead of being lost.
+    /// Runs a task whose panic is reported instead of being lost.
     fn spawn(
         &self,
         what: &'static str,
@@ -368,16 +368,16 @@ impl Calls {
         let (news, places) = (self.news.clone(), Arc::clone(&self.places));
         let guarded = async move {
             if waiting >= MAX_WAITING_CALLS {
-                let why = format!("{waiting} others are not answered yet");
-                news.send(News::Failed(format!("{what} was not carried out"), why)).await.ok();
+                let why = format!("{waiting} others are pending");
+                news.send(News::Failed(format!("{what} failed"), why)).await.ok();
                 return drop(running);
             }
             // Never closed.
             let _place = places.acquire_owned().await;
             let answers = std::panic::AssertUnwindSafe(task).catch_unwind().await.unwrap_or_else(|_| {
                 vec![News::Failed(
-                    format!("{what} failed inside"),
-                    "this is a fault of the program: L log".to_owned(),
+                    format!("{what}: internal error"),
+                    "internal error; L shows the log".to_owned(),
                 )]
             });
             for answer in answers {
@@ -398,13 +398,13 @@ async fn write_description(
 ) -> Result<String, Error> {
     let refused = |message: String| Error::new(Code::SkillChanged, message);
     if matches!(client.connection(), Connection::Remote { .. }) {
-        let message = "the file is on the machine of the service; edit it there".to_owned();
+        let message = "the file is on the service's machine; edit it there".to_owned();
         return Err(refused(message));
     }
     let detail = client.describe(skill.as_str()).await?;
     if detail.summary.description != present {
         let message =
-            "the description in the file has changed since the editor was opened; close it and open it again";
+            "the description in the file changed after the dialog was opened; close it and open it again";
         return Err(refused(message.to_owned()));
     }
     let location = detail.summary.location.clone();

@@ -44,11 +44,11 @@ impl Clipboard {
         match tokio::time::timeout(PATIENCE, taken).await {
             Ok(Ok(Ok(()))) => true,
             Ok(Ok(Err(why))) => {
-                tracing::warn!("the desktop's clipboard refused: {why}");
+                tracing::warn!("desktop clipboard failed: {why}");
                 false
             }
             Ok(Err(_)) | Err(_) => {
-                tracing::warn!("the desktop's clipboard does not answer; using the terminal's");
+                tracing::warn!("desktop clipboard does not respond; using the terminal's");
                 self.gone = true;
                 false
             }

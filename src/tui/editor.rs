@@ -1,4 +1,4 @@
-//! The editor's command line: which program, and how it is told a file and a line.
+//! The editor's command line: which program, and how it is notified a file and a line.
 
 use std::path::Path;
 
@@ -31,7 +31,7 @@ const GOTO: [&str; 6] = ["code", "code-insiders", "codium", "cursor", "windsurf"
 /// An empty wish, or a quote that is not closed.
 pub fn command(wish: &str, file: &Path, line: u32) -> Result<(String, Vec<String>), String> {
     let mut words = words(wish)?.into_iter();
-    let program = words.next().ok_or("the editor's command line is empty")?;
+    let program = words.next().ok_or("the editor command is empty")?;
     let mut arguments: Vec<String> = words.collect();
     let name = Path::new(&program).file_stem().unwrap_or_default().to_string_lossy().to_lowercase();
     let is = |names: &[&str]| names.contains(&name.as_str());
@@ -74,7 +74,7 @@ fn words(text: &str) -> Result<Vec<String>, String> {
         }
     }
     if let Some(open) = quote {
-        return Err(format!("the quote {open} in the editor's command line `{text}` is not closed"));
+        return Err(format!("unclosed quote {open} in the editor command `{text}`"));
     }
     words.extend(word);
     Ok(words)
@@ -110,7 +110,7 @@ mod tests {
             line("'/opt/my editor/vim' -c \"set nu\""),
             "/opt/my editor/vim -c set nu +12 /s/SKILL.md"
         );
-        assert!(command("vim 'x", Path::new("f"), 1).unwrap_err().contains("not closed"));
+        assert!(command("vim 'x", Path::new("f"), 1).unwrap_err().contains("unclosed"));
         assert!(command("  ", Path::new("f"), 1).unwrap_err().contains("empty"));
     }
 }

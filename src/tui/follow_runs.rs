@@ -51,14 +51,14 @@ pub async fn follow(core: SharedClient, news: Sender<News>, called: Arc<Invocati
                 sleep(BETWEEN).await;
             }
             Err(error) => {
-                // What happened meanwhile is asked anew once it answers again. That this place leads nowhere any more
-                // is no trouble by itself: the core may stand on another store.
+                // What happened meanwhile is asked again once it answers again. That this place leads nowhere
+                // any more is not a trouble by itself: the core may be on another store.
                 let followed = place.take().is_some();
                 if !followed && !silent {
                     silent = true;
-                    // Whoever shows runs has to know, and to ask for what can be read nevertheless.
+                    // Anyone who shows runs has to know, and to ask for what can be read nevertheless.
                     let told = RunTold::NotFollowing(error.clone()).completed(&called);
-                    let what = "news of runs do not arrive".to_owned();
+                    let what = "no events of runs".to_owned();
                     let failed = News::Failed(what, called.completed_in(&error.message));
                     if news.send(failed).await.is_err()
                         || news.send(News::All(Message::Run(told))).await.is_err()

@@ -37,7 +37,7 @@ pub struct Harness {
 }
 
 impl Harness {
-    /// A workbench of these panes over a client, drawn once. Colours and signs are those of `settings`.
+    /// A workbench of these panes over a client, drawn once. Colors and signs are those of `settings`.
     ///
     /// # Errors
     /// As [`App::new`].
@@ -90,7 +90,7 @@ impl Harness {
         Ok(harness)
     }
 
-    /// Goes on after this time although calls are still under way: for a core that holds answers back.
+    /// Continues after this time although calls are still in progress: for a core that holds answers back.
     pub fn settle_within(&mut self, time: Duration) -> &mut Self {
         self.settling = time;
         self
@@ -99,7 +99,7 @@ impl Harness {
     /// Presses keys, one after another: `"2"`, `"ctrl-p"`, `"G"`, `"esc"`. What follows has happened on return.
     ///
     /// # Panics
-    /// When a name is no key: that is a mistake in the test.
+    /// When a name is not a key: that is a mistake in the test.
     #[allow(clippy::panic, reason = "a mistyped key is the test's own mistake, told where it stands")]
     pub fn press(&mut self, keys: &str) -> &mut Self {
         for name in keys.split(' ').filter(|name| !name.is_empty()) {
@@ -194,7 +194,7 @@ impl Harness {
         super::picture::text(&self.buffer)
     }
 
-    /// The screen with its colours.
+    /// The screen with its colors.
     #[must_use]
     pub fn buffer(&self) -> &Buffer {
         &self.buffer
@@ -227,7 +227,7 @@ impl Harness {
         self
     }
 
-    /// Carries out wants and takes answers until nothing is under way, then has drawn the last state.
+    /// Executes wants and takes answers until nothing is in progress, then has drawn the last state.
     fn settle(&mut self) {
         let deadline = Instant::now() + self.settling;
         loop {

@@ -1,4 +1,4 @@
-//! The first row: mark, tabs of the panes there are, and what the workbench stands on.
+//! The first row: mark, tabs of the panes there are, and what the workbench is on.
 
 use ratatui::layout::Rect;
 
@@ -76,7 +76,7 @@ impl PaneId {
 /// Draws the mark of four cells.
 pub fn mark(x: u16, y: u16, pen: &mut Pen<'_>) {
     let roles = [Role::SignalName, Role::SignalDescription, Role::SignalBody, Role::SignalSemantic];
-    // Without colour the heights look alike in a row of text; the shades of the bars say the same.
+    // Without color the heights look alike in a row of text; the shades of the bars say the same.
     let shades = ["█", "▓", "▒", "░"];
     for (at, role) in roles.into_iter().enumerate() {
         let plain = pen.theme.bars == BarStyle::Shades && !pen.glyphs.ascii;
@@ -143,8 +143,8 @@ impl Header<'_> {
         hits
     }
 
-    /// How many facts and which form of the place, the most wanted first: a connection that is lost is told in full
-    /// before anything else is, one that stands gives way to the facts.
+    /// How many facts and which form of the place, the most wanted first: a connection that is lost is
+    /// reported in full before anything else is, one that stands is truncated to the facts.
     fn choices(&self) -> Vec<(usize, &str)> {
         let facts = self.facts.len();
         let Some(place) = self.place else { return (1..=facts).rev().map(|kept| (kept, "")).collect() };

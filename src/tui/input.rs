@@ -22,7 +22,7 @@ const READ_SIZE: usize = 1024;
 const MAX_PENDING_EVENTS: usize = 4 * READ_SIZE;
 /// How often room for more events is looked for while there is none.
 const FULL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
-/// How long a thread that was told to stop is waited for.
+/// How long a thread that was requested to stop is waited for.
 const STOP_TIMEOUT: Duration = Duration::from_millis(100);
 /// Begins escape sequences, and is a key.
 const ESCAPE: u8 = 0x1b;
@@ -103,9 +103,9 @@ impl AsFd for Tty {
 /// Why reading ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// It was told to stop.
+    /// It was requested to stop.
     Stopped,
-    /// The terminal was hung up, or cannot be read any more.
+    /// The terminal was hung up, or cannot be read any longer.
     Gone,
 }
 
@@ -113,7 +113,7 @@ fn read_terminal(tty: BorrowedFd<'_>, stopped: BorrowedFd<'_>, events: &mpsc::Se
     let mut decoder = Decoder::default();
     let mut buffer = [0; READ_SIZE];
     loop {
-        // One read is at most so many events; hanging up is noticed even while there is no room for them.
+        // One read is at most that many events; hanging up is noticed even while there is no room for them.
         let room = events.capacity() > READ_SIZE;
         let interest = if room { PollFlags::IN } else { PollFlags::empty() };
         let mut ready = [PollFd::new(&tty, interest), PollFd::new(&stopped, PollFlags::IN)];

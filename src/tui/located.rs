@@ -40,7 +40,7 @@ pub fn read<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, LocatedErr
     serde_saphyr::from_str(text).map_err(|error| {
         let line = error.location().map_or(1, |at| at.line());
         let said = error.without_snippet().to_string();
-        LocatedError::new(file, line, said.lines().next().unwrap_or("this is not YAML").to_owned())
+        LocatedError::new(file, line, said.lines().next().unwrap_or("invalid YAML").to_owned())
     })
 }
 

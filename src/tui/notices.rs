@@ -11,7 +11,7 @@ use super::widgets::pen::Pen;
 use super::widgets::rich::Seg;
 use super::widgets::wrap::wrap_to;
 
-/// How long a note stands in full, and how long it then stays faint.
+/// How long a note is in full, and how long it then stays faint.
 const FULL: Duration = Duration::from_secs(3);
 const FAINT: Duration = Duration::from_millis(700);
 /// Notes on screen at once; older ones go.
@@ -30,7 +30,7 @@ pub struct Trouble {
 #[derive(Debug, Default)]
 pub struct Notices {
     notes: VecDeque<(String, Instant)>,
-    /// The note that tells of a key without an action, as long as it stands.
+    /// The note that tells of a key without an action, as long as it is.
     hint: Option<String>,
     errors: VecDeque<Trouble>,
 }
@@ -62,14 +62,14 @@ impl Notices {
         }
     }
 
-    /// Tells the place of an error anew, where it is still there.
+    /// Tells the place of an error again, where it is still there.
     pub fn retell(&mut self, what: &str, place: impl Into<String>) {
         if let Some(trouble) = self.errors.iter_mut().find(|trouble| trouble.what == what) {
             trouble.place = place.into();
         }
     }
 
-    /// Takes an error away that is none any more.
+    /// Takes an error away that is none any longer.
     pub fn over(&mut self, what: &str) {
         self.errors.retain(|trouble| trouble.what != what);
     }
@@ -102,9 +102,9 @@ impl Notices {
             .min()
     }
 
-    /// Draws both at the bottom of an area, on the right; notes only where the area is roomy: elsewhere they would cover
-    /// what they tell of, and stand in the footer's row ([`Self::draw_in_row`]). `seen_key` is the key that takes an
-    /// error away.
+    /// Draws both at the bottom of an area, on the right; notes only where the area is roomy: elsewhere they
+    /// would cover what they tell of, and are in the footer's row ([`Self::draw_in_row`]). `seen_key` is the
+    /// key that takes an error away.
     pub fn draw(&self, area: Rect, pen: &mut Pen<'_>, seen_key: &str, now: Instant) {
         let mut bottom = area.bottom();
         if let Some(trouble) = self.errors.front()

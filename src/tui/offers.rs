@@ -27,10 +27,10 @@ pub struct Here<'a> {
 /// Two actions that help shows in one row.
 const PAIRS: [(Action, Action, &str); 6] = [
     (Action::Up, Action::Down, "move"),
-    (Action::PageUp, Action::PageDown, "a page up, down"),
+    (Action::PageUp, Action::PageDown, "page up, down"),
     (Action::Top, Action::Bottom, "to the top, to the bottom"),
-    (Action::NextPart, Action::PreviousPart, "next, previous part"),
-    (Action::PreviousTab, Action::NextTab, "previous, next sub-tab"),
+    (Action::NextPart, Action::PreviousPart, "next, previous panel"),
+    (Action::PreviousTab, Action::NextTab, "previous, next tab"),
     (Action::SplitNarrower, Action::SplitWider, "move the split"),
 ];
 

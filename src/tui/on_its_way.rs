@@ -1,4 +1,4 @@
-//! A decision that is on its way to a core elsewhere, in words: for its row, its run and its sheet.
+//! A decision that is on its way to a core elsewhere as text: for its row, its run and its sheet.
 
 use std::time::Instant;
 
@@ -11,8 +11,8 @@ use skills_model::{Choice, Verdict};
 #[must_use]
 pub fn briefly(way: &UnderWay, room: u16) -> String {
     let what = match (way.verdict, way.choice) {
-        (Verdict::Deny, _) => "no",
-        (Verdict::Approve, None) => "yes",
+        (Verdict::Deny, _) => "deny",
+        (Verdict::Approve, None) => "approve",
         (_, Some(Choice::Rerun)) => "again",
         (_, Some(Choice::Happened)) => "result",
         (_, Some(Choice::Skip)) => "skip",
@@ -21,32 +21,30 @@ pub fn briefly(way: &UnderWay, room: u16) -> String {
     let how = match way.sending {
         Sending::Waiting => "unsent",
         Sending::Sent | Sending::Over => "sent",
-        Sending::Unanswered => "asking",
+        Sending::Unanswered => "checking",
     };
     let both = format!("{what}, {how}");
     if cells(&both) <= room { both } else { how.to_owned() }
 }
 
-/// What was decided by whom and when, and what becomes of it.
+/// What was decided by whom and when, and its outcome.
 #[must_use]
 pub fn whole(way: &UnderWay, now: Instant) -> String {
     let what = match (way.verdict, way.choice) {
         (Verdict::Deny, _) => "denied",
         (Verdict::Approve, None) => "approved",
-        (_, Some(Choice::Rerun)) => "decided to run it again",
-        (_, Some(Choice::Happened)) => "told its result",
-        (_, Some(Choice::Skip)) => "decided to skip it",
-        (_, Some(Choice::Fail)) => "decided to let it fail",
+        (_, Some(Choice::Rerun)) => "run again",
+        (_, Some(Choice::Happened)) => "marked completed",
+        (_, Some(Choice::Skip)) => "skipped",
+        (_, Some(Choice::Fail)) => "failed",
     };
     let by = way.approver.as_deref().map(|name| format!(" by {}", shown(name))).unwrap_or_default();
     let since = now.saturating_duration_since(way.since).as_millis();
     let since = ago(i64::try_from(since).unwrap_or(i64::MAX));
     let how = match way.sending {
-        Sending::Waiting => {
-            "not sent yet; it waits for the connection, is then sent once, and is given up after 2 m"
-        }
-        Sending::Sent | Sending::Over => "sent once; waiting for the answer",
-        Sending::Unanswered => "sent, and its answer was lost; the run is asked what came of it",
+        Sending::Waiting => "not sent yet; waits for the connection, is sent once, and dropped after 2 m",
+        Sending::Sent | Sending::Over => "sent; waiting for the response",
+        Sending::Unanswered => "sent, but the response was lost; checking the run",
     };
     format!("{what}{by} {since}: {how}")
 }

@@ -42,12 +42,12 @@ pub enum Purpose {
     Theme,
 }
 
-/// What became of a key or click.
+/// The outcome of a key or click.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
     /// The overlay stays; draw it again.
     Stay,
-    /// As [`Self::Stay`], and what it was told need not be told to the pane.
+    /// As [`Self::Stay`], and what it was notified need not be notified to the pane.
     Heard,
     /// As [`Self::Heard`], and this is done for a pane.
     HeardAsk(PaneId, Vec<Effect>),
@@ -63,7 +63,7 @@ pub enum Outcome {
     Done(PaneId, Vec<Effect>),
     /// It closes with this value.
     Chosen(Purpose, String),
-    /// The cursor stands on this value: show what it would be like.
+    /// The cursor is on this value: show what it would be like.
     Hovered(Purpose, String),
     /// Leave the workbench.
     Leave,
@@ -88,11 +88,11 @@ pub trait Overlay {
     fn contexts(&self) -> Vec<Context> {
         vec![Context::Overlay]
     }
-    /// What a pane is told while this lies over it.
+    /// What a pane is reported while this lies over it.
     fn told(&mut self, _message: &Message) -> Outcome {
         Outcome::Stay
     }
-    /// Whether it asks about leaving: then it is told before each drawing what would be lost now.
+    /// Whether it asks about leaving: then it is notified before each drawing what would be lost now.
     fn asks_to_leave(&self) -> bool {
         false
     }
@@ -122,7 +122,7 @@ pub trait Overlay {
     fn changes_in(&self, _now: Instant) -> Option<u64> {
         None
     }
-    /// Whether what lies behind turns to shade.
+    /// Whether what is behind turns to shade.
     fn shades(&self) -> bool {
         true
     }
@@ -168,8 +168,8 @@ pub fn shade(area: Rect, pen: &mut Pen<'_>) {
     }
 }
 
-/// The box of an overlay on cleared ground: rounded, or heavy in the colour of waiting for a decision.
-/// Answers the inside, one cell of air left and right.
+/// The box of an overlay on cleared ground: rounded, or heavy in the color of waiting for a decision. Answers
+/// the inside, one cell of air left and right.
 pub fn frame(area: Rect, pen: &mut Pen<'_>, title: &str, note: &str, decision: bool) -> Rect {
     clear(area, pen);
     if area.width < 4 || area.height < 3 {

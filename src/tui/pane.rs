@@ -67,7 +67,7 @@ pub enum Effect {
     Levels(Vec<SkillId>),
     /// Body lines that hold words of the intent.
     BodyLines(SkillId, String),
-    /// The catalogue in a client's eyes; `None` goes back to our own.
+    /// The catalog in a client's view; `None` goes back to our own.
     ClientView(Option<String>),
     /// Render Markdown or highlight code off the UI task; the key comes back.
     Render(RenderJob),
@@ -119,8 +119,8 @@ pub enum Effect {
     Trouble(String, String),
     /// Something began to wait for a person: told where another pane is shown.
     Awaited(String),
-    /// What was typed on a sheet that closes without having sent it, by the sheet's name; nothing forgets it. The
-    /// pane is told [`Message::Kept`].
+    /// What was typed on a sheet that closes without having sent it, by the sheet's name; nothing forgets it.
+    /// The pane is reported [`Message::Kept`].
     Keep(String, Map<String, Value>),
 }
 
@@ -179,7 +179,7 @@ pub fn skills_to_open(catalogue: &Catalogue, current: Option<&SkillId>) -> Optio
     };
     let choices: Vec<_> = skills.map(choice).collect();
     let current = current.and_then(|id| choices.iter().position(|(known, ..)| known == id.as_str()));
-    let title = "Open a skill by its name".to_owned();
+    let title = "Open a skill by name".to_owned();
     (!choices.is_empty()).then_some(Picker { what: PickerKind::SkillToOpen, title, choices, current })
 }
 
@@ -260,7 +260,7 @@ pub enum Message {
     Rendered(u64, Arc<[RichLine]>),
     /// News from the core.
     Event(Event),
-    /// The present catalogue, at start and after lagging.
+    /// The present catalog, at start and after lagging.
     Catalogue(Arc<Catalogue>),
     /// Answer to [`Effect::Pick`].
     Picked(PickerKind, String),

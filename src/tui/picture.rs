@@ -1,4 +1,4 @@
-//! A screen as plain text and as text with ANSI colours: for tests, and for looking at a frame.
+//! A screen as plain text and as text with ANSI colors: for tests, and for looking at a frame.
 
 use std::fmt::Write as _;
 
@@ -30,7 +30,7 @@ pub fn text(buffer: &Buffer) -> String {
     (buffer.area.top()..buffer.area.bottom()).map(row).collect::<Vec<_>>().join("\n")
 }
 
-/// The text with ANSI colours (ECMA-48 SGR), a reset at the end of each row.
+/// The text with ANSI colors (ECMA-48 SGR), a reset at the end of each row.
 #[must_use]
 pub fn ansi(buffer: &Buffer) -> String {
     let mut out = String::new();
@@ -77,7 +77,7 @@ fn sgr(cell: &Cell) -> String {
     out
 }
 
-/// Place of a named colour among the sixteen; none for the terminal's own default.
+/// Place of a named color among the sixteen; none for the terminal's own default.
 pub(super) fn palette_index(colour: Color) -> Option<u8> {
     let order = [
         Color::Black,

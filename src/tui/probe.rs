@@ -16,7 +16,7 @@ const LATE: Duration = Duration::from_secs(3);
 /// Relative luminance above which a ground counts as light: the middle of perceived lightness (L* 50).
 const LIGHT_FROM: f64 = 0.184;
 
-/// What was learnt.
+/// What was learned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Answers {
     /// Whether the background is light, if the terminal told it.

@@ -1,4 +1,4 @@
-//! How far reading and indexing are: a line above the footer while they go on, and nothing after.
+//! How far reading and indexing are: a line above the footer while they continue, and nothing after.
 
 use ratatui::layout::Rect;
 
@@ -30,7 +30,7 @@ impl Progress {
         }
     }
 
-    /// Whether something goes on.
+    /// Whether something continues.
     #[must_use]
     pub fn busy(&self) -> bool {
         self.scan.is_some() || self.index.is_some()
@@ -38,7 +38,7 @@ impl Progress {
 
     /// Draws the line.
     pub fn draw(&self, row: Rect, pen: &mut Pen<'_>, spinner: &str) {
-        // How many files there are is known only when the walk is through: no bar for reading.
+        // How many files there are is known only when the walk is complete: no bar for reading.
         let (verb, done, rest, total) = match (self.scan, self.index) {
             (Some(scan), _) => ("read", scan.parsed, " skills so far".to_owned(), 0),
             (None, Some(index)) => {

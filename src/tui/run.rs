@@ -50,7 +50,7 @@ pub enum RunError {
     #[error("the workbench needs a terminal ({0}); `skills --help` lists the commands that need none")]
     Terminal(#[from] io::Error),
     /// A demonstration that played by itself did not come to everything it waited for.
-    #[error("the demonstration did not go as its script says: {0}")]
+    #[error("the demonstration failed: {0}")]
     Missed(String),
 }
 
@@ -101,7 +101,7 @@ pub async fn run_panes(
 ) -> Result<Exit, RunError> {
     let played = demo.is_some();
     let remembered = settings.state_file.as_deref().map(Remembered::read).unwrap_or_default();
-    // Everything that can be wrong in settings is told before the terminal is touched.
+    // Everything that can be wrong in settings is reported before the terminal is touched.
     let depth = *settings.depth.get_or_insert_with(|| Depth::detect(|name| std::env::var(name).ok()));
     App::new(client.connection(), Vec::new(), &settings, &remembered, Instant::now())?;
     restore_on_panic();
@@ -161,7 +161,7 @@ fn keep(now: &Remembered, before: &Remembered, file: &Path) {
     if now != before
         && let Err(error) = now.write(file)
     {
-        tracing::warn!("{} could not be written: {error}", file.display());
+        tracing::warn!("cannot write {}: {error}", file.display());
     }
 }
 
@@ -193,7 +193,7 @@ struct Running {
     editor: Option<String>,
     /// When the last frame was drawn.
     drawn: Option<Instant>,
-    /// A demonstration under way.
+    /// A demonstration in progress.
     stage: Option<Stage>,
 }
 
@@ -285,7 +285,7 @@ impl Running {
         self.app.handle(News::Input(event), now);
     }
 
-    /// Lets the demonstration press its next key, and keeps the picture of a step that is through.
+    /// Lets the demonstration press its next key, and keeps the picture of a step that is complete.
     fn play(&mut self, now: Instant) {
         let Some(stage) = &mut self.stage else { return };
         // An answer that came in just now has not been taken yet.
@@ -303,7 +303,7 @@ impl Running {
         }
     }
 
-    /// Carries out what the application wants. Answers whether it wants to end.
+    /// Executes what the application wants. Answers whether it wants to end.
     async fn carry_out(&mut self) -> io::Result<bool> {
         for want in self.app.take_wants() {
             match want {
@@ -347,11 +347,11 @@ impl Running {
         match self.give_to(Path::new(&program), &arguments).await? {
             Ok(status) if status.success() => Ok(()),
             Ok(status) => {
-                self.tell_failed(&format!("{program} ended with {status}"), path.display().to_string())
+                self.tell_failed(&format!("{program} exited with {status}"), path.display().to_string())
             }
             Err(error) => {
                 let hint = format!("{error}; set `editor` in config.yaml, or VISUAL or EDITOR");
-                self.tell_failed(&format!("{program} could not be started"), hint)
+                self.tell_failed(&format!("cannot start {program}"), hint)
             }
         }
     }
@@ -364,8 +364,8 @@ impl Running {
         };
         match played {
             Ok(status) if status.success() => Ok(()),
-            Ok(status) => self.tell_failed("the demo", format!("it ended with {status}")),
-            Err(error) => self.tell_failed("the demo was not played", error.to_string()),
+            Ok(status) => self.tell_failed("the demo", format!("it exited with {status}")),
+            Err(error) => self.tell_failed("the demo failed", error.to_string()),
         }
     }
 
@@ -384,7 +384,8 @@ impl Running {
         Ok(status)
     }
 
-    /// Runs a program on the terminal. It is told to end with the workbench, and has the terminal until then.
+    /// Runs a program on the terminal. It is notified to end with the workbench, and has the terminal until
+    /// then.
     async fn run_child(&self, program: &Path, arguments: &[String]) -> io::Result<std::process::ExitStatus> {
         let mut child = tokio::process::Command::new(program)
             .args(arguments)
@@ -411,7 +412,8 @@ impl Running {
         self.input = None;
         self.screen.leave();
         rustix::process::kill_current_process_group(rustix::process::Signal::TSTP)?;
-        // The stop itself needs no waiting; this is for a job that nobody can continue, where it is no stop.
+        // The stop itself needs no waiting; this is for a job that nobody can continue, where it is not a
+        // stop.
         let _ = tokio::time::timeout(Duration::from_millis(300), wait(&mut continued)).await;
         self.back_again()
     }

@@ -1,4 +1,5 @@
-//! What panes ask about runs and what they are told: the operations of [`skills_api::RunClient`] as plain values.
+//! What panes ask about runs and what they are notified: the operations of [`skills_api::RunClient`] as plain
+//! values.
 
 use std::sync::Arc;
 
@@ -21,9 +22,9 @@ pub enum RunAsk {
         /// Tells the pane's questions apart.
         generation: u64,
     },
-    /// One run whole.
+    /// A complete run.
     Detail(RunId),
-    /// Carry out an order.
+    /// Execute an order.
     Order {
         /// On which run.
         run: RunId,
@@ -61,7 +62,7 @@ pub enum RunAsk {
         target_type: AttachTarget,
         /// That hold this text.
         text: String,
-        /// So many at most.
+        /// That many at most.
         limit: usize,
         /// Tells the questions apart.
         generation: u64,
@@ -70,14 +71,14 @@ pub enum RunAsk {
     Launchable,
     /// The contract of a skill.
     Contract(String),
-    /// Which binding carries a capability out, and why.
+    /// Which binding executes a capability, and why.
     Explain(String),
 }
 
-/// What a pane is told about runs.
+/// What a pane is reported about runs.
 #[derive(Debug, Clone)]
 pub enum RunTold {
-    /// From here on every event is told: what was asked before may be old.
+    /// From here on every event is reported: what was asked before may be old.
     Following,
     /// News of runs do not arrive, and why: what is known may be old, or nothing.
     NotFollowing(Error),
@@ -146,7 +147,7 @@ impl RunAsk {
         }
     }
 
-    /// What a person waits for with an empty screen, in words; none for what fills in by itself.
+    /// What a person waits for with an empty screen as text; none for what fills in by itself.
     #[must_use]
     pub fn awaited(&self) -> Option<&'static str> {
         match self {

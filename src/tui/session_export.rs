@@ -69,7 +69,7 @@ pub struct Exported {
     pub format: Format,
     /// Every byte.
     pub text: Arc<str>,
-    /// What the service would object to, and what to do.
+    /// Expected objections of the service, and what to do.
     pub notes: Vec<String>,
 }
 
@@ -113,12 +113,12 @@ pub fn write(path: &str, text: &str, replace: bool, home: Option<&Path>) -> Resu
     };
     let told = |error: io::Error| match error.kind() {
         io::ErrorKind::AlreadyExists => {
-            format!("{} is there already: name another file, or say yes to replace", path.display())
+            format!("{} already exists: choose another file, or enable overwrite", path.display())
         }
-        _ => format!("{} cannot be written: {error}", path.display()),
+        _ => format!("cannot write {}: {error}", path.display()),
     };
     if path.is_dir() {
-        return Err(format!("{} is a folder: name a file in it", path.display()));
+        return Err(format!("{} is a directory; specify a file", path.display()));
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut file = tempfile::NamedTempFile::new_in(folder).map_err(told)?;
@@ -139,16 +139,16 @@ mod tests {
         let read = || std::fs::read_to_string(&path).unwrap();
         write(&path, "one", false, None).unwrap();
         let refused = write(&path, "two", false, None).unwrap_err();
-        assert!(refused.contains("there already") && refused.contains(&path), "{refused}");
+        assert!(refused.contains("already exists") && refused.contains(&path), "{refused}");
         assert_eq!(read(), "one");
         write(&path, "two", true, None).unwrap();
         assert_eq!(read(), "two");
         write("~/home.txt", "at home", false, Some(dir.path())).unwrap();
         assert!(dir.path().join("home.txt").exists());
         let folder = write(&dir.path().to_string_lossy(), "x", true, None).unwrap_err();
-        assert!(folder.contains("folder"), "{folder}");
+        assert!(folder.contains("directory"), "{folder}");
         let nowhere = dir.path().join("no/such/out.json").to_string_lossy().into_owned();
-        assert!(write(&nowhere, "x", false, None).unwrap_err().contains("cannot be written"));
+        assert!(write(&nowhere, "x", false, None).unwrap_err().contains("cannot write"));
     }
 
     #[test]

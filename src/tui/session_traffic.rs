@@ -1,4 +1,5 @@
-//! What panes ask about sessions and what they are told: the operations of [`SessionClient`] as plain values.
+//! What panes ask about sessions and what they are notified: the operations of [`SessionClient`] as plain
+//! values.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -19,7 +20,7 @@ use skills_session::{Api, Payload, Speaker};
 pub enum SessionAsk {
     /// The session that changed last; a new one where there is none.
     Latest,
-    /// Sessions, the one that changed last first.
+    /// Lists sessions, most recently changed first.
     List,
     /// This session.
     Open(String),
@@ -49,7 +50,7 @@ pub enum SessionAsk {
         /// A person allowed it.
         approved: bool,
     },
-    /// Load what is loaded in another order: this skill so many places further down.
+    /// Load what is loaded in another order: this skill that many places further down.
     Reorder {
         /// Which session.
         session: String,
@@ -71,7 +72,7 @@ pub enum SessionAsk {
     },
     /// The agents there are.
     Agents,
-    /// What this client's budget makes of the catalogue.
+    /// What this client's budget makes of the catalog.
     Budget(String),
     /// Run a script that a person allowed, with these files of this machine.
     Script {
@@ -92,7 +93,7 @@ pub enum SessionAsk {
         path: String,
         /// What.
         text: Arc<str>,
-        /// Whether a file that is there goes.
+        /// Overwrite an existing file.
         replace: bool,
     },
 }
@@ -100,7 +101,7 @@ pub enum SessionAsk {
 /// The session that changed last: its id, when, and its entries then.
 pub type Newest = (String, i64, u64);
 
-/// What a pane is told about sessions.
+/// What a pane is reported about sessions.
 #[derive(Debug, Clone)]
 pub enum SessionTold {
     /// Answer to [`SessionAsk::List`].
@@ -108,7 +109,7 @@ pub enum SessionTold {
     /// Answer to [`SessionAsk::Look`]: which session, the one that changed last, and the session where it changed or
     /// was asked for in any case.
     Looked(String, Option<Newest>, Option<Arc<SessionView>>),
-    /// A session as it stands now.
+    /// A session as it is now.
     Session(Result<Arc<SessionView>, Error>),
     /// Answer to [`SessionAsk::Tool`]: the tool, what it gave, and the session after it.
     Tool(String, Result<Arc<ToolAnswer>, Error>, Option<Arc<SessionView>>),
@@ -216,8 +217,8 @@ impl SessionAsk {
     }
 }
 
-/// Moves a skill among those that are loaded now: what is on a screen may be older, and loading that anew would unload
-/// what another process loaded since.
+/// Moves a skill among those that are loaded now: what is on a screen may be older, and loading that again
+/// would unload what another process loaded since.
 async fn reorder(core: &dyn SessionClient, session: String, skill: &str, by: isize) -> SessionTold {
     let view = match core.session(&session).await {
         Ok(view) => view,

@@ -1,4 +1,4 @@
-//! What the workbench is told at its start: wishes of the configuration, folders, the log to show.
+//! What the workbench is reported at its start: wishes of the configuration, folders, the log to show.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use skills_config::{Config, GlyphSet, Invocation};
 pub struct Settings {
     /// A theme by name; without one the terminal's background chooses.
     pub theme: Option<String>,
-    /// Number of colours; without it the environment tells.
+    /// Number of colors; without it the environment tells.
     pub depth: Option<Depth>,
     /// Which signs; `Auto` asks `TERM` and the terminal.
     pub glyphs: GlyphSet,
@@ -33,7 +33,7 @@ pub struct Settings {
     pub signs: Signs,
     /// How the workbench was called: commands that are copied name the same options.
     pub invocation: Invocation,
-    /// The files of this machine that may be named as targets; none, where absent.
+    /// The files of this machine that may be named as targets; none, if omitted.
     pub local_files: Option<LocalFiles>,
     /// Whether runs are kept nowhere: they end with the workbench.
     pub passing: bool,

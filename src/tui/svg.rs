@@ -17,7 +17,7 @@ const TYPE: f64 = 15.0;
 const BASE_LINE: f64 = 13.5;
 /// Air around the screen.
 const MARGIN: f64 = 10.0;
-/// The sixteen colours, where a theme leaves them to the terminal.
+/// The sixteen colors, where a theme leaves them to the terminal.
 const SIXTEEN: [[u8; 3]; 16] = [
     [0x17, 0x18, 0x1c],
     [0xd1, 0x4d, 0x41],
@@ -117,7 +117,7 @@ impl Page {
                 rect(out, left(run[0].0), top, f64::from(wide) * CELL.0, CELL.1, run[0].3.bg);
             }
         }
-        // Signs that must meet their neighbours are drawn as shapes: fonts leave seams.
+        // Signs that must meet their neighbors are drawn as shapes: fonts leave seams.
         let shaped = |cell: &(u16, u16, &str, Look)| shape(cell.2).is_some();
         for run in cells.chunk_by(|one, next| one.2 == next.2 && one.3 == next.3 && shaped(one)) {
             let Some([x, y, width, height]) = shape(run[0].2) else { continue };
@@ -168,7 +168,7 @@ impl Page {
     }
 }
 
-/// Spaces cut off at both ends: how many stood in front, and what is left.
+/// Spaces cut off at both ends: how many was in front, and what is left.
 fn trimmed(text: &str) -> (u16, &str) {
     let rest = text.trim_start_matches(' ');
     ((text.len() - rest.len()) as u16, rest.trim_end_matches(' '))
@@ -205,7 +205,7 @@ fn rect(out: &mut String, x: f64, y: f64, width: f64, height: f64, fill: [u8; 3]
     );
 }
 
-/// A colour as red, green, blue; the terminal's own default is `default`.
+/// A color as red, green, blue; the terminal's own default is `default`.
 fn rgb(colour: Color, default: [u8; 3]) -> [u8; 3] {
     match colour {
         Color::Rgb(red, green, blue) => [red, green, blue],

@@ -36,10 +36,10 @@ impl Screen {
     /// Takes the terminal.
     ///
     /// # Errors
-    /// When standard output is no terminal, or the terminal refuses raw mode.
+    /// When standard output is not a terminal, or the terminal refuses raw mode.
     pub fn enter() -> io::Result<Self> {
         if !io::stdout().is_terminal() {
-            return Err(io::Error::new(io::ErrorKind::Unsupported, "standard output is no terminal"));
+            return Err(io::Error::new(io::ErrorKind::Unsupported, "standard output is not a terminal"));
         }
         take()?;
         let out = BufWriter::with_capacity(1 << 16, io::stdout());
@@ -99,7 +99,7 @@ impl Screen {
     /// When the text is longer than terminals take, or the terminal is gone.
     pub fn copy(&mut self, text: &str) -> io::Result<()> {
         if text.len() > LONGEST_COPY {
-            let said = format!("{} bytes are more than a terminal's clipboard takes", text.len());
+            let said = format!("{} bytes exceed the limit of the terminal clipboard", text.len());
             return Err(io::Error::new(io::ErrorKind::InvalidInput, said));
         }
         execute!(self.terminal.backend_mut(), CopyToClipboard::to_clipboard_from(text))
@@ -169,8 +169,8 @@ pub fn give_back_now() {
     let _ = disable_raw_mode();
 }
 
-/// Restores the terminal before a panic of this thread is told. A panic of another thread is logged
-/// instead: its message would run over the screen, and the workbench goes on without that task.
+/// Restores the terminal before a panic of this thread is reported. A panic of another thread is logged
+/// instead: its message would run over the screen, and the workbench continues without that task.
 pub fn restore_on_panic() {
     let before = std::panic::take_hook();
     let here = std::thread::current().id();

@@ -1,4 +1,4 @@
-//! Themes: a style for each role of the screen, read from YAML files. Code names roles, never colours.
+//! Themes: a style for each role of the screen, read from YAML files. Code names roles, never colors.
 
 mod depth;
 #[cfg(test)]
@@ -75,15 +75,15 @@ pub enum Role {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumString)]
 #[strum(serialize_all = "lowercase")]
 pub enum BarStyle {
-    /// Full blocks and eighths, told apart by colour.
+    /// Full blocks and eighths, distinguished by color.
     Eighths,
-    /// `█▓▒░·`, told apart by shade.
+    /// `█▓▒░·`, distinguished by shade.
     Shades,
-    /// `nnndddbbssr`, told apart by letter.
+    /// `nnndddbbssr`, distinguished by letter.
     Letters,
 }
 
-/// All styles of one theme, resolved for the terminal's number of colours.
+/// All styles of one theme, resolved for the terminal's number of colors.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Theme {
     /// Its name in the theme picker.
@@ -94,7 +94,7 @@ pub struct Theme {
 }
 
 impl Theme {
-    /// One of the six shipped themes, for a terminal with that many colours.
+    /// One of the six shipped themes, for a terminal with that many colors.
     ///
     /// # Errors
     /// When there is no theme of that name.
@@ -102,7 +102,7 @@ impl Theme {
         Themes::shipped()?.theme(name, depth)
     }
 
-    /// Every colour the theme sets, the terminal's own left out.
+    /// Every color the theme sets, the terminal's own left out.
     fn colours(&self) -> impl Iterator<Item = Color> {
         self.styles
             .iter()

@@ -29,7 +29,7 @@ impl Typed {
         self.0.keys()
     }
 
-    /// Keeps nothing any more.
+    /// Keeps nothing any longer.
     pub fn clear(&mut self) {
         self.0.clear();
     }

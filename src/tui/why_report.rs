@@ -19,9 +19,9 @@ pub fn reading(report: &WhyReport) -> Reading {
     };
     let answer = match (&report.intent, report.wins) {
         (Some(_), true) => "The skill is offered and ranks first for this request.",
-        (Some(_), false) => "The skill is not used for this request. The first check that failed decides.",
-        (None, true) => "Clients offer the skill. Type a request in Discover to check the ranking, too.",
-        (None, false) => "Some clients do not offer the skill. The first check that failed decides.",
+        (Some(_), false) => "The skill is not selected for this request. See the first failed check.",
+        (None, true) => "Clients offer the skill. Type a request in Discover to also check the ranking.",
+        (None, false) => "Some clients do not offer the skill. See the first failed check.",
     };
     passages.push(text("", answer, if report.wins { Role::Success } else { Role::Warning }));
     passages.push(text("", &report.location.display().to_string(), Role::Muted));
@@ -37,7 +37,8 @@ pub fn reading(report: &WhyReport) -> Reading {
         report.clients.iter().filter(passes).map(|client| client.name.as_str()).collect();
     if !passing.is_empty() {
         passages.push(Passage::Heading(passing.join(", ")));
-        let all = "folder searched, file read, name won, offered to the model, description shown in full";
+        let all = "folder searched, file read, not shadowed, offered to the model, description shown in \
+            full";
         passages.push(text(&format!("{:<RESULT_WIDTH$}", "pass"), all, Role::Text));
     }
     for client in report.clients.iter().filter(|client| !passes(client)) {

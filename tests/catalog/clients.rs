@@ -82,7 +82,7 @@ struct RecordedRow {
 /// The entries that stand in the list, with how much of each description: name, length, whether it is the client's own.
 fn listed(view: &BudgetView) -> Vec<(String, usize, bool)> {
     let in_list = |shown: &Shown| match shown {
-        Shown::NameOnly { why } => !why.contains("named in the line behind"),
+        Shown::NameOnly { why } => !why.contains("only its name is listed"),
         Shown::Omitted { .. } => false,
         _ => true,
     };

@@ -118,7 +118,7 @@ fn silence_of_a_capability_is_no_promise() {
     let (capability, findings) = contract::parse_capability(Path::new("c.yaml"), text);
     let gate = &capability.unwrap().safety.mandatory_pre_gates[0];
     assert_eq!(gate.on_fail, contract::GateFailure::Block, "at its strictest");
-    assert!(findings[0].message.contains("none of block"));
+    assert!(findings[0].message.contains("expected one of block"));
 }
 
 /// The public registry in the contract form, unpacked from the large test data.

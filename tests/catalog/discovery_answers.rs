@@ -10,7 +10,7 @@ fn the_skill_that_says_it_wins_and_the_parts_are_the_score() {
     let first = &answer.results[0];
     assert_eq!(first.skill_id.as_str(), "pdf-tables");
     assert_eq!(first.group, Group::Primary);
-    assert!(first.reason.starts_with("its name and description say “tables” and “pdf”"), "{}", first.reason);
+    assert!(first.reason.starts_with("name and description contain “tables” and “pdf”"), "{}", first.reason);
     for hit in &answer.results {
         let sum: f64 = hit.breakdown.parts.iter().map(|p| p.value).sum();
         assert!((sum - hit.score).abs() < 1e-6, "{}: {sum} for {}", hit.skill_id, hit.score);
@@ -158,7 +158,7 @@ fn nothing_known_gives_no_ranking_and_an_empty_request_is_refused() {
     assert_eq!(answer.fit, Fit::None);
     assert!(!answer.words[0].known);
     let error = router().discover(&Request { intent: "  ".into(), ..Request::default() }).unwrap_err();
-    assert_eq!(error.to_string(), "the request is empty; say in a few words what you want to do");
+    assert_eq!(error.to_string(), "the request is empty; describe your task in a few words");
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn bodies_can_be_left_out_and_missing_ones_are_counted() {
     let with = ask(&router(), "borderless grids");
     assert_eq!(with.results[0].skill_id.as_str(), "pdf-tables");
     let body = with.results[0].reason.split(';').next();
-    assert_eq!(body, Some("only its body has “borderless” and a form of “grids”"));
+    assert_eq!(body, Some("only its body contains “borderless” and a form of “grids”"));
     let request = Request { intent: "borderless grids".into(), with_body: false, ..Request::default() };
     let without = router().discover(&request).unwrap();
     assert!(

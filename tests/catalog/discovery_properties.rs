@@ -173,11 +173,11 @@ proptest! {
             let body = format!("{} {body}", headings.join(" "));
             for clause in hit.reason.split("; ") {
                 let fields: &[String] = match clause.split(" “").next() {
-                    Some("its name and description say") => &[document.name.clone(), document.description.clone()],
-                    Some("its name says") => std::slice::from_ref(&document.name),
-                    Some("its description says") => std::slice::from_ref(&document.description),
-                    Some("its tags say") => &[document.tags.join(" ")],
-                    Some("only its body has") => std::slice::from_ref(&body),
+                    Some("name and description contain") => &[document.name.clone(), document.description.clone()],
+                    Some("its name contains") => std::slice::from_ref(&document.name),
+                    Some("its description contains") => std::slice::from_ref(&document.description),
+                    Some("its tags contain") => &[document.tags.join(" ")],
+                    Some("only its body contains") => std::slice::from_ref(&body),
                     _ => &[],
                 };
                 let quotes = clause.split('“').skip(1).zip(clause.split('“'));

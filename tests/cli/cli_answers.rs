@@ -84,7 +84,7 @@ fn a_named_skill_is_explained_wherever_it_stands() {
     );
     let left = home.run(&["discover", "extract tables from a pdf", "--skill", "old-pdf"]);
     assert_eq!(left.code, 3);
-    assert!(left.stderr.contains("left out: "), "{}", left.stderr);
+    assert!(left.stderr.contains("excluded: "), "{}", left.stderr);
 }
 
 #[test]

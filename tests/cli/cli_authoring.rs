@@ -55,10 +55,10 @@ fn scaffold_overwrites_nothing_and_says_what_is_missing() {
     assert_eq!(again.code, 4, "{}", again.stderr);
     assert_eq!(fs::read(home.skills().join("log-digest/SKILL.md")).unwrap(), text);
     for (args, word) in [
-        (&["scaffold"][..], "an id is needed"),
-        (&["scaffold", "x"], "--description is needed"),
+        (&["scaffold"][..], "an id is required"),
+        (&["scaffold", "x"], "--description is required"),
         (&["scaffold", "x", "--description", "Does x.", "--role", "sidecar"], "--target"),
-        (&["scaffold", "X Y", "--description", "Does x."], "no id"),
+        (&["scaffold", "X Y", "--description", "Does x."], "not a valid id"),
     ] {
         let answer = home.run(args);
         assert_eq!(answer.code, 2, "{args:?}");
@@ -109,7 +109,7 @@ fn why_names_the_check_that_fails_and_a_draft_repairs_it() {
     let measured = home.json(&draft);
     assert_eq!(measured["after"]["rank"], 1, "{measured}");
     assert_eq!(measured["golden"]["won"][0]["to"], "statements", "{measured}");
-    assert_eq!(fs::read_to_string(&file).unwrap(), source, "nothing is written unasked");
+    assert_eq!(fs::read_to_string(&file).unwrap(), source, "nothing is written without confirmation");
 
     let written = home.run(&[&draft[..], &["--write"]].concat());
     assert_eq!(written.code, 0, "{}", written.stderr);

@@ -34,7 +34,7 @@ fn the_schema_is_json_and_drift_is_named() {
     std::fs::write(&copy, schema.stdout.replace("description", "descripton")).unwrap();
     let drifted = home.run_bare(&["schema", "--check", copy.to_str().unwrap()]);
     assert_eq!(drifted.code, 1);
-    assert!(drifted.stdout.contains("has drifted"), "{}", drifted.stdout);
+    assert!(drifted.stdout.contains("is out of date"), "{}", drifted.stdout);
 }
 
 #[test]

@@ -9,7 +9,7 @@ fn an_unknown_skill_offers_near_names_and_exits_with_3() {
     let home = Home::with_skills();
     let answer = home.run(&["describe", "pdf-tabels"]);
     assert_eq!((answer.code, answer.stdout.as_str()), (3, ""));
-    assert_eq!(answer.stderr, "error: no skill is called pdf-tabels\nhelp: did you mean pdf-tables?\n");
+    assert_eq!(answer.stderr, "error: there is no skill `pdf-tabels`\nhelp: did you mean pdf-tables?\n");
     let mut error = home.run(&["describe", "pdf-tabels", "--json"]).error();
     let trace_id = error["trace_id"].take();
     let trace_id = trace_id.as_str().unwrap();
@@ -17,7 +17,7 @@ fn an_unknown_skill_offers_near_names_and_exits_with_3() {
     let log = home.path().join("home/.local/state/skill-workbench/skills.log");
     let log = std::fs::read_to_string(log).unwrap();
     assert!(log.lines().any(|line| line.contains(trace_id) && line.contains("pdf-tabels")), "{log}");
-    insta::assert_snapshot!(error.to_string(), @r#"{"error":{"code":"not_found","message":"no skill is called pdf-tabels","type":"not_found","suggestions":["pdf-tables"]},"trace_id":null}"#);
+    insta::assert_snapshot!(error.to_string(), @r#"{"error":{"code":"not_found","message":"there is no skill `pdf-tabels`","type":"not_found","suggestions":["pdf-tables"]},"trace_id":null}"#);
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn an_unknown_key_in_the_settings_names_file_and_line() {
     assert_eq!(answer.code, 0, "{}", answer.stderr);
     let missing = home.run(&["list", "--config", "nowhere.yaml"]);
     assert_eq!(missing.code, 3, "{}", missing.stderr);
-    assert!(missing.stderr.contains("the settings file nowhere.yaml is not there"), "{}", missing.stderr);
+    assert!(missing.stderr.contains("configuration file nowhere.yaml does not exist"), "{}", missing.stderr);
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn a_missing_root_is_a_finding_of_doctor_and_an_error_elsewhere() {
     assert!(root["advice"].is_string());
     let list = home.run_bare(&["--root", "/nowhere/at/all", "list"]);
     assert_eq!(list.code, 3, "an answer over nothing would look like one over an empty folder");
-    assert!(list.stderr.contains("there is no folder /nowhere/at/all"), "{}", list.stderr);
+    assert!(list.stderr.contains("skill folder /nowhere/at/all does not exist"), "{}", list.stderr);
 }
 
 #[test]

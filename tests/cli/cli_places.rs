@@ -15,21 +15,21 @@ fn whoever_does_not_read_a_runs_skills_can_turn_it_down_and_agrees_to_nothing_un
     std::fs::create_dir_all(&other).unwrap();
     let elsewhere =
         |args: &[&str]| desk.home.run_bare(&[&["--root", other.to_str().unwrap()], args].concat());
-    let why = format!("say --root {}", desk.home.skills().display());
+    let why = format!("use --root {}", desk.home.skills().display());
 
     let show = elsewhere(&["runs", "show", &first]).stdout;
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words(&show).contains("which are not read here"), "{show}");
+    assert!(words(&show).contains("which are not loaded"), "{show}");
     assert!(show.contains(" runs deny ") && !show.contains(" runs approve "), "only a no goes on: {show}");
     let digest = desk.digest(&first);
     let yes = elsewhere(&["runs", "approve", &first, "--inputs-digest", &digest, "--yes", "--json"]);
     let error = yes.error()["error"].clone();
     assert!(yes.code != 0 && error["message"].as_str().unwrap().contains(&why), "{error}");
-    assert_eq!(desk.json(&["runs", "show", &first])["decisions"], json!([]), "nothing was decided");
+    assert_eq!(desk.json(&["runs", "show", &first])["decisions"], json!([]), "no decision made");
     assert_eq!(
         elsewhere(&["runs", "deny", &second, "--step", "send", "--yes"]).code,
         0,
-        "a no is always taken"
+        "you can still deny it"
     );
 
     // A signal is a word of another program: it is kept, and who goes on is told.
@@ -73,7 +73,7 @@ fn a_run_of_the_shipped_skills_goes_on_in_another_version_of_this_program() {
         ["--root", other.to_str().unwrap(), "--store", &store, "runs", "show", run["id"].as_str().unwrap()];
     let show = desk.home.run_bare(&show).stdout;
     let told = show.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(told.contains(&format!("say --demo --store {store}")), "{show}");
+    assert!(told.contains(&format!("use --demo --store {store}")), "{show}");
     let id = run["id"].as_str().unwrap();
     let digest = run["gate"]["human"]["inputs_digest"].as_str().unwrap();
     let approved = demo(&["runs", "approve", id, "--inputs-digest", digest, "--yes", "--json"]);

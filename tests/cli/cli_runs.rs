@@ -42,7 +42,7 @@ fn wrong_inputs_are_told_before_anything_starts() {
     assert!(unknown.stderr.contains("did you mean text?"), "{}", unknown.stderr);
     let untyped = desk.run(&["run", "words", "--input", "text=a", "--input", "times=many"]);
     assert_eq!(untyped.code, 2);
-    assert!(untyped.stderr.contains("input times: \"many\" is no whole number"), "{}", untyped.stderr);
+    assert!(untyped.stderr.contains("input times: \"many\" is not an integer"), "{}", untyped.stderr);
     assert_eq!(desk.run(&["run", "words"]).code, 2, "text is required");
     assert_eq!(desk.run(&["run", "wrods", "--input", "text=a"]).code, 3);
     assert_eq!(desk.json(&["runs", "list"])["runs"], json!([]), "nothing was launched");
@@ -233,7 +233,7 @@ fn a_detached_run_warns_where_no_worker_is_alive_and_is_worked_later() {
     let desk = Desk::new();
     let left = desk.run(&["run", "words", "--input", "text=a", "--detach"]);
     assert_eq!(left.code, 0, "{}", left.stderr);
-    assert!(left.stderr.contains("no worker is alive"), "{}", left.stderr);
+    assert!(left.stderr.contains("no worker is connected"), "{}", left.stderr);
     let id = left.stdout.trim();
     assert_eq!(desk.json(&["runs", "show", id])["run"]["state"], "pending");
     let worked = desk.run(&["runs", "work"]);
@@ -349,7 +349,7 @@ fn a_run_is_worked_by_those_who_read_its_skills_alone() {
         |args: &[&str]| desk.home.run_bare(&[&["--root", other.to_str().unwrap()], args].concat());
     let all = elsewhere(&["runs", "work"]);
     assert_eq!(all.code, 0, "{}", all.stderr);
-    assert!(all.stderr.contains("which are not read here: say --root"), "{}", all.stderr);
+    assert!(all.stderr.contains("which are not loaded: use --root"), "{}", all.stderr);
     assert_eq!(elsewhere(&["runs", "work", run]).code, 4);
     assert_eq!(desk.json(&["runs", "show", run])["run"]["state"], "pending", "nobody failed it");
     assert_eq!(desk.run(&["runs", "work"]).code, 0);
@@ -404,5 +404,5 @@ fn a_log_is_digested_where_it_is_attached_to() {
     std::fs::write(desk.home.path().join("work").join("rows.json"), "{\"rows\": []}").unwrap();
     let wrong = digest("rows.json");
     assert_eq!(wrong.code, 1, "{}{}", wrong.stdout, wrong.stderr);
-    assert!(wrong.json()["execution"]["error"].to_string().contains("no log of lines"), "{}", wrong.stdout);
+    assert!(wrong.json()["execution"]["error"].to_string().contains("not a text log"), "{}", wrong.stdout);
 }

@@ -44,7 +44,7 @@ fn a_script_asks_first_and_a_failed_one_is_a_finding_however_it_is_told() {
     let id = session(&home);
     home.run(&["session", "load", &id, "pdf-tables"]);
     let run = ["session", "run-script", &id, "scripts/fail.sh"];
-    assert_eq!(home.run(&run).code, 5, "nobody can be asked here");
+    assert_eq!(home.run(&run).code, 5, "there is no terminal");
     let plain = home.run(&[&run[..], &["--yes"]].concat());
     let json = home.run(&[&run[..], &["--yes", "--json"]].concat());
     if plain.stderr.contains("isolat") {
@@ -123,7 +123,7 @@ fn a_budget_says_in_the_clients_unit_how_full_it_is_and_what_it_does_not_see() {
     let codex = home.run(&["budget", "--client", "codex"]).stdout;
     assert!(codex.contains("4000 tokens") && codex.contains("(file: {location})"), "{codex}");
     let claude = home.run(&["budget", "--client", "claude-code"]).stdout;
-    assert!(claude.contains("too deep: Claude Code takes only folders right below"), "{claude}");
+    assert!(claude.contains("nested too deep: Claude Code loads only folders directly in"), "{claude}");
     let json = home.json(&["budget", "--client", "codex"]);
     assert_eq!(json["allowance"]["unit"], "tokens");
     let plain = home.json(&["budget", "--client", "plain"]);
@@ -131,7 +131,7 @@ fn a_budget_says_in_the_clients_unit_how_full_it_is_and_what_it_does_not_see() {
     assert_eq!((made["whole"].as_u64(), &plain["not_listed"]), (Some(6), &serde_json::json!([])), "{plain}");
     let all = home.run(&["budget"]).stdout;
     assert!(
-        all.contains("not seen") && all.contains("4 000 tokens") || all.contains("4,000 tokens"),
+        all.contains("not loaded") && all.contains("4 000 tokens") || all.contains("4,000 tokens"),
         "{all}"
     );
 }
@@ -169,16 +169,16 @@ fn an_export_goes_into_a_new_file_and_says_how_large_it_is() {
     std::fs::write(&file, "mine").unwrap();
     let again = home.run(&export);
     assert_eq!((again.code, std::fs::read_to_string(&file).unwrap().as_str()), (4, "mine"));
-    assert!(again.stderr.contains("is there already; say --force"), "{}", again.stderr);
+    assert!(again.stderr.contains("already exists; use --force"), "{}", again.stderr);
     let folder = home.skills().to_string_lossy().into_owned();
     for force in [&[][..], &["--force"]] {
         let refused = home.run(&[&["session", "export", &id, "--out", &folder], force].concat());
         assert!(
-            refused.code == 4 && refused.stderr.contains("is a folder: name a file"),
+            refused.code == 4 && refused.stderr.contains("is a directory; specify a file"),
             "{}",
             refused.stderr
         );
-        assert!(!refused.stderr.contains("say --force"), "{}", refused.stderr);
+        assert!(!refused.stderr.contains("use --force"), "{}", refused.stderr);
     }
     assert_eq!(home.run(&[&export[..], &["--force"]].concat()).code, 0);
     assert_eq!(std::fs::metadata(&file).unwrap().len(), size);
@@ -189,7 +189,7 @@ fn sizes_say_as_which_client_and_by_what_they_are_counted() {
     let home = Home::with_skills();
     let id = session(&home);
     let loaded = home.run(&["session", "load", &id, "pdf-tables"]).stdout;
-    assert!(loaded.contains("≈ is estimated, session show counts"), "{loaded}");
+    assert!(loaded.contains("≈ is an estimate, `session show` counts"), "{loaded}");
     home.run(&["session", "set", &id, "--client", "codex"]);
     let sizes = home.run(&["session", "compose", &id, "--sizes"]).stdout;
     assert!(sizes.contains("entries as codex") && sizes.contains("o200k"), "{sizes}");
@@ -202,7 +202,7 @@ fn the_orchestrator_is_shown_with_the_order_of_its_call() {
     let shown = home.run(&["agents", "show", "orchestrator"]);
     assert_eq!(shown.code, 0, "{}", shown.stderr);
     let at = |what: &str| shown.stdout.find(what).unwrap_or_else(|| panic!("no {what} in {}", shown.stdout));
-    assert!(at("rules") < at("catalogue") && at("catalogue") < at("loaded skills"));
+    assert!(at("rules") < at("catalog") && at("catalog") < at("loaded skills"));
     assert!(home.json(&["agents", "show", "orchestrator"])["composed"].is_array());
 }
 
@@ -216,7 +216,7 @@ fn what_changed_is_told_apart_from_what_is_gone_and_from_what_other_roots_hold()
     };
     let ours = home.skills();
     let usual = show(&ours);
-    assert!(!usual.contains("changed on disk") && !usual.contains("load anew"), "{usual}");
+    assert!(!usual.contains("changed on disk") && !usual.contains("reload"), "{usual}");
     let other = home.path().join("other");
     std::fs::create_dir_all(&other).unwrap();
     let elsewhere = show(&other);
@@ -226,8 +226,8 @@ fn what_changed_is_told_apart_from_what_is_gone_and_from_what_other_roots_hold()
     std::fs::remove_dir_all(home.skills().join("pdf-tables")).unwrap();
     let now = show(&ours);
     let row = |name: &str| now.lines().find(|line| line.contains(name)).unwrap_or_default().to_owned();
-    assert!(row("csv-tools").contains("changed on disk since"), "{now}");
-    assert!(row("pdf-tables").contains("its folder is gone"), "{now}");
+    assert!(row("csv-tools").contains("changed on disk"), "{now}");
+    assert!(row("pdf-tables").contains("folder does not exist"), "{now}");
     let anew = format!("skills session load {id} csv-tools --add");
     assert!(now.contains(&anew), "{now}");
     home.run(&["session", "load", &id, "csv-tools", "--add"]);
@@ -250,10 +250,10 @@ fn a_session_names_how_it_is_composed_and_counts_the_bodies_in_its_answers() {
     let shown = home.run(&["session", "show", &id]).stdout;
     for told in [
         "instructions in tool results (tool-result)",
-        "catalogue in bullets",
+        "catalog format bullets",
         "no locations",
-        "older tool names too",
-        "in the answer of entry 2",
+        "with old tool names",
+        "in the result of entry 2",
         "tok of it in tool results",
     ] {
         assert!(shown.contains(told), "{told}: {shown}");
@@ -302,6 +302,6 @@ fn a_list_of_sessions_names_the_agent_of_one() {
     let id = session(&home);
     let set = home.run(&["session", "set", &id, "--agent", "clerk"]);
     assert_eq!(set.code, 0, "{}", set.stderr);
-    assert!(home.run(&["session", "list"]).stdout.contains("agent clerk: nothing loaded"));
+    assert!(home.run(&["session", "list"]).stdout.contains("agent clerk: no skills loaded"));
     assert!(home.run(&["session", "show", &id]).stdout.contains("agent clerk"));
 }

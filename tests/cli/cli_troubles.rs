@@ -19,9 +19,9 @@ fn a_decision_after_the_time_of_a_wait_comes_too_late_whoever_is_awake() {
     assert_eq!((late.code, late.error()["error"]["code"].clone()), (4, json!("invalid_transition")));
     assert_eq!(desk.mails(), Vec::<String>::new());
     let told = late.error()["error"]["message"].as_str().unwrap().to_owned();
-    assert!(told.contains("a canceled run does not take approve: its time was over at "), "{told}");
+    assert!(told.contains("a canceled run does not accept approve: expired at "), "{told}");
     for shown in [desk.run(&["runs", "list"]).stdout, desk.run(&["runs", "show", &id]).stdout] {
-        assert!(shown.contains("canceled: its time was over at "), "{shown}");
+        assert!(shown.contains("canceled: expired at "), "{shown}");
     }
     let error = desk.json(&["runs", "show", &id])["run"]["error"].clone();
     assert_eq!((&error["code"], &error["expired_ms"]), (&json!("expired"), &json!(over)), "{error}");
@@ -54,7 +54,7 @@ fn a_script_that_was_edited_while_its_run_waits_runs_only_after_a_yes_to_what_it
     assert_eq!(kinds(&shown).last().unwrap(), "gate.waiting", "looking at a question records none");
     let why = shown["sheet"]["why"].as_str().unwrap();
     assert!(why.contains("scripts/send.py") && why.contains("changed since the launch"), "{why}");
-    assert!(why.contains("a yes each time"), "the other reason stands beside it: {why}");
+    assert!(why.contains("approval each time"), "the other reason stands beside it: {why}");
     assert_eq!(shown["sheet"]["inputs"], json!({ "to": "ana" }), "what would run is shown");
     let digest = shown["sheet"]["inputs_digest"].as_str().unwrap();
     let once = desk.run(&["runs", "approve", &id, "--inputs-digest", digest, "--yes", "--json"]);
@@ -79,17 +79,17 @@ fn a_yes_that_could_only_fail_is_refused_before_it_is_recorded_and_a_no_is_taken
             (if code == "untrusted" { 4 } else { yes.code }, Some(code)),
             "{told}"
         );
-        assert!(yes.code != 0 && told.contains(why) && told.contains("goes on waiting"), "{told}");
+        assert!(yes.code != 0 && told.contains(why) && told.contains("keeps waiting"), "{told}");
         let shown = desk.json(&["runs", "show", &first]);
         assert_eq!((&shown["run"]["state"], &shown["decisions"]), (&json!("waiting_for_human"), &json!([])));
         assert!(shown["sheet"]["blocked"].as_str().unwrap().contains(why), "{}", shown["sheet"]);
     };
     desk.home.config("trust: []\n");
     refused("skills trust", "untrusted");
-    assert!(desk.run(&["runs", "show", &first]).stdout.contains("a yes would only fail it"));
+    assert!(desk.run(&["runs", "show", &first]).stdout.contains("an approval would make it fail"));
     desk.home.config(&format!("trust: [\"{}\"]\n", desk.home.skills().display()));
     std::fs::remove_dir_all(desk.home.skills().join("send/bindings")).unwrap();
-    refused("no binding names it", "invalid_configuration");
+    refused("no binding implements", "invalid_configuration");
     let no = desk.run(&["runs", "deny", &second, "--step", "send", "--yes", "--json"]);
     assert_eq!(no.code, 0, "{}{}", no.stdout, no.stderr);
     assert!(desk.mails().is_empty());
@@ -101,7 +101,7 @@ fn what_waits_for_a_time_says_how_long_and_what_happens_then() {
     let waits = desk.run(&["run", "send", "--input", "to=ana", "--expires-in", "2h", "--json"]);
     let id = waits.json()["run"]["id"].as_str().unwrap().to_owned();
     let list = desk.run(&["runs", "list"]).stdout;
-    assert!(list.contains("expires in 1 h: send waits for a person (denied then, so canceled)"), "{list}");
+    assert!(list.contains("expires in 1 h: send waits for approval (then denied and canceled)"), "{list}");
     let show = desk.run(&["runs", "show", &id]).stdout;
     assert_eq!(show.matches("in 1 h, at ").count(), 2, "among the facts and on the sheet: {show}");
 }
@@ -139,7 +139,7 @@ fn damaged_pages_are_found_by_the_doctor_and_what_to_do_is_what_there_is() {
         assert_eq!(desk.run(&["run", "words", "--input", &text, "--json"]).code, 0);
     }
     let sound = desk.run(&["doctor"]).stdout;
-    assert!(sound.contains("3 runs: 3 completed; its pages are sound"), "{sound}");
+    assert!(sound.contains("3 runs: 3 completed; pages are valid"), "{sound}");
     // Pages in the middle of what was written: the header, and what lists look at, stay as they are.
     let store = desk.store();
     let connection = rusqlite::Connection::open(&store).unwrap();
@@ -158,11 +158,14 @@ fn damaged_pages_are_found_by_the_doctor_and_what_to_do_is_what_there_is() {
     let doctor = desk.run(&["--store", &place, "doctor"]);
     assert_eq!(doctor.code, 1, "{}", doctor.stdout);
     let told = doctor.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(told.contains("it is damaged:") && told.contains("copy the file and those beside it"), "{told}");
-    assert!(told.contains(&format!("--store {place} db check says where")), "{told}");
+    assert!(
+        told.contains("damaged:") && told.contains("copy the file with its -wal and -shm files"),
+        "{told}"
+    );
+    assert!(told.contains(&format!("--store {place} db check` shows where")), "{told}");
     let checks = desk.run(&["--store", &place, "doctor", "--json"]).json()["checks"].clone();
     let mut found = checks.as_array().unwrap().iter().filter_map(|check| check["found"].as_str());
-    let listed = found.find_map(|found| found.split_once("it is damaged: ")).unwrap().1;
+    let listed = found.find_map(|found| found.split_once("damaged: ")).unwrap().1;
     let health = desk.run(&["db", "check", "--json"]).json();
     for line in listed.split("; ") {
         assert!(health["damage"].as_array().unwrap().contains(&json!(line)), "{line}: {health}");

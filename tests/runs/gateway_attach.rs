@@ -74,7 +74,7 @@ async fn a_preview_shows_the_checks_the_content_and_the_command() {
     );
     assert!(preview.curl.contains("/v1/skills/watch/attach"), "{}", preview.curl);
     assert!(
-        preview.may_do.iter().any(|line| line.contains("may pause or stop the run")),
+        preview.may_do.iter().any(|line| line.contains("can pause or cancel the target run")),
         "{:?}",
         preview.may_do
     );
@@ -194,7 +194,7 @@ async fn a_sidecar_cancels_the_run_it_watches_once() {
     let on = attach(&core, "run", &watched.id.0, json!({ "wish": "none" })).await.unwrap();
     assert!(on.control.unwrap().contains("go on"));
     let paused = attach(&core, "run", &watched.id.0, json!({ "wish": "pause" })).await.unwrap();
-    assert!(paused.control.unwrap().contains("waits for a signal already; once that is there it is held"));
+    assert!(paused.control.unwrap().contains("waits for a signal; after the signal it is paused"));
     let held = core.run(&watched.id.0).await.unwrap();
     assert_eq!((held.run.state, held.run.held), (RunState::WaitingForSignal, true));
     assert!(kinds(&core, &held.run).await.contains(&"control.applied".to_owned()), "both runs tell it");
@@ -251,10 +251,10 @@ async fn a_contract_shows_what_stands_behind_its_steps_and_doctor_counts() {
     assert_eq!(view.blocked, None);
     let [add, book] = &view.steps[..] else { panic!("two steps") };
     assert_eq!(add.binding.as_deref(), Some("script scripts/add.sh"));
-    assert_eq!(add.effect, "no side effects: repeating it is safe");
+    assert_eq!(add.effect, "no side effects; safe to repeat");
     assert_eq!(book.after, ["add"]);
-    assert_eq!(book.gates, ["a person says yes each time"]);
-    assert_eq!(book.effect, "changes something outside; repeating it may do it twice");
+    assert_eq!(book.gates, ["requires approval each time"]);
+    assert_eq!(book.effect, "external side effects; not idempotent");
     runs_place::launch(&core, "close", json!({})).await.unwrap();
     let checks = core.checkup().await.unwrap();
     let found = |subject: &str| checks.iter().find(|check| check.subject == subject).unwrap().found.clone();

@@ -94,7 +94,7 @@ fn cancel(by: &str) -> RunOrder {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_step_that_a_cancellation_stopped_is_told_as_begun() {
-    for (properties, told) in [(UNSAFE, "its end is unknown"), (SAFE, "stopped under way")] {
+    for (properties, told) in [(UNSAFE, "outcome unknown"), (SAFE, "interrupted")] {
         let place = Place::new();
         slow_pay(&place, properties);
         let core = place.open().await;
@@ -184,7 +184,7 @@ async fn only_what_changed_is_named_as_changed() {
     place.write(script, &format!("{launched}# edited\n"));
     assert_eq!(changed().await.as_deref(), Some("scripts/book.sh changed since the launch"));
     place.write("skills/ledger/scripts/lib/more.sh", "x\n");
-    let both = "scripts/book.sh changed since the launch; scripts/lib/more.sh was not there at the launch";
+    let both = "scripts/book.sh changed since the launch; scripts/lib/more.sh did not exist at the launch";
     assert_eq!(changed().await.as_deref(), Some(both));
     place.write(script, &launched);
     std::fs::remove_file(place.path("skills/ledger/scripts/lib/more.sh")).unwrap();

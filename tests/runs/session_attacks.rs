@@ -102,7 +102,7 @@ async fn what_cannot_run_is_refused_before_anybody_is_asked() {
         (json!({"path": "/bin/true"}), "absolute"),
         (json!({"path": "scripts/out.sh"}), "leads out"),
         (json!({"path": "scripts/none.sh"}), "no script"),
-        (json!({"path": "scripts/notes.txt"}), "nothing is known to run"),
+        (json!({"path": "scripts/notes.txt"}), "no interpreter for"),
         (json!({"path": "scripts/run.sh", "env": {"LD_PRELOAD": "x"}}), "LD_PRELOAD"),
         (json!({"path": "scripts/run.sh", "workdir": "../up"}), "workdir"),
         (json!({"path": "scripts/run.sh", "files": {"a": "/etc/passwd"}}), "files"),

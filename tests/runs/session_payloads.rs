@@ -139,7 +139,7 @@ async fn what_a_service_would_refuse_is_told_beside_the_request() {
     core.say(&id, Speaker::User, "hello").await.unwrap();
     core.say(&id, Speaker::Assistant, "Hello.").await.unwrap();
     let ends = core.export_session(&id, Api::Anthropic, "a-model").await.unwrap();
-    assert!(ends.notes[0].contains("last turn"), "{:?}", ends.notes);
+    assert!(ends.notes[0].contains("last message"), "{:?}", ends.notes);
 }
 
 #[test]

@@ -12,7 +12,7 @@ MEANINGS = [
     for pattern in (
         r"is given twice",
         r"is no cursor of this list|`cursor` is .* which names nothing in this list",
-        r"a skill's id, name or location is needed",
+        r"a skill id, name or location is required",
         r"is only attached, never run by itself",
         r"a word of the intent has \d+ characters",
         r"`options\.files` names files",

@@ -57,7 +57,7 @@ pub async fn a_paused_run_that_waits_is_held_when_its_wait_is_over(store: &dyn S
     let watched = waiting(store, 1).await;
     let expires = store.run(&watched).await.unwrap().unwrap().expires_ms;
     time.pass(5);
-    for (n, says) in [(2, "once that is decided"), (3, "held already")] {
+    for (n, says) in [(2, "after the decision"), (3, "already paused")] {
         let sidecar = store.launch(launch(n)).await.unwrap().run.id;
         let outcome = store.control(&sidecar, &watched, asked(Ok((Command::Pause, None)))).await.unwrap();
         assert!(matches!(&outcome, ControlOutcome::Applied(did) if did.contains(says)), "{outcome:?}");

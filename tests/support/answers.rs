@@ -98,7 +98,7 @@ pub fn hit(id: &str, group: Group, description: &str, status: &str, breakdown: B
         z: score - breakdown.signals[4],
         role: if group == Group::Secondary { Role::Utility } else { Role::Procedure },
         effect_mode: EffectMode::ReadOnly,
-        reason: "its name and description say “table” and “pdf”".to_owned(),
+        reason: "name and description contain “table” and “pdf”".to_owned(),
         status: status.to_owned(),
         group,
         description: description.to_owned(),

@@ -101,7 +101,7 @@ pub fn note(order: &RunOrder, next: &Next, decisions: &[Decided]) -> String {
         }
         (RunOrder::Decide { choice: Some(choice), .. }, _) => match choice {
             Choice::Rerun => "runs again",
-            Choice::Happened => "taken as happened",
+            Choice::Happened => "marked completed",
             Choice::Skip => "skipped",
             Choice::Fail => "failed there",
         }

@@ -291,7 +291,7 @@ pub fn contract_view(skill: &str, source: &str) -> ContractView {
         },
         gates: if step.id == "book" { vec!["a person confirms each time".to_owned()] } else { Vec::new() },
         acts: step.id == "book",
-        effect: "no side effects: repeating it is safe".to_owned(),
+        effect: "no side effects; safe to repeat".to_owned(),
     });
     ContractView {
         skill_id: SkillId::new(skill),

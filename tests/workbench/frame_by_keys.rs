@@ -59,7 +59,7 @@ fn a_window_that_is_too_small_says_so_and_recovers() {
     let before = harness.screen();
     harness.resize(39, 9);
     assert!(harness.screen().contains("terminal too small"));
-    assert!(harness.screen().contains("39x9 here, 40x10 needed"));
+    assert!(harness.screen().contains("39x9, needs 40x10"));
     harness.resize(7, 1).resize(1, 1).resize(80, 24);
     assert_eq!(harness.screen(), before);
 }
@@ -209,7 +209,7 @@ fn quitting_asks_only_when_a_text_would_be_lost() {
     insta::assert_snapshot!("question-80x24", harness.screen());
     harness.press("enter");
     assert_eq!(harness.take_outside(), []);
-    assert!(!harness.screen().contains("Leave the workbench?"));
+    assert!(!harness.screen().contains("Quit the workbench?"));
     harness.press("ctrl-c Q");
     assert_eq!(harness.take_outside(), [Want::Quit]);
 }
@@ -255,17 +255,17 @@ fn a_key_without_an_action_shows_a_hint() {
     let mut harness = workbench(120, 36);
     harness.press("w");
     assert!(
-        harness.screen().contains("w does nothing here in Browse; ? lists the keys"),
+        harness.screen().contains("w is not available in Browse; ? lists the keys"),
         "{}",
         harness.screen()
     );
     harness.press("f9");
     let screen = harness.screen();
-    assert!(screen.contains("F9 does nothing here") && !screen.contains("w does nothing"), "{screen}");
+    assert!(screen.contains("F9 is not available") && !screen.contains("w is not available"), "{screen}");
     harness.resize(80, 24).press("w");
-    assert!(last_row(&harness).contains("w does nothing here"), "{}", last_row(&harness));
+    assert!(last_row(&harness).contains("w is not available"), "{}", last_row(&harness));
     harness.pass(Duration::from_secs(10));
-    assert!(!harness.screen().contains("does nothing"));
+    assert!(!harness.screen().contains("is not available"));
     harness.press("2").type_text("w");
     assert!(!harness.screen().contains("does nothing"), "a text field takes letters");
 }
@@ -273,7 +273,7 @@ fn a_key_without_an_action_shows_a_hint() {
 #[test]
 fn clients_are_asked_from_the_core_and_the_choice_goes_back() {
     let mut harness = workbench(80, 24);
-    harness.press("v").wait_for("Look as a client");
+    harness.press("v").wait_for("View as client");
     insta::assert_snapshot!("chooser-80x24", harness.screen());
     harness.press("/").type_text("dex").press("down up enter");
     assert!(harness.screen().contains("picked Client codex"), "{}", harness.screen());
@@ -295,7 +295,7 @@ fn a_call_that_fails_inside_is_told_and_the_workbench_goes_on() {
     let mut client = FakeClient::answering(|_| fits());
     client.broken = Some("describe");
     let mut harness = workbench_with(Arc::new(client), notes(), &Settings::default(), 120, 36);
-    harness.press("enter").wait_for("describe failed inside");
+    harness.press("enter").wait_for("describe: internal error");
     harness.press("esc 2").type_text("table");
     assert!(harness.screen().contains("pdf-tables"));
 }

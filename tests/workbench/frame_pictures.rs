@@ -119,12 +119,14 @@ fn a_session_with_a_loaded_skill_is_the_screen() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let sessions = Arc::new(runtime.block_on(SteadySessions::over(sessions)));
     let mut harness = Harness::with_sessions(local, Some(sessions), panes(), &settings(), (120, 36)).unwrap();
-    harness.press("4").wait_for("orchestrator sees 21");
+    harness.press("4").wait_for("orchestrator 21");
     harness.press("c l").type_text("csv-profile").press("enter");
     harness.wait_for("1 of 8").wait_for("csv-profile body");
     harness.press("r").wait_for("Read a file of csv-profile").press("enter").wait_for("skills.read");
     // What was said of each step is gone after a while, and what stays is the picture.
-    harness.pass(Duration::from_secs(60)).wait_until("no toast", |text| !text.contains("loaded: holds"));
+    harness
+        .pass(Duration::from_secs(60))
+        .wait_until("no toast", |text| !text.contains("loaded from the next call"));
     compare(
         &mut harness,
         "session.svg",

@@ -203,7 +203,7 @@ fn a_failure_says_its_reason_in_place() {
     desk.harness.press("ctrl-s");
     insta::assert_snapshot!("attach-refused-120x36", desk.harness.screen());
     desk.harness.press("g");
-    assert!(desk.harness.screen().contains("nothing was attached yet"), "{}", desk.harness.screen());
+    assert!(desk.harness.screen().contains("nothing attached yet"), "{}", desk.harness.screen());
 }
 
 #[test]
@@ -217,9 +217,9 @@ fn the_button_is_live_only_when_everything_holds() {
     assert!(desk.core.runs.attachments.lock().unwrap().is_empty());
     desk.harness.press("tab").type_text("high");
     let screen = desk.harness.screen();
-    assert!(screen.contains("needs a number"), "{screen}");
+    assert!(screen.contains("expected a number"), "{screen}");
     desk.harness.press("ctrl-u").type_text("0.8");
-    assert!(desk.harness.screen().contains("all four checks hold"), "{}", desk.harness.screen());
+    assert!(desk.harness.screen().contains("all checks passed"), "{}", desk.harness.screen());
     let mut failing = preview(EffectMode::ReadOnly, &["changes nothing"]);
     failing.checks[2] = AttachCheckResult {
         check: AttachCheck::TargetType,
@@ -262,7 +262,7 @@ fn only_attachable_skills_and_their_own_targets_can_be_chosen() {
     );
     desk.harness.press("down enter");
     let screen = desk.harness.screen();
-    assert_eq!(screen.matches("not among its targets").count(), 3, "{screen}");
+    assert_eq!(screen.matches("not an accepted target").count(), 3, "{screen}");
     desk.harness.press("tab down");
     assert!(desk.harness.screen().contains("● artifact"), "{}", desk.harness.screen());
     desk.harness.press("down down up");
@@ -278,7 +278,7 @@ fn what_was_typed_for_a_skill_is_there_again_and_leaving_asks() {
     desk.harness.press("down");
     assert!(desk.harness.screen().contains("date, amount, vat"), "{}", desk.harness.screen());
     desk.harness.press("q");
-    assert!(desk.harness.screen().contains("inputs typed for table-audit"), "{}", desk.harness.screen());
+    assert!(desk.harness.screen().contains("inputs for table-audit"), "{}", desk.harness.screen());
     assert!(!desk.harness.take_outside().contains(&Want::Quit));
 }
 
@@ -339,7 +339,7 @@ fn a_run_brings_no_skill_that_could_not_be_attached_to_it() {
     let target = Some(("run".to_owned(), "01J8ZC4M7Q".to_owned()));
     desk.harness.tell(News::All(Message::Visit(Target::Attach { skill: None, target })));
     let screen = desk.harness.screen();
-    assert!(screen.contains("choose one") && screen.contains("01J8ZC4M7Q"), "{screen}");
+    assert!(screen.contains("select a skill") && screen.contains("01J8ZC4M7Q"), "{screen}");
     assert!(!screen.contains("cost-watch"), "instructions only, it can run on nothing: {screen}");
 }
 

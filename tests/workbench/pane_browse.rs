@@ -264,11 +264,11 @@ fn with_a_client_chosen_the_list_says_what_it_does_not_see() {
     let effects = pane.message(&Message::ClientView(Some(Arc::new(view))));
     serve(&mut pane, effects);
     insta::assert_snapshot!("browse-client-120x36", drawn(&mut pane, &mut Screen::new(120, 36)));
-    let why = || "the catalogue is too long, and every description gives way alike".to_owned();
+    let why = || "over budget: all descriptions are truncated evenly".to_owned();
     let made = |id: &str| match id {
         "pdf-tables" => Shown::Shortened { characters: 94, why: why() },
         "pdf-merge" => Shown::NameOnly { why: why() },
-        "po-diff" => Shown::Omitted { why: "the catalogue is full".to_owned() },
+        "po-diff" => Shown::Omitted { why: "budget exhausted".to_owned() },
         _ => Shown::Whole,
     };
     // One that the client finds, and that is not for a model: the budget alone knows of it.
@@ -298,14 +298,18 @@ fn with_a_client_chosen_the_list_says_what_it_does_not_see() {
             },
         },
         not_listed: vec![
-            NotListed { why: "in no folder where Codex looks".into(), skills: 1, names: vec!["xlsx".into()] },
+            NotListed {
+                why: "not in a folder that Codex searches".into(),
+                skills: 1,
+                names: vec!["xlsx".into()],
+            },
             NotListed {
                 why: "a description of more than 1024 characters".into(),
                 skills: 1,
                 names: vec!["pdf-forms".into()],
             },
             NotListed {
-                why: "for people alone: disable-model-invocation".into(),
+                why: "user-only: disable-model-invocation".into(),
                 skills: 1,
                 names: vec![people.clone()],
             },

@@ -54,7 +54,7 @@ fn without_colour_and_in_ascii_every_state_has_a_sign() {
 fn before_there_is_a_run_it_says_how_to_begin() {
     let client = core(Vec::new());
     let mut harness = opened_as(&client, &settings(), (80, 24));
-    harness.wait_for("no runs yet: n launches one");
+    harness.wait_for("no runs yet: press n to launch one");
     insta::assert_snapshot!("runs-empty-80x24", harness.screen());
 }
 
@@ -145,7 +145,7 @@ fn an_order_that_comes_too_late_is_not_offered_any_more() {
     let mut harness = opened(&client, 120, 36);
     harness.press("x").wait_for("Cancel this run?");
     client.runs.work(&id(3), "run.completed", json!({}), |run| run.run.state = RunState::Completed);
-    harness.wait_for("it is completed: there is nothing left to cancel");
+    harness.wait_for("It is completed now");
     insta::assert_snapshot!("runs-too-late-120x36", harness.screen());
     harness.press("ctrl-s tab enter").wait_until("the sheet is gone", |s| !s.contains("Cancel this run?"));
     assert_eq!(orders(&client), []);
@@ -160,8 +160,8 @@ fn a_step_of_unknown_outcome_asks_other_things() {
     run.sheet = Some(sheet(&run.run));
     let client = core(vec![run]);
     let mut harness = opened(&client, 120, 36);
-    has(&harness, &["unknown end"]);
-    harness.press("a").wait_for("Nobody knows how this step ended");
+    has(&harness, &["unknown"]);
+    harness.press("a").wait_for("Outcome unknown");
     insta::assert_snapshot!("runs-unknown-120x36", harness.screen());
     harness.press("A");
     assert_eq!(orders(&client), [], "there is no plain yes to it");
@@ -178,7 +178,7 @@ fn runs_that_wait_for_the_same_can_be_decided_together() {
     harness.press("a").wait_for("3 waiting for ledger.entry.create");
     insta::assert_snapshot!("runs-together-120x36", harness.screen());
     // Not now, Deny, Approve, then the list.
-    harness.press("tab tab tab space A").wait_for("None of them is taken in");
+    harness.press("tab tab tab space A").wait_for("None is selected");
     assert_eq!(orders(&client), [], "nothing marked, nothing decided");
     harness.press("space down space").wait_for("Approve 2");
     harness.press("A").wait_until("the sheet is gone", |screen| !screen.contains("Your decision"));
@@ -261,11 +261,11 @@ fn a_run_that_nobody_works_says_so() {
     let mut waits = detail(&id(3), "site-report", RunState::Pending);
     waits.run.since_ms = NOW_MS - 60_000;
     let mut harness = opened(&core(vec![waits]), 120, 36);
-    harness.wait_for("no worker has taken it so far");
+    harness.wait_for("not yet claimed by a worker");
     let mut lost = detail(&id(3), "site-report", RunState::Running);
     let worker = Some(WorkerId("build-2/1-ab/4711/99/0".to_owned()));
     lost.run.hold = Some(Hold { worker, until_ms: i64::MAX, until_boot: None, holder: Holder::Dead });
-    opened(&core(vec![lost]), 120, 36).wait_for("nobody works it: process 4711 on build-2 is dead");
+    opened(&core(vec![lost]), 120, 36).wait_for("no worker owns it: process 4711 on build-2 is dead");
 }
 
 #[test]
@@ -313,7 +313,7 @@ fn an_open_launch_sheet_follows_what_is_trusted_and_edited_meanwhile() {
     let mut harness = opened(&client, 100, 30);
     let picked = Message::Picked(PickerKind::Launchable, "invoice-intake".to_owned());
     harness.tell(News::All(picked)).wait_for("Launch a run");
-    has(&harness, &["the root is not trusted", "extract changes something outside"]);
+    has(&harness, &["the root is not trusted", "extract changes external state"]);
     assert!(!harness.screen().contains("^S launch"), "what cannot be done is not offered");
     let anew = || News::All(Message::Catalogue(Arc::new(catalogue())));
     client.runs.add_contract(ready.clone());
@@ -444,5 +444,5 @@ fn a_core_that_fails_is_told_and_the_list_stays() {
     let mut harness = opened(&client, 120, 36);
     *client.runs.refusal.lock().unwrap() = Some(Error::new(Code::InternalError, "the disk is full"));
     harness.press("n");
-    has(&harness, &["no skill here brings a contract", "invoice-intake"]);
+    has(&harness, &["no skill has a contract", "invoice-intake"]);
 }

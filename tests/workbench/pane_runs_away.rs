@@ -52,14 +52,14 @@ fn a_decision_that_waits_for_the_connection_shows_everywhere_and_is_taken_back_b
         let mut harness = opened(&client, width, height);
         tell(&mut harness, yes(&id(1), &gate, Sending::Waiting));
         harness.wait_for("unsent");
-        has(&harness, &["approved by bo", "B take back"]);
+        has(&harness, &["approved by bo", "B withdraw"]);
         insta::assert_snapshot!(format!("runs-away-{width}x{height}"), harness.screen());
-        harness.press("d").wait_for("your decision is on its way");
+        harness.press("d").wait_for("decision pending");
         // The sheet, opened again, says the same, and decides nothing else meanwhile.
-        harness.press("a").wait_for("Your decision").wait_for("Take back");
+        harness.press("a").wait_for("Your decision").wait_for("Withdraw");
         insta::assert_snapshot!(format!("runs-away-sheet-{width}x{height}"), harness.screen());
         let footer = harness.screen().lines().last().unwrap().to_owned();
-        assert!(footer.contains("B take it back") && !footer.contains("deny"), "{footer}");
+        assert!(footer.contains("B withdraw") && !footer.contains("deny"), "{footer}");
         harness.press("A D");
         assert_eq!(orders(&client), []);
         harness.press("B").wait_until("it is taken back", |_| {
@@ -73,11 +73,11 @@ fn a_decision_that_waits_for_the_connection_shows_everywhere_and_is_taken_back_b
         harness.wait_for("A approve").press("esc").wait_for("needs you");
         // Sent, it cannot be taken back, and every place says so.
         tell(&mut harness, yes(&id(1), &gate, Sending::Sent));
-        harness.wait_for("the answer");
-        assert!(!harness.screen().contains("take back"));
+        harness.wait_for("waiting for the");
+        assert!(!harness.screen().contains("withdraw"));
         harness.press("a").wait_for("Your decision");
-        has(&harness, &["waiting for the answer"]);
-        assert!(!harness.screen().contains("Take back"));
+        has(&harness, &["waiting for the response"]);
+        assert!(!harness.screen().contains("Withdraw"));
         client.runs.taken_back.lock().unwrap().clear();
     }
 }
@@ -88,15 +88,15 @@ fn a_launch_without_a_connection_says_so_at_once_and_keeps_what_was_typed() {
     client.runs.add_contract(contract_view("invoice-intake", INVOICE));
     let mut harness = opened(&client, 80, 24);
     tell(&mut harness, lost());
-    harness.press("n").wait_for("there is no connection: nothing is launched");
+    harness.press("n").wait_for("no connection: cannot launch");
     assert!(!harness.screen().contains("Launch a run"));
     tell(&mut harness, Event::Connection(ConnectionState::Connected));
     let picked = Message::Picked(PickerKind::Launchable, "invoice-intake".to_owned());
     harness.tell(News::All(picked)).wait_for("Launch a run");
     harness.type_text("invoices/7.pdf");
     tell(&mut harness, lost());
-    harness.wait_for("a launch is not sent until it is back");
-    harness.press("ctrl-s").wait_for("Not sent: there is no connection");
+    harness.wait_for("launch when it is restored");
+    harness.press("ctrl-s").wait_for("Not sent: no connection");
     assert!(client.runs.launches.lock().unwrap().is_empty());
     has(&harness, &["invoices/7.pdf"]);
     tell(&mut harness, Event::Connection(ConnectionState::Connected));
@@ -121,6 +121,6 @@ fn a_run_that_cannot_be_read_now_is_not_said_to_wait_for_nobody() {
     pane.act(Action::Approve);
     let error = Error::new(Code::UpstreamFailure, "gate.example cannot be reached");
     let told = pane.message(&Message::Run(RunTold::Detail(RunId(id(1)), Err(error))));
-    let toast = "what it waits for cannot be read now: gate.example cannot be reached";
+    let toast = "cannot load the pending decision: gate.example cannot be reached";
     assert!(told.contains(&Effect::Toast(toast.to_owned())), "{told:?}");
 }

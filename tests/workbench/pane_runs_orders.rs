@@ -33,7 +33,7 @@ fn only_what_a_run_takes_is_offered_and_the_rest_says_why_not() {
         footer(&harness)
     );
     harness.press("a");
-    has(&harness, &["it asks for no decision: it is failed"]);
+    has(&harness, &["no pending decision: it is failed"]);
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn an_input_of_several_lines_is_corrected_and_the_run_says_what_changed() {
     harness.press("r").wait_for("Resume this run");
     harness.press("tab").wait_for("total; 1x").press("backspace backspace backspace").type_text("9");
     // The field below it is a choice, the one after it takes numbers alone.
-    harness.press("tab tab ctrl-u").type_text("many").wait_for("needs a number").press("ctrl-s");
+    harness.press("tab tab ctrl-u").type_text("many").wait_for("expected a number").press("ctrl-s");
     assert_eq!(orders(&client), [], "what is no number is not sent");
     harness.press("esc esc").wait_until("the sheet is gone", |screen| !screen.contains("Resume this run"));
     harness.press("r tab").wait_for("many");
@@ -97,8 +97,8 @@ fn a_signal_has_the_name_that_is_waited_for_and_a_payload_that_is_json() {
     let client = core(vec![detail(&id(2), "books-close", RunState::WaitingForSignal)]);
     let mut harness = opened(&client, 120, 36);
     harness.press("s").wait_for("Send a signal");
-    has(&harness, &["books-closed", "takes no other signal"]);
-    harness.press("ctrl-u").type_text("{\"period\": ").wait_for("no JSON");
+    has(&harness, &["books-closed", "accepts no other signal"]);
+    harness.press("ctrl-u").type_text("{\"period\": ").wait_for("invalid JSON");
     harness.press("ctrl-s");
     assert_eq!(orders(&client), [], "what is no JSON is not sent");
     harness
@@ -139,7 +139,7 @@ fn a_refused_order_keeps_the_sheet_and_what_was_typed() {
     harness.press("s").wait_for("Send a signal").press("ctrl-u").type_text("[1]");
     client.runs.work(&id(2), "step.log", json!({}), |run| run.run.state = RunState::Completed);
     harness.press("ctrl-s");
-    harness.wait_for("does not take");
+    harness.wait_for("does not accept");
     has(&harness, &["Send a signal", "[1]"]);
 }
 
@@ -174,10 +174,10 @@ fn two_runs_of_a_skill_with_other_inputs_part_at_their_inputs() {
     other.steps[1].binding = Some("another.script".to_owned());
     let client = core(vec![detail(&id(6), "invoice-intake", RunState::Completed), other]);
     let mut harness = opened(&client, 120, 36);
-    harness.press("=").wait_for("they part at the inputs of the runs: file");
+    harness.press("=").wait_for("first difference at the inputs of the runs: file");
     has(
         &harness,
-        &["invoices/2026-07.pdf", "invoices/2026-08.pdf", "another binding", "1 of 4 steps differ"],
+        &["invoices/2026-07.pdf", "invoices/2026-08.pdf", "different binding", "1 of 4 steps differ"],
     );
 }
 
@@ -193,17 +193,13 @@ fn of_a_step_that_happened_unseen_the_result_is_asked_and_checked() {
     run.sheet = Some(asked);
     let client = core(vec![run]);
     let mut harness = opened(&client, 120, 36);
-    harness
-        .press("a")
-        .wait_for("Nobody knows how this step ended")
-        .type_text("seen at the bank")
-        .press("esc H");
-    harness.wait_for("what did it give?").press("ctrl-s");
+    harness.press("a").wait_for("Outcome unknown").type_text("seen at the bank").press("esc H");
+    harness.wait_for("enter the result").press("ctrl-s");
     assert_eq!(orders(&client), [], "a field that it always gives is missing");
     harness
         .type_text("B-7")
         .press("ctrl-s")
-        .wait_until("the sheet is gone", |s| !s.contains("what did it give?"));
+        .wait_until("the sheet is gone", |s| !s.contains("enter the result"));
     let [RunOrder::Decide { choice, result, notes, approver, .. }] = &orders(&client)[..] else { panic!() };
     assert_eq!((*choice, result), (Some(Choice::Happened), &Some(json!({ "booking": "B-7" }))));
     assert_eq!((notes.as_deref(), approver.as_deref()), (Some("seen at the bank"), Some("ana")));
@@ -221,7 +217,7 @@ fn who_decides_second_reads_who_was_first_until_the_sheet_is_closed() {
         run.run.decided = Some(Decision { verdict, step, inputs_digest, choice: None, result: None });
         (run.run.state, run.run.gate) = (RunState::Pending, None);
     });
-    harness.press("A").wait_for("Somebody else decided first");
+    harness.press("A").wait_for("Already decided");
     has(&harness, &["Your decision", "was already approved by", "Close"]);
     harness.press("esc").wait_until("the sheet is gone", |screen| !screen.contains("Your decision"));
 }
@@ -243,7 +239,7 @@ fn what_would_carry_a_step_out_is_told_anew_once_the_skills_are_read() {
         removed: Vec::new(),
     };
     client.tell(Event::Catalogue(Arc::new(read)));
-    harness.wait_for("script scripts/invoice.py").wait_for("read it again");
+    harness.wait_for("script scripts/invoice.py").wait_for("review it again");
 }
 
 #[test]
@@ -253,11 +249,11 @@ fn leaving_while_runs_are_worked_here_says_what_becomes_of_them_once() {
     run.run.hold = Some(Hold { worker, until_ms: i64::MAX, until_boot: None, holder: Holder::Here });
     let client = core(vec![run]);
     let mut harness = opened(&client, 120, 36);
-    harness.press("q").wait_for("1 run is under way here");
+    harness.press("q").wait_for("1 run is executing here");
     has(&harness, &["at the next start"]);
     harness.press("esc");
     assert!(!harness.take_outside().contains(&Want::Quit));
-    harness.press("q").wait_for("under way").press("Q");
+    harness.press("q").wait_for("executing here").press("Q");
     assert!(harness.take_outside().contains(&Want::Quit));
 }
 
@@ -267,23 +263,23 @@ fn what_a_sidecar_asked_for_is_told_above_the_steps_of_the_run_it_watches() {
     let mut harness = opened(&client, 120, 36);
     let wish = json!({
         "by": id(9), "skill": "secret-scan", "asked": "pause", "why": "1 finding",
-        "did": "it waits for a person already; once that is decided it is held until somebody resumes it",
+        "did": "it waits for approval; after the decision it is paused until it is resumed",
     });
     client.runs.work(&id(1), "control.applied", wish, |run| run.run.held = true);
-    harness.wait_for("the sidecar secret-scan 009 wants a pause (1");
-    has(&harness, &["waiting for you, then held"]);
+    harness.wait_for("the sidecar secret-scan 009 requests a pause (1");
+    has(&harness, &["waiting for you, then paused"]);
     client.runs.work(&id(1), "run.held", json!({}), |run| run.run.state = RunState::Pending);
     client.runs.work(&id(1), "run.resumed", json!({}), |run| {
         (run.run.held, run.run.state) = (false, RunState::Completed);
     });
-    harness.wait_for("the sidecar secret-scan 009 wanted a pause (1");
-    assert!(!harness.screen().contains("wants a pause"), "{}", harness.screen());
+    harness.wait_for("the sidecar secret-scan 009 requested a pause (1");
+    assert!(!harness.screen().contains("requests a pause"), "{}", harness.screen());
     let client = core(vec![detail(&id(2), "books-close", RunState::WaitingForSignal)]);
     let mut harness = opened(&client, 120, 36);
     let wish = json!({ "by": id(9), "skill": "secret-scan", "asked": "pause", "why": "1 finding" });
     client.runs.work(&id(2), "control.applied", wish, |run| run.run.held = true);
-    harness.wait_for("wants a pause").press("s");
-    harness.wait_for("pause wanted by secret-scan (1 finding): after the signal");
+    harness.wait_for("requests a pause").press("s");
+    harness.wait_for("pause requested by secret-scan (1 finding): after the signal");
 }
 
 #[test]
@@ -293,7 +289,7 @@ fn a_decision_says_what_is_held_after_it_and_what_it_cannot_carry_out() {
     sheet.pause = Some("secret-scan (1 finding)".to_owned());
     let client = core(vec![run.clone()]);
     let mut harness = opened(&client, 120, 40);
-    harness.press("a").wait_for("pause wanted by secret-scan (1 finding): after your");
+    harness.press("a").wait_for("pause requested by secret-scan (1 finding): after");
     harness.press("esc");
     run.sheet.as_mut().unwrap().blocked =
         Some("step book cannot be carried out: run skills trust".to_owned());
@@ -304,7 +300,7 @@ fn a_decision_says_what_is_held_after_it_and_what_it_cannot_carry_out() {
     harness.press("A").wait_for("Not approved: step book");
     assert_eq!(orders(&client), [], "no yes is sent");
     harness.press("D").wait_until("the sheet is gone", |screen| !screen.contains("Your decision"));
-    assert_eq!(orders(&client).len(), 1, "a no is always taken");
+    assert_eq!(orders(&client).len(), 1, "you can still deny it");
 }
 
 #[test]
@@ -314,13 +310,13 @@ fn what_is_left_of_a_wait_moves_with_the_clock_and_its_end_decides_nothing() {
     run.sheet = Some(sheet(&run.run));
     let client = core(vec![run]);
     let mut harness = opened(&client, 120, 40);
-    has(&harness, &["1 m left", "expires in 1 m: denied then, so canceled"]);
+    has(&harness, &["1 m left", "expires in 1 m: then denied and canceled"]);
     harness.press("a").wait_for("Your decision");
-    has(&harness, &["in 1 m; then, as if denied, the run is canceled"]);
+    has(&harness, &["in 1 m; then denied and canceled"]);
     harness.pass(Duration::from_secs(40));
-    has(&harness, &["in 50 s; then, as if denied"]);
+    has(&harness, &["in 50 s; then denied"]);
     harness.pass(Duration::from_secs(51));
-    has(&harness, &["The time of invoice-intake was over at", "Nothing is left to decide here."]);
+    has(&harness, &["invoice-intake expired at", "No pending decision."]);
     harness.press("A").press("D");
     assert_eq!(orders(&client), [], "nothing is decided after the time");
 }
@@ -330,7 +326,7 @@ fn a_wait_whose_time_is_over_is_called_expired() {
     let mut run = detail(&id(1), "invoice-intake", RunState::WaitingForHuman);
     run.run.expires_ms = Some(NOW_MS - 5_000);
     let harness = opened(&core(vec![run]), 120, 36);
-    has(&harness, &["expired", "its time is over since 5 s: denied then"]);
+    has(&harness, &["expired", "expired 5 s ago: then denied"]);
     assert!(!harness.screen().contains("needs you"), "{}", harness.screen());
 }
 
@@ -344,7 +340,7 @@ fn a_run_that_nobody_answered_in_time_is_not_called_canceled_without_a_reason() 
         if width == 80 {
             harness.press("enter");
         }
-        harness.wait_for("canceled: its time was over at");
+        harness.wait_for("canceled: expired at");
     }
 }
 
@@ -405,8 +401,8 @@ fn of_what_was_edited_since_it_asked_no_inputs_are_shown_as_what_runs() {
     let mut run = detail(&id(1), "invoice-intake", RunState::WaitingForHuman);
     run.sheet.as_mut().unwrap().inputs = json!(null);
     let mut harness = opened(&core(vec![run]), 120, 36);
-    harness.press("a").wait_for("changed since it asked: a yes asks again");
-    assert!(!harness.screen().contains("what you see is what runs"), "{}", harness.screen());
+    harness.press("a").wait_for("changed since requested: approving asks again");
+    assert!(!harness.screen().contains("exactly these inputs are used"), "{}", harness.screen());
 }
 
 #[test]
@@ -425,22 +421,21 @@ fn a_step_that_a_person_saw_says_who_and_with_what() {
     let mut harness = opened(&client, 140, 40);
     let said = json!({ "approver": "kim", "choice": "happened", "result": { "entry_id": "B-7" } });
     client.runs.work(&id(1), "gate.approved", said, |_| ());
-    harness.wait_for("it happened, as was said by kim");
+    harness.wait_for("marked completed by kim");
     harness.press("enter").wait_for("open").press("down down down space");
-    harness.wait_for("it happened, says kim at");
+    harness.wait_for("marked completed by kim at");
     has(&harness, &["seen at the"]);
 }
 
 #[test]
 fn a_run_of_skills_that_are_not_read_here_says_who_can_work_it() {
     let mut run = detail(&id(1), "invoice-intake", RunState::Pending);
-    let why =
-        "it was launched from the skills of /srv/skills, which are not read here: say --root /srv/skills";
+    let why = "it was launched from the skills of /srv/skills, which are not loaded: use --root /srv/skills";
     run.elsewhere = Some(why.to_owned());
     let harness = opened(&core(vec![run]), 120, 36);
     let screen = harness.screen();
     assert!(screen.contains("! it was launched from the skills of /srv/skills"), "{screen}");
-    assert!(screen.contains("say --root"), "{screen}");
+    assert!(screen.contains("use --root"), "{screen}");
 }
 
 #[test]

@@ -22,7 +22,7 @@ fn bench(width: u16, height: u16) -> Bench {
     config.demo = true;
     config.store = Some("memory:".to_owned());
     let (mut screen, core) = screen(Arc::new(Local::open(config).unwrap()), (width, height));
-    screen.wait_for("orchestrator sees 21");
+    screen.wait_for("orchestrator 21");
     Bench { screen, home, core }
 }
 
@@ -53,7 +53,7 @@ fn levels_stand_side_by_side_and_the_request_is_whole() {
     screen.press("l").type_text("json-diff").press("enter").wait_for("1 of 8");
     screen.press("]").wait_for("L1 in every call").wait_for("L2 once loaded").wait_for("L3 when read");
     screen.press("]").wait_for("max_tokens");
-    screen.press("]").wait_for("append only").wait_for("skills.load");
+    screen.press("]").wait_for("append-only").wait_for("skills.load");
 }
 
 #[test]
@@ -63,12 +63,12 @@ fn a_file_is_read_and_a_script_asks_with_no_first() {
     screen.press("l").type_text("csv-profile").press("enter").wait_for("1 of 8");
     screen.press("r").wait_for("Read a file of csv-profile").press("enter");
     screen.wait_for("skills.read");
-    screen.press("x").wait_for("Run a script of csv-profile").press("enter").wait_for("Not now");
+    screen.press("x").wait_for("Run a script of csv-profile").press("enter").wait_for("Cancel");
     let asked = screen.screen();
     for told in ["Run this script?", "isolation", "args", "files"] {
         assert!(asked.contains(told), "{told} in {asked}");
     }
-    screen.press("enter").wait_until("the sheet is gone", |text| !text.contains("Not now"));
+    screen.press("enter").wait_until("the sheet is gone", |text| !text.contains("Cancel"));
     assert!(!screen.screen().contains("skills.run_script"));
 }
 
@@ -76,7 +76,7 @@ fn a_file_is_read_and_a_script_asks_with_no_first() {
 fn a_message_is_said_and_stands_in_the_transcript() {
     let mut bench = bench(120, 36);
     let screen = &mut bench.screen;
-    screen.press("s").wait_for("Say something").type_text("profile the orders").press("ctrl-s");
+    screen.press("s").wait_for("Append a message").type_text("profile the orders").press("ctrl-s");
     screen.wait_for("user  profile the orders");
     screen.press("] ]").wait_for("profile the orders");
     screen.wait_for("\"role\": \"user\"");
@@ -88,7 +88,7 @@ fn figures_are_whole_in_a_narrow_terminal() {
     let screen = &mut bench.screen;
     screen.press("l").type_text("csv-profile").press("enter").wait_for("1 of 8");
     let seen = screen.screen();
-    assert!(seen.contains("sees 21") && seen.contains("of 200"), "{seen}");
+    assert!(seen.contains("21 skills") && seen.contains("of 200"), "{seen}");
 }
 
 #[test]
@@ -99,8 +99,8 @@ fn skills_change_their_order_and_leave() {
         screen.press("l").type_text(skill).press("enter").wait_for(skill);
         screen.wait_until("loaded", |text| text.contains("of 8") && !text.contains("Load a skill"));
     }
-    screen.wait_for("2 of 8").wait_for("the later one wins");
-    screen.press("K").wait_until("another order", |text| {
+    screen.wait_for("2 of 8").wait_for("the later has precedence");
+    screen.press("K").wait_until("different order", |text| {
         let at = |name: &str| text.find(name).unwrap_or(usize::MAX);
         at("1 json-diff") < at("2 csv-profile")
     });
@@ -147,11 +147,15 @@ fn what_another_process_loads_shows_by_itself_and_is_said_to_be_its_doing() {
     let look = std::time::Duration::from_millis(2_100);
     // The first look learns which change is the newest: it was made here, and nothing is said of it.
     screen.pass(look).pass(look);
-    assert!(!screen.screen().contains("changed elsewhere"), "{}", screen.screen());
+    assert!(!screen.screen().contains("changed by another process"), "{}", screen.screen());
     act("skills.load", &["log-merge"]);
-    screen.pass(look).wait_for("changed elsewhere: +log-merge").wait_for("2 of 8").wait_for("2 log-merge");
+    screen
+        .pass(look)
+        .wait_for("changed by another process: +log-merge")
+        .wait_for("2 of 8")
+        .wait_for("2 log-merge");
     act("skills.unload", &["csv-profile"]);
-    screen.pass(look).wait_for("changed elsewhere: -csv-profile").wait_for("1 of 8");
+    screen.pass(look).wait_for("changed by another process: -csv-profile").wait_for("1 of 8");
 }
 
 #[test]
@@ -159,7 +163,7 @@ fn the_first_level_is_that_of_the_client_with_how_many_entries_and_by_what_they_
     let mut bench = bench(140, 40);
     let screen = &mut bench.screen;
     screen.press("l").type_text("json-diff").press("enter").wait_for("1 of 8");
-    screen.press("]").wait_for("L1 in every call").wait_for("all 21: ").wait_for("the whole catalogue");
+    screen.press("]").wait_for("L1 in every call").wait_for("all 21: ").wait_for("complete catalog");
     screen.press("v").wait_for("Claude Code").press("down down enter").wait_for("as codex");
     screen.wait_for("tok counted by o200k").wait_for("of 4 000 tokens");
 }
@@ -169,15 +173,15 @@ fn a_new_session_says_what_it_would_take_over() {
     let mut bench = bench(120, 36);
     let screen = &mut bench.screen;
     screen.press("v").wait_for("Claude Code").press("down down enter").wait_for("as codex");
-    screen.press("n").wait_for("New session").wait_for("like this one").wait_for("as built in");
-    screen.press("down enter").wait_for("whole catalogue");
+    screen.press("n").wait_for("New session").wait_for("same settings").wait_for("default settings");
+    screen.press("down enter").wait_for("complete catalog");
     screen.press("v").wait_for("Claude Code").press("down down enter").wait_for("as codex");
     screen.press("l").type_text("csv-profile").press("enter").wait_for("1 of 8");
     screen
         .press("n")
-        .wait_for("like this one")
+        .wait_for("same settings")
         .press("enter")
-        .wait_for("nothing loaded")
+        .wait_for("no skills loaded")
         .wait_for("as codex");
 }
 
@@ -186,7 +190,7 @@ fn it_folds_into_one_column_and_needs_no_colour() {
     let mut bench = bench(60, 20);
     let screen = &mut bench.screen;
     let seen = screen.screen();
-    assert!(seen.contains("Active") || seen.contains("What the model is given"), "{seen}");
+    assert!(seen.contains("Active") || seen.contains("Model context"), "{seen}");
     screen.press("tab");
     assert!(screen.screen().lines().all(|line| line.chars().count() <= 60));
 }
@@ -198,17 +202,17 @@ fn a_session_says_which_it_is_and_goes_into_a_file_that_is_not_overwritten() {
     let path = out.to_string_lossy().into_owned();
     let screen = &mut bench.screen;
     screen.wait_for("session ");
-    screen.press("s").wait_for("Say something").type_text("profile the orders").press("ctrl-s");
+    screen.press("s").wait_for("Append a message").type_text("profile the orders").press("ctrl-s");
     screen.wait_for("user  profile the orders");
-    screen.press("E").wait_for("Take out of the session").wait_for("sizes").wait_for("openai-chat");
+    screen.press("E").wait_for("Export the session").wait_for("sizes").wait_for("openai-chat");
     screen.press("tab tab").type_text(&path).press("ctrl-s").wait_for("wrote");
     let written: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&out).unwrap()).unwrap();
     assert_eq!(written["messages"][0]["role"], "user");
-    screen.press("E").wait_for("Take out of the session");
-    screen.press("tab tab").type_text(&path).press("ctrl-s").wait_for("is there already");
-    screen.press("esc enter").wait_until("the sheet is gone", |text| !text.contains("Take out"));
+    screen.press("E").wait_for("Export the session");
+    screen.press("tab tab").type_text(&path).press("ctrl-s").wait_for("already exists");
+    screen.press("esc enter").wait_until("the sheet is gone", |text| !text.contains("Export"));
     screen.press("Y").wait_for("Copy the session as").wait_for("skills session show").press("esc");
-    screen.press("o").wait_for("Open a session").wait_for("1 entry, begun");
+    screen.press("o").wait_for("Open a session").wait_for("1 entry, created");
 }
 
 #[test]
@@ -216,14 +220,14 @@ fn a_request_that_no_service_takes_says_what_helps_for_as_long_as_it_does() {
     let mut bench = bench(120, 36);
     let screen = &mut bench.screen;
     screen.press("l").type_text("csv-profile").press("enter").wait_for("1 of 8");
-    screen.press("] ]").wait_for("max_tokens").wait_for("n, then s: most services");
-    screen.press("n").wait_for("s: nobody has said anything yet");
-    screen.press("s").wait_for("Say something").type_text("profile the orders").press("ctrl-s");
+    screen.press("] ]").wait_for("max_tokens").wait_for("n, then s: most APIs");
+    screen.press("n").wait_for("s: there are no messages");
+    screen.press("s").wait_for("Append a message").type_text("profile the orders").press("ctrl-s");
     screen.wait_until("nothing is objected to", |text| {
-        text.contains("\"role\": \"user\"") && !text.contains("most services demand")
+        text.contains("\"role\": \"user\"") && !text.contains("most APIs require")
     });
     screen.press("l").type_text("csv-profile").press("enter").wait_for("tool_use");
-    assert!(!screen.screen().contains("most services demand"));
+    assert!(!screen.screen().contains("most APIs require"));
     screen.press("tab tab enter").wait_for("openai-responses");
 }
 
@@ -232,10 +236,10 @@ fn arguments_of_a_script_are_still_there_after_not_now() {
     let mut bench = bench(120, 36);
     let screen = &mut bench.screen;
     screen.press("l").type_text("csv-profile").press("enter").wait_for("1 of 8");
-    screen.press("x").wait_for("Run a script of csv-profile").press("enter").wait_for("Not now");
+    screen.press("x").wait_for("Run a script of csv-profile").press("enter").wait_for("Cancel");
     screen.press("tab tab").type_text("--top 3").press("esc").press("enter");
-    screen.wait_until("the sheet is gone", |text| !text.contains("Not now"));
-    screen.press("x").wait_for("Run a script of csv-profile").press("enter").wait_for("Not now");
+    screen.wait_until("the sheet is gone", |text| !text.contains("Cancel"));
+    screen.press("x").wait_for("Run a script of csv-profile").press("enter").wait_for("Cancel");
     screen.wait_for("--top 3");
 }
 
@@ -258,7 +262,7 @@ fn a_skill_that_went_out_has_no_levels_any_more() {
     let screen = &mut bench.screen;
     screen.press("l").type_text("csv-profile").press("enter").wait_for("1 of 8");
     screen.press("]").wait_for("L2 once loaded");
-    screen.press("u").wait_for("nothing loaded").wait_for("load a skill to see its three levels");
+    screen.press("u").wait_for("no skills loaded").wait_for("load a skill to see its three levels");
     assert!(!screen.screen().contains("L2 once loaded"), "{}", screen.screen());
     screen.press("l").type_text("json-diff").press("enter").wait_for("1 of 8").wait_for("L2 once loaded");
     screen.press("n").wait_for("load a skill to see its three levels");
@@ -269,7 +273,7 @@ fn descriptions_that_gave_way_are_told_since_the_last_call_and_counted_beside_th
     for (width, height) in [(120, 40), (80, 24)] {
         let mut bench = bench(width, height);
         let screen = &mut bench.screen;
-        screen.press("c").wait_for("this call is");
+        screen.press("c").wait_for("call recorded");
         tokio::runtime::Runtime::new().unwrap().block_on(async {
             let id = bench.core.sessions(1).await.unwrap()[0].session_id.clone();
             let client = Some("codex".to_owned());
@@ -277,11 +281,11 @@ fn descriptions_that_gave_way_are_told_since_the_last_call_and_counted_beside_th
             bench.core.configure_session(&id, change).await.unwrap();
         });
         screen.press("l").type_text("csv-profile").press("enter").wait_for("1 of 8").wait_for("as codex");
-        screen.wait_for("21 shortened: ");
+        screen.wait_for("21 truncated: ");
         if height > 24 {
-            screen.wait_until("both places say it", |text| text.matches("21 shortened").count() == 2);
+            screen.wait_until("both places say it", |text| text.matches("21 truncated").count() == 2);
         }
-        screen.press("d").wait_for("21 entries shortened");
+        screen.press("d").wait_for("21 entries truncated");
     }
 }
 
@@ -291,8 +295,8 @@ fn the_sheet_of_an_export_says_what_the_service_objects_to() {
         let mut bench = bench(width, height);
         let screen = &mut bench.screen;
         screen.press("l").type_text("csv-profile").press("enter").wait_for("1 of 8");
-        screen.press("E").wait_for("Take out of the session").wait_for("note");
-        screen.wait_for("most services demand a message of the user first").wait_for("Export");
+        screen.press("E").wait_for("Export the session").wait_for("note");
+        screen.wait_for("most APIs require a user message first").wait_for("Export");
     }
 }
 
@@ -335,22 +339,22 @@ fn project(size: (u16, u16), loaded: Option<&str>) -> (Bench, PathBuf, PathBuf) 
 fn a_skill_of_another_project_is_told_as_that_and_read_from_where_it_lies() {
     let (mut bench, _, theirs) = project((120, 36), Some("alpha"));
     let screen = &mut bench.screen;
-    screen.wait_for("1 alpha").wait_for("not in these roots; it stays as");
+    screen.wait_for("1 alpha").wait_for("not in these roots; the loaded");
     assert!(!screen.screen().contains("changed on disk"), "{}", screen.screen());
     screen.press("]").wait_for("no entry: not in these").wait_for("# Alpha once");
     screen.wait_for("references/rules.md");
     screen.press("r").wait_for("Read a file of alpha").press("enter").wait_for("skills.read");
     screen.press("x").wait_for("alpha has no scripts");
-    screen.press("K").wait_for("another order loads all anew, and alpha cannot be");
+    screen.press("K").wait_for("reordering reloads all skills, and alpha cannot be");
     let look = std::time::Duration::from_millis(2_100);
     bundle(&theirs, "alpha", "# Another");
-    screen.pass(look).wait_for("changed on disk since").wait_for("# Alpha once");
+    screen.pass(look).wait_for("changed on disk").wait_for("# Alpha once");
     std::fs::remove_file(theirs.join("alpha/SKILL.md")).unwrap();
-    screen.pass(look).wait_for("its file is gone");
-    screen.press("e").wait_for("its SKILL.md is gone: the skill stays");
+    screen.pass(look).wait_for("file does not exist");
+    screen.press("e").wait_for("its SKILL.md no longer exists: the loaded");
     std::fs::remove_dir_all(&theirs).unwrap();
-    screen.pass(look).wait_for("its folder is gone").wait_for("not known");
-    screen.press("r").wait_for("its folder is gone: the skill stays");
+    screen.pass(look).wait_for("folder does not exist").wait_for("not known");
+    screen.press("r").wait_for("its folder no longer exists: the");
     assert!(screen.screen().contains("# Alpha once"), "{}", screen.screen());
     assert!(!screen.screen().contains("counting"), "{}", screen.screen());
 }
@@ -366,7 +370,7 @@ fn a_file_that_is_edited_meanwhile_is_marked_by_itself_and_loaded_anew_by_a_key(
         assert!(!screen.screen().contains('✎'), "{}", screen.screen());
         bundle(&ours, "beta", "# Beta two");
         screen.wait_for("✎").wait_for("changed on disk");
-        screen.press("l").wait_for("load anew: changed on disk since").type_text("beta").press("enter");
+        screen.press("l").wait_for("reload: changed on disk").type_text("beta").press("enter");
         screen.wait_until("what is there now is loaded", |text| !text.contains('✎'));
         screen.press("tab").wait_for("Beta two");
         // What the folder holds is counted again, and nothing is counted for ever.
@@ -402,7 +406,7 @@ fn where_bodies_go_is_named_and_one_in_an_answer_is_counted_and_can_be_read() {
         let counted = |line: &str| line.contains("L2") && line.contains('▆');
         assert!(told.lines().any(counted), "{told}");
         // The selected skill is read where it stands.
-        screen.press("enter").wait_for("csv-profile, the answer of entry 1");
+        screen.press("enter").wait_for("csv-profile, the result of entry 1");
         screen.press("]").wait_for("L2 in a tool result");
     }
 }

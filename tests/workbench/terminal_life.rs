@@ -208,10 +208,10 @@ fn a_closed_terminal_leaves_what_was_kept() {
     command.args(["--root", home.path().to_str().unwrap()]);
     at_home(&mut command, home.path());
     let mut pty = Pty::spawn(command, 120, 36);
-    pty.wait_for(": commands").send("4").wait_for("next call").send("s").wait_for("Say something");
+    pty.wait_for(": commands").send("4").wait_for("next call").send("s").wait_for("Append a message");
     pty.send("keep me\x13")
         .wait_for("keep me")
-        .wait_until("the message", |pty| !pty.screen().contains("Say something"));
+        .wait_until("the message", |pty| !pty.screen().contains("Append a message"));
     pty.send(&burst()).stop_reading().hang_up();
     assert!(pty.end_within(Duration::from_secs(1)).is_some());
     let skills = |arguments: &[&str]| {
@@ -348,13 +348,13 @@ fn a_demonstration_played_by_itself_ends_and_leaves_nothing_in_the_store() {
         command.args(["demo", "demo.yaml", "--auto", "0.2"]);
         at_home(&mut command, home.path());
         let mut pty = Pty::spawn(command, 120, 36);
-        pty.wait_for("q Esc leave");
+        pty.wait_for("q Esc quit");
         let code = pty.wait_for_end();
         assert!(pty.restored());
         code
     };
     let session = "title: t\nsteps:\n- say: The session.\n  do: ['4', {until: available_skills}]\n- say: A message.\n  \
-                   do: [s, {until: Say something}, {type: hello}, ctrl-s, {until: user  hello}]\n";
+                   do: [s, {until: Append a message}, {type: hello}, ctrl-s, {until: user  hello}]\n";
     assert_eq!(play(session), 0);
     let data = home.path().join(".local/share/skill-workbench");
     let kept = std::fs::read_dir(&data).map_or(0, |entries| {

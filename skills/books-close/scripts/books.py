@@ -17,7 +17,7 @@ def collect(given):
         try:
             accounts[account.strip()] = accounts.get(account.strip(), Decimal(0)) + Decimal(text.strip())
         except InvalidOperation:
-            sys.exit(f"line {number}: {text.strip()!r} is no amount; an entry is `account; amount`")
+            sys.exit(f"line {number}: {text.strip()!r} is not an amount; expected `account; amount`")
     print(f"{len(accounts)} accounts", file=sys.stderr)
     return {"accounts": {name: float(sum_) for name, sum_ in sorted(accounts.items())},
             "balance": float(sum(accounts.values(), Decimal(0)))}

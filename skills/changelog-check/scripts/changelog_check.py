@@ -43,7 +43,7 @@ def check(lines, wanted):
     for at, section in enumerate(sections):
         line, match = section["line"], HEADING.match(section["text"])
         if not match:
-            yield line, f"heading is no version: {section['text']!r}"
+            yield line, f"heading is not a version: {section['text']!r}"
             continue
         version, date = match.group("version"), match.group("date")
         unreleased = version.lower() == "unreleased"
@@ -63,10 +63,10 @@ def check(lines, wanted):
             yield line, f"{version} has no entries"
         key = order(version)
         if key is None:
-            yield line, f"{version} is no semantic version (MAJOR.MINOR.PATCH)"
+            yield line, f"{version} is not a semantic version (MAJOR.MINOR.PATCH)"
         else:
             if last_version and key >= last_version[0]:
-                yield line, f"{version} stands below {last_version[1]}; newest first"
+                yield line, f"{version} is below {last_version[1]}; expected newest first"
             last_version = (key, version)
             removed = [n for n, name, _ in section["categories"] if name == "Removed"]
             if removed and key[0][2] > 0 and key[1] == (1,):
@@ -77,7 +77,7 @@ def check(lines, wanted):
         try:
             day = datetime.date.fromisoformat(date)
         except ValueError:
-            yield line, f"{date!r} is no date (YYYY-MM-DD)"
+            yield line, f"{date!r} is not a date (YYYY-MM-DD)"
             continue
         dated.add(version.lstrip("v"))
         if last_date and day > last_date:

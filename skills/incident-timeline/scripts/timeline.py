@@ -16,7 +16,7 @@ EPOCH = re.compile(r"^\W*(\d{10})(?:\.(\d{1,6})|(\d{3}))?\b")
 
 
 class NoYear(Exception):
-    """A time stamp without a year, and nobody said which."""
+    """A time stamp without a year, and none was given."""
 
 
 def zone(text):
@@ -24,7 +24,7 @@ def zone(text):
         return dt.timezone.utc
     match = re.fullmatch(r"([+-])(\d\d):?(\d\d)", text)
     if not match:
-        raise argparse.ArgumentTypeError(f"{text!r} is no offset; write it like +02:00 or Z")
+        raise argparse.ArgumentTypeError(f"{text!r} is not an offset; expected e.g. +02:00 or Z")
     minutes = int(match.group(2)) * 60 + int(match.group(3))
     return dt.timezone(dt.timedelta(minutes=-minutes if match.group(1) == "-" else minutes))
 
@@ -58,7 +58,7 @@ def moment(line, naive, year):
 def bound(text):
     found = moment(text, dt.timezone.utc, None)
     if found is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time; write it like 2025-03-31T13:50Z")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time; expected e.g. 2025-03-31T13:50Z")
     return found
 
 
@@ -110,7 +110,7 @@ def main():
     try:
         wanted = re.compile(args.grep or "")
     except re.error as error:
-        print(f"--grep is no regular expression: {error}", file=sys.stderr)
+        print(f"--grep is not a regular expression: {error}", file=sys.stderr)
         return 2
     last = None
     for at, source, text, more in entries:

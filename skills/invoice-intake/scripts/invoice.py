@@ -16,7 +16,7 @@ def amount(text, line):
     try:
         return Decimal(text.strip())
     except InvalidOperation:
-        sys.exit(f"line {line}: {text.strip()!r} is no amount; write it like 18.40")
+        sys.exit(f"line {line}: {text.strip()!r} is not an amount; expected e.g. 18.40")
 
 
 def read(given):

@@ -20,7 +20,7 @@ def log_of(given):
     content = target.get("content")
     if not isinstance(content, str) or target.get("encoding", "text") != "text":
         name, form = target.get("name", "the attached file"), target.get("encoding", "no text")
-        sys.exit(f"{name} is no log of lines ({form}): attach a text file, one event a line")
+        sys.exit(f"{name} is not a text log ({form}): attach a text file with one event per line")
     return content
 
 

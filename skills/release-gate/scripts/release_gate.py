@@ -22,7 +22,7 @@ def newest(given):
         elif version and line.lstrip().startswith(("-", "*")):
             notes.append(line.lstrip("-* \t").strip())
     if not version:
-        sys.exit("no version heading found; the newest one stands first, like `## 1.4.1`")
+        sys.exit("no version heading found; the newest one must be first, like `## 1.4.1`")
     return {"newest": version, "notes": notes}
 
 

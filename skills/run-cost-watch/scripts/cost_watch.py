@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compare a run's spending with its budget; answers a control signal as JSON.
 
-Exit codes: 0 go on, 1 pause or cancel, 2 usage or unreadable.
+Exit codes: 0 continue, 1 pause or cancel, 2 usage or unreadable.
 """
 import argparse
 import collections

@@ -27,7 +27,7 @@ def look(value, place="target"):
         for number, (name, part) in enumerate(value.items(), 1):
             in_name = found(f"{place}, name of field {number}", name)
             yield from in_name
-            # A place is printed: a name that holds a secret is no part of it.
+            # A place is printed: a name that holds a secret is not part of it.
             inner = f"{place}.(field {number})" if in_name else f"{place}.{name}"
             in_part = list(look(part, inner))
             if isinstance(part, str) and not in_part and ALLOW not in part:

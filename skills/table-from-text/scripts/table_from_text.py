@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Turn a plain-text table into CSV. Reads a file or stdin, writes CSV (RFC 4180) to stdout.
 
-Exit codes: 0 done, 1 the text is no regular table, 2 usage.
+Exit codes: 0 done, 1 the text is not a regular table, 2 usage.
 """
 import argparse
 import csv

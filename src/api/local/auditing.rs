@@ -1,4 +1,5 @@
-//! The audit log of this installation: where it is, what it is told beside runs, and how it is looked over.
+//! The audit log of this installation: where it is, what it is notified beside runs, and how it is looked
+//! over.
 
 use std::sync::Arc;
 

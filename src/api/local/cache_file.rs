@@ -17,9 +17,9 @@ pub struct CacheFile {
     build: String,
 }
 
-const ANOTHER_BUILD: &str = "another build of this program wrote it";
+const ANOTHER_BUILD: &str = "it was written by another build of this program";
 
-/// What became of a cache at start.
+/// The outcome of a cache at start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
     /// Its content.
@@ -36,7 +36,7 @@ impl CacheFile {
         Self { path, kind, build: build.into() }
     }
 
-    /// Where it lies.
+    /// Its location.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -57,10 +57,10 @@ impl CacheFile {
             return Found::Unusable(ANOTHER_BUILD.to_owned());
         };
         let Some((sum, content)) = rest.split_at_checked(64) else {
-            return Found::Unusable("it is cut off".to_owned());
+            return Found::Unusable("truncated".to_owned());
         };
         if Digest::of(content).to_string().as_bytes() != sum {
-            return Found::Unusable("it is damaged".to_owned());
+            return Found::Unusable("damaged".to_owned());
         }
         let mut bytes = bytes;
         bytes.drain(..head.len() + 64);
@@ -149,15 +149,15 @@ mod tests {
         file.write(b"content").unwrap();
         assert_eq!(
             cache(&dir, "b").read(),
-            Found::Unusable("another build of this program wrote it".to_owned())
+            Found::Unusable("it was written by another build of this program".to_owned())
         );
         let whole = fs::read(file.path()).unwrap();
         fs::write(file.path(), &whole[..whole.len() - 1]).unwrap();
-        assert_eq!(file.read(), Found::Unusable("it is damaged".to_owned()));
+        assert_eq!(file.read(), Found::Unusable("damaged".to_owned()));
         let mut flipped = whole.clone();
         *flipped.last_mut().unwrap() ^= 1;
         fs::write(file.path(), &flipped).unwrap();
-        assert_eq!(file.read(), Found::Unusable("it is damaged".to_owned()));
+        assert_eq!(file.read(), Found::Unusable("damaged".to_owned()));
         fs::write(file.path(), &whole[..40.min(whole.len())]).unwrap();
         assert!(matches!(file.read(), Found::Unusable(_)));
     }

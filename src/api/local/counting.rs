@@ -1,4 +1,4 @@
-//! Counts that survive this process: put into the store now and then, and when it ends in good order.
+//! Counts that survive this process: put into the store now and then, and when it ends cleanly.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ const EVERY: Duration = Duration::from_secs(30);
 pub(super) struct Counter {
     began: Instant,
     began_ms: i64,
-    /// Held while counts are on their way: whoever reads then would see them nowhere.
+    /// Held while counts are on their way: anyone who reads then would see them nowhere.
     moving: Arc<tokio::sync::Mutex<()>>,
     keeper: Mutex<Option<JoinHandle<()>>>,
     reset_ms: Mutex<Option<i64>>,
@@ -134,7 +134,7 @@ impl Local {
         Ok(())
     }
 
-    /// What the core says about itself.
+    /// Diagnostics of the core.
     pub(super) async fn diagnose(&self) -> Result<Diagnostics, Error> {
         let catalogue = self.registry.snapshot();
         let _moving = self.counter.moving.lock().await;
@@ -187,11 +187,10 @@ impl Local {
                 };
                 (counting, kept)
             }
-            Ok(Some((None, kept))) => (here("in memory: they end with this process".to_owned()), kept),
-            Ok(None) => (
-                here("in memory: there is no store yet, the first run makes it".to_owned()),
-                Tallies::default(),
-            ),
+            Ok(Some((None, kept))) => (here("in memory: lost when this process ends".to_owned()), kept),
+            Ok(None) => {
+                (here("in memory: no store yet, the first run creates it".to_owned()), Tallies::default())
+            }
             Err(error) => (here(format!("in memory: {error}")), Tallies::default()),
         }
     }

@@ -142,7 +142,7 @@ impl Known {
             TrustState::Changed { files } => {
                 format!("it changed since it was trusted ({})", files.join(", "))
             }
-            TrustState::Untrusted => "nobody said that it may run".to_owned(),
+            TrustState::Untrusted => "not trusted".to_owned(),
         };
         trusting::survey(&self.trust, &skill.root_dir, Some(skill)).runs_something().then_some(why)
     }

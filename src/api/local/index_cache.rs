@@ -41,11 +41,11 @@ impl IndexCache {
         Self { file: None, unsaved: false, saved_at: None }
     }
 
-    /// Fills an empty router; answers what became of the cache: `used`, `off`, `rebuilt: …`.
+    /// Fills an empty router; answers the outcome of the cache: `used`, `off`, `rebuilt: …`.
     pub fn restore(&self, router: &mut Router) -> String {
         match self.file.as_ref().map(CacheFile::open) {
             None => "off".to_owned(),
-            Some(Ok(None)) => "rebuilt: there was none".to_owned(),
+            Some(Ok(None)) => "rebuilt: not found".to_owned(),
             Some(Err(why)) => format!("rebuilt: {why}"),
             Some(Ok(Some(opened))) => match router.restore(Box::new(opened)) {
                 Ok(()) => "used".to_owned(),
@@ -117,15 +117,15 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let cache = |build: &str| IndexCache::new(dir.path(), &[], build);
         let mut empty = router(0);
-        assert_eq!(cache("a").restore(&mut empty), "rebuilt: there was none");
+        assert_eq!(cache("a").restore(&mut empty), "rebuilt: not found");
         let full = RwLock::new(router(WORTH_KEEPING));
         cache("a").write(&full, Instant::now());
         assert_eq!((cache("a").restore(&mut empty).as_str(), empty.len()), ("used", WORTH_KEEPING));
         let mut other = router(0);
-        assert!(cache("b").restore(&mut other).starts_with("rebuilt: another build"));
+        assert!(cache("b").restore(&mut other).starts_with("rebuilt: it was written by another build"));
         assert!(other.is_empty());
         cache("a").remove();
-        assert_eq!(cache("a").restore(&mut other), "rebuilt: there was none");
+        assert_eq!(cache("a").restore(&mut other), "rebuilt: not found");
     }
 
     #[test]
@@ -133,7 +133,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut cache = IndexCache::new(dir.path(), &[], "a");
         cache.write(&RwLock::new(router(3)), Instant::now());
-        assert_eq!(cache.restore(&mut router(0)), "rebuilt: there was none");
+        assert_eq!(cache.restore(&mut router(0)), "rebuilt: not found");
     }
 
     #[test]

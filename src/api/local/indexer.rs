@@ -1,5 +1,5 @@
-//! The thread that keeps the router level with the catalogue: names and descriptions at once, headings
-//! and bodies behind them in small batches, so that questions are answered in between.
+//! The thread that keeps the router level with the catalog: names and descriptions at once, headings and
+//! bodies behind them in small batches, so that questions are answered in between.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -23,10 +23,10 @@ const BATCH: usize = 64;
 const NAMES_BATCH: usize = 256;
 /// The same when nobody asks meanwhile.
 const LARGE_BATCH: usize = 1024;
-/// So many new skills leave the index in pieces that are worth joining: about half a second of work for the largest
-/// collections, for a good tenth of every request's time.
+/// That many new skills leave the index in pieces that are worth joining: about half a second of work for the
+/// largest collections, for a good tenth of every request's time.
 const WORTH_JOINING: usize = 500;
-/// Progress is told at most this often.
+/// Progress is reported at most this often.
 const TELL_EVERY: Duration = Duration::from_millis(50);
 
 /// What the thread and the callers share.
@@ -39,7 +39,7 @@ pub struct Shared {
     pub progress: watch::Sender<IndexProgress>,
     /// Whether the index holds the names and descriptions of everything that the first scan found.
     pub ready: watch::Sender<bool>,
-    /// What became of the index's warm-start cache.
+    /// The outcome of the index's warm-start cache.
     pub cache: Mutex<String>,
 }
 
@@ -94,11 +94,11 @@ impl Wanted {
     }
 }
 
-/// Follows the catalogue.
+/// Follows the catalog.
 pub struct Indexer {
     shared: Arc<Shared>,
     have: HashMap<SkillId, Wanted>,
-    /// Skills whose headings and bodies are still to be read, in catalogue order.
+    /// Skills whose headings and bodies are still to be read, in catalog order.
     behind: VecDeque<SkillId>,
     /// The same as a set.
     pending: HashSet<SkillId>,
@@ -165,7 +165,7 @@ impl Indexer {
     }
 
     /// Follows the registry's news until it is gone. `latest` answers the present snapshot and whether the
-    /// first scan is through.
+    /// first scan is complete.
     pub fn follow(
         mut self,
         mut news: broadcast::Receiver<RegistryEvent>,
@@ -206,7 +206,7 @@ impl Indexer {
                     self.shared.tell(Event::Catalogue(Arc::clone(&change)));
                     self.take(&change.catalogue);
                 }
-                // Some news were missed: what stands now is what counts.
+                // Some news were missed: what is now is what counts.
                 None => self.catch_up(latest()),
             }
         }
@@ -232,7 +232,7 @@ impl Indexer {
         self.save(true);
     }
 
-    /// Makes the index of a snapshot anew, where something of the one there is is not what was written.
+    /// Makes the index of a snapshot again, where something of the one there is is not what was written.
     pub fn rebuild(mut self, catalogue: &Catalogue) {
         self.cache.remove();
         self.shared.router.write().unwrap_or_else(PoisonError::into_inner).clear();

@@ -14,9 +14,9 @@ use skills_skill::{BundleFile, Digest, Skill};
 
 /// Larger resource files are estimated by their size: counting one exactly could take seconds.
 const EXACT_UP_TO: u64 = 1 << 20;
-/// Still larger ones are no text that a model would read: they count nothing.
+/// Still larger ones are not text that a model would read: they count nothing.
 const READ_UP_TO: u64 = 32 << 20;
-/// The cache starts anew past this many counts.
+/// The cache starts again past this many counts.
 const KEPT: usize = 200_000;
 /// The file is written at most this often.
 const WRITE_EVERY: Duration = Duration::from_secs(2);
@@ -175,7 +175,7 @@ impl Drop for Levels {
     }
 }
 
-/// A skill as the catalogue of a session lists it.
+/// A skill as the catalog of a session lists it.
 pub fn entry(skill: &Skill) -> Listed {
     Listed {
         name: skill.id.to_string(),

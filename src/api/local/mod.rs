@@ -71,7 +71,7 @@ pub struct Local {
 }
 
 impl Local {
-    /// Opens the registry and follows it: returns at once, the scan and the index go on behind.
+    /// Opens the registry and follows it: returns at once, the scan and the index continue behind.
     ///
     /// # Errors
     /// `internal_error` when the system gives no thread or a data file of this program is damaged.
@@ -210,7 +210,8 @@ impl Local {
         Ok(answer)
     }
 
-    /// Makes the index anew where a request met something in its file that is not what was written; answers whether.
+    /// Makes the index again where a request met something in its file that is not what was written; answers
+    /// whether.
     async fn rebuild_damaged_index(&self) -> Result<bool, Error> {
         let damaged =
             |shared: &Shared| shared.router.read().unwrap_or_else(PoisonError::into_inner).is_damaged();
@@ -303,7 +304,7 @@ impl Client for Local {
         indexed.map(drop).map_err(|_| {
             let progress = self.registry.progress();
             let message = format!(
-                "the skills are still being read after the start ({} of at least {} so far); try again shortly",
+                "skills are still being loaded ({} of at least {} so far); try again shortly",
                 progress.parsed, progress.found
             );
             Error::new(Code::NotReady, message)

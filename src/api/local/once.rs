@@ -31,7 +31,7 @@ impl Local {
         let local = Self::new(config, true)?;
         let scanned = tokio::time::timeout(SCAN_PATIENCE, local.registry.wait_scanned()).await;
         let catalogue = scanned.unwrap_or_else(|_| {
-            tracing::warn!("the scan is not through; answering with what there is");
+            tracing::warn!("the scan is incomplete; using the skills found so far");
             local.registry.snapshot()
         });
         if needs == Needs::Index {
@@ -108,7 +108,7 @@ pub async fn eval(config: Config, job: EvalJob) -> Result<Evaluation, Error> {
             (Some(queries), _) => eval::golden_in(queries, job.out_of_scope.as_deref())?,
             (None, Asked::Roots(local)) => eval::golden_of(&local.registry.snapshot())?,
             (None, Asked::Files(_)) => {
-                return Err(Error::new(Code::InvalidRequest, "--skills needs --queries beside it"));
+                return Err(Error::new(Code::InvalidRequest, "--skills needs --queries"));
             }
         };
         match &router {

@@ -44,7 +44,7 @@ impl Local {
 
     /// What tells of a skill beyond its record.
     pub(super) fn facts(&self) -> Facts {
-        // A policy with a mistake lets nothing run; whoever tries is told so. A list still lists.
+        // A policy with a mistake lets nothing run; anyone who tries is reported so. A list still lists.
         Facts {
             trust: self.trust.glance(),
             contracts: Arc::clone(&self.contracts),
@@ -100,7 +100,7 @@ impl Local {
         }
         if places.is_empty() {
             let message = format!(
-                "there is no skill in {} that is read here; name a bundle's folder, or add --root {}",
+                "no skill of {} is loaded; specify a bundle folder, or add --root {}",
                 path.display(),
                 path.display()
             );
@@ -122,7 +122,7 @@ impl Local {
                 match (&subject.measured, &subject.obstacle) {
                     (Some(measured), None) => seen.push((subject.place.clone(), measured.clone())),
                     (_, why) => {
-                        let why = why.as_deref().unwrap_or("it cannot be read");
+                        let why = why.as_deref().unwrap_or("cannot be read");
                         let message = format!("{} cannot be trusted: {why}", subject.place.display());
                         return Err(Error::new(Code::Untrusted, message));
                     }
@@ -157,11 +157,11 @@ impl Local {
             let place = named.unwrap_or(path);
             let state = self.trust.state(&place);
             let why = match state {
-                TrustState::Shipped => "it ships with this program and is always trusted".to_owned(),
+                TrustState::Shipped => "shipped with this program and always trusted".to_owned(),
                 TrustState::Config { path } => {
-                    format!("your config.yaml names {} under `trust:`; take it out there", path.display())
+                    format!("your config.yaml lists {} under `trust:`; remove it there", path.display())
                 }
-                _ => "nothing is pinned there; `skills trust --list` shows what is".to_owned(),
+                _ => "not trusted; `skills trust --list` lists trusted bundles".to_owned(),
             };
             return Err(Error::new(Code::NotFound, format!("{}: {why}", place.display())));
         }
@@ -172,7 +172,7 @@ impl Local {
         Ok(gone)
     }
 
-    /// Every pin with how it stands now.
+    /// Every pin with its state now.
     ///
     /// # Errors
     /// `invalid_configuration` where the file of pins is damaged.
@@ -182,7 +182,7 @@ impl Local {
             let state = |pin: Pin| {
                 let state = match trust.state(&pin.path) {
                     TrustState::Untrusted => {
-                        TrustState::Changed { files: vec!["the folder is gone".to_owned()] }
+                        TrustState::Changed { files: vec!["the folder no longer exists".to_owned()] }
                     }
                     state => state,
                 };
@@ -193,7 +193,7 @@ impl Local {
         .await
     }
 
-    /// What the policy says: about one skill, or about all that a rule matches; with an intent, where they stand
+    /// What the policy says: about one skill, or about all that a rule matches; with an intent, their state
     /// with and without it.
     ///
     /// # Errors
@@ -252,7 +252,7 @@ impl Local {
     }
 }
 
-/// What tells of a skill beyond its record: trust and policy as they stand.
+/// What tells of a skill beyond its record: trust and policy as they are.
 pub(super) struct Facts {
     trust: Glance,
     contracts: Arc<KnownContracts>,

@@ -18,25 +18,25 @@ pub struct Liveness {
     pub version: String,
     /// Skills that can be ranked now.
     pub skills: usize,
-    /// Whether the scan of the roots and the index are through.
+    /// Whether scan and index are complete.
     pub ready: bool,
 }
 
 /// Answer of `skill.rescan`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Rescan {
-    /// The reading of all roots has begun; what it finds shows in the catalogue.
+    /// The rescan of all roots has started; its results appear in the catalog.
     pub begun: bool,
 }
 
 /// Token counts of skills.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LevelList {
-    /// One a skill that was found.
+    /// One per skill found.
     pub levels: Vec<LevelTokens>,
 }
 
-/// Lines of a skill that hold words of an intent.
+/// Lines of a skill that match words of a request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LineList {
     /// The lines.
@@ -48,7 +48,7 @@ pub struct LineList {
 pub struct ClientProfileName {
     /// Its id.
     pub id: String,
-    /// Its name for people.
+    /// Display name.
     pub name: String,
 }
 
@@ -69,11 +69,12 @@ pub struct CapabilityList {
 /// A run that was executed while the caller waited.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Executed {
-    /// As it stands: completed with its outputs, waiting for a signal, or still going on where the service had to end.
+    /// The run: completed with its outputs, waiting for a signal, or still executing if the service is
+    /// shutting down.
     pub run: RunRecord,
-    /// What became of the idempotency key.
+    /// Use of the idempotency key.
     pub idempotency: IdempotencyOutcome,
-    /// What happened, where the trace was asked for.
+    /// Events, if the trace was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Vec<RunEvent>>,
 }
@@ -89,7 +90,7 @@ impl AsRef<RunRecord> for Executed {
 pub struct CheckpointList {
     /// The run.
     pub run_id: RunId,
-    /// Number of the newest one, from which it goes on.
+    /// Number of the newest one, from which it continues.
     pub checkpoint_head: u64,
     /// Oldest first.
     pub checkpoints: Vec<Checkpoint>,
@@ -100,8 +101,8 @@ pub struct CheckpointList {
 pub struct EventList {
     /// Oldest first.
     pub events: Vec<RunEvent>,
-    /// The log that numbers over all runs count in; another one than before: what was known of runs is of another
-    /// store.
+    /// Id of the event log, for which numbers over all runs are valid. If it changes, the store is a
+    /// different one.
     #[serde(default)]
     pub log: String,
 }
@@ -111,12 +112,12 @@ pub struct EventList {
 pub struct NewestEvent {
     /// The number of the newest event over all runs.
     pub newest: u64,
-    /// The log that it counts in, that of the service's store: in another one the numbers mean nothing.
+    /// Id of the event log of the service's store, for which the numbers are valid.
     #[serde(default)]
     pub log: String,
 }
 
-/// A run as older callers ask for it. They do not know `canceled`: it shows as `failed`.
+/// A run in the format for older callers, in which `canceled` is shown as `failed`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LegacyStatus {
     /// Its id.
@@ -125,7 +126,7 @@ pub struct LegacyStatus {
     pub skill_id: String,
     /// Its state, `failed` for a canceled one.
     pub status: String,
-    /// Steps through, and steps there are.
+    /// Completed steps and total steps.
     pub progress: (u32, u32),
     /// Outputs, once completed.
     pub outputs: Option<serde_json::Value>,
@@ -145,7 +146,7 @@ pub struct TargetList {
 /// Sessions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionList {
-    /// The one that changed last first.
+    /// Most recently changed first.
     pub sessions: Vec<SessionSummary>,
 }
 
@@ -156,14 +157,14 @@ pub struct Said {
     pub entry: u64,
 }
 
-/// What a runtime tool answered. A tool that fails is an error like every other, with the entry as its reason.
+/// The result of a runtime tool. A failed tool is an error, with the entry as its reason.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Called {
     /// The call's number in the transcript.
     pub entry: u64,
     /// What the model reads.
     pub result: Value,
-    /// The session's version now.
+    /// The current version of the session.
     pub version: u64,
 }
 
@@ -186,7 +187,7 @@ impl Called {
         }
     }
 
-    /// What the tool answered, from what its caller was told.
+    /// What the tool answered, from what its caller was notified.
     ///
     /// # Errors
     /// What kept the tool from being called.

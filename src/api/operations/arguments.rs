@@ -41,13 +41,13 @@ arguments! {
         path: String,
     }
 
-    /// Lines of a skill that hold words of an intent.
+    /// Lines of a skill that match words of a request.
     SkillLines {
         /// Id, unambiguous name, or location.
         skill_id: String,
-        /// What is looked for.
+        /// What to search for.
         intent: String,
-        /// Lines at most.
+        /// Maximum number of lines.
         #[serde(default = "some", deserialize_with = "page_limit")]
         #[schemars(range(min = 1, max = 1_000))]
         limit: usize,
@@ -67,7 +67,7 @@ arguments! {
 
     /// A budget.
     BudgetOf {
-        /// Id of a client's profile; the catalogue as it is, where absent.
+        /// Id of a client profile; default: the complete catalog.
         #[serde(default)]
         client: Option<String>,
         /// The model's context window in tokens.
@@ -82,23 +82,23 @@ arguments! {
         capability_id: String,
     }
 
-    /// A capability to be carried out through one binding.
+    /// A capability to execute through one binding.
     Activation {
         /// Its id.
         capability_id: String,
-        /// Id of the binding; null takes the choice back.
+        /// Id of the binding; null restores the default.
         #[serde(default)]
         binding: Option<String>,
     }
 
     /// References to complete.
     TargetsLike {
-        /// What kind of thing.
+        /// Type of the target.
         target_type: AttachTarget,
         /// Part of it.
         #[serde(default)]
         text: String,
-        /// How many at most.
+        /// Maximum number of entries.
         #[serde(default = "some", deserialize_with = "page_limit")]
         #[schemars(range(min = 1, max = 1_000))]
         limit: usize,
@@ -106,15 +106,15 @@ arguments! {
 
     /// Content to store.
     ArtifactContent {
-        /// What the file is called, without folders.
+        /// File name, without folders.
         #[schemars(length(min = 1, max = 255))]
         name: String,
-        /// The content, of 8 MiB at most.
+        /// The content, at most 8 MiB.
         content: String,
-        /// How the content is written.
+        /// Encoding of the content.
         #[serde(default)]
         encoding: ContentEncoding,
-        /// Who stores it, where the service requires no key.
+        /// Name of the caller, if authentication is disabled.
         #[serde(default)]
         by: Option<String>,
     }
@@ -127,7 +127,7 @@ arguments! {
         /// Only this skill.
         #[serde(default)]
         skill_id: Option<String>,
-        /// Part of an id, a skill or a step; or a trace id, whole or by 8 characters of its beginning at least.
+        /// Part of an id, a skill or a step; or a trace id or its first 8 or more characters.
         #[serde(default)]
         text: Option<String>,
         /// Only runs of this trace.
@@ -138,7 +138,7 @@ arguments! {
         #[serde(default)]
         #[schemars(length(max = 4_096))]
         r#where: Option<String>,
-        /// Where the page before ended.
+        /// Cursor of the previous page.
         #[serde(default)]
         #[schemars(length(min = 1))]
         cursor: Option<String>,
@@ -150,15 +150,15 @@ arguments! {
 
     /// A run.
     OneRun {
-        /// Its id, or a beginning or an end of it that no other run has.
+        /// Its id, or a unique prefix or suffix of it.
         run_id: String,
     }
 
-    /// A run to order about.
+    /// A run to control.
     OrderOn {
-        /// Its id, or a beginning or an end of it that no other run has.
+        /// Its id, or a unique prefix or suffix of it.
         run_id: String,
-        /// Who orders it, where the service requires no key.
+        /// Name of the caller, if authentication is disabled.
         by: Option<String>,
     }
 
@@ -169,11 +169,11 @@ arguments! {
         /// Only those after this number of the run.
         #[serde(default)]
         after: u64,
-        /// How many at most.
+        /// Maximum number of entries.
         #[serde(default = "page", deserialize_with = "event_limit")]
         #[schemars(range(min = 1, max = 10_000))]
         limit: usize,
-        /// Where there are none, wait for the first, milliseconds, 60,000 at most.
+        /// If there are none, wait this long for the first, in milliseconds, at most 60,000.
         #[serde(default)]
         #[schemars(range(max = 60_000))]
         wait_ms: u64,
@@ -184,73 +184,73 @@ arguments! {
         /// Only those after this number over all runs.
         #[serde(default)]
         after: u64,
-        /// How many at most.
+        /// Maximum number of entries.
         #[serde(default = "page", deserialize_with = "event_limit")]
         #[schemars(range(min = 1, max = 10_000))]
         limit: usize,
-        /// Where there are none, wait for the first, milliseconds, 60,000 at most.
+        /// If there are none, wait this long for the first, in milliseconds, at most 60,000.
         #[serde(default)]
         #[schemars(range(max = 60_000))]
         wait_ms: u64,
     }
 
-    /// An approval. One that does not name what it decides is answered with 428 and the body that does.
+    /// An approval. Without step and digest, the response is 428 with the complete body to send.
     Approval {
         /// The run.
         run_id: String,
         /// The step to approve: `sheet.step` of the run.
         #[schemars(required)]
         step: Option<String>,
-        /// Digest of what was read: `sheet.inputs_digest` of the run. Nothing else is approved.
+        /// Digest of what was reviewed: `sheet.inputs_digest` of the run. Nothing else is approved.
         #[schemars(required)]
         inputs_digest: Option<String>,
-        /// Who decides, where the service requires no key.
+        /// Name of the person who decides, if authentication is disabled.
         approver: Option<String>,
         /// Free text, kept with the decision.
         notes: Option<String>,
         /// For a step of unknown outcome: `rerun`, `happened` (with its `result`), `skip` or `fail`.
         choice: Option<Choice>,
-        /// What the step gave, where it happened: its outputs as an object of fields.
+        /// Result of the step, if it was completed: an object of its outputs.
         #[serde(default)]
         #[schemars(with = "Option<Map<String, Value>>")]
         result: Option<Value>,
     }
 
-    /// A denial. One that does not name its step is answered with 428 and the body that does.
+    /// A denial. Without the step, the response is 428 with the complete body to send.
     Denial {
         /// The run.
         run_id: String,
         /// The step to deny: `sheet.step` of the run.
         #[schemars(required)]
         step: Option<String>,
-        /// Digest of what was read: where it is named, nothing else is denied.
+        /// Digest of what was reviewed; if given, nothing else is denied.
         inputs_digest: Option<String>,
-        /// Who decides, where the service requires no key.
+        /// Name of the person who decides, if authentication is disabled.
         approver: Option<String>,
         /// Free text, kept with the decision.
         notes: Option<String>,
-        /// Belongs to an approval: refused here.
+        /// Only valid in an approval; rejected here.
         choice: Option<Choice>,
-        /// Belongs to an approval: refused here.
+        /// Only valid in an approval; rejected here.
         #[serde(default)]
         #[schemars(with = "Option<Map<String, Value>>")]
         result: Option<Value>,
     }
 
-    /// A run to let go on.
+    /// A run to resume.
     Resumption {
         /// The run.
         run_id: String,
         /// From this checkpoint instead of the newest.
         #[serde(default, alias = "checkpoint")]
         checkpoint_id: Option<u64>,
-        /// Corrected inputs, joined over its own.
+        /// Corrected inputs, merged into its own.
         #[serde(default)]
         inputs: Option<Map<String, Value>>,
-        /// Go on although the skill changed since the launch.
+        /// Resume although the skill changed since the launch.
         #[serde(default)]
         despite_change: bool,
-        /// Who orders it, where the service requires no key.
+        /// Name of the caller, if authentication is disabled.
         by: Option<String>,
     }
 
@@ -261,7 +261,7 @@ arguments! {
         /// From this checkpoint instead of the newest.
         #[serde(default, alias = "checkpoint")]
         checkpoint_id: Option<u64>,
-        /// Who orders it, where the service requires no key.
+        /// Name of the caller, if authentication is disabled.
         by: Option<String>,
     }
 
@@ -272,16 +272,16 @@ arguments! {
         /// The signal's name.
         #[schemars(regex(pattern = r"\S"))]
         name: String,
-        /// Given to the waiting step as its output.
+        /// Becomes the output of the waiting step.
         #[serde(default)]
         payload: Value,
-        /// Who orders it, where the service requires no key.
+        /// Name of the caller, if authentication is disabled.
         by: Option<String>,
     }
 
     /// How many.
     AtMost {
-        /// How many at most.
+        /// Maximum number of entries.
         #[serde(default = "page", deserialize_with = "page_limit")]
         #[schemars(range(min = 1, max = 1_000))]
         limit: usize,
@@ -289,7 +289,7 @@ arguments! {
 
     /// A session.
     OneSession {
-        /// Its id, or a beginning or an end of it that no other session has.
+        /// Its id, or a unique prefix or suffix of it.
         session_id: String,
     }
 
@@ -306,7 +306,7 @@ arguments! {
     Message {
         /// The session.
         session_id: String,
-        /// Who says it.
+        /// Role of the author.
         speaker: Speaker,
         /// What.
         #[schemars(regex(pattern = r"\S"))]
@@ -322,7 +322,7 @@ arguments! {
         /// The tool's arguments.
         #[serde(default)]
         arguments: Value,
-        /// A person allowed this script to run; needs the scope `decide`.
+        /// Whether a person approved this script; requires the scope `decide`.
         #[serde(default)]
         approved: bool,
     }
@@ -331,7 +331,7 @@ arguments! {
     Composition {
         /// The session.
         session_id: String,
-        /// Keep it as the last call, to compare later ones with.
+        /// Record it as the last call, for comparison.
         #[serde(default)]
         made: bool,
     }
@@ -340,14 +340,14 @@ arguments! {
     Export {
         /// The session.
         session_id: String,
-        /// Whose form.
+        /// The API of the format.
         api: Api,
         /// The model's name.
         model: String,
     }
 }
 
-/// How bytes are written in JSON.
+/// Encoding of bytes in JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ContentEncoding {
@@ -399,18 +399,18 @@ macro_rules! launches {
                 /// How.
                 #[serde(default, deserialize_with = "object")]
                 options: ExecutionOptions,
-                /// The trace it belongs to.
+                /// Its trace id.
                 #[serde(default)]
                 #[schemars(regex(pattern = "^[!-~]{1,255}$"))]
                 trace_id: Option<String>,
-                /// Makes the call safe to repeat.
+                /// Idempotency key that makes the call safe to repeat.
                 #[serde(default)]
                 #[schemars(regex(pattern = "^[!-~]{1,255}$"))]
                 idempotency_key: Option<String>,
-                /// Answer what happened too.
+                /// Include the trace of what happened.
                 #[serde(default)]
                 include_trace: bool,
-                /// Who asks, where the service requires no key.
+                /// Name of the caller, if authentication is disabled.
                 #[serde(default)]
                 started_by: Option<String>,
             }
@@ -432,7 +432,7 @@ macro_rules! launches {
 }
 
 launches! {
-    /// A capability to be carried out.
+    /// A capability to execute.
     CapabilityCall {
         /// Its id.
         capability_id: String,
@@ -450,8 +450,9 @@ launches! {
         skill_id: String,
         /// `task`, `run`, `output`, `transcript` or `artifact`.
         target_type: String,
-        /// Which one: `RUN`, `RUN/STEP`, `session:ID`, `task:ID`, `artifact:DIGEST` or `skill:ID/RELATIVE/PATH` (a
-        /// file of a skill). Files of the service's machine cannot be named: `POST /v1/artifacts` stores content.
+        /// Reference: `RUN`, `RUN/STEP`, `session:ID`, `task:ID`, `artifact:DIGEST` or
+        /// `skill:ID/RELATIVE/PATH` (a file of a skill). Files of the service's machine are not accessible:
+        /// `POST /v1/artifacts` stores content.
         target_ref: String,
     }
 }
@@ -471,9 +472,7 @@ fn at_most<'de, D: Deserializer<'de>>(deserializer: D, largest: usize) -> Result
     if (1..=largest).contains(&limit) {
         return Ok(limit);
     }
-    Err(serde::de::Error::custom(format!(
-        "{limit} is out of range; allowed: a whole number from 1 to {largest}"
-    )))
+    Err(serde::de::Error::custom(format!("{limit} is out of range; allowed: 1 to {largest}")))
 }
 
 fn some() -> usize {
@@ -496,8 +495,8 @@ pub(super) fn limited(
     key: Option<String>,
 ) -> Result<ExecutionOptions, Error> {
     if !options.files.is_empty() {
-        let message = "`options.files` names files of the service's machine; hand contents over as inputs, or launch \
-                       there by `skills run --file`";
+        let message = "`options.files` refers to files of the service's machine; pass contents as \
+            inputs, or launch there with `skills run --file`";
         return Err(Error::new(Code::InvalidRequest, message));
     }
     if options.unsandboxed && !caller.may(super::Scope::Admin) {

@@ -1,4 +1,4 @@
-//! Operations on capabilities: which there are, what carries them out and why.
+//! Operations on capabilities: which there are, what executes them and why.
 
 use super::answers::CapabilityList;
 use super::arguments::{Activation, CapabilityCall, How, Nothing, OneCapability};
@@ -12,7 +12,7 @@ pub(super) fn operations() -> Vec<Operation> {
             "capability.list",
             Route::get("/v1/capabilities"),
             Scope::Read,
-            "The ids of all capabilities known.",
+            "Lists the ids of all capabilities.",
             |asked: Asked, _: Nothing| async move {
                 Ok(CapabilityList { capabilities: asked.service.core.capabilities().await? })
             },
@@ -21,7 +21,7 @@ pub(super) fn operations() -> Vec<Operation> {
             "capability.explain",
             Route::post("/v1/capabilities/{capability_id}/explain"),
             Scope::Read,
-            "Which binding carries a capability out, and why not the others.",
+            "Shows which binding implements a capability, and why not the others.",
             |asked: Asked, one: OneCapability| async move {
                 let explained = asked.service.core.explain_capability(&one.capability_id).await?;
                 Ok(if asked.caller.may(Scope::Admin) { explained } else { without_places(explained) })
@@ -33,11 +33,11 @@ pub(super) fn operations() -> Vec<Operation> {
             "capability.execute",
             Route::post("/v1/capabilities/{capability_id}/execute"),
             Scope::Run,
-            "Carries a capability out as a run of one step, behind its own gates, and answers its outputs.",
+            "Executes a capability as a run of one step, with its gates, and returns its outputs.",
             |asked: Asked, ask: CapabilityCall| async move {
                 let trace = ask.include_trace;
                 let mut request = request(&asked, ask)?;
-                // Waited for below, where whoever calls can leave.
+                // Waited for below, where anyone who calls can leave.
                 request.options.wait = false;
                 let launched = asked.service.core.execute_capability(request).await?;
                 execute::settled(&asked, launched, trace).await
@@ -49,7 +49,7 @@ pub(super) fn operations() -> Vec<Operation> {
             "capability.execute_async",
             Route::post("/v1/capabilities/{capability_id}/execute/async"),
             Scope::Run,
-            "Launches a capability as a run of one step and answers that run.",
+            "Launches a capability as a run of one step and returns the run.",
             |asked: Asked, ask: CapabilityCall| async move {
                 let mut request = request(&asked, ask)?;
                 let wait = std::mem::take(&mut request.options.wait);
@@ -67,7 +67,7 @@ pub(super) fn operations() -> Vec<Operation> {
             "capability.activate",
             Route::put("/v1/capabilities/{capability_id}/binding"),
             Scope::Admin,
-            "Makes a binding the one for its capability here, or takes that back.",
+            "Sets or resets the binding for a capability.",
             |asked: Asked, ask: Activation| async move {
                 asked.service.core.activate(&ask.capability_id, ask.binding.as_deref()).await
             },

@@ -14,7 +14,7 @@ const PRIVATE: [&str; 3] = ["detail", "binding", "tried"];
 /// Whether a JSON text may hold something that has to be taken out.
 #[must_use]
 pub fn may_hold_details(json: &[u8]) -> bool {
-    // A field of one of these names comes with a failure; a `tried` never stands alone.
+    // A field of one of these names comes with a failure; a `tried` never is alone.
     let has = |field: &[u8]| json.windows(field.len()).any(|window| window == field);
     has(b"\"detail\":") || has(b"\"binding\":")
 }
@@ -78,7 +78,7 @@ mod tests {
     fn details_of_failures_go_and_everything_else_stays() {
         let mut answer = json!({
             "run": { "error": {
-                "code": "upstream_failure", "message": "`net.get`: its service answered with an error (500)",
+                "code": "upstream_failure", "message": "`net.get`: its service returned an error (500)",
                 "reason": { "kind": "error_answer", "capability": "net.get", "status": 500 },
                 "detail": "POST http://10.0.0.1/x answered 500: secret", "binding": "net-get",
                 "tried": [{ "binding": "other", "reason": "http://10.0.0.2" }], "step": "get",

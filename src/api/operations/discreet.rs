@@ -82,7 +82,7 @@ fn speaks_of_paths(error: &Error) -> bool {
         })
 }
 
-/// What a root is called: its label, where that is no path from the top of a disk.
+/// What a root is called: its label, where that is not a path from the top of a disk.
 fn name(label: &str) -> String {
     match label.strip_prefix('/') {
         Some(path) => path.rsplit('/').next().unwrap_or(path).to_owned(),

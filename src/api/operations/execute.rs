@@ -34,7 +34,7 @@ pub(super) async fn trace_of(asked: &Asked, run: &RunRecord) -> Result<Vec<RunEv
     asked.service.core.run_events(Some(&run.id.0), 0, MOST_EVENTS, 0).await
 }
 
-/// The error that a run as it stands means to somebody who waited for its outputs.
+/// The error that a run as it is means to somebody who waited for its outputs.
 async fn judged(asked: &Asked, run: &RunRecord) -> Result<(), Error> {
     let id = &run.id;
     match run.state {
@@ -45,7 +45,7 @@ async fn judged(asked: &Asked, run: &RunRecord) -> Result<(), Error> {
             ..Error::new(
                 Code::ConfirmationRequired,
                 format!(
-                    "run {id} of {} waits for a person: somebody with the scope `{}` approves or denies it",
+                    "run {id} of {} waits for approval: somebody with the scope `{}` approves or denies it",
                     run.skill_id,
                     Scope::Decide
                 ),
@@ -71,7 +71,7 @@ fn approval(run: &RunRecord) -> Option<Value> {
     Some(json!({ "method": "POST", "path": path, "body": body }))
 }
 
-/// A run that a person said no to, with who it was and why.
+/// A run that a person denied to, with who it was and why.
 async fn denied(asked: &Asked, run: &RunRecord, denial: &Decision) -> Error {
     let detail = asked.service.core.run(&run.id.0).await.ok();
     let booked =
@@ -81,7 +81,8 @@ async fn denied(asked: &Asked, run: &RunRecord, denial: &Decision) -> Error {
     let who = by.as_deref().map(|name| format!(" by {name}")).unwrap_or_default();
     let why = notes.as_deref().map(|notes| format!(" ({notes})")).unwrap_or_default();
     let message = format!(
-        "step {} of run {} of {} was denied{who}{why}, and the run is canceled: do not start it again unasked",
+        "step {} of run {} of {} was denied{who}{why}, and the run is canceled: do not start it again \
+            without being asked",
         denial.step, run.id, run.skill_id
     );
     let reason =

@@ -1,5 +1,5 @@
-//! The domain contract as a table: every operation a service offers, with its route, its tool, who may call it,
-//! what it takes and answers, and the one function that carries it out.
+//! The domain contract as a table: every operation a service offers, with its route, its tool, who may call
+//! it, what it takes and answers, and the one function that executes it.
 //!
 //! HTTP, MCP and the remote form of the gateway translate to and from this table and hold no list of their own, so
 //! that they cannot disagree.
@@ -50,7 +50,7 @@ pub use steady::{difference, steady};
 /// Bytes of a request's body, at most, where an operation says nothing else.
 const MAX_BODY: usize = 2 << 20;
 
-/// What a caller may do.
+/// Permissions of a caller.
 #[derive(
     Debug,
     Clone,
@@ -70,13 +70,13 @@ const MAX_BODY: usize = 2 << 20;
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Scope {
-    /// Look at skills, runs, sessions and figures.
+    /// Read skills, runs, sessions and metrics.
     Read,
-    /// Launch, attach, order runs about, use sessions.
+    /// Launch, attach, control runs, use sessions.
     Run,
     /// Approve and deny.
     Decide,
-    /// See bindings whole, choose them, reset figures.
+    /// Read bindings in full, choose them, reset metrics.
     Admin,
 }
 
@@ -85,7 +85,7 @@ pub enum Scope {
 pub struct Principal {
     /// Their name: what runs and decisions are recorded under.
     pub name: String,
-    /// What they may do.
+    /// Permissions.
     pub scopes: BTreeSet<Scope>,
 }
 
@@ -130,7 +130,7 @@ impl Caller {
     }
 }
 
-/// What operations are carried out on.
+/// What operations are executed on.
 #[derive(Clone)]
 pub struct Service {
     /// Skills and runs.
@@ -152,7 +152,7 @@ impl Asked {
     }
 }
 
-/// What carrying out an operation comes to.
+/// What executing an operation comes to.
 pub type Answering = Pin<Box<dyn Future<Output = Result<Value, Error>> + Send>>;
 
 type Run = Box<dyn Fn(Asked, Value) -> Answering + Send + Sync>;
@@ -162,7 +162,7 @@ type Run = Box<dyn Fn(Asked, Value) -> Answering + Send + Sync>;
 pub struct Written {
     /// The text.
     pub json: Vec<u8>,
-    /// The run that was to be waited for and goes on: what came of it is asked for later.
+    /// The run that was to be waited for and continues: its outcome is asked for later.
     pub goes_on: Option<RunId>,
 }
 
@@ -175,7 +175,7 @@ type Write = Box<dyn Fn(Asked, Value) -> Writing + Send + Sync>;
 /// (annotations of MCP tools: <https://modelcontextprotocol.io/specification/2025-06-18/schema#toolannotations>).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Hints {
-    /// Changes nothing.
+    /// Has no side effects.
     pub read_only: bool,
     /// What it changes may be lost.
     pub destructive: bool,
@@ -203,7 +203,7 @@ pub struct Operation {
     pub hints: Hints,
     /// The HTTP status of success.
     pub status: u16,
-    /// Whether its answer goes on: over HTTP as server-sent events.
+    /// Whether its answer continues: over HTTP as server-sent events.
     pub follows: bool,
     /// Whether its answer is the same for everybody who may ask, so that those who ask at once can be given one.
     pub shared: bool,
@@ -211,8 +211,8 @@ pub struct Operation {
     pub waits: bool,
     /// Bytes of a request's body, at most.
     pub max_body: usize,
-    /// Items of a page for a tool call that names no `limit`: what a model is told has to fit into its context, and
-    /// into the answers that clients take.
+    /// Items of a page for a tool call that names no `limit`: what a model is notified has to fit into its
+    /// context, and into the answers that clients take.
     pub page: Option<usize>,
     arguments: fn(&mut SchemaGenerator) -> Schema,
     answer: fn(&mut SchemaGenerator) -> Schema,
@@ -333,7 +333,7 @@ impl Operation {
         self
     }
 
-    /// A list that goes on while somebody looks.
+    /// A list that continues while somebody looks.
     fn follows(mut self) -> Self {
         self.follows = true;
         self
@@ -351,7 +351,7 @@ impl Operation {
         self
     }
 
-    /// A list that tool calls get in pages of so many items.
+    /// A list that tool calls get in pages of that many items.
     fn pages(mut self, items: usize) -> Self {
         self.page = Some(items);
         self
@@ -419,8 +419,8 @@ impl Operation {
         (self.answer)(generator)
     }
 
-    /// Carries the operation out for a caller who may. An error names no place of this machine that the caller did not
-    /// name first.
+    /// Executes the operation for a caller who may. An error names no place of this machine that the caller
+    /// did not name first.
     ///
     /// # Errors
     /// `forbidden` for a caller without the scope; `invalid_request` for arguments that do not fit, naming the field;
@@ -537,7 +537,7 @@ const INDEPENDENT_OF_CATALOG: [&str; 18] = [
     "event.newest",
 ];
 
-/// An error as this caller may be told it.
+/// An error as this caller may be reported it.
 async fn refused(service: &Service, caller: &Caller, error: Error, given: &discreet::Given) -> Error {
     let error = if caller.may(Scope::Admin) { error } else { disclosure::without_details(error) };
     discreet::told(service, error, given).await
@@ -548,7 +548,7 @@ pub const TRACE_ID: &str = "trace_id";
 
 fn trace_schema() -> Value {
     json!({
-        "description": "The trace that this call belongs to.",
+        "description": "Trace id of this call.",
         "type": ["string", "null"],
         "pattern": "^[!-~]{1,255}$",
         "default": null,
@@ -567,7 +567,7 @@ fn read<A: DeserializeOwned>(arguments: Value) -> Result<A, Error> {
 }
 
 fn unwritten(error: serde_json::Error) -> Error {
-    Error::new(Code::InternalError, format!("the answer cannot be written: {error}"))
+    Error::new(Code::InternalError, format!("cannot write the response: {error}"))
 }
 
 /// Every operation, by subject.

@@ -81,7 +81,7 @@ fn list_constant(members: &mut Map<String, Value>) {
     }
 }
 
-/// A tuple as a list of so many items, each of them like one of the tuple's.
+/// A tuple as a list of that many items, each of them like one of the tuple's.
 fn widen_tuple(members: &mut Map<String, Value>) {
     let Some(Value::Array(places)) = members.shift_remove("prefixItems") else { return };
     let mut kinds: Vec<Value> = Vec::new();
@@ -94,8 +94,8 @@ fn widen_tuple(members: &mut Map<String, Value>) {
     members.insert("items".to_owned(), items);
 }
 
-/// Takes away a default that is null, which says no more than that the member may be absent, or an empty text where
-/// none is allowed.
+/// Takes away a default that is null, which denies more than that the member may be absent, or an empty text
+/// where none is allowed.
 fn drop_default(members: &mut Map<String, Value>) {
     let needless = match members.get("default") {
         Some(Value::Null) => true,

@@ -48,7 +48,7 @@ pub fn from_query(
                 suggestions: crate::near(&name, names),
                 ..Error::new(
                     Code::InvalidRequest,
-                    format!("the query names `{name}`, which {} does not take", operation.name),
+                    format!("unknown query parameter `{name}` for {}", operation.name),
                 )
             });
         };
@@ -60,7 +60,7 @@ pub fn from_query(
                 }
             }
         } else if arguments.insert(name.clone(), one(&name, &text, kind)?).is_some() {
-            return Err(Error::new(Code::InvalidRequest, format!("the query names `{name}` twice")));
+            return Err(Error::new(Code::InvalidRequest, format!("query parameter `{name}` is given twice")));
         }
     }
     Ok(arguments)
@@ -138,7 +138,13 @@ fn resolved<'a>(schema: &'a Value, definitions: &'a Value) -> &'a Value {
 
 fn one(name: &str, text: &str, kind: &Kind) -> Result<Value, Error> {
     let wrong = |wanted: &str| {
-        Error::new(Code::InvalidRequest, format!("`{name}` is {text:?} in the query; wanted: {wanted}"))
+        Error::new(
+            Code::InvalidRequest,
+            format!(
+                "invalid query parameter `{name}`: {text:?}; expected \
+            {wanted}"
+            ),
+        )
     };
     match kind {
         Kind::Text | Kind::List(_) => Ok(Value::String(text.to_owned())),

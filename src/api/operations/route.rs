@@ -1,4 +1,4 @@
-//! A method and a path with named parts: what an HTTP request is told apart by.
+//! A method and a path with named parts: what an HTTP request is distinguished by.
 
 use serde_json::{Map, Value};
 use strum::Display;

@@ -34,8 +34,8 @@ fn launching() -> Vec<Operation> {
             "skill.execute",
             Route::post("/v1/skills/{skill_id}/execute"),
             Scope::Run,
-            "Executes a skill's contract and answers its outputs; one that waits for a person answers \
-             confirmation_required and goes on when it is approved.",
+            "Executes a skill's contract and returns its outputs. A run that waits for approval returns \
+                confirmation_required and continues when approved.",
             |asked: Asked, ask: Execution| async move {
                 let trace = ask.include_trace;
                 let launched = launch(&asked, ask).await?;
@@ -48,7 +48,8 @@ fn launching() -> Vec<Operation> {
             "skill.execute_async",
             Route::post("/v1/skills/{skill_id}/execute/async"),
             Scope::Run,
-            "Launches a run and answers at once; with an idempotency key the same call answers the same run.",
+            "Launches a run and returns immediately; with an idempotency key, repeated calls return the \
+                same run.",
             |asked: Asked, ask: Execution| async move { launch(&asked, ask).await },
         )
         .hints(ACTS)
@@ -57,7 +58,7 @@ fn launching() -> Vec<Operation> {
             "run.launch",
             Route::post("/v1/run_async"),
             Scope::Run,
-            "Launches a run of the skill that the body names.",
+            "Launches a run of the skill in the body.",
             |asked: Asked, ask: Execution| async move { launch(&asked, ask).await },
         )
         .aliases([Route::post("/run_async")])
@@ -67,7 +68,8 @@ fn launching() -> Vec<Operation> {
             "skill.attach",
             Route::post("/v1/skills/{skill_id}/attach"),
             Scope::Run,
-            "Attaches a skill to a task, run, output, transcript or artifact, whose content it gets as `target`.",
+            "Attaches a skill to a task, run, output, transcript or artifact, whose content is passed as \
+                `target`.",
             |asked: Asked, ask: Attachment| async move { attach(&asked, ask).await },
         )
         .hints(ACTS)
@@ -76,7 +78,8 @@ fn launching() -> Vec<Operation> {
             "skill.attach_async",
             Route::post("/v1/skills/{skill_id}/attach/async"),
             Scope::Run,
-            "Attaches a skill and answers the run that executes it, as it stands; `options.wait` waits for it.",
+            "Attaches a skill and returns the run that executes it; `options.wait` waits for the end of \
+                the run.",
             |asked: Asked, ask: Attachment| async move {
                 let request = attachment(&asked, ask)?;
                 asked.service.core.attach_until(request, asked.caller.leave.clone()).await
@@ -88,7 +91,7 @@ fn launching() -> Vec<Operation> {
             "skill.attach_preview",
             Route::post("/v1/skills/{skill_id}/attach/preview"),
             Scope::Read,
-            "The checks of an attachment and what it would do; nothing is started.",
+            "Shows the checks and effects of an attachment without starting it.",
             |asked: Asked, ask: Attachment| async move {
                 let request = attachment(&asked, ask)?;
                 asked.service.core.attach_preview(request).await
@@ -99,11 +102,12 @@ fn launching() -> Vec<Operation> {
             "target.list",
             Route::get("/v1/targets"),
             Scope::Read,
-            "References that exist, of one type, to complete what somebody types.",
+            "Lists existing references of one type, for completion.",
             |asked: Asked, ask: TargetsLike| async move {
                 let TargetsLike { target_type, text, limit } = ask;
                 let sessions = asked.caller.session_access();
-                let targets = asked.service.core.target_choices(target_type, &text, limit, &sessions, None).await?;
+                let targets =
+                    asked.service.core.target_choices(target_type, &text, limit, &sessions, None).await?;
                 Ok(TargetList { targets })
             },
         ),
@@ -111,7 +115,7 @@ fn launching() -> Vec<Operation> {
             "artifact.create",
             Route::post("/v1/artifacts"),
             Scope::Run,
-            "Stores content, to attach a skill to it as `artifact:DIGEST`; the same content is stored once.",
+            "Stores content to attach skills to as `artifact:DIGEST`; identical content is stored once.",
             |asked: Asked, ask: ArtifactContent| async move {
                 let artifact = new_artifact(&asked, ask)?;
                 asked.service.core.store_artifact(artifact).await
@@ -130,7 +134,7 @@ fn looking() -> Vec<Operation> {
             "run.list",
             Route::get("/v1/runs"),
             Scope::Read,
-            "Runs, those that wait for somebody first, page by page.",
+            "Lists runs by page, waiting runs first.",
             |asked: Asked, ask: RunsLike| async move {
                 let RunsLike { states, skill_id, text, trace_id, r#where, cursor, limit } = ask;
                 let filter = RunFilter { states, skill_id, text, trace_id, r#where, cursor, limit };
@@ -141,14 +145,14 @@ fn looking() -> Vec<Operation> {
             "run.show",
             Route::get("/v1/runs/{run_id}"),
             Scope::Read,
-            "One run whole: steps, checkpoints, events, decisions, and what it waits for.",
+            "Returns a run: steps, checkpoints, events, decisions, and what it waits for.",
             |asked: Asked, one: OneRun| async move { asked.service.core.run(&one.run_id).await },
         ),
         Operation::new(
             "run.checkpoints",
             Route::get("/v1/runs/{run_id}/checkpoints"),
             Scope::Read,
-            "The checkpoints of a run and which is the newest.",
+            "Lists the checkpoints of a run.",
             |asked: Asked, one: OneRun| async move {
                 let detail = asked.service.core.run(&one.run_id).await?;
                 Ok(CheckpointList {
@@ -162,7 +166,7 @@ fn looking() -> Vec<Operation> {
             "run.events",
             Route::get("/v1/runs/{run_id}/events"),
             Scope::Read,
-            "Events of a run; as server-sent events where `text/event-stream` is accepted.",
+            "Returns events of a run, as server-sent events if `text/event-stream` is accepted.",
             |asked: Asked, ask: RunEvents| async move {
                 let RunEvents { run_id, after, limit, wait_ms } = ask;
                 let events = asked.service.core.run_events(Some(&run_id), after, limit, patient(wait_ms)?).await?;
@@ -174,13 +178,14 @@ fn looking() -> Vec<Operation> {
             "event.list",
             Route::get("/v1/events"),
             Scope::Read,
-            "Events of all runs; as server-sent events, with news of the catalogue, where `text/event-stream` is \
-             accepted.",
+            "Returns events of all runs, as server-sent events with catalog changes if \
+                `text/event-stream` is accepted.",
             |asked: Asked, ask: AllEvents| async move {
                 let AllEvents { after, limit, wait_ms } = ask;
                 let mut wait_ms = patient(wait_ms)?;
                 if after > asked.service.core.newest_event().await? {
-                    // Of another store: whoever asks sees so by the log, and waits for nothing that may never come.
+                    // Of another store: anyone who asks sees so by the log, and waits for nothing that may
+                    // never come.
                     wait_ms = 0;
                 }
                 let events = asked.service.core.run_events(None, after, limit, wait_ms).await?;
@@ -192,7 +197,7 @@ fn looking() -> Vec<Operation> {
             "event.newest",
             Route::get("/v1/events/newest"),
             Scope::Read,
-            "The number of the newest event over all runs: where following begins.",
+            "Returns the number of the newest event of all runs, to follow from.",
             |asked: Asked, _: Nothing| async move {
                 let log = asked.service.core.event_log().await?;
                 Ok(NewestEvent { newest: asked.service.core.newest_event().await?, log })
@@ -202,7 +207,7 @@ fn looking() -> Vec<Operation> {
             "run.settle",
             Route::post("/v1/runs/{run_id}/settle"),
             Scope::Run,
-            "Answers when a run has ended, waits or is held, with the run as it stands then.",
+            "Waits until a run ends, waits or is paused, and returns it.",
             |asked: Asked, one: OneRun| async move {
                 asked.service.core.settle(&one.run_id, asked.caller.leave.clone()).await
             },
@@ -212,7 +217,7 @@ fn looking() -> Vec<Operation> {
             "run.status",
             Route::get("/v1/run_status/{run_id}"),
             Scope::Read,
-            "A run as older callers ask for it; a canceled one shows as failed.",
+            "Returns a run in the format for older callers; canceled runs are shown as failed.",
             |asked: Asked, one: OneRun| async move {
                 Ok(legacy(asked.service.core.run(&one.run_id).await?.run))
             },
@@ -227,7 +232,7 @@ fn ordering() -> Vec<Operation> {
             "run.approve",
             Route::post("/v1/runs/{run_id}/approve"),
             Scope::Decide,
-            "Approves exactly what was read of a waiting run, named by step and digest; the run goes on.",
+            "Approves a waiting step, identified by step and inputs digest; the run continues.",
             |asked: Asked, ask: Approval| async move {
                 let Approval { run_id, step, inputs_digest, approver, notes, choice, result } = ask;
                 let approver = asked.caller.name(approver);
@@ -242,7 +247,7 @@ fn ordering() -> Vec<Operation> {
             "run.deny",
             Route::post("/v1/runs/{run_id}/deny"),
             Scope::Decide,
-            "Denies the step that a run waits at; the run is canceled.",
+            "Denies a waiting step and cancels the run.",
             |asked: Asked, ask: Denial| async move {
                 let Denial { run_id, step, inputs_digest, approver, notes, choice, result } = ask;
                 let approver = asked.caller.name(approver);
@@ -257,7 +262,7 @@ fn ordering() -> Vec<Operation> {
             "run.resume",
             Route::post("/v1/runs/{run_id}/resume"),
             Scope::Run,
-            "Lets a held or failed run go on, from a checkpoint, with corrected inputs.",
+            "Resumes a paused or failed run, optionally from a checkpoint and with corrected inputs.",
             |asked: Asked, ask: Resumption| async move {
                 let Resumption { run_id, checkpoint_id: checkpoint, inputs, despite_change, by } = ask;
                 let by = asked.caller.name(by);
@@ -269,7 +274,7 @@ fn ordering() -> Vec<Operation> {
             "run.signal",
             Route::post("/v1/runs/{run_id}/signal"),
             Scope::Run,
-            "Sends a signal to a run that waits for it, or will.",
+            "Sends a signal to a run.",
             |asked: Asked, ask: SignalTo| async move {
                 let SignalTo { run_id, name, payload, by } = ask;
                 let by = asked.caller.name(by);
@@ -281,7 +286,7 @@ fn ordering() -> Vec<Operation> {
             "run.cancel",
             Route::post("/v1/runs/{run_id}/cancel"),
             Scope::Run,
-            "Stops a run; its scripts are killed.",
+            "Cancels a run and kills its scripts.",
             |asked: Asked, ask: OrderOn| async move { cancel(&asked, ask).await },
         )
         .hints(Hints { destructive: true, ..ORDERS }),
@@ -289,7 +294,7 @@ fn ordering() -> Vec<Operation> {
             "run.cancel_legacy",
             Route::post("/v1/run_cancel/{run_id}"),
             Scope::Run,
-            "Stops a run and answers it as older callers ask for it.",
+            "Cancels a run and returns it in the format for older callers.",
             |asked: Asked, ask: OrderOn| async move { Ok(legacy(cancel(&asked, ask).await?.run)) },
         )
         .aliases([Route::post("/run_cancel/{run_id}")])
@@ -298,7 +303,7 @@ fn ordering() -> Vec<Operation> {
             "run.replay",
             Route::post("/v1/runs/{run_id}/replay"),
             Scope::Run,
-            "A new run that goes on at once from a checkpoint of this one.",
+            "Starts a new run from a checkpoint of this one.",
             |asked: Asked, ask: Branch| async move {
                 let Branch { run_id, checkpoint_id: checkpoint, by } = ask;
                 let by = asked.caller.name(by);
@@ -310,7 +315,7 @@ fn ordering() -> Vec<Operation> {
             "run.fork",
             Route::post("/v1/runs/{run_id}/fork"),
             Scope::Run,
-            "A new run from a checkpoint of this one that executes nothing until it is resumed.",
+            "Creates a paused run from a checkpoint of this one.",
             |asked: Asked, ask: Branch| async move {
                 let Branch { run_id, checkpoint_id: checkpoint, by } = ask;
                 let by = asked.caller.name(by);
@@ -323,11 +328,11 @@ fn ordering() -> Vec<Operation> {
 /// A wait that is no longer than one may be.
 ///
 /// # Errors
-/// `invalid_request` for a longer one: whoever asks for it would be answered earlier than they think.
+/// `invalid_request` for a longer one: anyone who asks for it would be answered earlier than they think.
 fn patient(wait_ms: u64) -> Result<u64, Error> {
     const LONGEST: u64 = 60_000;
     if wait_ms > LONGEST {
-        let message = format!("`wait_ms` is {wait_ms}; {LONGEST} is the most");
+        let message = format!("invalid `wait_ms` {wait_ms}; the maximum is {LONGEST}");
         return Err(Error::new(Code::InvalidRequest, message));
     }
     Ok(wait_ms)
@@ -336,7 +341,7 @@ fn patient(wait_ms: u64) -> Result<u64, Error> {
 async fn launch(asked: &Asked, mut ask: Execution) -> Result<Launched, Error> {
     let How { inputs, options, started_by } = ask.how(&asked.caller)?;
     let request = LaunchRequest { skill: ask.skill_id, inputs, options, started_by };
-    // Where the options wait for the run, whoever calls can still leave.
+    // Where the options wait for the run, anyone who calls can still leave.
     asked.service.core.launch_until(request, asked.caller.leave.clone()).await
 }
 
@@ -344,7 +349,7 @@ fn attachment(asked: &Asked, mut ask: Attachment) -> Result<AttachRequest, Error
     let How { inputs, options, started_by } = ask.how(&asked.caller)?;
     let Attachment { skill_id: skill, target_type, target_ref, .. } = ask;
     let sessions = asked.caller.session_access();
-    // Whoever calls an operation is elsewhere, or a model: no file of this machine is theirs to name.
+    // Anyone who calls an operation is elsewhere, or a model: no file of this machine is theirs to name.
     let local_files = None;
     Ok(AttachRequest { skill, target_type, target_ref, inputs, options, started_by, sessions, local_files })
 }

@@ -9,7 +9,7 @@ use crate::{CallerView, Error, GovernanceFilter};
 /// The failure of the store, for everybody: its cause without its place.
 fn without_place(error: Error) -> Error {
     let cause = error.reason.as_ref().and_then(|reason| reason.get("cause")?.as_str());
-    let message = format!("the store of runs cannot be used: {}", cause.unwrap_or("see the log"));
+    let message = format!("the run store is unusable: {}", cause.unwrap_or("see the log"));
     Error { message, ..error }
 }
 
@@ -19,7 +19,7 @@ pub(super) fn operations() -> Vec<Operation> {
             "runtime.health",
             Route::get("/v1/health"),
             None,
-            "Whether the service lives, can write to its store, and is through with reading its skills.",
+            "Reports whether the service is alive, can write to its store, and has loaded its skills.",
             |asked: Asked, _: Nothing| async move {
                 asked.service.core.ensure_store().await.map_err(without_place)?;
                 let found = asked.service.core.diagnostics().await?;
@@ -36,7 +36,7 @@ pub(super) fn operations() -> Vec<Operation> {
             "runtime.caller",
             Route::get("/v1/caller"),
             Scope::Read,
-            "Who calls: the name that runs and decisions are recorded under, and what their key may do.",
+            "Returns the caller's principal and scopes.",
             |asked: Asked, _: Nothing| async move {
                 let known = |who: Principal| CallerView { name: Some(who.name), scopes: who.scopes };
                 Ok(asked.caller.principal.map_or_else(CallerView::anyone, known))
@@ -46,7 +46,7 @@ pub(super) fn operations() -> Vec<Operation> {
             "skill.diagnostics",
             Route::get("/v1/skills/diagnostics"),
             Scope::Read,
-            "Roots, skills, caches, counts per operation and failures per link.",
+            "Returns roots, skills, caches, operation counts and matcher failures.",
             |asked: Asked, _: Nothing| async move { asked.service.core.diagnostics().await },
         )
         .tool(),
@@ -54,7 +54,7 @@ pub(super) fn operations() -> Vec<Operation> {
             "skill.metrics.reset",
             Route::post("/v1/skills/diagnostics/reset"),
             Scope::Admin,
-            "Begins the counts of the diagnostics anew and answers them.",
+            "Resets the diagnostic counts and returns them.",
             |asked: Asked, _: Nothing| async move { asked.service.core.reset_diagnostics().await },
         )
         .hints(Hints { destructive: true, idempotent: true, ..Hints::default() })
@@ -63,14 +63,14 @@ pub(super) fn operations() -> Vec<Operation> {
             "runtime.metrics",
             Route::get("/v1/metrics"),
             Scope::Read,
-            "Every metric as JSON; `/v1/metrics/prometheus` has the same as text.",
+            "Returns all metrics as JSON; `/v1/metrics/prometheus` has them as text.",
             |asked: Asked, _: Nothing| async move { asked.service.core.metrics().await },
         ),
         Operation::new(
             "skill.governance.list",
             Route::get("/v1/skills/governance"),
             Scope::Read,
-            "How far each skill is proven, why, and what the next state asks for.",
+            "Returns the quality state of skills, the evidence, and the requirements of the next state.",
             |asked: Asked, filter: GovernanceFilter| async move { asked.service.core.governance(filter).await },
         )
         .pages(TOOL_PAGE)

@@ -16,7 +16,7 @@ use crate::{Code, Error, SettingsChange};
 struct LevelsOf {
     /// Id, unambiguous name, or location.
     skill_id: String,
-    /// The session in which it is loaded, for what was loaded there.
+    /// The session in which it is loaded, to return what was loaded there.
     #[serde(default)]
     session_id: Option<String>,
 }
@@ -33,7 +33,7 @@ fn looking() -> Vec<Operation> {
             "session.list",
             Route::get("/v1/sessions"),
             Scope::Read,
-            "Sessions, the one that changed last first.",
+            "Lists sessions, most recently changed first.",
             |asked: Asked, ask: AtMost| async move {
                 Ok(SessionList { sessions: asked.sessions().sessions(ask.limit.min(1000)).await? })
             },
@@ -42,14 +42,15 @@ fn looking() -> Vec<Operation> {
             "session.show",
             Route::get("/v1/sessions/{session_id}"),
             Scope::Read,
-            "One session whole: settings, active skills, transcript.",
+            "Returns a session: settings, active skills, transcript.",
             |asked: Asked, one: OneSession| async move { asked.sessions().session(&one.session_id).await },
         ),
         Operation::new(
             "skill.levels",
             Route::get("/v1/skills/{skill_id}/levels"),
             Scope::Read,
-            "A skill at each level of disclosure, with bytes and tokens; as a session has loaded it, where one is named.",
+            "Returns a skill at each disclosure level, with bytes and tokens; with a session, as loaded \
+                there.",
             |asked: Asked, one: LevelsOf| async move {
                 asked.sessions().level_view(&one.skill_id, one.session_id.as_deref()).await
             },
@@ -58,7 +59,7 @@ fn looking() -> Vec<Operation> {
             "skill.budget",
             Route::get("/v1/skills/budget"),
             Scope::Read,
-            "The catalogue under a client's budget: what is shortened and what is left out.",
+            "Returns the catalog under a client's budget: what is truncated and what is omitted.",
             |asked: Asked, ask: BudgetOf| async move {
                 asked.sessions().budget(ask.client.as_deref(), ask.window).await
             },
@@ -67,14 +68,14 @@ fn looking() -> Vec<Operation> {
             "agent.list",
             Route::get("/v1/agents"),
             Scope::Read,
-            "The agents known, with the skills they use.",
+            "Lists agents and the skills they use.",
             |asked: Asked, _: Nothing| async move { Ok(AgentList { agents: asked.sessions().agents().await? }) },
         ),
         Operation::new(
             "session.export",
             Route::post("/v1/sessions/{session_id}/export"),
             Scope::Read,
-            "The whole request of the next call, in the form of a model's API.",
+            "Returns the complete request of the next call in the format of a model API.",
             |asked: Asked, ask: Export| async move {
                 asked.sessions().export_session(&ask.session_id, ask.api, &ask.model).await
             },
@@ -89,7 +90,7 @@ fn changing() -> Vec<Operation> {
             "session.new",
             Route::post("/v1/sessions"),
             Scope::Run,
-            "A new, empty session.",
+            "Creates an empty session.",
             |asked: Asked, settings: SettingsChange| async move {
                 asked.sessions().new_session(settings).await
             },
@@ -99,7 +100,7 @@ fn changing() -> Vec<Operation> {
             "session.configure",
             Route::patch("/v1/sessions/{session_id}"),
             Scope::Run,
-            "Changes how a session is composed.",
+            "Changes the settings of a session.",
             |asked: Asked, ask: SessionChange| async move {
                 asked.sessions().configure_session(&ask.session_id, ask.settings).await
             },
@@ -109,7 +110,7 @@ fn changing() -> Vec<Operation> {
             "session.say",
             Route::post("/v1/sessions/{session_id}/messages"),
             Scope::Run,
-            "Appends a message of the user or of the model.",
+            "Appends a user or assistant message.",
             |asked: Asked, ask: Message| async move {
                 let entry = asked.sessions().say(&ask.session_id, ask.speaker, &ask.text).await?;
                 Ok(Said { entry })
@@ -132,7 +133,7 @@ fn changing() -> Vec<Operation> {
             "session.compose",
             Route::post("/v1/sessions/{session_id}/compose"),
             Scope::Run,
-            "The instructions of the next call, with what each byte of them is.",
+            "Returns the instructions of the next call, with the origin of each part.",
             |asked: Asked, ask: Composition| async move {
                 asked.sessions().compose(&ask.session_id, ask.made).await
             },

@@ -17,7 +17,8 @@ pub(super) fn operations() -> Vec<Operation> {
             "skill.discover",
             Route::post("/v1/skills/discover"),
             Scope::Read,
-            "Ranks the skills for an intent, with every part of every score and a measured \"no skill fits\".",
+            "Ranks skills for a request, with the breakdown of every score and a verdict on whether the \
+                first fits.",
             |asked: Asked, request: Request| async move { asked.service.core.discover(request).await },
         )
         .looks()
@@ -26,7 +27,7 @@ pub(super) fn operations() -> Vec<Operation> {
             "skill.list",
             Route::get("/v1/skills/list"),
             Scope::Read,
-            "Lists skills, by domain, role, status or a fuzzy query; page by page where a limit is asked for.",
+            "Lists skills by domain, role, status or a fuzzy query, optionally by page.",
             |asked: Asked, filter: ListFilter| async move { asked.service.core.list(filter).await },
         )
         .shared()
@@ -36,7 +37,7 @@ pub(super) fn operations() -> Vec<Operation> {
             "skill.describe",
             Route::get("/v1/skills/{skill_id}/describe"),
             Scope::Read,
-            "One skill whole: record, source, findings, files.",
+            "Returns a skill: metadata, source, findings, files.",
             |asked: Asked, one: OneSkill| async move { asked.service.core.describe(&one.skill_id).await },
         )
         .tool(),
@@ -44,7 +45,7 @@ pub(super) fn operations() -> Vec<Operation> {
             "skill.contract",
             Route::get("/v1/skills/{skill_id}/contract"),
             Scope::Read,
-            "The contract of a skill: inputs, outputs, steps with their capabilities and gates.",
+            "Returns the contract of a skill: inputs, outputs, and steps with capabilities and gates.",
             |asked: Asked, one: OneSkill| async move {
                 let mut view = asked.service.core.contract(&one.skill_id).await?;
                 if !asked.caller.may(Scope::Admin) {
@@ -57,7 +58,7 @@ pub(super) fn operations() -> Vec<Operation> {
             "skill.file",
             Route::get("/v1/skills/{skill_id}/file"),
             Scope::Read,
-            "A file of a skill's folder.",
+            "Returns a file of a skill's folder.",
             |asked: Asked, file: SkillFile| async move {
                 asked.service.core.read_file(&file.skill_id, &file.path).await
             },
@@ -66,7 +67,7 @@ pub(super) fn operations() -> Vec<Operation> {
             "skill.lines",
             Route::get("/v1/skills/{skill_id}/lines"),
             Scope::Read,
-            "The lines of a skill that hold words of an intent.",
+            "Returns the lines of a skill that match words of a request.",
             |asked: Asked, ask: SkillLines| async move {
                 let lines = asked.service.core.body_lines(&ask.skill_id, &ask.intent, ask.limit).await?;
                 Ok(LineList { lines })
@@ -76,7 +77,8 @@ pub(super) fn operations() -> Vec<Operation> {
             "skill.why",
             Route::post("/v1/skills/why"),
             Scope::Read,
-            "Why clients do or do not use a skill for a request: every check from its file to the ranking, with evidence.",
+            "Explains why clients do or do not select a skill for a request: every check from its file \
+                to the ranking, with evidence.",
             |asked: Asked, request: WhyRequest| async move { why(&*asked.service.core, &request).await },
         )
         .looks()
@@ -85,7 +87,8 @@ pub(super) fn operations() -> Vec<Operation> {
             "skill.draft",
             Route::post("/v1/skills/draft"),
             Scope::Read,
-            "What another description of a skill would change: ranking, golden queries, findings, tokens. Writes nothing.",
+            "Shows what a changed description would affect: ranking, golden queries, findings, tokens. \
+                Writes nothing.",
             |asked: Asked, request: DraftRequest| async move { asked.service.core.draft(request).await },
         )
         .looks()
@@ -94,10 +97,11 @@ pub(super) fn operations() -> Vec<Operation> {
             "skill.tokens",
             Route::post("/v1/skills/tokens"),
             Scope::Read,
-            "Tokens of skills at each level of disclosure.",
+            "Returns tokens of skills at each disclosure level.",
             |asked: Asked, ask: SeveralSkills| async move {
                 if ask.skills.len() > MOST_COUNTED {
-                    let message = format!("{} skills are named; at most {MOST_COUNTED} at once", ask.skills.len());
+                    let message =
+                        format!("{} skills requested; the maximum is {MOST_COUNTED}", ask.skills.len());
                     return Err(Error::new(Code::InvalidRequest, message));
                 }
                 Ok(LevelList { levels: asked.service.core.levels(ask.skills).await? })
@@ -108,14 +112,14 @@ pub(super) fn operations() -> Vec<Operation> {
             "skill.catalogue",
             Route::get("/v1/skills/catalogue"),
             Scope::Read,
-            "The whole snapshot: roots, records, shadowed and refused ones.",
+            "Returns the complete catalog: roots, skills, shadowed and refused ones.",
             |asked: Asked, _: Nothing| async move { asked.service.core.catalogue().await },
         ),
         Operation::new(
             "skill.rescan",
             Route::post("/v1/skills/rescan"),
             Scope::Admin,
-            "Reads all roots again now.",
+            "Rescans all roots.",
             |asked: Asked, _: Nothing| async move {
                 asked.service.core.rescan().await?;
                 Ok(Rescan { begun: true })
@@ -127,7 +131,7 @@ pub(super) fn operations() -> Vec<Operation> {
             "client.list",
             Route::get("/v1/clients"),
             Scope::Read,
-            "The client profiles known.",
+            "Lists client profiles.",
             |asked: Asked, _: Nothing| async move {
                 let profiles = asked.service.core.client_profiles().await?;
                 let clients = profiles.into_iter().map(|(id, name)| ClientProfileName { id, name }).collect();
@@ -138,7 +142,7 @@ pub(super) fn operations() -> Vec<Operation> {
             "client.view",
             Route::get("/v1/clients/{client}/view"),
             Scope::Read,
-            "What a client finds, repairs, drops and shadows among the skills.",
+            "Returns the catalog as a client sees it: skills found, repaired, dropped and shadowed.",
             |asked: Asked, one: OneClient| async move { asked.service.core.client_view(&one.client).await },
         ),
     ]

@@ -70,7 +70,7 @@ fn apart(one: &Value, other: &Value, at: &str) -> Option<String> {
                 match (one.get(key), other.get(key)) {
                     (Some(a), Some(b)) => apart(a, b, &place),
                     (Some(_), None) => Some(format!("{place} is missing there")),
-                    (None, _) => Some(format!("{place} is there alone")),
+                    (None, _) => Some(format!("{place} exists only there")),
                 }
             })
         }
@@ -113,7 +113,7 @@ mod tests {
         let told = difference(&json!({ "a": [1, { "b": 2 }] }), &json!({ "a": [1, { "b": 3 }] }));
         assert_eq!(told.as_deref(), Some(".a[1].b: 2 and 3"));
         assert_eq!(difference(&json!({ "a": 1 }), &json!({})).as_deref(), Some(".a is missing there"));
-        assert_eq!(difference(&json!({}), &json!({ "a": 1 })).as_deref(), Some(".a is there alone"));
+        assert_eq!(difference(&json!({}), &json!({ "a": 1 })).as_deref(), Some(".a exists only there"));
         assert!(difference(&json!([1]), &json!([1, 2])).is_some());
     }
 }

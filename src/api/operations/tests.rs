@@ -74,10 +74,10 @@ fn a_query_that_does_not_fit_names_what_and_where() {
         |name: &str, value: &str| from_query(list, [(name.to_owned(), value.to_owned())]).unwrap_err();
     let unknown = refused("stats", "x");
     assert_eq!((unknown.code, unknown.suggestions), (Code::InvalidRequest, vec!["states".to_owned()]));
-    assert!(refused("limit", "many").message.contains("`limit` is \"many\""));
+    assert!(refused("limit", "many").message.contains("`limit`: \"many\""));
     let twice = [("limit".to_owned(), "1".to_owned()), ("limit".to_owned(), "2".to_owned())];
     assert!(from_query(list, twice).unwrap_err().message.contains("twice"));
-    // What stands in the path is no part of the query.
+    // What is in the path is not part of the query.
     let show = operation("run.show").unwrap();
     assert!(from_query(show, [("run_id".to_owned(), "x".to_owned())]).is_err());
     assert_eq!(from_query(show, []).unwrap(), Map::new());

@@ -66,7 +66,7 @@ pub struct Manifest {
 pub struct PackageFinding {
     /// Stable kebab-case code: `path-escape`, `link`, `digest-mismatch`, ….
     pub code: String,
-    /// The path it is about, as it stands in the archive or bundle.
+    /// The path it is about, as it is in the archive or bundle.
     pub path: Option<String>,
     /// What is wrong and what to do.
     pub message: String,
@@ -133,16 +133,16 @@ fn path_problem(path: &str) -> Option<(&'static str, &'static str)> {
         || path.chars().nth(1) == Some(':')
         || path.split('/').any(|part| part == ".." || part == ".");
     if escape {
-        return Some(("path-escape", "it leads out of the bundle, or is no plain relative path"));
+        return Some(("path-escape", "it points outside the bundle, or is not a relative path"));
     }
     if path.chars().any(char::is_control) || path.split('/').any(str::is_empty) {
-        return Some(("bad-path", "it holds control characters or an empty part"));
+        return Some(("bad-path", "it contains control characters or an empty component"));
     }
     if path.split('/').any(|part| part.starts_with('.')) {
-        return Some(("hidden-file", "hidden files are no part of a skill"));
+        return Some(("hidden-file", "hidden files are not part of a skill"));
     }
     if path.len() > MAX_PATH || path.split('/').count() > MAX_DEPTH {
-        return Some(("long-path", "it is longer or deeper than most systems take"));
+        return Some(("long-path", "the path is longer or deeper than most systems support"));
     }
     None
 }
@@ -151,8 +151,9 @@ fn path_problem(path: &str) -> Option<(&'static str, &'static str)> {
 fn runs(place: &std::path::Path, skill: Option<&skills_skill::Skill>) -> Vec<String> {
     let nobody = skills_registry::Trust::new(None, std::path::PathBuf::new(), Vec::new());
     let subject = super::trusting::survey(&nobody, place, skill);
-    let hooks =
-        subject.hooks.then(|| "the frontmatter has hooks, which some clients run by themselves".to_owned());
+    let hooks = subject
+        .hooks
+        .then(|| "the frontmatter has hooks, which some clients execute automatically".to_owned());
     let contract = subject.contract.map(|line| format!("contract {line}"));
     let scripts = subject.scripts.into_iter().map(|path| format!("script {path}"));
     let bindings = subject.bindings.into_iter().map(|line| format!("binding {line}"));

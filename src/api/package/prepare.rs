@@ -26,7 +26,7 @@ const CACHES: [&str; 2] = ["__pycache__", "node_modules"];
 pub struct PackageJob {
     /// The bundle's folder, absolute.
     pub bundle: PathBuf,
-    /// The archive; the skill's id and version in `folder` where absent.
+    /// The archive; the skill's id and version in `folder` if absent.
     pub output: Option<PathBuf>,
     /// Where the archive goes if nobody says otherwise.
     pub folder: PathBuf,
@@ -47,13 +47,13 @@ struct Content {
 /// Packs a bundle; where something is in the way, nothing is written and the report says what.
 ///
 /// # Errors
-/// `not_found` for a folder that is no bundle, `forbidden` for one that cannot be read, and for an archive that cannot
-/// be written or is there already.
+/// `not_found` for a folder that is not a bundle, `forbidden` for one that cannot be read, and for an archive
+/// that cannot be written or is there already.
 pub fn prepare(job: &PackageJob) -> Result<PackageReport, Error> {
     let bundle = job.bundle.canonicalize().map_err(|error| unreadable(&job.bundle, &error))?;
     if !is_bundle(&bundle) {
         let message =
-            format!("{} is no bundle: it holds neither SKILL.md nor skill.yaml", job.bundle.display());
+            format!("{} is not a bundle: it contains neither SKILL.md nor skill.yaml", job.bundle.display());
         return Err(Error::new(Code::NotFound, message));
     }
     let mut report = PackageReport::empty();
@@ -68,7 +68,7 @@ pub fn prepare(job: &PackageJob) -> Result<PackageReport, Error> {
     let id = bundle.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
     report.skill_id = Some(SkillId::new(id.clone()));
     if path_problem(&id).is_some() || id.contains('/') {
-        let message = format!("the folder's name `{id}` cannot be a name in an archive; rename the folder");
+        let message = format!("the folder name `{id}` is not valid in an archive; rename the folder");
         report.findings.push(PackageFinding::new("bad-path", None, message));
     }
     let manifest = manifest(id, version(&bundle, skill.as_ref()), &files);
@@ -114,10 +114,10 @@ impl Gathered<'_> {
             } else if kind.is_file() {
                 self.file(&entry.path(), path)?;
             } else if kind.is_symlink() {
-                let message = "a link means nothing on another machine; put the file itself in its place";
+                let message = "links cannot be packaged; replace the link with the file";
                 self.found("link", &path, message);
             } else {
-                self.found("special-file", &path, "a pipe, socket or device is no part of a skill");
+                self.found("special-file", &path, "pipes, sockets and devices cannot be packaged");
             }
         }
         Ok(())
@@ -126,7 +126,7 @@ impl Gathered<'_> {
     fn file(&mut self, place: &Path, path: String) -> Result<(), Error> {
         if self.files.len() >= MAX_FILES {
             if !self.report.findings.iter().any(|found| found.code == "too-many-files") {
-                self.found("too-many-files", &path, &format!("a package holds {MAX_FILES} files at most"));
+                self.found("too-many-files", &path, &format!("a package has at most {MAX_FILES} files"));
             }
             return Ok(());
         }
@@ -138,7 +138,7 @@ impl Gathered<'_> {
         let bytes = match files::read_file(place, MAX_FILE).map_err(io::Error::from) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
-                self.found("file-too-large", &path, &format!("a file has {} MiB at most", MAX_FILE >> 20));
+                self.found("file-too-large", &path, &format!("a file has at most {} MiB", MAX_FILE >> 20));
                 return Ok(());
             }
             Err(error) => return Err(unreadable(place, &error)),
@@ -146,14 +146,14 @@ impl Gathered<'_> {
         self.bytes += bytes.len() as u64;
         if self.bytes > MAX_BYTES {
             if !self.report.findings.iter().any(|found| found.code == "too-large") {
-                self.found("too-large", &path, &format!("a package holds {} MiB at most", MAX_BYTES >> 20));
+                self.found("too-large", &path, &format!("a package has at most {} MiB", MAX_BYTES >> 20));
             }
             return Ok(());
         }
         if !self.allow.contains(&path)
             && let Some(why) = suspicion(&path, &bytes)
         {
-            let message = format!("{why}; take it out, or say --allow {path} when it is none");
+            let message = format!("{why}; remove it, or use --allow {path} if it is not a secret");
             self.found("looks-like-a-secret", &path, &message);
         }
         let executable = is_executable(place);
@@ -247,7 +247,7 @@ fn write(output: &Path, archive: &[u8], replace: bool) -> Result<(), Error> {
     let kept = if replace { file.persist(output) } else { file.persist_noclobber(output) };
     kept.map(drop).map_err(|error| {
         if error.error.kind() == io::ErrorKind::AlreadyExists {
-            let message = format!("{} is there already; say --force to replace it", output.display());
+            let message = format!("{} already exists; use --force to overwrite it", output.display());
             Error::new(Code::Forbidden, message)
         } else {
             io(&error.error)

@@ -55,10 +55,12 @@ pub(super) fn suspicion(path: &str, content: &[u8]) -> Option<String> {
     let name = place.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_ascii_lowercase();
     let extension = place.extension().and_then(|end| end.to_str()).unwrap_or_default().to_ascii_lowercase();
     if NAMES.contains(&name.as_str()) || EXTENSIONS.contains(&extension.as_str()) {
-        return Some("its name is that of a secret".to_owned());
+        return Some("its name suggests a secret".to_owned());
     }
     let text = std::str::from_utf8(content).ok()?;
-    text.lines().enumerate().find_map(|(at, line)| Some(format!("line {} holds {}", at + 1, in_line(line)?)))
+    text.lines()
+        .enumerate()
+        .find_map(|(at, line)| Some(format!("line {} contains {}", at + 1, in_line(line)?)))
 }
 
 fn in_line(line: &str) -> Option<&'static str> {
@@ -69,7 +71,7 @@ fn in_line(line: &str) -> Option<&'static str> {
     FORMS.iter().find_map(|(prefix, follows, least, what)| {
         line.match_indices(prefix)
             .any(|(at, _)| {
-                // Inside of a longer word it is no beginning.
+                // Inside of a longer word it is not a beginning.
                 let free = !line[..at].chars().next_back().is_some_and(word_or_underscore);
                 let rest = &line[at + prefix.len()..];
                 let run = rest.chars().take_while(|c| follows(*c)).collect::<Vec<_>>();

@@ -22,13 +22,13 @@ use skills_skill::{Digest, SkillId};
 const MAX_MANIFEST: u64 = 4 << 20;
 /// What headers and padding take beside the files, at most.
 const OVERHEAD: u64 = 16 << 20;
-/// After so many the rest is not worth reading.
+/// After that many the rest is not worth reading.
 const MAX_FINDINGS: usize = 50;
 
 /// Looks at a package. What is wrong with it is in the report.
 ///
 /// # Errors
-/// `not_found` or `forbidden` for a file that cannot be read; `internal_error` when there is no room to unpack.
+/// `not_found` or `forbidden` for unreadable file; `internal_error` when there is no room to unpack.
 pub fn validate(file: &Path) -> Result<PackageReport, Error> {
     let unreadable = |error: io::Error| {
         let code = if error.kind() == io::ErrorKind::NotFound { Code::NotFound } else { Code::Forbidden };
@@ -38,7 +38,7 @@ pub fn validate(file: &Path) -> Result<PackageReport, Error> {
     let bytes = match skills_skill::read_regular(file, MAX_ARCHIVE) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
-            let message = format!("a package has {} MiB at most", MAX_ARCHIVE >> 20);
+            let message = format!("a package has at most {} MiB", MAX_ARCHIVE >> 20);
             report.findings.push(PackageFinding::new("too-large", None, message));
             return Ok(report);
         }
@@ -51,19 +51,19 @@ pub fn validate(file: &Path) -> Result<PackageReport, Error> {
     let mut reading =
         Reading { room: room.path(), found: Vec::new(), files: BTreeMap::new(), manifest: None, total: 0 };
     if let Err(error) = reading.entries(&bytes) {
-        reading.note("damaged", None, format!("it is no whole tar.gz archive: {error}"));
+        reading.note("damaged", None, format!("not a complete tar.gz archive: {error}"));
     }
     let Reading { found, files, manifest, .. } = reading;
     report.findings = found;
     let Some(manifest) = manifest else {
-        let message = format!("there is no {MANIFEST} in it; `skills package-prepare` makes packages");
+        let message = format!("it has no {MANIFEST}; `skills package-prepare` creates packages");
         report.findings.push(PackageFinding::new("no-manifest", None, message));
         return Ok(report);
     };
     let manifest = match serde_json::from_slice::<Manifest>(&manifest) {
         Ok(manifest) => manifest,
         Err(error) => {
-            let message = format!("the manifest cannot be read: {error}");
+            let message = format!("cannot read the manifest: {error}");
             report.findings.push(PackageFinding::new("bad-manifest", Some(MANIFEST), message));
             return Ok(report);
         }
@@ -83,7 +83,7 @@ pub fn validate(file: &Path) -> Result<PackageReport, Error> {
         };
         report.lint = lint::files(&[main]).findings.into_iter().map(inside).collect();
     } else {
-        let message = "the folder that its manifest names holds neither SKILL.md nor skill.yaml";
+        let message = "the folder in its manifest contains neither SKILL.md nor skill.yaml";
         report.findings.push(PackageFinding::new("no-skill", Some(&manifest.id), message));
     }
     report.manifest = Some(manifest);
@@ -111,16 +111,15 @@ impl Reading<'_> {
         let mut seen = HashSet::new();
         for (count, entry) in archive.entries()?.enumerate() {
             if count > MAX_FILES || self.found.len() >= MAX_FINDINGS {
-                let message = format!(
-                    "a package holds {MAX_FILES} files at most, and this one has enough wrong with it"
-                );
+                let message =
+                    format!("a package has at most {MAX_FILES} files; further problems are not listed");
                 self.note("too-many-files", None, message);
                 return Ok(());
             }
             let mut entry = entry?;
             let raw = entry.path_bytes().into_owned();
             let Ok(path) = String::from_utf8(raw) else {
-                let message = "an entry has a name that is not UTF-8";
+                let message = "an entry name is not UTF-8";
                 self.note("bad-path", None, message);
                 continue;
             };
@@ -135,24 +134,20 @@ impl Reading<'_> {
             }
             if kind != EntryType::Regular {
                 let (code, what) = match kind {
-                    EntryType::Symlink | EntryType::Link => ("link", "a link could lead anywhere"),
-                    _ => ("special-file", "only plain files are unpacked"),
+                    EntryType::Symlink | EntryType::Link => ("link", "links are not allowed"),
+                    _ => ("special-file", "only regular files are allowed"),
                 };
                 self.note(code, Some(&path), what);
                 continue;
             }
             // Two names that only some systems tell apart would overwrite each other on the others.
             if !seen.insert(path.to_lowercase()) {
-                self.note(
-                    "twice",
-                    Some(&path),
-                    "it is in the archive twice (the case of letters does not count)",
-                );
+                self.note("twice", Some(&path), "it is in the archive twice (ignoring case)");
                 continue;
             }
             let limit = if path == MANIFEST { MAX_MANIFEST } else { MAX_FILE };
             if entry.size() > limit {
-                let message = format!("it claims {} bytes; {limit} are allowed", entry.size());
+                let message = format!("it has {} bytes; the maximum is {limit}", entry.size());
                 self.note("file-too-large", Some(&path), message);
                 continue;
             }
@@ -161,7 +156,7 @@ impl Reading<'_> {
             Read::by_ref(&mut entry).take(limit + 1).read_to_end(&mut content)?;
             self.total += content.len() as u64;
             if content.len() as u64 > limit || self.total > MAX_BYTES {
-                let message = format!("a package holds {} MiB at most", MAX_BYTES >> 20);
+                let message = format!("a package has at most {} MiB", MAX_BYTES >> 20);
                 self.note("too-large", Some(&path), message);
                 return Ok(());
             }
@@ -181,7 +176,7 @@ impl Reading<'_> {
         if let Some(folder) = place.parent()
             && fs::create_dir_all(folder).is_err()
         {
-            self.note("bad-path", Some(path), "it lies in what is a file elsewhere in the archive");
+            self.note("bad-path", Some(path), "its parent is a file elsewhere in the archive");
             return Ok(());
         }
         // Never through something that is there: all that lies here was written by this very loop.
@@ -205,7 +200,7 @@ impl Reading<'_> {
     }
 }
 
-/// The manifest beside what is there.
+/// The manifest in addition to what is there.
 fn compared(manifest: &Manifest, files: &BTreeMap<String, PackedFile>) -> Vec<PackageFinding> {
     let mut found = Vec::new();
     let mut note = |code: &str, path: Option<&str>, message: String| {
@@ -215,7 +210,7 @@ fn compared(manifest: &Manifest, files: &BTreeMap<String, PackedFile>) -> Vec<Pa
         note(
             "bad-manifest",
             Some(MANIFEST),
-            format!("its form is `{}`; this program reads {FORMAT}", manifest.format),
+            format!("its format is `{}`; expected {FORMAT}", manifest.format),
         );
     }
     let mut listed = HashSet::new();
@@ -231,11 +226,11 @@ fn compared(manifest: &Manifest, files: &BTreeMap<String, PackedFile>) -> Vec<Pa
                 "the manifest lists it, the archive lacks it".to_owned(),
             ),
             Some(have) if have.sha256 != wanted.sha256 || have.bytes != wanted.bytes => {
-                let message = format!("its digest is {}, the manifest says {}", have.sha256, wanted.sha256);
+                let message = format!("its digest is {}; the manifest has {}", have.sha256, wanted.sha256);
                 note("digest-mismatch", Some(&wanted.path), message);
             }
             Some(have) if have.executable != wanted.executable => {
-                let message = "its execute bit is not as the manifest says".to_owned();
+                let message = "its execute bit differs from the manifest".to_owned();
                 note("mode-mismatch", Some(&wanted.path), message);
             }
             Some(_) => {}

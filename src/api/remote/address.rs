@@ -33,8 +33,8 @@ impl Address {
         let text = text.trim();
         let wrong = |why: &str| {
             let message = format!(
-                "{text:?} is no address of a service: {why}; write http://HOST:PORT or https://HOST, as `skills serve` \
-                 prints it"
+                "{text:?} is not a service address: {why}; expected http://HOST:PORT or https://HOST, as \
+                    `skills serve` prints it"
             );
             Error::new(Code::InvalidRequest, message)
         };
@@ -43,19 +43,18 @@ impl Address {
         let encrypted = match url.scheme() {
             "http" => false,
             "https" => true,
-            other => return Err(wrong(&format!("{other}:// is not spoken here"))),
+            other => return Err(wrong(&format!("{other}:// is not supported"))),
         };
         if !url.username().is_empty() || url.password().is_some() {
             // Not with `wrong`, which would print the password.
-            let message = format!(
-                "an address holds no name or password: set {KEY_VARIABLE}, or name a file with --api-key-file"
-            );
+            let message =
+                format!("an address cannot contain credentials: set {KEY_VARIABLE}, or use --api-key-file");
             return Err(Error::new(Code::InvalidRequest, message));
         }
         if url.query().is_some() || url.fragment().is_some() {
             return Err(wrong("it has a query or a fragment"));
         }
-        let host = url.host_str().filter(|host| !host.is_empty()).ok_or_else(|| wrong("it names no host"))?;
+        let host = url.host_str().filter(|host| !host.is_empty()).ok_or_else(|| wrong("it has no host"))?;
         let prefix = url.path().trim_end_matches('/');
         let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
         let scheme = if encrypted { "https://" } else { "" };
@@ -130,12 +129,11 @@ impl Key {
                 std::io::ErrorKind::NotFound => Code::NotFound,
                 _ => Code::InvalidConfiguration,
             };
-            Error::new(code, format!("the key file {shown} cannot be read: {error}"))
+            Error::new(code, format!("cannot read the key file {shown}: {error}"))
         };
         let metadata = std::fs::metadata(file).map_err(|error| failed(&error))?;
         if metadata.len() > LONGEST_KEY {
-            let message =
-                format!("the key file {shown} has {} bytes, which is no key: one line is", metadata.len());
+            let message = format!("the key file {shown} has {} bytes; expected one line", metadata.len());
             return Err(Error::new(Code::InvalidConfiguration, message));
         }
         open_to_others(file, &metadata);
@@ -147,17 +145,17 @@ impl Key {
         let text = text.trim();
         let unfit = |why: &str| {
             let message =
-                format!("the key in {source} {why}; it is one line of printable ASCII without spaces");
+                format!("the key in {source} {why}; expected one line of printable ASCII without spaces");
             Error::new(Code::InvalidConfiguration, message)
         };
         if text.is_empty() {
             return Err(unfit("is empty"));
         }
         if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(unfit("holds other signs than a key has"));
+            return Err(unfit("contains invalid characters"));
         }
         let mut header = HeaderValue::try_from(format!("Bearer {text}"))
-            .map_err(|_| unfit("holds other signs than a key has"))?;
+            .map_err(|_| unfit("contains invalid characters"))?;
         header.set_sensitive(true);
         Ok(Self { header, source })
     }
@@ -180,10 +178,7 @@ impl Key {
 fn open_to_others(file: &Path, metadata: &std::fs::Metadata) {
     use std::os::unix::fs::PermissionsExt as _;
     if metadata.permissions().mode() & 0o077 != 0 {
-        tracing::warn!(
-            "others on this machine can read the key file {}: chmod 600 closes it",
-            file.display()
-        );
+        tracing::warn!("the key file {} is readable by other users; run chmod 600", file.display());
     }
 }
 

@@ -33,11 +33,11 @@ pub fn arguments(value: Value) -> Arguments {
 /// A value as arguments.
 ///
 /// # Errors
-/// `internal_error` for one that is no object.
+/// `internal_error` for one that is not an object.
 pub fn written(value: &impl serde::Serialize) -> Result<Arguments, Error> {
     match serde_json::to_value(value) {
         Ok(Value::Object(fields)) => Ok(fields),
-        Ok(_) => Err(Error::new(Code::InternalError, "arguments that are no object")),
+        Ok(_) => Err(Error::new(Code::InternalError, "arguments that are not an object")),
         Err(error) => {
             Err(Error::new(Code::InternalError, format!("arguments that cannot be written: {error}")))
         }
@@ -54,7 +54,7 @@ impl Inner {
     ) -> Result<R, Error> {
         match self.once(name, arguments.clone(), self.wire.reading()).await {
             Err(Trouble::Unsent(error) | Trouble::Lost(error)) if error.code != Code::UpstreamTimeout => {
-                tracing::debug!("{name} is asked again: {error}");
+                tracing::debug!("retrying {name}: {error}");
                 self.once(name, arguments, self.wire.reading()).await.map_err(Trouble::error)
             }
             answer => answer.map_err(Trouble::error),
@@ -68,12 +68,12 @@ impl Inner {
         arguments: Arguments,
     ) -> Result<R, Error> {
         match self.told(name, arguments, self.wire.reading()).await {
-            Err(Trouble::Lost(error)) => Err(unknown(&error, "look before you repeat it")),
+            Err(Trouble::Lost(error)) => Err(unknown(&error, "check the result before repeating it")),
             answer => answer.map_err(Trouble::error),
         }
     }
 
-    /// The same, with what became of it.
+    /// The same, with its outcome.
     pub async fn told<R: DeserializeOwned>(
         &self,
         name: &'static str,
@@ -83,7 +83,7 @@ impl Inner {
         for pause in AGAIN {
             match self.once(name, arguments.clone(), patience).await {
                 Err(Trouble::Unsent(error)) => {
-                    tracing::debug!("{name} is sent again: {error}");
+                    tracing::debug!("retrying {name}: {error}");
                     tokio::time::sleep(pause).await;
                 }
                 answer => return answer,
@@ -92,9 +92,9 @@ impl Inner {
         self.once(name, arguments, patience).await
     }
 
-    /// Sends something with a key, by which the service knows it again: what is repeated is carried out once. Where the
-    /// connection is known to be lost nothing is sent; where an answer is lost it is sent again when the connection is
-    /// back, within [`WAITED`].
+    /// Sends something with a key, by which the service knows it again: what is repeated is executed once.
+    /// Where the connection is known to be lost nothing is sent; where an answer is lost it is sent again
+    /// when the connection is back, within [`WAITED`].
     pub async fn surely<R: DeserializeOwned>(
         &self,
         name: &'static str,
@@ -102,7 +102,7 @@ impl Inner {
         patience: Duration,
     ) -> Result<R, Trouble> {
         if let Some(why) = self.link.given_up() {
-            let message = format!("{why}; it was not sent: try it again when the connection is back");
+            let message = format!("{why}; the request was not sent; try again when connected");
             let address = self.wire.address();
             return Err(Trouble::Unsent(Error::service_unreachable(Code::UpstreamFailure, address, message)));
         }
@@ -119,7 +119,7 @@ impl Inner {
                 }
                 answer => return answer,
             };
-            tracing::debug!("{name} is sent again, with the same key: {error}");
+            tracing::debug!("retrying {name} with the same idempotency key: {error}");
             let given_up = self.link.given_up().is_some();
             match pauses.next().filter(|_| !given_up) {
                 Some(pause) => tokio::time::sleep(pause).await,
@@ -154,8 +154,8 @@ impl Inner {
     }
 }
 
-/// An error that says that nobody knows whether it was carried out.
+/// An error that says that nobody knows whether it was executed.
 pub fn unknown(error: &Error, advice: &str) -> Error {
-    let message = format!("{}; whether it was carried out is not known: {advice}", error.message);
+    let message = format!("{}; the outcome is unknown: {advice}", error.message);
     Error { message, ..error.clone() }
 }

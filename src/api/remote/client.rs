@@ -21,7 +21,7 @@ use skills_skill::SkillId;
 
 /// Skills whose tokens a service counts in one call.
 const COUNTED_AT_ONCE: usize = 500;
-/// The same metrics as text; beside the table, because its answer is no JSON.
+/// The same metrics as text; in addition to the table, because its answer is not JSON.
 const METRICS_TEXT: &str = "/v1/metrics/prometheus";
 
 #[async_trait]

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{Code, Error, UnderWay};
 use skills_model::{Decision, Verdict};
 
-/// How long a decision waits for a connection before it is given up unsent: a yes is meant for now.
+/// How long a decision waits for a connection before it is given up unsent: an approval is meant for now.
 pub const UNSENT: Duration = Duration::from_secs(120);
 
 /// The decisions of one client.
@@ -71,13 +71,11 @@ impl Deciding {
         let mut about = places.iter().filter(|place| place.run == run).peekable();
         let refused = |message: &str| Err(Error::new(Code::InvalidTransition, message));
         if about.peek().is_none() {
-            return refused("no decision on this run is on its way");
+            return refused("no decision on this run is pending");
         }
         let mut unsent = about.filter(|place| !place.sent).peekable();
         if unsent.peek().is_none() {
-            return refused(
-                "it was sent already and cannot be taken back; the run will show what came of it",
-            );
+            return refused("it was already sent and cannot be withdrawn; the run will show the result");
         }
         unsent.for_each(|place| place.back.cancel());
         Ok(())
@@ -141,11 +139,14 @@ fn contrary(place: &Place) -> Error {
         Verdict::Deny => "denial",
     };
     let message = if place.sent {
-        format!("your {verdict} of this step was sent already and is not answered yet; the run will show it")
+        format!(
+            "your {verdict} of this step was already sent, and the response is pending; the run will \
+            show it"
+        )
     } else {
         format!(
-            "your {verdict} of this step is on its way already; it is sent once, when the connection is back, or given \
-             up after {} s; take it back first to decide otherwise",
+            "your {verdict} of this step is pending; it is sent when the connection is restored, or \
+                dropped after {} s; withdraw it first to decide differently",
             UNSENT.as_secs()
         )
     };
@@ -169,14 +170,11 @@ mod tests {
         assert!(yes.is_first() && !all.begin("a", &decision(Verdict::Approve, None)).unwrap().is_first());
         let refused = |decision| all.begin("a", &decision).err().map(|error| error.message).unwrap();
         let no = refused(decision(Verdict::Deny, None));
-        assert!(
-            no.contains("your approval of this step is on its way") && no.contains("take it back"),
-            "{no}"
-        );
+        assert!(no.contains("your approval of this step is pending") && no.contains("withdraw it"), "{no}");
         refused(decision(Verdict::Approve, Some(Choice::Skip)));
         yes.leaves().unwrap();
         let no = refused(decision(Verdict::Deny, None));
-        assert!(no.contains("was sent already"), "{no}");
+        assert!(no.contains("was already sent"), "{no}");
         assert!(all.begin("b", &decision(Verdict::Deny, None)).is_ok(), "another run is another matter");
         drop(yes);
         assert!(all.begin("a", &decision(Verdict::Deny, None)).is_ok(), "it is over");
@@ -188,7 +186,7 @@ mod tests {
         assert!(all.take_back("a").unwrap_err().message.contains("no decision"));
         let yes = all.begin("a", &decision(Verdict::Approve, None)).unwrap();
         yes.leaves().unwrap();
-        assert!(all.take_back("a").unwrap_err().message.contains("sent already"));
+        assert!(all.take_back("a").unwrap_err().message.contains("already sent"));
         yes.stayed().unwrap();
         all.take_back("a").unwrap();
         let error = yes.leaves().unwrap_err();

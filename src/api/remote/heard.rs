@@ -1,4 +1,4 @@
-//! Events of runs as the one stream of news brings them, kept for whoever asks for them by number.
+//! Events of runs as the one stream of news brings them, kept for anyone who asks for them by number.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -55,7 +55,7 @@ impl Heard {
         self.changed.subscribe()
     }
 
-    /// Where a stream goes on; none for the first one.
+    /// Where a stream continues; none for the first one.
     pub fn last(&self) -> Option<u64> {
         let state = self.state();
         state.log.as_ref().map(|_| state.last)
@@ -75,7 +75,7 @@ impl Heard {
         other
     }
 
-    /// The service knows nothing of the number that the stream was to go on behind.
+    /// The service knows nothing of the number that the stream was to continue behind.
     pub fn reset(&self, log: &str, after: u64) {
         self.state().anew(log, after);
         self.changed.send_replace(());
@@ -98,7 +98,7 @@ impl Heard {
         self.changed.send_replace(());
     }
 
-    /// What there is behind a number, so many at most.
+    /// What there is behind a number, that many at most.
     pub fn behind(&self, after: u64, limit: usize) -> Behind {
         let state = self.state();
         if state.log.is_none() {

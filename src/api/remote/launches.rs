@@ -30,8 +30,8 @@ impl Remote {
     fn keyed(&self, mut options: ExecutionOptions) -> Result<Keyed, Error> {
         if let Some(name) = options.files.keys().next() {
             let message = format!(
-                "{name} is a file of this machine, and {} runs skills on its own: hand its content over as an input, or \
-                 launch there by `skills run --file`",
+                "{name} is a local file, which {} cannot read: pass its content as an input, or launch \
+                    there with `skills run --file`",
                 self.address()
             );
             return Err(Error::new(Code::InvalidRequest, message));
@@ -128,7 +128,7 @@ async fn own_file(request: &AttachRequest) -> Result<Option<LocalFile>, Error> {
     let Some(local) = local else { return Ok(None) };
     let read = tokio::task::spawn_blocking(move || local.read(&reference, &[])).await;
     let read =
-        read.map_err(|error| Error::new(Code::InternalError, format!("the file was not read: {error}")))?;
+        read.map_err(|error| Error::new(Code::InternalError, format!("cannot read the file: {error}")))?;
     read.map(Some)
 }
 
@@ -187,7 +187,7 @@ fn execution(
     fields
 }
 
-/// What became of a key that the caller did not give is no matter of theirs.
+/// The outcome of a key that the caller did not give is no matter of theirs.
 fn as_asked(launched: Launched, keyed: &Keyed) -> Launched {
     let idempotency = if keyed.own { launched.idempotency } else { IdempotencyOutcome::None };
     Launched { idempotency, ..launched }
@@ -206,7 +206,7 @@ impl Inner {
                 let key = keyed.options.idempotency_key.as_deref().unwrap_or_default();
                 Err(unknown(
                     &error,
-                    &format!("look at the runs, or repeat it with the idempotency key {key}"),
+                    &format!("check the runs, or repeat the launch with the idempotency key {key}"),
                 ))
             }
             answer => answer.map_err(Trouble::error),

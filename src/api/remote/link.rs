@@ -1,4 +1,5 @@
-//! How the connection stands, and how a lost one is found again: one attempt at a time for everybody who waits.
+//! The state of the connection, and how a lost one is found again: one attempt at a time for everybody who
+//! waits.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -48,7 +49,7 @@ impl Link {
         self.state.borrow().clone()
     }
 
-    /// Tells everybody; nobody listening is no failure.
+    /// Tells everybody; nobody listening is not a failure.
     pub fn tell(&self, event: Event) {
         drop(self.news.send(event));
     }
@@ -58,8 +59,8 @@ impl Link {
         self.times.load(Ordering::SeqCst)
     }
 
-    /// Why calls do not get through at this moment, where somebody looks for the connection: whoever wants to send
-    /// something learns it at once.
+    /// Why calls do not get through at this moment, where somebody looks for the connection: anyone who wants
+    /// to send something learns it at once.
     pub fn given_up(&self) -> Option<String> {
         match self.state() {
             ConnectionState::Lost { why, .. } if self.looking.try_lock().is_err() => Some(why),
@@ -116,7 +117,7 @@ impl Link {
             tokio::time::sleep(wait).await;
             match wire.hello().await {
                 Ok(()) => {
-                    tracing::info!("connected to {} again", wire.address());
+                    tracing::info!("reconnected to {}", wire.address());
                     self.times.fetch_add(1, Ordering::SeqCst);
                     self.set(ConnectionState::Connected);
                     return;

@@ -32,9 +32,9 @@ pub use address::{Address, KEY_VARIABLE, Key};
 
 /// The core of a service elsewhere.
 ///
-/// Questions are repeated once where the connection broke. Launches carry a key, decisions what was seen, so that
-/// neither is ever carried out twice; where the answer to a decision is lost, the run is looked at before anything is
-/// sent again. Waiting for events or for the end of a run goes on through any outage.
+/// Questions are repeated once where the connection broke. Launches carry a key, decisions what was seen, so
+/// that neither is ever executed twice; where the answer to a decision is lost, the run is looked at before
+/// anything is sent again. Waiting for events or for the end of a run continues through any outage.
 pub struct Remote {
     inner: Arc<Inner>,
     /// Who runs are started by, where the service requires no key.
@@ -97,7 +97,7 @@ impl Remote {
         self.following.get_or_init(|| tokio::spawn(news::follow(Arc::clone(&self.inner))).abort_handle());
     }
 
-    /// How the connection stands, and every change of that.
+    /// The state of the connection, and every change of that.
     #[must_use]
     pub fn states(&self) -> watch::Receiver<ConnectionState> {
         self.inner.link.states()

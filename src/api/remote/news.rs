@@ -16,7 +16,7 @@ use skills_registry::{Catalogue, Change};
 /// A stream that lasts so long counts as a good one.
 const STEADY: Duration = Duration::from_secs(5);
 
-/// What a stream says of a new catalogue.
+/// What a stream says of a new catalog.
 #[derive(Deserialize)]
 struct NewCatalogue {
     generation: u64,
@@ -46,7 +46,7 @@ pub async fn follow(inner: Arc<Inner>) {
         // What this one missed is made up for by the next.
         before = true;
         failures = if began.elapsed() >= STEADY { 0 } else { failures + 1 };
-        tracing::info!("news of {} broke off: {why}", inner.wire.address());
+        tracing::info!("event stream of {} failed: {why}", inner.wire.address());
         inner.link.find(&inner.wire, times, &why, failures - failures.min(1)).await;
     }
 }
@@ -69,7 +69,7 @@ impl Inner {
                     piece
                 }
                 Ok(None) => {
-                    let message = format!("{} ended its stream of news", self.wire.address());
+                    let message = format!("{} closed the event stream", self.wire.address());
                     return Trouble::Lost(Error::new(Code::UpstreamFailure, message));
                 }
                 Err(trouble) => return trouble,
@@ -79,11 +79,11 @@ impl Inner {
                 match self.heard(&told) {
                     Ok(generation) => newest = generation.or(newest),
                     Err(error) => {
-                        tracing::warn!("news that this version does not read ({}): {error}", told.kind);
+                        tracing::warn!("unknown event ({}): {error}", told.kind);
                     }
                 }
             }
-            // Of several catalogues only the last is fetched, and none that is here already.
+            // Of several catalogs only the last is fetched, and none that is here already.
             if newest.is_some_and(|newest| newest > self.generation())
                 && let Err(error) = self.read_catalogue().await
             {
@@ -92,8 +92,9 @@ impl Inner {
         }
     }
 
-    /// The next piece of the stream. A service says something at least every 15 s: of one that is silent for two thirds
-    /// of the patience with an answer it is told, and when it is silent for as long again it is gone.
+    /// The next piece of the stream. A service says something at least every 15 s: of one that is silent for
+    /// two thirds of the patience with an answer it is notified, and when it is silent for as long again it
+    /// is gone.
     async fn awaited(&self, response: &mut reqwest::Response) -> Result<Option<Vec<u8>>, Trouble> {
         let (began, quiet) = (Instant::now(), self.wire.reading() * 2 / 3);
         if let Ok(piece) = tokio::time::timeout(quiet, self.wire.piece(response, self.wire.reading())).await {
@@ -103,14 +104,14 @@ impl Inner {
         self.wire.piece(response, quiet).await.map_err(|trouble| match trouble {
             Trouble::Lost(error) if error.code == Code::UpstreamTimeout => {
                 let silent = (2 * quiet).as_secs();
-                let message = format!("{} has said nothing for {silent} s", self.wire.address());
+                let message = format!("no data from {} for {silent} s", self.wire.address());
                 Trouble::Lost(Error { message, ..error })
             }
             trouble => trouble,
         })
     }
 
-    /// Passes one piece of news on; answers the generation of a new catalogue.
+    /// Passes one piece of news on; answers the generation of a new catalog.
     fn heard(&self, told: &Told) -> Result<Option<u64>, serde_json::Error> {
         let data = told.data.as_str();
         let event = match told.kind.as_str() {
@@ -160,7 +161,7 @@ impl Inner {
         Ok(())
     }
 
-    /// The catalogue as it is there, kept to know later what changed.
+    /// The catalog as it is there, kept to know later what changed.
     pub async fn catalogue(&self) -> Result<Arc<Catalogue>, Error> {
         let now: Arc<Catalogue> = Arc::new(self.ask("skill.catalogue", Arguments::new()).await?);
         *self.kept() = Some(Arc::clone(&now));

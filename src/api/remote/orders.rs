@@ -1,4 +1,4 @@
-//! Orders on runs: sent once, and where the answer is lost the run itself is asked what became of them.
+//! Orders on runs: sent once, and where the answer is lost the run itself is asked their outcome.
 
 use std::time::{Duration, Instant};
 
@@ -145,7 +145,7 @@ impl Remote {
             tell(Sending::Sent);
             let error = match self.inner.once(name, fields.clone(), self.inner.wire.reading()).await {
                 Err(Trouble::Unsent(error)) => {
-                    // Once it may have arrived it cannot be taken back any more.
+                    // Once it may have arrived it cannot be taken back any longer.
                     if tries == 1 {
                         way.stayed()?;
                     }
@@ -156,8 +156,8 @@ impl Remote {
                 answer => return answer.map_err(Trouble::error),
             };
             tell(Sending::Unanswered);
-            tracing::info!("the answer to a decision on {run} was lost: {error}");
-            let advice = "look at the run before you decide again";
+            tracing::info!("the response to a decision on {run} was lost: {error}");
+            let advice = "check the run before you decide again";
             let shown = match self.detail(run).await {
                 Err(_) => {
                     let finding = self.inner.link.find(&self.inner.wire, times, &error, 0);
@@ -195,10 +195,10 @@ impl Remote {
         tokio::select! {
             found = tokio::time::timeout(UNSENT, finding) => found.map_err(|_| {
                 if sent_before {
-                    return unknown(why, "look at the run before you decide again");
+                    return unknown(why, "check the run before you decide again");
                 }
                 let message = format!(
-                    "{}; it was not sent, and is not any more: there was no connection for {} s",
+                    "{}; it was dropped without being sent, after {} s without a connection",
                     why.message,
                     UNSENT.as_secs()
                 );
@@ -208,15 +208,15 @@ impl Remote {
         }
     }
 
-    /// Sends an order that the service would carry out again.
+    /// Sends an order that the service would execute again.
     async fn sent(&self, run: &str, name: &'static str, fields: Value) -> Result<Ordered, Error> {
         match self.inner.told(name, arguments(fields), self.inner.wire.reading()).await {
             Err(Trouble::Lost(error)) => {
                 let stands = match self.detail(run).await {
                     Ok(detail) => {
-                        format!("it is {} now; look at it before you repeat the order", detail.run.state)
+                        format!("it is {} now; check it before repeating the request", detail.run.state)
                     }
-                    Err(_) => "look at the run before you repeat the order".to_owned(),
+                    Err(_) => "check the run before repeating the request".to_owned(),
                 };
                 Err(unknown(&error, &stands))
             }
@@ -236,7 +236,7 @@ fn found(run: RunRecord, recorded: &Decided) -> Ordered {
     let worker_alive = run.state != RunState::Pending;
     Ordered {
         run,
-        note: format!("{word}{by} (the answer was lost, the run shows it)"),
+        note: format!("{word}{by} (the response was lost; confirmed from the run)"),
         worker_alive,
         repeated: false,
         mode: None,
@@ -250,11 +250,10 @@ fn signed(sheet: &mut DecisionSheet, caller: CallerView) {
         let scope = Scope::Decide;
         sheet.missing_scope = Some(scope);
         sheet.blocked = Some(format!(
-            "the key {name} lacks the scope `{scope}`: the service takes neither a yes nor a no from it. Use a key that \
-             has it, or leave this to somebody who has one"
+            "the key {name} lacks the scope `{scope}`, which decisions require; use a key that has it"
         ));
     }
-    sheet.approver = Some((name, "whose key it is; recorded as that".to_owned()));
+    sheet.approver = Some((name, "principal of the API key".to_owned()));
 }
 
 #[cfg(test)]

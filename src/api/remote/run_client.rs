@@ -64,7 +64,7 @@ impl RunClient for Remote {
             let waiting = async {
                 let asked = arguments(json!({ "run_id": run }));
                 match self.inner.once::<RunRecord>("run.settle", asked, PATIENT).await {
-                    // A service that ends gives runs back; another one goes on with them.
+                    // A service that ends gives runs back; another one continues with them.
                     Ok(settled) if goes_on(&settled) => {
                         tokio::time::sleep(PAUSE).await;
                         Ok(None)
@@ -206,7 +206,7 @@ impl Remote {
                 }
                 Behind::OfAnotherLog => {
                     let message = format!(
-                        "{} has another store now: event {after} was of the one before; begin anew",
+                        "{} has a different store now: event {after} was from the previous one; start over",
                         self.address()
                     );
                     return Err(Error::new(Code::InvalidRequest, message));

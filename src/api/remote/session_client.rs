@@ -66,7 +66,8 @@ impl SessionClient for Remote {
     ) -> Result<ToolAnswer, Error> {
         if let Some(name) = files.keys().next() {
             let message = format!(
-                "{name} is a file of this machine, and scripts of {} run on its own: leave it away, or run the script there",
+                "{name} is a local file, which scripts of {} cannot read: remove it, or run the script \
+                    there",
                 self.address()
             );
             return Err(Error::new(Code::NotImplemented, message));

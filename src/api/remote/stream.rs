@@ -6,13 +6,13 @@ const LONGEST: usize = 16 << 20;
 /// An event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Told {
-    /// What kind of news; `message` where nothing is said.
+    /// What kind of news; `message` if nothing is said.
     pub kind: String,
     /// Its content.
     pub data: String,
 }
 
-/// What came of an event that is not whole yet.
+/// The outcome of an event that is not whole yet.
 #[derive(Debug, Default)]
 pub struct Stream {
     rest: Vec<u8>,

@@ -18,7 +18,7 @@ const CONNECTING: Duration = Duration::from_secs(5);
 pub const READING: Duration = Duration::from_secs(30);
 /// How long an unused connection is kept.
 const IDLE: Duration = Duration::from_secs(20);
-/// Bytes of an answer: the catalogue of 15,000 skills has a fifth of it.
+/// Bytes of an answer: the catalog of 15,000 skills has a fifth of it.
 const MOST_BYTES: usize = 256 << 20;
 /// Bytes of an answer that an error shows.
 const SHOWN: usize = 120;
@@ -72,7 +72,7 @@ impl Wire {
             .redirect(Policy::none());
         let builder = if address.is_loopback() { builder.no_proxy() } else { builder };
         let client = builder.build().map_err(|error| {
-            let message = format!("HTTP cannot be used here: {}", root_cause(&error));
+            let message = format!("cannot create the HTTP client: {}", root_cause(&error));
             Error::new(Code::InvalidConfiguration, message)
         })?;
         Ok(Self { client, address, key, reading })
@@ -106,8 +106,7 @@ impl Wire {
         let body = self.judged(response, "application/json").await?;
         serde_json::from_slice(&body).map_err(|error| {
             let message = format!(
-                "{} answered {name} with something this version does not read ({error}); is the same version of this \
-                 program running there?",
+                "invalid response from {} to {name} ({error}); is the same version running there?",
                 self.address
             );
             Trouble::Answered(Error::new(Code::UpstreamFailure, message))
@@ -122,7 +121,7 @@ impl Wire {
         Ok(String::from_utf8_lossy(&body).into_owned())
     }
 
-    /// Opens a stream of news that goes on behind an event; its pieces are read by [`Self::piece`].
+    /// Opens a stream of news that continues behind an event; its pieces are read by [`Self::piece`].
     pub async fn stream(&self, name: &'static str, after: Option<u64>) -> Result<Response, Trouble> {
         let request = self.request(known(name)?, Map::new())?.header(ACCEPT, "text/event-stream");
         let request = match after {
@@ -134,13 +133,16 @@ impl Wire {
             return Ok(response);
         }
         if response.status().is_success() {
-            let message =
-                format!("{} tells no news: it answered {name} with {}", self.address, media_type(&response));
+            let message = format!(
+                "{} has no event stream: it responded to {name} with {}",
+                self.address,
+                media_type(&response)
+            );
             return Err(Trouble::Answered(Error::new(Code::NotImplemented, message)));
         }
         match self.judged(response, "").await {
             Err(trouble) => Err(trouble),
-            Ok(_) => Err(Trouble::Lost(self.unreachable("the stream of news ended"))),
+            Ok(_) => Err(Trouble::Lost(self.unreachable("the event stream ended"))),
         }
     }
 
@@ -153,10 +155,10 @@ impl Wire {
         match tokio::time::timeout(patience, response.chunk()).await {
             Ok(Ok(chunk)) => Ok(chunk.map(|bytes| bytes.to_vec())),
             Ok(Err(error)) => {
-                let message = format!("{} broke the connection off ({})", self.address, root_cause(&error));
+                let message = format!("{} closed the connection ({})", self.address, root_cause(&error));
                 Err(Trouble::Lost(self.unreachable(message)))
             }
-            Err(_) => Err(Trouble::Lost(self.late("its answer", patience))),
+            Err(_) => Err(Trouble::Lost(self.late("its response", patience))),
         }
     }
 
@@ -170,7 +172,7 @@ impl Wire {
         let ours = env!("CARGO_PKG_VERSION");
         if let Some(alive) = alive.filter(|alive| generation(&alive.version) != generation(ours)) {
             let message = format!(
-                "{} runs version {}, and this is {ours}: use the same version here or there",
+                "{} runs version {}, this is {ours}: use the same version",
                 self.address, alive.version
             );
             return Err(Trouble::Answered(Error::new(Code::InvalidConfiguration, message)));
@@ -195,7 +197,7 @@ impl Wire {
             None
         } else {
             let body = serde_json::to_vec(&rest).map_err(|error| {
-                let message = format!("the arguments of {} cannot be written: {error}", operation.name);
+                let message = format!("cannot serialize the arguments of {}: {error}", operation.name);
                 Trouble::Answered(Error::new(Code::InternalError, message))
             })?;
             Some(body)
@@ -235,7 +237,7 @@ impl Wire {
     }
 
     fn late(&self, what: &str, patience: Duration) -> Error {
-        let message = format!("{} did not answer {what} within {} s", self.address, patience.as_secs());
+        let message = format!("{} did not respond to {what} within {} s", self.address, patience.as_secs());
         Error::service_unreachable(Code::UpstreamTimeout, &self.address, message)
     }
 
@@ -248,14 +250,14 @@ impl Wire {
         let cause = root_cause(error);
         let address = &self.address;
         if error.is_builder() {
-            let message = format!("{address} is no address that a request can go to: {cause}");
+            let message = format!("{address} is not a valid address: {cause}");
             return Trouble::Answered(Error::new(Code::InvalidRequest, message));
         }
         if error.is_connect() {
-            let message = format!("{address} cannot be reached: {cause}; is `skills serve` running there?");
+            let message = format!("cannot connect to {address}: {cause}; is `skills serve` running there?");
             return Trouble::Unsent(self.unreachable(message));
         }
-        let message = format!("{address} broke the connection off before it answered ({cause})");
+        let message = format!("{address} closed the connection before it responded ({cause})");
         Trouble::Lost(self.unreachable(message))
     }
 
@@ -275,7 +277,7 @@ impl Wire {
         }
         if status.is_redirection() {
             let to = elsewhere.unwrap_or_else(|| "elsewhere".to_owned());
-            let message = format!("{} sends to {to}: give that address if it is right", self.address);
+            let message = format!("{} redirects to {to}: use that address if it is correct", self.address);
             return Err(Trouble::Answered(Error::new(Code::InvalidConfiguration, message)));
         }
         let Ok(told) = serde_json::from_slice::<ErrorBody>(&body) else {
@@ -303,7 +305,8 @@ impl Wire {
         let mut body = Vec::new();
         while let Some(piece) = self.piece(response, self.reading).await? {
             if body.len() + piece.len() > MOST_BYTES {
-                let message = format!("{} answered with more than {} MiB", self.address, MOST_BYTES >> 20);
+                let message =
+                    format!("the response from {} has more than {} MiB", self.address, MOST_BYTES >> 20);
                 return Err(Trouble::Answered(Error::new(Code::UpstreamFailure, message)));
             }
             body.extend_from_slice(&piece);
@@ -317,17 +320,17 @@ impl Wire {
         let address = &self.address;
         let (code, message) = match status.as_u16() {
             401 | 407 => {
-                (Code::Unauthorized, format!("{address} lets nobody in without a key; {}", self.key_advice()))
+                (Code::Unauthorized, format!("{address} requires an API key; {}", self.key_advice()))
             }
-            403 => (Code::Forbidden, format!("{address} forbids it: {said}; {}", self.key_advice())),
-            413 => (Code::PayloadTooLarge, format!("{address} takes no request of this size")),
+            403 => (Code::Forbidden, format!("{address} denied access: {said}; {}", self.key_advice())),
+            413 => (Code::PayloadTooLarge, format!("the request is too large for {address}")),
             429 => {
-                let error = Error::new(Code::RateLimited, format!("{address} has too much to do: {said}"));
+                let error = Error::new(Code::RateLimited, format!("{address} is overloaded: {said}"));
                 return Trouble::Busy(error, Duration::from_secs(1));
             }
-            // Something stands in front and does not reach the service: it may be back soon.
+            // Something is in front and does not reach the service: it may be back soon.
             502..=504 => {
-                let message = format!("{address} answered {status}: the service behind it does not answer");
+                let message = format!("{address} returned {status}: the upstream service does not respond");
                 return Trouble::Lost(self.unreachable(message));
             }
             _ => return Trouble::Answered(self.stranger(status, media, body)),
@@ -338,7 +341,8 @@ impl Wire {
     fn stranger(&self, status: StatusCode, media: &str, body: &[u8]) -> Error {
         let media = if media.is_empty() { "no media type" } else { media };
         let message = format!(
-            "{} answers, but not as this program does ({status}, {media}: {}); give the address that `skills serve` prints",
+            "{} is not a Skill Workbench service ({status}, {media}: {}); use the address that `skills \
+                serve` prints",
             self.address,
             excerpt(body)
         );
@@ -346,12 +350,10 @@ impl Wire {
     }
 
     fn key_advice(&self) -> String {
-        let how = format!(
-            "set {KEY_VARIABLE}, or name its file with --api-key-file or `api_key_file` in config.yaml"
-        );
+        let how = format!("set {KEY_VARIABLE}, or use --api-key-file or `api_key_file` in config.yaml");
         match &self.key {
-            None => format!("no key was given: {how}"),
-            Some(key) => format!("the key came from {}: correct it there, or {how}", key.source()),
+            None => format!("no API key: {how}"),
+            Some(key) => format!("the API key came from {}: correct it there, or {how}", key.source()),
         }
     }
 }

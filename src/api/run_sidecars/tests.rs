@@ -1,4 +1,4 @@
-//! A pause as it is told while it is to come, while it holds, and when it is over.
+//! A pause as it is notified while it is to come, while it holds, and when it is over.
 
 use serde_json::json;
 
@@ -67,28 +67,28 @@ fn told(state: RunState, held: bool, kinds: &[&str]) -> String {
 fn a_pause_is_told_as_it_stands_now() {
     assert_eq!(
         told(RunState::WaitingForHuman, true, &["run.created", "run.paused", "control.applied"]),
-        "the sidecar watch wants a pause (too many rows): after a yes it is held until somebody resumes it"
+        "the sidecar watch requests a pause (too many rows): after approval it is paused until it is resumed"
     );
     assert_eq!(
         told(RunState::Running, true, &["run.paused", "control.applied"]),
-        "the sidecar watch wants a pause (too many rows): before its next step it is held until somebody resumes it"
+        "the sidecar watch requests a pause (too many rows): before its next step it is paused until it is resumed"
     );
     assert_eq!(
         told(RunState::Pending, true, &["run.paused", "control.applied", "gate.approved", "run.held"]),
-        "the sidecar watch wants a pause (too many rows): held since 40; nothing more begins until somebody resumes it"
+        "the sidecar watch requests a pause (too many rows): paused since 40, until it is resumed"
     );
     let over = ["run.paused", "control.applied", "run.held", "run.resumed", "run.completed"];
     assert_eq!(
         told(RunState::Completed, false, &over),
-        "the sidecar watch wanted a pause (too many rows): held from 30 until 40, and no more"
+        "the sidecar watch requested a pause (too many rows): paused from 30 until 40"
     );
     assert_eq!(
         told(RunState::Completed, false, &["run.paused", "control.applied", "run.completed"]),
-        "the sidecar watch wanted a pause (too many rows): it was completed before it could be held"
+        "the sidecar watch requested a pause (too many rows): it was completed before it could be paused"
     );
     assert_eq!(
         told(RunState::Canceled, false, &["run.paused", "control.applied", "gate.denied", "run.canceled"]),
-        "the sidecar watch wanted a pause (too many rows): it was canceled before it could be held"
+        "the sidecar watch requested a pause (too many rows): it was canceled before it could be paused"
     );
 }
 

@@ -16,7 +16,7 @@ use skills_skill::{AttachTarget, EffectMode, Invocation, Kind, Role, Severity, S
 
 /// The file of golden queries, beside the skills of a root.
 const GOLDEN: &str = "golden.yaml";
-/// More than this is no list of queries written by hand.
+/// More than this is not a list of queries written by hand.
 const MAX_GOLDEN: u64 = 4 << 20;
 
 /// The language of a script.
@@ -37,7 +37,7 @@ pub struct Scaffold {
     pub id: String,
     /// What it does, in a sentence.
     pub description: String,
-    /// When to use it, as it goes on behind "Use when".
+    /// When to use it, as it continues behind "Use when".
     pub when: Option<String>,
     /// Facts or tool; by the script where nobody says.
     pub kind: Option<Kind>,
@@ -95,7 +95,12 @@ pub fn id_problem(id: &str) -> Option<String> {
     let known = id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
     let hyphens = id.starts_with('-') || id.ends_with('-') || id.contains("--");
     let valid = known && !hyphens && (1..=64).contains(&id.len());
-    (!valid).then(|| format!("`{id}` is no id: 1 to 64 lower-case letters, digits and single hyphens"))
+    (!valid).then(|| {
+        format!(
+            "`{id}` is not a valid id: expected 1 to 64 lowercase letters, digits and \
+        single hyphens"
+        )
+    })
 }
 
 impl Scaffold {
@@ -113,7 +118,7 @@ impl Scaffold {
         self.kind.unwrap_or(usual)
     }
 
-    /// The description as it will stand in the frontmatter.
+    /// The description as it will be in the frontmatter.
     #[must_use]
     pub fn whole_description(&self) -> String {
         let stop = |text: &str| {
@@ -138,33 +143,37 @@ impl Scaffold {
         }
         if self.description.trim().is_empty() {
             return Some(
-                "a description is needed: what the skill does, in a sentence (--description)".to_owned(),
+                "a description is required: what the skill does, in one sentence (--description)".to_owned(),
             );
         }
         if self.role == Role::Sidecar && invocation != Invocation::Attach {
-            return Some("a sidecar is only ever attached: leave --invocation out, or say attach".to_owned());
+            return Some(
+                "a sidecar can only be attached: remove --invocation, or use --invocation attach".to_owned(),
+            );
         }
         if invocation != Invocation::Direct && self.targets.is_empty() {
             return Some(
-                "what it can be attached to is needed: --target task, run, output, transcript or artifact"
-                    .to_owned(),
+                "a target is required: --target task, run, output, transcript or artifact".to_owned(),
             );
         }
         if invocation == Invocation::Direct && !self.targets.is_empty() {
             return Some(
-                "a direct skill has no targets: leave --target out, or say --invocation both".to_owned(),
+                "a direct skill has no targets: remove --target, or use --invocation both".to_owned(),
             );
         }
         if self.contract && self.script == Some(ScriptLanguage::Shell) {
-            return Some("a contract's script reads JSON: take --script python or node".to_owned());
+            return Some("a script of a contract reads JSON: use --script python or node".to_owned());
         }
         if self.effect == EffectMode::ControlSignal && invocation == Invocation::Direct {
-            return Some("a control signal steers what the skill is attached to: say --invocation attach and a --target".to_owned());
+            return Some("a control signal needs a target: use --invocation attach and --target".to_owned());
         }
         let word =
             |text: &str| !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "-_. ".contains(c));
         if let Some(bad) = self.tags.iter().chain(&self.domain).find(|text| !word(text.trim())) {
-            return Some(format!("`{bad}` is no tag or domain: letters, digits, `-`, `_` and `.`"));
+            return Some(format!(
+                "`{bad}` is not a valid tag or domain: use letters, digits, `-`, `_` and \
+                `.`"
+            ));
         }
         None
     }
@@ -181,11 +190,11 @@ pub fn scaffold(spec: &Scaffold, parent: &Path) -> Result<Scaffolded, Error> {
     }
     let folder = parent.join(&spec.id);
     if folder.symlink_metadata().is_ok() {
-        let message = format!("{} is there already; nothing was changed", folder.display());
+        let message = format!("{} already exists; no changes made", folder.display());
         return Err(Error::new(Code::Forbidden, message));
     }
     let refused = |error: std::io::Error| {
-        Error::new(Code::Forbidden, format!("{} cannot be made: {error}", folder.display()))
+        Error::new(Code::Forbidden, format!("cannot create {}: {error}", folder.display()))
     };
     fs::create_dir_all(parent).map_err(refused)?;
     let work = tempfile::Builder::new().prefix(".scaffold-").tempdir_in(parent).map_err(refused)?;
@@ -198,7 +207,7 @@ pub fn scaffold(spec: &Scaffold, parent: &Path) -> Result<Scaffolded, Error> {
     if let Some(worst) = findings.iter().find(|found| found.finding.severity != Severity::Info) {
         let finding = &worst.finding;
         let message =
-            format!("nothing was made, because lint would say: {} {}", finding.message, finding.help);
+            format!("nothing was created, because of a lint finding: {} {}", finding.message, finding.help);
         return Err(Error::new(Code::InvalidRequest, message));
     }
     let (golden, golden_note) = match golden(spec, parent) {
@@ -284,7 +293,7 @@ fn golden(spec: &Scaffold, parent: &Path) -> Result<Option<(PathBuf, String, usi
         if before.trim().is_empty() { 0 } else { golden_yaml(&before).map_err(|e| e.to_string())?.len() };
     match golden_yaml(&text) {
         Ok(cases) if cases.len() == known + queries.len() => Ok(Some((file, text, queries.len()))),
-        Ok(_) => Err(format!("{} has another form than a list; add the queries by hand", file.display())),
+        Ok(_) => Err(format!("{} is not a list; add the queries manually", file.display())),
         Err(error) => Err(format!("{}: {error}", file.display())),
     }
 }
@@ -292,7 +301,7 @@ fn golden(spec: &Scaffold, parent: &Path) -> Result<Option<(PathBuf, String, usi
 fn next(spec: &Scaffold, folder: &Path, golden: bool) -> Vec<String> {
     let shown = folder.display();
     let parent = folder.parent().unwrap_or(folder).display();
-    let mut next = vec![format!("edit {shown}/SKILL.md: what it says is what a model reads")];
+    let mut next = vec![format!("edit {shown}/SKILL.md: the instructions that a model reads")];
     next.push(format!("skills lint {shown}"));
     if golden {
         next.push(format!("skills eval --root {parent}"));

@@ -1,5 +1,5 @@
-//! The texts of a new skill. What they describe works as it stands: the script counts lines and words, the contract
-//! runs it; an author replaces the middle and keeps the ends.
+//! The texts of a new skill. What they describe works as it is: the script counts lines and words, the
+//! contract runs it; an author replaces the middle and keeps the ends.
 
 use std::fmt::Write as _;
 
@@ -116,7 +116,8 @@ fn skill_md(spec: &Scaffold) -> String {
         let _ = writeln!(out, "  tags: {}", flow(&spec.tags));
     }
     let _ = write!(out, "---\n\n# {}\n\n{}\n", title(spec), spec.description.trim());
-    out += "\n## What you need\n\nSay here what has to be at hand before the first step: files, access, a decision.\n";
+    out += "\n## What you need\n\nState what is required before the first step: files, access, a \
+        decision.\n";
     out += "\n## What to do\n\n";
     let language = spec.script.or(spec.contract.then_some(ScriptLanguage::Python));
     match language {
@@ -129,29 +130,29 @@ fn skill_md(spec: &Scaffold) -> String {
             };
             let _ = write!(
                 out,
-                "1. Take the text as it was given, whole.\n2. Run the script; it reads standard input and answers \
-                 one JSON object:\n\n```bash\nprintf '%s' '{input}' | {interpreter} {path}\n```\n\n3. Report what it \
-                 counted, and say what it could not read.\n"
+                "1. Take the complete text as given.\n2. Run the script; it reads standard input and \
+                    prints one JSON object:\n\n```bash\nprintf '%s' '{input}' | {interpreter} {path}\n```\n\n3. Report the counts, and what could not be read.\n"
             );
         }
         None => {
-            out += "1. Read what was given, whole, before you answer.\n2. Say what follows from it, and from which part.\n3. Name what is missing instead of guessing it.\n";
+            out += "1. Read the complete input before you answer.\n2. State your conclusions and the \
+                parts that support them.\n3. Report missing information instead of guessing.\n";
         }
     }
     if spec.contract {
         out += "\nAs a run: [skill.yaml](skill.yaml) has the same step with typed inputs and outputs.\n";
     }
     if spec.references {
-        out += "\nDetails that are not needed every time: [references/details.md](references/details.md).\n";
+        out += "\nFurther details: [references/details.md](references/details.md).\n";
     }
-    out += "\n## What it is not for\n\nSay here what somebody might mistake it for, and what to use then.\n";
+    out += "\n## What it is not for\n\nState tasks it could be mistaken for, and what to use instead.\n";
     out
 }
 
 fn references(spec: &Scaffold) -> String {
     format!(
-        "# {}: details\n\nMaterial that is read only when it is needed: tables, forms, edge cases. One subject a \
-         heading, so that a reader finds it without reading all.\n",
+        "# {}: details\n\nMaterial that is read only when needed: tables, forms, edge cases. Use one \
+            heading per subject.\n",
         title(spec)
     )
 }
@@ -202,7 +203,7 @@ fn capability(spec: &Scaffold, names: &Names) -> String {
     if steers(spec) {
         out += "  control: {type: string, required: true}\n  reason: {type: string, required: true}\n";
     }
-    // True of the script as it is made; whoever lets it write or call something says so here.
+    // True of the script as it is made; anyone who lets it write or call something says so here.
     out + "properties: {deterministic: true, side_effects: false, idempotent: true}\n"
 }
 
@@ -245,7 +246,7 @@ import sys
 def count(given):
     value = given.get("content", given.get("text"))
     if value is None:
-        sys.exit("nothing to count: give `text` or `content`")
+        sys.exit("nothing to count: pass `text` or `content`")
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     answer = {{"lines": len(text.splitlines()), "words": len(text.split())}}
 {control}    return answer
@@ -255,7 +256,7 @@ if __name__ == "__main__":
     try:
         asked = json.load(sys.stdin)
     except ValueError as error:
-        sys.exit(f"standard input holds no JSON: {{error}}")
+        sys.exit(f"standard input is not valid JSON: {{error}}")
     print(json.dumps(count(asked)))
 "#
             )
@@ -278,9 +279,9 @@ let asked;
 try {{
   asked = JSON.parse(readFileSync(0, "utf8"));
 }} catch (error) {{
-  fail(`standard input holds no JSON: ${{error.message}}`);
+  fail(`standard input is not valid JSON: ${{error.message}}`);
 }}
-const value = asked.content ?? asked.text ?? fail("nothing to count: give `text` or `content`");
+const value = asked.content ?? asked.text ?? fail("nothing to count: pass `text` or `content`");
 const text = typeof value === "string" ? value : JSON.stringify(value);
 const lines = text === "" ? 0 : text.replace(/\n$/, "").split("\n").length;
 const words = text.split(/\s+/).filter(Boolean).length;
@@ -290,12 +291,12 @@ process.stdout.write(`${{JSON.stringify({{ lines, words{control} }})}}\n`);
         }
         ScriptLanguage::Shell => format!(
             r#"#!/usr/bin/env bash
-# {what}. Reads a text from standard input, answers one JSON object on standard output.
+# {what}. Reads a text from standard input, prints one JSON object to standard output.
 set -euo pipefail
 
 text=$(cat)
 if [ -z "$text" ]; then
-  echo "nothing to count: give a text on standard input" >&2
+  echo "nothing to count: pass a text on standard input" >&2
   exit 1
 fi
 lines=$(printf '%s\n' "$text" | wc -l | tr -d ' ')

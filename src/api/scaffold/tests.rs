@@ -131,15 +131,15 @@ fn golden_queries_join_those_that_are_there_or_stay_out() {
 fn facts_that_contradict_each_other_are_said_before_anything_is_written() {
     let dir = tempfile::tempdir().unwrap();
     let wrong = [
-        (Scaffold { id: "No Good".to_owned(), ..spec("") }, "no id"),
-        (Scaffold { id: "../out".to_owned(), ..spec("") }, "no id"),
+        (Scaffold { id: "No Good".to_owned(), ..spec("") }, "not a valid id"),
+        (Scaffold { id: "../out".to_owned(), ..spec("") }, "not a valid id"),
         (Scaffold { description: " ".to_owned(), ..spec("a") }, "--description"),
-        (Scaffold { description: "Logs".to_owned(), when: None, ..spec("a") }, "lint would say"),
+        (Scaffold { description: "Logs".to_owned(), when: None, ..spec("a") }, "lint finding"),
         (Scaffold { role: Role::Sidecar, ..spec("a") }, "--target"),
         (Scaffold { targets: vec![AttachTarget::Run], ..spec("a") }, "direct"),
         (Scaffold { effect: EffectMode::ControlSignal, ..spec("a") }, "attach"),
         (Scaffold { contract: true, script: Some(ScriptLanguage::Shell), ..spec("a") }, "JSON"),
-        (Scaffold { tags: vec!["a]".to_owned()], ..spec("a") }, "no tag"),
+        (Scaffold { tags: vec!["a]".to_owned()], ..spec("a") }, "not a valid tag"),
     ];
     for (spec, word) in wrong {
         let error = scaffold(&spec, dir.path()).unwrap_err();

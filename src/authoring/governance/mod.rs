@@ -13,7 +13,7 @@ pub use rules::{
     GOLDEN_GOOD, GOLDEN_LEAST, GOLDEN_VERY_GOOD, RUNS_GOOD, RUNS_LEAST, RUNS_MANY, RUNS_VERY_GOOD, judge,
 };
 
-/// How far a skill has proved itself; the order is the order of trust.
+/// Quality state of a skill, in increasing order.
 #[derive(
     Debug,
     Clone,
@@ -33,19 +33,19 @@ pub use rules::{
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum QualityState {
-    /// Nothing is known that speaks for it.
+    /// No evidence.
     Draft,
-    /// It keeps to the specification and says of itself that it is finished.
+    /// It conforms to the specification and its status is stable.
     Validated,
-    /// It was tried: requests that should find it do, and its contract ran.
+    /// Tested: golden requests find it, and its contract completed.
     LabVerified,
-    /// Somebody let it run here, and it runs well.
+    /// It is trusted, and its runs complete.
     Trusted,
-    /// It has proved itself often, and nothing speaks against it.
+    /// Its runs complete reliably, without findings against it.
     Recommended,
 }
 
-/// What a skill says about where it stands in its life.
+/// What a skill says about its state in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Life {
     /// Finished.
@@ -92,7 +92,7 @@ pub struct Facts {
     pub life: Life,
     /// Golden requests.
     pub golden: GoldenFacts,
-    /// Whether it has a contract that could run.
+    /// Whether it has a contract.
     pub has_contract: bool,
     /// Its runs.
     pub runs: RunFacts,

@@ -1,4 +1,4 @@
-//! The rules of the quality states, each a question with its answer in words.
+//! The rules of the quality states, each a question with its answer as text.
 
 use strum::IntoEnumIterator as _;
 
@@ -68,16 +68,16 @@ fn plural(n: u64, one: &str, many: &str) -> String {
 
 fn errors(facts: &Facts) -> Answer {
     match facts.errors {
-        0 => Ok("lint finds no error".to_owned()),
-        n => Err(format!("mend {} of lint", plural(n as u64, "error", "errors"))),
+        0 => Ok("no lint errors".to_owned()),
+        n => Err(format!("fix {} reported by lint", plural(n as u64, "error", "errors"))),
     }
 }
 
 fn finished(facts: &Facts) -> Answer {
     match facts.life {
         Life::Stable => Ok("its status is stable".to_owned()),
-        Life::Unfinished => Err("say `status: stable` when it is finished".to_owned()),
-        Life::Deprecated => Err("it is deprecated: nothing leads further".to_owned()),
+        Life::Unfinished => Err("set `status: stable` when it is finished".to_owned()),
+        Life::Deprecated => Err("deprecated: no further state".to_owned()),
     }
 }
 
@@ -86,45 +86,43 @@ fn golden(facts: &Facts, share: u64) -> Answer {
     if golden.expected < GOLDEN_LEAST {
         let more = GOLDEN_LEAST - golden.expected;
         return Err(format!(
-            "write {} that should find it (golden.yaml of its root, or evals/ of its bundle); {GOLDEN_LEAST} at least",
+            "add {} that should find it (golden.yaml of its root, or evals/ of its bundle); at least \
+                {GOLDEN_LEAST}",
             plural(more as u64, "more golden request", "more golden requests")
         ));
     }
-    let found = format!("{} of {} golden requests find it first", golden.found, golden.expected);
+    let found = format!("first for {} of {} golden requests", golden.found, golden.expected);
     // In hundredths, and never rounded up.
     if golden.found as u64 * 100 >= share * golden.expected as u64 {
         Ok(found)
     } else {
-        Err(format!("{found}; {share} % are needed (skills eval names those that are lost)"))
+        Err(format!("{found}; {share} % are required (`skills eval` lists missed queries)"))
     }
 }
 
 fn intrusions(facts: &Facts) -> Answer {
     let golden = facts.golden;
     match golden.intruded {
-        0 if golden.unwanted == 0 => Ok("no golden request says where it should stay away".to_owned()),
+        0 if golden.unwanted == 0 => Ok("no out-of-scope golden request".to_owned()),
         0 => Ok(format!(
-            "it stays away from {} that it does not fit",
+            "not first for {} out of scope",
             plural(golden.unwanted as u64, "golden request", "golden requests")
         )),
-        n => Err(format!(
-            "it comes first for {} that it does not fit",
-            plural(n as u64, "golden request", "golden requests")
-        )),
+        n => Err(format!("first for {} out of scope", plural(n as u64, "golden request", "golden requests"))),
     }
 }
 
 fn ran_once(facts: &Facts) -> Answer {
     match facts.runs.completed {
-        0 => Err("run its present contract to its end once (skills run)".to_owned()),
-        n => Ok(format!("its contract ran to its end {}", plural(n, "time", "times"))),
+        0 => Err("complete a run of its current contract (`skills run`)".to_owned()),
+        n => Ok(format!("its contract completed {}", plural(n, "time", "times"))),
     }
 }
 
 fn trusted(facts: &Facts) -> Answer {
     match &facts.untrusted {
-        None => Ok("it may run here as it is".to_owned()),
-        Some(why) => Err(format!("trust it as it is (skills trust): {why}")),
+        None => Ok("it is trusted".to_owned()),
+        Some(why) => Err(format!("trust it (`skills trust`): {why}")),
     }
 }
 
@@ -139,27 +137,27 @@ fn runs(facts: &Facts, least: u64, share: u64) -> Answer {
     let ended = facts.runs.completed + facts.runs.failed;
     let earlier = match facts.runs.earlier {
         0 => String::new(),
-        n => format!("; {} of earlier contracts do not count", plural(n, "run", "runs")),
+        n => format!("; {} of earlier contracts not counted", plural(n, "run", "runs")),
     };
     if ended < least {
         let more = least - ended;
         return Err(format!(
-            "let {} of its present contract end{earlier}",
+            "complete {} of its current contract{earlier}",
             plural(more, "more run", "more runs")
         ));
     }
-    let said = format!("{} of {ended} runs of its present contract were completed", facts.runs.completed);
+    let said = format!("{} of {ended} runs of its current contract completed", facts.runs.completed);
     if facts.runs.completed * 100 >= share * ended {
         Ok(said)
     } else {
-        Err(format!("{said}; {share} % are needed{earlier}"))
+        Err(format!("{said}; {share} % are required{earlier}"))
     }
 }
 
 fn warnings(facts: &Facts) -> Answer {
     match facts.warnings {
-        0 => Ok("lint finds no warning".to_owned()),
-        n => Err(format!("mend {} of lint", plural(n as u64, "warning", "warnings"))),
+        0 => Ok("no lint warnings".to_owned()),
+        n => Err(format!("fix {} reported by lint", plural(n as u64, "warning", "warnings"))),
     }
 }
 

@@ -47,8 +47,8 @@ pub(super) fn write(file: &Path, anchor: &Anchor) -> io::Result<()> {
     private_files::replace(file, &serde_json::to_vec(anchor)?)
 }
 
-/// What in a log contradicts one of these anchors. Lines behind all of them were not anchored yet and are fine; an anchor
-/// that stands before the first line is of lines that were purged.
+/// What in a log contradicts one of these anchors. Lines behind all of them were not anchored yet and are
+/// fine; an anchor that is before the first line is of lines that were purged.
 pub(super) fn contradiction(bytes: &[u8], anchors: &[Anchor]) -> Option<Broken> {
     let heads: BTreeMap<u64, &str> =
         anchors.iter().map(|anchor| (anchor.seq, anchor.head.as_str())).collect();
@@ -68,7 +68,7 @@ pub(super) fn contradiction(bytes: &[u8], anchors: &[Anchor]) -> Option<Broken> 
             own.or_else(|| heads.get(&before).filter(|head| line.prev != **head).map(|_| before))
         };
         if let Some(seq) = changed {
-            let why = "is not the one that was written: its anchor differs".to_owned();
+            let why = "was modified: its anchor differs".to_owned();
             return Some(Broken { line: at_line(at), seq: Some(seq), why });
         }
     }
@@ -76,6 +76,6 @@ pub(super) fn contradiction(bytes: &[u8], anchors: &[Anchor]) -> Option<Broken> 
     (last < *furthest).then(|| Broken {
         line: at_line(all.len()),
         seq: Some(last + 1),
-        why: format!("is missing, and so is every line up to {furthest}: the end was cut off"),
+        why: format!("is missing, with all lines up to {furthest}: the log was truncated"),
     })
 }

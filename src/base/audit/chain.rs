@@ -15,7 +15,7 @@ pub(super) const PURGED: &str = "audit.purged";
 /// Says that the line before it was torn by a crash.
 pub(super) const TORN: &str = "audit.torn";
 
-/// Says that lines before it were cut off or changed, when writing went on behind them.
+/// Says that lines before it were cut off or changed, when writing continued behind them.
 pub(super) const GAP: &str = "audit.gap";
 
 /// The first line that does not follow.
@@ -56,7 +56,7 @@ impl Verification {
     }
 }
 
-/// The lines of a file, without their ends; what stands behind the last end comes apart.
+/// The lines of a file, without their ends; what is after the last end comes apart.
 pub(super) fn lines(bytes: &[u8]) -> (Vec<&[u8]>, &[u8]) {
     let mut lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
     let end = lines.pop().unwrap_or_default();
@@ -82,7 +82,7 @@ pub fn verify(bytes: &[u8]) -> Verification {
                 continue;
             }
             Err(error) => {
-                found.broken = Some(broken(None, format!("is no line of this log: {error}")));
+                found.broken = Some(broken(None, format!("is not a line of this log: {error}")));
                 return found;
             }
         };
@@ -92,12 +92,11 @@ pub fn verify(bytes: &[u8]) -> Verification {
             continue;
         }
         if line.seq != next {
-            found.broken =
-                Some(broken(Some(line.seq), format!("has number {}, where {next} follows", line.seq)));
+            found.broken = Some(broken(Some(line.seq), format!("has number {}, expected {next}", line.seq)));
             return found;
         }
         if line.prev != prev {
-            let why = "the line before it is not the one it was written after".to_owned();
+            let why = "the previous line was modified".to_owned();
             found.broken = Some(broken(Some(line.seq), why));
             return found;
         }
@@ -105,8 +104,8 @@ pub fn verify(bytes: &[u8]) -> Verification {
             let expected =
                 line.data.get("expected_seq").and_then(serde_json::Value::as_u64).unwrap_or_default();
             let why = format!(
-                "was written when the lines before it were not those of its anchor (which reached line {expected}): some \
-                 were cut off or changed"
+                "was written when previous lines did not match the anchor (at line {expected}): some \
+                    were truncated or modified"
             );
             found.broken = Some(broken(Some(line.seq), why));
             return found;
@@ -119,7 +118,7 @@ pub fn verify(bytes: &[u8]) -> Verification {
         next = line.seq + 1;
     }
     if anchor.is_some() && !told {
-        let why = "the beginning was taken away, and no line tells of a purge".to_owned();
+        let why = "the beginning is missing without a recorded purge".to_owned();
         found.broken = Some(Broken { line: 1, seq: None, why });
     }
     found

@@ -95,7 +95,7 @@ impl Log {
     /// How far the log was known to reach when that was written down last.
     ///
     /// # Errors
-    /// What the system said; `InvalidData` for a file that is no anchor.
+    /// What the system said; `InvalidData` for a file that is not an anchor.
     pub fn anchor(&self) -> Result<Option<Anchor>, AuditError> {
         anchor::read(&self.anchor_file()).map_err(self.failed("reading its anchor"))
     }
@@ -121,8 +121,8 @@ impl Log {
         Ok(lock)
     }
 
-    /// Appends entries, in one piece. `known` is where the file ended when this process wrote last; it is read anew
-    /// where another one wrote meanwhile.
+    /// Appends entries, in one piece. `known` is where the file ended when this process wrote last; it is
+    /// read again where another one wrote meanwhile.
     ///
     /// # Errors
     /// What the system said.
@@ -161,7 +161,7 @@ impl Log {
         Ok(())
     }
 
-    /// Writes down how far the log reaches, once that is on the disk; none where nothing is to be written.
+    /// Writes down how far the log reaches, once that is on the disk; none if nothing is to be written.
     pub(super) fn write_anchor(&self, known: &mut Option<End>) -> Result<Option<Anchor>, AuditError> {
         if self.mode == Mode::Off || !self.file().exists() {
             return Ok(None);
@@ -214,7 +214,7 @@ impl Log {
             anchored.or_else(|| whole.last().map(|raw| digest(raw))).unwrap_or_else(|| GENESIS.to_owned());
         let mut end = End { len, file: id(metadata), seq, prev };
         if !torn.is_empty() {
-            tracing::warn!("the last line of {} was torn by a crash; it is kept", self.file().display());
+            tracing::warn!("the last line of {} was truncated by a crash; it is kept", self.file().display());
             let told = json!({ "bytes": torn.len(), "sha256": digest(torn) });
             let line =
                 Line::of(Entry::new(TORN, None, told), self.mode, seq + 1, at_ms, &digest(torn)).bytes();
@@ -227,10 +227,7 @@ impl Log {
             .anchor()?
             .filter(|anchor| anchor::contradiction(&tail, std::slice::from_ref(anchor)).is_some())
         {
-            tracing::error!(
-                "lines of {} were cut off or changed since they were written",
-                self.file().display()
-            );
+            tracing::error!("lines of {} were truncated or modified", self.file().display());
             let told = json!({
                 "expected_seq": anchor.seq, "expected_head": anchor.head, "found_seq": end.seq, "found_head": end.prev,
             });
@@ -317,7 +314,7 @@ impl Log {
             found.broken = self.anchor()?.and_then(|anchor| anchor::contradiction(&bytes, &[anchor]));
         }
         if let Some(broken) = found.broken {
-            let why = format!("line {} {}; a log that does not hold is kept whole", broken.line, broken.why);
+            let why = format!("line {} {}; an invalid log is not purged", broken.line, broken.why);
             return Err(failed(io::Error::new(io::ErrorKind::InvalidData, why)));
         }
         let (all, torn) = lines(&bytes);

@@ -17,7 +17,7 @@ use crate::private_files;
 /// Entries written at once, at most.
 const BATCH: usize = 256;
 
-/// Entries that wait to be written at most; whoever records one more waits for a place.
+/// Entries that wait to be written at most; anyone who records one more waits for a place.
 const QUEUE: usize = 4 * BATCH;
 
 /// Lines of this process that no anchor stands for yet, at most.
@@ -68,7 +68,8 @@ impl Recorder {
         &self.log
     }
 
-    /// Tells this observer of every anchor from now on, and of the one there is; only the first one given is told.
+    /// Tells this observer of every anchor from now on, and of the one there is; only the first one given is
+    /// reported.
     pub fn observe_anchors(&self, observer: AnchorObserver) {
         if self.log.mode() == Mode::Off {
             return;
@@ -208,10 +209,10 @@ fn append(log: &Log, first: Job, queue: &Receiver<Job>, known: &mut Option<End>)
     let (lines, now) = (entries.len(), jiff::Timestamp::now().as_millisecond());
     if let Err(error) = log.append(entries, now, known) {
         *known = None;
-        tracing::error!("{error}: what happened meanwhile is not in it");
+        tracing::error!("{error}: entries are missing");
     }
     for written in written.into_iter().flatten() {
-        // Whoever asked may have gone away.
+        // Anyone who asked may have gone away.
         let _ = written.send(());
     }
     lines

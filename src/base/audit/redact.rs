@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use super::line::digest;
 
-/// What stands in a secret's place.
+/// What is in a secret's place.
 pub const REDACTED: &str = "[redacted]";
-/// Longer texts are told by size and digest.
+/// Longer texts are reported by size and digest.
 const LONGEST: usize = 4096;
 
 /// Parts of names behind which a secret stands, without separators.
@@ -104,7 +104,7 @@ fn is_boundary(c: char) -> bool {
 
 /// Signs that may stand around a name and its value.
 const QUOTES: [char; 3] = ['"', '\'', '`'];
-/// Values that are no secrets: schemes, whose secret follows, and what says that there is none.
+/// Values that are not secrets: schemes, whose secret follows, and what says that there is none.
 const NO_SECRETS: [&str; 6] = ["bearer", "basic", "null", "none", "true", "false"];
 
 /// Values behind `password=`, `token:` and the like taken out.

@@ -76,14 +76,14 @@ fn any_change_names_the_first_line_that_does_not_follow() {
     let without = |at: usize| [&lines[..at], &lines[at + 1..]].concat().join("\n") + "\n";
     let swapped = [lines[0], lines[2], lines[1], lines[3], lines[4]].join("\n") + "\n";
     let cases = [
-        (whole.replacen("\"r2\"", "\"r9\"", 1), 3, "not the one it was written after"),
-        (without(2), 3, "has number 4, where 3 follows"),
-        (without(0), 1, "has number 2, where 1 follows"),
-        (swapped, 2, "has number 3, where 2 follows"),
+        (whole.replacen("\"r2\"", "\"r9\"", 1), 3, "previous line was modified"),
+        (without(2), 3, "has number 4, expected 3"),
+        (without(0), 1, "has number 2, expected 1"),
+        (swapped, 2, "has number 3, expected 2"),
         (
             whole.replacen("\"kind\":\"run.launched\",\"by\":\"ana\",\"data\":{\"run\":\"r4\"", "garbage", 1),
             4,
-            "no line",
+            "not a line",
         ),
     ];
     for (text, line, why) in cases {
@@ -134,7 +134,7 @@ fn a_purge_leaves_a_chain_that_holds_and_says_what_it_took() {
     let forged = text.replacen("audit.purged", "audit.nothing", 9);
     desk.put(&forged);
     assert!(!desk.verify().holds());
-    assert!(log.purge(60, 60, None).unwrap_err().to_string().contains("kept whole"));
+    assert!(log.purge(60, 60, None).unwrap_err().to_string().contains("not purged"));
     assert_eq!(desk.text(), forged);
 }
 

@@ -17,7 +17,7 @@ const SPECIAL: &str = "a pipe, socket or device";
 #[derive(Debug)]
 pub struct Folder {
     handle: system::Handle,
-    /// Where it lies, for error messages.
+    /// Its location, for error messages.
     path: PathBuf,
 }
 
@@ -39,7 +39,7 @@ impl Folder {
         Ok(Self { handle: system::open_folder(real)?, path: real.to_owned() })
     }
 
-    /// Opens a folder by a path that whoever runs this program wrote: links in it are followed.
+    /// Opens a folder by a path that anyone who runs this program wrote: links in it are followed.
     ///
     /// # Errors
     /// The system's.
@@ -47,7 +47,7 @@ impl Folder {
         Self::open(&path.canonicalize()?)
     }
 
-    /// Where it lies.
+    /// Its location.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -90,7 +90,7 @@ impl Folder {
         system::stat_beneath(&self.handle, inside).map_err(|error| self.explain(inside, path, error))
     }
 
-    /// What stands in a folder beneath, in no order; in the folder itself for an empty path.
+    /// What is in a folder beneath, in no order; in the folder itself for an empty path.
     ///
     /// # Errors
     /// As [`Self::open_file`], for anything but a folder.
@@ -101,13 +101,13 @@ impl Folder {
         system::entries(folder, &self.path.join(inside)).map_err(|error| Refusal::io(path, error))
     }
 
-    /// An error of the system in words. The file was refused already: looking why cannot open it.
+    /// An error of the system as text. The file was refused already: looking why cannot open it.
     fn explain(&self, inside: &Path, path: &str, error: io::Error) -> Refusal {
         if let Some(refusal) = blocking_link(&self.path, inside, path) {
             return refusal;
         }
         if system::is_link_error(&error) {
-            let why = "it goes through a link that is not followed".to_owned();
+            let why = "it contains a symbolic link, which is not followed".to_owned();
             return Refusal::Link { path: path.to_owned(), why };
         }
         failed(path, error)
@@ -122,7 +122,7 @@ pub fn open_file(real: &Path) -> Result<(File, Metadata), Refusal> {
     let shown = real.to_string_lossy();
     let file = system::open_real(real).map_err(|error| {
         if system::is_link_error(&error) {
-            let why = "a link has taken the place of the file or of a folder above it".to_owned();
+            let why = "the file or a parent folder was replaced by a symbolic link".to_owned();
             return Refusal::Link { path: shown.clone().into_owned(), why };
         }
         failed(&shown, error)
@@ -216,19 +216,19 @@ fn blocking_link(root: &Path, inside: &Path, path: &str) -> Option<Refusal> {
         let refused = |why: String| Some(Refusal::Link { path: path.to_owned(), why });
         return match at.canonicalize() {
             Ok(real) => match real.strip_prefix(&base) {
-                Err(_) => refused(format!("{link} is a link that leads out of the folder")),
+                Err(_) => refused(format!("{link} is a symbolic link that points outside the folder")),
                 Ok(there) if at.read_link().is_ok_and(|target| target.is_absolute()) => refused(format!(
-                    "{link} is an absolute link into the folder itself, which is not followed; use {}",
+                    "{link} is an absolute symbolic link, which is not followed; use {}",
                     there.display()
                 )),
                 // A link that stays inside was followed: something behind it is the reason.
                 Ok(_) => None,
             },
             Err(error) if system::is_link_error(&error) => {
-                refused(format!("{link} is a link that leads back to itself"))
+                refused(format!("{link} is a symbolic link to itself"))
             }
             Err(_) if at.read_link().ok()?.is_absolute() => {
-                refused(format!("{link} is a link to something that does not exist"))
+                refused(format!("{link} is a broken symbolic link"))
             }
             Err(_) => Some(Refusal::NotFound { path: path.to_owned() }),
         };
@@ -403,8 +403,8 @@ mod unix {
         }
     }
 
-    /// Whether a file lies in a file system that the kernel makes up: what is read there was never written, and may
-    /// be about this process.
+    /// Whether a file is in a file system that the kernel makes up: what is read there was never written, and
+    /// may be about this process.
     #[cfg(target_os = "linux")]
     pub fn is_pseudo(file: &File) -> bool {
         /// Numbers of `statfs(2)`, by `linux/magic.h`.

@@ -6,7 +6,7 @@ use std::io;
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
     /// It is absolute, has `..` in it, names a hidden file, or is empty.
-    #[error("{path:?} {why}; name a file inside the folder, e.g. references/rules.md")]
+    #[error("{path:?} {why}; use a path inside the folder, e.g. references/rules.md")]
     NotInside {
         /// As given.
         path: String,
@@ -35,8 +35,8 @@ pub enum Refusal {
         /// What it is.
         what: &'static str,
     },
-    /// It lies in a file system that the kernel makes up, such as `/proc`.
-    #[error("{path} lies in a pseudo file system of the kernel; only files on disk are read")]
+    /// It is in a file system that the kernel makes up, such as `/proc`.
+    #[error("{path} is in a kernel pseudo file system; only files on disk can be read")]
     PseudoFileSystem {
         /// As given.
         path: String,

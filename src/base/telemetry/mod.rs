@@ -98,7 +98,7 @@ pub fn init(file: &Path, filter: Option<&str>, stderr: Stderr) -> Result<Ring, T
         tracing_subscriber::registry().with(ring.layer().with_filter(parse()?)).with(to_file).with(to_stderr);
     tracing::subscriber::set_global_default(layers).map_err(|_| TelemetryError::Twice)?;
     if let Some(why) = failed {
-        tracing::warn!("no log file at {}: {why}", file.display());
+        tracing::warn!("cannot write the log file {}: {why}", file.display());
     }
     Ok(ring)
 }

@@ -5,22 +5,21 @@ use clap::{Args, Subcommand};
 /// `skills trust`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Trusting pins exactly the files that are there now: when one changes, the bundle asks \
-    again.\nFolders under `trust:` in your config.yaml are trusted as they are.\n\n\
-    Exits with 5 when a yes is needed and nobody can be asked; with 1 when a listed bundle has changed, or one \
-    of several cannot be pinned."
+    after_help = "Trust is pinned to the current content of the bundle: if a file changes, the bundle \
+        must be trusted again.\nFolders under `trust:` in your config.yaml are always trusted.\n\nExits with 5 if confirmation is required and there is no terminal; with 1 if a listed bundle has changed, or one of several cannot be pinned."
 )]
 pub struct TrustArgs {
-    /// Skills (id, name, location) or folders; a folder means every skill in it. Without any, lists what is trusted.
+    /// Skills (id, name or location) or folders; a folder stands for every skill in it. Without any,
+    /// lists trusted bundles.
     #[arg(value_name = "PATH|SKILL")]
     pub what: Vec<String>,
-    /// List what is trusted, and how it stands.
+    /// List trusted bundles and their status.
     #[arg(long, conflicts_with_all = ["revoke", "yes"])]
     pub list: bool,
-    /// Take trust back.
+    /// Revoke trust.
     #[arg(long, requires = "what")]
     pub revoke: bool,
-    /// Do not ask.
+    /// Skip the confirmation prompt.
     #[arg(short, long, requires = "what")]
     pub yes: bool,
 }
@@ -28,7 +27,6 @@ pub struct TrustArgs {
 /// `skills policy`
 #[derive(Debug, Args)]
 pub struct PolicyArgs {
-    /// What to do with it.
     #[command(subcommand)]
     pub action: PolicyAction,
 }
@@ -36,9 +34,9 @@ pub struct PolicyArgs {
 /// What to do with the policy.
 #[derive(Debug, Subcommand)]
 pub enum PolicyAction {
-    /// Say which rules match, and what they do.
+    /// Show which rules match and their effect.
     Explain(ExplainPolicyArgs),
-    /// Check the file, and name rules that match nothing.
+    /// Check the policy file and report rules that match nothing.
     Check,
 }
 
@@ -47,7 +45,7 @@ pub enum PolicyAction {
 pub struct ExplainPolicyArgs {
     /// Id, name or location of a skill; without one, every skill that a rule matches.
     pub skill: Option<String>,
-    /// Where they stand for this request, with the policy and without.
+    /// Compare ranks for this request with and without the policy.
     #[arg(long, value_name = "TEXT")]
     pub intent: Option<String>,
 }

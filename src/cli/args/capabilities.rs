@@ -5,19 +5,19 @@ use clap::Args;
 /// `skills explain-capability`
 #[derive(Debug, Args)]
 pub struct ExplainCapabilityArgs {
-    /// The capability; without one, all are listed.
+    /// Capability to explain; without one, lists all.
     pub capability: Option<String>,
 }
 
 /// `skills activate`
 #[derive(Debug, Args)]
 pub struct ActivateArgs {
-    /// The capability.
+    /// Id of the capability.
     pub capability: String,
-    /// The binding that is to carry it out on this machine.
+    /// Binding to use for it on this machine.
     #[arg(required_unless_present = "clear", conflicts_with = "clear")]
     pub binding: Option<String>,
-    /// Take the choice back: the default binding counts again.
+    /// Restore the default binding.
     #[arg(long)]
     pub clear: bool,
 }

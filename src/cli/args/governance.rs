@@ -15,24 +15,25 @@ fn state() -> impl TypedValueParser<Value = QualityState> {
 /// `skills governance`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "States: draft, validated, lab-verified, trusted, recommended; docs/governance.md has the rules."
+    after_help = "States: draft, validated, lab-verified, trusted, recommended; docs/governance.md has \
+        the rules."
 )]
 pub struct GovernanceArgs {
-    /// One skill, by id, name or location; all without.
+    /// Id, name or location of a skill; without one, all skills.
     pub skill: Option<String>,
-    /// Only skills in these states.
+    /// Show only skills in these states.
     #[arg(long, value_name = "STATE", value_delimiter = ',', value_parser = state())]
     pub state: Vec<QualityState>,
-    /// Only these domains.
+    /// Show only these domains.
     #[arg(long, value_delimiter = ',')]
     pub domain: Vec<String>,
-    /// So many skills at most, 1 to 1,000; all of them without.
+    /// Maximum number of skills, 1 to 1,000 [default: all].
     #[arg(long, value_name = "N")]
     pub limit: Option<usize>,
-    /// The page behind one that ended with this cursor.
+    /// Continue after the page that ended with this cursor.
     #[arg(long, value_name = "CURSOR")]
     pub cursor: Option<String>,
-    /// Exit with 1 when a skill that is listed is below this state.
+    /// Exit with 1 if a listed skill is below this state.
     #[arg(long, value_name = "STATE", value_parser = state())]
     pub require: Option<QualityState>,
 }
@@ -40,33 +41,30 @@ pub struct GovernanceArgs {
 /// `skills audit`
 #[derive(Debug, Args)]
 pub struct AuditArgs {
-    /// What to do.
     #[command(subcommand)]
     pub action: AuditAction,
 }
-
-/// What to do with the audit log.
 #[derive(Debug, Subcommand)]
 pub enum AuditAction {
-    /// Check that every line follows the one before it; exits with 1 at the first that does not.
+    /// Verify the hash chain of the log; exits with 1 at the first broken line.
     Verify,
-    /// Show the last lines.
+    /// Show the last entries.
     Show(AuditShowArgs),
 }
 
 /// `skills audit show`
 #[derive(Debug, Args)]
 pub struct AuditShowArgs {
-    /// Only lines about this run.
+    /// Show only entries of this run.
     #[arg(long)]
     pub run: Option<String>,
-    /// Only kinds that begin so: run., run.approved, trust., policy.
+    /// Show only kinds with this prefix: run., run.approved, trust., policy.
     #[arg(long)]
     pub kind: Option<String>,
-    /// Only what this person did.
+    /// Show only entries of this principal.
     #[arg(long, value_name = "NAME")]
     pub by: Option<String>,
-    /// How many lines at most.
+    /// Maximum number of entries.
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..))]
     pub limit: u16,
 }

@@ -5,15 +5,15 @@ use std::fmt::Write as _;
 use clap::Command;
 use clap::builder::styling::Style;
 
-/// What belongs together, in the order of the page. What is in no group stands under the last title.
+/// What belongs together, in the order of the page. What is in no group is under the last title.
 const GROUPS: [(&str, &[&str]); 7] = [
     ("Find and check skills", &["discover", "list", "describe", "why", "lint", "eval", "governance"]),
     ("Run skills", &["run", "attach", "runs", "trace", "explain-capability", "activate"]),
-    ("Keep runs", &["db", "audit", "audit-purge"]),
+    ("Maintain runs and the audit log", &["db", "audit", "audit-purge"]),
     ("Write and share skills", &["scaffold", "draft", "package-prepare", "package-validate", "schema"]),
-    ("See what a model is given", &["session", "agents", "budget", "demo"]),
-    ("Serve others", &["serve", "mcp", "openapi", "keys", "verify"]),
-    ("This program", &[]),
+    ("Inspect model context", &["session", "agents", "budget", "demo"]),
+    ("Serve over HTTP and MCP", &["serve", "mcp", "openapi", "keys", "verify"]),
+    ("Setup", &[]),
 ];
 
 /// The command with a help page that lists its commands by group.
@@ -41,7 +41,8 @@ pub fn grouped(command: Command) -> Command {
         text.push('\n');
     }
     let template = format!(
-        "{{before-help}}{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{text}{{options-heading}}{{options}}{{after-help}}"
+        "{{before-help}}{{about-with-newline}}\n{{usage-heading}} \
+            {{usage}}\n\n{text}{{options-heading}}{{options}}{{after-help}}"
     );
     let heading = painted("Options:", header);
     command.help_template(template.replace("{options-heading}", &format!("{heading}\n")))

@@ -7,19 +7,18 @@ use skills_api::operations::Scope;
 
 /// `skills mcp`
 #[derive(Debug, Args)]
-#[command(
-    after_help = "A client starts this program by itself: name it in the client's settings, e.g.\n\n  \
+#[command(after_help = "The client starts this command itself. Add it to the client's settings, e.g.\n\n  \
     {\"mcpServers\": {\"skills\": {\"command\": \"skills\", \"args\": [\"mcp\"]}}}\n\n\
-    Standard output carries the protocol alone; the log goes to its file, with -v to standard error too."
-)]
+    Standard output carries only the protocol. The log is written to its file and, with -v, to standard error.")]
 pub struct McpArgs {
-    /// Go on with this session instead of a new one per connection.
+    /// Use this session instead of a new one per connection.
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
-    /// Offer the runtime tools under their older names too: `list_skills`, `read_skill`, `read_skill_resource`.
+    /// Also offer the runtime tools under their old names: `list_skills`, `read_skill`,
+    /// `read_skill_resource`.
     #[arg(long)]
     pub compat: bool,
-    /// What the client may do: read, run, decide, admin.
+    /// Scopes of the client: read, run, decide, admin.
     #[arg(
         long = "scope",
         value_name = "SCOPE",

@@ -45,28 +45,26 @@ use skills_config::MEMORY_STORE;
 /// The table of exit codes, in `--help` and in the man page.
 pub const EXIT_CODES: &str = "\
 Exit codes:
-  0   done; a run completed, or was left to a worker
-  1   findings, no skill fits, a measure got worse, or a run failed or was denied
-  2   wrong usage or configuration
+  0   success; a run completed or was left to a worker
+  1   findings, no skill fits, a metric got worse, or a run failed or was denied
+  2   invalid usage or configuration
   3   not found
-  4   refused: by its state, for want of trust, by policy
-  5   waiting for a person or a signal
-  69  the service (--connect) cannot be reached, or is still starting
-  70  internal error, or the store of runs cannot be used
-  130 left with Ctrl-C; the run stays as it was";
+  4   refused: invalid state, not trusted, or forbidden by policy
+  5   waiting for approval or a signal
+  69  the service (--connect) is unreachable or still starting
+  70  internal error, or the run store is unusable
+  130 interrupted with Ctrl-C; the run is unchanged";
 
-/// A workbench for Agent Skills: see which skill wins a request, and why.
+/// A workbench for Agent Skills: see which skill is selected for a request, and why.
 #[derive(Debug, Parser)]
 #[command(name = "skills", version, after_help = EXIT_CODES, disable_help_subcommand = true)]
-#[command(long_about = "A workbench for Agent Skills: see which skill wins a request, and why.\n\n\
-    Without a command it opens the workbench. Skills are read from --root, else from the configuration, \
-    else from the folders of the known clients in this project and in your home, else the examples that \
-    ship with this program are shown.")]
+#[command(long_about = "A workbench for Agent Skills: see which skill is selected for a request, and \
+    why.\n\n\
+    Without a command, opens the workbench. Skills are read from --root, else from the configuration, else from the folders of known clients in this project and your home directory. If none has skills, the shipped examples are shown.")]
 pub struct Cli {
     /// Options that every command takes.
     #[command(flatten)]
     pub global: Global,
-    /// What to do; nothing opens the workbench.
     #[command(subcommand)]
     pub command: Option<Command>,
 }
@@ -87,7 +85,7 @@ fn store(text: &str) -> Result<String, String> {
     if file || text == MEMORY_STORE {
         return Ok(text.to_owned());
     }
-    Err("write sqlite:PATH, or memory: for a trial".to_owned())
+    Err("expected sqlite:PATH, or memory: for a temporary store".to_owned())
 }
 
 fn with_root(command: clap::Command, root: &clap::Arg) -> clap::Command {
@@ -118,38 +116,38 @@ const ROOTS: &str = "roots";
 #[command(next_help_heading = "Everywhere")]
 #[allow(clippy::struct_excessive_bools, reason = "one switch of the command line each")]
 pub struct Global {
-    /// Read skills from this folder (may be given several times; the first wins a name).
+    /// Read skills from this folder (repeatable; the first has precedence).
     // Not `global`: of a global option given on both sides of a command clap keeps one side alone.
     #[arg(long = "root", value_name = "DIR", action = ArgAction::Append)]
     pub roots: Vec<PathBuf>,
-    /// Only the shipped example skills; nothing is read from or written to your folders.
+    /// Use only the shipped example skills; your folders are neither read nor written.
     #[arg(long, global = true)]
     pub demo: bool,
-    /// Where runs are kept: `sqlite:PATH`, or `memory:` for a trial that ends with the command.
+    /// Run store: `sqlite:PATH`, or `memory:` for a temporary store that ends with the command.
     #[arg(long, value_name = "URL", global = true, value_parser = store)]
     pub store: Option<String>,
-    /// Refuse to create the store where it is missing (for containers, where no record of earlier ones survives).
+    /// Fail if the store does not exist, instead of creating it (for containers).
     #[arg(long, global = true)]
     pub store_must_exist: bool,
-    /// Work on the service at this address instead of on this machine (or set `SKILLS_CONNECT`).
+    /// Use the service at this address instead of this machine (or set `SKILLS_CONNECT`).
     #[arg(long, value_name = "URL", global = true)]
     pub connect: Option<String>,
-    /// Take the key for that service from this file (or set `SKILLS_API_KEY`).
+    /// Read the API key of that service from this file (or set `SKILLS_API_KEY`).
     #[arg(long, value_name = "FILE", global = true)]
     pub api_key_file: Option<PathBuf>,
-    /// Do not follow changes of the folders.
+    /// Do not watch folders for changes.
     #[arg(long, global = true)]
     pub no_watch: bool,
-    /// Answer in JSON, errors too.
+    /// Print JSON, including errors.
     #[arg(long, global = true)]
     pub json: bool,
-    /// No colour (as with `NO_COLOR` set, or into a pipe).
+    /// Disable color (default if `NO_COLOR` is set or output is not a terminal).
     #[arg(long, global = true)]
     pub no_color: bool,
-    /// Show warnings of the log on standard error; twice shows all of it.
+    /// Print log warnings to standard error; twice prints the complete log.
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub verbose: u8,
-    /// Read this configuration file instead of the user's.
+    /// Use this configuration file instead of the user's.
     #[arg(long, value_name = "FILE", global = true)]
     pub config: Option<PathBuf>,
 }
@@ -157,74 +155,74 @@ pub struct Global {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Rank the skills for a request, and say why.
+    /// Rank skills for a request and explain the ranking.
     Discover(DiscoverArgs),
-    /// List the skills.
+    /// List skills.
     List(ListArgs),
-    /// Show one skill: record, findings, files, tokens.
+    /// Show one skill: metadata, findings, files, tokens.
     Describe(DescribeArgs),
-    /// Explain why a skill is used for a request or not.
+    /// Explain why a skill is or is not selected for a request.
     Why(WhyArgs),
-    /// Try another description before it is written.
+    /// Measure a changed description before writing it.
     Draft(DraftArgs),
-    /// Check skills against the specification and good practice.
+    /// Check skills against the specification and best practices.
     Lint(LintArgs),
-    /// Measure the ranking against queries with known answers.
+    /// Evaluate the ranking against queries with known answers.
     Eval(EvalArgs),
-    /// Run a skill's contract until it ends or waits.
+    /// Run a skill's contract.
     Run(RunArgs),
     /// Attach a skill to a run, its output, a file, or a task.
     Attach(AttachArgs),
     /// List, watch, decide, resume and compare runs.
     Runs(RunsArgs),
-    /// Run a skill and print every event of it.
+    /// Run a skill and print every event.
     Trace(TraceArgs),
-    /// Say which binding carries a capability out, and why.
+    /// Show which binding implements a capability, and why.
     ExplainCapability(ExplainCapabilityArgs),
-    /// Choose the binding of a capability on this machine.
+    /// Choose the binding for a capability on this machine.
     Activate(ActivateArgs),
-    /// Check, copy, clear and replace the store of runs.
+    /// Check, back up, reset and purge the run store.
     Db(DbArgs),
-    /// Say how far skills have proved themselves.
+    /// Show skill quality states.
     #[command(alias = "skill-governance")]
     Governance(GovernanceArgs),
-    /// Verify and show the log of runs, decisions and trust.
+    /// Verify and show the audit log.
     Audit(AuditArgs),
-    /// Forget inputs, output and audit lines of long ago.
+    /// Delete audit data older than a given date.
     AuditPurge(BeforeArgs),
-    /// See what a model is given: load, read, compose.
+    /// Manage sessions: load skills, compose model calls.
     Session(SessionArgs),
-    /// Show which agents there are.
+    /// List and show agents.
     Agents(AgentsArgs),
-    /// Show what a client's bounds leave of the catalogue.
+    /// Show how a client's budget truncates the catalog.
     Budget(BudgetArgs),
-    /// Answer over HTTP: skills, runs, sessions, events.
+    /// Serve skills, runs and sessions over HTTP and MCP.
     Serve(ServeArgs),
-    /// Make sure that a service keeps its promises.
+    /// Run conformance checks against a service.
     Verify(VerifyArgs),
-    /// Print the `OpenAPI` document of the service.
+    /// Print the OpenAPI document of the service.
     Openapi(OpenapiArgs),
-    /// Make keys for the service.
+    /// Create API keys for the service.
     Keys(KeysArgs),
-    /// Play a demonstration on the shipped skills.
+    /// Play a demonstration with the shipped skills.
     Demo(DemoArgs),
     /// Serve skills, sessions and runs to an MCP client.
     Mcp(McpArgs),
-    /// Print the JSON schema of a skill's frontmatter.
+    /// Print the JSON schema of the skill frontmatter.
     Schema(SchemaArgs),
-    /// Show what a skill would run, and trust it as it is.
+    /// Show what a skill can execute, and trust it.
     Trust(TrustArgs),
-    /// Explain and check the policy of what may run.
+    /// Explain and check the policy.
     Policy(PolicyArgs),
-    /// Make a new skill that lint has nothing to say about.
+    /// Create a new lint-clean skill.
     Scaffold(ScaffoldArgs),
-    /// Pack a skill as one file, with a manifest of digests.
+    /// Create a package from a skill.
     PackagePrepare(PackagePrepareArgs),
-    /// Check such a file: digests, paths, limits, lint.
+    /// Check a package: digests, paths, limits, lint.
     PackageValidate(PackageValidateArgs),
-    /// Say what is found here: roots, store, isolation, terminal.
+    /// Check this installation: roots, store, sandbox, terminal.
     Doctor,
-    /// Print completions for a shell.
+    /// Print shell completions.
     Completions(CompletionsArgs),
     /// Print the manual page.
     Man(ManArgs),

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 /// `skills completions`
 #[derive(Debug, Args)]
 pub struct CompletionsArgs {
-    /// Which shell.
+    /// Shell to print completions for.
     #[arg(value_enum)]
     pub shell: clap_complete::Shell,
 }
@@ -15,7 +15,7 @@ pub struct CompletionsArgs {
 /// `skills man`
 #[derive(Debug, Args)]
 pub struct ManArgs {
-    /// Write the pages of all commands into this folder instead.
+    /// Write the pages of all commands to this folder instead.
     #[arg(value_name = "DIR")]
     pub dir: Option<PathBuf>,
 }
@@ -23,18 +23,15 @@ pub struct ManArgs {
 /// `skills config`
 #[derive(Debug, Args)]
 pub struct ConfigArgs {
-    /// What to do with it.
     #[command(subcommand)]
     pub action: ConfigAction,
 }
-
-/// What to do with the configuration.
 #[derive(Debug, Clone, Copy, Subcommand)]
 pub enum ConfigAction {
-    /// Print where the configuration files are looked for.
+    /// Print the paths of the configuration files.
     Path,
-    /// Check them and name what is wrong.
+    /// Check the configuration files.
     Check,
-    /// Open the user's file in $VISUAL or $EDITOR.
+    /// Open the user's configuration file in $VISUAL or $EDITOR.
     Edit,
 }

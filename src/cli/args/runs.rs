@@ -14,10 +14,11 @@ use skills_store::AuditMode;
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Inputs")]
 pub struct InputArgs {
-    /// One input, read as the contract types it; `NAME=@FILE` takes a file's text, `@@` a literal `@`.
+    /// Set an input, parsed by its type in the contract; `NAME=@FILE` reads a file, `@@` is a literal `@`.
     #[arg(long = "input", short = 'i', value_name = "NAME=VALUE", value_parser = pair)]
     pub pairs: Vec<Pair>,
-    /// All inputs as a JSON or YAML object; `-` reads standard input. Single ones of --input go first.
+    /// Read inputs from a JSON or YAML file; `-` reads standard input. --input overrides values from
+    /// this file.
     #[arg(long, value_name = "FILE")]
     pub inputs: Option<PathBuf>,
 }
@@ -26,44 +27,44 @@ pub struct InputArgs {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Execution")]
 pub struct ExecArgs {
-    /// A file for the scripts' work directory: the name there, and the file here.
+    /// Copy a file to the scripts' work directory under this name.
     #[arg(long = "file", value_name = "NAME=PATH", value_parser = handed_file)]
     pub files: Vec<HandedFile>,
-    /// Work the run in this process until it ends or waits (the default).
+    /// Execute the run in this process until it ends or waits (default).
     #[arg(long, conflicts_with = "detach")]
     pub wait: bool,
-    /// Leave the run to a worker that is alive (a workbench or a server on the same store).
+    /// Leave the run to another worker: a workbench or service with the same store.
     #[arg(long)]
     pub detach: bool,
-    /// Makes the launch safe to repeat: the same key and inputs answer the same run.
+    /// Idempotency key: a launch with the same key and inputs returns the existing run.
     #[arg(long, value_name = "KEY")]
     pub idempotency_key: Option<String>,
-    /// The trace that the run belongs to.
+    /// Trace id of the run.
     #[arg(long, value_name = "TRACE")]
     pub trace_id: Option<String>,
-    /// Least that must be known about a binding's behaviour.
+    /// Minimum binding conformance level.
     #[arg(long, value_parser = words::<Conformance>(&CONFORMANCES))]
     pub conformance: Option<Conformance>,
-    /// What is written down beside what the run needs.
+    /// How much the audit log records of the run.
     #[arg(long, default_value = "standard", value_parser = words::<AuditMode>(&AUDITS))]
     pub audit_mode: AuditMode,
-    /// How long it may wait for a person or a signal: 90s, 10m, 2h, 30d.
+    /// Maximum time to wait for an approval or a signal: 90s, 10m, 2h, 30d.
     #[arg(long, value_name = "SPAN", value_parser = span)]
     pub expires_in: Option<u64>,
-    /// What happens when that time is over.
+    /// What happens when that time expires.
     #[arg(long, requires = "expires_in", default_value = "deny", value_parser = words::<Expiry>(&EXPIRIES))]
     pub on_expiry: Expiry,
-    /// Run scripts even where this machine cannot isolate them; where it can, they are isolated all the same.
+    /// Run scripts even if this machine cannot sandbox them; has no effect if it can.
     #[arg(long)]
     pub unsandboxed: bool,
 }
 
 /// `skills run`
 #[derive(Debug, Args)]
-#[command(after_help = "Progress goes to standard error, the outputs to standard output.\n\
-    Exits with 0 when the run completed, 1 when it failed or was denied, 5 when it waits for a person or a signal.")]
+#[command(after_help = "Executes the contract until the run ends or waits. Progress is written to \
+    standard error, outputs to standard output.\nExits with 0 if the run completed, 1 if it failed or was denied, 5 if it waits for an approval or a signal.")]
 pub struct RunArgs {
-    /// Id, name or location of a skill that has a contract.
+    /// Id, name or location of a skill with a contract.
     pub skill: String,
     #[command(flatten)]
     #[allow(missing_docs, reason = "flattened")]
@@ -75,10 +76,10 @@ pub struct RunArgs {
 
 /// `skills trace`
 #[derive(Debug, Args)]
-#[command(after_help = "Executes as `skills run`; every event goes to standard output, one a line \
-    (with --json one JSON object a line), the exit code tells how the run ended.")]
+#[command(after_help = "Executes the contract as `skills run` does and writes every event to standard \
+    output, one per line (with --json, one JSON object per line). The exit code is that of `skills run`.")]
 pub struct TraceArgs {
-    /// Id, name or location of a skill that has a contract.
+    /// Id, name or location of a skill with a contract.
     pub skill: String,
     #[command(flatten)]
     #[allow(missing_docs, reason = "flattened")]
@@ -91,19 +92,19 @@ pub struct TraceArgs {
 /// `skills attach`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "What a reference looks like: RUN (run, or task for an open one), RUN/STEP (output), \
-    session:ID (transcript), artifact:DIGEST or a file (artifact), task:ID (task)."
+    after_help = "References: RUN (run, or task if open), RUN/STEP (output), session:ID (transcript), \
+        artifact:DIGEST or a file (artifact), task:ID (task)."
 )]
 pub struct AttachArgs {
-    /// Id, name or location of a skill that may be attached.
+    /// Id, name or location of a skill that can be attached.
     pub skill: String,
-    /// What kind of thing it is attached to.
+    /// Type of the target.
     #[arg(long, value_parser = words::<AttachTarget>(&TARGETS))]
     pub target_type: AttachTarget,
-    /// Which one.
+    /// Reference to the target.
     #[arg(long, value_name = "REF")]
     pub target_ref: String,
-    /// Show the four checks and what would happen; start nothing.
+    /// Show the checks and what would happen, without starting a run.
     #[arg(long)]
     pub check: bool,
     #[command(flatten)]
@@ -116,39 +117,36 @@ pub struct AttachArgs {
 
 /// `skills runs`
 #[derive(Debug, Args)]
-#[command(after_help = "RUN is a run's id, or a beginning or an end of it that no other run has.")]
+#[command(after_help = "RUN is the id of a run, or a unique prefix or suffix of it.")]
 pub struct RunsArgs {
-    /// What to do.
     #[command(subcommand)]
     pub action: RunsAction,
 }
-
-/// What to do with runs.
 #[derive(Debug, Subcommand)]
 pub enum RunsAction {
-    /// List runs, those that wait for you first.
+    /// List runs, waiting runs first.
     List(RunsListArgs),
-    /// Show one run: steps, what it waits for, checkpoints, results.
+    /// Show one run: steps, pending decision, checkpoints, results.
     Show(RunsShowArgs),
     /// Follow a run until it ends or waits, or all runs until Ctrl-C.
     Watch(RunsWatchArgs),
-    /// Say yes to the step that waits for a person.
+    /// Approve the waiting step.
     Approve(DecideArgs),
-    /// Say no to the step that waits for a person: the run is canceled.
+    /// Deny the waiting step, which cancels the run.
     Deny(DecideArgs),
-    /// Let a held or failed run go on, with corrected inputs or from an older checkpoint.
+    /// Resume a paused or failed run, optionally with changed inputs or from an older checkpoint.
     Resume(ResumeArgs),
     /// Send a signal to a run.
     Signal(SignalArgs),
-    /// Stop a run.
+    /// Cancel a run.
     Cancel(OneRunArgs),
-    /// Start a new run that goes on from a checkpoint of this one.
+    /// Start a new run from a checkpoint of this one.
     Replay(BranchArgs),
-    /// Make a new held run from a checkpoint of this one; nothing is executed until it is resumed.
+    /// Create a paused run from a checkpoint of this one.
     Fork(BranchArgs),
-    /// Compare two runs step by step; exits with 1 when they differ.
+    /// Compare two runs step by step; exits with 1 if they differ.
     Compare(CompareArgs),
-    /// Work runs in this process that no worker has, until they end or wait.
+    /// Execute unclaimed runs in this process until they end or wait.
     Work(WorkArgs),
 }
 
@@ -172,26 +170,26 @@ Only runs that match this filter. All terms have to match; `-` before a term neg
 /// `skills runs list`
 #[derive(Debug, Args)]
 pub struct RunsListArgs {
-    /// Only these states.
+    /// Show only runs in these states.
     #[arg(long, value_delimiter = ',', value_parser = words::<RunState>(&STATES))]
     pub state: Vec<RunState>,
-    /// Only this skill.
+    /// Show only runs of this skill.
     #[arg(long)]
     pub skill: Option<String>,
-    /// Only runs with this text in their id, skill or step, or of this trace.
+    /// Show only runs with this text in their id, skill or step, or with this trace id.
     #[arg(long)]
     pub text: Option<String>,
-    /// Only runs of this trace.
+    /// Show only runs with this trace id.
     #[arg(long, value_name = "TRACE")]
     pub trace: Option<String>,
-    /// Only runs that match this filter: `state:failed skill:deploy* age:>1h input.region:eu* -error:timeout`.
+    /// Show only runs that match this filter: `state:failed skill:deploy* age:>1h input.region:eu* -error:timeout`.
     #[arg(long, value_name = "FILTER", long_help = WHERE_HELP)]
     pub r#where: Option<String>,
-    /// How many at most.
+    /// Maximum number of entries.
     #[arg(long, value_name = "N", default_value_t = 30, conflicts_with = "all",
         value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub limit: u32,
-    /// All of them.
+    /// Show all runs.
     #[arg(long)]
     pub all: bool,
 }
@@ -199,64 +197,62 @@ pub struct RunsListArgs {
 /// `skills runs show`
 #[derive(Debug, Args)]
 pub struct RunsShowArgs {
-    /// The run.
+    /// Id of the run.
     pub run: String,
-    /// Print its events too.
+    /// Also print its events.
     #[arg(long)]
     pub events: bool,
-    /// Print the state at this checkpoint, and what its step changed.
+    /// Print the state at this checkpoint and the changes of its step.
     #[arg(long, value_name = "N")]
     pub checkpoint: Option<u64>,
 }
 
 /// `skills runs watch`
 #[derive(Debug, Args)]
-#[command(
-    after_help = "With a run it exits as `skills run` does; Ctrl-C leaves, and the run stays as it is."
-)]
+#[command(after_help = "With a run, the exit code is that of `skills run`. Ctrl-C stops watching; the run \
+        continues.")]
 pub struct RunsWatchArgs {
-    /// The run; all runs without one.
+    /// Id of the run; without one, all runs.
     pub run: Option<String>,
 }
 
-/// What happens to a run after an order that lets it go on.
+/// What happens to a run after an order that lets it continue.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct OnwardArgs {
-    /// Work the run on in this process until it ends or waits (the default).
+    /// Execute the run in this process until it ends or waits (default).
     #[arg(long, conflicts_with = "detach")]
     pub wait: bool,
-    /// Leave it to a worker that is alive.
+    /// Leave the run to another worker.
     #[arg(long)]
     pub detach: bool,
 }
 
 /// `skills runs approve` and `skills runs deny`
 #[derive(Debug, Args)]
-#[command(after_help = "Shows what would happen and asks; what was shown is what is decided. \
-    Without a terminal, or with --yes alone, it prints the details and the full command and exits with 5: \
-    an approval needs --yes with --inputs-digest, a denial --yes with --step or --inputs-digest.")]
+#[command(after_help = "Shows what would happen and asks for confirmation. The decision applies to \
+    exactly what was shown. Without a terminal, or with --yes alone, prints the details and the full command and exits with 5: an approval needs --yes with --inputs-digest, a denial --yes with --step or --inputs-digest.")]
 pub struct DecideArgs {
-    /// The run.
+    /// Id of the run.
     pub run: String,
-    /// Do not ask; needs --inputs-digest (to deny, --step is enough).
+    /// Skip the confirmation prompt; needs --inputs-digest (to deny, --step is enough).
     #[arg(long, short)]
     pub yes: bool,
-    /// Step to decide (default: the step that is shown).
+    /// Step to decide [default: the waiting step].
     #[arg(long)]
     pub step: Option<String>,
-    /// Digest of what you have read (default: that of what is shown).
+    /// Digest of the inputs that were reviewed [default: the digest that is shown].
     #[arg(long, value_name = "SHA256")]
     pub inputs_digest: Option<String>,
-    /// Who decides; your name, where absent.
+    /// Name of the person who decides [default: your name].
     #[arg(long, value_name = "NAME")]
     pub approver: Option<String>,
-    /// Kept with the decision.
+    /// Comment stored with the decision.
     #[arg(long, value_name = "TEXT")]
     pub notes: Option<String>,
-    /// What to do about a step that nobody knows the end of.
+    /// How to continue after a step with unknown outcome.
     #[arg(long, value_parser = words::<Choice>(&CHOICES))]
     pub choice: Option<Choice>,
-    /// What it gave, with --choice happened: JSON with its outputs, or @FILE.
+    /// Result of the step, with --choice happened: JSON with its outputs, or @FILE.
     #[arg(long, value_name = "JSON")]
     pub result: Option<String>,
     #[command(flatten)]
@@ -267,12 +263,12 @@ pub struct DecideArgs {
 /// `skills runs resume`
 #[derive(Debug, Args)]
 pub struct ResumeArgs {
-    /// The run.
+    /// Id of the run.
     pub run: String,
-    /// From this checkpoint instead of the last; later steps run again.
+    /// Resume from this checkpoint; later steps run again [default: the last].
     #[arg(long, value_name = "N")]
     pub checkpoint: Option<u64>,
-    /// Go on although the skill changed since the launch: the contract of the launch runs.
+    /// Resume although the skill changed since the launch; the contract of the launch is used.
     #[arg(long)]
     pub despite_change: bool,
     #[command(flatten)]
@@ -286,11 +282,11 @@ pub struct ResumeArgs {
 /// `skills runs signal`
 #[derive(Debug, Args)]
 pub struct SignalArgs {
-    /// The run.
+    /// Id of the run.
     pub run: String,
-    /// The signal's name.
+    /// Name of the signal.
     pub name: String,
-    /// What goes to the waiting step as its output: JSON, or `@FILE` (`@-` reads standard input).
+    /// Payload, which becomes the output of the waiting step: JSON, or `@FILE` (`@-` reads standard input).
     #[arg(long, value_name = "JSON", default_value = "{}")]
     pub payload: String,
     #[command(flatten)]
@@ -301,16 +297,16 @@ pub struct SignalArgs {
 /// `skills runs cancel`
 #[derive(Debug, Args)]
 pub struct OneRunArgs {
-    /// The run.
+    /// Id of the run.
     pub run: String,
 }
 
 /// `skills runs replay` and `skills runs fork`
 #[derive(Debug, Args)]
 pub struct BranchArgs {
-    /// The run.
+    /// Id of the run.
     pub run: String,
-    /// From this checkpoint; the last, where absent.
+    /// Checkpoint to start from [default: the last].
     #[arg(long, value_name = "N")]
     pub checkpoint: Option<u64>,
     #[command(flatten)]
@@ -321,16 +317,16 @@ pub struct BranchArgs {
 /// `skills runs compare`
 #[derive(Debug, Args)]
 pub struct CompareArgs {
-    /// One run.
+    /// Id of a run.
     pub run: String,
-    /// The other.
+    /// Id of the run to compare it with.
     pub other: String,
 }
 
 /// `skills runs work`
 #[derive(Debug, Args)]
 pub struct WorkArgs {
-    /// The runs; all that can be worked, where absent.
+    /// Ids of runs [default: all unclaimed runs].
     pub runs: Vec<String>,
 }
 

@@ -10,46 +10,46 @@ use skills_api::operations::Scope;
 
 /// `skills serve`
 #[derive(Debug, Args)]
-#[command(
-    after_help = "On loopback no key is required unless one is configured. TLS is the work of a proxy in front."
-)]
+#[command(after_help = "On loopback, authentication is disabled unless a key is configured. Use a reverse \
+        proxy for TLS.")]
 pub struct ServeArgs {
-    /// Address or name to listen at; one beyond this machine needs a key.
+    /// Address or host name to listen on; a non-loopback address needs a key.
     #[arg(long, value_name = "HOST", default_value = "127.0.0.1")]
     pub host: String,
-    /// Port; 0 takes a free one and says which.
+    /// Port; 0 chooses a free port and prints it.
     #[arg(long, value_name = "PORT", default_value_t = 8080)]
     pub port: u16,
-    /// A key that may do everything. The process list shows it: better `SKILLS_API_KEY` or --key-file.
+    /// API key with all scopes. It is visible in the process list; prefer `SKILLS_API_KEY` or --key-file.
     #[arg(long, value_name = "KEY")]
     pub api_key: Option<String>,
-    /// A file of keys, each with a name and scopes; skills keys new makes them.
+    /// File of API keys, each with a name and scopes; `skills keys new` creates them.
     #[arg(long, value_name = "FILE")]
     pub key_file: Option<PathBuf>,
-    /// Requests that a key, or an address without one, may send in a window; no limit where absent.
+    /// Maximum number of requests per window and key, or per address without a key [default: unlimited].
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     pub rate_limit_requests: Option<u64>,
-    /// Length of a window in seconds.
+    /// Length of the rate limit window in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 60,
         value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub rate_limit_window_seconds: u64,
-    /// Let pages of this origin call, as a browser writes it: `https://docs.example`. Several times for several; no
-    /// page of another origin may, unless said.
+    /// Allow cross-origin requests from this origin, e.g. `https://docs.example` (repeatable) [default:
+    /// none].
     #[arg(long, value_name = "ORIGIN", value_parser = |text: &str| Origin::parse(text).map_err(|wrong| wrong.message))]
     pub cors: Vec<Origin>,
-    /// Connections at once. A new one beyond them takes the place of an idle one, or waits.
+    /// Maximum number of connections. A further one replaces an idle connection, or waits.
     #[arg(long, value_name = "COUNT", default_value_t = 4096,
         value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub max_connections: u32,
-    /// MCP sessions at once over HTTP. A new one beyond them ends one without a handshake, or an idle one.
+    /// Maximum number of MCP sessions over HTTP. A further one replaces a session without a handshake,
+    /// or an idle one.
     #[arg(long, value_name = "COUNT", default_value_t = 1024,
         value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub max_mcp_sessions: u32,
-    /// MCP sessions at once over HTTP of one key, or of all callers where no keys are asked for.
+    /// Maximum number of MCP sessions over HTTP per key, or of all callers if authentication is disabled.
     #[arg(long, value_name = "COUNT", default_value_t = 256,
         value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub max_mcp_sessions_per_key: u32,
-    /// Answer beyond this machine without asking anybody for a key.
+    /// Allow a non-loopback address without authentication.
     #[arg(long)]
     pub allow_open: bool,
 }
@@ -57,19 +57,19 @@ pub struct ServeArgs {
 /// `skills openapi`
 #[derive(Debug, Args)]
 pub struct OpenapiArgs {
-    /// Compare this copy with it instead; exits with 1 where they differ.
+    /// Compare this file with the document instead of printing; exits with 1 if they differ.
     #[arg(long, value_name = "FILE")]
     pub check: Option<PathBuf>,
 }
 
 /// `skills verify`
 #[derive(Debug, Args)]
-#[command(after_help = "Exits with 1 when something does not hold; what could not be tried, because the \
-                  key lacks a scope or the limit of requests is used up, is said and fails nothing. `controls` meets the limit of requests on purpose.")]
+#[command(after_help = "Exits with 1 if a check fails. Checks that cannot be run, because the key lacks \
+    a scope or the rate limit is exhausted, are reported and do not fail. `controls` exceeds the rate limit on purpose.")]
 pub struct VerifyArgs {
-    /// What to make sure of.
+    /// Groups of checks to run.
     pub verifier: Verifier,
-    /// Where the service is.
+    /// Address of the service.
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8080")]
     pub url: String,
 }
@@ -78,35 +78,32 @@ pub struct VerifyArgs {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verifier {
-    /// HTTP and MCP of the service answer alike.
+    /// HTTP and MCP of the service return the same results.
     Adapters,
-    /// Keys, limits and the shape of errors.
+    /// Authentication, limits and error format.
     Controls,
-    /// The service answers as this program does over the skills here.
+    /// The service returns the same results as this program with the local skills.
     Parity,
 }
 
 /// `skills keys`
 #[derive(Debug, Args)]
 pub struct KeysArgs {
-    /// What to do.
     #[command(subcommand)]
     pub action: KeysAction,
 }
-
-/// What to do with keys.
 #[derive(Debug, Subcommand)]
 pub enum KeysAction {
-    /// Make a key: it is shown once, with the line that a key file keeps of it.
+    /// Create a key and print it once, with the line for the key file.
     New(NewKeyArgs),
 }
 
 /// `skills keys new`
 #[derive(Debug, Args)]
 pub struct NewKeyArgs {
-    /// The principal's name: runs and decisions are recorded under it.
+    /// Name of the principal, under which runs and decisions are recorded.
     pub name: String,
-    /// What the key may do: read, run, decide, admin, with commas between.
+    /// Scopes of the key, separated by commas: read, run, decide, admin.
     #[arg(long, value_name = "SCOPES", default_value = "read", value_parser = skills_api::scopes)]
     pub scopes: Scopes,
 }

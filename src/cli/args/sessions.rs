@@ -15,7 +15,6 @@ const APIS: [&str; 3] = ["anthropic", "openai-responses", "openai-chat"];
 /// `skills session`
 #[derive(Debug, Args)]
 pub struct SessionArgs {
-    /// What to do with it.
     #[command(subcommand)]
     pub action: SessionAction,
 }
@@ -23,34 +22,34 @@ pub struct SessionArgs {
 /// How a session is composed; what is not given stays.
 #[derive(Debug, Clone, Default, Args)]
 pub struct SettingsArgs {
-    /// The client whose budget shortens the catalogue (e.g. codex); an empty text for none.
+    /// Client whose budget truncates the catalog (e.g. codex); an empty value for none.
     #[arg(long, value_name = "CLIENT")]
     pub client: Option<String>,
-    /// The agent that speaks (agents/*.yaml); an empty text for none.
+    /// Agent whose prompt and skills are part of the call (agents/*.yaml); an empty value for none.
     #[arg(long, value_name = "AGENT")]
     pub agent: Option<String>,
-    /// Skills that may be active at once.
+    /// Maximum number of active skills.
     #[arg(long, value_name = "N")]
     pub cap: Option<usize>,
-    /// How the catalogue is written.
+    /// Format of the catalog.
     #[arg(long, value_parser = words::<Form>(&FORMS))]
     pub form: Option<Form>,
-    /// Where bodies go: into the instructions of every call, or into the answer of the load call.
+    /// Where skill bodies are placed: in the instructions of every call, or in the result of the load call.
     #[arg(long, value_parser = words::<Instructions>(&PLACES))]
     pub instructions: Option<Instructions>,
-    /// Leave locations out, for hosts without a file system.
+    /// Omit locations, for hosts without a file system.
     #[arg(long, conflicts_with = "locations")]
     pub no_locations: bool,
-    /// Tell locations, as a new session does.
+    /// Include locations (default).
     #[arg(long)]
     pub locations: bool,
-    /// The model's context window in tokens.
+    /// Context window of the model in tokens.
     #[arg(long, value_name = "TOKENS")]
     pub window: Option<u32>,
-    /// Offer the older tool names too.
+    /// Also offer the old tool names.
     #[arg(long, conflicts_with = "no_compat")]
     pub compat: bool,
-    /// Offer the five tools alone, as a new session does.
+    /// Offer only the five tools (default).
     #[arg(long)]
     pub no_compat: bool,
 }
@@ -66,20 +65,20 @@ impl SettingsArgs {
 /// What to do with a session.
 #[derive(Debug, Subcommand)]
 pub enum SessionAction {
-    /// Begin an empty session; prints its id.
+    /// Create an empty session and print its id.
     New(SettingsArgs),
-    /// List sessions, the one that changed last first.
+    /// List sessions, most recently changed first.
     List {
-        /// How many at most.
+        /// Maximum number of entries.
         #[arg(long, value_name = "N", default_value_t = 20)]
         limit: usize,
     },
     /// Show a session: active skills, sizes by level, transcript.
     Show {
-        /// Id of the session, or a beginning or end of it.
+        /// Id of the session, or a unique prefix or suffix of it.
         session: String,
     },
-    /// Change how a session is composed.
+    /// Change the settings of a session.
     Set {
         /// Id of the session.
         session: String,
@@ -87,14 +86,14 @@ pub enum SessionAction {
         #[command(flatten)]
         settings: SettingsArgs,
     },
-    /// Load skills: their instructions hold from the next call on.
+    /// Load skills, starting with the next call.
     Load {
         /// Id of the session.
         session: String,
         /// Ids, names or locations of skills.
         #[arg(required = true)]
         skills: Vec<String>,
-        /// Keep what is loaded already.
+        /// Keep the skills that are already loaded.
         #[arg(long)]
         add: bool,
     },
@@ -113,40 +112,40 @@ pub enum SessionAction {
     Read {
         /// Id of the session.
         session: String,
-        /// Path inside the skill's folder.
+        /// Path in the skill's folder.
         path: String,
-        /// A loaded skill; the one loaded last, where absent.
+        /// Loaded skill [default: the one loaded last].
         #[arg(long)]
         skill: Option<String>,
-        /// First byte to read.
+        /// Offset of the first byte.
         #[arg(long, value_name = "BYTE", default_value_t = 0)]
         offset: u64,
-        /// Bytes to read at most.
+        /// Maximum number of bytes.
         #[arg(long, value_name = "BYTES")]
         length: Option<u64>,
     },
-    /// Run a script of a loaded skill, isolated; asks first.
+    /// Run a script of a loaded skill in the sandbox, after confirmation.
     RunScript {
         /// Id of the session.
         session: String,
-        /// Path of the script below `scripts/`.
+        /// Path of the script in `scripts/`.
         path: String,
-        /// Arguments for the script, behind `--`.
+        /// Arguments for the script, after `--`.
         #[arg(last = true)]
         args: Vec<String>,
-        /// A loaded skill; the one loaded last, where absent.
+        /// Loaded skill [default: the one loaded last].
         #[arg(long)]
         skill: Option<String>,
-        /// Variables for the script.
+        /// Environment variable for the script (repeatable).
         #[arg(long, value_name = "NAME=VALUE")]
         env: Vec<String>,
-        /// A file for the script's work directory: the name there, and the file here.
+        /// Copy a file to the script's work directory under this name.
         #[arg(long = "file", value_name = "NAME=PATH", value_parser = handed_file)]
         files: Vec<HandedFile>,
-        /// Current directory inside the private work directory.
+        /// Current directory, relative to the work directory.
         #[arg(long)]
         workdir: Option<String>,
-        /// Run it without asking.
+        /// Skip the confirmation prompt.
         #[arg(long)]
         yes: bool,
     },
@@ -154,40 +153,40 @@ pub enum SessionAction {
     Say {
         /// Id of the session.
         session: String,
-        /// The message; `-` reads it from standard input.
+        /// Text of the message; `-` reads standard input.
         text: String,
-        /// Who says it.
+        /// Role of the author.
         #[arg(long = "as", value_parser = words::<Speaker>(&["user", "assistant"]), default_value = "user")]
         speaker: Speaker,
     },
-    /// Print the instructions of the next call, byte for byte.
+    /// Print the instructions of the next call.
     Compose {
         /// Id of the session.
         session: String,
-        /// Print what differs from the last call instead.
+        /// Print the differences from the last call instead.
         #[arg(long, conflicts_with = "sizes")]
         diff: bool,
         /// Print sizes by level instead.
         #[arg(long)]
         sizes: bool,
-        /// Remember it as the last call.
+        /// Record it as the last call.
         #[arg(long)]
         call: bool,
     },
-    /// Print the whole request of the next call.
+    /// Print the complete request of the next call.
     Export {
         /// Id of the session.
         session: String,
-        /// For which API.
+        /// API to build the request for.
         #[arg(long, value_parser = words::<Api>(&APIS), default_value = "anthropic")]
         api: Api,
-        /// The model's name.
+        /// Name of the model.
         #[arg(long, default_value = "MODEL")]
         model: String,
-        /// Write it into this file instead.
+        /// Write to this file instead.
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
-        /// Replace the file that is there.
+        /// Overwrite an existing file.
         #[arg(long, requires = "out")]
         force: bool,
     },
@@ -196,37 +195,33 @@ pub enum SessionAction {
 /// `skills agents`
 #[derive(Debug, Args)]
 pub struct AgentsArgs {
-    /// What to do.
     #[command(subcommand)]
     pub action: AgentsAction,
 }
-
-/// What to do with agents.
 #[derive(Debug, Subcommand)]
 pub enum AgentsAction {
-    /// List the agents found.
+    /// List agents.
     List,
     /// Show one agent.
     Show {
-        /// Its id.
+        /// Id of the agent.
         agent: String,
     },
 }
 
 /// `skills budget`
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Bounds are those that a client was measured to have or publishes; what is not known is said to be unknown. \
-        Skills that a client brings itself take their share."
-)]
+#[command(after_help = "Budgets are measured or published by the client; unknown values are reported as \
+        unknown. Skills that a client ships itself use a part of its budget.")]
 pub struct BudgetArgs {
-    /// The client (e.g. codex, or claude-code@2.1.197 for that version); without one, every client is shown in a line.
+    /// Client (e.g. codex, or claude-code@2.1.197 for that version); without one, shows one line per
+    /// client.
     #[arg(long, value_name = "CLIENT")]
     pub client: Option<String>,
-    /// The model's context window in tokens.
+    /// Context window of the model in tokens.
     #[arg(long, value_name = "TOKENS")]
     pub window: Option<u32>,
-    /// Show every entry, not only those that give way.
+    /// Show every entry, not only truncated ones.
     #[arg(long)]
     pub all: bool,
 }
@@ -234,24 +229,23 @@ pub struct BudgetArgs {
 /// `skills demo`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Right, Space or Enter goes on, Left looks back, q or Esc leaves. Without a file the shipped \
-    script plays on the shipped skills. What runs and sessions it makes are gone with it, unless --store names where \
-    they are kept. With --auto it ends by itself: 0 when every step came to what it waited for, else 1."
+    after_help = "Keys: Right, Space or Enter for the next step, Left for the previous one, q or Esc to \
+        quit. Without a file, plays the shipped script. Runs and sessions are temporary unless --store is given. With --auto, exits with 0 if every step reached its expected state, else with 1."
 )]
 pub struct DemoArgs {
-    /// A script of your own: `title`, and `steps` of `say` and `do`.
+    /// Demo script: `title`, and `steps` of `say` and `do`.
     #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
-    /// Go on by itself after so many seconds a step (4 where none are given), and end after the last.
+    /// Advance automatically after this many seconds per step [default: 4], and exit after the last.
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "4")]
     pub auto: Option<f64>,
-    /// Record the screen as an asciicast.
+    /// Record the screen as an asciicast file.
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
-    /// Write a picture (SVG) of each step into this folder.
+    /// Write an SVG screenshot of each step to this folder.
     #[arg(long, value_name = "DIR")]
     pub pictures: Option<PathBuf>,
-    /// Leave paths and names readable.
+    /// Do not redact paths and names.
     #[arg(long)]
     pub no_redaction: bool,
 }

@@ -11,38 +11,38 @@ use skills_skill::Role;
 
 /// `skills discover`
 #[derive(Debug, Args)]
-#[command(after_help = "The ranking is this router's own; the model behind a client may choose otherwise.\n\
-    Exits with 1 when no skill fits.")]
+#[command(after_help = "The ranking is that of this router; the model of a client may choose \
+    differently.\nExits with 1 if no skill fits.")]
 pub struct DiscoverArgs {
-    /// What you want, in your words; `-` reads it from standard input.
+    /// Request in natural language; `-` reads standard input.
     #[arg(required = true, value_name = "INTENT")]
     pub intent: Vec<String>,
-    /// Print the ledger: what each word gave by each signal.
+    /// Print the score breakdown by words and signals.
     #[arg(long)]
     pub explain: bool,
-    /// How many results `--explain` explains.
+    /// Number of results that `--explain` explains.
     #[arg(long, value_name = "N", default_value_t = 3, requires = "explain")]
     pub top: usize,
-    /// Explain this skill, wherever it stands.
+    /// Explain this skill, whatever its rank.
     #[arg(long, value_name = "SKILL")]
     pub skill: Option<String>,
-    /// Only skills of this role (asking for sidecars ranks them too).
+    /// Show only skills of this role (`sidecar` includes sidecars in the ranking).
     #[arg(long, value_parser = words::<Role>(&ROLES))]
     pub role: Option<Role>,
-    /// Only skills of these domains.
+    /// Show only skills of these domains.
     #[arg(long, value_delimiter = ',')]
     pub domain: Vec<String>,
-    /// How many results at most, 1 to 1000; 10, where the configuration says nothing else.
+    /// Maximum number of results, 1 to 1000 [default: 10, or as configured].
     #[arg(long, value_name = "N", value_parser = limit)]
     pub limit: Option<usize>,
-    /// How role, status and read-only rules meet the text score; blended, where the configuration
-    /// says nothing else.
+    /// How role, status and read-only rules combine with the text score [default: blended, or as
+    /// configured].
     #[arg(long, value_parser = words::<Policy>(&POLICIES))]
     pub policy: Option<Policy>,
-    /// Leave headings and bodies out.
+    /// Ignore headings and bodies.
     #[arg(long)]
     pub no_body: bool,
-    /// Rank deprecated skills too.
+    /// Include deprecated skills.
     #[arg(long)]
     pub include_deprecated: bool,
 }
@@ -50,26 +50,26 @@ pub struct DiscoverArgs {
 /// `skills list`
 #[derive(Debug, Args)]
 pub struct ListArgs {
-    /// Only these domains.
+    /// Show only these domains.
     #[arg(long, value_delimiter = ',')]
     pub domain: Vec<String>,
-    /// Only this role.
+    /// Show only this role.
     #[arg(long, value_parser = words::<Role>(&ROLES))]
     pub role: Option<Role>,
-    /// Only this status, e.g. stable, experimental, deprecated.
+    /// Show only this status, e.g. stable, experimental, deprecated.
     #[arg(long)]
     pub status: Option<String>,
-    /// Fuzzy filter over ids and names; the best match comes first.
+    /// Filter ids and names by fuzzy match, best match first.
     #[arg(long, value_name = "TEXT")]
     pub query: Option<String>,
-    /// The list of this client (e.g. claude-code, or claude-code@2.1.197 for that version), in its order and with its
-    /// names, and what it does not list and why.
+    /// Show the list of this client (e.g. claude-code, or claude-code@2.1.197 for that version), in its
+    /// order and with its names, and what it omits and why.
     #[arg(long, value_name = "CLIENT")]
     pub client: Option<String>,
-    /// So many skills at most, 1 to 1,000; all of them without.
+    /// Maximum number of skills, 1 to 1,000 [default: all].
     #[arg(long, value_name = "N")]
     pub limit: Option<usize>,
-    /// The page behind one that ended with this cursor.
+    /// Continue after the page that ended with this cursor.
     #[arg(long, value_name = "CURSOR")]
     pub cursor: Option<String>,
 }
@@ -87,25 +87,22 @@ impl ListArgs {
 pub struct DescribeArgs {
     /// Id, name or location of a skill.
     pub skill: String,
-    /// Print the file itself.
+    /// Print the content of the file.
     #[arg(long)]
     pub source: bool,
 }
 
 /// `skills why`
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Checks, in order: the client searches the folder, the file can be parsed, the skill wins its \
-    name, it is offered to the model, its description survives the client's budget, it ranks first, it has the terms of \
-    the request, no exclusion clause matches.\nExits with 1 when a check fails."
-)]
+#[command(after_help = "Checks in this order: the client searches the folder; the file can be parsed; the \
+        skill is not shadowed; it is offered to the model; its description fits the client's budget; it ranks first; it has the terms of the request; no exclusion clause matches.\nExits with 1 if a check fails.")]
 pub struct WhyArgs {
-    /// Id, name or location of a skill; also of a file that cannot be parsed.
+    /// Id, name or location of a skill, also of one that cannot be parsed.
     pub skill: String,
-    /// The request; `-` reads it from standard input. Without one, only the checks that need none are made.
+    /// Request; `-` reads standard input. Without one, checks that need a request are skipped.
     #[arg(value_name = "REQUEST")]
     pub intent: Vec<String>,
-    /// Check only this client (repeatable); those that search the skill's folder by default.
+    /// Check only this client (repeatable) [default: clients that search the skill's folder].
     #[arg(long, value_name = "CLIENT")]
     pub client: Vec<String>,
 }
@@ -113,27 +110,28 @@ pub struct WhyArgs {
 /// `skills draft`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Nothing is written without --write. Golden sets are those of the roots (golden.yaml, evals/*.json)."
+    after_help = "Nothing is written without --write. Golden sets are those of the roots (golden.yaml, \
+        evals/*.json)."
 )]
 pub struct DraftArgs {
     /// Id, name or location of a skill.
     pub skill: String,
-    /// The description to try; `-` reads it from standard input. Without one, the present description is measured.
+    /// Description to try; `-` reads standard input [default: the current description].
     #[arg(long, value_name = "TEXT")]
     pub description: Option<String>,
-    /// The name to try.
+    /// Name to try.
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    /// The tags to try.
+    /// Tags to try.
     #[arg(long, value_name = "TAGS", value_delimiter = ',')]
     pub tags: Vec<String>,
-    /// Rank for this request with and without the draft.
+    /// Rank this request with and without the draft.
     #[arg(long, value_name = "REQUEST")]
     pub request: Option<String>,
-    /// Measure what each clause of the description is worth.
+    /// Measure the contribution of each clause of the description.
     #[arg(long)]
     pub clauses: bool,
-    /// Write the description into the file; every other byte stays.
+    /// Write the description to the file; all other bytes are unchanged.
     #[arg(long)]
     pub write: bool,
 }
@@ -141,66 +139,66 @@ pub struct DraftArgs {
 /// How `skills lint` prints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LintFormat {
-    /// For people, with the source line.
+    /// Human-readable, with the source line.
     Text,
-    /// Workflow commands that GitHub shows beside the line.
+    /// GitHub workflow commands, shown next to the line.
     Github,
 }
 
 /// What makes `skills lint` fail beside errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Deny {
-    /// Warnings too.
+    /// Also fail on warnings.
     Warnings,
 }
 
 /// `skills lint`
 #[derive(Debug, Args)]
-#[command(after_help = "Exits with 1 when there are errors; warnings alone do not fail.")]
+#[command(after_help = "Exits with 1 if there are errors; warnings alone do not fail.")]
 pub struct LintArgs {
-    /// `SKILL.md` files or folders with skills; without any, all roots.
+    /// `SKILL.md` files or folders with skills [default: all roots].
     pub paths: Vec<PathBuf>,
-    /// How to print.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = LintFormat::Text)]
     pub format: LintFormat,
-    /// Repair what can be repaired without a guess: quoting, fences, byte order mark, line endings.
+    /// Fix what can be fixed unambiguously: quoting, fences, byte order mark, line endings.
     #[arg(long)]
     pub fix: bool,
-    /// Fail on these too.
+    /// Also fail on these findings.
     #[arg(long, value_enum)]
     pub deny: Option<Deny>,
 }
 
 /// `skills eval`
 #[derive(Debug, Args)]
-#[command(after_help = "Without --skills and --queries, the golden.yaml files of the roots are measured.\n\
-    Exits with 1 when a measure is worse than the baseline's by more than the tolerance.")]
+#[command(after_help = "Without --skills and --queries, evaluates the golden.yaml files of the \
+    roots.\nExits with 1 if a metric is worse than the baseline by more than the tolerance.")]
 pub struct EvalArgs {
-    /// Skills, one JSON object a line: id, name, description, tags, headings, body.
+    /// File of skills, one JSON object per line: id, name, description, tags, headings, body.
     #[arg(long, value_name = "FILE", requires = "queries")]
     pub skills: Option<PathBuf>,
-    /// Queries, one JSON object a line: query, relevant (ids).
+    /// File of queries, one JSON object per line: query, relevant (ids).
     #[arg(long, value_name = "FILE")]
     pub queries: Option<PathBuf>,
-    /// Queries that no skill fits, one JSON object a line: query.
+    /// File of out-of-scope queries, one JSON object per line: query.
     #[arg(long, value_name = "FILE", requires = "queries")]
     pub out_of_scope: Option<PathBuf>,
-    /// How rules meet the text score.
+    /// How rules combine with the text score.
     #[arg(long, value_parser = words::<Policy>(&POLICIES))]
     pub policy: Option<Policy>,
-    /// Leave headings and bodies out.
+    /// Ignore headings and bodies.
     #[arg(long)]
     pub no_body: bool,
-    /// Compare with an earlier `--json` answer.
+    /// Compare with an earlier `--json` output.
     #[arg(long, value_name = "FILE")]
     pub baseline: Option<PathBuf>,
-    /// Print the evaluation in this form (`--json` is `--report json`).
+    /// Report format (`--json` is `--report json`).
     #[arg(long, value_name = "FORM", value_enum)]
     pub report: Option<EvalReportForm>,
-    /// Only the queries that expect this skill.
+    /// Evaluate only queries that expect this skill.
     #[arg(long, value_name = "SKILL")]
     pub skill: Option<String>,
-    /// How much worse a measure may be, as a fraction of 1.
+    /// Tolerance for a worse metric, from 0 to 1.
     #[arg(long, value_name = "X", default_value_t = 0.005, requires = "baseline")]
     pub tolerance: f64,
 }
@@ -208,20 +206,20 @@ pub struct EvalArgs {
 /// How `skills eval` prints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum EvalReportForm {
-    /// For a comment on a pull request.
+    /// Markdown for a comment on a pull request.
     Markdown,
-    /// `JUnit` XML, a test case for each query.
+    /// `JUnit` XML, one test case per query.
     Junit,
     /// All data.
     Json,
-    /// Workflow commands of GitHub Actions.
+    /// GitHub workflow commands.
     Github,
 }
 
 /// `skills schema`
 #[derive(Debug, Args)]
 pub struct SchemaArgs {
-    /// Compare with this file instead of printing; exits with 1 when it differs.
+    /// Compare this file with the schema instead of printing; exits with 1 if they differ.
     #[arg(long, value_name = "FILE")]
     pub check: Option<PathBuf>,
 }
@@ -242,7 +240,7 @@ fn limit(text: &str) -> Result<usize, String> {
     text.parse()
         .ok()
         .filter(|limit| (1..=MOST_RESULTS).contains(limit))
-        .ok_or_else(|| format!("allowed: a whole number from 1 to {MOST_RESULTS}"))
+        .ok_or_else(|| format!("allowed: an integer from 1 to {MOST_RESULTS}"))
 }
 
 #[cfg(test)]

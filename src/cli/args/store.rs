@@ -8,39 +8,36 @@ use super::words::{moment, span};
 
 /// `skills db`
 #[derive(Debug, Args)]
-#[command(after_help = "The store is the usual file in the data folder, or that of --store.")]
+#[command(after_help = "The store is the default file in the data folder, or that of --store.")]
 pub struct DbArgs {
-    /// What to do.
     #[command(subcommand)]
     pub action: DbAction,
 }
-
-/// What to do with the store.
 #[derive(Debug, Subcommand)]
 pub enum DbAction {
-    /// Look over the whole store; exits with 1 when something is damaged or contradicts itself.
+    /// Check the integrity of the store; exits with 1 if it is damaged or inconsistent.
     Check,
-    /// Write a whole copy, also while runs are worked.
+    /// Write a complete copy, also while runs execute.
     Backup(BackupArgs),
-    /// Start with an empty store; the files of the former one are kept under another name.
+    /// Create an empty store; the old files are kept under another name.
     Reset(ConfirmArgs),
-    /// Accept the store that is at this path now, where another one was before.
+    /// Accept a different store at this path.
     Adopt(ConfirmArgs),
-    /// Delete runs that ended before a moment, with everything of theirs.
+    /// Delete runs that ended before a given time, with all their data.
     Purge(BeforeArgs),
 }
 
 /// `skills db backup`
 #[derive(Debug, Args)]
 pub struct BackupArgs {
-    /// A file that is not there yet; open it with --store sqlite:FILE.
+    /// File to create; open it with --store sqlite:FILE.
     pub file: PathBuf,
 }
 
 /// `skills db reset` and `skills db adopt`
 #[derive(Debug, Args)]
 pub struct ConfirmArgs {
-    /// Do not ask.
+    /// Skip the confirmation prompt.
     #[arg(long, short)]
     pub yes: bool,
 }
@@ -48,14 +45,14 @@ pub struct ConfirmArgs {
 /// `skills db purge` and `skills audit-purge`: up to when.
 #[derive(Debug, Args)]
 pub struct BeforeArgs {
-    /// Runs that ended before this date or time: 2026-10-01, 2026-10-01T12:00:00Z.
+    /// Select runs that ended before this date or time: 2026-10-01, 2026-10-01T12:00:00Z.
     #[arg(long, value_name = "DATE", value_parser = moment, required_unless_present = "older_than",
         conflicts_with = "older_than", allow_hyphen_values = true)]
     pub before: Option<i64>,
-    /// Runs that ended this long ago or longer: 90s, 12h, 30d.
+    /// Select runs that ended at least this long ago: 90s, 12h, 30d.
     #[arg(long, value_name = "SPAN", value_parser = span)]
     pub older_than: Option<u64>,
-    /// Do not ask.
+    /// Skip the confirmation prompt.
     #[arg(long, short)]
     pub yes: bool,
 }

@@ -31,7 +31,7 @@ pub(super) fn pair(text: &str) -> Result<Pair, String> {
         Some((name, value)) if !name.trim().is_empty() => {
             Ok(Pair { name: name.trim().to_owned(), value: value.to_owned() })
         }
-        _ => Err("write it as NAME=VALUE".to_owned()),
+        _ => Err("expected NAME=VALUE".to_owned()),
     }
 }
 
@@ -53,7 +53,7 @@ pub(super) fn handed_file(text: &str) -> Result<HandedFile, String> {
         (path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(), path)
     };
     if name.is_empty() || path.as_os_str().is_empty() {
-        return Err("write it as NAME=PATH: the name in the work directory, and the file here".to_owned());
+        return Err("expected NAME=PATH: the name in the work directory and the local file".to_owned());
     }
     Ok(HandedFile { name, path })
 }
@@ -63,7 +63,7 @@ const UNITS: [(&str, u64); 5] = [("s", 1), ("m", 60), ("h", 3600), ("d", 86_400)
 
 /// Reads a span of time in seconds: `90s`, `10m`, `2h`, `30d`, `1h30m`.
 pub(super) fn span(text: &str) -> Result<u64, String> {
-    let wrong = || "write a span of time such as 90s, 10m, 2h, 30d or 1h30m".to_owned();
+    let wrong = || "expected a duration such as 90s, 10m, 2h, 30d or 1h30m".to_owned();
     let mut rest = text.trim();
     let mut sum: u64 = 0;
     if rest.is_empty() {
@@ -82,7 +82,8 @@ pub(super) fn span(text: &str) -> Result<u64, String> {
     Ok(sum)
 }
 
-/// Reads a moment as milliseconds since 1970-01-01 UTC: a date (its midnight here), a local time, or one with zone.
+/// Reads a moment as milliseconds since 1970-01-01 UTC: a date (its midnight here), a local time, or one
+/// with zone.
 pub(super) fn moment(text: &str) -> Result<i64, String> {
     moment_in(text, &TimeZone::system())
 }
@@ -99,7 +100,7 @@ fn moment_in(text: &str, zone: &TimeZone) -> Result<i64, String> {
     local
         .and_then(|local| local.to_zoned(zone.clone()))
         .map(|zoned| zoned.timestamp().as_millisecond())
-        .map_err(|_| "write a date such as 2026-10-01, or a time such as 2026-10-01T12:00:00Z".to_owned())
+        .map_err(|_| "expected a date such as 2026-10-01, or a time such as 2026-10-01T12:00:00Z".to_owned())
 }
 
 #[cfg(test)]

@@ -99,10 +99,10 @@ pub async fn run(cx: &mut Context, args: &AttachArgs) -> Result<Done, Failure> {
 /// A check as a question that it answers.
 fn question(check: AttachCheck) -> &'static str {
     match check {
-        AttachCheck::Exists => "the skill is there and loads",
-        AttachCheck::Invocation => "it may be attached",
-        AttachCheck::TargetType => "to things of this type",
-        AttachCheck::Target => "the target is there",
+        AttachCheck::Exists => "the skill exists and can be read",
+        AttachCheck::Invocation => "the skill can be attached",
+        AttachCheck::TargetType => "the skill accepts this target type",
+        AttachCheck::Target => "the target exists",
     }
 }
 
@@ -147,7 +147,7 @@ fn render(preview: &AttachPreview, whole: bool, look: Look) -> String {
             let _ = writeln!(
                 out,
                 "  {}",
-                Ink::Muted.paint("(more; --json has what is handed over)", look.colour)
+                Ink::Muted.paint("(truncated; --json prints the complete content)", look.colour)
             );
         }
     }
@@ -201,10 +201,10 @@ mod tests {
         };
         let look = Look { colour: false, unicode: true, width: 80, terminal: true };
         insta::assert_snapshot!(render(&preview, false, look), @r"
-        ✓ the skill is there and loads  table-audit 1.0.0
-        ✓ it may be attached            attach
-        ✗ to things of this type        a run is none of output, artifact
-        · the target is there
+        ✓ the skill exists and can be…  table-audit 1.0.0
+        ✓ the skill can be attached     attach
+        ✗ the skill accepts this targe… a run is none of output, artifact
+        · the target exists
         ✗ input limit: a number is wanted
         ");
     }

@@ -1,4 +1,4 @@
-//! `skills explain-capability` and `skills activate`: which binding carries a capability out, and why.
+//! `skills explain-capability` and `skills activate`: which binding executes a capability, and why.
 
 use std::fmt::Write as _;
 
@@ -33,7 +33,7 @@ pub async fn explain(cx: &mut Context, args: &ExplainCapabilityArgs) -> Result<D
     };
     let explanation = client.explain_capability(capability).await?;
     answer(cx, &explanation)?;
-    // A capability that nothing carries out is a finding for whoever asks in a script.
+    // A capability that nothing executes is a finding for anyone who asks in a script.
     Ok(if explanation.explanation.chosen.is_some() { Done::Fine } else { Done::Findings })
 }
 
@@ -72,7 +72,7 @@ fn render(explained: &CapabilityExplanation, look: Look) -> String {
     out.push('\n');
     paragraph(&mut out, &decision.summary, 0);
     if !decision.bindings.is_empty() {
-        let title = format!("bindings, {} at least", decision.conformance);
+        let title = format!("bindings, minimum level {}", decision.conformance);
         let _ = writeln!(out, "\n{}", strong(&title));
     }
     for binding in &decision.bindings {

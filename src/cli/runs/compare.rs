@@ -70,11 +70,11 @@ fn render(comparison: &RunComparison, look: Look) -> String {
     }
     match &comparison.first {
         Some(first) => {
-            let told = format!("they part at {}", safe_text::line(first));
+            let told = format!("first difference at {}", safe_text::line(first));
             let _ = writeln!(out, "{}", Ink::Warn.paint(&told, look.colour));
         }
         None => {
-            let _ = writeln!(out, "{}", Ink::Good.paint("no difference but time", look.colour));
+            let _ = writeln!(out, "{}", Ink::Good.paint("no differences except timing", look.colour));
         }
     }
     for (title, changes) in [("inputs", &comparison.inputs), ("attached to", &comparison.target)] {

@@ -19,7 +19,7 @@ pub async fn run(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Resul
     let mut voice = cx.voice();
     let detail = client.run(&args.run).await?;
     let id = detail.run.id.0.clone();
-    // What is named and does not wait is not asked about: the core says what became of it, or why it is refused.
+    // What is named and does not wait is not asked about: the core says its outcome, or why it is refused.
     let waits = detail.sheet.as_ref().filter(|sheet| is_meant(args, sheet));
     let mut result = args.result.as_deref().map(|text| orders::json("--result", text, cx)).transpose()?;
     // Who states a result says that it happened.
@@ -39,7 +39,7 @@ pub async fn run(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Resul
             result = Some(asked.result(sheet)?);
         }
         if !args.yes && !asked.agreed(sheet, choice)? {
-            let message = format!("nothing was decided: run {} still waits", standing::short(&id));
+            let message = format!("no decision made: run {} is still waiting", standing::short(&id));
             return Err(Error::new(Code::ConfirmationRequired, message).into());
         }
     }
@@ -65,7 +65,7 @@ pub async fn run(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Resul
     orders::go_on(cx, &*client, ordered, seen, &steps, args.onward.detach, &mut voice).await
 }
 
-/// The step that was decided by the digest that is named, where that does not wait any more.
+/// The step that was decided by the digest that is named, where that does not wait any longer.
 fn recorded(args: &DecideArgs, detail: &RunDetail) -> Option<String> {
     let digest = args.inputs_digest.as_ref()?;
     let mut decisions = detail.decisions.iter().rev().map(|kept| &kept.decision);
@@ -113,11 +113,8 @@ impl Asking<'_> {
             Verdict::Approve => "--inputs-digest",
             Verdict::Deny => "--step",
         };
-        let message = format!(
-            "nothing was decided: --yes needs {option}. To {}, {}",
-            self.verdict,
-            self.instead(sheet)
-        );
+        let message =
+            format!("no decision made: --yes needs {option}. To {}, {}", self.verdict, self.instead(sheet));
         let reason = json!({ "run_id": self.id, "decision": sheet, "command": self.command(sheet) });
         Error { reason: Some(reason), ..Error::new(Code::ConfirmationRequired, message) }
     }
@@ -156,14 +153,15 @@ impl Asking<'_> {
         self.caller.line(&words)
     }
 
-    /// What becomes of a step that nobody knows the end of.
+    /// The outcome of a step that nobody knows the end of.
     fn choice(&self, sheet: &DecisionSheet) -> Result<Option<Choice>, Failure> {
         let open = sheet.outcome_unknown && self.verdict == Verdict::Approve && self.said.is_none();
         if !open {
             return Ok(self.said);
         }
         let question = format!(
-            "How did {} end? rerun it, it happened, skip or fail it (rerun, happened, skip, fail) [nothing]:",
+            "Outcome of {}: run it again, mark it completed, skip it, or fail it? (rerun, happened, \
+                skip, fail) [cancel]:",
             sheet.step
         );
         let answer = voice::ask(&question, &self.instead(sheet))?;
@@ -171,7 +169,8 @@ impl Asking<'_> {
             Ok(Some(choice))
         } else {
             let message = format!(
-                "nothing was decided: {answer:?} is none of rerun, happened, skip, fail; run {} still waits",
+                "no decision made: {answer:?} is not one of rerun, happened, skip, fail; run {} is still \
+                    waiting",
                 standing::short(self.id)
             );
             Err(Error::new(Code::ConfirmationRequired, message).into())
@@ -183,11 +182,11 @@ impl Asking<'_> {
         let fields: Vec<String> =
             sheet.outputs.iter().map(|(name, field)| format!("{name}: {}", field.kind)).collect();
         let fields = if fields.is_empty() { "any fields".to_owned() } else { fields.join(", ") };
-        let question = format!("What did {} give? One line of JSON ({fields}) [nothing]:", sheet.step);
+        let question = format!("Result of {} as one line of JSON ({fields}) [none]:", sheet.step);
         let answer = voice::ask_text(&question, &self.instead(sheet))?;
         serde_json::from_str(&answer).map_err(|error| {
             let message = format!(
-                "nothing was decided: the result is no JSON: {error}; run {} still waits",
+                "no decision made: the result is not valid JSON: {error}; run {} is still waiting",
                 standing::short(self.id)
             );
             Error::new(Code::ConfirmationRequired, message).into()

@@ -65,7 +65,7 @@ pub fn told(kind: &EventKind, data: &Value) -> String {
     if let Some(told) = controlled(kind, data) {
         return told;
     }
-    // What a run waits for is told as its page tells it.
+    // What a run waits for is reported as its page tells it.
     if let Some(Ok(gate)) = data.get("gate").map(Gate::deserialize) {
         return match gate {
             Gate::Human { why, .. } => standing::asked(&why),
@@ -137,13 +137,13 @@ fn agreed(kind: &EventKind, data: &Value) -> Option<String> {
     Some(match choice.as_str() {
         "happened" => {
             let gave = data.get("result").map(values::brief).unwrap_or_default();
-            format!("it happened{by}{notes}: it gave {gave}")
+            format!("marked completed{by}{notes}: result {gave}")
         }
         other => format!("{other}{by}{notes}"),
     })
 }
 
-/// What a sidecar asked for and what came of it, on either run.
+/// What a sidecar asked for and its outcome, on either run.
 fn controlled(kind: &EventKind, data: &Value) -> Option<String> {
     let text = |name: &str| Some(safe_text::line(data.get(name)?.as_str()?).into_owned());
     let asked =
@@ -157,7 +157,7 @@ fn controlled(kind: &EventKind, data: &Value) -> Option<String> {
     Some(match (text("by"), text("on")) {
         (Some(by), _) => {
             let why = text("why").map(|why| format!(" ({why})")).unwrap_or_default();
-            format!("{asked}, asked for by sidecar {skill}{by}{why}: {came}")
+            format!("{asked}, requested by sidecar {skill}{by}{why}: {came}")
         }
         (None, Some(on)) => format!("{asked} of run {skill}{on}: {came}"),
         (None, None) => format!("{asked}: {came}"),
@@ -225,7 +225,7 @@ mod tests {
                           "result": {"paid": true}, "inputs_digest": "d1", "call": null});
         assert_eq!(
             told(&EventKind::GateApproved, &said),
-            "it happened, says kim (seen at the bank): it gave {\"paid\":true}"
+            "marked completed, says kim (seen at the bank): result {\"paid\":true}"
         );
     }
 

@@ -19,17 +19,17 @@ const AT_ONCE: usize = 500;
 /// How often a line that moves does so.
 const TURN: Duration = Duration::from_millis(100);
 
-/// What is told while a run goes on.
+/// What is reported while a run continues.
 pub enum News<'a> {
-    /// Something happened; with the run's steps as they stand, where those were looked up.
+    /// Something happened; with the run's steps as they are, where those were looked up.
     Event(&'a RunEvent, &'a [StepView]),
     /// Time passes.
     Tick,
-    /// Nothing happened for a while: the run, and how it stands.
+    /// Nothing happened for a while: the run, and its state.
     Silence(&'a RunRecord),
 }
 
-/// Where a run stands when following it ends.
+/// The state of a run when following it ends.
 pub struct Settled {
     /// The run.
     pub run: RunRecord,
@@ -43,8 +43,8 @@ type Events<'a> = Pin<Box<dyn Future<Output = Result<Vec<RunEvent>, Error>> + Se
 /// Steps of a run up to which their results are looked up as they end: a run with thousands has better to do.
 const LOOKED_UP: usize = 200;
 
-/// Works a run until it settles and tells its events after a number, those of steps that ended with their results
-/// where `with_steps` wants that. Ctrl-C gives the run back and leaves; a second one leaves at once.
+/// Executes a run until it settles and tells its events after a number, those of steps that ended with their
+/// results where `with_steps` wants that. Ctrl-C gives the run back and leaves; a second one leaves at once.
 pub async fn settle(
     client: &dyn RunClient,
     run: &RunRecord,
@@ -120,7 +120,8 @@ async fn steps(
     Ok(client.run(id).await?.steps)
 }
 
-/// How long nothing happens before it is looked who works the run; each further look comes after twice the time.
+/// How long nothing happens before it is looked who executes the run; each further look comes after twice the
+/// time.
 struct Silence {
     since: Instant,
     patience: Duration,
@@ -234,7 +235,7 @@ pub fn is_active(run: &RunRecord) -> bool {
     }
 }
 
-/// Comes back when the person presses Ctrl-C or the process is told to end.
+/// Comes back when the person presses Ctrl-C or the process is notified to end.
 async fn interrupted() {
     #[cfg(unix)]
     {

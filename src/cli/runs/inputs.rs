@@ -42,7 +42,7 @@ impl Known<'_> {
         }
         let names: Vec<&str> = fields.keys().map(String::as_str).collect();
         let takes = if names.is_empty() { "no inputs".to_owned() } else { names.join(", ") };
-        let message = format!("no input is called {}; it takes {takes}", safe_text::line(name));
+        let message = format!("unknown input {}; the contract takes {takes}", safe_text::line(name));
         let suggestions = near(name, names.iter().copied());
         Err(Error { suggestions, ..Error::new(Code::InvalidRequest, message) }.into())
     }
@@ -71,7 +71,7 @@ pub fn gather(given: &InputArgs, known: Known<'_>, cwd: &Path) -> Result<Map<Str
         match (single.get_mut(name), value) {
             (Some(Value::Array(all)), Value::Array(more)) => all.extend(more),
             (Some(_), _) => {
-                return Err(Failure::usage(format!("input {name} is given twice, and it is no list")));
+                return Err(Failure::usage(format!("input {name} is given twice, but is not a list")));
             }
             (None, value) => {
                 single.insert(name.clone(), value);
@@ -105,7 +105,7 @@ fn object(text: &str, file: &Path) -> Result<Map<String, Value>, Failure> {
     };
     match value {
         Value::Object(fields) => Ok(fields),
-        other => Err(wrong(format!("inputs are an object of names and values, not {}", kind(&other)))),
+        other => Err(wrong(format!("inputs must be an object of names and values, not {}", kind(&other)))),
     }
 }
 
@@ -120,23 +120,23 @@ pub fn typed(text: &str, field: Option<&Field>) -> Result<Value, String> {
         FieldType::String => Value::String(text.to_owned()),
         FieldType::Number => match serde_json::from_str::<Value>(trimmed) {
             Ok(value @ Value::Number(_)) => value,
-            _ => return Err(format!("{shown:?} is no number")),
+            _ => return Err(format!("{shown:?} is not a number")),
         },
         FieldType::Integer => trimmed
             .parse::<i64>()
             .map(Value::from)
             .or_else(|_| trimmed.parse::<u64>().map(Value::from))
-            .map_err(|_| format!("{shown:?} is no whole number"))?,
+            .map_err(|_| format!("{shown:?} is not an integer"))?,
         FieldType::Boolean => match trimmed.to_ascii_lowercase().as_str() {
             "true" | "yes" => Value::Bool(true),
             "false" | "no" => Value::Bool(false),
-            _ => return Err(format!("{shown:?} is neither true nor false")),
+            _ => return Err(format!("{shown:?} is not true or false")),
         },
         FieldType::Array => list(trimmed, field.and_then(|field| field.items.as_deref()))?,
         FieldType::Object => match serde_json::from_str::<Value>(trimmed) {
             Ok(value @ Value::Object(_)) => value,
-            Ok(other) => return Err(format!("an object is wanted, and this is {}", kind(&other))),
-            Err(error) => return Err(format!("an object is wanted as JSON: {error}")),
+            Ok(other) => return Err(format!("expected an object, found {}", kind(&other))),
+            Err(error) => return Err(format!("expected a JSON object: {error}")),
         },
         FieldType::Any => serde_json::from_str(trimmed).unwrap_or_else(|_| Value::String(text.to_owned())),
     };
@@ -145,7 +145,7 @@ pub fn typed(text: &str, field: Option<&Field>) -> Result<Value, String> {
         return Ok(value);
     }
     let words: Vec<String> = allowed.iter().map(super::values::brief).collect();
-    Err(format!("{shown:?} is not among {}", words.join(", ")))
+    Err(format!("{shown:?} is not one of {}", words.join(", ")))
 }
 
 /// A JSON list, or words between commas, each of the type that elements have to be; where nobody says, words that are
@@ -174,7 +174,7 @@ fn kind(value: &Value) -> &'static str {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",
         Value::Number(_) => "a number",
-        Value::String(_) => "a text",
+        Value::String(_) => "a string",
         Value::Array(_) => "a list",
         Value::Object(_) => "an object",
     }
@@ -254,7 +254,7 @@ mod tests {
         let numbers = Field { items: Some(Box::new(field(FieldType::Integer))), ..field(FieldType::Array) };
         let texts = Field { items: Some(Box::new(field(FieldType::String))), ..field(FieldType::Array) };
         assert_eq!(typed("1, 2", Some(&numbers)), Ok(json!([1, 2])));
-        assert_eq!(typed("1, a", Some(&numbers)), Err("[1] \"a\" is no whole number".to_owned()));
+        assert_eq!(typed("1, a", Some(&numbers)), Err("[1] \"a\" is not an integer".to_owned()));
         assert_eq!(typed("007, a", Some(&texts)), Ok(json!(["007", "a"])));
         let twice =
             gather(&given(&[("count", "1"), ("count", "2")]), Known::Declared(&fields()), Path::new("/"));
@@ -271,12 +271,12 @@ mod tests {
             Err(Failure::Core(error)) => (error.message, error.suggestions),
             other => panic!("{other:?}"),
         };
-        assert_eq!(says("count", "1.5").0, "input count: \"1.5\" is no whole number");
-        assert_eq!(says("limit", "many").0, "input limit: \"many\" is no number");
-        assert_eq!(says("dry", "perhaps").0, "input dry: \"perhaps\" is neither true nor false");
-        assert_eq!(says("options", "[1]").0, "input options: an object is wanted, and this is a list");
+        assert_eq!(says("count", "1.5").0, "input count: \"1.5\" is not an integer");
+        assert_eq!(says("limit", "many").0, "input limit: \"many\" is not a number");
+        assert_eq!(says("dry", "perhaps").0, "input dry: \"perhaps\" is not true or false");
+        assert_eq!(says("options", "[1]").0, "input options: expected an object, found a list");
         let unknown = says("cuont", "1");
-        assert!(unknown.0.contains("it takes count, dry, file"), "{unknown:?}");
+        assert!(unknown.0.contains("the contract takes count, dry, file"), "{unknown:?}");
         assert_eq!(unknown.1, ["count"]);
     }
 
@@ -284,7 +284,7 @@ mod tests {
     fn only_the_listed_values_of_an_enumeration_are_taken() {
         let field = Field { allowed: vec![json!("EUR"), json!("USD")], ..field(FieldType::String) };
         assert_eq!(typed("EUR", Some(&field)), Ok(json!("EUR")));
-        assert_eq!(typed("GBP", Some(&field)), Err("\"GBP\" is not among EUR, USD".to_owned()));
+        assert_eq!(typed("GBP", Some(&field)), Err("\"GBP\" is not one of EUR, USD".to_owned()));
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! `skills run` and `skills trace`: launch a skill and work the run in this process until it ends or waits.
+//! `skills run` and `skills trace`: launch a skill and execute the run in this process until it ends or
+//! waits.
 
 use std::path::Path;
 
@@ -58,7 +59,10 @@ pub async fn trace(cx: &mut Context, args: &TraceArgs) -> Result<Done, Failure> 
     let client = cx.reach(Needs::Catalogue).await?;
     let mut voice = cx.voice();
     if args.exec.detach {
-        return Err(Failure::usage("a trace shows the run as it is worked; skills run --detach leaves it"));
+        return Err(Failure::usage(
+            "`skills trace` executes the run in this process; use `skills run \
+            --detach` to leave it to a worker",
+        ));
     }
     let contract = client.contract(&args.skill).await?;
     let request = request(cx, &args.skill, &args.inputs, &args.exec, &contract)?;
@@ -97,8 +101,8 @@ fn opening(contract: &ContractView, launched: &Launched, voice: &Voice) -> Strin
     let colour = voice.look.colour;
     let id = safe_text::line(contract.skill_id.as_str()).into_owned();
     let key = match launched.idempotency {
-        IdempotencyOutcome::Reused => " (of this key: launched before)",
-        IdempotencyOutcome::Expired => " (this key's time was over, it is used anew)",
+        IdempotencyOutcome::Reused => " (existing run with this idempotency key)",
+        IdempotencyOutcome::Expired => " (the idempotency key had expired and was reused)",
         IdempotencyOutcome::None | IdempotencyOutcome::Created => "",
     };
     format!(
@@ -115,8 +119,10 @@ fn opening(contract: &ContractView, launched: &Launched, voice: &Voice) -> Strin
 
 /// What to say of a run that is left to a worker, where there is none.
 pub fn unattended(worker_alive: bool) -> Option<&'static str> {
-    (!worker_alive)
-        .then_some("no worker is alive on this store: open the workbench, or work it with the command below")
+    (!worker_alive).then_some(
+        "no worker is connected to this store: open the workbench, or execute the run with \
+            the command below",
+    )
 }
 
 /// The request of a launch: inputs typed by the contract, options as given.
@@ -129,8 +135,7 @@ fn request(
 ) -> Result<LaunchRequest, Failure> {
     if exec.detach && cx.in_memory() {
         return Err(Failure::usage(
-            "--detach leaves a run to another process, and a store in memory ends with this one; \
-             leave --demo and memory: away",
+            "--detach needs a store that other processes can open; remove --demo and memory:",
         ));
     }
     Ok(LaunchRequest {
@@ -151,11 +156,11 @@ pub fn options(exec: &ExecArgs, cwd: &Path) -> Result<ExecutionOptions, Failure>
         let path = cwd.join(&file.path);
         let whole = path.canonicalize().map_err(|error| Failure::file(&path, &error))?;
         if !whole.is_file() {
-            return Err(Failure::usage(format!("{} is no file", path.display())));
+            return Err(Failure::usage(format!("{} is not a file", path.display())));
         }
         if files.insert(file.name.clone(), whole.display().to_string()).is_some() {
             let message =
-                format!("two files are called {} in the work directory", safe_text::line(&file.name));
+                format!("two files have the name {} in the work directory", safe_text::line(&file.name));
             return Err(Error::new(Code::InvalidRequest, message).into());
         }
     }

@@ -100,15 +100,15 @@ fn footer(page: &RunPage, look: Look, begin: &str) -> String {
     let signals = count(&[RunState::WaitingForSignal]);
     let running = count(&[RunState::Running, RunState::Replaying]);
     for (n, words) in
-        [(waiting, "waiting for a person"), (signals, "waiting for a signal"), (running, "running")]
+        [(waiting, "waiting for approval"), (signals, "waiting for a signal"), (running, "running")]
     {
         if n > 0 {
             parts.push(format!("{n} {words}"));
         }
     }
-    parts.push(if all == 0 { format!("no runs: {begin} starts one") } else { format!("{all} in all") });
+    parts.push(if all == 0 { format!("no runs; start one with {begin}") } else { format!("{all} in total") });
     if page.next.is_some() {
-        parts.push(format!("{} shown (--all shows every one)", page.runs.len()));
+        parts.push(format!("{} shown (--all shows all)", page.runs.len()));
     }
     let dot = if look.unicode { " · " } else { " - " };
     Ink::Muted.paint(&parts.join(dot), look.colour) + "\n"
@@ -141,14 +141,14 @@ mod tests {
         let text = render(&page(), NOW_MS, &TimeZone::UTC, look, "skills run SKILL");
         insta::assert_snapshot!(text, @r"
           run       skill           steps   since  state
-        ◆ 0000abcd  invoice-intake    3/4   1 min  book waits for a person
+        ◆ 0000abcd  invoice-intake    3/4   1 min  book waits for approval
         ◇ 0000abcd  invoice-intake    3/4   1 min  waits for signal books-closed
         ▸ 0000abcd  invoice-intake    3/4   1 min  running book
         ✓ 0000abcd  invoice-intake    3/4   1 min  completed
         ✗ 0000abcd  invoice-intake    3/4   1 min  failed at sum: the service answered…
         ⊘ 0000abcd  invoice-intake    3/4   1 min  canceled
 
-        3 waiting for a person · 3 waiting for a signal · 3 running · 18 in all · 6 shown (--all shows every one)
+        3 waiting for approval · 3 waiting for a signal · 3 running · 18 in total · 6 shown (--all shows all)
         ");
         let rows: Vec<&str> = text.lines().take(7).collect();
         assert!(rows.iter().all(|line| cells(line) <= 80), "{text}");
@@ -168,7 +168,7 @@ mod tests {
         let look = Look { colour: false, unicode: true, width: 80, terminal: false };
         assert_eq!(
             render(&none, NOW_MS, &TimeZone::UTC, look, "skills run SKILL"),
-            "no runs: skills run SKILL starts one\n"
+            "no runs; start one with skills run SKILL\n"
         );
     }
 }

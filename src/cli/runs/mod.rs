@@ -1,5 +1,5 @@
-//! Commands that execute skills and act on runs: what is read from the command line goes through the gateway's
-//! door, what comes back is told.
+//! Commands that execute skills and act on runs: what is read from the command line goes through the
+//! gateway's door, what comes back is reported.
 
 mod attach;
 mod capability;

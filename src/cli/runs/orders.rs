@@ -111,7 +111,7 @@ pub fn step_names(detail: &RunDetail) -> Vec<String> {
     detail.steps.iter().map(|step| step.step.clone()).collect()
 }
 
-/// Says what an order led to, and works the run on where it goes on now.
+/// Says what an order led to, and executes the run on where it continues now.
 pub async fn go_on(
     cx: &mut Context,
     client: &dyn RunClient,
@@ -130,7 +130,7 @@ pub async fn go_on(
                 ordered.run = settled.run.clone();
                 settle::conclude(cx, &settled, voice)?
             }
-            // The order stands; who goes on with the run is told, and it is no failure of the order.
+            // The order stands; who continues with the run is reported, and it is not a failure of the order.
             Err(Failure::Core(error)) if error.code == Code::InvalidConfiguration => {
                 voice.say(&safe_text::line(&error.message));
                 Done::Waiting
@@ -168,6 +168,6 @@ pub fn json(option: &str, text: &str, cx: &Context) -> Result<Value, Failure> {
         None => text.to_owned(),
     };
     serde_json::from_str(&text).map_err(|error| {
-        Failure::usage(format!("{option}: not JSON: {error} (a text needs quotes of its own: '\"text\"')"))
+        Failure::usage(format!("{option}: not valid JSON: {error} (strings need quotes: '\"text\"')"))
     })
 }

@@ -1,4 +1,5 @@
-//! Live progress of a run: a line for each step that ended, and on a terminal a line that moves for those under way.
+//! Live progress of a run: a line for each step that ended, and on a terminal a line that moves for those in
+//! progress.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +22,7 @@ pub struct Progress {
     width: usize,
     begun: BTreeMap<String, i64>,
     turn: usize,
-    /// The worker of another process that a person was told of.
+    /// The worker of another process that a person was notified of.
     other: Option<WorkerId>,
 }
 
@@ -85,20 +86,20 @@ impl Progress {
         Some(format!("  {sign} {name}  {took:>9}  {told}").trim_end().to_owned())
     }
 
-    /// Says, once for each, that a worker of another process has the run that is to be worked here.
+    /// Says, once for each, that a worker of another process has the run that is to be executed here.
     pub fn elsewhere(&mut self, run: &RunRecord, voice: &mut Voice) {
         let Some(Hold { worker: Some(worker), holder: Holder::Elsewhere, .. }) = &run.hold else { return };
         if self.other.as_ref() != Some(worker) {
             let words = worker.in_words();
             voice.say(&format!(
-                "  {} works it; followed from here, and taken over when that one is lost",
+                "  executed by {}; following it, and taking over if that worker is lost",
                 safe_text::line(&words)
             ));
             self.other = Some(worker.clone());
         }
     }
 
-    /// Moves the line of the steps under way.
+    /// Moves the line of the steps in progress.
     pub fn turn(&mut self, now_ms: i64, voice: &mut Voice) {
         if !voice.moves() {
             return;

@@ -1,4 +1,4 @@
-//! Works a run to its end on the screen: progress while it goes on, then where it stands and what comes next.
+//! Executes a run to its end on the screen: progress while it continues, then its state and what comes next.
 
 use std::fmt::Write as _;
 
@@ -16,7 +16,7 @@ use skills_api::RunClient;
 use skills_model::{Gate, RunState};
 use skills_store::RunRecord;
 
-/// A command to go on with, in JSON.
+/// A command to continue with, in JSON.
 #[derive(Debug, Serialize)]
 pub struct NextCommand {
     /// What it does: `approve`, `deny`, `signal`, `resume`, `work`, `watch`, `look`, `cancel`.
@@ -31,7 +31,7 @@ pub fn next(cx: &Context, run: &RunRecord) -> Vec<NextCommand> {
     next.into_iter().map(|(does, command)| NextCommand { does, command }).collect()
 }
 
-/// Works a run and shows its progress, events after a number alone.
+/// Executes a run and shows its progress, events after a number alone.
 pub async fn work(
     client: &dyn RunClient,
     run: &RunRecord,
@@ -53,7 +53,7 @@ pub async fn work(
     Ok(settled)
 }
 
-/// Says where a run stands after it was worked, writes its outputs, and tells how the command ends.
+/// Says the state of a run after it was worked, writes its outputs, and tells how the command ends.
 pub fn conclude(cx: &mut Context, settled: &Settled, voice: &mut Voice) -> Result<Done, Failure> {
     voice.say(&ending(settled, &Caller::of(&cx.global), cx.in_memory(), voice.look));
     if !cx.out.json
@@ -65,7 +65,7 @@ pub fn conclude(cx: &mut Context, settled: &Settled, voice: &mut Voice) -> Resul
     Ok(if settled.left { Done::Left } else { standing::done(&settled.run) })
 }
 
-/// Where the run stands, and the commands that go on from there.
+/// The state of the run, and the commands that continue from there.
 fn ending(settled: &Settled, caller: &Caller, in_memory: bool, look: Look) -> String {
     let run = &settled.run;
     let mut out =
@@ -82,12 +82,12 @@ fn ending(settled: &Settled, caller: &Caller, in_memory: bool, look: Look) -> St
         let _ = write!(out, "\n  expires {told}");
     }
     if settled.left {
-        let _ = write!(out, "\n  left; nothing is canceled");
+        let _ = write!(out, "\n  stopped watching; the run is not canceled");
     }
     let next = caller.next(run);
     if in_memory && !next.is_empty() {
         let said =
-            "  its store is in memory and ends with this command: leave --demo and memory: away to go on";
+            "  its store is in memory and ends with this command: remove --demo and memory: to keep it";
         let _ = write!(out, "\n{}", Ink::Warn.paint(said, look.colour));
         return out;
     }
@@ -120,8 +120,8 @@ mod tests {
     #[test]
     fn a_waiting_run_says_why_and_the_exact_command() {
         insta::assert_snapshot!(said(RunState::WaitingForHuman, false, false), @r"
-        ◆ book waits for a person
-          its capability wants a yes each time
+        ◆ book waits for approval
+          its capability requires approval each time
           look:    skills runs show 0198a1b2-0000-7000-8000-00000000abcd
           approve: skills runs approve 0198a1b2-0000-7000-8000-00000000abcd --step book --inputs-digest 9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f
           deny:    skills runs deny 0198a1b2-0000-7000-8000-00000000abcd --step book --inputs-digest 9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f
@@ -135,7 +135,7 @@ mod tests {
         assert!(failed.starts_with("✗ failed at sum: the service answered 502\n"), "{failed}");
         assert!(failed.contains("resume:  skills runs resume 0198a1b2-"), "{failed}");
         let left = said(RunState::Pending, true, false);
-        assert!(left.contains("nothing is canceled") && left.contains("skills runs work"), "{left}");
+        assert!(left.contains("not canceled") && left.contains("skills runs work"), "{left}");
     }
 
     #[test]

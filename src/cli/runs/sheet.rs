@@ -46,7 +46,7 @@ pub fn render(sheet: &DecisionSheet, now_ms: i64, zone: &TimeZone, look: Look) -
     let expires =
         sheet.expires_ms.map_or_else(String::new, |at| standing::expiry(at, sheet.on_expiry, now_ms, zone));
     let pause = sheet.pause.as_ref().map_or_else(String::new, |sidecar| {
-        format!("wanted by {sidecar}: after your yes it is held until somebody resumes it")
+        format!("requested by {sidecar}: after approval the run is paused until it is resumed")
     });
     let approver =
         sheet.approver.as_ref().map_or_else(String::new, |(name, origin)| format!("{name} ({origin})"));
@@ -72,7 +72,7 @@ pub fn render(sheet: &DecisionSheet, now_ms: i64, zone: &TimeZone, look: Look) -
         ""
     } else {
         out += &values::rows(&sheet.inputs, 2, look);
-        " (what you see is what runs)"
+        " (exactly these inputs are used)"
     };
     let _ = writeln!(
         out,
@@ -108,16 +108,16 @@ mod tests {
         step 4 of 4, book, of invoice-intake 0000abcd, waiting 1 min
         ! It leaves this machine and cannot be undone.
 
-        why         it wants a yes each time
+        why         requires approval each time
         capability  ledger.entry.create (elevated, not idempotent)
         binding     openapi POST https://ledger.example/entries
         isolation   leaves this machine
-        expires     in 2 h, at 2026-07-14 11:30:00: denied then, so canceled
+        expires     in 2 h, at 2026-07-14 11:30:00: then denied and canceled
         approver    kim (from git config)
         inputs
           total     1204.5
           currency  EUR
-        sha256      9f9f9f9f..9f9f (what you see is what runs)
+        sha256      9f9f9f9f..9f9f (exactly these inputs are used)
         ");
         assert!(text.lines().all(|line| cells(line) <= 80));
     }

@@ -79,7 +79,7 @@ fn checkpoint_text(checkpoint: &Checkpoint, changed: &[Change], zone: &TimeZone,
     );
     out += &values::rows(&checkpoint.state, 2, look);
     if !changed.is_empty() {
-        let _ = writeln!(out, "\n{}", Ink::Strong.paint("since the checkpoint before", look.colour));
+        let _ = writeln!(out, "\n{}", Ink::Strong.paint("since the previous checkpoint", look.colour));
         out += &compare::changes_text(changed, look);
     }
     out
@@ -120,7 +120,7 @@ impl Page {
         );
         let _ = writeln!(
             out,
-            "{} {}, since {}, {} of {} steps through",
+            "{} {}, since {}, {} of {} steps completed",
             standing::sign(run, look),
             standing::words(run, &self.zone),
             clock::age(self.now_ms - run.since_ms),
@@ -154,7 +154,7 @@ impl Page {
             self.title(&mut out, "decisions");
         }
         for decided in &detail.decisions {
-            let by = decided.by.approver.as_deref().map_or_else(|| "somebody".into(), safe_text::line);
+            let by = decided.by.approver.as_deref().map_or_else(|| "another user".into(), safe_text::line);
             let notes = decided.by.notes.as_deref().map(|notes| format!(": {}", safe_text::line(notes)));
             let choice = decided.decision.choice.map(|choice| format!(" ({choice})")).unwrap_or_default();
             let _ = writeln!(
@@ -182,7 +182,7 @@ impl Page {
             _ => true,
         });
         if !next.is_empty() {
-            self.title(&mut out, "to go on");
+            self.title(&mut out, "resume with");
         }
         for (verb, line) in next.iter().filter(|(verb, _)| *verb != "look") {
             let _ = writeln!(out, "  {}{line}", self.muted(&fit(verb, 9, look.unicode)));
@@ -198,8 +198,8 @@ impl Page {
         let digest = run.contract_digest.get(..12).unwrap_or(&run.contract_digest);
         let contract = match detail.contract_unchanged {
             Some(true) => "unchanged since the launch",
-            Some(false) => "changed since the launch: what was launched is what runs",
-            None => "its skill is gone: what was launched is what runs",
+            Some(false) => "changed since the launch; the launched version is used",
+            None => "the skill no longer exists; the launched version is used",
         };
         self.fact(out, "contract", &format!("{digest}, {contract}"));
         self.fact(out, "isolation", &safe_text::line(&detail.isolation));
@@ -213,7 +213,7 @@ impl Page {
             self.fact(out, "attached to", format!("{} {}", part("type"), part("ref")).trim());
         }
         if let Some((source, checkpoint)) = &run.source {
-            self.fact(out, "made from", &format!("{source} at checkpoint {checkpoint}"));
+            self.fact(out, "created from", &format!("{source} at checkpoint {checkpoint}"));
         }
         for descendant in &detail.descendants {
             self.fact(out, "led to", &descendant.0);
@@ -230,7 +230,7 @@ impl Page {
         } else if let Some(Hold { worker: Some(worker), until_ms, .. }) = &run.hold {
             let left = clock::age(until_ms - self.now_ms);
             let worker = worker.in_words();
-            let told = format!("{}, its lease runs {left} more", safe_text::line(&worker));
+            let told = format!("{}, lease expires in {left}", safe_text::line(&worker));
             self.fact(out, "worker", &told);
         }
         for event in detail.events.iter().filter(|event| event.event.data.get("taken_over_from").is_some()) {
@@ -268,7 +268,7 @@ impl Page {
             );
             let arrow = if self.look.unicode { "→" } else { "->" };
             for change in &attempt.changed {
-                let before = change.before.as_ref().map_or_else(|| "(not given)".to_owned(), values::brief);
+                let before = change.before.as_ref().map_or_else(|| "(none)".to_owned(), values::brief);
                 let name = safe_text::line(&change.name);
                 let _ = writeln!(out, "      {name}  {before} {arrow} {}", values::brief(&change.after));
             }
@@ -312,7 +312,7 @@ impl Page {
         }
     }
 
-    /// What sidecars asked for on this run, or this one as a sidecar, and what came of it.
+    /// What sidecars asked for on this run, or this one as a sidecar, and its outcome.
     fn controls(&self, out: &mut String, detail: &RunDetail) {
         let wishes = sidecar_wishes(&detail.run, detail.events.iter());
         if wishes.is_empty() {
@@ -422,12 +422,11 @@ mod tests {
         let mut text = String::new();
         page().earlier(&mut text, &detail);
         insta::assert_snapshot!(text, @r"
-
         earlier attempts
            1  2026-07-14 09:28:30  failed at extract: no such file
               2026-07-14 09:28:40  resumed from checkpoint 0 with other inputs
               file  a.csv → b.csv
-              other  (not given) → b.csv
+              other  (none) → b.csv
         ");
     }
 
@@ -440,7 +439,7 @@ mod tests {
         checkpoint 2 after check  2026-07-14 09:28:02
           vars  {"through":2}
 
-        since the checkpoint before
+        since the previous checkpoint
           /vars/through  1 → 2
         "#);
         let Err(Failure::Core(error)) = at(&detail, 9) else { panic!() };

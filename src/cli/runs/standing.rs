@@ -40,32 +40,32 @@ pub fn step_sign(state: StepState, look: Look) -> String {
     ink.paint(if look.unicode { unicode } else { ascii }, look.colour)
 }
 
-/// Where it stands, in a few words: `book waits for a person`, `failed at sum: http 502`.
+/// Its state, in a few words: `book waits for a person`, `failed at sum: http 502`.
 pub fn words(run: &RunRecord, zone: &TimeZone) -> String {
     let step = run.step.as_deref().map(|step| safe_text::line(step).into_owned());
     match run.state {
         RunState::Pending if run.held => match &run.source {
-            Some((_, checkpoint)) => format!("held, from checkpoint {checkpoint}"),
-            None => "held".to_owned(),
+            Some((_, checkpoint)) => format!("paused, from checkpoint {checkpoint}"),
+            None => "paused".to_owned(),
         },
         RunState::Pending => "pending".to_owned(),
         RunState::Running | RunState::Replaying => {
             let lost = run.hold.as_ref().is_some_and(|hold| hold.holder.is_lost());
             let word = step.filter(|_| run.state == RunState::Running);
             let word = word.map_or_else(|| run.state.to_string(), |step| format!("running {step}"));
-            let word = if run.held { format!("{word}, to be held before its next step") } else { word };
-            if lost { format!("{word}, but nobody works it") } else { word }
+            let word = if run.held { format!("{word}, pauses before its next step") } else { word };
+            if lost { format!("{word}, but no worker owns it") } else { word }
         }
         RunState::WaitingForHuman | RunState::WaitingForSignal => {
             let waits = match &run.gate {
                 Some(Gate::Human { step, why: Asked::UnknownOutcome, .. }) => {
                     format!("{}: outcome unknown", safe_text::line(step))
                 }
-                Some(Gate::Human { step, .. }) => format!("{} waits for a person", safe_text::line(step)),
+                Some(Gate::Human { step, .. }) => format!("{} waits for approval", safe_text::line(step)),
                 Some(Gate::Signal { name, .. }) => format!("waits for signal {}", safe_text::line(name)),
                 None => run.state.to_string(),
             };
-            if run.held { format!("{waits}, then held until resumed") } else { waits }
+            if run.held { format!("{waits}, then paused until resumed") } else { waits }
         }
         RunState::Completed => "completed".to_owned(),
         RunState::Failed => match (failed_step(run), failure(run)) {
@@ -75,7 +75,7 @@ pub fn words(run: &RunRecord, zone: &TimeZone) -> String {
             (None, None) => "failed".to_owned(),
         },
         RunState::Canceled => match (run.expired_ms(), failure(run)) {
-            (Some(at), _) => format!("canceled: its time was over at {}", clock::time_of_day(at, zone)),
+            (Some(at), _) => format!("canceled: expired at {}", clock::time_of_day(at, zone)),
             (None, Some(why)) => format!("canceled: {why}"),
             (None, None) => "canceled".to_owned(),
         },
@@ -108,22 +108,23 @@ pub fn asked(why: &Asked) -> String {
     safe_text::line(&why.in_words()).into_owned()
 }
 
-/// When a wait ends by itself, and what happens then: `in 2 h, at 2026-07-14 11:30:00: denied then, so canceled`.
+/// When a wait ends by itself, and what happens then: `in 2 h, at 2026-07-14 11:30:00: then denied and
+/// canceled`.
 pub fn expiry(at_ms: i64, then: Expiry, now_ms: i64, zone: &TimeZone) -> String {
     let at = clock::moment(at_ms, zone);
     let when = if at_ms > now_ms {
         format!("in {}, at {at}", clock::age(at_ms - now_ms))
     } else {
-        format!("over since {at}")
+        format!("expired at {at}")
     };
     format!("{when}: {}", on_expiry(then))
 }
 
-/// What becomes of a run whose wait is over.
+/// The outcome of a run whose wait is over.
 fn on_expiry(then: Expiry) -> &'static str {
     match then {
-        Expiry::Deny => "denied then, so canceled",
-        Expiry::Fail => "fails then, and can be resumed",
+        Expiry::Deny => "then denied and canceled",
+        Expiry::Fail => "then fails, can be resumed",
     }
 }
 
@@ -135,7 +136,7 @@ pub fn words_now(run: &RunRecord, now_ms: i64, zone: &TimeZone) -> String {
             let left = clock::age(at - now_ms);
             format!("expires in {left}: {} ({})", words(run, zone), on_expiry(run.options.on_expiry))
         }
-        Some(_) => format!("its time is over: {} ({})", words(run, zone), on_expiry(run.options.on_expiry)),
+        Some(_) => format!("expired: {} ({})", words(run, zone), on_expiry(run.options.on_expiry)),
         None => words(run, zone),
     }
 }
@@ -158,7 +159,7 @@ pub fn failed_step(run: &RunRecord) -> Option<String> {
     named.or(run.step.as_deref()).map(|step| safe_text::line(step).into_owned())
 }
 
-/// How a command that works a run ends, by where the run stands then.
+/// How a command that executes a run ends, by the state of the run then.
 pub fn done(run: &RunRecord) -> Done {
     match run.state {
         RunState::Pending if run.held => Done::Waiting,
@@ -201,7 +202,7 @@ mod tests {
                 "pending",
                 "running book",
                 "replaying",
-                "book waits for a person",
+                "book waits for approval",
                 "waits for signal books-closed",
                 "completed",
                 "failed at sum: the service answered 502",
@@ -213,7 +214,7 @@ mod tests {
             let hold = Some(Hold { worker, until_ms: 1_000, until_boot: None, holder });
             RunRecord { hold, ..record(RunState::Running) }
         };
-        assert_eq!(words(&lost(Holder::Dead), &TimeZone::UTC), "running book, but nobody works it");
+        assert_eq!(words(&lost(Holder::Dead), &TimeZone::UTC), "running book, but no worker owns it");
         assert_eq!(words(&lost(Holder::Elsewhere), &TimeZone::UTC), "running book");
         let why = [Holder::Elsewhere, Holder::Dead, Holder::RunOut]
             .map(|holder| unworked(&lost(holder), 9_000, clock::age));
@@ -221,8 +222,8 @@ mod tests {
             why,
             [
                 None,
-                Some("nobody works it: process 4711 on build-2 is dead".to_owned()),
-                Some("nobody works it: the lease of process 4711 on build-2 ran out 8 s ago".to_owned()),
+                Some("no worker owns it: process 4711 on build-2 is dead".to_owned()),
+                Some("no worker owns it: the lease of process 4711 on build-2 expired 8 s ago".to_owned()),
             ]
         );
         let fork = RunRecord {
@@ -230,14 +231,14 @@ mod tests {
             source: Some((record(RunState::Completed).id, 2)),
             ..record(RunState::Pending)
         };
-        assert_eq!(words(&fork, &TimeZone::UTC), "held, from checkpoint 2");
+        assert_eq!(words(&fork, &TimeZone::UTC), "paused, from checkpoint 2");
     }
 
     #[test]
     fn a_run_that_nobody_answered_in_time_says_so_and_a_canceled_one_is_only_canceled() {
         let error = Some(serde_json::json!({ "code": "expired", "message": "in UTC", "expired_ms": 62_000 }));
         let expired = RunRecord { error, ..record(RunState::Canceled) };
-        assert_eq!(words(&expired, &TimeZone::UTC), "canceled: its time was over at 00:01:02");
+        assert_eq!(words(&expired, &TimeZone::UTC), "canceled: expired at 00:01:02");
         assert_eq!(words(&record(RunState::Canceled), &TimeZone::UTC), "canceled");
     }
 

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::output::{Ink, Look};
 use skills_api::{Code, Error};
 
-/// Standard error of a command that works a run. Silent with `--json`: there, errors alone are on it.
+/// Standard error of a command that executes a run. Silent with `--json`: there, errors alone are on it.
 pub struct Voice {
     /// What it can show.
     pub look: Look,
@@ -78,7 +78,7 @@ pub fn ask(question: &str, means: &str) -> Result<String, Failure> {
 /// As [`ask`], with the answer as it was typed.
 pub fn ask_text(question: &str, means: &str) -> Result<String, Failure> {
     if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
-        let message = format!("nobody can be asked here, nothing was decided; {means}");
+        let message = format!("confirmation required, but there is no terminal; no decision made; {means}");
         return Err(Error::new(Code::ConfirmationRequired, message).into());
     }
     let mut err = io::stderr().lock();
@@ -87,6 +87,6 @@ pub fn ask_text(question: &str, means: &str) -> Result<String, Failure> {
     io::stdin()
         .lock()
         .read_line(&mut line)
-        .map_err(|error| Failure::usage(format!("cannot read the answer: {error}")))?;
+        .map_err(|error| Failure::usage(format!("cannot read the reply: {error}")))?;
     Ok(line.trim().to_owned())
 }

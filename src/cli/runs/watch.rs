@@ -33,14 +33,14 @@ pub async fn run(cx: &mut Context, args: &RunsWatchArgs) -> Result<Done, Failure
         if run.state == RunState::Pending && !run.held {
             let work = caller.line(&["runs", "work", &run.id.0]);
             let go_on = elsewhere.as_deref().map_or(work, |why| safe_text::line(why).into_owned());
-            voice.say(&format!("pending: a worker takes it, or {go_on}"));
+            voice.say(&format!("pending: a worker will claim it, or {go_on}"));
             warned.insert(run.id.clone(), caller.line(&["runs", "work", &run.id.0]));
         } else {
             unworked(&run, elsewhere.as_deref(), &caller, &mut warned, &mut voice);
         }
     }
     if args.run.is_none() {
-        voice.say("all runs, from now on; Ctrl-C leaves");
+        voice.say("watching all runs; press Ctrl-C to stop");
     }
     let out = &mut cx.out;
     let mut tell = |news: News<'_>| {
@@ -80,7 +80,7 @@ pub async fn run(cx: &mut Context, args: &RunsWatchArgs) -> Result<Done, Failure
 /// Runs of which was said that nobody works them, and why.
 type Warned = HashMap<RunId, String>;
 
-/// Says that nobody works a run, and the command that does; once for each reason.
+/// Says that nobody executes a run, and the command that does; once for each reason.
 fn unworked(
     run: &RunRecord,
     elsewhere: Option<&str>,
@@ -100,7 +100,7 @@ fn unworked(
         let go_on = match elsewhere {
             // This process would be refused.
             Some(why) => safe_text::line(why).into_owned(),
-            None => format!("to go on with it: {work}"),
+            None => format!("to execute it: {work}"),
         };
         voice.warn(&format!("{name} {}: {told}; {go_on}", standing::short(&run.id.0)));
         warned.insert(run.id.clone(), why);

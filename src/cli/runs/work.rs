@@ -1,4 +1,4 @@
-//! `skills runs work`: works runs that no worker has, one after the other.
+//! `skills runs work`: executes runs that no worker has, one after the other.
 
 use super::settle;
 use crate::Context;
@@ -41,7 +41,7 @@ pub async fn run(cx: &mut Context, args: &WorkArgs) -> Result<Done, Failure> {
         }
     }
     if ids.is_empty() {
-        voice.say("no run is there to be worked");
+        voice.say("no unclaimed runs");
     }
     if cx.out.json {
         let counts = std::collections::BTreeMap::default();

@@ -60,7 +60,7 @@ pub async fn run(cx: &mut Context, args: &SessionArgs) -> Result<Done, Failure> 
             }
         }
         SessionAction::Show { session } => {
-            // Composed first: what that counts is no estimate in the list of skills.
+            // Composed first: what that counts is not an estimate in the list of skills.
             let call = core.compose(session, false).await?;
             let view = core.session(session).await?;
             if cx.out.json {
@@ -74,13 +74,13 @@ pub async fn run(cx: &mut Context, args: &SessionArgs) -> Result<Done, Failure> 
             let change = SettingsChange::from(settings);
             if change == SettingsChange::default() {
                 let options = SettingsArgs::options().join(", ");
-                return Err(Failure::usage(format!("nothing to set: give at least one of {options}")));
+                return Err(Failure::usage(format!("nothing to set; pass at least one of {options}")));
             }
             let view = core.configure_session(session, change).await?;
             if cx.out.json {
                 cx.out.value(&json!({"session_id": view.session_id, "settings": view.settings}))?;
             } else {
-                cx.out.line(format!("{} is set", view.session_id))?;
+                cx.out.line(format!("{} updated", view.session_id))?;
                 for told in show::settings(&view.settings) {
                     cx.out.line(format!("  {told}"))?;
                 }
@@ -144,9 +144,9 @@ async fn compose(
             cx.out.line(safe_text::line(told))?;
         }
         match &view.diff {
-            None => cx.out.line("there was no call yet to compare with: `compose --call` makes one")?,
+            None => cx.out.line("no recorded call to compare with; `compose --call` records one")?,
             Some(lines) if lines.is_empty() && !set.is_empty() => {}
-            Some(lines) if lines.is_empty() => cx.out.line("nothing differs from the last call")?,
+            Some(lines) if lines.is_empty() => cx.out.line("no changes since the last call")?,
             Some(lines) => {
                 let text = difference(lines, cx.out.look);
                 cx.out.raw(text.as_bytes())?;
@@ -171,7 +171,7 @@ async fn compose(
 /// Writes a new file; one that is there goes only where that is meant.
 fn written(file: &Path, text: &str, force: bool) -> Result<(), Failure> {
     if file.is_dir() {
-        let message = format!("{} is a folder: name a file in it", file.display());
+        let message = format!("{} is a directory; specify a file", file.display());
         return Err(Error::new(Code::InvalidConfiguration, message).into());
     }
     if force {
@@ -179,7 +179,7 @@ fn written(file: &Path, text: &str, force: bool) -> Result<(), Failure> {
     }
     let created = private_files::create_file(file, private_files::FILE_MODE);
     if !created.map_err(|error| Failure::file(file, &error))? {
-        let message = format!("{} is there already; say --force to replace it", file.display());
+        let message = format!("{} already exists; use --force to overwrite it", file.display());
         return Err(Error::new(Code::InvalidConfiguration, message).into());
     }
     std::fs::write(file, text).map_err(|error| Failure::file(file, &error))
@@ -210,7 +210,7 @@ async fn call(cx: &mut Context, core: &dyn SessionClient, action: &SessionAction
     shown(cx, session, &answer)
 }
 
-/// Runs a script; asks first where nobody said yes.
+/// Runs a script; asks first where nobody approved.
 async fn script(
     cx: &mut Context,
     core: &dyn SessionClient,
@@ -231,7 +231,7 @@ async fn script(
     shown(cx, session, &answer)
 }
 
-/// Shows what a script would do, and asks; no is the default, and what nobody can answer is a no.
+/// Shows what a script would do, and asks; no is the default, and what nobody can answer is a denial.
 fn asked(message: &str) -> Result<bool, Failure> {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return Ok(false);
@@ -251,12 +251,12 @@ fn shown(cx: &mut Context, session: &str, answer: &ToolAnswer) -> Result<Done, F
             let code = Code::from(error.code);
             let mut message = in_commands(&error.message, session);
             if code == Code::ConfirmationRequired {
-                message.push_str("; --yes allows it");
+                message.push_str("; pass --yes to allow it");
             }
             return Err(Error::new(code, message).into());
         }
     };
-    // A script that failed is a finding, however it is told.
+    // A script that failed is a finding, however it is notified.
     let failed = value.get("exit_code").is_some_and(|code| *code != 0);
     if cx.out.json {
         cx.out.value(value)?;
@@ -284,13 +284,13 @@ fn shown(cx: &mut Context, session: &str, answer: &ToolAnswer) -> Result<Done, F
         if value["truncated"].is_object() {
             let of = |stream: &str| &value["truncated"][stream];
             after += &format!(
-                "only the beginning was kept: stdout has {} bytes, stderr {}\n",
+                "output was truncated: stdout has {} bytes, stderr {}\n",
                 of("stdout_bytes"),
                 of("stderr_bytes")
             );
         }
         if value["timed_out"] == true {
-            after += "stopped: its time was over\n";
+            after += "stopped: timed out\n";
         }
         if failed {
             after += &format!("exit code {}\n", value["exit_code"]);
@@ -321,7 +321,7 @@ fn pairs(given: &[String]) -> Result<BTreeMap<&str, Value>, Failure> {
         .iter()
         .map(|pair| match pair.split_once('=') {
             Some((name, value)) if !name.is_empty() => Ok((name, json!(value))),
-            _ => Err(Failure::usage(format!("--env {pair}: write NAME=VALUE"))),
+            _ => Err(Failure::usage(format!("--env {pair}: expected NAME=VALUE"))),
         })
         .collect()
 }

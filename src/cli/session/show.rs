@@ -24,11 +24,11 @@ fn moment(millis: i64) -> String {
 pub fn session_list(sessions: &[SessionSummary], look: Look) -> String {
     let mut out = String::new();
     if sessions.is_empty() {
-        let _ = writeln!(out, "no sessions yet: `skills session new` begins one");
+        let _ = writeln!(out, "no sessions; create one with `skills session new`");
     }
     for session in sessions {
         let active =
-            if session.active.is_empty() { "nothing loaded".to_owned() } else { session.active.join(", ") };
+            if session.active.is_empty() { "no skills loaded".to_owned() } else { session.active.join(", ") };
         let active = match &session.agent {
             Some(agent) => format!("agent {agent}: {active}"),
             None => active,
@@ -60,7 +60,7 @@ pub fn session_view(view: &SessionView, call: &ComposedView, look: Look) -> Stri
         let told = told.map(|told| format!("  {told}")).unwrap_or_default();
         let given = call.given_in(&skill.name);
         let given = match given {
-            Some(entry) => format!("  in the answer of entry {entry}"),
+            Some(entry) => format!("  in the result of entry {entry}"),
             // Loaded before bodies went into answers: it is where the others are not.
             None if call.instructions == Instructions::ToolResult => "  in the instructions".to_owned(),
             None => String::new(),
@@ -88,7 +88,7 @@ pub fn session_view(view: &SessionView, call: &ComposedView, look: Look) -> Stri
         .collect();
     if !anew.is_empty() {
         let line = format!("skills session load {} {} --add", view.session_id, anew.join(" "));
-        let _ = writeln!(out, "  {}", Ink::Muted.paint(&format!("load anew: {line}"), look.colour));
+        let _ = writeln!(out, "  {}", Ink::Muted.paint(&format!("reload: {line}"), look.colour));
     }
     out.push('\n');
     out.push_str(&composed_sizes(call, look));
@@ -107,11 +107,11 @@ pub fn settings(settings: &Settings) -> Vec<String> {
     let usual = Settings::default();
     let mut out = vec![settings.instructions.told().to_owned()];
     out.extend(settings.agent.as_deref().map(|agent| format!("agent {}", plain(agent))));
-    out.extend(settings.client.as_deref().map(|client| format!("catalogue as {}", plain(client))));
+    out.extend(settings.client.as_deref().map(|client| format!("catalog format {}", plain(client))));
     let all = [
-        (settings.form != usual.form, format!("catalogue in {}", settings.form)),
+        (settings.form != usual.form, format!("catalog format {}", settings.form)),
         (settings.locations != usual.locations, "no locations".to_owned()),
-        (settings.compat != usual.compat, "older tool names too".to_owned()),
+        (settings.compat != usual.compat, "with old tool names".to_owned()),
         (settings.cap != usual.cap, format!("at most {} active", settings.cap)),
         (settings.window != usual.window, format!("window {} tok", grouped(u64::from(settings.window)))),
     ];
@@ -125,7 +125,7 @@ pub fn places(call: &ComposedView, unicode: bool) -> String {
     for given in &call.given {
         let tokens = tokens(given.size.count(), unicode);
         let _ =
-            writeln!(out, "{}, {tokens} tok: in the answer of entry {}", plain(&given.skill), given.entry);
+            writeln!(out, "{}, {tokens} tok: in the result of entry {}", plain(&given.skill), given.entry);
     }
     out
 }
@@ -153,14 +153,14 @@ pub fn composed_sizes(call: &ComposedView, look: Look) -> String {
     let seen = client.as_ref().map_or_else(|| entries.clone(), |client| format!("{entries} as {client}"));
     let rows: [(&str, LevelSize); 5] = [
         ("base", size.base),
-        ("L1 catalogue", size.l1),
+        ("L1 catalog", size.l1),
         ("L2 bodies", size.l2),
         ("L3 files", size.l3),
         ("history", size.history),
     ];
     for (name, level) in rows {
         let note = match name {
-            "L1 catalogue" => format!("  {seen}"),
+            "L1 catalog" => format!("  {seen}"),
             "L2 bodies" if !call.given.is_empty() => {
                 let size: LevelSize = call.given.iter().map(|given| given.size).sum();
                 format!("  {} tok of it in tool results", tokens(size.count(), look.unicode))
@@ -196,7 +196,7 @@ fn line(name: &str, level: LevelSize, window: u32, unicode: bool) -> String {
     )
 }
 
-/// A difference, with signs that need no colour.
+/// A difference, with signs that need no color.
 pub fn difference(lines: &[DiffLine], look: Look) -> String {
     let mut out = String::new();
     for line in lines {
@@ -233,11 +233,11 @@ pub fn receipt(value: &Value, look: Look) -> String {
         let requires: Vec<String> =
             skill["requires"].as_array().into_iter().flatten().filter_map(Value::as_str).map(plain).collect();
         if !requires.is_empty() {
-            let _ = writeln!(out, "    worth reading with it: {}", requires.join(", "));
+            let _ = writeln!(out, "    related files: {}", requires.join(", "));
         }
     }
     let estimated = active.iter().any(|skill| skill["tokens_estimated"] != false);
-    let note = format!("; {} is estimated, session show counts", about(look.unicode));
+    let note = format!("; {} is an estimate, `session show` counts exactly", about(look.unicode));
     let note = if estimated { note.as_str() } else { "" };
     let count = counted(active.len(), "skill is active", "skills are active");
     let _ = writeln!(out, "{count}{}", Ink::Muted.paint(note, look.colour));

@@ -7,8 +7,8 @@ use crate::failure::Failure;
 use skills_api::operations::{difference, steady};
 
 /// What to do where both doors of one service differ.
-const ADVICE: &str = "both come from one table: a proxy in front may change one of them, or the skills changed meanwhile; \
-                      if it stays, it is a fault of the service";
+const ADVICE: &str = "both use the same operations: a proxy may modify one of them, or the skills \
+    changed meanwhile; if it persists, it is a bug in the service";
 
 pub async fn checks(probe: &Probe) -> Result<Vec<Check>, Failure> {
     probe.admitted().await?;
@@ -26,7 +26,7 @@ pub async fn checks(probe: &Probe) -> Result<Vec<Check>, Failure> {
     Ok(checks)
 }
 
-/// Two answers to one call, held against each other.
+/// Two answers to one call, compared with each other.
 pub fn compared(name: String, (one, told): (&str, &Told), (other, as_told): (&str, &Told)) -> Check {
     let limited = |told: &Told| told.as_ref().is_err_and(|error| error["code"] == "rate_limited");
     if limited(told) || limited(as_told) {
@@ -41,7 +41,7 @@ fn parted(one: &str, told: &Told, other: &str, as_told: &Told) -> Option<String>
         (Ok(a), Ok(b)) | (Err(a), Err(b)) => {
             difference(&steady(a), &steady(b)).map(|what| format!("{one} and {other} differ at {what}"))
         }
-        (Ok(_), Err(error)) => Some(format!("{one} answers, {other} fails: {}", error["message"])),
-        (Err(error), Ok(_)) => Some(format!("{other} answers, {one} fails: {}", error["message"])),
+        (Ok(_), Err(error)) => Some(format!("{one} succeeds, {other} fails: {}", error["message"])),
+        (Err(error), Ok(_)) => Some(format!("{other} succeeds, {one} fails: {}", error["message"])),
     }
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::probe::Answered;
 
-/// What became of it.
+/// Its outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -22,7 +22,7 @@ pub enum Outcome {
 pub struct Check {
     /// What was looked at.
     pub check: String,
-    /// What became of it.
+    /// Its outcome.
     pub outcome: Outcome,
     /// What was found, where it does not hold or is worth a word.
     pub note: String,
@@ -51,7 +51,7 @@ impl Check {
 
     /// Something that the key given here may not do.
     pub fn forbidden(check: impl Into<String>, scope: &str) -> Self {
-        let why = format!("the key given here lacks the scope `{scope}`");
+        let why = format!("the API key lacks the scope `{scope}`");
         Self { scope: Some(scope.to_owned()), ..Self::not_tried(check, why) }
     }
 
@@ -79,5 +79,5 @@ pub fn missing_scope(error: &Value) -> Option<&str> {
 }
 
 /// Why something is not tried that the limit of requests keeps back.
-pub const LIMITED: &str = "the limit of requests is used up, and waiting for it took too long: try again later, or with a \
-                           key whose limit is larger";
+pub const LIMITED: &str = "the rate limit is exhausted, and waiting for it timed out: try again later, \
+    or use a key with a higher limit";

@@ -12,7 +12,7 @@ use skills_api::operations::{Method, operation, operations};
 const MOST_TRIES: u64 = 2_000;
 /// What to do where a mistake is not answered as it should be.
 const FORM: &str =
-    "a proxy in front may answer instead of the service, or it is another version: ask it directly";
+    "a proxy may respond instead of the service, or the version differs: connect to the service directly";
 /// More than a service takes in one body, bytes.
 const TOO_LARGE: usize = (2 << 20) + 1;
 
@@ -30,11 +30,13 @@ async fn open(probe: &Probe) -> Result<Vec<Check>, Failure> {
     let mut checks = Vec::new();
     for path in ["/v1/health", "/openapi.json", "/livez"] {
         let answer = probe.send(probe.bare("GET", path)).await?;
-        let check =
-            Check::of(format!("GET {path} is open"), &answer, answer.status == 200, unlike(&answer, 200));
-        checks.push(
-            check.or("a proxy in front must let it through without a key: what watches the service asks it"),
+        let check = Check::of(
+            format!("GET {path} needs no authentication"),
+            &answer,
+            answer.status == 200,
+            unlike(&answer, 200),
         );
+        checks.push(check.or("a proxy must pass it without a key, because health checks use it"));
     }
     Ok(checks)
 }
@@ -43,15 +45,21 @@ async fn open(probe: &Probe) -> Result<Vec<Check>, Failure> {
 async fn keys(probe: &Probe) -> Result<Vec<Check>, Failure> {
     if !probe.has_key() {
         let answer = probe.send(probe.bare("GET", "/v1/skills/list?limit=1")).await?;
-        let asked = "callers are asked for a key";
+        let asked = "authentication is required";
         if answer.status == 401 {
-            let why = "no key was given here: SKILLS_API_KEY or --api-key-file";
-            return Ok(vec![Check::new(asked, true, ""), Check::not_tried("the right key is let in", why)]);
+            let why = "no API key: set SKILLS_API_KEY or use --api-key-file";
+            return Ok(vec![Check::new(asked, true, ""), Check::not_tried("a valid key is accepted", why)]);
         }
-        let check =
-            Check::of(asked, &answer, false, "nobody is: whoever reaches the address may do everything");
+        let check = Check::of(
+            asked,
+            &answer,
+            false,
+            "authentication is disabled: any client that can reach the \
+                address has all permissions",
+        );
         return Ok(vec![
-            check.or("start it with SKILLS_API_KEY or --key-file, unless only this machine reaches it"),
+            check.or("start the service with SKILLS_API_KEY or --key-file, unless it is reachable only \
+                from this machine"),
         ]);
     }
     let mut open_to_all = Vec::new();
@@ -71,7 +79,7 @@ async fn keys(probe: &Probe) -> Result<Vec<Check>, Failure> {
         for (who, answer) in [
             ("no key", probe.send(request(probe.bare(&method, &path))).await?),
             (
-                "a wrong key",
+                "invalid key",
                 probe.send(request(probe.bare(&method, &path).header(AUTHORIZATION, "Bearer wrong"))).await?,
             ),
         ] {
@@ -89,17 +97,17 @@ async fn keys(probe: &Probe) -> Result<Vec<Check>, Failure> {
     let mut checks = Vec::new();
     if tried > 0 {
         let refused = Check::new(
-            format!("no key and a wrong key are refused ({tried} requests)"),
+            format!("a missing or invalid key is rejected ({tried} requests)"),
             open_to_all.is_empty(),
             open_to_all.join("; "),
         );
-        checks.push(refused.or("these routes are open to everybody who reaches the address"));
+        checks.push(refused.or("these routes need no authentication"));
     }
     if kept_back > 0 {
-        checks.push(Check::not_tried(format!("the same on {kept_back} more requests"), LIMITED));
+        checks.push(Check::not_tried(format!("the same for {kept_back} more requests"), LIMITED));
     }
-    let let_in = Check::of("the right key is let in", &right, right.status == 200, unlike(&right, 200));
-    checks.push(let_in.or("the key given here is none of the service, or lacks the scope `read`"));
+    let let_in = Check::of("a valid key is accepted", &right, right.status == 200, unlike(&right, 200));
+    checks.push(let_in.or("the service does not know the API key, or it lacks the scope `read`"));
     Ok(checks)
 }
 
@@ -110,11 +118,11 @@ async fn refusals(probe: &Probe) -> Result<Vec<Check>, Failure> {
     };
     let traced = probe.request("GET", "/v1/skills/no-such-skill/describe").header("x-trace-id", "verify-1");
     let wrong: [(&str, reqwest::RequestBuilder, u16, &str); 5] = [
-        ("a body that is no JSON", json("{".to_owned()), 400, "invalid_request"),
+        ("a body that is not JSON", json("{".to_owned()), 400, "invalid_request"),
         ("an unknown argument", json(r#"{"intnt": "a"}"#.to_owned()), 400, "invalid_request"),
         ("a body of more than 2 MiB", json("a".repeat(TOO_LARGE)), 413, "payload_too_large"),
-        ("a route that is none", probe.request("GET", "/v1/no-such-route"), 404, "not_found"),
-        ("a skill that is none", traced, 404, "not_found"),
+        ("an unknown route", probe.request("GET", "/v1/no-such-route"), 404, "not_found"),
+        ("an unknown skill", traced, 404, "not_found"),
     ];
     let mut checks = Vec::new();
     for (what, request, status, code) in wrong {
@@ -133,12 +141,12 @@ async fn refusals(probe: &Probe) -> Result<Vec<Check>, Failure> {
         let note =
             if holds { String::new() } else { format!("{}: {}", unlike(&answer, status), answer.body) };
         checks.push(Check::of(format!("{what} answers {status} {code}"), &answer, holds, note).or(FORM));
-        if what == "a skill that is none" {
+        if what == "an unknown skill" {
             let kept =
                 answer.json()["trace_id"] == "verify-1" && answer.header("x-trace-id") == Some("verify-1");
             let note = if kept { "" } else { "another one, or none" };
-            let check = Check::of("a trace id that is sent comes back", &answer, kept, note);
-            checks.push(check.or("a proxy in front must pass x-trace-id on, both ways"));
+            let check = Check::of("a trace id in the request is returned", &answer, kept, note);
+            checks.push(check.or("a proxy must forward x-trace-id in both directions"));
         }
     }
     Ok(checks)
@@ -156,7 +164,8 @@ const SERVER_FILES: [&str; 8] = [
     "artifact:../../../../../../etc/passwd",
 ];
 
-/// Whether a caller who may only look can name files of the service's machine as targets, or is told their names.
+/// Whether a caller who may only look can name files of the service's machine as targets, or is reported
+/// their names.
 async fn server_files(probe: &Probe) -> Result<Vec<Check>, Failure> {
     const READ: &str = "files of the service's machine cannot be read as targets";
     const NOT_LISTED: &str = "files of the service's machine are not listed as targets";
@@ -210,15 +219,15 @@ async fn server_files(probe: &Probe) -> Result<Vec<Check>, Failure> {
 
 /// The limit of requests, by meeting it; it may be used up already.
 async fn limit(probe: &Probe) -> Result<Check, Failure> {
-    let name = "who asks too often is told to wait";
+    let name = "the rate limit is enforced";
     let ask = || probe.send_once(probe.request("GET", "/v1/skills/list?limit=1"));
     let first = ask().await?;
     let Some(policy) = first.header("ratelimit-policy").map(str::to_owned) else {
-        return Ok(Check::not_tried(name, "the service sets no limit (--rate-limit-requests)"));
+        return Ok(Check::not_tried(name, "the service has no rate limit (--rate-limit-requests)"));
     };
     let quota = policy.split(';').find_map(|part| part.trim().strip_prefix("q=")?.parse::<u64>().ok());
     let Some(quota) = quota.filter(|quota| *quota < MOST_TRIES) else {
-        return Ok(Check::not_tried(name, format!("{policy}: more requests than are sent to find out")));
+        return Ok(Check::not_tried(name, format!("{policy}: more requests than this check sends")));
     };
     let mut answer = first;
     // A window may end in between: two of them hold the limit for certain.
@@ -234,7 +243,7 @@ async fn limit(probe: &Probe) -> Result<Check, Failure> {
         }
         answer = ask().await?;
     }
-    let check = Check::new(name, false, format!("{policy}, and {} requests were let through", 2 * quota + 1));
+    let check = Check::new(name, false, format!("{policy}, but {} requests were accepted", 2 * quota + 1));
     Ok(check.or("instances that share a limit need one store: give each the same --store"))
 }
 
@@ -243,6 +252,6 @@ fn unlike(answer: &Answered, wanted: u16) -> String {
     if answer.status == wanted {
         String::new()
     } else {
-        format!("status {} instead of {wanted}", answer.status)
+        format!("status {}, expected {wanted}", answer.status)
     }
 }

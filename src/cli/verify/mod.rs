@@ -79,14 +79,14 @@ fn render(checks: &[Check], look: Look) -> String {
     }
     let (holds, failed) = (count(checks, Outcome::Holds), count(checks, Outcome::Fails));
     let mut parts = vec![match (holds, failed) {
-        (holds, 0) if holds == checks.len() => format!("all {holds} hold"),
+        (holds, 0) if holds == checks.len() => format!("all {holds} passed"),
         (holds, 0) => format!("{holds} hold"),
-        (_, failed) => format!("{failed} of {} do not hold", checks.len()),
+        (_, failed) => format!("{failed} of {} failed", checks.len()),
     }];
     match count(checks, Outcome::NotTried) {
         0 => {}
-        1 => parts.push("1 was not tried".to_owned()),
-        some => parts.push(format!("{some} were not tried")),
+        1 => parts.push("1 was skipped".to_owned()),
+        some => parts.push(format!("{some} were skipped")),
     }
     out + &parts.join("; ") + "\n"
 }
@@ -111,7 +111,7 @@ mod tests {
             help: mend it
         -- a limit
             not tried: there is none
-        1 of 3 do not hold; 1 was not tried
+        1 of 3 failed; 1 was skipped
         ");
     }
 }

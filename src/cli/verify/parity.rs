@@ -15,15 +15,15 @@ use skills_api::operations::{Caller, Principal, Scope, Service, operation};
 use skills_api::{ErrorBody, Needs};
 
 /// What to do where the service answers otherwise.
-const ADVICE: &str = "the service may read other roots or another config.yaml, or its skills are newer: give this \
-                      command the same --root and settings, and compare `skills doctor` on both sides";
+const ADVICE: &str = "the service may use other roots, another config.yaml or newer skills: use the same \
+    --root and configuration here, and compare `skills doctor` on both sides";
 
 pub async fn checks(cx: &mut Context, probe: &Probe) -> Result<Vec<Check>, Failure> {
     probe.admitted().await?;
     let local = Arc::new(cx.open(Needs::Index).await?);
     let service = Service { core: Arc::clone(&local) as _, sessions: local };
     let caller = Caller::anyone();
-    // A service keeps back from some keys what it would tell others: the same is held against the same.
+    // A service keeps back from some keys what it would tell others: the same is compared with the same.
     let scopes = BTreeSet::from([Scope::Read, Scope::Run, Scope::Decide]);
     let outsider =
         Caller { principal: Some(Principal { name: "verify".to_owned(), scopes }), ..Caller::anyone() };
@@ -37,7 +37,7 @@ pub async fn checks(cx: &mut Context, probe: &Probe) -> Result<Vec<Check>, Failu
         let placed = there.as_ref().map_or(true, |told| !is_without_places(told));
         let caller = if placed { &caller } else { &outsider };
         if !placed {
-            let name = format!("{} (what carries it out, and where)", case.name());
+            let name = format!("{} (bindings and services)", case.name());
             checks.push(Check::forbidden(name, &Scope::Admin.to_string()));
         }
         let here = case.operation.call(&service, caller, Value::Object(case.arguments.clone())).await;
@@ -68,9 +68,10 @@ async fn version(probe: &Probe) -> Result<Check, Failure> {
         None => Err(Value::Null),
     };
     let theirs = told.ok().and_then(|told| told["version"].as_str().map(str::to_owned)).unwrap_or_default();
-    let note = if theirs == ours { String::new() } else { format!("it is {theirs}, and this is {ours}") };
-    let check = Check::new("the service is of this version", note.is_empty(), note);
-    Ok(check.or("compare with the program of the version that runs there"))
+    let note =
+        if theirs == ours { String::new() } else { format!("service: {theirs}, this program: {ours}") };
+    let check = Check::new("the service has the same version", note.is_empty(), note);
+    Ok(check.or("run this check with the version of the service"))
 }
 
 /// States count the runs of each side's own store, and what its person trusts: what is the same is which skills there

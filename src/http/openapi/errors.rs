@@ -11,7 +11,7 @@ use skills_api::operations::Operation;
 
 /// What every operation may come to.
 const EVERY: [u16; 9] = [400, 401, 403, 404, 405, 409, 429, 500, 503];
-/// What comes of a body.
+/// The outcome of a body.
 const OF_BODIES: [u16; 3] = [408, 413, 415];
 /// What comes of work.
 const OF_WORK: [u16; 5] = [412, 428, 501, 502, 504];
@@ -41,7 +41,7 @@ pub(super) fn of(operation: &Operation) -> Vec<u16> {
 /// One answer for each status.
 pub(super) fn responses() -> Value {
     let known = json!({
-        "description": "The answer that `If-None-Match` names is still the one.",
+        "description": "The response that `If-None-Match` names is still current.",
         "headers": {
             "x-trace-id": { "$ref": "#/components/headers/TraceId" },
             "etag": { "$ref": "#/components/headers/ETag" },

@@ -100,9 +100,8 @@ fn made() -> Value {
     })
 }
 
-const DESCRIPTION: &str = "Every answer is a JSON object and carries `x-trace-id`, that of the request where it named \
-    one. Errors are problem documents (RFC 9457) with `error.code` from a closed table. A service on loopback may ask \
-    nobody for a key; others take `x-api-key` or `Authorization: Bearer`.";
+const DESCRIPTION: &str = "Every response is a JSON object and has the header `x-trace-id`, with the \
+    trace id of the request if it has one. Errors are problem documents (RFC 9457) with an `error.code` from a fixed list. On loopback, authentication may be disabled; otherwise send `x-api-key` or `Authorization: Bearer`.";
 
 const PART: &str = "$part";
 
@@ -247,7 +246,8 @@ fn described(
         responses.insert("304".to_owned(), json!({ "$ref": "#/components/responses/NotModified" }));
     }
     if operation.waits {
-        let about = "The run goes on: it waits for a signal, or the service had to end. `Location` has it.";
+        let about = "The run has not ended: it waits for a signal, or the service is shutting down. \
+            `Location` has its address.";
         let later = json!({
             "description": about,
             "headers": {
@@ -289,15 +289,15 @@ fn described(
     entry
 }
 
-/// Who may call, in words.
+/// Who may call as text.
 fn needs(scope: Option<Scope>) -> String {
     scope.map_or_else(
         || OPEN.to_owned(),
-        |scope| format!("Needs the scope `{scope}`, where keys are asked for."),
+        |scope| format!("Requires the scope `{scope}` if authentication is enabled."),
     )
 }
 
-const OPEN: &str = "Open to everybody.";
+const OPEN: &str = "No authentication required.";
 
 /// What an operation is about: the first word of its name.
 pub(super) fn subject(operation: &Operation) -> &'static str {
@@ -325,26 +325,28 @@ fn parameters() -> Value {
         "TraceId": {
             "name": "x-trace-id",
             "in": "header",
-            "description": "The trace that this call belongs to; `traceparent` is understood too, and one is made where \
-                            both are absent.",
+            "description": "Trace id of this call; `traceparent` is also accepted, and one is generated \
+                if both are absent.",
             "schema": { "type": "string", "pattern": "^[A-Za-z0-9_.:/+=-]{1,128}$" },
         },
         "IdempotencyKey": {
             "name": "x-idempotency-key",
             "in": "header",
-            "description": "Makes the call safe to repeat; the same as `idempotency_key` in the body.",
+            "description": "Idempotency key that makes the call safe to repeat; the same as \
+                `idempotency_key` in the body.",
             "schema": { "type": "string", "pattern": "^[!-~]{1,255}$" },
         },
         "IfNoneMatch": {
             "name": "If-None-Match",
             "in": "header",
-            "description": "The `etag` of an answer that is known: it is sent again only if it is another one now.",
+            "description": "The `etag` of a cached response: the response is sent only if it has changed.",
             "schema": { "type": "string" },
         },
         "LastEventId": {
             "name": "Last-Event-ID",
             "in": "header",
-            "description": "With `Accept: text/event-stream`: the id of the last event that was seen; before `after`.",
+            "description": "With `Accept: text/event-stream`: the id of the last received event; takes \
+                precedence over `after`.",
             "schema": { "type": "integer", "minimum": 0, "maximum": u64::MAX },
         },
     })
@@ -353,17 +355,17 @@ fn parameters() -> Value {
 fn headers() -> Value {
     let text = |description: &str| json!({ "description": description, "schema": { "type": "string" } });
     json!({
-        "TraceId": text("The trace that the call belongs to."),
-        "ETag": text("Names this very answer, for `If-None-Match`."),
-        "Location": text("Where the run is looked up."),
-        "RateLimit": text("What is left of the limit and when it begins anew, in seconds: `\"default\";r=9;t=42`."),
+        "TraceId": text("Trace id of the call."),
+        "ETag": text("Identifies this response, for `If-None-Match`."),
+        "Location": text("Address of the run."),
+        "RateLimit": text("Remaining requests and seconds until the limit resets: `\"default\";r=9;t=42`."),
         "RateLimitPolicy": text("The limit: requests in a window of seconds, `\"default\";q=10;w=60`."),
         "RetryAfter": text("Seconds until the request may be sent again."),
-        "Allow": text("The methods that the path takes."),
+        "Allow": text("Methods that the path supports."),
     })
 }
 
-/// The routes that are no operations.
+/// The routes that are not operations.
 fn own_routes(paths: &mut Map<String, Value>) {
     let told = |description: &str, kind: &str, schema: Value| json!({ "description": description, "content": { kind: { "schema": schema } } });
     let text = json!({ "type": "string" });
@@ -372,7 +374,7 @@ fn own_routes(paths: &mut Map<String, Value>) {
         "required": ["status", "scan", "index"],
         "properties": {
             "status": { "type": "string", "enum": ["ready", "starting", "failing", "ending"] },
-            "scan": { "type": "boolean", "description": "All roots are read." },
+            "scan": { "type": "boolean", "description": "All roots have been read." },
             "index": { "type": "boolean", "description": "All skills can be ranked." },
         },
     });
@@ -388,9 +390,9 @@ fn own_routes(paths: &mut Map<String, Value>) {
         "get",
         open(
             "livez",
-            "Whether the process answers.",
+            "Liveness check: whether the process responds.",
             json!({
-                "200": told("It does.", "text/plain", text.clone()),
+                "200": told("The process responds.", "text/plain", text.clone()),
             }),
         ),
     );
@@ -400,10 +402,10 @@ fn own_routes(paths: &mut Map<String, Value>) {
         "get",
         open(
             "readyz",
-            "Whether requests are better sent elsewhere.",
+            "Readiness check: whether the service can handle requests.",
             json!({
-                "200": told("Send them here.", "application/json", readiness.clone()),
-                "503": told("It is starting, failing or ending.", "application/json", readiness),
+                "200": told("The service is ready.", "application/json", readiness.clone()),
+                "503": told("The service is starting, failing or shutting down.", "application/json", readiness),
             }),
         ),
     );
@@ -413,9 +415,9 @@ fn own_routes(paths: &mut Map<String, Value>) {
         "get",
         open(
             "openapi",
-            "This document.",
+            "The OpenAPI document.",
             json!({
-                "200": told("The document.", "application/json", json!({ "type": "object" })),
+                "200": told("The OpenAPI document.", "application/json", json!({ "type": "object" })),
             }),
         ),
     );

@@ -7,7 +7,7 @@ use schemars::generate::{Contract, SchemaSettings};
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value};
 
-/// Where components lie in the document.
+/// Where components are in the document.
 const PLACE: &str = "#/components/schemas/";
 /// What the name of the generous one of two ends with.
 const GIVEN: &str = "Given";

@@ -149,8 +149,7 @@ fn a_signal_of_another_name_is_refused_without_a_contradiction() {
     let refusal = transition(&standing(RunState::WaitingForSignal), &other).unwrap_err();
     assert_eq!(
         refusal.to_string(),
-        "the run does not take this signal: it waits for the signal \"books-closed\", not \"other\"; beside that it \
-         takes cancel, replay, fork"
+        "the run does not accept this signal: it waits for the signal \"books-closed\", not \"other\"; otherwise accepted: cancel, replay, fork"
     );
 }
 
@@ -166,10 +165,10 @@ fn that_a_step_happened_is_said_with_its_result_and_with_nothing_else() {
         let why = refused(lacking);
         assert!(Choice::iter().all(|choice| why.contains(&format!("`{choice}`"))), "{why}");
     }
-    assert!(refused(said(Some(Choice::Skip), result())).contains("belongs to the choice happened"));
+    assert!(refused(said(Some(Choice::Skip), result())).contains("only valid with the choice `happened`"));
     assert!(refused(said(None, result())).contains("`rerun`"));
     let no = Decision { choice: Some(Choice::Rerun), ..decision(Verdict::Deny) };
-    assert!(refused(no).contains("a no to step send cancels the run and takes no choice"));
+    assert!(refused(no).contains("denying step send cancels the run"));
     let happened = Command::Decide(said(Some(Choice::Happened), result()));
     assert!(matches!(transition(&run, &happened), Ok(Next::Move { state: RunState::Pending, .. })));
     apply(&mut run, &happened);
@@ -181,7 +180,7 @@ fn that_a_step_happened_is_said_with_its_result_and_with_nothing_else() {
 #[test]
 fn resume_of_a_waiting_run_says_what_is_needed() {
     let refusal = transition(&standing(RunState::WaitingForSignal), &Command::Resume).unwrap_err();
-    insta::assert_snapshot!(refusal.to_string(), @r#"a waiting_for_signal run does not take resume: it needs the signal "books-closed"; it takes signal, cancel, replay, fork"#);
+    insta::assert_snapshot!(refusal.to_string(), @r#"a waiting_for_signal run does not accept resume: it needs the signal "books-closed"; accepted: signal, cancel, replay, fork"#);
 }
 
 /// Applies a command that moves, as a store would.

@@ -15,7 +15,7 @@ use skills_skill::{EffectMode, Role};
 /// What a preference adds where it does not say.
 const USUAL_PREFERENCE: f64 = 0.1;
 
-/// A mistake in a policy. Nothing of the file is in force then: whoever asks is refused.
+/// A mistake in a policy. Nothing of the file is in force then: anyone who asks is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyError {
     /// At a place.
@@ -29,11 +29,11 @@ pub enum PolicyError {
         column: u32,
         /// What is wrong.
         message: String,
-        /// What may stand there.
+        /// What may be there.
         allowed: String,
     },
     /// The file cannot be read.
-    #[error("the policy {}: {why}", file.display())]
+    #[error("policy {}: {why}", file.display())]
     Unreadable {
         /// The file.
         file: PathBuf,
@@ -66,9 +66,8 @@ struct WrittenRule {
 }
 
 const EFFECTS: &str = "a map of `deny`, `allow`, `require_approval` and `prefer`, each a list of rules";
-const KEYS: &str = "a rule is a map of `id`, `tag`, `domain`, `role` (procedure, utility, sidecar), `effect` \
-                    (read_only, enrich, control_signal) and `root`, each a value or a list, with `except`, `reason` \
-                    and, in `prefer`, `by`";
+const KEYS: &str = "expected a rule: a map of `id`, `tag`, `domain`, `role` (procedure, utility, \
+    sidecar), `effect` (read_only, enrich, control_signal) and `root`, each a value or a list, with `except`, `reason` and, in `prefer`, `by`";
 
 /// Reads a policy. `home` is what `~` in a `root` stands for; a relative folder (`./skills`) counts from the file.
 ///
@@ -82,7 +81,7 @@ pub fn parse(file: &Path, text: &str, home: &Path) -> Result<Policy, PolicyError
         let said = said.lines().next().and_then(|line| line.split(" at line ").next()).unwrap_or_default();
         let (said, allowed) = match said.split_once(", expected one of ") {
             Some((said, known)) => (said, format!("allowed: {known}")),
-            None if said.contains("duplicate") => (said, "allowed: each key once".to_owned()),
+            None if said.contains("duplicate") => (said, "each key is allowed once".to_owned()),
             None if said.contains("missing") || at.line() <= 1 => (said, format!("allowed: {EFFECTS}")),
             None => (said, KEYS.to_owned()),
         };
@@ -116,7 +115,7 @@ fn checked(
     let written = rule.value;
     let texts = [&written.id, &written.tag, &written.domain, &written.root, &written.except];
     if texts.iter().any(|many| many.0.iter().any(|text| text.trim().is_empty())) {
-        return Err(wrong(file, at, "a rule has an empty text, which matches nothing", KEYS));
+        return Err(wrong(file, at, "a rule has an empty value, which matches nothing", KEYS));
     }
     let by = match (&written.by, effect) {
         (Some(by), Effect::Prefer) if by.value > 0.0 && by.value <= MAX_PREFERENCE => Some(by.value),
@@ -126,7 +125,7 @@ fn checked(
             return Err(wrong(file, by.referenced, message, allowed));
         }
         (Some(by), _) => {
-            let allowed = "allowed: in `prefer` only, where it is what is added to the score";
+            let allowed = "allowed only in `prefer`, where it is added to the score";
             return Err(wrong(file, by.referenced, format!("a rule of `{effect}` has a `by`"), allowed));
         }
         (None, Effect::Prefer) => Some(USUAL_PREFERENCE),
@@ -142,7 +141,7 @@ fn checked(
         except: written.except.0,
     };
     if criteria.is_empty() {
-        let allowed = "say whom it is about; `id: \"*\"` is about all";
+        let allowed = "add a criterion; `id: \"*\"` matches all skills";
         return Err(wrong(file, at, format!("a rule of `{effect}` has no criterion"), allowed));
     }
     let line = u32::try_from(at.line()).unwrap_or(u32::MAX);
@@ -162,7 +161,7 @@ fn root_pattern(text: &str, folder: &Path, home: &Path) -> RootPattern {
     } else {
         return RootPattern::Label(text.to_owned());
     };
-    // A star in a path is no part of a folder's name here: labels are what patterns are for.
+    // A star in a path is not part of a folder's name here: labels are what patterns are for.
     if text.contains('*') {
         RootPattern::Label(text.to_owned())
     } else {
@@ -184,12 +183,12 @@ fn wrong(file: &Path, at: Location, message: impl Into<String>, allowed: impl In
 /// The parser's words as a person would say them.
 fn plain(said: &str) -> String {
     const WORDS: [(&str, &str); 7] = [
-        ("invalid floating point", "no number"),
+        ("invalid floating point", "expected a number"),
         ("unknown field", "unknown key"),
         ("unknown variant", "unknown word"),
-        ("expected sequence start", "no list"),
-        ("expected mapping start", "no map"),
-        ("expected string scalar", "no text"),
+        ("expected sequence start", "expected a list"),
+        ("expected mapping start", "expected a map"),
+        ("expected string scalar", "expected a string"),
         (", set DuplicateKeyPolicy in Options if acceptable", ""),
     ];
     WORDS.iter().fold(said.to_owned(), |said, (theirs, ours)| said.replace(theirs, ours))

@@ -19,7 +19,7 @@ pub struct Subject<'a> {
     pub role: Role,
     /// What it does.
     pub effect: EffectMode,
-    /// Where it lies.
+    /// Its location.
     pub location: &'a Path,
     /// The root it came from, as a person reads it (`~/.claude/skills`, `shipped`).
     pub root: &'a str,
@@ -51,7 +51,7 @@ pub enum RootPattern {
     Label(String),
 }
 
-/// The criteria of a rule. An empty list is no criterion.
+/// The criteria of a rule. An empty list is not a criterion.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, schemars::JsonSchema)]
 pub struct Criteria {
     /// Ids, with `*` and `?`.

@@ -18,7 +18,7 @@ pub enum Effect {
     Allow,
     /// Neither found, run nor attached.
     Deny,
-    /// A person says yes before the first step.
+    /// A person approves before the first step.
     RequireApproval,
     /// A term of the score.
     Prefer,
@@ -71,7 +71,7 @@ pub struct Verdict {
     pub allowed: bool,
     /// Why not, if not.
     pub denied_by: Option<String>,
-    /// The rule that wants a person's yes before the first step, if any (the first in the file).
+    /// The rule that wants a person's approval before the first step, if any (the first in the file).
     pub require_approval: Option<String>,
     /// What is added to its score.
     pub prefer: f64,
@@ -102,8 +102,7 @@ impl Policy {
         let listed = self.rules.iter().any(|rule| rule.effect == Effect::Allow);
         let denied_by = first(Effect::Deny).or_else(|| {
             let missing = listed && first(Effect::Allow).is_none();
-            missing
-                .then(|| "no rule of `allow` matches it, and what is not allowed there is denied".to_owned())
+            missing.then(|| "no `allow` rule matches, so it is denied".to_owned())
         });
         let allowed = denied_by.is_none();
         let mut prefer = 0.0;

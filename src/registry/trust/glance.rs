@@ -12,7 +12,7 @@ use super::{Trust, TrustState, measure};
 pub struct Glance {
     trust: Trust,
     shipped: OnceLock<Option<PathBuf>>,
-    /// Folders that the settings name: where they really lie, and as they are named.
+    /// Folders that the settings name: their location, and as they are named.
     named: OnceLock<Vec<(PathBuf, PathBuf)>>,
     pins: OnceLock<Option<Arc<Pins>>>,
     /// Where folders really lie.

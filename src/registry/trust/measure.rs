@@ -18,14 +18,14 @@ pub const MAX_FILES: usize = 20_000;
 /// More bytes than this are not pinned.
 pub const MAX_BYTES: u64 = 256 << 20;
 
-/// Folders of a registry that bring something to run, where the folder itself is no bundle.
+/// Folders of a registry that bring something to run, where the folder itself is not a bundle.
 const REGISTRY_FOLDERS: [&str; 4] = ["bindings", "capabilities", "scripts", "services"];
 
 /// A change this close to the moment of hashing could have left the times as they are: file systems count time in
 /// steps, the coarsest in use in steps of two seconds.
 const RACY: Duration = Duration::from_secs(2);
 
-/// What lies at a path.
+/// What is at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileKind {
@@ -61,21 +61,23 @@ pub struct Measured {
 #[derive(Debug, thiserror::Error)]
 pub enum Obstacle {
     /// A link leads out: what it points at could change unseen.
-    #[error("`{0}` is a link that leads out of the folder; put the file itself in its place")]
+    #[error("`{0}` is a symbolic link that points outside the folder; replace it with the file")]
     LeadsOut(String),
     /// Neither file, folder nor link.
-    #[error("`{0}` is a pipe, socket or device; take it out of the folder")]
+    #[error("`{0}` is a pipe, socket or device; remove it from the folder")]
     Special(String),
-    /// Its name is no text.
+    /// Its name is not text.
     #[error("`{0}` has a name that is not UTF-8; rename it")]
     Name(String),
     /// Too many files.
     #[error(
-        "there are more than {MAX_FILES} files; trust single bundles, or name the folder under `trust:` in your config.yaml"
+        "there are more than {MAX_FILES} files; trust individual bundles, or list the folder under \
+            `trust:` in your config.yaml"
     )]
     TooMany,
     /// Too many bytes.
-    #[error("there are more than {} MiB; trust single bundles, or name the folder under `trust:` in your config.yaml", MAX_BYTES >> 20)]
+    #[error("there are more than {} MiB; trust individual bundles, or list the folder under `trust:` in \
+        your config.yaml", MAX_BYTES >> 20)]
     TooLarge,
     /// The system refuses.
     #[error("`{path}` cannot be read: {source}")]
@@ -105,7 +107,7 @@ struct Found {
     place: PathBuf,
 }
 
-/// A measurement that can be taken up again as long as nothing moved.
+/// A measurement that can be claimed again as long as nothing moved.
 #[derive(Debug, Clone)]
 pub(super) struct Kept {
     stamps: Vec<Stamp>,
@@ -152,7 +154,7 @@ impl Kept {
     }
 }
 
-/// The one digest over all files. Lengths stand before texts, so that no two sets of files read alike.
+/// The one digest over all files. Lengths are before texts, so that no two sets of files read alike.
 #[must_use]
 pub fn whole(files: &BTreeMap<String, SeenFile>) -> Digest {
     let mut hash = Vec::with_capacity(files.len() * 96);
@@ -226,8 +228,8 @@ impl Walk<'_> {
             let Some(name) = name.to_str() else {
                 return Err(Obstacle::Name(format!("{prefix}{}", name.to_string_lossy())));
             };
-            // The history of a bundle that is a repository of its own changes with every fetch, and no script can
-            // lie in it: scripts are below `scripts/`.
+            // The history of a bundle that is a repository of its own changes with every fetch, and no script
+            // can be in it: scripts are below `scripts/`.
             if prefix.is_empty() && name == ".git" {
                 continue;
             }
@@ -324,7 +326,7 @@ fn is_executable(_: &Metadata) -> bool {
     false
 }
 
-/// What differs between what was pinned and what is there, in words a person reads: `scripts/run.py`,
+/// What differs between what was pinned and what is there as text a person reads: `scripts/run.py`,
 /// `scripts/new.sh (new)`, `old.md (gone)`, `run.py (execute bit)`.
 pub(super) fn differences(
     pinned: &BTreeMap<String, SeenFile>,

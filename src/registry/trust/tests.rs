@@ -44,7 +44,7 @@ impl Place {
 
     fn state(&self, path: &str) -> TrustState {
         let state = self.trust.state(&self.at(path));
-        // What is remembered and what is read anew must never tell two things.
+        // What is remembered and what is read again must never tell two things.
         assert_eq!(trust(self.dir.path()).state(&self.at(path)), state);
         let glance = self.trust.glance();
         assert_eq!(
@@ -127,7 +127,7 @@ fn an_old_measurement_is_taken_up_only_while_nothing_moved() {
     let real = place.at("skills/a").canonicalize().unwrap();
     let later = SystemTime::now() + Duration::from_secs(60);
     let kept = measure::measure(&real, None, later).unwrap();
-    // Read long after the last change, unchanged since: taken up, content unread.
+    // Read long after the last change, unchanged since: claimed, content unread.
     let again = measure::measure(&real, Some(&kept), later).unwrap();
     assert_eq!(again.measured(), kept.measured());
     // The same bytes, another length, or another file of the same look: read again.
@@ -151,7 +151,7 @@ fn a_link_out_of_the_bundle_is_never_pinned() {
     place.write("outside.py", "print(1)\n");
     symlink(place.at("outside.py"), place.at("skills/a/scripts/out.py")).unwrap();
     let error = place.trust.look(&place.at("skills/a")).unwrap_err().to_string();
-    assert!(error.contains("scripts/out.py") && error.contains("leads out"), "{error}");
+    assert!(error.contains("scripts/out.py") && error.contains("points outside"), "{error}");
     fs::remove_file(place.at("skills/a/scripts/out.py")).unwrap();
     place.pin("skills/a");
     // It comes later, also as one that leads nowhere yet, or to a folder.
@@ -160,7 +160,7 @@ fn a_link_out_of_the_bundle_is_never_pinned() {
     {
         symlink(&target, place.at("skills/a/late")).unwrap();
         let files = place.changed("skills/a");
-        assert!(files[0].contains("leads out"), "{files:?}");
+        assert!(files[0].contains("points outside"), "{files:?}");
         fs::remove_file(place.at("skills/a/late")).unwrap();
     }
     symlink("scripts/run.py", place.at("skills/a/inside.py")).unwrap();

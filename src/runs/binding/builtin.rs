@@ -9,7 +9,7 @@
 //! | `json.merge` | `records` | `record` (later fields win), `conflicts` (fields that differed), `field_count` |
 //! | `json.pick` | `record`, `fields` | `record` with these fields, `missing` |
 //! | `json.rename` | `record`, `mapping` (old to new), `drop_unmapped` | `record`, `mapped_count` |
-//! | `list.length` | `items`: a list, an object or a text | `count` |
+//! | `list.length` | `items`: a list, an object or a string | `count` |
 //! | `list.unique` | `records`, `key_fields` (none: the whole record) | `records` (first of each), `duplicates` |
 //! | `value.compare` | `left`, `operator` (`== != < <= > >= in`), `right` | `holds`, and the same as `allowed`, so that it serves as a gate |
 
@@ -41,10 +41,7 @@ pub fn known(operation: &str) -> Result<(), Obstacle> {
         return Ok(());
     }
     let names: Vec<_> = FUNCTIONS.iter().map(|(name, _)| *name).collect();
-    Err(Obstacle::unconfigured(format!(
-        "this program has no function `{operation}`; it has {}",
-        names.join(", ")
-    )))
+    Err(Obstacle::unconfigured(format!("unknown function `{operation}`; available: {}", names.join(", "))))
 }
 
 /// Calls a function.
@@ -62,7 +59,7 @@ pub fn call(operation: &str, request: &Value) -> Result<Value, Failed> {
 }
 
 fn text<'v>(given: &'v Map<String, Value>, name: &str) -> Result<&'v str, String> {
-    wanted(given, name, "a text", Value::as_str)
+    wanted(given, name, "a string", Value::as_str)
 }
 
 fn list<'v>(given: &'v Map<String, Value>, name: &str) -> Result<&'v Vec<Value>, String> {
@@ -79,8 +76,8 @@ fn wanted<'v, T>(
     what: &str,
     read: impl Fn(&'v Value) -> Option<T>,
 ) -> Result<T, String> {
-    let value = given.get(name).ok_or_else(|| format!("`{name}` is absent, {what} is wanted"))?;
-    read(value).ok_or_else(|| format!("`{name}` is {}, {what} is wanted", kind(value)))
+    let value = given.get(name).ok_or_else(|| format!("`{name}` is missing, expected {what}"))?;
+    read(value).ok_or_else(|| format!("`{name}` is {}, expected {what}", kind(value)))
 }
 
 /// A text as it is, anything else as JSON.
@@ -136,7 +133,7 @@ fn merge(given: &Map<String, Value>) -> Result<Value, String> {
     for (at, item) in list(given, "records")?.iter().enumerate() {
         let fields = item
             .as_object()
-            .ok_or_else(|| format!("`records.{at}` is {}, an object is wanted", kind(item)))?;
+            .ok_or_else(|| format!("`records.{at}` is {}, expected an object", kind(item)))?;
         for (name, value) in fields {
             let before = record.insert(name.clone(), value.clone());
             if before.is_some_and(|before| before != *value) && !conflicts.contains(name) {
@@ -151,7 +148,7 @@ fn pick(given: &Map<String, Value>) -> Result<Value, String> {
     let (record, mut picked, mut missing) = (object(given, "record")?, Map::new(), Vec::new());
     for field in list(given, "fields")? {
         let name =
-            field.as_str().ok_or_else(|| format!("`fields` holds {}, names are wanted", kind(field)))?;
+            field.as_str().ok_or_else(|| format!("`fields` contains {}, expected names", kind(field)))?;
         match record.get(name) {
             Some(value) => drop(picked.insert(name.to_owned(), value.clone())),
             None => missing.push(name.to_owned()),
@@ -170,12 +167,12 @@ fn rename(given: &Map<String, Value>) -> Result<Value, String> {
                 mapped += 1;
                 new
             }
-            Some(other) => return Err(format!("`mapping.{name}` is {}, a name is wanted", kind(other))),
+            Some(other) => return Err(format!("`mapping.{name}` is {}, expected a name", kind(other))),
             None if drops => continue,
             None => name,
         };
         if out.insert(new.clone(), value.clone()).is_some() {
-            return Err(format!("two fields would be called `{new}`"));
+            return Err(format!("two fields would have the name `{new}`"));
         }
     }
     Ok(json!({ "record": out, "mapped_count": mapped }))
@@ -187,7 +184,7 @@ fn length(given: &Map<String, Value>) -> Result<Value, String> {
         Some(Value::Object(fields)) => fields.len(),
         Some(Value::String(text)) => text.chars().count(),
         Some(other) => return Err(format!("`items` is {}, which has no length", kind(other))),
-        None => return Err("`items` is absent".to_owned()),
+        None => return Err("`items` is missing".to_owned()),
     };
     Ok(json!({ "count": count }))
 }
@@ -216,7 +213,7 @@ fn unique(given: &Map<String, Value>) -> Result<Value, String> {
 }
 
 fn compare(given: &Map<String, Value>) -> Result<Value, String> {
-    let get = |name: &str| given.get(name).ok_or_else(|| format!("`{name}` is absent"));
+    let get = |name: &str| given.get(name).ok_or_else(|| format!("`{name}` is missing"));
     let (left, right, operator) = (get("left")?, get("right")?, text(given, "operator")?);
     let order = || {
         match (left, right) {
@@ -224,7 +221,7 @@ fn compare(given: &Map<String, Value>) -> Result<Value, String> {
             (Value::String(a), Value::String(b)) => Some(a.cmp(b)),
             _ => None,
         }
-        .ok_or_else(|| format!("{} and {} have no order", kind(left), kind(right)))
+        .ok_or_else(|| format!("{} and {} cannot be compared", kind(left), kind(right)))
     };
     let same = match (left.as_f64(), right.as_f64()) {
         (Some(a), Some(b)) if left.is_number() && right.is_number() => {
@@ -243,9 +240,9 @@ fn compare(given: &Map<String, Value>) -> Result<Value, String> {
             Value::Array(items) => items.contains(left),
             Value::String(whole) => left.as_str().is_some_and(|part| whole.contains(part)),
             Value::Object(fields) => left.as_str().is_some_and(|name| fields.contains_key(name)),
-            other => return Err(format!("nothing can be in {}", kind(other))),
+            other => return Err(format!("{} cannot contain elements", kind(other))),
         },
-        other => return Err(format!("`operator` is `{other}`, which is none of == != < <= > >= in")),
+        other => return Err(format!("`operator` is `{other}`; expected ==, !=, <, <=, >, >= or in")),
     };
     Ok(json!({ "holds": holds, "allowed": holds }))
 }
@@ -309,11 +306,11 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_said() {
         for (operation, request, told) in [
-            ("text.template", json!({"variables": {}}), "`template` is absent, a text is wanted"),
+            ("text.template", json!({"variables": {}}), "`template` is missing, expected a string"),
             ("json.merge", json!({"records": [1]}), "`records.0` is a number"),
             ("json.rename", json!({"record": {"a": 1, "b": 2}, "mapping": {"a": "b"}}), "two fields"),
-            ("value.compare", json!({"left": [], "operator": "<", "right": 1}), "have no order"),
-            ("value.compare", json!({"left": 1, "operator": "~", "right": 1}), "none of =="),
+            ("value.compare", json!({"left": [], "operator": "<", "right": 1}), "cannot be compared"),
+            ("value.compare", json!({"left": 1, "operator": "~", "right": 1}), "expected =="),
             ("text.split", json!({"text": "a", "separator": ""}), "empty"),
             ("json.parse", json!({"text": "{"}), "not JSON"),
             ("list.length", json!([1]), "takes an object"),

@@ -41,7 +41,7 @@ impl Http {
             client.redirect(Policy::custom(inside_the_origin)).build().map_err(|error| error.to_string())
         });
         made.as_ref().map_err(|why| {
-            Failed::before(CallFailure::InvalidConfiguration, format!("HTTP cannot be used here: {why}"))
+            Failed::before(CallFailure::InvalidConfiguration, format!("cannot create the HTTP client: {why}"))
         })
     }
 
@@ -66,13 +66,20 @@ impl Http {
                         body.extend_from_slice(&chunk);
                     }
                     Ok(Some(_)) => {
-                        let message =
-                            format!("{} answered with more than {} MiB", job.target, MAX_ANSWER >> 20);
+                        let message = format!(
+                            "the response from {} has more than {} MiB",
+                            job.target,
+                            MAX_ANSWER >> 20
+                        );
                         return Err(Failed::answer(message));
                     }
                     Ok(None) => return Ok(Answered { status, media_type, body }),
                     Err(error) => {
-                        let message = format!("{} broke off its answer: {}", job.target, root_cause(&error));
+                        let message = format!(
+                            "{} closed the connection during the response: {}",
+                            job.target,
+                            root_cause(&error)
+                        );
                         return Err(Failed::upstream(message, Effect::Possible));
                     }
                 }
@@ -120,7 +127,8 @@ impl Means {
                 );
                 let (Ok(header), Ok(mut value)) = parsed else {
                     let message = format!(
-                        "`services.{service}.headers.{name}` is no header: a name is letters, digits and `-`, a value has no line break"
+                        "`services.{service}.headers.{name}` is not a valid header: names have letters, \
+                            digits and `-`, values no line break"
                     );
                     return Err(Failed::before(CallFailure::InvalidConfiguration, message));
                 };
@@ -134,7 +142,7 @@ impl Means {
     }
 }
 
-/// A text as a header may carry it: what is no visible ASCII becomes `_`.
+/// A text as a header may carry it: what is not a visible ASCII becomes `_`.
 fn header_text(text: &str) -> String {
     text.chars().map(|c| if c.is_ascii_graphic() { c } else { '_' }).collect()
 }
@@ -149,16 +157,19 @@ fn inside_the_origin(attempt: Attempt<'_>) -> reqwest::redirect::Action {
         return attempt.follow();
     }
     let to = attempt.url().host_str().unwrap_or("nowhere").to_owned();
-    attempt.error(format!("it redirects to another host ({to}), which is refused; put that address into `services:` if it is right"))
+    attempt.error(format!(
+        "redirect to another host ({to}) refused; put that address into `services:` if \
+        it is correct"
+    ))
 }
 
 fn unreachable(target: &str, error: &reqwest::Error) -> Failed {
     if error.is_connect() {
-        let message = format!("{target} cannot be reached: {}; is the service running?", root_cause(error));
+        let message = format!("cannot connect to {target}: {}; is the service running?", root_cause(error));
         return Failed::upstream(message, Effect::None);
     }
     if error.is_builder() {
-        let message = format!("{target} is no address that a request can go to: {}", root_cause(error));
+        let message = format!("{target} is not a valid address: {}", root_cause(error));
         return Failed::before(CallFailure::InvalidConfiguration, message);
     }
     Failed::upstream(format!("{target} failed: {}", root_cause(error)), Effect::Possible)
@@ -184,7 +195,7 @@ pub fn accepted(answered: &Answered, target: &str) -> Result<(), Failed> {
         400 | 413 | 422 => Failed::before(CallFailure::InvalidRequest, said),
         401 | 403 | 407 => Failed::before(
             CallFailure::InvalidConfiguration,
-            format!("{said}; the service refuses these credentials: correct its `headers` under `services:`"),
+            format!("{said}; the service rejects these credentials: correct its `headers` under `services:`"),
         ),
         408 | 429 => Failed::upstream(said, Effect::None),
         500..=599 => Failed::upstream(said, Effect::Possible),
@@ -200,7 +211,7 @@ pub fn json(answered: &Answered, target: &str) -> Result<Value, Failed> {
     }
     serde_json::from_slice(&answered.body).map_err(|error| {
         Failed::answer(format!(
-            "{target} answered with {} that is not JSON ({error}): {}",
+            "{target} responded with {} that is not JSON ({error}): {}",
             answered.media_type,
             excerpt(&answered.body)
         ))
@@ -216,9 +227,9 @@ pub fn distance(url: &str) -> String {
         bare == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
     let plain = if url.starts_with("http://") && !here { ", unencrypted" } else { "" };
     if here {
-        format!("leaves this program, stays on this machine ({host})")
+        format!("another process on this machine ({host})")
     } else {
-        format!("leaves this machine: to {host}{plain}")
+        format!("another machine: {host}{plain}")
     }
 }
 
@@ -228,13 +239,10 @@ mod tests {
 
     #[test]
     fn people_are_told_how_far_a_call_reaches() {
-        assert!(distance("http://127.0.0.1:80/x").contains("stays on this machine"));
-        assert!(distance("http://[::1]:80/x").contains("stays on this machine"));
-        assert_eq!(
-            distance("http://api.example.com/v1"),
-            "leaves this machine: to api.example.com, unencrypted"
-        );
-        assert_eq!(distance("https://api.example.com/v1"), "leaves this machine: to api.example.com");
+        assert!(distance("http://127.0.0.1:80/x").contains("on this machine"));
+        assert!(distance("http://[::1]:80/x").contains("on this machine"));
+        assert_eq!(distance("http://api.example.com/v1"), "another machine: api.example.com, unencrypted");
+        assert_eq!(distance("https://api.example.com/v1"), "another machine: api.example.com");
     }
 
     #[test]

@@ -98,7 +98,7 @@ pub async fn carry_out(means: &Means, job: &Job<'_>, cancel: &CancellationToken)
         let arguments = match job.request() {
             Value::Object(map) => map,
             other => {
-                let message = format!("{} takes an object of arguments, not {}", job.target, kind(&other));
+                let message = format!("{} expects an object of arguments, not {}", job.target, kind(&other));
                 return Err(Failed::before(CallFailure::InvalidRequest, message));
             }
         };
@@ -174,7 +174,7 @@ async fn start(
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| {
         let message = format!(
-            "the program {program} of service {service} cannot be started: {error}; correct `services.{service}.command`"
+            "cannot start {program} of service {service}: {error}; correct `services.{service}.command`"
         );
         Failed { counts: true, ..Failed::before(CallFailure::InvalidConfiguration, message) }
     })?;
@@ -209,7 +209,7 @@ async fn reach(
             reqwest::header::HeaderName::try_from(name.as_str()),
             reqwest::header::HeaderValue::try_from(value.as_str()),
         ) else {
-            let message = format!("`services.{service}.headers.{name}` is no header");
+            let message = format!("`services.{service}.headers.{name}` is not a valid header");
             return Err(Failed::before(CallFailure::InvalidConfiguration, message));
         };
         custom.insert(header, value);
@@ -225,12 +225,8 @@ async fn reach(
 }
 
 fn no_greeting(error: &ClientInitializeError, job: &Job<'_>, server: Option<&Server>) -> Failed {
-    let message = format!(
-        "{}: the server did not greet as MCP asks ({}){}",
-        job.target,
-        root_cause(error),
-        last_words(server)
-    );
+    let message =
+        format!("{}: MCP initialization failed ({}){}", job.target, root_cause(error), last_words(server));
     Failed::upstream(message, Effect::None)
 }
 
@@ -260,7 +256,7 @@ async fn refused(error: &ServiceError, session: &Session, job: &Job<'_>) -> Fail
     match error {
         ServiceError::McpError(error) => {
             let message = format!(
-                "{} answered error {}: {}",
+                "{} returned error {}: {}",
                 job.target,
                 error.code.0,
                 excerpt(error.message.as_bytes())
@@ -270,7 +266,7 @@ async fn refused(error: &ServiceError, session: &Session, job: &Job<'_>) -> Fail
                 return match missing(session, &job.offered.binding.operation).await {
                     Some(tools) => Failed::before(
                         CallFailure::InvalidConfiguration,
-                        format!("{message}; the server has no such tool, it has: {tools}"),
+                        format!("{message}; the server has no such tool, available: {tools}"),
                     ),
                     None => Failed::before(CallFailure::InvalidRequest, message),
                 }

@@ -1,4 +1,5 @@
-//! How a binding carries a call out: through a script, over HTTP, JSON-RPC or MCP, or by a function of this program.
+//! How a binding executes a call: through a script, over HTTP, JSON-RPC or MCP, or by a function of this
+//! program.
 
 mod builtin;
 mod http;
@@ -65,7 +66,7 @@ impl Job<'_> {
                 ..Failed::step_timeout(self.call.timeout)
             };
         }
-        let message = format!("{} gave no answer within {} s", self.target, patience.wait.as_secs_f64());
+        let message = format!("{} did not respond within {} s", self.target, patience.wait.as_secs_f64());
         Failed { code: CallFailure::UpstreamTimeout, ..Failed::upstream(message, Effect::Possible) }
     }
 }
@@ -93,9 +94,9 @@ impl Answer {
 /// Whether a failed call may have changed something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// It never reached what would carry it out, or was turned away.
+    /// It never reached what would execute it, or was turned away.
     None,
-    /// It may have been carried out, in part or wholly.
+    /// It may have been executed, in part or wholly.
     Possible,
 }
 
@@ -131,7 +132,7 @@ impl Failed {
         }
     }
 
-    /// What came back is no answer.
+    /// What came back is not an answer.
     pub fn answer(message: impl Into<String>) -> Self {
         Self { effect: Effect::Possible, counts: true, ..Self::before(CallFailure::RuntimeError, message) }
     }
@@ -167,7 +168,7 @@ impl Failed {
         Self::before(
             CallFailure::StepTimeout,
             format!(
-                "the step's time of {} s is over; raise its timeout_seconds if it needs more",
+                "the step timed out after {} s; increase its timeout_seconds if it needs more",
                 time.as_secs_f64()
             ),
         )
@@ -178,7 +179,7 @@ impl Failed {
     }
 }
 
-/// Everything that bindings need to carry calls out.
+/// Everything that bindings need to execute calls.
 pub(super) struct Means {
     pub(super) services: BTreeMap<String, Endpoint>,
     limits: Limits,
@@ -201,7 +202,7 @@ impl Means {
         Self { services, limits, environment, sandbox, artifacts, http, sessions }
     }
 
-    /// What stands in the way of a binding now; `bare` when a script may run without isolation.
+    /// What is in the way of a binding now; `bare` when a script may run without isolation.
     pub fn obstacle(&self, offered: &Offered, catalogue: &Capabilities, bare: bool) -> Option<Obstacle> {
         let binding = &offered.binding;
         let service = &binding.service;
@@ -271,12 +272,12 @@ impl Means {
             self.services.get(&offered.binding.service).map(|service| &service.reach),
         ) {
             (Protocol::Script, _) => format!("sandbox, {}", self.sandbox.report().summary()),
-            (Protocol::Builtin, _) => "inside this program, reaches nothing".to_owned(),
+            (Protocol::Builtin, _) => "inside this program, no access".to_owned(),
             (_, Some(Reach::Http { url, .. })) => http::distance(url),
             (_, Some(Reach::Command { program, .. })) => {
-                format!("a program of yours, not isolated: {program}, with the variables stated for it alone")
+                format!("your program, not sandboxed: {program}, with only its configured variables")
             }
-            (_, _) => "reaches nothing: its service is not configured".to_owned(),
+            (_, _) => "not available: its service is not configured".to_owned(),
         }
     }
 
@@ -316,9 +317,10 @@ fn unconfigured(offered: &Offered, catalogue: &Capabilities) -> Obstacle {
     let text = |key: &str| described.and_then(|service| service.settings.get(key)).and_then(Value::as_str);
     let hint = match (protocol, text("base_url").or_else(|| text("url")), text("server")) {
         (Protocol::Mcp, _, Some(server)) => format!(
-            "; its registry means the MCP server `{server}`: `{service}: {{command: …}}` or `{service}: {{url: …}}`"
+            "; its registry uses the MCP server `{server}`: `{service}: {{command: …}}` or `{service}: \
+                {{url: …}}`"
         ),
-        (_, Some(url), _) => format!("; its registry gives the address `{service}: {{url: {url}}}`"),
+        (_, Some(url), _) => format!("; its registry has the address `{service}: {{url: {url}}}`"),
         _ => String::new(),
     };
     let hint = safe_text::line(&hint);

@@ -42,11 +42,12 @@ pub async fn carry_out(means: &Means, job: &Job<'_>) -> Result<Answer, Failed> {
     let invalid = |why: String| Failed::before(CallFailure::InvalidConfiguration, why);
     let (method, path) = operation(binding);
     let method = Method::from_bytes(method.as_bytes()).map_err(|_| {
-        invalid(format!("the binding `{}` states `{method}`, which is no HTTP method", binding.id))
+        invalid(format!("the binding `{}` has `{method}`, which is not an HTTP method", binding.id))
     })?;
     let rendered = job.request();
-    let mut url = Url::parse(base)
-        .map_err(|error| invalid(format!("`services.{}.url` is no address: {error}", binding.service)))?;
+    let mut url = Url::parse(base).map_err(|error| {
+        invalid(format!("`services.{}.url` is not a valid address: {error}", binding.service))
+    })?;
     let body = match rendered {
         Value::Object(mut fields) => {
             append(&mut url, path, &mut fields).map_err(|why| {
@@ -82,7 +83,7 @@ pub async fn carry_out(means: &Means, job: &Job<'_>) -> Result<Answer, Failed> {
 /// holds.
 fn append(url: &mut Url, path: &str, fields: &mut Map<String, Value>) -> Result<(), String> {
     if path.contains(['?', '#', '\\']) || path.contains("//") {
-        return Err(format!("`{path}` is no plain path below the service's address"));
+        return Err(format!("`{path}` is not a path below the service's address"));
     }
     let mut segments = Vec::new();
     for part in path.split('/').filter(|part| !part.is_empty()) {
@@ -90,7 +91,7 @@ fn append(url: &mut Url, path: &str, fields: &mut Map<String, Value>) -> Result<
         let mut rest = part;
         while let Some((before, after)) = rest.split_once('{') {
             let (name, behind) =
-                after.split_once('}').ok_or_else(|| format!("`{path}` has a placeholder without its end"))?;
+                after.split_once('}').ok_or_else(|| format!("`{path}` has an unclosed placeholder"))?;
             segment.push_str(before);
             match fields.shift_remove(name) {
                 Some(Value::String(text)) if !text.is_empty() => segment.push_str(&text),
@@ -102,11 +103,12 @@ fn append(url: &mut Url, path: &str, fields: &mut Map<String, Value>) -> Result<
         }
         segment.push_str(rest);
         if segment == "." || segment == ".." {
-            return Err(format!("the path `{path}` would lead out of the service's address"));
+            return Err(format!("the path `{path}` leaves the service's address"));
         }
         segments.push(segment);
     }
-    let mut at = url.path_segments_mut().map_err(|()| "the service's address takes no path".to_owned())?;
+    let mut at =
+        url.path_segments_mut().map_err(|()| "the service's address cannot have a path".to_owned())?;
     at.pop_if_empty().extend(segments);
     Ok(())
 }

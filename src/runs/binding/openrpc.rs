@@ -28,7 +28,7 @@ pub async fn carry_out(means: &Means, job: &Job<'_>) -> Result<Answer, Failed> {
 fn result(answer: &Value, id: &str, target: &str) -> Result<Value, Failed> {
     let no_answer = |why: &str| {
         Failed::answer(format!(
-            "{target}: the answer is no JSON-RPC 2.0 ({why}): {}",
+            "{target}: the response is not JSON-RPC 2.0 ({why}): {}",
             excerpt(answer.to_string().as_bytes())
         ))
     };
@@ -50,7 +50,7 @@ fn failure(error: &Value, target: &str) -> Failed {
     let message = error.get("message").and_then(Value::as_str).unwrap_or("no message");
     let data = error.get("data").filter(|data| !data.is_null());
     let data = data.map(|data| format!(" ({})", excerpt(data.to_string().as_bytes()))).unwrap_or_default();
-    let said = format!("{target} answered error {code}: {}{data}", excerpt(message.as_bytes()));
+    let said = format!("{target} returned error {code}: {}{data}", excerpt(message.as_bytes()));
     let failed = match code {
         -32602 => Failed::before(CallFailure::InvalidRequest, said),
         -32601 => Failed::before(

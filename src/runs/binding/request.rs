@@ -3,7 +3,7 @@
 //!
 //! A leaf of a template that is exactly a reference (`input.text`, `target.content`, `run.trace_id`) becomes the value
 //! there; `${input.text}` inside a longer text is replaced by it; everything else is a constant. What is absent leaves
-//! no trace in an object, is `null` in a list, and nothing in a text.
+//! no trace in an object, is `null` in a list, and nothing in a string.
 
 use serde_json::{Map, Value};
 
@@ -48,7 +48,7 @@ impl Given {
     }
 }
 
-/// What receivers are told about the run: the trace, the step, and the key by which they can drop a
+/// What receivers are reported about the run: the trace, the step, and the key by which they can drop a
 /// repetition.
 pub fn run(call: &Call) -> Value {
     serde_json::json!({
@@ -92,7 +92,7 @@ fn reference(text: &str) -> Option<Vec<&str>> {
     (path.len() > 1 && NAMESPACES.contains(&path[0]) && path.iter().all(plain)).then_some(path)
 }
 
-/// Each `${reference}` in a text, with the bytes around it: (before, path), and what is left at the end.
+/// Each `${reference}` in a string, with the bytes around it: (before, path), and what is left at the end.
 fn holes(text: &str) -> (Vec<(&str, Vec<&str>)>, &str) {
     let (mut found, mut rest) = (Vec::new(), text);
     let mut from = 0;
@@ -157,7 +157,7 @@ fn step<'v>(value: &'v Value, part: &str) -> Option<&'v Value> {
 /// as JSON.
 ///
 /// # Errors
-/// What is wrong with the answer, in words.
+/// What is wrong with the answer as text.
 pub fn outputs(
     mapping: &std::collections::BTreeMap<String, String>,
     answer: Value,
@@ -167,7 +167,7 @@ pub fn outputs(
         return match answer {
             Value::Object(map) => Ok(map),
             Value::Null => Ok(Map::new()),
-            other => Err(format!("the answer is {}, where an object with the outputs belongs", kind(&other))),
+            other => Err(format!("the response is {}, expected an object with the outputs", kind(&other))),
         };
     }
     let mut out = Map::new();
@@ -183,7 +183,7 @@ pub fn outputs(
 fn read(answer: &Value, reference: &str, texts_are_json: bool) -> Result<Option<Value>, String> {
     let mut parts = reference.split('.');
     if parts.next() != Some("response") {
-        return Err(format!("`{reference}` is no reference into the response; write response.FIELD"));
+        return Err(format!("`{reference}` is not a reference into the response; use response.FIELD"));
     }
     let mut at = answer.clone();
     for part in parts {
@@ -221,7 +221,7 @@ pub fn kind(value: &Value) -> &'static str {
         Value::Null => "null",
         Value::Bool(_) => "true or false",
         Value::Number(_) => "a number",
-        Value::String(_) => "a text",
+        Value::String(_) => "a string",
         Value::Array(_) => "a list",
         Value::Object(_) => "an object",
     }

@@ -27,14 +27,14 @@ use skills_skill::safe_text;
 /// Bytes of stderr that a failure carries.
 const TAIL: usize = 4 << 10;
 
-/// A script and the bundle it lies in.
+/// A script and the bundle it is in.
 #[derive(Clone)]
 pub struct Located {
     pub bundle: PathBuf,
     pub script: PathBuf,
 }
 
-/// The script that carries a binding out: what the configuration names, else the file of the bundle.
+/// The script that executes a binding: what the configuration names, else the file of the bundle.
 pub fn located(
     offered: &Offered,
     reach: Option<&Reach>,
@@ -47,7 +47,8 @@ pub fn located(
                 return Ok(Located { bundle: bundle.clone(), script: script.clone() });
             }
             Err(Obstacle::unconfigured(format!(
-                "the script {} of service {} is not there: correct `services.{}.script` in the configuration",
+                "the script {} of service {} does not exist: correct `services.{}.script` in the \
+                    configuration",
                 bundle.join(script).display(),
                 binding.service,
                 binding.service
@@ -71,13 +72,14 @@ pub fn located(
             let module = service.and_then(|service| service.settings.get("module")).and_then(Value::as_str);
             let what = match module {
                 Some(module) => format!(
-                    "it calls `{}` of the Python module {module}, which did not come with the registry",
+                    "it calls `{}` of the Python module {module}, which is not part of the registry",
                     binding.operation
                 ),
                 None => format!("there is no {} in {}", script.display(), root.display()),
             };
             Err(Obstacle::unconfigured(format!(
-                "{}: a script of yours can stand in, add `{}: {{script: …/scripts/NAME.py}}` under `services:` in the configuration",
+                "{}: to use your own script, add `{}: {{script: …/scripts/NAME.py}}` under `services:` \
+                    in the configuration",
                 safe_text::line(&what),
                 safe_text::line(&binding.service)
             )))
@@ -85,7 +87,7 @@ pub fn located(
     }
 }
 
-/// Whether scripts can be shut in here, or may run without that.
+/// Whether scripts can be sandboxed here, or may run without that.
 pub fn isolated(sandbox: &Sandbox, bare: bool) -> Result<(), Obstacle> {
     let report = sandbox.report();
     if bare || report.level >= Level::Partial {
@@ -94,7 +96,8 @@ pub fn isolated(sandbox: &Sandbox, bare: bool) -> Result<(), Obstacle> {
     Err(Obstacle::new(
         CallFailure::SafetyDenied,
         format!(
-            "this machine cannot isolate a script ({}): `skills doctor` says what is missing; --unsandboxed runs it without",
+            "this machine cannot sandbox a script ({}): `skills doctor` shows what is missing; \
+                --unsandboxed runs it without a sandbox",
             report.summary()
         ),
     ))
@@ -164,8 +167,8 @@ fn unchanged(job: &Job<'_>, found: &Located, pin: &str) -> Verify {
             return Ok(());
         }
         Err(format!(
-            "{} changed after it was last looked at, and nobody has approved what is there now; resume the run to be \
-             asked about it",
+            "{} changed after its last review, and the current version is not approved; resume the run \
+                to review it",
             found.bundle.display()
         ))
     })
@@ -221,7 +224,8 @@ fn judged(outcome: &Outcome, job: &Job<'_>) -> Result<Map<String, Value>, Failed
         }
         End::Signal(signal) => {
             return Err(Failed::answer(format!(
-                "{} was ended by signal {signal}, as when a limit on memory, processor time or file size is passed{}",
+                "{} was killed by signal {signal}, which may indicate an exceeded memory, CPU time or \
+                    file size limit{}",
                 job.target,
                 said()
             )));
@@ -229,7 +233,8 @@ fn judged(outcome: &Outcome, job: &Job<'_>) -> Result<Map<String, Value>, Failed
     }
     if outcome.stdout.truncated() {
         return Err(Failed::answer(format!(
-            "{} printed {} bytes to stdout, of which the first {} are kept, so its answer is lost: print less, or write a file",
+            "{} printed {} bytes to stdout, more than the limit of {}, so its result is lost: print \
+                less, or write a file",
             job.target,
             outcome.stdout.total,
             outcome.stdout.bytes.len()
@@ -245,13 +250,13 @@ fn answer(stdout: &str) -> Result<Map<String, Value>, String> {
     let value: Value =
         serde_json::from_str(whole).or_else(|_| serde_json::from_str(last)).map_err(|error| {
             if whole.is_empty() {
-                return "printed no answer; a script answers with one JSON object on stdout".to_owned();
+                return "printed no result; a script must print one JSON object to stdout".to_owned();
             }
-            format!("printed no JSON object as its last line ({error}): {}", excerpt(last.as_bytes()))
+            format!("the last line is not a JSON object ({error}): {}", excerpt(last.as_bytes()))
         })?;
     match value {
         Value::Object(map) => Ok(map),
-        other => Err(format!("answered with {}, where a JSON object belongs", kind(&other))),
+        other => Err(format!("printed {}, expected a JSON object", kind(&other))),
     }
 }
 
@@ -286,7 +291,8 @@ async fn kept(artifacts: Arc<Artifacts>, outcome: Outcome, log: &Log) -> Result<
     done.map_err(Failed::answer)
 }
 
-/// Lines on their way to the log. Of stdout the end is held back, which may be the answer and is no log then.
+/// Lines on their way to the log. Of stdout the end is held back, which may be the answer and is not a log
+/// then.
 struct Log {
     sink: LogSink,
     held: Mutex<Held>,
@@ -330,7 +336,7 @@ impl Log {
         }
     }
 
-    /// Hands over what was held back: it was no answer.
+    /// Hands over what was held back: it was not an answer.
     fn release(&self) {
         let lines = std::mem::take(&mut self.held.lock().unwrap_or_else(PoisonError::into_inner).lines);
         for line in lines {
@@ -348,7 +354,7 @@ mod tests {
         assert_eq!(answer("{\"a\": 1}\n").unwrap()["a"], 1);
         assert_eq!(answer("{\n  \"a\": 1\n}\n").unwrap()["a"], 1);
         assert_eq!(answer("reading\ndone {\n{\"a\": 2}\n\n").unwrap()["a"], 2);
-        assert!(answer("").unwrap_err().contains("printed no answer"));
+        assert!(answer("").unwrap_err().contains("printed no result"));
         assert!(answer("done\n").unwrap_err().contains("last line"));
         assert!(answer("[1]").unwrap_err().contains("a list"));
     }

@@ -24,7 +24,7 @@ enum State {
     Closed(u32),
     /// Nothing passes before this moment; then one trial.
     Open(Instant),
-    /// A trial call is under way.
+    /// A trial call is in progress.
     Trial,
 }
 
@@ -36,7 +36,7 @@ impl Breakers {
     /// Asks to call a binding.
     ///
     /// # Errors
-    /// Why it is left alone, in words.
+    /// Why it is left alone as text.
     pub fn enter(&self, binding: &str) -> Result<Permit<'_>, String> {
         let mut states = self.lock();
         let trial = match states.get(binding) {
@@ -50,7 +50,7 @@ impl Breakers {
         Ok(Permit { breakers: self, binding: binding.to_owned(), trial, settled: false })
     }
 
-    /// The state of a breaker in words: `closed`, `open for 12 s more`, `half open`.
+    /// The state of a breaker as text: `closed`, `open for 12 s more`, `half open`.
     pub fn state(&self, binding: &str) -> String {
         self.lock().get(binding).map_or_else(|| "closed".to_owned(), |state| self.words(*state))
     }
@@ -69,7 +69,7 @@ impl Breakers {
                 }
                 _ => "half open: the next call is a trial".to_owned(),
             },
-            State::Trial => "half open: a trial call is under way".to_owned(),
+            State::Trial => "half open: a trial call is in progress".to_owned(),
         }
     }
 
@@ -100,7 +100,7 @@ impl Permit<'_> {
         let mut states = self.breakers.lock();
         let failures = match states.get(&self.binding) {
             Some(State::Closed(failures)) => failures + 1,
-            // Others that were under way when it opened change nothing.
+            // Others that were in progress when it opened change nothing.
             Some(State::Open(_)) => return,
             Some(State::Trial) => THRESHOLD,
             None => 1,
@@ -162,7 +162,7 @@ mod tests {
         *passed.lock().unwrap() = OPEN;
         assert_eq!(breakers.state("b"), "half open: the next call is a trial");
         let trial = breakers.enter("b").ok().unwrap();
-        assert_eq!(breakers.enter("b").err().unwrap(), "half open: a trial call is under way");
+        assert_eq!(breakers.enter("b").err().unwrap(), "half open: a trial call is in progress");
         trial.failed();
         assert!(breakers.enter("b").is_err(), "one failed trial opens it again");
         *passed.lock().unwrap() = OPEN * 2;

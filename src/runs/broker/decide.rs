@@ -1,4 +1,4 @@
-//! Which binding carries a capability out, in which order the others follow, and what stands in the way of each.
+//! Which binding executes a capability, in which order the others follow, and what is in the way of each.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -47,7 +47,7 @@ pub struct Decision {
     pub refused: Option<Obstacle>,
 }
 
-/// Decides for a capability. `obstacle` says what stands in the way of a binding beside its conformance.
+/// Decides for a capability. `obstacle` says what is in the way of a binding beside its conformance.
 pub fn decide(
     capability: &str,
     demanded: Conformance,
@@ -59,8 +59,8 @@ pub fn decide(
         let known = offered.binding.conformance;
         if known < demanded {
             let message = format!(
-                "its conformance is {known}, and {demanded} is demanded: state metadata.conformance_profile in the \
-                 binding, or demand less with `conformance: {known}`"
+                "its conformance level is {known}, but {demanded} is required: set \
+                    metadata.conformance_profile in the binding, or require less with `conformance: {known}`"
             );
             return Some(Obstacle::new(CallFailure::ConformanceUnmet, message));
         }
@@ -77,7 +77,7 @@ pub fn decide(
         .collect();
     if all.is_empty() {
         let message = format!(
-            "nothing carries out `{capability}`: no binding names it; add a file below bindings/ with `capability: {capability}`"
+            "no binding implements `{capability}`; add a file in bindings/ with `capability: {capability}`"
         );
         return Decision { chain: Vec::new(), others: all, refused: Some(Obstacle::unconfigured(message)) };
     }
@@ -85,8 +85,8 @@ pub fn decide(
         let Some(at) = all.iter().position(|choice| choice.offered.binding.id == *wanted) else {
             let known: Vec<_> = all.iter().map(|choice| choice.offered.binding.id.as_str()).collect();
             let message = format!(
-                "`{capability}` is set to the binding `{wanted}`, which does not exist or carries out something \
-                 else; set `bindings: {{{capability}: …}}` to one of {}, or remove it",
+                "`{capability}` is set to the binding `{wanted}`, which does not exist or implements \
+                    another capability; set `bindings: {{{capability}: …}}` to one of {}, or remove it",
                 known.join(", ")
             );
             let refused = Some(Obstacle::unconfigured(message));

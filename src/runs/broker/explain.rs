@@ -49,31 +49,32 @@ fn summary(capability: &str, decision: &Decision, chosen: Option<&str>) -> Strin
     if let Some(refused) = &decision.refused {
         return refused.message.clone();
     }
-    let Some(first) = decision.chain.first() else { return format!("nothing carries out `{capability}`") };
+    let Some(first) = decision.chain.first() else { return format!("no binding implements `{capability}`") };
     let head = &first.offered.binding.id;
-    let why_not = first.obstacle.as_ref().map_or("its breaker is open", |obstacle| &obstacle.message);
+    let why_not = first.obstacle.as_ref().map_or("its circuit breaker is open", |obstacle| &obstacle.message);
     match chosen {
         Some(chosen) if chosen == head => {
             let reason = match first.place.as_str() {
-                "override" => "you set it",
-                _ if decision.chain.len() + decision.others.len() == 1 => "it is the only one",
-                _ => "it is the default",
+                "override" => "set by you",
+                _ if decision.chain.len() + decision.others.len() == 1 => "the only binding",
+                _ => "the default",
             };
             let behind = decision.chain.len() - 1;
             match behind {
-                0 => format!("`{chosen}` carries it out: {reason}; nothing stands behind it"),
-                1 => format!("`{chosen}` carries it out: {reason}; one fallback stands behind it"),
-                _ => format!("`{chosen}` carries it out: {reason}; {behind} fallbacks stand behind it"),
+                0 => format!("binding `{chosen}`: {reason}; no fallback"),
+                1 => format!("binding `{chosen}`: {reason}; one fallback"),
+                _ => format!("binding `{chosen}`: {reason}; {behind} fallbacks"),
             }
         }
         Some(chosen) => {
-            format!("`{chosen}` carries it out, as a fallback: `{head}` comes first, but {why_not}")
+            format!("binding `{chosen}`, as a fallback: `{head}` comes first, but {why_not}")
         }
         None if decision.chain.len() == 1 => {
-            format!("nothing can carry it out now: `{head}` is the only one in its chain, but {why_not}")
+            format!("no binding is available: `{head}` is the only one in its chain, but {why_not}")
         }
         None => format!(
-            "nothing can carry it out now: `{head}` comes first, but {why_not}; none of its {} fallbacks can either",
+            "no binding is available: `{head}` comes first, but {why_not}; none of its {} fallbacks is \
+                available",
             decision.chain.len() - 1
         ),
     }

@@ -1,5 +1,5 @@
-//! What carries a capability out, as digests: a binding with everything its script may load. Taken when a run is
-//! launched and held against what is there when a step begins, so that what was launched is what runs.
+//! What executes a capability, as digests: a binding with everything its script may load. Taken when a run is
+//! launched and compared with what is there when a step begins, so that what was launched is what runs.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ pub struct Pin {
     scripts: String,
 }
 
-/// What became of a part since the launch.
+/// The outcome of a part since the launch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edit {
     /// In words.
@@ -89,7 +89,7 @@ impl Pin {
         Self { whole: format!("{FORMAT}{}", digest_of(&all)), parts, folder, scripts }
     }
 
-    /// The parts that are others than at the launch; none where nothing is known about them.
+    /// The parts that are others than at the launch; none if nothing is known about them.
     pub fn edits(&self, launched: &BTreeMap<String, String>) -> Vec<Edit> {
         let known = |part: &str| launched.get(part).filter(|digest| !digest.is_empty());
         let own = |part: &str| part.starts_with(DEFINITION);
@@ -109,13 +109,13 @@ impl Pin {
             Some(before) if before == now => None,
             Some(_) if own(part) => Some(edit(part, now, format!("the {part} changed since the launch"))),
             Some(_) => Some(edit(part, now, format!("{} changed since the launch", name(part)))),
-            None => Some(edit(part, now, format!("{} was not there at the launch", name(part)))),
+            None => Some(edit(part, now, format!("{} did not exist at the launch", name(part)))),
         });
         let gone = launched.iter().filter(|(part, before)| {
             let files = !self.folder.is_empty() && self.parts.len() > 1;
             files && part.starts_with(&self.folder) && !before.is_empty() && !self.parts.contains_key(*part)
         });
-        let gone = gone.map(|(part, _)| edit(part, "", format!("{} is gone since the launch", name(part))));
+        let gone = gone.map(|(part, _)| edit(part, "", format!("{} no longer exists", name(part))));
         present.chain(gone).collect()
     }
 }

@@ -1,4 +1,4 @@
-//! What goes in and what comes out, held against what the capability declares.
+//! What goes in and what comes out, compared with what the capability declares.
 
 use std::collections::BTreeMap;
 

@@ -49,7 +49,7 @@ pub(super) fn read(place: &Place) -> Vec<Part> {
                 Severity::Error,
                 &folder,
                 format!(
-                    "more than {MAX_FILES} files, or folders deeper than {MAX_DEPTH}; the rest is left out"
+                    "more than {MAX_FILES} files, or folders deeper than {MAX_DEPTH}; the rest is ignored"
                 ),
                 "Split the registry into several roots",
             )));
@@ -88,7 +88,7 @@ fn list(top: &Folder, folder: &str, depth: usize, into: &mut Vec<String>) -> boo
     false
 }
 
-/// What a file gave; `file` is where it lies, for findings.
+/// What a file gave; `file` is its location, for findings.
 fn one(kind: Kind, top: &Folder, path: &str, file: &Path) -> Vec<Part> {
     let source = match top.read_text(path, MAX_FILE) {
         Ok(source) => source,
@@ -97,8 +97,8 @@ fn one(kind: Kind, top: &Folder, path: &str, file: &Path) -> Vec<Part> {
                 "registry-file-unreadable",
                 Severity::Error,
                 file,
-                format!("the file cannot be read: {error}"),
-                "Make it a readable file of UTF-8 text",
+                format!("cannot read the file: {error}"),
+                "Make it a readable UTF-8 text file",
             ))];
         }
     };

@@ -1,5 +1,5 @@
-//! What is wrong between the files of a catalogue: ids defined twice, references that lead nowhere, capabilities that
-//! nothing carries out.
+//! What is wrong between the files of a catalog: ids defined twice, references that lead nowhere,
+//! capabilities that nothing executes.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -34,7 +34,7 @@ pub(super) fn twice(what: &str, id: &str, first: &Path, second: &Path) -> Findin
         &format!("{what}-duplicate"),
         Severity::Error,
         second,
-        format!("the {what} `{id}` is defined in {} already, which counts", first.display()),
+        format!("the {what} `{id}` is already defined in {}, which has precedence", first.display()),
         "Rename one of the two, or remove one",
     )
 }
@@ -53,13 +53,10 @@ pub(super) fn references(catalogue: &mut Capabilities) {
                 "binding-capability",
                 Severity::Warning,
                 format!(
-                    "the binding `{}` carries out `{}`, which no file declares",
+                    "the binding `{}` implements `{}`, which is not declared",
                     binding.id, binding.capability
                 ),
-                format!(
-                    "Add capabilities/{}.yaml, or name a capability that is declared",
-                    binding.capability
-                ),
+                format!("Add capabilities/{}.yaml, or use a declared capability", binding.capability),
             );
         }
         if let Some(fallback) = &binding.fallback {
@@ -68,16 +65,16 @@ pub(super) fn references(catalogue: &mut Capabilities) {
                     "binding-fallback",
                     Severity::Error,
                     format!("the binding `{}` falls back to `{fallback}`, which does not exist", binding.id),
-                    "Name a binding of the same capability under metadata.fallback_binding_id".to_owned(),
+                    "Set metadata.fallback_binding_id to a binding of the same capability".to_owned(),
                 ),
                 Some(other) if other.binding.capability != binding.capability => note(
                     "binding-fallback",
                     Severity::Error,
                     format!(
-                        "the binding `{}` falls back to `{fallback}`, which carries out `{}` instead of `{}`",
+                        "the binding `{}` falls back to `{fallback}`, which implements `{}` instead of `{}`",
                         binding.id, other.binding.capability, binding.capability
                     ),
-                    "Name a binding of the same capability under metadata.fallback_binding_id".to_owned(),
+                    "Set metadata.fallback_binding_id to a binding of the same capability".to_owned(),
                 ),
                 Some(_) => {}
             }
@@ -93,12 +90,12 @@ pub(super) fn references(catalogue: &mut Capabilities) {
                     "binding-request",
                     Severity::Warning,
                     format!(
-                        "the request of `{}` reads inputs that `{}` does not have: {}",
+                        "the request of `{}` reads inputs that `{}` does not declare: {}",
                         binding.id,
                         binding.capability,
                         names.join(", ")
                     ),
-                    format!("Declare them in {}, or read what is declared", binding.capability),
+                    format!("Declare them in {}, or use declared inputs", binding.capability),
                 );
             }
             let unknown: Vec<&str> = binding
@@ -118,7 +115,7 @@ pub(super) fn references(catalogue: &mut Capabilities) {
                         unknown.join(", ")
                     ),
                     format!(
-                        "Declare it among the outputs of {}, so that contracts may use it",
+                        "Declare it in the outputs of {}, so that contracts can use it",
                         binding.capability
                     ),
                 );
@@ -131,8 +128,8 @@ pub(super) fn references(catalogue: &mut Capabilities) {
                 "capability-unbound",
                 Severity::Warning,
                 &capability.location,
-                format!("nothing carries out `{}`: no binding names it", capability.id),
-                format!("Add a file below bindings/ with `capability: {}`", capability.id),
+                format!("no binding implements `{}`", capability.id),
+                format!("Add a file in bindings/ with `capability: {}`", capability.id),
             ));
         }
         for gate in &capability.safety.mandatory_pre_gates {
@@ -142,7 +139,7 @@ pub(super) fn references(catalogue: &mut Capabilities) {
                     Severity::Error,
                     &capability.location,
                     format!(
-                        "`{}` is guarded by `{}`, which no file declares; it cannot run",
+                        "`{}` has the gate `{}`, which is not declared, so it cannot run",
                         capability.id, gate.capability
                     ),
                     format!("Add capabilities/{}.yaml and a binding for it", gate.capability),

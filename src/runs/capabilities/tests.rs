@@ -1,4 +1,4 @@
-//! What a catalogue says about good and bad registries.
+//! What a catalog says about good and bad registries.
 
 use std::path::Path;
 

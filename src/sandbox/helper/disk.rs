@@ -135,7 +135,7 @@ impl Mounted {
     }
 }
 
-/// What lies in the work directory before the start.
+/// What is in the work directory before the start.
 struct Given {
     entries: u64,
     bytes: u64,

@@ -59,7 +59,7 @@ fn build(
         .restrict_self()?)
 }
 
-/// A path that must be there: `path_beneath_rules` passes over missing ones in silence.
+/// A path that must be there: `path_beneath_rules` passes over missing ones silently.
 fn required(path: &std::path::Path) -> Result<&std::path::Path, PathFdError> {
     PathFd::new(path)?;
     Ok(path)

@@ -21,7 +21,7 @@ const OWN_FILES: &str = "/proc/self/fd";
 #[cfg(not(target_os = "linux"))]
 const OWN_FILES: &str = "/dev/fd";
 
-/// Reads the plan from stdin, carries it out, and becomes the script, which reads the rest of stdin.
+/// Reads the plan from stdin, executes it, and becomes the script, which reads the rest of stdin.
 pub fn run(failures: Option<&str>) -> ExitCode {
     let Some(mut failures) = failures.and_then(open_failures) else { return ExitCode::from(FAILED) };
     let why = match receive::<Plan>(&mut Unbuffered) {
@@ -39,7 +39,7 @@ pub fn run(failures: Option<&str>) -> ExitCode {
     ExitCode::from(FAILED)
 }
 
-/// Opens the failure pipe anew, so that it closes on `exec`, and closes every file that was inherited.
+/// Opens the failure pipe again, so that it closes on `exec`, and closes every file that was inherited.
 fn open_failures(number: &str) -> Option<File> {
     let kept = File::options().write(true).open(format!("{OWN_FILES}/{number}")).ok()?;
     let open: Vec<i32> = std::fs::read_dir(OWN_FILES)
@@ -72,7 +72,8 @@ fn start(plan: &Plan, failures: &mut File) -> String {
     format!("starting {}: {}", plan.program.display(), command.exec())
 }
 
-/// Takes every measure of the plan. With `strict` the first that fails ends it; a probe notes it and goes on.
+/// Takes every measure of the plan. With `strict` the first that fails ends it; a probe notes it and
+/// continues.
 fn apply(plan: &Plan, strict: bool) -> Result<Findings, String> {
     let mut found = Findings::default();
     // Fails only in a process that leads a group already, and then it has no terminal to lose either.
@@ -147,7 +148,7 @@ fn one_way_doors(_: &Plan, _: bool, _: &mut Findings) -> Result<(), String> {
     Ok(())
 }
 
-/// Leaves every group and becomes the user of that number for good: real, effective and saved.
+/// Leaves every group and becomes the user of that number permanently: real, effective and saved.
 fn become_user(identity: Identity) -> Result<(), String> {
     let Identity(number) = identity;
     #[cfg(target_os = "linux")]

@@ -1,10 +1,10 @@
 //! The hidden second life of the program: started again with a secret first word, it isolates *itself* and then
 //! becomes the script.
 //!
-//! Nothing has to happen between fork and exec of the big, threaded program that way, and so nothing here needs
-//! `unsafe`. Two processes of this kind stand between the program and a script: the *warden*
-//! ([`warden`]), which adopts and kills whatever the script leaves behind, and the *inner* helper ([`inner`]), which
-//! gives up its rights one after the other and calls `exec`.
+//! Nothing has to happen between fork and exec of the big, threaded program that way, and so nothing here
+//! needs `unsafe`. Two processes of this kind are between the program and a script: the *warden*
+//! ([`warden`]), which adopts and kills whatever the script leaves behind, and the *inner* helper
+//! ([`inner`]), which gives up its rights one after the other and calls `exec`.
 
 #[cfg(target_os = "linux")]
 mod disk;

@@ -153,8 +153,8 @@ pub fn install(filter: CallFilter) -> Result<(), String> {
     Ok(())
 }
 
-/// One filter for each answer. A C library that hears ENOSYS from `clone3` falls back to `clone`, whose flags can be
-/// looked at; a program that hears ENOTSUP goes on without extended attributes.
+/// One filter for each answer. A C library that hears ENOSYS from `clone3` falls back to `clone`, whose flags
+/// can be looked at; a program that hears ENOTSUP continues without extended attributes.
 fn compile(filter: CallFilter) -> Result<Vec<BpfProgram>, seccompiler::BackendError> {
     let mut programs = vec![
         program(denied()?, libc::EPERM)?,

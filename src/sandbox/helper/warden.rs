@@ -35,7 +35,7 @@ pub fn run() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // The program shows what its helper printed when no verdict came.
-            let _ = writeln!(io::stderr(), "the isolating helper failed: {error}");
+            let _ = writeln!(io::stderr(), "the sandbox helper failed: {error}");
             ExitCode::from(FAILED)
         }
     }
@@ -55,7 +55,7 @@ fn watch(order: &Order, stdin: &[u8], control: UnixStream) -> io::Result<Verdict
     let adopts = become_subreaper();
     let mounted = match mount(&order.plan) {
         Ok(mounted) => Ok(mounted),
-        // A trial goes on without.
+        // A trial continues without.
         Err(why) if order.plan.probe.is_some() => Err(why),
         Err(why) => {
             let why = format!("limiting what it can write: {why}");
@@ -113,13 +113,13 @@ fn mount(plan: &Plan) -> Result<Option<Mounted>, String> {
 
 #[derive(Default)]
 struct State {
-    /// The script was told to end.
+    /// The script was requested to end.
     stopping: AtomicBool,
     /// Nothing of it is left.
     over: AtomicBool,
 }
 
-/// Carries out single-byte orders until the stream ends, which means that the program has died.
+/// Executes single-byte orders until the stream ends, which means that the program has died.
 fn obey(mut control: UnixStream, script: Pid, wrapped: bool, state: &State) {
     let mut byte = [0];
     while control.read_exact(&mut byte).is_ok() && byte[0] == STOP {

@@ -6,7 +6,7 @@ use crate::notes::slice;
 use crate::yaml::{self, Content, Node};
 use crate::{fence, repair};
 
-/// Why frontmatter is no YAML to a strict reader.
+/// Why frontmatter is not YAML to a strict reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum YamlDefect {
     /// A plain value holds `: `.
@@ -47,7 +47,7 @@ pub struct SkillFile {
     pub utf8: bool,
     /// Whether it starts with a byte order mark.
     pub byte_order_mark: bool,
-    /// Whether blanks stand behind the opening `---`.
+    /// Whether blanks are behind the opening `---`.
     pub fence_blanks: bool,
     /// Whether `---` is its first line, and another one closes it.
     pub fenced: bool,
@@ -155,7 +155,7 @@ impl SkillFile {
         }
     }
 
-    /// Name and description read line by line: the text behind the key as it stands, and for a description the
+    /// Name and description read line by line: the text behind the key as it is, and for a description the
     /// indented lines below it.
     pub(super) fn by_lines(&self) -> (Option<String>, Option<String>) {
         let value = |line: &str, key: &str| {
@@ -218,7 +218,7 @@ impl SkillFile {
     }
 }
 
-/// How a flag says yes.
+/// How a flag approves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Flag {
     True,

@@ -132,7 +132,7 @@ pub struct Folder {
 pub enum Depth {
     /// `FOLDER/skill/SKILL.md` only.
     One,
-    /// So many folders down.
+    /// That many folders down.
     AtMost(u32),
     /// Anywhere below.
     Any,
@@ -249,7 +249,7 @@ pub enum WhiteSpace {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Escape {
-    /// None: a text can end the list that it stands in.
+    /// None: a text can end the list that it is in.
     #[default]
     None,
     /// `<` and `>`.
@@ -259,7 +259,7 @@ pub enum Escape {
 }
 
 impl Escape {
-    /// The text as it stands in the list.
+    /// The text as it is in the list.
     #[must_use]
     pub fn of(self, text: &str) -> String {
         let mut out = String::with_capacity(text.len() + 16);
@@ -283,7 +283,7 @@ impl Escape {
 pub struct LongDescription {
     /// Characters that are taken.
     pub characters: u32,
-    /// What stands at the end of one that was cut, within that length; none where the skill is dropped.
+    /// What is at the end of one that was cut, within that length; none where the skill is dropped.
     #[serde(default)]
     pub cut: Option<String>,
     /// Whether white space before that mark goes, too.
@@ -333,10 +333,10 @@ pub struct FileRules {
     pub duplicate_key: Fact<Handling>,
     /// A plain value that starts with a sign which YAML reserves.
     pub reserved_start: Fact<Handling>,
-    /// Any other frontmatter that is no YAML mapping.
+    /// Any other frontmatter that is not YAML mapping.
     pub bad_yaml: Fact<Handling>,
-    /// Whether name and description are read line by line, as they are written, where the YAML fails or one of the two
-    /// is no text.
+    /// Whether name and description are read line by line, as they are written, where the YAML fails or one
+    /// of the two is not text.
     pub line_reader: Fact<bool>,
     /// A number or `true` as name or description.
     pub not_text: Fact<Handling>,
@@ -398,11 +398,11 @@ pub struct BundledSkill {
     pub characters: u32,
 }
 
-/// The skills that a client brings itself. They stand in the same list and take their share of its bound.
+/// The skills that a client brings itself. They are in the same list and take their share of its bound.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bundled {
-    /// Where they stand.
+    /// Their state.
     pub among: Among,
     /// Which they are, in the client's order.
     pub skills: Vec<BundledSkill>,
@@ -412,7 +412,7 @@ pub struct Bundled {
     /// Characters that each of those is taken to have.
     #[serde(default)]
     pub unnamed_characters: u32,
-    /// Whether their descriptions stay where others give way.
+    /// Whether their descriptions stay where others are truncated.
     #[serde(default)]
     pub keep_descriptions: bool,
     /// Folder relative to the home folder where the client unpacks them: what lies there is read instead.
@@ -442,7 +442,7 @@ pub enum ShareUnit {
 pub enum Bound {
     /// As long as it is.
     None,
-    /// So many characters.
+    /// That many characters.
     Characters(u32),
     /// A share of the model's context window.
     Share {
@@ -498,7 +498,7 @@ pub struct Measured {
     pub entry: String,
     /// An entry whose description went.
     pub bare: String,
-    /// What stands between two entries.
+    /// What is between two entries.
     #[serde(default)]
     pub between: String,
     /// Which signs of the parts are escaped.
@@ -529,7 +529,7 @@ pub struct Budget {
     pub entries: Fact<Option<u32>>,
     /// What it does with a list that is too long.
     pub shortening: Fact<Shortening>,
-    /// What gives way first, in words.
+    /// What is truncated first as text.
     pub gives_way: Fact<String>,
 }
 
@@ -539,7 +539,7 @@ pub struct Budget {
 pub struct Profile {
     /// What commands and settings call it: the file's name.
     pub id: String,
-    /// Its name for people.
+    /// Display name.
     pub name: String,
     /// The version whose runs gave the values that are learned by running; none where it was never run.
     #[serde(default)]
@@ -648,7 +648,7 @@ fn put_over(tree: &mut Value, changes: &Value) {
     }
 }
 
-/// Whether a version lies in a range such as `>=2.1.330` or `<2.1.330`.
+/// Whether a version is in a range such as `>=2.1.330` or `<2.1.330`.
 fn in_range(version: &str, range: &str) -> bool {
     range.split(',').map(str::trim).all(|part| {
         if let Some(from) = part.strip_prefix(">=") {

@@ -8,7 +8,7 @@ use super::{Escape, Fact, Handling, NameFrom, PeopleOnly, Profile, WhiteSpace};
 pub struct AsRead {
     /// What it calls the skill.
     pub name: String,
-    /// What stands in the list where that is more than the name.
+    /// What is in the list where that is more than the name.
     pub title: Option<String>,
     /// The description.
     pub description: String,
@@ -33,7 +33,7 @@ pub enum Taken {
     Dropped {
         /// Why, of this file.
         why: String,
-        /// Why, in words that hold for every file with that defect.
+        /// Why as text that hold for every file with that defect.
         common: String,
     },
 }
@@ -90,9 +90,7 @@ impl Reader<'_> {
 
     fn unknown(&mut self, what: &str) {
         let client = &self.profile.name;
-        self.read
-            .unknown
-            .get_or_insert_with(|| format!("nobody has published what {client} does with {what}"));
+        self.read.unknown.get_or_insert_with(|| format!("what {client} does with {what} is not documented"));
     }
 
     /// Follows a fact about a defect that is there.
@@ -119,7 +117,7 @@ impl Reader<'_> {
         if let Some(Some(most)) = profile.file.bytes.value()
             && file.bytes > *most
         {
-            let why = format!("its SKILL.md has {} bytes; at most {most} are taken", file.bytes);
+            let why = format!("its SKILL.md has {} bytes; the maximum is {most}", file.bytes);
             return Err((why, format!("a SKILL.md of more than {most} bytes")));
         }
         if !file.utf8 {
@@ -129,7 +127,7 @@ impl Reader<'_> {
             self.defect(&profile.file.byte_order_mark, "a byte order mark")?;
         }
         if file.fence_blanks {
-            self.defect(&profile.file.fence_blanks, "blanks behind the opening ---")?;
+            self.defect(&profile.file.fence_blanks, "spaces after the opening ---")?;
         }
         Ok(())
     }
@@ -138,7 +136,7 @@ impl Reader<'_> {
     fn frontmatter(&mut self) -> Result<bool, Drop> {
         let (rules, file) = (&self.profile.file, self.file);
         if !file.fenced {
-            self.defect(&rules.no_frontmatter, "no frontmatter from the first line on")?;
+            self.defect(&rules.no_frontmatter, "no frontmatter at the first line")?;
             return Ok(false);
         }
         let mut from_body = false;
@@ -150,9 +148,9 @@ impl Reader<'_> {
                     (&rules.tab_indent, "a tab at the start of a line of the frontmatter")
                 }
                 YamlDefect::ReservedStart => {
-                    (&rules.reserved_start, "a value that starts with a reserved sign without quotes")
+                    (&rules.reserved_start, "an unquoted value that starts with a reserved character")
                 }
-                YamlDefect::DuplicateKey => (&rules.duplicate_key, "a key that stands twice"),
+                YamlDefect::DuplicateKey => (&rules.duplicate_key, "a duplicate key"),
                 YamlDefect::Other => (&rules.bad_yaml, "frontmatter that is not valid YAML"),
             };
             from_body |= self.defect(fact, what)? == Some(Handling::FromBody);
@@ -160,7 +158,7 @@ impl Reader<'_> {
         Ok(!from_body)
     }
 
-    /// Name and description line by line, for a client that reads so what is no YAML or no text.
+    /// Name and description line by line, for a client that reads so what is not YAML or no text.
     fn line_by_line(&mut self) -> Option<(Option<String>, Option<String>)> {
         let text = |key| matches!(self.file.field(key), Field::Text(_));
         let sound = self.file.defects.is_empty() && text("name") && text("description");
@@ -207,14 +205,14 @@ impl Reader<'_> {
                 sign.is_ascii_alphanumeric() || signs.only.as_deref().is_none_or(|only| only.contains(sign))
             };
             if !name.chars().all(allowed) || name.chars().any(|sign| signs.never.contains(sign)) {
-                let why = format!("{} drops a name with other signs than it takes", self.profile.name);
+                let why = format!("{} drops a name with unsupported characters", self.profile.name);
                 return Err((why.clone(), why));
             }
             let length = name.chars().count();
             if let Some(longest) = signs.longest
                 && length > longest as usize
             {
-                let why = format!("its name has {length} characters; at most {longest} are taken");
+                let why = format!("its name has {length} characters; the maximum is {longest}");
                 return Err((why, format!("a name of more than {longest} characters")));
             }
         }
@@ -262,7 +260,7 @@ impl Reader<'_> {
             match &long.cut {
                 _ if length <= most => {}
                 None => {
-                    let why = format!("its description has {length} characters; at most {most} are taken");
+                    let why = format!("its description has {length} characters; the maximum is {most}");
                     return Err((why, format!("a description of more than {most} characters")));
                 }
                 Some(mark) => {

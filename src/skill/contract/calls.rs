@@ -47,13 +47,13 @@ pub fn check_calls(
             && skill.contains(&id.as_str())
         {
             let at = places.within(step, &["uses"]);
-            reader.invalid(&path, &at, format!("step `{}` runs this very skill", step.id));
+            reader.invalid(&path, &at, format!("step `{}` runs its own skill", step.id));
         }
         for (capability, keys) in called(step) {
             if !ids.contains(&capability) {
                 let at = places.within(step, keys);
                 let message = format!(
-                    "step `{}` calls `{capability}`, which nothing here declares or carries out",
+                    "step `{}` calls `{capability}`, which is not declared and has no binding",
                     step.id
                 );
                 let finding = reader.note(&rules::CONTRACT_CAPABILITY, &path, &at, message);
@@ -113,19 +113,19 @@ fn inputs(
         .collect();
     for name in &missing {
         let path = format!("steps.{}.input", step.id);
-        let message = format!("step `{}` does not give `{name}`, which `{id}` requires", step.id);
+        let message = format!("step `{}` lacks `{name}`, which `{id}` requires", step.id);
         reader.note(&rules::CONTRACT_INPUT, &path, &places.within(step, &["input"]), message);
     }
     for (name, source) in &step.input {
         let path = format!("steps.{}.input.{name}", step.id);
         let at = places.within(step, &["input", name.as_str()]);
         let Some(field) = capability.inputs.get(name) else {
-            // What is not declared reaches the binding all the same: public contracts give hints in this way. It is a
-            // mistake where it seems to stand for an input that is not given.
+            // What is not declared reaches the binding all the same: public contracts give hints in this way.
+            // It is a mistake where it seems to be for an input that is not given.
             let free = capability.inputs.keys().filter(|known| !step.input.contains_key(*known));
             let near = nearest(name, free.map(String::as_str));
             if near.is_some() || !missing.is_empty() {
-                let message = format!("step `{}`: `{id}` takes no input `{name}`", step.id);
+                let message = format!("step `{}`: `{id}` has no input `{name}`", step.id);
                 let finding = reader.note(&rules::CONTRACT_INPUT, &path, &at, message);
                 finding.severity = Severity::Warning;
                 if let Some(near) = near {

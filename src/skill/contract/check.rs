@@ -29,7 +29,7 @@ pub(super) fn check(reader: &mut Reader<'_>, contract: &Contract, root: &Node) {
         }
         for other in &step.depends_on {
             if !ids.contains(other.as_str()) || *other == step.id {
-                let message = format!("step `{}` depends on `{other}`, which is no other step", step.id);
+                let message = format!("step `{}` depends on `{other}`, which is not another step", step.id);
                 let place = places.within(step, &["config", "depends_on"]);
                 let finding = reader.note(&rules::CONTRACT_REFERENCE, &path, &place, message);
                 suggest(finding, other, ids.iter().copied().filter(|id| *id != step.id));
@@ -69,7 +69,7 @@ pub(super) fn check(reader: &mut Reader<'_>, contract: &Contract, root: &Node) {
             let twice = written.insert(target.join("."), &step.id);
             if let Some(first) = twice.filter(|_| step.merge_strategy == MergeStrategy::Overwrite) {
                 let message = format!(
-                    "steps `{first}` and `{}` both write `{}`; say how with merge_strategy",
+                    "steps `{first}` and `{}` both write `{}`; set merge_strategy",
                     step.id,
                     target.join(".")
                 );
@@ -80,14 +80,14 @@ pub(super) fn check(reader: &mut Reader<'_>, contract: &Contract, root: &Node) {
             let place = places.within(step, key);
             match Expr::parse(text) {
                 Err(error) => {
-                    let message = format!("{what} of step `{}` cannot be read: {error}", step.id);
+                    let message = format!("invalid {what} of step `{}`: {error}", step.id);
                     reader.note(&rules::CONTRACT_EXPRESSION, &path, &place, message);
                 }
                 Ok(expr) => {
                     for reference in expr.references() {
                         if !NAMESPACES.contains(&reference[0].as_str()) {
                             let message = format!(
-                                "{what} of step `{}` reads `{}`; a reference begins with {}",
+                                "{what} of step `{}` reads `{}`; references begin with {}",
                                 step.id,
                                 reference.join("."),
                                 NAMESPACES.join(", ")
@@ -108,11 +108,11 @@ pub(super) fn check(reader: &mut Reader<'_>, contract: &Contract, root: &Node) {
         }
         if matches!(&step.action, StepAction::Skill(id) if *id == contract.id) {
             let place = places.within(step, &["uses"]);
-            reader.invalid(&path, &place, format!("step `{}` runs this very skill", step.id));
+            reader.invalid(&path, &place, format!("step `{}` runs its own skill", step.id));
         }
     }
     if let Some(cycle) = cycle(contract) {
-        let message = format!("steps wait for each other: {}", cycle.join(" → "));
+        let message = format!("dependency cycle: {}", cycle.join(" → "));
         reader.invalid("steps", &root.at, message);
     }
     for (output, field) in &contract.outputs {
@@ -126,7 +126,7 @@ pub(super) fn check(reader: &mut Reader<'_>, contract: &Contract, root: &Node) {
     }
 }
 
-/// Where the steps stand in their file.
+/// Where the steps are in their file.
 pub(super) struct Places<'n> {
     root: &'n Node,
     steps: &'n [Node],
@@ -203,7 +203,7 @@ fn expressions(step: &Step) -> Vec<Expression<'_>> {
     all
 }
 
-/// Steps that wait for each other, if any: depth-first search with colours.
+/// Steps that wait for each other, if any: depth-first search with colors.
 fn cycle(contract: &Contract) -> Option<Vec<String>> {
     fn visit<'c>(
         id: &'c str,

@@ -14,7 +14,7 @@ pub struct Endpoint {
 }
 
 /// Where a service is. Values of `headers` and `env` may name variables of the program's own environment
-/// (`Bearer ${API_KEY}`), so that no secret has to stand in a file.
+/// (`Bearer ${API_KEY}`), so that no secret has to be in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reach {
     /// An HTTP address: for `openapi`, `openrpc`, and MCP over streamable HTTP.
@@ -33,7 +33,7 @@ pub enum Reach {
         /// Its variables, beside `PATH`, `HOME`, `TMPDIR` and the language.
         env: BTreeMap<String, String>,
     },
-    /// A script, run in the sandbox: what carries out `script` bindings whose file is not in their own bundle.
+    /// A script, run in the sandbox: what executes `script` bindings whose file is not in their own bundle.
     Script {
         /// The folder that has `scripts/`.
         bundle: PathBuf,

@@ -33,7 +33,7 @@ pub enum Expr {
 
 /// How two values are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
-#[allow(missing_docs, reason = "the serialised forms are the signs themselves")]
+#[allow(missing_docs, reason = "the serialized forms are the operators")]
 pub enum Operator {
     #[strum(serialize = "==")]
     Equal,

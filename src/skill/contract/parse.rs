@@ -22,8 +22,8 @@ pub const NAMESPACES: &[&str] =
 /// Longest bound on one invocation: a day.
 const DAY: f64 = 86_400.0;
 
-/// Reads a contract. `None` where the file is no YAML mapping or has no steps: the findings say why.
-/// A contract with findings of severity error is answered too, so that it can be shown; it does not run.
+/// Reads a contract. `None` where the file is not YAML mapping or has no steps: the findings say why. A
+/// contract with findings of severity error is answered too, so that it can be shown; it does not run.
 #[must_use]
 pub fn parse(location: &Path, source: &str) -> (Option<Contract>, Vec<Finding>) {
     let file = location.file_name().map_or(Path::new("skill.yaml"), Path::new);
@@ -49,7 +49,7 @@ pub fn parse(location: &Path, source: &str) -> (Option<Contract>, Vec<Finding>) 
         }
     }
     if contract.steps.is_empty() {
-        reader.invalid("steps", &steps_at, "`steps` holds no step");
+        reader.invalid("steps", &steps_at, "`steps` is empty");
     }
     check::check(&mut reader, &contract, &root);
     let findings = reader.findings();
@@ -74,7 +74,7 @@ fn field(reader: &mut Reader<'_>, node: &Node, path: &str) -> Option<Field> {
     match &node.value {
         Content::Text(word) => {
             let kind = word.parse().unwrap_or_else(|_| {
-                let message = format!("`{path}` is `{word}`, which is none of {types}");
+                let message = format!("`{path}` is `{word}`; expected one of {types}");
                 reader.invalid(path, &node.at, message);
                 FieldType::Any
             });
@@ -147,7 +147,7 @@ fn step(reader: &mut Reader<'_>, node: &Node, index: usize, before: Option<Strin
             reader.invalid(
                 &join(&path, "output"),
                 &entry.value.at,
-                "an output goes to a dotted path such as vars.rows",
+                "an output needs a dotted path such as vars.rows",
             );
             continue;
         };
@@ -197,7 +197,7 @@ fn step(reader: &mut Reader<'_>, node: &Node, index: usize, before: Option<Strin
     }
     let exclusive = [step.foreach.is_some(), step.repeat.is_some(), step.scatter.is_some()];
     if exclusive.iter().filter(|x| **x).count() > 1 || (step.scatter.is_some() && step.router.is_some()) {
-        let message = "foreach, while and scatter exclude one another, and scatter excludes router";
+        let message = "foreach, while and scatter cannot be combined, nor scatter with router";
         reader.invalid(&path, &config.at, message);
     }
     Some(step)
@@ -246,7 +246,7 @@ fn retry(reader: &mut Reader<'_>, node: &Node, path: &str) -> Option<Retry> {
     reader.only(node, path, &["max_attempts", "backoff_seconds", "backoff_multiplier"]);
     let attempts = reader.number(node, path, "max_attempts", 1.0, 100.0);
     if node.get("max_attempts").is_none() {
-        reader.invalid(path, &node.at, format!("`{path}.max_attempts` is absent"));
+        reader.invalid(path, &node.at, format!("`{path}.max_attempts` is missing"));
     }
     Some(Retry {
         max_attempts: attempts? as u32,
@@ -284,7 +284,7 @@ fn router(reader: &mut Reader<'_>, node: &Node, path: &str) -> Option<Router> {
         }
     }
     if cases.is_empty() {
-        reader.invalid(&join(path, "cases"), &node.at, "a router has no case to choose");
+        reader.invalid(&join(path, "cases"), &node.at, "a router needs at least one case");
     }
     Some(Router {
         on: reader.required(node, path, "on")?,
@@ -297,7 +297,7 @@ fn scatter(reader: &mut Reader<'_>, node: &Node, path: &str) -> Scatter {
     reader.only(node, path, &["capabilities", "merge"]);
     let capabilities = reader.texts(node, path, "capabilities").unwrap_or_default();
     if capabilities.len() < 2 {
-        reader.invalid(&join(path, "capabilities"), &node.at, "a scatter has two capabilities at least");
+        reader.invalid(&join(path, "capabilities"), &node.at, "a scatter needs at least two capabilities");
     }
     let merge = reader.word(node, path, "merge", "collect, concat_lists, first_success");
     Scatter { capabilities, merge: merge.unwrap_or(Merge::Collect) }

@@ -21,12 +21,12 @@ impl<'a> Reader<'a> {
         Self { notes: Notes::new(file, source) }
     }
 
-    /// The file's mapping; none (with a finding) where it is no YAML or no mapping.
+    /// The file's mapping; none (with a finding) where it is not YAML or no mapping.
     pub fn root(&mut self) -> Option<Node> {
         match yaml::parse(self.notes.source) {
             Ok(root) if matches!(root.value, Content::Map(_)) => Some(root),
             Ok(_) => {
-                self.notes.add(&rules::NOT_A_MAPPING, None, 0..0, "the file holds no `key: value` lines");
+                self.notes.add(&rules::NOT_A_MAPPING, None, 0..0, "the file has no `key: value` lines");
                 None
             }
             Err(error) => {
@@ -66,7 +66,7 @@ impl<'a> Reader<'a> {
         for entry in node.entries() {
             if !known.contains(&entry.key.as_str()) {
                 let path = join(field, &entry.key);
-                let message = format!("`{path}` is no key of this form");
+                let message = format!("unknown key `{path}`");
                 let finding =
                     self.notes.add(&rules::CONTRACT_UNKNOWN_KEY, Some(&path), entry.key_at.clone(), message);
                 suggest(finding, &entry.key, known.iter().copied());
@@ -94,7 +94,7 @@ impl<'a> Reader<'a> {
         if found.is_none() {
             let path = join(field, key);
             let at = node.get(key).map_or(node.at.start..node.at.start, |entry| entry.key_at.clone());
-            self.invalid(&path, &at, format!("`{path}` is absent"));
+            self.invalid(&path, &at, format!("`{path}` is missing"));
         }
         found
     }
@@ -107,7 +107,7 @@ impl<'a> Reader<'a> {
             && let Some(entry) = node.get(key)
         {
             let path = join(field, key);
-            self.invalid(&path, &entry.value.at, format!("`{path}` is `{text}`, which is none of {words}"));
+            self.invalid(&path, &entry.value.at, format!("`{path}` is `{text}`; expected one of {words}"));
         }
         parsed
     }
@@ -130,11 +130,7 @@ impl<'a> Reader<'a> {
             Content::Number(number) => {
                 let number = number.as_f64().filter(|n| (least..=most).contains(n));
                 if number.is_none() {
-                    self.invalid(
-                        &path,
-                        &entry.value.at,
-                        format!("`{path}` has to lie between {least} and {most}"),
-                    );
+                    self.invalid(&path, &entry.value.at, format!("`{path}` must be from {least} to {most}"));
                 }
                 number
             }
@@ -203,7 +199,7 @@ impl<'a> Reader<'a> {
             Content::List(_) => "a list",
             Content::Map(_) => "a mapping",
         };
-        self.invalid(path, &node.at, format!("`{path}` is {is} where {wanted} belongs"));
+        self.invalid(path, &node.at, format!("`{path}` is {is}; expected {wanted}"));
         None
     }
 }

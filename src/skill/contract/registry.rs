@@ -46,7 +46,7 @@ pub fn parse_capability(location: &Path, source: &str) -> (Option<Capability>, V
             outputs: fields(&mut reader, &root, "outputs"),
             properties: Properties {
                 deterministic: reader.flag(properties, "properties", "deterministic").unwrap_or(false),
-                // Silence is no promise: what is not said to be free of effects is taken to have some.
+                // Silence is not a promise: what is not said to be free of effects is taken to have some.
                 side_effects: reader.flag(properties, "properties", "side_effects").unwrap_or(true),
                 idempotent: reader.flag(properties, "properties", "idempotent").unwrap_or(false),
             },
@@ -87,7 +87,7 @@ pub fn parse_binding(location: &Path, source: &str) -> (Option<Binding>, Vec<Fin
         Some(Binding {
             id: reader.required(&root, "", "id")?,
             capability: reader.required(&root, "", "capability")?,
-            // What lies in the bundle or in this program goes to no service.
+            // What is in the bundle or in this program goes to no service.
             service: match protocol {
                 Protocol::Script | Protocol::Builtin => {
                     reader.text(&root, "", "service").unwrap_or_else(|| protocol.to_string())

@@ -44,7 +44,7 @@ pub struct Field {
     /// Its type.
     #[serde(rename = "type")]
     pub kind: FieldType,
-    /// Whether it has to be there; false by default.
+    /// Whether it is required; default false.
     pub required: bool,
     /// For people.
     pub description: Option<String>,
@@ -53,7 +53,7 @@ pub struct Field {
     /// The only values allowed, if limited.
     #[serde(rename = "enum")]
     pub allowed: Vec<Value>,
-    /// What each element of a list has to be, where that is declared.
+    /// Type of the elements of a list, if declared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub items: Option<Box<Field>>,
 }
@@ -66,7 +66,7 @@ impl Field {
     }
 }
 
-/// Where a step's input value comes from.
+/// Source of a step input.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
@@ -92,7 +92,7 @@ pub enum StepAction {
     WaitForSignal(String),
 }
 
-/// How a target written twice is joined.
+/// How a target written twice is merged.
 #[derive(
     Debug,
     Clone,
@@ -118,7 +118,7 @@ pub enum MergeStrategy {
     Append,
     /// Objects are merged at every depth.
     DeepMerge,
-    /// The later one wins.
+    /// The later one has precedence.
     Replace,
 }
 
@@ -129,7 +129,7 @@ pub struct Retry {
     pub max_attempts: u32,
     /// Seconds before the first retry; default 1.
     pub backoff_seconds: f64,
-    /// Factor for each later one; default 2.
+    /// Backoff factor for later retries; default 2.
     pub backoff_multiplier: f64,
 }
 
@@ -148,9 +148,9 @@ pub struct Foreach {
 /// `while`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct While {
-    /// Expression looked at after each iteration.
+    /// Expression evaluated after each iteration.
     pub condition: String,
-    /// Bound; default 10.
+    /// Limit; default 10.
     pub max_iterations: u32,
 }
 
@@ -165,7 +165,7 @@ pub struct Router {
     pub default: Option<String>,
 }
 
-/// How results of a scatter are joined.
+/// How results of a scatter are combined.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Display, EnumString, schemars::JsonSchema,
 )]
@@ -183,9 +183,9 @@ pub enum Merge {
 /// `scatter`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Scatter {
-    /// Two at least, run side by side.
+    /// At least two, executed in parallel.
     pub capabilities: Vec<String>,
-    /// How they are joined.
+    /// How they are combined.
     pub merge: Merge,
 }
 
@@ -200,9 +200,9 @@ pub struct Step {
     pub input: BTreeMap<String, Source>,
     /// Produced field to target path (`vars.rows`).
     pub output: BTreeMap<String, Vec<String>>,
-    /// Steps that have to be through first: as stated, or the step before where nothing is stated.
+    /// Steps that must complete first: as declared, else the previous step.
     pub depends_on: Vec<String>,
-    /// Skipped when this expression does not hold.
+    /// Skipped if this expression is false.
     pub condition: Option<String>,
     /// Repeated on failure.
     pub retry: Option<Retry>,
@@ -215,15 +215,15 @@ pub struct Step {
     pub router: Option<Router>,
     /// Several capabilities at once.
     pub scatter: Option<Scatter>,
-    /// How its outputs meet what is there.
+    /// How its outputs are merged with existing values.
     pub merge_strategy: MergeStrategy,
-    /// Bound on one invocation.
+    /// Time limit of one invocation.
     pub timeout: Option<Duration>,
     /// Line in the file, from 1.
     pub line: u32,
 }
 
-/// A whole contract.
+/// A complete contract.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Contract {
     /// `domain.slug`.
@@ -234,19 +234,19 @@ pub struct Contract {
     pub name: Option<String>,
     /// For people and routers.
     pub description: Option<String>,
-    /// What it takes.
+    /// Its inputs.
     pub inputs: BTreeMap<String, Field>,
-    /// What it gives.
+    /// Its outputs.
     pub outputs: BTreeMap<String, Field>,
     /// In file order.
     pub steps: Vec<Step>,
-    /// Everything the parser remarked: unknown keys, missing producers, contradictions.
+    /// All findings of the parser: unknown keys, missing producers, contradictions.
     pub findings: Vec<Finding>,
-    /// Where it stands.
+    /// Its state.
     pub location: PathBuf,
 }
 
-/// How much is known about a binding's behaviour; the order is the order of strictness.
+/// Conformance level of a binding, in increasing order.
 #[derive(
     Debug,
     Clone,
@@ -266,9 +266,9 @@ pub struct Contract {
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum Conformance {
-    /// May miss fields.
+    /// Fields can be missing.
     Experimental,
-    /// The default demanded.
+    /// The default requirement.
     #[default]
     Standard,
     /// Every declared output, typed.
@@ -337,7 +337,7 @@ pub struct Gate {
 pub struct Safety {
     /// How far it is trusted.
     pub trust_level: TrustLevel,
-    /// A person has to say yes each time.
+    /// A person has to approve each time.
     pub requires_confirmation: bool,
     /// Asked before it runs.
     pub mandatory_pre_gates: Vec<Gate>,
@@ -356,7 +356,7 @@ pub struct Properties {
     pub idempotent: bool,
 }
 
-/// A capability: what a step calls, whoever carries it out.
+/// A capability: what a step calls, anyone who executes it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Capability {
     /// `domain.noun.verb`.
@@ -365,15 +365,15 @@ pub struct Capability {
     pub version: String,
     /// For people.
     pub description: String,
-    /// What it takes.
+    /// Its inputs.
     pub inputs: BTreeMap<String, Field>,
-    /// What it gives.
+    /// Its outputs.
     pub outputs: BTreeMap<String, Field>,
     /// What repeating means.
     pub properties: Properties,
     /// What has to happen first.
     pub safety: Safety,
-    /// Where it stands.
+    /// Its state.
     pub location: PathBuf,
 }
 
@@ -409,7 +409,7 @@ pub enum Protocol {
     Builtin,
 }
 
-/// A binding: one way to carry out a capability.
+/// A binding: one way to execute a capability.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Binding {
     /// Unique.
@@ -432,7 +432,7 @@ pub struct Binding {
     pub fallback: Option<String>,
     /// Everything else of `metadata` (method, response mode, …).
     pub metadata: Map<String, Value>,
-    /// Where it stands.
+    /// Its state.
     pub location: PathBuf,
 }
 
@@ -443,6 +443,6 @@ pub struct Service {
     pub id: String,
     /// As written: base address, module, command, auth reference; secrets are named, never held.
     pub settings: Map<String, Value>,
-    /// Where it stands.
+    /// Its state.
     pub location: PathBuf,
 }

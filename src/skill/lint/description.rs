@@ -10,11 +10,11 @@ pub(super) fn check(subject: &Subject<'_>, notes: &mut Notes<'_>) {
     let field = Some("description");
     let description = subject.skill.description.as_str();
     if let Some(tag) = xml_tag(description) {
-        let message = format!("the description holds `{tag}`, which looks like an XML tag");
+        let message = format!("the description contains `{tag}`, which looks like an XML tag");
         notes.add(&rules::DESCRIPTION_XML, field, at.clone(), message);
     }
     if description.contains("</") {
-        let message = "the description holds `</`, which can end the list that it stands in";
+        let message = "the description contains `</`, which can end the enclosing list";
         notes.add(&rules::DESCRIPTION_CLOSING_TAG, field, at.clone(), message);
     }
     if let Some(left_over) = template(description) {
@@ -27,17 +27,17 @@ pub(super) fn check(subject: &Subject<'_>, notes: &mut Notes<'_>) {
         return;
     }
     if says_only(description, &subject.skill.name) {
-        let message = format!("the description says no more than the name `{}`", subject.skill.name);
+        let message = format!("the description only repeats the name `{}`", subject.skill.name);
         notes.add(&rules::DESCRIPTION_REPEATS_NAME, field, at, message);
         return;
     }
     let words = weight(description);
     if words < 5 {
-        notes.add(&rules::DESCRIPTION_SHORT, field, at, "the description is too short to choose by");
+        notes.add(&rules::DESCRIPTION_SHORT, field, at, "the description is too short to select by");
         return;
     }
     if let Some(start) = first_person(description) {
-        let message = format!("the description speaks in the first person: “{start} …”");
+        let message = format!("the description is in the first person: “{start} …”");
         notes.add(&rules::DESCRIPTION_FIRST_PERSON, field, at.clone(), message);
     }
     if subject.skill.clients.when_to_use.is_none() && is_latin(description) && !says_when(description) {
@@ -215,7 +215,7 @@ fn says_when(description: &str) -> bool {
     false
 }
 
-/// Longer than this, what stands between angle brackets is no tag.
+/// Longer than this, what is between angle brackets is not a tag.
 const MAX_TAG_BYTES: usize = 40;
 
 /// `<name>` or `</name>`, as the specification's clients wrap descriptions themselves.

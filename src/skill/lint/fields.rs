@@ -22,7 +22,7 @@ pub(super) fn name(subject: &Subject<'_>, notes: &mut Notes<'_>) {
         let finding = notes.add(&rules::NAME_INVALID, Some("name"), at.clone(), format!("the name {why}"));
         let slug = slug(name);
         if !slug.is_empty() && slug != name {
-            finding.help = format!("Use 1 to 64 lower-case letters, digits and single hyphens: `{slug}`.");
+            finding.help = format!("Use 1 to 64 lowercase letters, digits and single hyphens: `{slug}`.");
         }
     }
     let takes = |sign: char| sign.is_ascii_alphanumeric() || matches!(sign, ':' | '_' | ' ' | '-');
@@ -31,7 +31,7 @@ pub(super) fn name(subject: &Subject<'_>, notes: &mut Notes<'_>) {
     }
     // A name that is the folder's name once it is valid needs one remark, not two.
     if name != folder && (valid || slug(name) != folder) {
-        let message = format!("the name is `{name}`, the folder's is `{folder}`");
+        let message = format!("the name is `{name}`, but the folder is `{folder}`");
         notes.add(&rules::NAME_NOT_FOLDER, Some("name"), at, message);
     }
 }
@@ -46,7 +46,7 @@ fn is_valid_name(name: &str) -> bool {
 fn why_invalid(name: &str) -> String {
     let length = name.chars().count();
     if length > 64 {
-        return format!("has {length} characters; 64 are allowed");
+        return format!("has {length} characters; the maximum is 64");
     }
     match name.chars().find(|c| !(c.is_ascii_lowercase() || c.is_ascii_digit() || *c == '-')) {
         Some(' ') => "has a space in it".to_owned(),
@@ -79,7 +79,7 @@ pub(super) fn lengths(subject: &Subject<'_>, notes: &mut Notes<'_>) {
     let cut = (CUT_BY_OPENCLAW + 1..=1024).contains(&description);
     if listed && cut && subject.value("description").is_some() {
         let message =
-            format!("`description` has {description} characters; OpenClaw cuts it to {CUT_BY_OPENCLAW}");
+            format!("`description` has {description} characters; OpenClaw truncates it to {CUT_BY_OPENCLAW}");
         notes.add(&rules::DESCRIPTION_OVER_220, Some("description"), subject.value("description"), message);
     }
     for (rule, field, text, limit) in limits {
@@ -91,7 +91,7 @@ pub(super) fn lengths(subject: &Subject<'_>, notes: &mut Notes<'_>) {
     }
 }
 
-/// Keys that stand twice, that look misspelt, or that nobody reads.
+/// Keys that stand twice, that look misspelled, or that nobody reads.
 pub(super) fn keys(subject: &Subject<'_>, notes: &mut Notes<'_>) {
     duplicates(subject.root, "", subject, notes);
     let mut unread = Vec::new();
@@ -103,15 +103,14 @@ pub(super) fn keys(subject: &Subject<'_>, notes: &mut Notes<'_>) {
         }
         let at = (subject.at)(&entry.key_at);
         if let Some(meant) = near_key(key).filter(|meant| subject.entry(meant).is_none()) {
-            let message = format!("`{key}` is no known key");
+            let message = format!("unknown key `{key}`");
             notes.add(&rules::MISSPELT_KEY, Some(key), at, message).help = format!("Did you mean `{meant}`?");
         } else if !unread.iter().any(|(known, _)| *known == key) {
             unread.push((key, at));
         }
     }
     if let Some((_, at)) = unread.first().cloned() {
-        let (are, list) = (if unread.len() == 1 { "is" } else { "are" }, list(&unread));
-        let message = format!("{list} {are} read by no known client");
+        let message = format!("no known client reads {}", list(&unread));
         notes.add(&rules::UNKNOWN_KEYS, None, at, message);
     }
 }
@@ -144,7 +143,7 @@ fn duplicates(node: &Node, path: &str, subject: &Subject<'_>, notes: &mut Notes<
     for entry in node.entries() {
         let field = if path.is_empty() { entry.key.clone() } else { format!("{path}.{}", entry.key) };
         if !seen.insert(entry.key.as_str()) {
-            let message = format!("`{field}` is given twice; the last one is taken");
+            let message = format!("`{field}` is given twice; the last value is used");
             notes.add(&rules::DUPLICATE_KEY, Some(&field), (subject.at)(&entry.key_at), message);
         }
         if matches!(entry.value.value, Content::Map(_)) {
@@ -153,13 +152,13 @@ fn duplicates(node: &Node, path: &str, subject: &Subject<'_>, notes: &mut Notes<
     }
 }
 
-/// Fields that may stand at the top and under `metadata`, with different values.
+/// Fields that may be at the top and under `metadata`, with different values.
 pub(super) fn contradictions(subject: &Subject<'_>, notes: &mut Notes<'_>) {
     let Some(metadata) = subject.entry("metadata") else { return };
     for key in ["kind", "status", "domain"] {
         let (Some(top), Some(below)) = (subject.entry(key), metadata.value.get(key)) else { continue };
         if top.value.to_json() != below.value.to_json() {
-            let message = format!("`{key}` differs from `metadata.{key}`; the one at the top is taken");
+            let message = format!("`{key}` differs from `metadata.{key}`; the top-level value is used");
             let at = (subject.at)(&below.value.at);
             notes.add(&rules::CONTRADICTION, Some(&format!("metadata.{key}")), at, message);
         }

@@ -30,7 +30,7 @@ pub(super) fn check(body: &str, start: usize, root_dir: &Path, notes: &mut Notes
         if !root_dir.join(&path).exists() {
             broken.push((at, dest_url));
         } else if leaves(&path) {
-            let message = format!("the link to `{dest_url}` leads out of the bundle");
+            let message = format!("the link to `{dest_url}` points outside the bundle");
             notes.add(&rules::LINK_LEAVES_BUNDLE, None, at, message);
         }
     }
@@ -39,14 +39,14 @@ pub(super) fn check(body: &str, start: usize, root_dir: &Path, notes: &mut Notes
         && is_alone(root_dir)
     {
         let message = format!(
-            "{} links, such as the one to `{first}`, lead nowhere: the folder holds SKILL.md alone",
+            "{} links, such as the one to `{first}`, are broken: the folder contains only SKILL.md",
             broken.len()
         );
         notes.add(&rules::RESOURCES_MISSING, None, at.clone(), message);
         return;
     }
     for (at, url) in broken {
-        notes.add(&rules::BROKEN_LINK, None, at, format!("the link to `{url}` leads nowhere"));
+        notes.add(&rules::BROKEN_LINK, None, at, format!("broken link to `{url}`"));
     }
 }
 
@@ -55,7 +55,7 @@ fn is_alone(root_dir: &Path) -> bool {
     std::fs::read_dir(root_dir).is_ok_and(|entries| entries.flatten().take(2).count() < 2)
 }
 
-/// The path that a link names, relative to the bundle; none for what is no path, or an example of one.
+/// The path that a link names, relative to the bundle; none for what is not a path, or an example of one.
 fn relative_path(url: &str) -> Option<PathBuf> {
     let path = url.split(['#', '?']).next().unwrap_or_default();
     let has_scheme = path.split('/').next().unwrap_or_default().contains(':');

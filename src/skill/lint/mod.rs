@@ -98,11 +98,11 @@ pub fn shadowed(skill: &Skill, winner: &Path, identical: bool) -> Finding {
     let mut notes = Notes::new(file, "");
     let how = if identical { "the same file byte for byte" } else { "a different file" };
     let id = skill.id.as_str().split('@').next().unwrap_or_default();
-    let message = format!("`{id}` is taken by {}, {how}", winner.display());
+    let message = format!("`{id}` is already used by {}, {how}", winner.display());
     let finding = notes.add(&rules::SHADOWED, Some("name"), None, message);
     if identical {
         finding.severity = super::Severity::Info;
-        "Delete the copy; nothing would be missing.".clone_into(&mut finding.help);
+        "Delete the copy; the files are identical.".clone_into(&mut finding.help);
     }
     finding.clone()
 }
@@ -128,7 +128,7 @@ fn ignored_files(folder: &Path, main: &Path, notes: &mut Notes<'_>) {
         };
         for name in names.iter().filter(|name| **name != read && name.eq_ignore_ascii_case(&read)) {
             if names.contains(&read) {
-                let message = format!("`{name}` is ignored: `{read}` beside it is read");
+                let message = format!("`{name}` is ignored, because `{read}` next to it is used");
                 notes.add(&rules::FILE_IGNORED, None, None, message);
             }
         }
@@ -146,7 +146,7 @@ pub fn requires_unknown(skill: &Skill, source: &str, wanted: &str, near: &[Strin
     // The value below the key; the names are plain words, so that the first such word is the one.
     let at = text.find("requires").and_then(|key| Some((key, text.get(key..)?.find(wanted)?)));
     let at = at.map(|(key, start)| frontmatter.start + key + start).map(|at| at..at + wanted.len());
-    let message = format!("`requires` names `{wanted}`, and no skill here is called that");
+    let message = format!("`requires` lists `{wanted}`, but there is no such skill");
     let finding = notes.add(&rules::REQUIRES_UNKNOWN, Some("requires"), at, message);
     if !near.is_empty() {
         finding.help = format!("Did you mean {}?", near.join(", "));

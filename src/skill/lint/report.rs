@@ -14,7 +14,7 @@ use crate::{Finding, Severity, safe_text};
 /// How a report is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Look {
-    /// With ANSI colours.
+    /// With ANSI colors.
     pub colours: bool,
     /// With box-drawing characters; else ASCII.
     pub unicode: bool,
@@ -49,7 +49,7 @@ pub fn report(findings: &[Finding], path: &str, source: &str, look: Look) -> Str
     for finding in findings {
         let drawn = Drawn::new(finding, path, source, look);
         if handler.render_report(&mut out, &drawn).is_err() {
-            // The handler could not draw its picture; the words stand by themselves.
+            // The handler could not draw its picture; the words are by themselves.
             let _ = write!(out, "{path}: {}: {}", finding.severity, drawn.message);
         }
         out.push('\n');

@@ -14,7 +14,7 @@ const LINES: usize = 500;
 /// Lines, and tokens by the estimate.
 pub(super) fn estimated(body: &str, start: usize, notes: &mut Notes<'_>) {
     if body.trim().is_empty() {
-        notes.add(&rules::BODY_EMPTY, None, start..start, "there is no text below the frontmatter");
+        notes.add(&rules::BODY_EMPTY, None, start..start, "the body is empty");
         return;
     }
     let lines = lines(body);
@@ -31,7 +31,7 @@ pub(crate) fn lines(text: &str) -> usize {
     tokens::count_bytes(text, |byte| byte == b'\n') + usize::from(open)
 }
 
-/// Tokens, counted. A body that cannot have so many is not counted.
+/// Tokens, counted. A body that cannot have that many is not counted.
 pub(super) fn exact(body: &str, start: usize, notes: &mut Notes<'_>) {
     // A token of running text is rarely below two bytes; one character is at most a few tokens.
     if body.len() >= RECOMMENDED as usize * 2 {
@@ -45,11 +45,11 @@ fn note_tokens(count: TokenCount, start: usize, notes: &mut Notes<'_>) {
     let count_shown = if estimated { count.saturating_add(50) / 100 * 100 } else { count };
     if count > WARNED {
         let message =
-            format!("the body takes {about}{count_shown} tokens; more than {WARNED} is a lot for every load");
+            format!("the body has {about}{count_shown} tokens; more than {WARNED} are costly for every load");
         notes.add(&rules::BODY_TOO_MANY_TOKENS, None, start..start, message);
     } else if count >= RECOMMENDED {
         let message =
-            format!("the body takes {about}{count_shown} tokens; below {RECOMMENDED} is recommended");
+            format!("the body has {about}{count_shown} tokens; fewer than {RECOMMENDED} are recommended");
         notes.add(&rules::BODY_MANY_TOKENS, None, start..start, message);
     }
 }

@@ -9,7 +9,7 @@ use crate::notes::{Notes, slice};
 use crate::safe_text::{Hidden, hidden};
 use crate::yaml::{Content, Node};
 
-/// Characters of one kind: where the first stands, and how many there are.
+/// Characters of one kind: the state of the first, and how many there are.
 struct Group {
     first: Range<usize>,
     count: usize,
@@ -43,7 +43,7 @@ pub(super) fn escaped_characters(subject: &Subject<'_>, notes: &mut Notes<'_>) {
     });
 }
 
-/// Every text below a node (keys too), with its place in the YAML and the field it stands in.
+/// Every text below a node (keys too), with its place in the YAML and the field it is in.
 fn values(node: &Node, field: &str, see: &mut dyn FnMut(&str, &Range<usize>, &str)) {
     match &node.value {
         Content::Text(text) => see(text, &node.at, field),
@@ -115,11 +115,11 @@ fn note(
     let code = u32::from(first);
     let spelt = match group.text.trim() {
         "" => String::new(),
-        text => format!(", which spell “{text}”"),
+        text => format!(", which encode “{text}”"),
     };
     let message = match group.count {
         1 => format!("{holder} holds {} (U+{code:04X}){spelt}", kind.name().0),
-        count => format!("{holder} holds {count} {} (first: U+{code:04X}){spelt}", kind.name().1),
+        count => format!("{holder} contains {count} {} (first: U+{code:04X}){spelt}", kind.name().1),
     };
     notes.add(rule, field, at, message);
 }
@@ -188,7 +188,7 @@ pub(super) fn expansions(body: &str, start: usize, notes: &mut Notes<'_>) {
 /// Hooks in the frontmatter.
 pub(super) fn hooks(subject: &Subject<'_>, notes: &mut Notes<'_>) {
     if subject.skill.clients.has_hooks {
-        let message = "the skill brings hooks: commands that run on events, without being asked for";
+        let message = "the skill has hooks: commands that run automatically on events";
         notes.add(&rules::HOOKS, Some("hooks"), subject.key("hooks"), message);
     }
 }
@@ -222,7 +222,7 @@ pub(super) fn grants(subject: &Subject<'_>, notes: &mut Notes<'_>) {
     let at = subject.value("allowed-tools");
     let field = Some("allowed-tools");
     if let Some(shell) = tools.iter().find(|tool| grants_any_command(tool)) {
-        let message = format!("`{shell}` lets the skill run any command without asking");
+        let message = format!("`{shell}` allows any command without asking");
         let at = subject.entry("allowed-tools").map(|entry| item(&entry.value, shell, subject, notes.source));
         notes.add(&rules::GRANTS_SHELL, field, at, message);
         return;
@@ -234,7 +234,7 @@ pub(super) fn grants(subject: &Subject<'_>, notes: &mut Notes<'_>) {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        let message = format!("the skill grants itself {}{more}", shown.join(", "));
+        let message = format!("the skill pre-approves {}{more}", shown.join(", "));
         notes.add(&rules::GRANTS_TOOLS, field, at, message);
     }
 }

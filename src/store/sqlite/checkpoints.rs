@@ -208,7 +208,7 @@ impl Chain {
         let damaged = || {
             failed(
                 format!("reading checkpoint {number} of run {run}"),
-                &"the one it was built on is missing or damaged; `skills db check` tells more",
+                &"its base is missing or damaged; see `skills db check`",
             )
         };
         if base.is_none() {

@@ -96,7 +96,7 @@ pub(super) fn command(
                 options.pins.extend(now.clone());
                 execute(
                     connection,
-                    "keeping what carries a run's steps out",
+                    "storing the bindings of a run",
                     "UPDATE runs SET options = ?2 WHERE id = ?1",
                     params![run.0, encode(&options)?],
                 )?;
@@ -230,7 +230,7 @@ fn resume(connection: &Connection, run: &RunId, head: u64, to: Option<u64>) -> R
 /// Joins corrected inputs over the run's own: a named field is replaced, the others stay.
 fn correct(connection: &Connection, run: &RunId, inputs: Value, corrected: &Value) -> Result<(), StoreError> {
     let Some(corrected) = corrected.as_object() else {
-        return Err(failed(format!("correcting the inputs of run {run}"), &"they are no object of fields"));
+        return Err(failed(format!("correcting the inputs of run {run}"), &"they are not an object"));
     };
     let mut joined = match inputs {
         Value::Object(inputs) => inputs,
@@ -240,7 +240,7 @@ fn correct(connection: &Connection, run: &RunId, inputs: Value, corrected: &Valu
         // The fields that stay would count as sound from here on.
         return Err(failed(
             format!("correcting the inputs of run {run}"),
-            &"what is stored of it is not what was written; `skills db check` tells more",
+            &"its stored data was modified; see `skills db check`",
         ));
     }
     joined.extend(corrected.clone());

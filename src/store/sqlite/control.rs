@@ -76,19 +76,19 @@ pub(super) fn control(
 /// What a command that was carried out means for the run, in words.
 fn did(command: &Command, before: &RunRecord, after: &RunRecord) -> String {
     let words = match (command, before.state) {
-        (Command::Pause, _) if before.held => "it was held already",
-        (Command::Pause, RunState::Pending) => "it is held until somebody resumes it",
+        (Command::Pause, _) if before.held => "it was already paused",
+        (Command::Pause, RunState::Pending) => "it is paused until it is resumed",
         (Command::Pause, RunState::WaitingForHuman) => {
-            "it waits for a person already; once that is decided it is held until somebody resumes it"
+            "it waits for approval; after the decision it is paused until it is resumed"
         }
         (Command::Pause, RunState::WaitingForSignal) => {
-            "it waits for a signal already; once that is there it is held until somebody resumes it"
+            "it waits for a signal; after the signal it is paused until it is resumed"
         }
-        (Command::Pause, _) => "it stops before its next step and is held until somebody resumes it",
-        (Command::Cancel, RunState::Canceled) => "it was canceled already",
+        (Command::Pause, _) => "it stops before its next step and is paused until it is resumed",
+        (Command::Cancel, RunState::Canceled) => "it was already canceled",
         (Command::Cancel, _) => "it is canceled",
         (Command::Signal { .. }, RunState::WaitingForSignal) if after.state == RunState::Pending => {
-            "the step that waited for it goes on"
+            "the waiting step continues"
         }
         (Command::Signal { .. }, _) => "it is kept until a step waits for it",
         _ => "done",

@@ -27,7 +27,7 @@ impl Counts for Sqlite {
 
     async fn reset_tallies(&self) -> Result<Tallies, StoreError> {
         self.write(|connection, now| {
-            let doing = "setting the tallies back";
+            let doing = "resetting the counts";
             execute(connection, doing, "DELETE FROM tallies", [])?;
             execute(
                 connection,
@@ -60,7 +60,7 @@ impl Counts for Sqlite {
 fn begin(connection: &Connection, now_ms: i64) -> Result<(), StoreError> {
     execute(
         connection,
-        "beginning the tallies",
+        "initializing the counts",
         "INSERT OR IGNORE INTO tally_times (only_one, since_ms) VALUES (1, ?1)",
         [now_ms],
     )
@@ -75,7 +75,7 @@ fn signed(count: u64) -> i64 {
 fn add(connection: &Connection, tally: &Tally) -> Result<(), StoreError> {
     execute(
         connection,
-        "adding to a tally",
+        "updating a count",
         "INSERT INTO tallies (kind, name, calls, errors, total_us, max_us) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
          ON CONFLICT (kind, name) DO UPDATE SET calls = calls + excluded.calls,
             errors = errors + excluded.errors, total_us = total_us + excluded.total_us,
@@ -93,7 +93,7 @@ fn add(connection: &Connection, tally: &Tally) -> Result<(), StoreError> {
 }
 
 fn tallies(connection: &Connection) -> Result<Tallies, StoreError> {
-    let doing = || "reading the tallies".to_owned();
+    let doing = || "reading the counts".to_owned();
     let times: Option<(i64, Option<i64>)> = connection
         .query_row("SELECT since_ms, reset_ms FROM tally_times", [], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()

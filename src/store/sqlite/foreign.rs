@@ -51,7 +51,7 @@ impl Foreign {
         });
         started
             .inspect_err(|e| {
-                tracing::info!("{} cannot be watched ({e}); looking from time to time", log.display());
+                tracing::info!("cannot watch {} ({e}); polling instead", log.display());
             })
             .ok()
     }

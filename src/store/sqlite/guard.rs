@@ -40,14 +40,14 @@ impl FileGuard {
         let lost = |cause, reason: String| StoreError::Unavailable {
             cause,
             doing: format!("writing to {}", self.place),
-            reason: format!("{reason}; move the former file back, or stop this process and start it again"),
+            reason: format!("{reason}; restore the original file, or restart this process"),
         };
         for (at, (path, known)) in self.files.iter().enumerate() {
             match std::fs::metadata(path) {
                 Ok(found) if id(&found) != *known => {
                     return Err(lost(
                         Unavailability::Replaced,
-                        format!("{} is another file than the one that was opened", path.display()),
+                        format!("{} is not the file that was opened", path.display()),
                     ));
                 }
                 Ok(found) if at == 0 && found.len() == 0 => {
@@ -55,7 +55,10 @@ impl FileGuard {
                 }
                 Ok(_) => {}
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                    return Err(lost(Unavailability::Missing, format!("{} is gone", path.display())));
+                    return Err(lost(
+                        Unavailability::Missing,
+                        format!("{} no longer exists", path.display()),
+                    ));
                 }
                 // Whether it may be written is for the write itself to find out.
                 Err(error) => tracing::debug!("looking at {}: {error}", path.display()),

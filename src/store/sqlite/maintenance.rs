@@ -21,7 +21,7 @@ const OF_RUN: [&str; 7] =
 
 pub(super) fn beat(connection: &Connection, worker: &WorkerId, now: &Moment) -> Result<(), StoreError> {
     let now_ms = now.wall_ms;
-    let doing = "writing down that a worker is alive";
+    let doing = "sending a heartbeat";
     execute(connection, doing, "DELETE FROM workers WHERE seen_ms < ?1", [now_ms - FORGET_WORKERS_MS])?;
     execute(
         connection,
@@ -38,12 +38,7 @@ pub(super) fn beat(connection: &Connection, worker: &WorkerId, now: &Moment) -> 
 }
 
 pub(super) fn retire(connection: &Connection, worker: &WorkerId) -> Result<(), StoreError> {
-    execute(
-        connection,
-        "taking a worker off the list",
-        "DELETE FROM workers WHERE worker = ?1",
-        [&worker.0],
-    )?;
+    execute(connection, "deregistering a worker", "DELETE FROM workers WHERE worker = ?1", [&worker.0])?;
     Ok(())
 }
 
@@ -81,7 +76,7 @@ const RULES: [(&str, &str); 7] = [
             (SELECT 1 FROM checkpoints c WHERE c.run = r.id AND c.number = r.head)",
     ),
     (
-        "checkpoints whose beginning is missing",
+        "checkpoints without their base",
         "SELECT count(*) FROM checkpoints c WHERE base IS NOT NULL AND NOT EXISTS
             (SELECT 1 FROM checkpoints b WHERE b.run = c.run AND b.number = c.base AND b.base IS NULL)",
     ),
@@ -91,13 +86,10 @@ const RULES: [(&str, &str); 7] = [
     ),
     ("waiting runs without a gate", "SELECT count(*) FROM runs WHERE state LIKE 'waiting%' AND gate IS NULL"),
     (
-        "leases of runs that nobody may write to",
+        "leases of ended runs",
         "SELECT count(*) FROM runs WHERE lease_until_ms IS NOT NULL AND state NOT IN ('running', 'replaying')",
     ),
-    (
-        "events of runs that are not there",
-        "SELECT count(*) FROM events WHERE run NOT IN (SELECT id FROM runs)",
-    ),
+    ("events of missing runs", "SELECT count(*) FROM events WHERE run NOT IN (SELECT id FROM runs)"),
 ];
 
 /// Damage that is listed by a short look.
@@ -127,7 +119,7 @@ pub(super) fn glance(connection: &Connection, patience: Duration) -> Result<Glan
                 }
                 Ok(Glance { damage, whole: false })
             }
-            _ => Err(failed("looking over the store".to_owned(), &error)),
+            _ => Err(failed("checking the store".to_owned(), &error)),
         },
     }
 }
@@ -168,7 +160,7 @@ pub(super) fn check(connection: &Connection) -> Result<Health, StoreError> {
             damage.push(if damage.is_empty() {
                 error.to_string()
             } else {
-                format!("indices cannot be held against their tables: {error}")
+                format!("cannot check indices: {error}")
             });
         }
         Some(error) => return Err(failed(doing(), &error)),
@@ -178,7 +170,7 @@ pub(super) fn check(connection: &Connection) -> Result<Health, StoreError> {
         Err(error) if damage.is_empty() => Err(error),
         Err(error) => {
             tracing::warn!("{error}");
-            let told = "not everything can be counted: a damaged page is in the way".to_owned();
+            let told = "incomplete count because of a damaged page".to_owned();
             if !damage.contains(&told) {
                 damage.push(told);
             }
@@ -215,7 +207,7 @@ pub(super) fn check(connection: &Connection) -> Result<Health, StoreError> {
 
 /// Takes away what ended runs wrote down beyond what a replay of them needs: inputs of steps and output lines.
 pub(super) fn forget(connection: &Connection, before_ms: i64) -> Result<u64, StoreError> {
-    let doing = "purging what ended runs wrote down";
+    let doing = "purging data of ended runs";
     let ended = "SELECT id FROM runs WHERE state IN ('completed', 'canceled', 'failed') AND since_ms < ?1";
     let runs: Vec<String> = connection
         .prepare_cached(&format!(
@@ -246,7 +238,7 @@ pub(super) fn forget(connection: &Connection, before_ms: i64) -> Result<u64, Sto
 pub(super) fn backup(connection: &Connection, to: &Path) -> Result<(), StoreError> {
     let doing = || format!("backing up to {}", to.display());
     if to.exists() {
-        return Err(failed(doing(), &"the file exists; name another"));
+        return Err(failed(doing(), &"the file already exists; choose another"));
     }
     let mut draft = to.as_os_str().to_owned();
     draft.push(".part");
@@ -268,5 +260,5 @@ pub(super) fn backup(connection: &Connection, to: &Path) -> Result<(), StoreErro
 pub(super) fn compact(connection: &Connection) -> Result<(), StoreError> {
     connection
         .execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)")
-        .map_err(|e| failed("giving freed space back".into(), &e))
+        .map_err(|e| failed("reclaiming free space".into(), &e))
 }

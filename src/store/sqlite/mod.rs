@@ -191,9 +191,9 @@ impl Sqlite {
     /// The half that writes.
     fn writer(&self) -> Result<&Writer, StoreError> {
         self.writer.as_ref().ok_or_else(|| {
-            self.health.refusal().unwrap_or_else(|| {
-                failed(format!("writing to {}", self.place), &"it is opened for reading only")
-            })
+            self.health
+                .refusal()
+                .unwrap_or_else(|| failed(format!("writing to {}", self.place), &"it is opened read-only"))
         })
     }
 

@@ -79,13 +79,13 @@ impl Sqlite {
         if options.own_folder {
             for file in files_of(path) {
                 if let Err(error) = private_files::restrict(&file, options.mode) {
-                    tracing::warn!("{} keeps its permissions: {error}", file.display());
+                    tracing::warn!("cannot change the permissions of {}: {error}", file.display());
                 }
             }
         } else if let Ok(Some(excess)) = private_files::excess(path, options.mode) {
             notices.push(format!(
-                "{place} has permissions beyond {:04o} (others: {excess:03o}); take them away with chmod {0:o} {1}*, or \
-                 set store_mode in config.yaml",
+                "{place} has permissions beyond {:04o} (others: {excess:03o}); run chmod {0:o} {1}*, or \
+                    set store_mode in config.yaml",
                 options.mode,
                 path.display()
             ));
@@ -106,8 +106,8 @@ impl Sqlite {
                 // Two processes that began with different files at this path: only one of them is right.
                 Ok(id) => return Err(replaced(&place, &id, Some(&store.identity))),
                 Err(error) => notices.push(format!(
-                    "{place} could not be recorded: a later loss of its file would not be noticed ({error}); \
-                     --store-must-exist refuses to create a store"
+                    "cannot record {place}, so a later loss of its file would not be detected ({error}); \
+                        use --store-must-exist"
                 )),
             }
         }
@@ -126,7 +126,7 @@ pub fn reset(path: &Path, options: &OpenOptions, clocks: impl Into<Clocks>) -> R
         return Err(StoreError::Unavailable {
             cause: Unavailability::Busy,
             doing: format!("resetting {place}"),
-            reason: format!("process {process} has it open; end that process first"),
+            reason: format!("it is open in process {process}; stop that process first"),
         });
     }
     let clocks = clocks.into();
@@ -200,22 +200,21 @@ fn prepare_file(path: &Path, options: &OpenOptions, expected: Option<&str>) -> R
     match (bytes, expected) {
         (Some(1..), _) => return Ok(true),
         (None, Some(id)) => {
-            let reason = format!("the file is missing, and the store {id} was there before. {ways_out}");
+            let reason = format!("the file of store {id} is missing. {ways_out}");
             return refused(Unavailability::Missing, reason);
         }
         (Some(_), Some(id)) => {
-            let reason = format!("the file is empty, and it held the store {id} before. {ways_out}");
+            let reason = format!("the file of store {id} is empty. {ways_out}");
             return refused(Unavailability::Damaged, reason);
         }
         (_, None) if log_bytes > 0 => {
             let what = if bytes.is_some() { "empty" } else { "missing" };
-            let reason =
-                format!("the file is {what}, but its log (-wal) holds {log_bytes} bytes. {ways_out}");
+            let reason = format!("the file is {what}, but its log (-wal) has {log_bytes} bytes. {ways_out}");
             return refused(Unavailability::Damaged, reason);
         }
         (_, None) if options.must_exist => {
             let what = if bytes.is_some() { "empty" } else { "missing" };
-            let reason = format!("the file is {what}, and --store-must-exist forbids to create a store");
+            let reason = format!("the file is {what}, and --store-must-exist does not allow creating it");
             return refused(Unavailability::Missing, reason);
         }
         (Some(_), None) => {}
@@ -242,8 +241,7 @@ fn connect(path: &Path, place: &str, expected: Option<&str>) -> Result<Connectio
         return Err(StoreError::Unavailable {
             cause: Unavailability::ReadOnly,
             doing: doing(),
-            reason: "the file cannot be written; give this user the right to, or name another --store"
-                .to_owned(),
+            reason: "the file is not writable; change its permissions, or use another --store".to_owned(),
         });
     }
     schema::recognize(&connection, place, expected)?;
@@ -312,7 +310,7 @@ fn open_for_reading(
         Sqlite::start_reading(connection, place, &copy, false, error.clone(), clocks, Some(folder))?
     };
     let why = reason(&error);
-    let notice = format!("{place} can only be read; nothing can be launched, decided or recorded: {why}");
+    let notice = format!("{place} is read-only; launches, decisions and recording are not possible: {why}");
     Ok((store, notice))
 }
 
@@ -351,7 +349,7 @@ impl Sqlite {
         store.health.refuse_writes(StoreError::Unavailable {
             cause: Unavailability::ReadOnly,
             doing: format!("writing to {place}"),
-            reason: format!("it is opened for reading only: {}", reason(&error)),
+            reason: format!("it is opened read-only: {}", reason(&error)),
         });
         store.copy = copy;
         Ok(store)
@@ -365,8 +363,8 @@ pub(super) fn replaced(place: &str, expected: &str, found: Option<&str>) -> Stor
         cause: Unavailability::Replaced,
         doing: format!("opening {place}"),
         reason: format!(
-            "the store {expected} was there before, and the file has {found}. Move the former file back, or accept this \
-             one: skills db adopt"
+            "expected the store {expected}, but the file has {found}. Restore the original file, or \
+                accept this one with `skills db adopt`"
         ),
     }
 }

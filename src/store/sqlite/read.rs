@@ -228,9 +228,8 @@ pub(super) fn runs(connection: &Connection, filter: &RunFilter, now_ms: i64) -> 
     let limit = if filter.limit == 0 { PAGE } else { filter.limit };
     let cursor = match filter.cursor.as_deref() {
         None => Cursor::Waiting { since: i64::MIN, seq: i64::MIN },
-        Some(text) => Cursor::parse(text).ok_or_else(|| {
-            StoreError::Unasked(format!("{text:?} is no cursor of this list; leave it out to start anew"))
-        })?,
+        Some(text) => Cursor::parse(text)
+            .ok_or_else(|| StoreError::Unasked(format!("invalid cursor {text:?}; omit it to start over")))?,
     };
     let due = DueWaits::at(connection, now_ms)?;
     let (mut waiting, mut others) =

@@ -22,18 +22,17 @@ impl Reason for rusqlite::Error {
                 "the disk is full; nothing recorded before is lost. Free some space, then try again"
             }
             Some(Unavailability::ReadOnly) => {
-                "the file or its folder cannot be written; give this user the right to, or name another --store"
+                "the file or its folder is not writable; change the permissions, or use another --store"
             }
             Some(Unavailability::Unopenable) => {
                 "it cannot be opened; check the permissions of the file and its folder"
             }
             Some(Unavailability::Busy) => {
-                "another process has locked it for longer than 10 s; try again, or end that process"
+                "another process has locked it for more than 10 s; try again, or stop that process"
             }
             Some(Unavailability::Damaged) => {
-                "it is damaged, and nothing in it was changed: `skills db check` says where. Copy the file and those \
-                 beside it (-wal, -shm) as they are, then restore a backup; `skills db reset` keeps the old files \
-                 under another name and starts with an empty store"
+                "it is damaged and was not modified; `skills db check` shows where. Copy the file with \
+                    its -wal and -shm files, then restore a backup; `skills db reset` keeps the old files under another name and creates an empty store"
             }
             Some(Unavailability::Io) => "the disk failed to read or write; see the system's log",
             Some(Unavailability::Missing | Unavailability::Replaced) | None => return self.to_string(),

@@ -211,7 +211,7 @@ fn show(
             ];
             s.query_row(values, |row| row.get(0))
         })
-        .map_err(|e| failed("showing where a run stands".into(), &e))?;
+        .map_err(|e| failed("updating the state of a run".into(), &e))?;
     write_events(connection, run, first, events, now_ms)
 }
 

@@ -183,7 +183,7 @@ pub(super) fn recognize(
         return Err(StoreError::Unavailable {
             cause: Unavailability::Unopenable,
             doing: format!("opening {place}"),
-            reason: "it is a database of another program; name another --store".to_owned(),
+            reason: "it is a database of another program; use another --store".to_owned(),
         });
     }
     let Some(expected) = expected else { return Ok(()) };

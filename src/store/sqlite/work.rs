@@ -42,7 +42,7 @@ pub(super) fn claim(
             // The present holder is lost, too.
             let lost = lost + 1;
             let message =
-                format!("its workers died {lost} times while they had it; see the log, then resume it");
+                format!("its workers died {lost} times during execution; see the log, then resume it");
             let why = json!({"code": "runtime_error", "message": message, "lost_workers": lost});
             give_up(connection, &id, why, now_ms)?;
             continue;
@@ -68,7 +68,7 @@ pub(super) fn claim(
         let checkpoint = checkpoints::one(connection, &id, run.head)?;
         let unfinished = read::intents(connection, &id)?;
         let contract = read::contract(connection, &run.contract_digest)?.ok_or_else(|| {
-            failed(format!("claiming run {id}"), &"its contract is missing; `skills db check` tells more")
+            failed(format!("claiming run {id}"), &"its contract is missing; see `skills db check`")
         })?;
         return Ok(Some(Claimed { fence: run.fence, run, contract, checkpoint, unfinished }));
     }
@@ -78,7 +78,7 @@ pub(super) fn claim(
 fn give_up(connection: &Connection, run: &RunId, why: Value, now_ms: i64) -> Result<(), StoreError> {
     execute(
         connection,
-        "giving a run up",
+        "abandoning a run",
         "UPDATE runs SET error = ?2 WHERE id = ?1",
         params![run.0, why.to_string()],
     )?;
@@ -174,7 +174,7 @@ pub(super) fn give_back(
     fenced(connection, run, fence)?;
     execute(
         connection,
-        "giving a lease back",
+        "releasing a lease",
         "UPDATE runs SET lease_until_ms = 0, worker = NULL WHERE id = ?1",
         [&run.0],
     )?;
@@ -188,16 +188,11 @@ pub(super) fn abandon(connection: &Connection, worker: &WorkerId, now_ms: i64) -
             "UPDATE runs SET lease_until_ms = 0 WHERE worker = ?1 AND lease_until_ms IS NOT NULL RETURNING id",
         )
         .and_then(|mut s| s.query_map([&worker.0], |row| Ok(RunId(row.get(0)?)))?.collect())
-        .map_err(|e| failed("ending the leases of a dead worker".into(), &e))?;
+        .map_err(|e| failed("expiring the leases of a dead worker".into(), &e))?;
     for run in &runs {
         append(connection, run, &[moved(EventKind::RunAbandoned, json!({"worker": worker.0}))], now_ms)?;
     }
-    execute(
-        connection,
-        "taking a worker off the list",
-        "DELETE FROM workers WHERE worker = ?1",
-        [&worker.0],
-    )?;
+    execute(connection, "deregistering a worker", "DELETE FROM workers WHERE worker = ?1", [&worker.0])?;
     Ok(runs.len() as u64)
 }
 
@@ -294,7 +289,7 @@ pub(super) fn keep_intent(
 fn show_step(connection: &Connection, run: &RunId, step: &str) -> Result<(), StoreError> {
     execute(
         connection,
-        "showing the step at hand",
+        "updating the current step",
         "UPDATE runs SET step = ?2 WHERE id = ?1",
         params![run.0, step],
     )

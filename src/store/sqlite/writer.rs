@@ -113,7 +113,7 @@ impl Writer {
             (log, error)
         }));
         self.jobs.as_ref().ok_or_else(gone)?.try_send(job).map_err(|refused| match refused {
-            TrySendError::Full(_) => failed("writing to the store".into(), &"too many writes wait"),
+            TrySendError::Full(_) => failed("writing to the store".into(), &"too many pending writes"),
             TrySendError::Closed(_) => gone(),
         })
     }
@@ -221,8 +221,7 @@ fn together(
         answers.push(answer);
         if broken.is_none() && connection.is_autocommit() {
             // A full or failing disk ends the transaction, with all that was done in it.
-            broken =
-                error.or_else(|| Some(failed(format!("writing to {place}"), &"the transaction broke off")));
+            broken = error.or_else(|| Some(failed(format!("writing to {place}"), &"the transaction failed")));
         }
         if broken.is_none() && answers.len() < BATCH {
             match queue.try_recv() {

@@ -1,4 +1,5 @@
-//! The connection to a core elsewhere: how it stands in the header, and what is said when it is lost and found again.
+//! The connection to a core elsewhere: its state in the header, and what is said when it is lost and found
+//! again.
 
 use std::time::{Duration, Instant};
 
@@ -17,8 +18,8 @@ impl App {
         self.tell_overlay(message, now);
         let Connection::Remote { address, state: kept } = &mut self.connection else { return };
         let before = std::mem::replace(kept, state.clone());
-        let what = format!("the connection to {address} is lost");
-        // The address stands above already.
+        let what = format!("connection to {address} lost");
+        // The address is above already.
         let reason = |why: &str| {
             let why = why.strip_prefix(address.as_str()).map_or(why, str::trim_start);
             safe_text::line(why).into_owned()
@@ -34,7 +35,7 @@ impl App {
                 self.notices.over(&what);
                 let away = now.saturating_duration_since(since).as_millis();
                 let away = duration(i64::try_from(away).unwrap_or(i64::MAX));
-                self.notices.note(format!("connected again after {away}; what was missed is fetched"), now);
+                self.notices.note(format!("reconnected after {away}; fetching missed changes"), now);
                 // What was asked meanwhile failed, and what was asked before may be old.
                 let ids: Vec<PaneId> = self.panes.iter().map(|pane| pane.id()).collect();
                 for id in ids {
@@ -45,10 +46,10 @@ impl App {
         }
     }
 
-    /// The core stands on another store: panes drop what they knew, which hears of it next, and so does a sheet.
+    /// The core is on another store: panes drop what they knew, which hears of it next, and so does a sheet.
     pub(super) fn replaced(&mut self, message: &Message, now: Instant) {
         let place = self.elsewhere().unwrap_or("the core").to_owned();
-        self.notices.note(format!("{place} stands on another store now; everything is read anew"), now);
+        self.notices.note(format!("{place} has a different store now; reloading everything"), now);
         self.orders.clear();
         self.tell_overlay(message, now);
         self.wants.push(super::Want::Refresh);
@@ -63,7 +64,8 @@ impl App {
         self.tell_overlay(message, now);
     }
 
-    /// Tells a sheet that opens what was told before: how the connection stands, and what is on its way.
+    /// Tells a sheet that opens what was reported before: the state of the connection, and what is on its
+    /// way.
     pub(super) fn introduce(&self, sheet: &mut dyn Overlay) {
         if let Connection::Remote { state, .. } = &self.connection {
             sheet.told(&Message::Event(Event::Connection(state.clone())));
@@ -88,14 +90,13 @@ impl App {
         match (count(true), count(false)) {
             (0, 0) => None,
             (0, 1) => Some(
-                "A decision was sent and is not answered yet; whether it counts, the run will show."
-                    .to_owned(),
+                "A decision was sent, but not yet acknowledged; the run will show the result.".to_owned(),
             ),
             (0, many) => Some(format!(
-                "{many} decisions were sent and are not answered yet; whether they count, the runs will show."
+                "{many} decisions were sent, but not yet acknowledged; the runs will show the results."
             )),
-            (1, _) => Some("A decision waits for the connection and would never be sent.".to_owned()),
-            (many, _) => Some(format!("{many} decisions wait for the connection and would never be sent.")),
+            (1, _) => Some("A decision waits for the connection and would be discarded.".to_owned()),
+            (many, _) => Some(format!("{many} decisions wait for the connection and would be discarded.")),
         }
     }
 
@@ -143,8 +144,8 @@ impl App {
             ConnectionState::Silent { since } => {
                 let silent = now.saturating_duration_since(*since).as_secs();
                 vec![
-                    format!("{lost} {address} {} not answering for {silent} s", self.glyphs.dot),
-                    format!("{lost} not answering for {silent} s"),
+                    format!("{lost} {address} {} no response for {silent} s", self.glyphs.dot),
+                    format!("{lost} no response for {silent} s"),
                     format!("{lost} silent {silent} s"),
                     format!("{lost} {silent} s"),
                     lost.to_owned(),
@@ -235,12 +236,12 @@ mod tests {
         let mut app = app(false, start);
         let later = start + Duration::from_secs(20);
         tell(&mut app, ConnectionState::Silent { since: start }, later);
-        assert!(header(&mut app, 120, later).contains("gate.example:8080 · not answering for 20 s"));
+        assert!(header(&mut app, 120, later).contains("gate.example:8080 · no response for 20 s"));
         assert!(app.is_stale() && !app.notices.any_error(), "it may be over in a moment");
         let next = app.next_change(later).unwrap();
         assert_eq!(next, start + Duration::from_secs(21));
         app.tick(next);
-        assert!(app.dirty() && header(&mut app, 60, next).contains("not answering for 21 s"));
+        assert!(app.dirty() && header(&mut app, 60, next).contains("no response for 21 s"));
         tell(&mut app, ConnectionState::Connected, next);
         assert!(header(&mut app, 120, next).contains("remote gate.example:8080") && !app.is_stale());
     }
@@ -262,9 +263,12 @@ mod tests {
         assert!(screen(&mut app).contains("waits for the connection"));
         tell(&mut app, Sending::Sent);
         let sent = screen(&mut app);
-        assert!(sent.contains("is not answered yet") && !sent.contains("waits for the connection"), "{sent}");
+        assert!(
+            sent.contains("not yet acknowledged") && !sent.contains("waits for the connection"),
+            "{sent}"
+        );
         tell(&mut app, Sending::Over);
-        assert!(screen(&mut app).contains("Nothing would be lost any more."));
+        assert!(screen(&mut app).contains("Nothing would be lost."));
     }
 
     fn header(app: &mut App, width: u16, now: Instant) -> String {
@@ -338,7 +342,7 @@ mod tests {
         let (screen, left) = order(Sending::Waiting);
         assert!(!left && screen.contains("waits for the connection"), "{screen}");
         let (screen, left) = order(Sending::Sent);
-        assert!(!left && screen.contains("is not answered yet"), "{screen}");
+        assert!(!left && screen.contains("yet acknowledged"), "{screen}");
         assert!(order(Sending::Over).1, "nothing is on its way any more");
     }
 
@@ -355,7 +359,7 @@ mod tests {
         let mut buffer = Buffer::empty(Rect::new(0, 0, 120, 20));
         app.draw(&mut buffer, next);
         let screen = crate::picture::text(&buffer);
-        assert!(screen.contains("Connection refused") && screen.contains("is lost"), "{screen}");
+        assert!(screen.contains("Connection refused") && screen.contains(" lost"), "{screen}");
         let dim = |buffer: &Buffer| buffer[(3, 5)].modifier.contains(ratatui::style::Modifier::DIM);
         assert!(dim(&buffer), "what may be old is dimmed");
         let later = start + Duration::from_secs(12);
@@ -363,7 +367,7 @@ mod tests {
         let mut buffer = Buffer::empty(Rect::new(0, 0, 120, 20));
         app.draw(&mut buffer, later);
         let screen = crate::picture::text(&buffer);
-        assert!(!screen.contains("refused") && screen.contains("connected again after 12.0 s"), "{screen}");
+        assert!(!screen.contains("refused") && screen.contains("reconnected after 12.0 s"), "{screen}");
         assert!(screen.contains("● remote gate.example:8080"), "{screen}");
     }
 }

@@ -124,7 +124,7 @@ impl App {
             Some(1) => "1 skill".to_owned(),
             Some(count) => format!("{} skills", figures::count(count)),
         };
-        // It is Browse that looks through a client's eyes: a session has a client of its own.
+        // It is Browse that looks through a client's view: a session has a client of its own.
         let browsing = self.panes.get(self.active).is_some_and(|pane| pane.id() == PaneId::Browse);
         let client = self.client.as_ref().filter(|_| browsing).map(|name| format!("as {name}"));
         // Of a core elsewhere the header says more, and before anything else.
@@ -133,7 +133,7 @@ impl App {
     }
 }
 
-/// Dims what may not be true any more; it stays as it was in every other way.
+/// Dims what may not be true any longer; it stays as it was in every other way.
 fn faded(area: Rect, buf: &mut Buffer) {
     for position in area.positions() {
         if let Some(cell) = buf.cell_mut(position) {
@@ -152,7 +152,7 @@ fn too_small(pen: &mut Pen<'_>) {
     let area = pen.buf.area;
     let lines = [
         ("terminal too small".to_owned(), Role::Strong),
-        (format!("{}x{} here, {}x{} needed", area.width, area.height, LEAST.0, LEAST.1), Role::Muted),
+        (format!("{}x{}, needs {}x{}", area.width, area.height, LEAST.0, LEAST.1), Role::Muted),
     ];
     let top = area.y + area.height.saturating_sub(lines.len() as u16) / 2;
     for ((text, role), y) in lines.iter().zip(top..area.bottom()) {

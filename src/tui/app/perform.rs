@@ -1,4 +1,4 @@
-//! Actions and effects carried out: what the application does itself, and what it wants from outside.
+//! Actions and effects executed: what the application does itself, and what it wants from outside.
 
 use std::time::Instant;
 
@@ -21,25 +21,25 @@ const SPLIT_MOST: i16 = 60;
 /// Actions the palette remembers.
 const RECENT: usize = 5;
 
-/// What becomes of runs that are worked here when the workbench ends, in words.
+/// What becomes of runs that are worked here when the workbench ends as text.
 fn stopped(runs: usize, passing: bool) -> Option<String> {
-    let (are, they, them, the) = match runs {
+    let (are, they, the) = match runs {
         0 => return None,
-        1 => ("1 run is under way here".to_owned(), "It has", "it", "the run goes on"),
-        more => (format!("{more} runs are under way here"), "They have", "them", "the runs go on"),
+        1 => ("1 run is executing here".to_owned(), "It has", "the run continues"),
+        more => (format!("{more} runs are executing here"), "They have", "the runs continue"),
     };
     Some(if passing {
-        format!("{are}, and nothing of {them} is kept: the store is in memory.")
+        format!("{are} and will be lost: the store is in memory.")
     } else {
         format!(
-            "{are}. {they} 2 s to end the steps at hand; what has not ended by then is stopped, and {the} at the next \
-             start. A step that may not be repeated asks you then."
+            "{are}. {they} 2 s to finish the current steps; unfinished steps are stopped, and {the} at \
+                the next start. Steps that are not idempotent require a decision then."
         )
     })
 }
 
 /// Why there is no command for a run or a session here.
-const BEYOND: &str = "none: the store is in memory, and only this workbench sees it";
+const BEYOND: &str = "none: the store is in memory, visible only to this workbench";
 
 impl App {
     /// Whether a command asks for what no other process can see.
@@ -75,7 +75,7 @@ impl App {
             Action::PlayDemo => self.wants.push(Want::Demo),
             Action::Redraw => self.wants.push(Want::Redraw),
             Action::Rescan => {
-                self.notices.note("reading all roots again", now);
+                self.notices.note("rescanning all roots", now);
                 self.wants.push(Want::Rescan);
             }
             Action::FullScreen => self.full_screen = !self.full_screen,
@@ -111,7 +111,7 @@ impl App {
         let pane = self.panes.get(self.active).map_or("the workbench", |pane| pane.id().name());
         let help = self.here(|here| here.keymap.key_for(Action::Help, here.contexts, here.in_text));
         let help = help.map(|key| format!("; {} lists the keys", key_name(key, self.glyphs)));
-        self.notices.hint(format!("{name} does nothing here in {pane}{}", help.unwrap_or_default()), now);
+        self.notices.hint(format!("{name} is not available in {pane}{}", help.unwrap_or_default()), now);
     }
 
     pub(super) fn leave(&mut self, now: Instant) {
@@ -126,7 +126,7 @@ impl App {
     /// What would be lost, stopped or never sent if the workbench ended now.
     pub(super) fn would_be_lost(&self) -> Option<String> {
         let typed = self.panes.iter().find_map(|pane| pane.unsaved());
-        // What a server works goes on without this screen.
+        // What a server works continues without this screen.
         let here = self.elsewhere().is_none();
         let under_way = self.panes.iter().map(|pane| pane.under_way()).sum();
         let stopped = here.then(|| stopped(under_way, self.passing)).flatten();
@@ -199,9 +199,8 @@ impl App {
                 Effect::Edit(path, line) => match self.elsewhere() {
                     None => self.wants.push(Want::Edit(path, line)),
                     Some(address) => {
-                        let what =
-                            format!("this file is on {address}, and no editor of this machine reaches it");
-                        self.notices.error(what, "edit it there: what changes shows here by itself");
+                        let what = format!("this file is on {address} and cannot be edited from here");
+                        self.notices.error(what, "edit it there; changes appear here automatically");
                     }
                 },
                 Effect::Go(id, target) => {
@@ -269,11 +268,11 @@ impl App {
         current: Option<&str>,
         profiles: Vec<(String, String)>,
     ) {
-        let mut choices = vec![(String::new(), "none".to_owned(), "this workbench's own view".to_owned())];
+        let mut choices = vec![(String::new(), "none".to_owned(), "complete catalog".to_owned())];
         choices.extend(profiles.into_iter().map(|(id, name)| (id.clone(), name, id)));
         let at = choices.iter().position(|(id, ..)| id == current.unwrap_or_default());
         let purpose = Purpose::Pane(pane, PickerKind::Client);
-        self.overlay = Some(Box::new(Chooser::new(purpose, "Look as a client", choices, at)));
+        self.overlay = Some(Box::new(Chooser::new(purpose, "View as client", choices, at)));
     }
 
     fn open_picker(&mut self, pane: PaneId, picker: Picker) {
@@ -338,14 +337,11 @@ impl App {
             };
             let worn = self.themes.theme(name, self.depth).map(|theme| theme.name).unwrap_or_default();
             if worn != theme.name {
-                return format!("needs more colours; {worn} stands in");
+                return format!("needs more colors; using {worn}");
             }
             let (text, base) = (theme.style(Role::Text), theme.style(Role::Base));
             let ratio = text.fg.zip(base.bg).and_then(|(text, ground)| contrast(text, ground));
-            ratio.map_or_else(
-                || "the terminal's own colours".to_owned(),
-                |ratio| format!("contrast {ratio:.1}"),
-            )
+            ratio.map_or_else(|| "terminal colors".to_owned(), |ratio| format!("contrast {ratio:.1}"))
         };
         let choices = names.iter().map(|name| (name.clone(), name.clone(), note(name))).collect();
         let current = names.iter().position(|name| *name == self.kept_theme);
@@ -369,17 +365,17 @@ mod tests {
         assert_eq!(stopped(0, false), None);
         let one = stopped(1, false).unwrap();
         assert!(
-            one.starts_with("1 run is under way here. It has 2 s") && one.contains("the run goes on at"),
+            one.starts_with("1 run is executing here. It has 2 s") && one.contains("the run continues at"),
             "{one}"
         );
         let many = stopped(3, false).unwrap();
-        assert!(many.starts_with("3 runs are under way here. They have 2 s"), "{many}");
-        assert!(many.contains("the runs go on at the next start"), "{many}");
+        assert!(many.starts_with("3 runs are executing here. They have 2 s"), "{many}");
+        assert!(many.contains("the runs continue at the next start"), "{many}");
         assert_eq!(
             [stopped(1, true).unwrap(), stopped(2, true).unwrap()],
             [
-                "1 run is under way here, and nothing of it is kept: the store is in memory.",
-                "2 runs are under way here, and nothing of them is kept: the store is in memory."
+                "1 run is executing here and will be lost: the store is in memory.",
+                "2 runs are executing here and will be lost: the store is in memory."
             ]
         );
     }

@@ -24,7 +24,7 @@ pub struct Remembered {
 const PANES: [PaneId; 5] = [PaneId::Browse, PaneId::Discover, PaneId::Attach, PaneId::Session, PaneId::Runs];
 
 impl Remembered {
-    /// Reads the file. One that is missing or damaged remembers nothing; it is written anew at the end.
+    /// Reads the file. One that is missing or damaged remembers nothing; it is written again at the end.
     #[must_use]
     pub fn read(file: &Path) -> Self {
         let text = std::fs::read_to_string(file).unwrap_or_default();

@@ -8,7 +8,7 @@ use ratatui::backend::{Backend as _, CrosstermBackend};
 use ratatui::buffer::Buffer;
 use serde_json::json;
 
-/// A recording under way.
+/// A recording in progress.
 pub struct Cast<W: Write> {
     out: W,
     began: Instant,
@@ -52,7 +52,7 @@ impl<W: Write> Cast<W> {
             }
         }
         if self.last.is_none() {
-            // Whatever stood on the terminal before.
+            // Whatever was on the terminal before.
             bytes.splice(0..0, b"\x1b[?25l\x1b[2J".iter().copied());
         }
         self.last = Some(screen.clone());

@@ -21,7 +21,7 @@ use std::time::Duration;
 pub struct Play {
     /// What is played.
     pub script: Script,
-    /// Go on by itself after so long.
+    /// Continue by itself after so long.
     pub auto: Option<Duration>,
     /// Write a recording (asciicast) here.
     pub record: Option<PathBuf>,

@@ -34,7 +34,7 @@ pub enum Turn {
     Leave,
 }
 
-/// A demonstration under way.
+/// A demonstration in progress.
 pub struct Player {
     play: Play,
     /// Steps begun.
@@ -43,7 +43,7 @@ pub struct Player {
     letters: VecDeque<char>,
     /// Since when the next input may come.
     since: Instant,
-    /// Pictures of the steps that are through.
+    /// Pictures of the steps that are complete.
     shots: Vec<Buffer>,
     /// Which of them is looked at.
     looking: Option<usize>,
@@ -126,7 +126,7 @@ impl Player {
         self.waiting.is_empty() && self.letters.is_empty()
     }
 
-    /// Whether every step is through.
+    /// Whether every step is complete.
     #[must_use]
     pub fn over(&self) -> bool {
         self.resting() && self.begun == self.play.script.steps.len()
@@ -138,8 +138,8 @@ impl Player {
         self.looking.or_else(|| self.begun.checked_sub(1))
     }
 
-    /// Goes a step on: forward among the pictures, else to the next step. While a step goes on, its rest is done at
-    /// once.
+    /// Goes a step on: forward among the pictures, else to the next step. While a step continues, its rest is
+    /// done at once.
     pub fn forward(&mut self, now: Instant) {
         if let Some(at) = self.looking {
             self.looking = (at + 1 < self.shots.len()).then_some(at + 1);
@@ -169,8 +169,8 @@ impl Player {
         }
     }
 
-    /// The next input, when it is time for it. `settled` says that nothing is under way, `screen` is what the audience
-    /// sees.
+    /// The next input, when it is time for it. `settled` says that nothing is in progress, `screen` is what
+    /// the audience sees.
     pub fn next(&mut self, now: Instant, settled: bool, screen: &Buffer) -> Option<KeyEvent> {
         if self.looking.is_some() {
             return None;
@@ -189,7 +189,7 @@ impl Player {
                     self.waiting.pop_front();
                     self.since = now;
                 } else if now > self.since + PATIENCE {
-                    let why = format!("waited in vain for {until:?}");
+                    let why = format!("timed out waiting for {until:?}");
                     self.missed.push(format!("step {}: {why}", self.begun));
                     self.failed = Some(why);
                     self.waiting.clear();
@@ -239,7 +239,7 @@ impl Player {
         }
     }
 
-    /// Keeps the picture of a step that is through. Answers its number when it is a new one.
+    /// Keeps the picture of a step that is complete. Answers its number when it is a new one.
     pub fn seen(&mut self, screen: &Buffer, settled: bool) -> Option<usize> {
         if !self.resting() || !settled || self.looking.is_some() || self.begun == 0 || self.rested {
             return None;
@@ -268,14 +268,11 @@ impl Player {
             None => format!("0/{steps}"),
             Some(at) => format!("{}/{steps}", at + 1),
         };
-        let keys = if glyphs.ascii {
-            "Right next  Left back  q Esc leave"
-        } else {
-            "→ next  ← back  q Esc leave"
-        };
+        let keys =
+            if glyphs.ascii { "Right next  Left back  q Esc quit" } else { "→ next  ← back  q Esc quit" };
         let keys = match (self.looking.is_some(), self.over()) {
-            (true, _) => format!(" looking back  {keys} "),
-            (false, true) => format!(" that was all  {keys} "),
+            (true, _) => format!(" earlier step  {keys} "),
+            (false, true) => format!(" end of demo  {keys} "),
             _ => format!(" {keys} "),
         };
         // In the rule, so that the sentence has the whole row at any width.
@@ -384,7 +381,7 @@ mod tests {
             let mut buf = Buffer::empty(area);
             player.draw(area, &mut buf, &theme, &glyphs);
             let seen = text_of(&buf);
-            assert!(seen.contains("q Esc leave") && seen.contains("0/2"), "{width}: {seen}");
+            assert!(seen.contains("q Esc quit") && seen.contains("0/2"), "{width}: {seen}");
         }
     }
 

@@ -28,7 +28,7 @@ impl Redaction {
         self.0.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
     }
 
-    /// The same as it stands on a screen that was redacted: filled up, so that columns stay.
+    /// The same as it is on a screen that was redacted: filled up, so that columns stay.
     pub(super) fn on_screen(&self, text: &str) -> String {
         self.0.iter().fold(text.to_owned(), |text, (from, to)| {
             let width = from.chars().count();

@@ -34,7 +34,7 @@ pub enum Input {
         /// The text.
         r#type: String,
     },
-    /// Wait until this stands on the screen.
+    /// Wait until this is on the screen.
     Until {
         /// The text.
         until: String,
@@ -45,12 +45,12 @@ impl Script {
     /// Reads a script.
     ///
     /// # Errors
-    /// A sentence with the line: no YAML of this form, no steps, a name that is no key.
+    /// A sentence with the line: no YAML of this form, no steps, a name that is not a key.
     pub fn parse(source: &str) -> Result<Self, String> {
         let script: Self =
             serde_saphyr::from_str(source).map_err(|error| skills_skill::yaml_message(&error))?;
         if script.steps.is_empty() {
-            return Err("`steps` is empty: a script has one step at least".to_owned());
+            return Err("`steps` is empty: a script needs at least one step".to_owned());
         }
         for (step, at) in script.steps.iter().zip(1..) {
             for input in &step.inputs {

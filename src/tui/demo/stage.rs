@@ -31,7 +31,7 @@ impl Stage {
         Self { player: Player::new(play, now), cast: None, page: Buffer::empty(Rect::ZERO), failed: None }
     }
 
-    /// Takes an event of the terminal. Answers whether the demonstration goes on.
+    /// Takes an event of the terminal. Answers whether the demonstration continues.
     pub fn take(&mut self, event: &Event, now: Instant) -> bool {
         match self.player.key(event) {
             Turn::Forward => self.player.forward(now),
@@ -50,7 +50,7 @@ impl Stage {
         self.player.next(now, settled, &self.page)
     }
 
-    /// Whether it played by itself and is through.
+    /// Whether it played by itself and is complete.
     #[must_use]
     pub fn ended(&self) -> bool {
         self.player.ended()
@@ -73,7 +73,7 @@ impl Stage {
         self.failed.take()
     }
 
-    /// Draws the workbench and what stands below it, and records the frame.
+    /// Draws the workbench and what is below it, and records the frame.
     pub fn draw(&mut self, screen: &mut Buffer, app: &mut App, now: Instant) {
         let area = screen.area;
         let rows = ROWS.min(area.height);

@@ -141,7 +141,7 @@ impl Entry {
         }
     }
 
-    /// What is wrong with it, to be told now: everything once the form was checked.
+    /// What is wrong with it, to be reported now: everything once the form was checked.
     pub fn problem(&self, checked: bool) -> Option<String> {
         match self.meaning() {
             Meaning::Wrong(why) => Some(why),
@@ -166,7 +166,7 @@ impl Entry {
         choices.iter().position(|(value, _)| value == default)
     }
 
-    /// What stands at the right end: the type, as read.
+    /// What is at the right end: the type, as read.
     pub fn tag(&self, meaning: &Meaning) -> String {
         let read = match meaning {
             Meaning::Value(value) => Some(value),
@@ -228,7 +228,7 @@ impl Entry {
         self.touched(changed)
     }
 
-    /// Deletes what stands before the cursor, or takes the choice back.
+    /// Deletes what is before the cursor, or takes the choice back.
     pub fn clear(&mut self) -> bool {
         let changed = match &mut self.control {
             Control::Text(text) => text.kill_to_start(),
@@ -266,7 +266,7 @@ fn choice_label(value: &Value) -> String {
     }
 }
 
-/// A key that goes to what stands behind the cursor: in an empty field that is the default.
+/// A key that goes to what is behind the cursor: in an empty field that is the default.
 fn goes_on(key: KeyEvent) -> bool {
     let control = key.modifiers.contains(KeyModifiers::CONTROL);
     matches!(key.code, KeyCode::Right | KeyCode::End)

@@ -50,7 +50,7 @@ pub struct Form {
     focus: usize,
     /// First row in view.
     offset: usize,
-    /// Whether missing values are told everywhere: somebody tried to send it.
+    /// Whether missing values are reported everywhere: somebody tried to send it.
     checked: bool,
     drawn: Rect,
 }
@@ -139,7 +139,7 @@ impl Form {
         }
     }
 
-    /// What stands in a field that is typed; none for a choice or another name.
+    /// What is in a field that is typed; none for a choice or another name.
     #[must_use]
     pub fn text(&self, name: &str) -> Option<&str> {
         match &self.entries.iter().find(|entry| entry.name == name)?.control {
@@ -205,7 +205,7 @@ impl Form {
         found.is_some()
     }
 
-    /// To be called when the focus goes elsewhere: a required field that is empty is told from now on.
+    /// To be called when the focus goes elsewhere: a required field that is empty is reported from now on.
     pub fn leave(&mut self) {
         if let Some(entry) = self.entries.get_mut(self.focus) {
             entry.left = true;

@@ -7,39 +7,39 @@ use skills_skill::contract::FieldType;
 /// Reads a text that is not empty.
 ///
 /// # Errors
-/// What is needed instead, in a few words that stand behind the field (`needs a number`).
+/// What is needed instead, in a few words that are behind the field (`needs a number`).
 pub fn read(kind: FieldType, text: &str) -> Result<Value, String> {
     let trimmed = text.trim();
     match kind {
         FieldType::String => Ok(Value::String(text.to_owned())),
         FieldType::Integer => integer(trimmed).ok_or_else(|| match number(trimmed) {
-            Some(_) => "needs a whole number".to_owned(),
-            None => "needs a whole number, such as 3".to_owned(),
+            Some(_) => "expected an integer".to_owned(),
+            None => "expected an integer, such as 3".to_owned(),
         }),
         FieldType::Number => number(trimmed).ok_or_else(|| {
             // A decimal comma is the likeliest slip; telling it apart saves a search.
             if number(&trimmed.replace(',', ".")).is_some() {
-                "needs a point, not a comma".to_owned()
+                "use a decimal point, not a comma".to_owned()
             } else {
-                "needs a number".to_owned()
+                "expected a number".to_owned()
             }
         }),
         FieldType::Boolean => match trimmed.to_ascii_lowercase().as_str() {
             "true" | "yes" => Ok(Value::Bool(true)),
             "false" | "no" => Ok(Value::Bool(false)),
-            _ => Err("needs yes or no".to_owned()),
+            _ => Err("expected yes or no".to_owned()),
         },
         FieldType::Array if trimmed.starts_with('[') => match serde_json::from_str(trimmed) {
             Ok(list @ Value::Array(_)) => Ok(list),
-            Ok(_) => Err("needs a list".to_owned()),
-            Err(error) => Err(format!("no JSON list: {}", place(&error, trimmed))),
+            Ok(_) => Err("expected a list".to_owned()),
+            Err(error) => Err(format!("not a JSON list: {}", place(&error, trimmed))),
         },
         FieldType::Array => Ok(Value::Array(items(trimmed).map(Value::from).collect())),
         FieldType::Object => match serde_json::from_str::<Value>(trimmed) {
             Ok(object @ Value::Object(_)) => Ok(object),
-            Ok(other) => Err(format!("needs a JSON object, not {}", with_article(&other))),
-            Err(_) if !trimmed.starts_with('{') => Err("needs a JSON object, {\"key\": value}".to_owned()),
-            Err(error) => Err(format!("no JSON: {}", place(&error, trimmed))),
+            Ok(other) => Err(format!("expected a JSON object, not {}", with_article(&other))),
+            Err(_) if !trimmed.starts_with('{') => Err("expected a JSON object, {\"key\": value}".to_owned()),
+            Err(error) => Err(format!("not valid JSON: {}", place(&error, trimmed))),
         },
         FieldType::Any => {
             Ok(serde_json::from_str(trimmed).unwrap_or_else(|_| Value::String(text.to_owned())))
@@ -47,14 +47,14 @@ pub fn read(kind: FieldType, text: &str) -> Result<Value, String> {
     }
 }
 
-/// What stands behind the field: the type, and where several forms are taken the one that was read.
+/// What is behind the field: the type, and where several forms are taken the one that was read.
 #[must_use]
 pub fn type_name(kind: FieldType, read: Option<&Value>) -> String {
     let named = |value: &Value| value_name(value).to_owned();
     match (kind, read) {
         (FieldType::String, _) => "text".to_owned(),
         (FieldType::Number, _) => "number".to_owned(),
-        (FieldType::Integer, _) => "whole number".to_owned(),
+        (FieldType::Integer, _) => "integer".to_owned(),
         (FieldType::Boolean, _) => "yes or no".to_owned(),
         (FieldType::Array, Some(Value::Array(items))) => list_name(items),
         (FieldType::Array, _) => "list".to_owned(),
@@ -191,16 +191,16 @@ mod tests {
     #[test]
     fn what_is_wrong_says_what_is_needed() {
         for (kind, text, said) in [
-            (FieldType::Number, "high", "needs a number"),
-            (FieldType::Number, "0,8", "needs a point, not a comma"),
-            (FieldType::Number, "inf", "needs a number"),
-            (FieldType::Integer, "3.5", "needs a whole number"),
-            (FieldType::Integer, "x", "needs a whole number, such as 3"),
-            (FieldType::Array, "[1, 2", "no JSON list: it is not closed"),
-            (FieldType::Object, "a", "needs a JSON object, {\"key\": value}"),
-            (FieldType::Object, "[1]", "needs a JSON object, not a list"),
-            (FieldType::Object, "{\"a\" 1}", "no JSON: expected `:`, column 6"),
-            (FieldType::Object, "{\n\"a\" 1}", "no JSON: expected `:`, line 2 column 5"),
+            (FieldType::Number, "high", "expected a number"),
+            (FieldType::Number, "0,8", "use a decimal point, not a comma"),
+            (FieldType::Number, "inf", "expected a number"),
+            (FieldType::Integer, "3.5", "expected an integer"),
+            (FieldType::Integer, "x", "expected an integer, such as 3"),
+            (FieldType::Array, "[1, 2", "not a JSON list: it is not closed"),
+            (FieldType::Object, "a", "expected a JSON object, {\"key\": value}"),
+            (FieldType::Object, "[1]", "expected a JSON object, not a list"),
+            (FieldType::Object, "{\"a\" 1}", "not valid JSON: expected `:`, column 6"),
+            (FieldType::Object, "{\n\"a\" 1}", "not valid JSON: expected `:`, line 2 column 5"),
         ] {
             assert_eq!(read(kind, text), Err(said.to_owned()), "{kind} {text}");
         }

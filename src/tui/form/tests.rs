@@ -75,7 +75,7 @@ fn a_form_says_what_each_field_wants_and_how_it_was_read() {
     press(&mut form, KeyCode::Char('y'));
     assert_eq!(form.act(Action::Submit), Acted::After);
     insta::assert_snapshot!("form-filled", drawn(&mut form, 60, 14, true, false).0);
-    let why = "no JSON: expected `:`, column 9".to_owned();
+    let why = "not valid JSON: expected `:`, column 9".to_owned();
     assert_eq!(form.values(), Err(vec![Problem { field: "limits".to_owned(), why }]));
     assert!(form.focus_on("limits"));
     assert_eq!(form.act(Action::Clear), Acted::Changed);
@@ -95,7 +95,7 @@ fn wrong_and_missing_values_are_told_at_their_field() {
     assert!(screen.contains("is required"), "{screen}");
     assert_eq!(cursor.map(|at| at.y), Some(0));
     type_text(&mut form, "0,8");
-    assert!(drawn(&mut form, 60, 14, true, false).0.contains("needs a point, not a comma"));
+    assert!(drawn(&mut form, 60, 14, true, false).0.contains("use a decimal point, not a comma"));
     press(&mut form, KeyCode::Backspace);
     press(&mut form, KeyCode::Backspace);
     assert!(drawn(&mut form, 60, 14, true, false).0.contains("number ✓") && form.check());

@@ -39,7 +39,7 @@ impl Text {
         Self { cursor: text.len(), text, ..Self::default() }
     }
 
-    /// The text as it stands.
+    /// The text as it is.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
@@ -248,7 +248,7 @@ impl Text {
         self.text.len() - after.trim_start_matches(char::is_alphanumeric).len()
     }
 
-    /// The byte at a column of a row; on a row that goes on below, its end belongs to the next one.
+    /// The byte at a column of a row; on a row that continues below, its end belongs to the next one.
     fn at_column(&self, row: &Range<usize>, column: u16, goes_on: bool) -> usize {
         let mut used = 0;
         for (at, grapheme) in self.text[row.clone()].grapheme_indices(true) {

@@ -16,19 +16,19 @@ use crate::widgets::wrap::wrap_to;
 const MOST_ROWS: usize = 6;
 /// Rows of a note below a field.
 const NOTE_ROWS: usize = 2;
-/// Cells that a typed text keeps beside what is said about it.
+/// Cells that a typed text keeps in addition to what is said about it.
 const TEXT_LEAST: u16 = 14;
 /// The least width of a label column that is still one.
 const LABEL_LEAST: u16 = 6;
 
-/// How a form stands in its place.
+/// The state of a form in its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Look {
     /// Cells before the labels.
     pub indent: u16,
     /// Cells from the left edge to the fields; [`Form::label_width`] says what the labels need.
     pub label: u16,
-    /// Whether a blank row stands between two fields.
+    /// Whether a blank row is between two fields.
     pub roomy: bool,
     /// Whether it has the focus.
     pub focused: bool,
@@ -41,7 +41,7 @@ struct Rows {
     /// Below it, already wrapped; with whether it is a problem.
     note: Vec<String>,
     wrong: bool,
-    /// Whether the problem stands behind the text instead.
+    /// Whether the problem is behind the text instead.
     behind: Option<String>,
     /// Blank ones.
     blank: usize,
@@ -190,7 +190,7 @@ impl Place {
 /// What is said below the field with the focus.
 fn about(entry: &Entry, empty: bool) -> Option<String> {
     let takes = entry.field.default.is_some() && matches!(entry.control, Control::Text(_)) && empty;
-    let takes = takes.then(|| "Right takes the default to change it.".to_owned());
+    let takes = takes.then(|| "Right copies the default for editing.".to_owned());
     let described = entry.field.description.as_deref().map(shown);
     let said: Vec<String> = described.into_iter().chain(takes).collect();
     (!said.is_empty()).then(|| said.join(" "))

@@ -136,7 +136,7 @@ impl Keymap {
                     // Of the two rows, tell the user's own.
                     let (file, line) = if place(at).0 == FILE { place(other) } else { place(at) };
                     let said = format!(
-                        "the key {key} is given twice in {}: to {} and to {}; give one of them another key",
+                        "key {key} is bound twice in {}: to {} and {}; bind one of them to another key",
                         row.context, bindings[other].action, row.action
                     );
                     return Err(LocatedError::new(file, *line, said));
@@ -164,12 +164,11 @@ pub fn parse_key(text: &str) -> Result<KeyCombination, String> {
         return Ok(KeyCombination::one_key(KeyCode::Char(only), KeyModifiers::NONE).normalized());
     }
     let text = if text.eq_ignore_ascii_case("shift-tab") { "backtab" } else { text };
-    let wrong = || {
-        format!("`{text}` is no key; write for instance j, G, ?, ctrl-p, alt-enter, f2, pageup, shift-tab")
-    };
+    let wrong =
+        || format!("`{text}` is not a key; examples: j, G, ?, ctrl-p, alt-enter, f2, pageup, shift-tab");
     let key = crokey::parse(text).map_err(|_| wrong())?.normalized();
     if !matches!(key.codes, OneToThree::One(_)) {
-        return Err(format!("`{text}` is several keys at once; most terminals cannot tell them"));
+        return Err(format!("`{text}` is a combination that most terminals do not support"));
     }
     Ok(key)
 }
@@ -220,15 +219,11 @@ mod tests {
     fn mistakes_name_file_and_line() {
         let wrong: [(&str, &[&str], &str); 6] = [
             ("browse.srot", &["o"], "config.yaml:2: there is no action `srot`; did you mean `sort`?"),
-            ("browse.sort", &["ctrl-xyz"], "config.yaml:2: `ctrl-xyz` is no key; write for instance"),
-            ("browse.sort", &["a-b"], "config.yaml:2: `a-b` is several keys at once"),
+            ("browse.sort", &["ctrl-xyz"], "config.yaml:2: `ctrl-xyz` is not a key; examples"),
+            ("browse.sort", &["a-b"], "config.yaml:2: `a-b` is a combination"),
             ("lists.up", &["i"], "config.yaml:2: there is no context `lists`; did you mean `list`?"),
             ("browse.quit", &["Q"], "config.yaml:2: quit has no keys in browse"),
-            (
-                "browse.sort",
-                &["v"],
-                "config.yaml:2: the key v is given twice in browse: to sort and to pick-client",
-            ),
+            ("browse.sort", &["v"], "config.yaml:2: key v is bound twice in browse: to sort and pick-client"),
         ];
         for (name, keys, said) in wrong {
             let error = remapped(&[(name, keys)]).unwrap_err().to_string();

@@ -26,7 +26,7 @@ const LABEL: u16 = 64;
 /// Cells that the notes beside the names get at most.
 const NOTE: u16 = 72;
 
-/// The chooser and where it stands.
+/// The chooser and its state.
 pub struct Chooser {
     purpose: Purpose,
     title: String,
@@ -93,7 +93,7 @@ impl Chooser {
                 self.fuzzy.score(&Utf32String::from(self.choices[at].1.as_str())).map(|score| (score, at))
             })
             .collect();
-        // Whoever types a name whole means that one, however well a longer one fits too.
+        // Anyone who types a name whole means that one, however well a longer one fits too.
         let wanted = text.trim().to_lowercase();
         scored.sort_by_cached_key(|(score, at)| {
             let (value, label, _) = &self.choices[*at];
@@ -246,7 +246,7 @@ impl Overlay for Chooser {
             pen.put(inside.x + 4 + label, y, &cut_end(note, room, pen.glyphs.ellipsis), Role::Muted, room);
         }
         if self.shown.is_empty() {
-            pen.put(inside.x + 2, top, "nothing matches", Role::Muted, inside.width);
+            pen.put(inside.x + 2, top, "no matches", Role::Muted, inside.width);
         }
         cursor
     }

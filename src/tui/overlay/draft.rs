@@ -131,7 +131,7 @@ impl DraftEditor {
             return vec![
                 (
                     "",
-                    "Write this description? Ctrl-S writes, any other key goes back.".to_owned(),
+                    "Write this description? Ctrl-S confirms, any other key cancels.".to_owned(),
                     Role::Warning,
                 ),
                 ("-", self.skill.description.clone(), Role::Danger),
@@ -142,7 +142,7 @@ impl DraftEditor {
         if self.written {
             out.push((
                 "",
-                "The description was written; every other byte of the file stays.".to_owned(),
+                "Description written; the rest of the file is unchanged.".to_owned(),
                 Role::Success,
             ));
         }
@@ -157,7 +157,7 @@ impl DraftEditor {
 
 fn push_report(report: &DraftReport, intent: Option<&str>, out: &mut Vec<Line>) {
     let place = |place: &DraftPlace| match (place.rank, place.score) {
-        (Some(1), Some(score)) if !place.fits => format!("first ({score:.2}), and does not fit"),
+        (Some(1), Some(score)) if !place.fits => format!("first ({score:.2}), below the threshold"),
         (Some(1), Some(score)) => format!("first ({score:.2})"),
         (Some(rank), Some(score)) => format!("rank {rank} ({score:.2})"),
         _ => "not a result".to_owned(),
@@ -304,7 +304,7 @@ impl Overlay for DraftEditor {
     }
 
     fn hints(&self) -> Vec<Hint> {
-        let save = if self.confirming { "write it" } else { "write" };
+        let save = if self.confirming { "write" } else { "write" };
         vec![
             Hint { action: Action::CarryOut, label: save },
             Hint { action: Action::PageDown, label: "scroll" },

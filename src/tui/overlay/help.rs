@@ -47,7 +47,7 @@ impl Help {
             title: format!("Keys in {place}"),
             left,
             right,
-            remap: format!("give keys other meanings in {config_file}"),
+            remap: format!("change keys in {config_file}"),
             find: None,
             scroll: Scroll::default(),
             lines: 0,
@@ -102,7 +102,7 @@ impl Help {
             ]),
             Self::pair([
                 (glyphs.running[0], Role::Info, "running"),
-                (glyphs.pending, Role::Muted, "pending, held"),
+                (glyphs.pending, Role::Muted, "pending, paused"),
             ]),
             Self::pair([(glyphs.ok, Role::Success, "completed"), (glyphs.bad, Role::Danger, "failed")]),
             Self::pair([
@@ -121,12 +121,12 @@ impl Help {
                 (glyphs.pending, Role::Waiting, "none fits, unset"),
             ]),
             row([(glyphs.warn, Role::Warning, "warning"), (glyphs.bad, Role::Danger, "error")]),
-            row([(glyphs.edited, Role::Info, "just changed"), (glyphs.tick, Role::Faint, "fits from here")]),
+            row([(glyphs.edited, Role::Info, "just changed"), (glyphs.tick, Role::Faint, "threshold")]),
             RichLine::default(),
-            RichLine::of("depth of disclosure", Role::Muted),
+            RichLine::of("disclosure level", Role::Muted),
             RichLine::from_segs(vec![
                 Seg::new(format!("  {}L1 ", glyphs.levels[1]), Role::Level1),
-                Seg::new("catalogue  ", Role::Text),
+                Seg::new("catalog", Role::Text),
                 Seg::new(format!("{}L2 ", glyphs.levels[2]), Role::Level2),
                 Seg::new("body  ", Role::Text),
                 Seg::new(format!("{}L3 ", glyphs.levels[3]), Role::Level3),
@@ -235,7 +235,7 @@ impl Overlay for Help {
             }
         }
         if left.is_empty() && right.is_empty() {
-            pen.put(inside.x, top, "no key does that here", Role::Muted, inside.width);
+            pen.put(inside.x, top, "no matching keys", Role::Muted, inside.width);
         }
         let note = if self.lines > usize::from(rows) {
             format!("{} more below", self.lines.saturating_sub(self.scroll.offset + usize::from(rows)))

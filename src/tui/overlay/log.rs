@@ -1,4 +1,4 @@
-//! The log, newest line last; follows new lines while it stands at the end.
+//! The log, newest line last; follows new lines while it is at the end.
 
 use std::time::Instant;
 
@@ -99,7 +99,7 @@ impl Overlay for LogView {
             pen.line(inside.x, y, row, inside.width);
         }
         if lines.is_empty() {
-            pen.put(inside.x, inside.y + 1, "Nothing has been logged yet.", Role::Muted, inside.width);
+            pen.put(inside.x, inside.y + 1, "No log entries yet.", Role::Muted, inside.width);
         }
         None
     }

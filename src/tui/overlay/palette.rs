@@ -75,7 +75,7 @@ pub struct Palette {
 }
 
 impl Palette {
-    /// A palette over these entries, in the order in which they shall stand before anything is typed.
+    /// A palette over these entries, in the order in which they shall be before anything is typed.
     #[must_use]
     pub fn new(entries: Vec<Entry>, skills: Vec<SkillEntry>) -> Self {
         let mut palette = Self {
@@ -143,12 +143,12 @@ impl Palette {
         }
     }
 
-    /// What stands above a row, where a section begins with it.
+    /// What is above a row, where a section begins with it.
     fn heading(&self, at: usize) -> Option<&'static str> {
         if at == self.skills_at && at < self.blocked_at {
             Some("skills")
         } else if at == self.blocked_at && at < self.shown.len() {
-            Some("not here now")
+            Some("unavailable")
         } else {
             None
         }
@@ -267,7 +267,7 @@ impl Overlay for Palette {
     fn hints(&self) -> Vec<Hint> {
         vec![
             Hint { action: Action::Up, label: "move" },
-            Hint { action: Action::Open, label: "do it" },
+            Hint { action: Action::Open, label: "run" },
             Hint { action: Action::Complete, label: "complete" },
             Hint { action: Action::Back, label: "close" },
         ]
@@ -290,7 +290,7 @@ impl Overlay for Palette {
         let top = inside.y + 2 + u16::from(inside.height > 12);
         let bottom = inside.bottom().saturating_sub(3);
         let lines = usize::from(bottom.saturating_sub(top));
-        // A heading takes a row, and one above it where rows stand before.
+        // A heading takes a row, and one above it where rows are before.
         let headings = [self.skills_at, self.blocked_at];
         let headings = headings.into_iter().filter(|at| self.heading(*at).is_some());
         let headings: usize = headings.map(|at| 1 + usize::from(at > 0)).sum();
@@ -314,13 +314,7 @@ impl Overlay for Palette {
             at += 1;
         }
         if self.shown.is_empty() {
-            pen.put(
-                inside.x,
-                top,
-                "no command or skill has these letters in its name",
-                Role::Muted,
-                inside.width,
-            );
+            pen.put(inside.x, top, "no matching command or skill", Role::Muted, inside.width);
         }
         let told = self.selected().map(|found| match found {
             Found::Command(at) => (capital(&self.entries[at].name), self.entries[at].does.as_str()),

@@ -41,7 +41,7 @@ impl Overlay for Question {
     }
 
     fn would_be_lost(&mut self, lost: Option<String>) {
-        self.lost = lost.unwrap_or_else(|| "Nothing would be lost any more.".to_owned());
+        self.lost = lost.unwrap_or_else(|| "Nothing would be lost.".to_owned());
     }
 
     fn key(&mut self, key: KeyEvent, action: Option<Action>) -> Outcome {
@@ -72,17 +72,14 @@ impl Overlay for Question {
     }
 
     fn hints(&self) -> Vec<Hint> {
-        vec![
-            Hint { action: Action::Open, label: "stay" },
-            Hint { action: Action::Back, label: "nothing is lost" },
-        ]
+        vec![Hint { action: Action::Open, label: "stay" }, Hint { action: Action::Back, label: "cancel" }]
     }
 
     fn draw(&mut self, area: Rect, pen: &mut Pen<'_>, _now: Instant) -> Option<Position> {
         let lost = [Seg::new(self.lost.as_str(), Role::Text)];
         let lines = wrap_to(&lost, 52.min(area.width.saturating_sub(4)), LINES, pen.glyphs.ellipsis);
         let outer = centred(area, 56, 6 + (lines.len() as u16).max(3));
-        let title = format!("{} Leave the workbench?", pen.glyphs.waiting);
+        let title = format!("{} Quit the workbench?", pen.glyphs.waiting);
         let inside = frame(outer, pen, &title, "", true);
         for (line, y) in lines.iter().zip(inside.y + 1..) {
             pen.line(inside.x, y, line, inside.width);

@@ -37,7 +37,7 @@ pub enum Passage {
     Heading(String),
     /// A value: fields with their names, texts as they are, everything else as JSON.
     Value(Value),
-    /// A text of any number of lines, with what stands before the first of them.
+    /// A text of any number of lines, with what is before the first of them.
     Text {
         /// A time or a name; the other lines are as far in.
         before: String,
@@ -117,7 +117,7 @@ impl Overlay for Reader {
     fn draw(&mut self, area: Rect, pen: &mut Pen<'_>, _now: Instant) -> Option<Position> {
         let width = area.width.saturating_sub(4).max(1);
         if width != self.width {
-            // The line that stands on top stays near the top.
+            // The line that is on top stays near the top.
             let before = self.rows.len().max(1);
             self.rows = rows(&self.reading, width, pen.glyphs.ellipsis);
             self.scroll.offset = self.scroll.offset * self.rows.len() / before;

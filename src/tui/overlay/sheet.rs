@@ -77,7 +77,7 @@ pub enum Sheet {
         kind: OrderKind,
         /// Its checkpoints, oldest first; none where it makes no difference.
         checkpoints: Vec<Offered>,
-        /// The one to begin with; the head, where none is meant.
+        /// The one to begin with; the head, if none is meant.
         chosen: Option<u64>,
         /// What was typed on it before and not sent.
         typed: Map<String, Value>,
@@ -89,7 +89,7 @@ pub enum Sheet {
 /// What a sheet other than the decision's orders.
 #[derive(Debug, Clone, PartialEq)]
 pub enum OrderKind {
-    /// Let a held or failed run go on.
+    /// Let a held or failed run continue.
     Resume {
         /// Whether its skill's contract is another one now.
         changed: bool,
@@ -103,13 +103,13 @@ pub enum OrderKind {
         /// Who wants it paused once the signal is there, with the reason; none where nobody does.
         pause: Option<String>,
     },
-    /// Go on with what a step gave, although nobody saw its end.
+    /// Continue with what a step gave, although nobody saw its end.
     Happened {
         /// The step.
         step: String,
         /// What it was given, as the gate has it.
         inputs_digest: String,
-        /// What it gives.
+        /// Its outputs.
         outputs: InputFields,
         /// Who says so.
         approver: Option<String>,

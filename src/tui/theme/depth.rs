@@ -1,12 +1,12 @@
-//! How many colours the terminal has, and a theme's colours brought down to that number.
+//! How many colors the terminal has, and a theme's colors brought down to that number.
 
 use ratatui::style::{Color, Style};
 use strum::{Display, EnumString};
 
-/// Colours of a terminal. The kebab-case names are those of the configuration.
+/// Colors of a terminal. The kebab-case names are those of the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Display, EnumString)]
 pub enum Depth {
-    /// No colour wanted (`NO_COLOR`) or none there.
+    /// No color wanted (`NO_COLOR`) or none there.
     #[strum(serialize = "none")]
     None,
     /// The sixteen of the terminal's own palette.
@@ -42,7 +42,7 @@ impl Depth {
     }
 }
 
-/// The style with each RGB colour replaced by the nearest of the 256-colour palette.
+/// The style with each RGB color replaced by the nearest of the 256-color palette.
 #[must_use]
 pub fn to_256(style: Style) -> Style {
     let near = |colour| match colour {

@@ -108,7 +108,7 @@ fn high_contrast_gives_every_text_seven_to_one() {
     }
 }
 
-/// A linear colour as CIELAB (CIE 1976, under daylight).
+/// A linear color as CIELAB (CIE 1976, under daylight).
 fn lab(rgb: [f64; 3]) -> [f64; 3] {
     let [red, green, blue] = rgb.map(|channel| channel.clamp(0.0, 1.0));
     let x = (0.412_456 * red + 0.357_576 * green + 0.180_438 * blue) / 0.950_47;
@@ -135,7 +135,7 @@ const SEEN: [[[f64; 3]; 3]; 2] = [
 
 fn apart(one: Color, other: Color, seen: [[f64; 3]; 3]) -> f64 {
     let as_seen = |colour| {
-        let Color::Rgb(red, green, blue) = colour else { panic!("{colour} is no RGB") };
+        let Color::Rgb(red, green, blue) = colour else { panic!("{colour} is not RGB") };
         let rgb = [red, green, blue].map(linear);
         lab(seen.map(|row| row.iter().zip(rgb).map(|(weight, channel)| weight * channel).sum()))
     };

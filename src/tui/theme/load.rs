@@ -1,5 +1,5 @@
-//! Theme files into themes: the shipped six, a user's own that change only what they name, and
-//! the choice that a terminal's number of colours forces.
+//! Theme files into themes: the shipped six, a user's own that change only what they name, and the choice
+//! that a terminal's number of colors forces.
 
 use std::path::Path;
 use std::str::FromStr;
@@ -24,7 +24,7 @@ const SHIPPED: [(&str, &str); 6] = [
 /// How many themes may extend each other.
 const LONGEST_CHAIN: usize = 8;
 
-/// All themes that can be picked, parsed, still in full colour.
+/// All themes that can be picked, parsed, still in full color.
 #[derive(Debug, Clone)]
 pub struct Themes {
     files: Vec<ThemeFile>,
@@ -90,8 +90,8 @@ impl Themes {
         names
     }
 
-    /// The theme of that name as this terminal can show it: on sixteen colours `ansi` stands in for a
-    /// theme of RGB colours, without colour `mono` stands in for every theme that has any.
+    /// The theme of that name as this terminal can show it: on sixteen colors `ansi` is in for a theme of RGB
+    /// colors, without color `mono` is in for every theme that has any.
     ///
     /// # Errors
     /// An unknown name (with the nearest one), or an `extends` that leads nowhere or in a circle.
@@ -119,7 +119,7 @@ impl Themes {
         };
         if left == 0 {
             let line = file.extends.as_ref().map_or(1, |(_, line)| *line);
-            return Err(LocatedError::new(&file.file, line, "`extends` goes round in a circle"));
+            return Err(LocatedError::new(&file.file, line, "`extends` is circular"));
         }
         let shadows = self.files[..at].iter().any(|earlier| earlier.name == name);
         let beneath = match &file.extends {
@@ -158,7 +158,7 @@ impl ThemeFile {
                         LocatedError::new(
                             file,
                             line,
-                            format!("bars: `{value}` is none of eighths, shades, letters"),
+                            format!("bars: `{value}` is not one of eighths, shades, letters"),
                         )
                     })?);
                 }
@@ -254,7 +254,7 @@ mod tests {
             said[0].contains("a.yaml:2: there is no role `signal.nam`; did you mean `signal.name`?"),
             "{said:?}"
         );
-        assert!(said[1].contains("b.yaml:2: danger: `reddish` is no colour"), "{said:?}");
+        assert!(said[1].contains("b.yaml:2: danger: `reddish` is not a color"), "{said:?}");
     }
 
     #[test]
@@ -266,7 +266,7 @@ mod tests {
         ]);
         let missing = themes.theme("a", Depth::True).unwrap_err().to_string();
         assert!(missing.ends_with("a.yaml:1: there is no theme `lihgt`; did you mean `light`?"), "{missing}");
-        assert!(themes.theme("b", Depth::True).unwrap_err().message.contains("circle"));
+        assert!(themes.theme("b", Depth::True).unwrap_err().message.contains("circular"));
     }
 
     #[test]

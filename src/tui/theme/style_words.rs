@@ -4,7 +4,7 @@ use ratatui::style::{Color, Modifier, Style};
 
 /// Reads a style. The error says which word is wrong.
 ///
-/// `default` names no colour: the cell keeps what is beneath it.
+/// `default` names no color: the cell keeps what is beneath it.
 pub fn parse_style(text: &str) -> Result<Style, String> {
     let mut style = Style::new();
     let mut words = text.split_whitespace();
@@ -12,7 +12,7 @@ pub fn parse_style(text: &str) -> Result<Style, String> {
     while let Some(word) = words.next() {
         match word {
             "on" => {
-                let colour = words.next().ok_or("a colour is missing after `on`")?;
+                let colour = words.next().ok_or("missing color after `on`")?;
                 style.bg = parse_colour(colour)?;
             }
             "bold" => style = style.add_modifier(Modifier::BOLD),
@@ -26,8 +26,8 @@ pub fn parse_style(text: &str) -> Result<Style, String> {
             }
             other => {
                 return Err(format!(
-                    "`{other}` is a second colour; a background is written `on {other}`, and the other words \
-                     are bold, dim, italic, underline, reverse"
+                    "`{other}` is a second color; write backgrounds as `on {other}`; other words: bold, \
+                        dim, italic, underline, reverse"
                 ));
             }
         }
@@ -63,7 +63,8 @@ fn parse_colour(word: &str) -> Result<Option<Color>, String> {
     }
     let wrong = || {
         format!(
-            "`{word}` is no colour; write #rrggbb, default, or one of the sixteen names such as red or bright-black"
+            "`{word}` is not a color; use #rrggbb, default, or one of the 16 names such as red or \
+                bright-black"
         )
     };
     let hex = word.strip_prefix('#').filter(|hex| hex.len() == 6 && hex.is_ascii()).ok_or_else(wrong)?;
@@ -72,7 +73,7 @@ fn parse_colour(word: &str) -> Result<Option<Color>, String> {
     Ok(Some(Color::Rgb(red, green, blue)))
 }
 
-/// Contrast ratio of two colours, 1 to 21; `None` unless both are RGB.
+/// Contrast ratio of two colors, 1 to 21; `None` unless both are RGB.
 ///
 /// WCAG 2.2, <https://www.w3.org/TR/WCAG22/#dfn-contrast-ratio>.
 #[must_use]
@@ -111,11 +112,11 @@ mod tests {
     #[test]
     fn a_wrong_word_is_named() {
         for (text, part) in [
-            ("#12345", "`#12345` is no colour"),
-            ("blod", "`blod` is no colour"),
-            ("red on", "missing after `on`"),
-            ("red blue", "`blue` is a second colour"),
-            ("#ééé", "is no colour"),
+            ("#12345", "`#12345` is not a color"),
+            ("blod", "`blod` is not a color"),
+            ("red on", "missing color after `on`"),
+            ("red blue", "`blue` is a second color"),
+            ("#ééé", "is not a color"),
         ] {
             let error = parse_style(text).unwrap_err();
             assert!(error.contains(part), "{text}: {error}");

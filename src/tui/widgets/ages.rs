@@ -29,7 +29,7 @@ pub fn lasting(millis: i64) -> String {
     if millis < 1_000 { "just now".to_owned() } else { format!("for {}", age(millis)) }
 }
 
-/// The unit in which [`age`] tells so many milliseconds.
+/// The unit in which [`age`] tells that many milliseconds.
 fn unit(millis: i64) -> i64 {
     match millis {
         ..60_000 => 1_000,
@@ -69,7 +69,7 @@ pub fn duration(millis: i64) -> String {
 /// Where the person sits; where nobody said so, what the system says.
 static ZONE: OnceLock<TimeZone> = OnceLock::new();
 
-/// Times of day are told in this zone from now on; only the first one given counts.
+/// Times of day are reported in this zone from now on; only the first one given counts.
 pub fn tell_in(zone: TimeZone) {
     drop(ZONE.set(zone));
 }

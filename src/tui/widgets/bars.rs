@@ -1,4 +1,4 @@
-//! Bars: stacked by signal on a fixed scale, and differences from a centre line.
+//! Bars: stacked by signal on a fixed scale, and differences from a center line.
 //!
 //! Rows with air between them use full blocks and eighths: a cell where one signal ends and the next
 //! begins has the left one as its foreground and the right one as its background, so the picture is
@@ -167,7 +167,7 @@ fn whole(pen: &mut Pen<'_>, place: Place, sums: &SignalSums, signs: &[&str; 5]) 
     }
 }
 
-/// Whether signals are told by letters: then a legend needs a space between letter and name.
+/// Whether signals are reported by letters: then a legend needs a space between letter and name.
 #[must_use]
 pub fn lettered(pen: &Pen<'_>) -> bool {
     pen.theme.bars == BarStyle::Letters || pen.glyphs.ascii
@@ -191,8 +191,8 @@ pub fn share(pen: &mut Pen<'_>, x: u16, y: u16, width: u16, share: f64) {
     pen.run(x, y, sign, cells, Role::Level1);
 }
 
-/// A difference from the centre line: to the right what speaks for the first, to the left what
-/// speaks against it. `half` cells to each side, a full one means `scale`.
+/// A difference from the center line: to the right what speaks for the first, to the left what speaks against
+/// it. `half` cells to each side, a full one means `scale`.
 pub fn difference(pen: &mut Pen<'_>, x: u16, y: u16, half: u16, scale: f64, value: f64) {
     pen.put(x + half, y, pen.glyphs.bar, Role::Rule, 1);
     if value.abs() < 0.005 || scale <= 0.0 {

@@ -8,7 +8,7 @@ use super::rich::Seg;
 use crate::theme::Role;
 use skills_skill::safe_text;
 
-/// Longer texts and lines are shown without colours: some grammars are slow on them.
+/// Longer texts and lines are shown without colors: some grammars are slow on them.
 const MAX_BYTES: usize = 256 * 1024;
 const MAX_LINE: usize = 2_000;
 

@@ -1,5 +1,5 @@
-//! A graph of steps drawn downwards with lines: one lane a dependency, parallel branches side by side.
-//! Makes rows of signs; what stands beside them is the caller's.
+//! A graph of steps drawn downwards with lines: one lane a dependency, parallel branches side by side. Makes
+//! rows of signs; what is next to them is the caller's.
 
 /// One row of the drawing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,9 +45,9 @@ const ASCII: Signs = Signs {
     end_part: '+',
 };
 
-/// The rows of a graph. `before[n]` are the nodes that have to be through before node `n`; `heights[n]` is how many
-/// rows it takes, one at least. Nodes come in an order in which each stands behind those before it, else as given.
-/// None where the graph has a circle, or needs more than `most` lanes side by side.
+/// The rows of a graph. `before[n]` are the nodes that have to be through before node `n`; `heights[n]` is
+/// how many rows it takes, one at least. Nodes come in an order in which each is behind those before it, else
+/// as given. None where the graph has a circle, or needs more than `most` lanes side by side.
 #[must_use]
 pub fn rows(before: &[Vec<usize>], heights: &[usize], most: usize, ascii: bool) -> Option<Vec<DagRow>> {
     let order = in_order(before)?;

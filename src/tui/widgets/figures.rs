@@ -3,7 +3,7 @@
 use crate::glyphs::Glyphs;
 use skills_skill::tokens::TokenCount;
 
-/// A score or an addend with two decimals; nothing is a dot.
+/// A score or an term with two decimals; nothing is a dot.
 #[must_use]
 pub fn score(value: f64, glyphs: &Glyphs) -> String {
     if value.abs() < 0.005 {

@@ -1,4 +1,4 @@
-//! The beginning of a file that is no text: offsets, bytes, and the characters among them.
+//! The beginning of a file that is not text: offsets, bytes, and the characters among them.
 
 use super::rich::{RichLine, Seg};
 use crate::theme::Role;

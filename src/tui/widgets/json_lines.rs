@@ -13,7 +13,7 @@ use crate::theme::Role;
 /// A row of a tree.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TreeRow {
-    /// Where it stands: keys and indices, `/` between them.
+    /// Its state: keys and indices, `/` between them.
     pub path: String,
     /// How deep.
     pub depth: usize,
@@ -77,7 +77,7 @@ pub fn short(value: &Value) -> Seg {
     }
 }
 
-/// A value on one line, cut to a width; what is cut off is told by size.
+/// A value on one line, cut to a width; what is cut off is reported by size.
 #[must_use]
 pub fn on_one_line(value: &Value, width: u16, ellipsis: &str) -> Vec<Seg> {
     let (text, role) = match value {
@@ -149,13 +149,13 @@ fn laid_out(value: &Value, width: u16) -> Vec<RichLine> {
     if out.len() > TEXT_LINES {
         let more = out.len() - TEXT_LINES;
         out.truncate(TEXT_LINES);
-        out.push(RichLine::of(format!("{}, copy it to read all", counted(more, "more line")), Role::Warning));
+        out.push(RichLine::of(format!("{}, copy it to see all", counted(more, "more line")), Role::Warning));
     }
     out
 }
 
-/// JSON on as few lines as a width allows: what fits on a line stands on one, so that a list of small objects reads
-/// like a table.
+/// JSON on as few lines as a width allows: what fits on a line is on one, so that a list of small objects
+/// reads like a table.
 fn dense(value: &Value, width: u16) -> Vec<String> {
     let mut out = Vec::new();
     put_dense(value, "", 0, width, "", &mut out);
@@ -164,7 +164,7 @@ fn dense(value: &Value, width: u16) -> Vec<String> {
 
 /// Indentation of JSON inside JSON.
 const INSIDE: usize = 2;
-/// Deeper than this everything stands on one line, to be wrapped.
+/// Deeper than this everything is on one line, to be wrapped.
 const DEEPEST: usize = 24;
 
 fn put_dense(value: &Value, name: &str, depth: usize, width: u16, behind: &str, out: &mut Vec<String>) {

@@ -11,7 +11,7 @@ use skills_discovery::{Breakdown, QueryWord, Signal, SignalSums, WordRow};
 
 /// Widths of the columns name, description, body, semantic, sum.
 const COLUMNS: [u16; 5] = [7, 7, 7, 10, 6];
-/// The same where a letter and a space stand before each name.
+/// The same where a letter and a space are before each name.
 const LETTERED: [u16; 5] = [8, 9, 8, 7, 6];
 const HEADS: [&str; 4] = ["name", "descr", "body", "semantic"];
 /// The width below which the ledger leaves its columns out.

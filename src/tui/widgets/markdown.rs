@@ -31,9 +31,7 @@ pub fn render(text: &str, width: u16, ascii: bool) -> Vec<RichLine> {
     writer.flush();
     if text.len() < whole.len() {
         let rest = (whole.len() - text.len()).div_ceil(1024);
-        writer
-            .out
-            .push(RichLine::of(format!("{} {rest} KiB more are not drawn", glyphs.ellipsis), Role::Muted));
+        writer.out.push(RichLine::of(format!("{} {rest} KiB more not shown", glyphs.ellipsis), Role::Muted));
     }
     writer.out
 }
@@ -41,7 +39,7 @@ pub fn render(text: &str, width: u16, ascii: bool) -> Vec<RichLine> {
 /// Drawing holds every line with its styles, many times the text; no body that a model should read is so long.
 const MAX_DRAWN_BYTES: usize = 256 * 1024;
 
-/// A list or quote that is open: what stands before its first line and before the others.
+/// A list or quote that is open: what is before its first line and before the others.
 struct Indent {
     first: Vec<Seg>,
     rest: Vec<Seg>,
@@ -97,7 +95,7 @@ impl<'t> Writer<'t> {
         }
     }
 
-    /// The source line of a byte offset; offsets mostly ascend, so counting goes on from the last one.
+    /// The source line of a byte offset; offsets mostly ascend, so counting continues from the last one.
     fn source(&mut self, offset: usize) -> u32 {
         let (from, line) = if offset >= self.counted.0 { self.counted } else { (0, 1) };
         let more = self.text[from..offset].matches('\n').count();
@@ -305,7 +303,7 @@ impl<'t> Writer<'t> {
         self.out.push(RichLine { segs: all, band, source: 0 });
     }
 
-    /// Ends the present line, going on with the same block.
+    /// Ends the present line, continuing with the same block.
     fn flush_lines(&mut self) {
         if self.table.is_some() {
             return;
@@ -375,7 +373,7 @@ impl<'t> Writer<'t> {
     }
 }
 
-/// Widths of a table's columns, two cells apart; the widest give way first when they do not fit.
+/// Widths of a table's columns, two cells apart; the widest are truncated first when they do not fit.
 fn column_widths(table: &Table, room: u16) -> Vec<u16> {
     let columns = table.rows.iter().map(Vec::len).max().unwrap_or(0);
     let mut widths = vec![1_u16; columns];

@@ -72,7 +72,7 @@ impl<'a> Pen<'a> {
         x
     }
 
-    /// Lays a role's style over an area, leaving what stands in it.
+    /// Lays a role's style over an area, leaving what is in it.
     pub fn band(&mut self, area: Rect, role: Role) {
         let area = area.intersection(self.buf.area);
         self.buf.set_style(area, self.theme.style(role));

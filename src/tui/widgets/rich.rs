@@ -1,5 +1,5 @@
-//! Text with roles instead of colours: made once off the UI task, styled by the theme when it is drawn,
-//! so that another theme needs no second rendering.
+//! Text with roles instead of colors: made once off the UI task, styled by the theme when it is drawn, so
+//! that another theme needs no second rendering.
 
 use ratatui::style::Modifier;
 use unicode_width::UnicodeWidthStr;
@@ -9,7 +9,7 @@ use crate::theme::Role;
 /// A stretch of text in one role. Its text is already safe to draw.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seg {
-    /// What stands there.
+    /// What is there.
     pub text: String,
     /// How it is styled.
     pub role: Role,
@@ -42,7 +42,7 @@ impl Seg {
 pub struct RichLine {
     /// Its stretches from left to right.
     pub segs: Vec<Seg>,
-    /// A band behind the whole line (code stands on `surface`).
+    /// A band behind the whole line (code is on `surface`).
     pub band: Option<Role>,
     /// The line of the source text it begins in, from 1; 0 for a line that continues the one above.
     pub source: u32,

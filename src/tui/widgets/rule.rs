@@ -8,7 +8,7 @@ use super::rich::{RichLine, Seg};
 use super::wrap::cut_line;
 use crate::theme::Role;
 
-/// What stands on a rule.
+/// What is on a rule.
 #[derive(Debug, Clone, Default)]
 pub struct Title {
     /// Left: the part's name.
@@ -78,7 +78,7 @@ pub enum Joint {
         /// Whether that rule is heavy.
         heavy: bool,
     },
-    /// Rules on both sides, the divider goes on.
+    /// Rules on both sides, the divider continues.
     Cross {
         /// Whether the left one is heavy.
         left: bool,

@@ -95,7 +95,7 @@ async fn inputs_that_do_not_fit_reach_no_binding() {
     let error = call(&bench.broker(), wrong).await.unwrap_err();
     assert_eq!(error.code, CallFailure::InvalidRequest);
     assert!(
-        error.message.contains("text: required") && error.message.contains("limit: a whole number"),
+        error.message.contains("text: required") && error.message.contains("limit: expected an integer"),
         "{error}"
     );
     assert!(error.binding.is_none());

@@ -82,7 +82,7 @@ async fn a_server_that_does_not_start_or_greet_is_named_with_its_last_words() {
     mute.bind("b", "tools", "mcp", "echo", "");
     let error = call(&mute.broker(), mute.call("x")).await.unwrap_err();
     assert_eq!(error.code, CallFailure::UpstreamFailure);
-    assert!(error.message.contains("did not greet as MCP asks"), "{error}");
+    assert!(error.message.contains("MCP initialization failed"), "{error}");
     let missing =
         Reach::Command { program: "no-such-mcp-server".to_owned(), args: Vec::new(), env: BTreeMap::new() };
     mute.reach("tools", missing);

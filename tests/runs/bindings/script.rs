@@ -101,13 +101,13 @@ async fn every_way_to_end_badly_is_told() {
             "exit code 3: no file a.csv",
         ),
         ("import os\nos.kill(os.getpid(), 9)\n", CallFailure::RuntimeError, "signal 9"),
-        ("pass\n", CallFailure::RuntimeError, "printed no answer"),
-        ("print('done')\n", CallFailure::RuntimeError, "printed no JSON object as its last line"),
+        ("pass\n", CallFailure::RuntimeError, "printed no result"),
+        ("print('done')\n", CallFailure::RuntimeError, "the last line is not a JSON object"),
         ("print('[1]')\n", CallFailure::RuntimeError, "answered with a list"),
         (
             "print('{\"score\": 1}')\n",
             CallFailure::RuntimeError,
-            "not what `text.classify` promises at conformance standard: label: required",
+            "does not match `text.classify` at conformance level standard: label: required",
         ),
         ("print('{\"label\": 7}')\n", CallFailure::RuntimeError, "label: a text is wanted, 7 is a number"),
     ] {

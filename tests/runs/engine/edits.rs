@@ -74,7 +74,7 @@ async fn a_script_that_was_edited_before_its_step_is_asked_about_once() {
     bench.look(&run).await;
     let told = why(&bench, &run).await;
     assert_eq!(
-        told["changed"]["besides"], "its capability wants a yes each time",
+        told["changed"]["besides"], "its capability requires approval each time",
         "both reasons in one question"
     );
     bench.approve(&run).await;
@@ -107,7 +107,7 @@ async fn an_edit_that_was_taken_back_is_no_change_any_more() {
     assert_eq!(asked(&bench.work(&run).await).0, "write");
     bench.edit("v1");
     let at = bench.look(&run).await;
-    assert!(json!(at.why)["changed"]["what"].as_str().unwrap().contains("again as it was"), "{:?}", at.why);
+    assert!(json!(at.why)["changed"]["what"].as_str().unwrap().contains("was reverted"), "{:?}", at.why);
     bench.approve(&run).await;
     assert_eq!(
         asked(&bench.work(&run).await),

@@ -46,7 +46,7 @@ async fn a_gate_that_blocks_fails_the_step_and_is_asked_again() {
         let (run, executed) = bench.run(SEND, json!({"to": "ana"})).await;
         let (code, message) = failed(&executed);
         assert_eq!(code, "safety_denied");
-        let why = if answer.get("allowed").is_some() { "two addresses" } else { "no field allowed" };
+        let why = if answer.get("allowed").is_some() { "two addresses" } else { "no field `allowed`" };
         assert!(message.contains("pii.detect") && message.contains(why), "{message}");
         assert_eq!(bench.fake.count("send"), 0);
         assert_eq!(bench.status(&run, "send").await, Some(StepStatus::Failed));
@@ -103,7 +103,7 @@ async fn a_person_decides_what_a_gate_leaves_to_them() {
     assert_eq!(at.capability.unwrap().id, "mail.send");
     assert_eq!(at.inputs, json!({"to": "ana"}));
     bench.approve(&run).await;
-    assert!(bench.engine.at_gate(&run).await.unwrap().is_none(), "nobody is asked any more");
+    assert!(bench.engine.at_gate(&run).await.unwrap().is_none(), "no decision is pending");
     completed(&bench.work(&run).await);
     assert_eq!(
         bench.fake.steps(),

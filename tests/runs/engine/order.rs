@@ -186,7 +186,7 @@ async fn inputs_are_held_against_the_capability() {
     let (code, message) = failed(&executed);
     assert_eq!(code, "invalid_request");
     assert!(
-        message.contains("n: a whole number is wanted") && message.contains("speed: not declared"),
+        message.contains("n: expected an integer") && message.contains("speed: not declared"),
         "{message}"
     );
     assert_eq!(bench.fake.made().len(), 1, "nothing is called with wrong inputs");

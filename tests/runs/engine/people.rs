@@ -183,7 +183,7 @@ async fn a_stated_result_that_does_not_fit_fails_the_step_instead_of_the_steps_b
     bench.happened(&run, json!({"paid": "yes"})).await;
     let (code, message) = failed(&bench.work(&run).await);
     assert_eq!(code, "invalid_request");
-    assert!(message.contains("paid") && message.contains("a person said what it gave"), "{message}");
+    assert!(message.contains("paid") && message.contains("the stated result"), "{message}");
     bench.resume(&run, None, None).await;
     assert_eq!(asked(&bench.work(&run).await).1, json!("unknown_outcome"));
     assert_eq!(bench.fake.count("pay"), 1);

@@ -73,7 +73,7 @@ async fn requests_that_cannot_be_understood_are_told_what_and_where() {
     let blank = [("x-idempotency-key", "")];
     is(&house.ask("POST", "/v1/skills/watch/attach/preview", &blank, "").await, 400, "invalid_request");
     let both = house.ask("POST", "/v1/runs/a1/cancel", &[], "{\"run_id\": \"b2\"}").await;
-    assert!(both.message().contains("twice"), "{}", both.message());
+    assert!(both.message().contains("different values"), "{}", both.message());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -316,6 +316,6 @@ async fn where_requests_stand_alone_a_tool_that_needs_a_session_says_how_to_name
     let told = call(json!({ "path": "SKILL.md" })).await;
     assert_eq!(told["code"], "not_loaded", "{told}");
     let message = told["message"].as_str().unwrap();
-    assert!(message.contains("give `session_id` as skills.load answered it"), "{message}");
+    assert!(message.contains("pass `session_id` as returned by skills.load"), "{message}");
     assert_eq!(call(json!({ "session_id": 7 })).await["code"], "invalid_request");
 }

@@ -107,7 +107,7 @@ async fn where_requests_stand_alone_a_load_names_the_session_that_the_next_call_
     let error: Value = serde_json::from_str(told["content"][0]["text"].as_str().unwrap()).unwrap();
     assert_eq!(error["error"]["code"], "not_loaded");
     let message = error["error"]["message"].as_str().unwrap();
-    assert!(message.contains("give `session_id` as skills.load answered it"), "{message}");
+    assert!(message.contains("pass `session_id` as returned by skills.load"), "{message}");
     let skill = house.call("skill.list", json!({})).await.json()["skills"][0]["skill_id"].clone();
     let loaded = tools.stateless("skills.load", &json!({ "names": [skill] })).await;
     let session = &text(&loaded)["session_id"];

@@ -71,6 +71,6 @@ async fn a_limit_that_is_used_up_keeps_checks_back_and_fails_none() {
         let untried = of(&report, "not_tried");
         assert!(!untried.is_empty(), "{what}: {report}");
         let why = untried[0]["note"].as_str().unwrap();
-        assert!(why.contains("the limit of requests is used up"), "{what}: {why}");
+        assert!(why.contains("the rate limit is exhausted"), "{what}: {why}");
     }
 }

@@ -20,10 +20,8 @@ impl Runs {
     ) -> Result<StoredArtifact, Error> {
         let NewArtifact { name, content, by } = artifact;
         if content.len() as u64 > MAX_FILE_BYTES {
-            let message = format!(
-                "the content has {} bytes; at most {MAX_FILE_BYTES} (8 MiB) are stored",
-                content.len()
-            );
+            let message =
+                format!("the content has {} bytes; the maximum is {MAX_FILE_BYTES} (8 MiB)", content.len());
             return Err(Error::new(Code::PayloadTooLarge, message));
         }
         let plain = !name.trim().is_empty()
@@ -32,14 +30,15 @@ impl Runs {
             && !matches!(name.as_str(), "." | "..");
         if !plain {
             let message = format!(
-                "{name:?} is not a file name; give one without folders, e.g. rows.csv, of at most {MAX_NAME_BYTES} bytes"
+                "{name:?} is not a file name; use a name without folders, e.g. rows.csv, of at most \
+                    {MAX_NAME_BYTES} bytes"
             );
             return Err(Error::new(Code::InvalidRequest, message));
         }
         let artifacts = self.kept_files()?;
         let stored = super::super::apart(move || {
             artifacts.keep(&name, &mut content.as_slice()).map_err(|error| {
-                Error::new(Code::InternalError, format!("the artifact cannot be stored: {error}"))
+                Error::new(Code::InternalError, format!("cannot store the artifact: {error}"))
             })
         })
         .await?;

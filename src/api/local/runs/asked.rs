@@ -1,5 +1,5 @@
-//! What a waiting run asks a person, held against what it would do now: a script that was edited since is asked about as
-//! it is, and what cannot be carried out is not agreed to.
+//! What a waiting run asks a person, compared with what it would do now: a script that was edited since is
+//! asked about as it is, and what cannot be executed is not agreed to.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -43,11 +43,11 @@ impl Runs {
             return Ok((run, Some(at)));
         }
         if self.elsewhere(&run).is_some() {
-            // Whoever has other scripts cannot tell what this run would do.
+            // Anyone who has other scripts cannot tell what this run would do.
             return Ok((run, None));
         }
         if at.step != *step {
-            // It went on meanwhile.
+            // It continued meanwhile.
             let present = room.store.run(&run.id).await?;
             return Ok((present.unwrap_or(run), None));
         }
@@ -59,7 +59,7 @@ impl Runs {
         Ok((run, Some(at)))
     }
 
-    /// Records that a waiting run asks this instead of what it asked before, unless it went on meanwhile.
+    /// Records that a waiting run asks this instead of what it asked before, unless it continued meanwhile.
     pub(super) async fn record_question(room: &Room, run: &RunId, gate: Gate) -> Result<(), StoreError> {
         match room.store.command(run, Command::Ask(gate), None, None, None).await {
             Ok(_) | Err(StoreError::Refused(_)) => Ok(()),
@@ -67,7 +67,7 @@ impl Runs {
         }
     }
 
-    /// Why this process cannot work a run: it does not read the skills that the run was launched from.
+    /// Why this process cannot execute a run: it does not read the skills that the run was launched from.
     pub(super) fn elsewhere(&self, run: &RunRecord) -> Option<String> {
         let place = run.options.place.as_ref()?;
         (!run.state.is_terminal() && !self.places().contains(place)).then(|| {
@@ -78,21 +78,21 @@ impl Runs {
                 let file = store.ok().flatten().map(|file| format!("sqlite:{}", file.display()));
                 let store = file.map(|file| format!(" --store {}", quoted(&file))).unwrap_or_default();
                 format!(
-                    "it was launched from the shipped skills, which are not read here: say --demo{store}, or leave it \
-                     to a workbench that reads them"
+                    "it was launched from the shipped skills, which are not loaded: use --demo{store}, \
+                        or leave it to a worker that loads them"
                 )
             } else {
                 format!(
-                    "it was launched from the skills of {place}, which are not read here: say --root {}, or leave it to \
-                     a workbench that reads them",
+                    "it was launched from the skills of {place}, which are not loaded: use --root {}, or \
+                        leave it to a worker that loads them",
                     quoted(place)
                 )
             }
         })
     }
 
-    /// Why a yes would lead to nothing but a failed step or a run that nobody here goes on with, with what to do; none
-    /// where something can carry it out. Reads disks.
+    /// Why an approval would lead to nothing but a failed step or a run that nobody here continues with, with
+    /// what to do; none where something can execute it. Reads disks.
     pub(super) fn stands_in_the_way(
         &self,
         room: &Room,
@@ -102,25 +102,25 @@ impl Runs {
     ) -> Option<Error> {
         let Some(Gate::Human { step, .. }) = &run.gate else { return None };
         if let Some(why) = self.elsewhere(run) {
-            // Nobody here can read what exactly a yes would run.
-            let message = format!("{why}. The run goes on waiting; a no is always taken");
+            // Nobody here can read what exactly an approval would run.
+            let message = format!("{why}. The run keeps waiting; you can still deny it");
             return Some(Error::new(Code::InvalidConfiguration, message));
         }
         // Before the first step: the first one that could begin.
         let first = || plan.contract.steps.iter().find_map(|step| plan.capability_of(step)).map(Arc::as_ref);
         let found = room.engine.obstacle(run, capability.or_else(first)?)?;
         let message = format!(
-            "step {step} cannot be carried out, so that a yes would only fail it: {}. The run goes on waiting; a no is \
-             always taken",
+            "step {step} cannot be executed, so an approval would make it fail: {}. The run keeps \
+                waiting; you can still deny it",
             found.message
         );
         let reason = json!({ "step": step, "binding": found.binding });
         Some(Error { reason: Some(reason), ..Error::new(Code::from(found.code), message) })
     }
 
-    /// Refuses to approve what cannot be carried out and what was edited since it was read: nothing of it is recorded.
-    /// A denial is always taken. A decision about what the run asks by now is one about a question that nobody has
-    /// recorded so far: then the question is.
+    /// Refuses to approve what cannot be executed and what was edited since it was read: nothing of it is
+    /// recorded. A denial is always taken. A decision about what the run asks by now is one about a question
+    /// that nobody has recorded so far: then the question is.
     pub(super) async fn agreeable(
         self: &Arc<Self>,
         room: &Arc<Room>,
@@ -144,12 +144,12 @@ impl Runs {
         }
         let what = match why {
             Asked::Changed { what, .. } => what.clone(),
-            _ => "what it asks about is not what it was".to_owned(),
+            _ => "the pending request has changed".to_owned(),
         };
         if *inputs_digest != decision.inputs_digest {
             let message = format!(
-                "nothing was decided: {what}. Read what it would run now (skills runs show {}), then approve exactly \
-                 that: step {step}, inputs_digest {inputs_digest}",
+                "no decision made: {what}. Review what it would execute now (skills runs show {}), then \
+                    approve that: step {step}, inputs_digest {inputs_digest}",
                 now.id
             );
             let reason = json!({ "step": step, "inputs_digest": inputs_digest, "changed": what });

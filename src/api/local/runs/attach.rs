@@ -38,7 +38,7 @@ impl Looked {
     fn fails(mut self, check: AttachCheck, given: &str, allowed: Vec<String>, error: Error) -> Self {
         self.checks.push(AttachCheckResult { check, holds: Some(false), note: error.message.clone() });
         for later in AttachCheck::iter().filter(|later| *later > check) {
-            let note = "not looked at: an earlier check failed".to_owned();
+            let note = "skipped: an earlier check failed".to_owned();
             self.checks.push(AttachCheckResult { check: later, holds: None, note });
         }
         let reason = AttachReason { check, given: given.to_owned(), allowed, cause: None };
@@ -80,7 +80,7 @@ impl Runs {
         let mut control = None;
         if request.options.wait {
             execution = self.settle(&execution.id.0, leave).await?;
-            // Settling has steered already; asked again the store answers what became of it.
+            // Settling has steered already; asked again the store answers its outcome.
             control = self.steer(&room, &execution).await?;
         }
         Ok(Attached {
@@ -150,8 +150,7 @@ impl Runs {
 
         let invocation = skill.classification.invocation.value;
         if invocation == Invocation::Direct {
-            let message =
-                format!("{} is run directly and attached to nothing: skills run {}", skill.id, skill.id);
+            let message = format!("{} cannot be attached; run it with `skills run {}`", skill.id, skill.id);
             let allowed = vec![Invocation::Attach.to_string(), Invocation::Both.to_string()];
             let error = Error::new(Code::AttachInvalid, message);
             return Ok(looked.fails(AttachCheck::Invocation, &invocation.to_string(), allowed, error));
@@ -164,9 +163,9 @@ impl Runs {
         let kind = given.parse::<AttachTarget>().ok().filter(|kind| targets.contains(kind));
         let Some(kind) = kind else {
             let message = if allowed.is_empty() {
-                format!("{} names no targets in its classification", skill.id)
+                format!("{} declares no targets in its classification", skill.id)
             } else {
-                format!("{} takes {}, not {given:?}", skill.id, allowed.join(", "))
+                format!("{} accepts {}, not {given:?}", skill.id, allowed.join(", "))
             };
             let error = Error::new(Code::AttachInvalid, message);
             return Ok(looked.fails(AttachCheck::TargetType, given, allowed, error));
@@ -216,9 +215,12 @@ impl Runs {
             let mut out = vec![effect(&read.skill)];
             if let Some((id, state)) = run.filter(|_| steers(&read.skill)) {
                 out.push(if state.is_terminal() {
-                    format!("run {id} is {state}: nothing it asks for changes it any more")
+                    format!("run {id} is {state}: control signals no longer have an effect")
                 } else {
-                    format!("run {id} is {state} now: a pause keeps its next step from beginning, a cancel stops it")
+                    format!(
+                        "run {id} is {state} now: a pause takes effect before its next step, a \
+                        cancel immediately"
+                    )
                 });
             }
             let capabilities = runs.capabilities()?;
@@ -230,18 +232,17 @@ impl Runs {
                 called.filter(|capability| capability.properties.side_effects).collect();
             outside.dedup_by(|a, b| a.id == b.id);
             if outside.is_empty() {
-                out.push("none of its steps is declared to change anything outside".to_owned());
+                out.push("none of its steps declares external side effects".to_owned());
             }
             for capability in outside {
-                let asks =
-                    if capability.safety.requires_confirmation { ", after a person's yes" } else { "" };
-                out.push(format!("{} changes something outside{asks}", capability.id));
+                let asks = if capability.safety.requires_confirmation { ", after approval" } else { "" };
+                out.push(format!("{} has external side effects{asks}", capability.id));
             }
             if let Err(error) = contracts::trusted(&runs.trust, &read.skill) {
                 out.push(error.message);
             }
             match runs.approval(&read.skill) {
-                Ok(Some(rule)) => out.push(format!("a person says yes before its first step: {rule}")),
+                Ok(Some(rule)) => out.push(format!("requires approval before its first step: {rule}")),
                 Ok(None) => {}
                 Err(error) => out.push(error.message),
             }
@@ -257,11 +258,9 @@ fn steers(skill: &Skill) -> bool {
 
 fn effect(skill: &Skill) -> String {
     match skill.classification.effect_mode.value {
-        EffectMode::ReadOnly => "reads the target and its inputs, and changes nothing".to_owned(),
-        EffectMode::Enrich => "reads the target and its inputs, and answers something about it".to_owned(),
-        EffectMode::ControlSignal => {
-            "may pause or stop the run it is attached to, or send it a signal".to_owned()
-        }
+        EffectMode::ReadOnly => "reads the target and its inputs, without side effects".to_owned(),
+        EffectMode::Enrich => "reads the target and its inputs, and returns information about it".to_owned(),
+        EffectMode::ControlSignal => "can pause or cancel the target run, or send it a signal".to_owned(),
     }
 }
 

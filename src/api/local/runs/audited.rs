@@ -1,4 +1,4 @@
-//! What the audit log is told of runs, in its words.
+//! What the audit log is notified of runs, in its words.
 
 use serde_json::json;
 

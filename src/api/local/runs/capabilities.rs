@@ -1,5 +1,5 @@
-//! Capabilities as adapters ask about them: which there are, which binding carries one out and why, and which one is
-//! preferred here.
+//! Capabilities as adapters ask about them: which there are, which binding executes one and why, and which
+//! one is preferred here.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ impl Runs {
         super::super::apart(move || Ok(runs.capabilities()?.ids().map(str::to_owned).collect())).await
     }
 
-    /// Which binding carries a capability out, and why.
+    /// Which binding executes a capability, and why.
     pub(super) async fn explain(self: &Arc<Self>, wanted: &str) -> Result<CapabilityExplanation, Error> {
         let (runs, wanted) = (Arc::clone(self), wanted.trim().to_owned());
         super::super::apart(move || {
@@ -83,7 +83,7 @@ impl Runs {
 pub(super) fn known(capabilities: &Capabilities, wanted: &str) -> Result<Arc<Capability>, Error> {
     capabilities.capability(wanted).cloned().ok_or_else(|| Error {
         suggestions: names::near(wanted, capabilities.ids()),
-        ..Error::new(Code::NotFound, format!("no capability is called {wanted}"))
+        ..Error::new(Code::NotFound, format!("there is no capability `{wanted}`"))
     })
 }
 
@@ -98,7 +98,7 @@ fn of_capability(capabilities: &Capabilities, capability: &Capability, binding: 
             ..Error::new(
                 Code::InvalidRequest,
                 format!(
-                    "{binding} carries out {}, not {}; bindings of {}: {have}",
+                    "{binding} implements {}, not {}; bindings of {}: {have}",
                     offered.binding.capability, capability.id, capability.id
                 ),
             )
@@ -107,7 +107,7 @@ fn of_capability(capabilities: &Capabilities, capability: &Capability, binding: 
             suggestions: names::near(binding, others.iter().copied()),
             ..Error::new(
                 Code::NotFound,
-                format!("no binding is called {binding}; bindings of {}: {have}", capability.id),
+                format!("there is no binding `{binding}`; bindings of {}: {have}", capability.id),
             )
         }),
     }

@@ -88,7 +88,7 @@ impl Local {
             && let Err(error) = store.compact().await
         {
             // The runs are gone; their space is used by the next ones.
-            tracing::warn!("the space of purged runs stays with the store: {error}");
+            tracing::warn!("cannot reclaim the space of purged runs: {error}");
         }
         Ok(purged)
     }

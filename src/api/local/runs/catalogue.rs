@@ -1,5 +1,5 @@
-//! The catalogue of capabilities that belongs to the present skills: of roots that are registries, and of bundles that
-//! bring their own. Read again when the skills or one of its files changed.
+//! The catalog of capabilities that belongs to the present skills: of roots that are registries, and of
+//! bundles that bring their own. Read again when the skills or one of its files changed.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +10,7 @@ use skills_runs::{Capabilities, Place};
 
 /// Folders that make a place one of capabilities.
 const FOLDERS: [&str; 3] = ["capabilities", "bindings", "services"];
-/// How deep files may lie below those folders.
+/// How deep files may be below those folders.
 const DEPTH: usize = 4;
 
 /// What was read, and from what.
@@ -19,7 +19,7 @@ pub(super) struct Kept(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    /// Generation of the skills, counted from 1 so that nothing read is no generation.
+    /// Generation of the skills, counted from 1 so that nothing read is not a generation.
     generation: Option<u64>,
     places: Vec<Place>,
     stamp: Vec<(PathBuf, u64, SystemTime)>,
@@ -36,13 +36,13 @@ impl Kept {
             && state.looked.is_some_and(|looked| looked.elapsed() < age)
     }
 
-    /// Lets the next look read everything anew, with what is trusted by then.
+    /// Lets the next look read everything again, with what is trusted by then.
     pub(super) fn doubt(&self) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.generation = None;
     }
 
-    /// The capabilities as they are now, and whether they were read anew. Reads disks.
+    /// The capabilities as they are now, and whether they were read again. Reads disks.
     pub(super) fn present(&self, skills: &Catalogue, trust: &Trust) -> (Arc<Capabilities>, bool) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if state.generation != Some(skills.generation) {
@@ -85,7 +85,7 @@ fn has_any(dir: &Path) -> bool {
     FOLDERS.iter().any(|folder| dir.join(folder).is_dir())
 }
 
-/// Size and time of every file that counts: another stamp is another catalogue.
+/// Size and time of every file that counts: another stamp is another catalog.
 fn stamp(places: &[Place]) -> Vec<(PathBuf, u64, SystemTime)> {
     let mut files = Vec::new();
     for place in places {

@@ -15,8 +15,8 @@ use skills_store::{Glance, RunFilter, Store};
 /// How long the pages of the store are looked at.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// What to do about a damaged store.
-const MEND: &str = "skills db check says where; copy the file and those beside it (-wal, -shm) as they are before \
-                    anything else, and let a backup take its place";
+const MEND: &str = "`skills db check` shows where; first copy the file with its -wal and -shm files, \
+    then restore a backup";
 
 impl Runs {
     /// One line a subject.
@@ -30,7 +30,7 @@ impl Runs {
             Err(error) => checks.push(Check::problem(
                 "runs",
                 error.message,
-                "name another store with --store, or mend this one; skills db check looks it over",
+                "use another store (--store), or repair this one; `skills db check` checks it",
             )),
         }
         let runs = Arc::clone(self);
@@ -48,7 +48,12 @@ impl Runs {
         });
         match rest.await {
             Ok(rest) => checks.extend(rest),
-            Err(error) => checks.push(Check::problem("capabilities", error.message, "mend what is named")),
+            Err(error) => checks.push(Check::problem(
+                "capabilities",
+                error.message,
+                "fix the reported \
+                problem",
+            )),
         }
         checks
     }
@@ -71,7 +76,7 @@ impl Runs {
 
     async fn worker_check(&self, room: &Room) -> Check {
         if self.works() {
-            return Check::good("workers", "at work in this process");
+            return Check::good("workers", "running in this process");
         }
         let lately = u64::try_from(skills_runs::ALIVE.as_millis()).unwrap_or(u64::MAX);
         let here = Workplace::here();
@@ -79,13 +84,11 @@ impl Runs {
             Ok(workers) => match workers.iter().filter(|worker| !here.knows_dead(worker)).count() {
                 0 => Check::good(
                     "workers",
-                    "none is alive: skills run works its own run, detached ones wait for an open workbench",
+                    "none: `skills run` executes its own run; detached runs wait for a workbench or service",
                 ),
-                n => Check::good("workers", format!("{n} alive in other processes")),
+                n => Check::good("workers", format!("{n} in other processes")),
             },
-            Err(error) => {
-                Check::problem("workers", error.to_string(), "skills db check looks the store over")
-            }
+            Err(error) => Check::problem("workers", error.to_string(), "`skills db check` checks the store"),
         }
     }
 
@@ -106,10 +109,10 @@ impl Runs {
             Leftovers { folders, bytes } => Check::note(
                 "script disk",
                 format!(
-                    "{found}; work folders left behind by processes that are gone: {folders}, {} KiB",
+                    "{found}; stale work folders of processes that ended: {folders}, {} KiB",
                     bytes.div_ceil(1024)
                 ),
-                "the next start of serve, the workbench, run or runs work deletes them",
+                "the next start of `serve`, the workbench, `run` or `runs work` deletes them",
             ),
         }
     }
@@ -129,9 +132,14 @@ impl Runs {
             .map(|root| root.label.as_str())
             .collect();
         let roots = if trusted.is_empty() { "none".to_owned() } else { trusted.join(", ") };
-        let found = format!("{may} of {} contracts may run; trusted roots: {roots}", bundles.len());
+        let found = format!("{may} of {} contracts can run; trusted roots: {roots}", bundles.len());
         if may < bundles.len() {
-            return Check::note("trust", found, "skills trust SKILL shows what a bundle brings, and pins it");
+            return Check::note(
+                "trust",
+                found,
+                "`skills trust SKILL` shows the content of a bundle and \
+                trusts it",
+            );
         }
         Check::good("trust", found)
     }
@@ -156,7 +164,7 @@ impl Runs {
             return Ok(Check::note(
                 "capabilities",
                 found,
-                "skills explain-capability says why one cannot be called",
+                "`skills explain-capability` shows why one cannot be called",
             ));
         }
         Ok(Check::good("capabilities", found))
@@ -169,23 +177,23 @@ async fn looked_over(store: &dyn Store, found: String) -> Check {
         Ok(Glance { damage, .. }) if !damage.is_empty() => damaged(&found, &damage),
         Ok(Glance { whole: false, .. }) => Check::note(
             "runs",
-            format!("{found}; its pages were looked at for {} s, which was not enough", PATIENCE.as_secs()),
-            "skills db check looks at all of them",
+            format!("{found}; the page check timed out after {} s", PATIENCE.as_secs()),
+            "`skills db check` checks all pages",
         ),
-        Ok(_) => Check::good("runs", format!("{found}; its pages are sound")),
+        Ok(_) => Check::good("runs", format!("{found}; pages are valid")),
         Err(error) => Check::problem("runs", error.to_string(), MEND),
     }
 }
 
 fn damaged(found: &str, damage: &[String]) -> Check {
-    Check::problem("runs", format!("{found}; it is damaged: {}", damage.join("; ")), MEND)
+    Check::problem("runs", format!("{found}; damaged: {}", damage.join("; ")), MEND)
 }
 
 async fn counted(store: &dyn Store) -> Result<String, Error> {
     let page = store.runs(RunFilter { limit: 1, ..RunFilter::default() }).await?;
     let all: u64 = page.counts.values().sum();
     if all == 0 {
-        return Ok("no runs so far".to_owned());
+        return Ok("no runs".to_owned());
     }
     let parts: Vec<String> = page.counts.iter().map(|(state, n)| format!("{n} {state}")).collect();
     Ok(format!("{all} runs: {}", parts.join(", ")))
@@ -207,7 +215,7 @@ fn isolation(report: &Report) -> Check {
         Level::Full if !report.untested => Check::good("isolation", found),
         Level::Full | Level::Partial => {
             let missing = if report.missing.is_empty() {
-                "what is not held is named above".to_owned()
+                "see the limits above".to_owned()
             } else {
                 report.missing.join("; ")
             };
@@ -216,7 +224,7 @@ fn isolation(report: &Report) -> Check {
         Level::Unavailable | Level::Unsandboxed => Check::problem(
             "isolation",
             found,
-            "scripts are refused here, unless a run is launched with --unsandboxed",
+            "scripts are refused unless a run is launched with --unsandboxed",
         ),
     }
 }

@@ -1,4 +1,5 @@
-//! The contract of a skill with what stands behind each step: its binding, its gates, and what repeating it means.
+//! The contract of a skill with what is behind each step: its binding, its gates, and what repeating it
+//! means.
 
 use std::sync::Arc;
 
@@ -72,7 +73,7 @@ impl Runs {
                 Some(capability) => {
                     sheet::binding(&calling.broker.explain(capability, self.config.conformance))
                 }
-                None => format!("there is no capability {id}"),
+                None => format!("unknown capability {id}"),
             };
             if called.len() > 1 { format!("{id}: {words}") } else { words }
         };
@@ -99,7 +100,7 @@ impl Runs {
         }
     }
 
-    /// The plan of a contract whoever trusts what it runs: for looking, never for running.
+    /// The plan of a contract anyone who trusts what it runs: for looking, never for running.
     pub(super) fn pin_untrusting(&self, read: &Contracted, approval: Option<String>) -> Result<Plan, Error> {
         let catalogue = self.registry.snapshot();
         let capabilities = self.capabilities()?;
@@ -128,29 +129,29 @@ fn flow(step: &Step) -> Vec<String> {
         words.push(format!("for each {} of {}", foreach.item, foreach.items));
     }
     if let Some(repeat) = &step.repeat {
-        words.push(format!("while {}, {} times at most", repeat.condition, repeat.max_iterations));
+        words.push(format!("while {}, at most {} times", repeat.condition, repeat.max_iterations));
     }
     if let Some(router) = &step.router {
         let cases: Vec<&str> = router.cases.keys().map(String::as_str).collect();
         words.push(format!("by {}: {}", router.on, cases.join(", ")));
     }
     if let Some(scatter) = &step.scatter {
-        words.push(format!("{} side by side, {}", scatter.capabilities.len(), scatter.merge));
+        words.push(format!("{} in parallel, {}", scatter.capabilities.len(), scatter.merge));
     }
     if let Some(retry) = step.retry.filter(|retry| retry.max_attempts > 1) {
         words.push(format!("{} attempts", retry.max_attempts));
     }
     if let Some(timeout) = step.timeout {
-        words.push(format!("{} s at most", timeout.as_secs_f64()));
+        words.push(format!("at most {} s", timeout.as_secs_f64()));
     }
     words
 }
 
-/// Whether repeating a step is safe, in words.
+/// Whether repeating a step is safe as text.
 fn effect(step: &Step, known: &[&Arc<Capability>], called: usize) -> String {
     match step.action {
-        StepAction::WaitForSignal(_) => return "waits, and changes nothing".to_owned(),
-        StepAction::Skill(_) => return "as its steps".to_owned(),
+        StepAction::WaitForSignal(_) => return "waits, no side effects".to_owned(),
+        StepAction::Skill(_) => return "those of its steps".to_owned(),
         StepAction::Capability(_) => {}
     }
     if known.len() < called {
@@ -158,11 +159,11 @@ fn effect(step: &Step, known: &[&Arc<Capability>], called: usize) -> String {
     }
     let outside = |c: &&&Arc<Capability>| c.properties.side_effects;
     if known.iter().all(|capability| !outside(&capability)) {
-        "no side effects: repeating it is safe".to_owned()
+        "no side effects; safe to repeat".to_owned()
     } else if known.iter().filter(outside).all(|capability| capability.properties.idempotent) {
-        "changes something outside; twice is as once".to_owned()
+        "external side effects; idempotent".to_owned()
     } else {
-        "changes something outside; repeating it may do it twice".to_owned()
+        "external side effects; not idempotent".to_owned()
     }
 }
 
@@ -189,9 +190,10 @@ fn of_bundle(read: &Contracted, capabilities: &Capabilities) -> Vec<Finding> {
                     offset: 0,
                     length: 0,
                 }),
-                message: format!("step `{}` calls `{id}`, which nobody declares here", step.id),
-                help: "Add the capability to the bundle's `capabilities/`, or the root that declares it."
-                    .to_owned(),
+                message: format!("step `{}` calls `{id}`, which is not declared", step.id),
+                help: "Add the capability to the bundle's `capabilities/`, or add the root that declares \
+                    it."
+                .to_owned(),
                 fixable: false,
             });
         }

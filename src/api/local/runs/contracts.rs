@@ -11,7 +11,7 @@ use skills_runs::{Capabilities, Plan};
 use skills_skill::contract::{Contract, parse};
 use skills_skill::{Finding, MAX_BYTES, Severity, Skill, SkillId};
 
-/// Name of the file that a contract stands in.
+/// Name of the file that a contract is in.
 const FILE: &str = "skill.yaml";
 
 /// A skill and its contract as they are on disk now.
@@ -33,18 +33,18 @@ pub(super) fn read(skill: &Arc<Skill>) -> Result<Contracted, Error> {
     let opened = skill.open().and_then(|bundle| Ok(bundle.read_text(FILE, MAX_BYTES)?));
     let text = opened.map_err(|e| match e.kind() {
         std::io::ErrorKind::NotFound => refused(format!(
-            "{} has instructions only, no contract that could run: load it into a session",
+            "{} has no contract to execute, only instructions: load it in a session",
             skill.id
         )),
-        _ => refused(format!("the contract of {} cannot be read: {}: {e}", skill.id, place.display())),
+        _ => refused(format!("cannot read the contract of {}: {}: {e}", skill.id, place.display())),
     })?;
     let (contract, findings) = parse(&place, &text);
     if let Some(contract) = contract {
         Ok(Contracted { skill: Arc::clone(skill), contract: Arc::new(contract) })
     } else {
         let errors: Vec<&Finding> = findings.iter().filter(|f| f.severity == Severity::Error).collect();
-        let why = errors.first().map_or_else(|| "it is no contract".to_owned(), |f| located(&place, f));
-        Err(refused(format!("the contract of {} cannot be used: {why}", skill.id)))
+        let why = errors.first().map_or_else(|| "not a contract".to_owned(), |f| located(&place, f));
+        Err(refused(format!("invalid contract of {}: {why}", skill.id)))
     }
 }
 
@@ -59,7 +59,7 @@ pub(super) fn broken(read: &Contracted) -> Option<Error> {
         n => format!(" (and {n} more errors)"),
     };
     let message = format!(
-        "the contract of {} has errors: {}{more}; skills lint {} shows all",
+        "the contract of {} has errors: {}{more}; `skills lint {}` shows all",
         read.skill.id,
         located(&read.contract.location, first),
         read.skill.root_dir.display()
@@ -143,9 +143,9 @@ impl Sources<'_> {
 /// # Errors
 /// `untrusted`, with what to do.
 pub(super) fn trusted(trust: &Trust, skill: &Skill) -> Result<(), Error> {
-    // Named by its id: whoever calls from elsewhere is told no place of this machine.
+    // Named by its id: anyone who calls from elsewhere is reported no place of this machine.
     match trust.refusal(&skill.root_dir, "it", skill.id.as_str()) {
         None => Ok(()),
-        Some(why) => Err(Error::new(Code::Untrusted, format!("{} may not run: {why}", skill.id))),
+        Some(why) => Err(Error::new(Code::Untrusted, format!("{} is not allowed to run: {why}", skill.id))),
     }
 }

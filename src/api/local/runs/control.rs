@@ -7,7 +7,7 @@ use skills_model::Command;
 /// The wish in the output `control` of a skill whose effect is `control_signal`.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Wish {
-    /// Let it go on.
+    /// Let it continue.
     None,
     /// Stop it.
     Cancel,
@@ -24,7 +24,12 @@ impl Wish {
     /// # Errors
     /// A sentence for anything else.
     pub(super) fn read(value: &Value) -> Result<Self, String> {
-        let wrong = || format!("control is {value}; none, cancel, pause and signal(name, payload) are known");
+        let wrong = || {
+            format!(
+                "invalid control {value}; expected none, cancel, pause or signal(name, \
+            payload)"
+            )
+        };
         match value {
             Value::Null => Ok(Self::None),
             Value::String(word) => word_of(word.trim()).ok_or_else(wrong),
@@ -103,7 +108,7 @@ mod tests {
         for wrong in
             [json!("halt"), json!(3), json!({ "cancel": true }), json!("signal()"), json!("signal(a, {)")]
         {
-            assert!(Wish::read(&wrong).unwrap_err().contains("are known"), "{wrong}");
+            assert!(Wish::read(&wrong).unwrap_err().contains("expected none"), "{wrong}");
         }
     }
 

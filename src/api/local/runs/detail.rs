@@ -14,7 +14,7 @@ const PAGE: usize = 2000;
 const MOST_EVENTS: usize = 10_000;
 
 impl Runs {
-    /// One run whole.
+    /// A complete run.
     pub(super) async fn detail(self: &Arc<Self>, wanted: &str) -> Result<RunDetail, Error> {
         let room = self.room().await?;
         let run = find::run(&*room.store, wanted).await?;
@@ -67,15 +67,15 @@ impl Runs {
             let capability = plan.capability(&sheet.capability).map(Arc::as_ref);
             sheet.blocked = runs.stands_in_the_way(&room, &run, &plan, capability).map(|error| error.message);
             if runs.elsewhere(&run).is_some() {
-                "what the skills it was launched from have for it".clone_into(&mut sheet.binding);
+                "the bindings of the skills it was launched from".clone_into(&mut sheet.binding);
             }
             Ok(Some(sheet))
         })
         .await
     }
 
-    /// The digest and the version that a run's skill would be launched with now; none where it cannot run any more.
-    /// The policy's wish for an approval is no change of the skill.
+    /// The digest and the version that a run's skill would be launched with now; none where it cannot run any
+    /// longer. The policy's wish for an approval is not a change of the skill.
     pub(super) async fn present(
         self: &Arc<Self>,
         run: &RunRecord,
@@ -116,13 +116,14 @@ impl Room {
     pub(super) async fn plan(&self, digest: &str) -> Result<Plan, Error> {
         let kept = self.store.contract(digest).await?;
         let kept = kept.ok_or_else(|| {
-            let message = format!("the contract {digest} is not in the store; skills db check tells more");
+            let message = format!("contract {digest} is not in the store; run `skills db check`");
             Error::new(Code::InternalError, message)
         })?;
         Plan::from_value(&kept).map_err(|why| Error::new(Code::InternalError, why))
     }
 
-    /// Makes sure that what a run goes on from is what was written, before anybody sees it or decides on it.
+    /// Makes sure that what a run continues from is what was written, before anybody sees it or decides on
+    /// it.
     pub(super) async fn verify(&self, run: &RunId) -> Result<(), Error> {
         match self.store.damage(run).await? {
             Some(part) => Err(Error::new(Code::InternalError, damaged(run, part))),

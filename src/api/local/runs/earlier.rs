@@ -1,4 +1,4 @@
-//! The failed stretches of a run that was resumed: what failed, and with which other inputs it went on.
+//! The failed stretches of a run that was resumed: what failed, and with which other inputs it continued.
 
 use serde_json::Value;
 

@@ -24,7 +24,7 @@ pub(super) async fn run(store: &dyn Store, wanted: &str) -> Result<RunRecord, Er
     }
     if wanted.chars().count() < FEWEST {
         let message =
-            format!("{wanted:?} is too short for a run: its id, or {FEWEST} characters of it at least");
+            format!("{wanted:?} is too short; use a run id, or at least {FEWEST} characters of one");
         return Err(Error::new(Code::NotFound, message));
     }
     let lower = wanted.to_lowercase();
@@ -43,7 +43,7 @@ pub(super) async fn run(store: &dyn Store, wanted: &str) -> Result<RunRecord, Er
         1 => Ok(found.swap_remove(0)),
         0 => Err(Error::new(
             Code::NotFound,
-            format!("there is no run {wanted}; skills runs list shows those there are"),
+            format!("there is no run {wanted}; `skills runs list` lists runs"),
         )),
         many => Err(ambiguous(wanted, &found, many)),
     }
@@ -59,8 +59,7 @@ fn ambiguous(wanted: &str, found: &[RunRecord], many: usize) -> Error {
         .collect();
     let count = if many > LISTED { format!("more than {LISTED}") } else { many.to_string() };
     let message = format!(
-        "{count} runs match {wanted}: {}. Ids begin with the time of the launch, so that beginnings are rarely \
-         unique: name a run by the end of its id",
+        "{count} runs match {wanted}: {}. Ids begin with the launch time, so use the end of the id instead",
         named.join(", ")
     );
     Error { suggestions: endings, ..Error::new(Code::InvalidRequest, message) }

@@ -21,7 +21,7 @@ pub(super) fn of_result(result: &Value) -> Option<String> {
 pub(super) fn of_failure(error: &Value) -> String {
     let text = |key: &str| error.get(key).and_then(Value::as_str);
     match (text("message"), text("code")) {
-        // Which capability went through which binding stands beside it.
+        // Which capability went through which binding is next to it.
         (Some(message), _) => {
             let bare = message.split_once("`: ").filter(|(head, _)| head.starts_with('`'));
             cut(bare.map_or(message, |(_, why)| why), 2 * SHOWN)
@@ -47,7 +47,7 @@ fn field(name: &str, value_of: &Value) -> String {
     let name = name.replace('_', " ");
     match value_of {
         Value::Array(items) => {
-            // Records are told with their width, as a table is.
+            // Records are reported with their width, as a table is.
             let width = match items.first() {
                 Some(Value::Object(fields)) if items.len() > 1 => Some(fields.len()),
                 _ => None,

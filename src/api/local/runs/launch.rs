@@ -25,7 +25,7 @@ pub(super) struct Pinned {
     steps: u32,
     digest: String,
     kept: Arc<Value>,
-    /// What could carry its steps out, as digests by binding.
+    /// What could execute its steps, as digests by binding.
     pins: BTreeMap<String, String>,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Pinned {
 pub(super) struct Ready {
     skill: Arc<Skill>,
     read: Contracted,
-    /// Looked at last: wrong inputs are told first.
+    /// Looked at last: wrong inputs are reported first.
     plan: Result<Pinned, Error>,
     /// The root that the skill was read from.
     place: Option<String>,
@@ -73,10 +73,7 @@ impl Runs {
                 if skill.classification.invocation.value == Invocation::Attach {
                     return Err(Error::new(
                         Code::InvalidRequest,
-                        format!(
-                            "{} is only attached, never run by itself: skills attach {}",
-                            skill.id, skill.id
-                        ),
+                        format!("{} can only be attached: use `skills attach {}`", skill.id, skill.id),
                     ));
                 }
                 runs.ready(&skill).map(Arc::new)
@@ -125,7 +122,7 @@ impl Runs {
         Ok(Prepared { skill_id: skill.id.clone(), plan, inputs, options })
     }
 
-    /// The plan of a contract as everything stands now.
+    /// The plan of a contract as everything is now.
     pub(super) fn pin(&self, read: &Contracted, approval: Option<String>) -> Result<Plan, Error> {
         let catalogue = self.registry.snapshot();
         let capabilities = self.capabilities()?;
@@ -138,7 +135,7 @@ impl Runs {
         sources.pin(read, approval)
     }
 
-    /// The rule of the policy that wants a yes first.
+    /// The rule of the policy that wants an approval first.
     ///
     /// # Errors
     /// `forbidden` by a rule, named.
@@ -195,7 +192,7 @@ impl Runs {
         Ok(Launched { run: begun.run, idempotency: begun.idempotency, worker_alive })
     }
 
-    /// A plan with what carries its steps out now, as digests. Reads disks.
+    /// A plan with what executes its steps now, as digests. Reads disks.
     pub(super) fn pinned(&self, plan: &Plan) -> Result<Pinned, Error> {
         let broker = &self.calling()?.broker;
         let pins = plan.capabilities.keys().flat_map(|id| broker.pins(id)).collect();
@@ -233,7 +230,7 @@ impl Runs {
 pub(super) fn inputs_error(skill: &str, problems: &[FieldProblem]) -> Error {
     let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
     let reason = serde_json::to_value(problems).ok().map(|fields| json!({ "fields": fields }));
-    let message = format!("the inputs of {skill} do not fit: {}", all.join("; "));
+    let message = format!("invalid inputs for {skill}: {}", all.join("; "));
     Error { reason, ..Error::new(Code::InvalidRequest, message) }
 }
 
@@ -247,13 +244,13 @@ pub(in crate::local) fn files(
     for (name, path) in given {
         let plain = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
         if name.is_empty() || !plain {
-            return Err(wrong(format!("file {name:?} is no name inside of the work directory")));
+            return Err(wrong(format!("file {name:?} is not a path in the work directory")));
         }
         let place = cwd.join(path);
         let real =
             place.canonicalize().map_err(|e| wrong(format!("file {name}: {}: {e}", place.display())))?;
         if !real.is_file() {
-            return Err(wrong(format!("file {name}: {} is no regular file", place.display())));
+            return Err(wrong(format!("file {name}: {} is not a regular file", place.display())));
         }
         files.insert(name.clone(), real.to_string_lossy().into_owned());
     }
@@ -266,7 +263,7 @@ fn key_seconds(said: Option<&str>) -> Result<u64, Error> {
         None => Ok(KEY_SECONDS),
         Some(text) => text.parse().ok().filter(|seconds| *seconds > 0).ok_or_else(|| {
             let message =
-                format!("{KEY_VARIABLE} is {text:?}; allowed: a whole number of seconds, 1 at least");
+                format!("invalid {KEY_VARIABLE} {text:?}; expected a number of seconds, at least 1");
             Error::new(Code::InvalidConfiguration, message)
         }),
     }

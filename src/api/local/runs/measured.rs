@@ -1,4 +1,4 @@
-//! The broker, timed: which bindings carried calls out, which did not, and how long they took.
+//! The broker, timed: which bindings executed calls, which did not, and how long they took.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -139,7 +139,7 @@ impl Runs {
         Ok(policies::verdict(&*self.deciding()?, &self.registry.snapshot(), skill))
     }
 
-    /// The policy that decides now; the audit log is told when it is another one than before.
+    /// The policy that decides now; the audit log is notified when it is another one than before.
     fn deciding(&self) -> Result<Arc<Policy>, Error> {
         let policy = self.policy.current()?;
         if let Some((file, text)) = self.policy.read() {
@@ -153,7 +153,8 @@ impl Runs {
         people::account()
     }
 
-    /// Says something that nobody asked about: to those who follow events now, and to whoever fetches it later.
+    /// Says something that nobody asked about: to those who follow events now, and to anyone who fetches it
+    /// later.
     fn tell(&self, notice: String) {
         tracing::warn!("{notice}");
         self.shared.tell(Event::Notice(notice.clone()));
@@ -179,13 +180,13 @@ impl Local {
         self.keep_counting().await
     }
 
-    /// Stops the workers of this process and gives back what they had, so that others go on with it.
+    /// Stops the workers of this process and gives back what they had, so that others continue with it.
     pub async fn stop_workers(&self) {
         self.runs.stop_workers(false).await;
         self.stop_counting().await;
     }
 
-    /// The same without a grace period for the runs at hand: for a process that has to end now.
+    /// The same without a grace period for the runs available: for a process that has to end now.
     pub async fn stop_workers_at_once(&self) {
         self.runs.stop_workers(true).await;
         self.stop_counting().await;

@@ -25,7 +25,7 @@ struct DecisionRequest {
 type Done = (RunRecord, String, bool);
 
 impl Runs {
-    /// Carries out an order.
+    /// Executes an order.
     pub(super) async fn order(self: &Arc<Self>, wanted: &str, order: RunOrder) -> Result<Ordered, Error> {
         let room = self.room().await?;
         let run = find::run(&*room.store, wanted).await?;
@@ -111,8 +111,8 @@ impl Runs {
         }
     }
 
-    /// That a decision does not name what it decides, with what that would be and the request that does; none where
-    /// nothing waits any more.
+    /// That a decision does not name what it decides, with what that would be and the request that does; none
+    /// where nothing waits any longer.
     async fn incomplete(
         self: &Arc<Self>,
         room: &Arc<Room>,
@@ -142,9 +142,9 @@ impl Runs {
             Verdict::Deny => ("deny", "`step`"),
         };
         let mut message =
-            format!("nothing was decided: run {} waits at step {} ({})", run.id, sheet.step, sheet.headline);
+            format!("no decision made: run {} waits at step {} ({})", run.id, sheet.step, sheet.headline);
         if missing.contains(&"step") || missing.contains(&"inputs_digest") {
-            message += &format!("; {word} it by naming {wants} of what you have read");
+            message += &format!("; to {word} it, pass {wants} of what was reviewed");
         }
         let mut reason = json!({
             "run_id": run.id,
@@ -158,8 +158,8 @@ impl Runs {
             if missing.contains(&"choice") {
                 message += "; its outcome is unknown: choose `rerun`, `happened` (with its `result`), `skip` or `fail`";
             } else if missing.contains(&"result") {
-                message += "; `happened` needs the `result` of the step, an object of its outputs; the other choices \
-                            are `rerun`, `skip` and `fail`";
+                message += "; `happened` needs the `result` of the step, an object of its outputs; other \
+                    choices: `rerun`, `skip`, `fail`";
             }
         }
         Ok(Some(Error { reason: Some(reason), ..Error::new(Code::ConfirmationRequired, message) }))
@@ -197,7 +197,7 @@ impl Runs {
         Ok((after, note, false))
     }
 
-    /// Refuses to go on where the skill is not the one that was launched.
+    /// Refuses to continue where the skill is not the one that was launched.
     async fn unchanged(self: &Arc<Self>, run: &RunRecord, plan: &Plan) -> Result<(), Error> {
         let (present, version) = self.present(run, plan).await;
         if present.as_deref() == Some(&run.contract_digest) {
@@ -205,14 +205,14 @@ impl Runs {
         }
         let launched = &plan.contract.version;
         let what = match (&present, version) {
-            (None, None) => format!("the skill {} is gone or cannot run any more", run.skill_id),
+            (None, None) => format!("the skill {} no longer exists or can no longer run", run.skill_id),
             (_, Some(now)) if now != *launched => {
                 format!("the skill {} changed since the launch: {launched} then, {now} now", run.skill_id)
             }
             _ => format!("the skill {} changed since the launch", run.skill_id),
         };
         let message = format!(
-            "{what}. The contract of the launch is kept: go on with it (--despite-change), or launch the skill anew"
+            "{what}. Resume with the contract of the launch (--despite-change), or launch the skill again"
         );
         let reason = json!({ "launched": run.contract_digest, "present": present });
         Err(Error { reason: Some(reason), ..Error::new(Code::SkillChanged, message) })
@@ -229,7 +229,7 @@ fn given(by: Option<String>) -> DecisionRecord {
 async fn fits(room: &Room, run: &RunRecord, decision: &Decision, result: &Value) -> Result<(), Error> {
     let wrong = |message: String| Error::new(Code::InvalidRequest, message);
     let Some(fields) = result.as_object() else {
-        return Err(wrong("a result is an object of fields: {\"field\": value}".to_owned()));
+        return Err(wrong("a result must be an object: {\"field\": value}".to_owned()));
     };
     let at = room.engine.at_gate(&run.id).await?;
     let asked = at.filter(|at| at.step == decision.step && at.inputs_digest == decision.inputs_digest);
@@ -237,13 +237,13 @@ async fn fits(room: &Room, run: &RunRecord, decision: &Decision, result: &Value)
     let Some(capability) = asked.and_then(|at| at.capability) else { return Ok(()) };
     check_outputs(&capability.outputs, fields).map_err(|problems| {
         let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        wrong(format!("the result is none of {}: {}", capability.id, problems.join("; ")))
+        wrong(format!("the result does not match the outputs of {}: {}", capability.id, problems.join("; ")))
     })
 }
 
 /// `was already approved by ana at 2026-07-14 09:28:30 UTC`.
 fn was(first: &Decided) -> String {
-    let who = first.by.approver.as_deref().unwrap_or("somebody");
+    let who = first.by.approver.as_deref().unwrap_or("another user");
     let at = jiff::Timestamp::from_millisecond(first.at_ms).unwrap_or_default();
     format!("was already {} by {who} at {} UTC", word(&first.decision), at.strftime("%Y-%m-%d %H:%M:%S"))
 }
@@ -255,32 +255,32 @@ fn already(first: &Decided, now: &DecisionRecord) -> String {
     match (spoken(&now.notes), spoken(&first.by.notes)) {
         (Some(new), Some(kept)) if new == kept => said,
         (Some(_), Some(kept)) => {
-            format!("{said} with the notes {kept:?}, and that stands; the new notes were not kept")
+            format!("{said} with the notes {kept:?}; the new notes were not stored")
         }
-        (Some(_), None) => format!("{said} without notes, and that stands; the new notes were not kept"),
+        (Some(_), None) => format!("{said} without notes; the new notes were not stored"),
         (None, Some(kept)) => format!("{said} with the notes {kept:?}"),
         (None, None) => said,
     }
 }
 
-/// What a sidecar's pause makes of a run that could go on now.
+/// What a sidecar's pause makes of a run that could continue now.
 fn then_held(after: &RunRecord) -> &'static str {
-    if after.held { "; it was paused meanwhile and is held until somebody resumes it" } else { "" }
+    if after.held { "; it was paused meanwhile and stays paused until it is resumed" } else { "" }
 }
 
 fn word(decision: &Decision) -> &'static str {
     match (decision.verdict, decision.choice) {
         (Verdict::Approve, None) => "approved",
         (Verdict::Approve, Some(Choice::Rerun)) => "approved to run again",
-        (Verdict::Approve, Some(Choice::Happened)) => "taken as happened, with the result that was stated",
-        (Verdict::Approve, Some(Choice::Skip)) => "approved to be skipped",
-        (Verdict::Approve, Some(Choice::Fail)) => "left to fail",
+        (Verdict::Approve, Some(Choice::Happened)) => "marked completed with the given result",
+        (Verdict::Approve, Some(Choice::Skip)) => "skipped",
+        (Verdict::Approve, Some(Choice::Fail)) => "failed",
         (Verdict::Deny, _) => "denied",
     }
 }
 
-/// What a decision has to name and does not: an approval its step and what was read of it, a denial its step; and what
-/// becomes of a step whose outcome is unknown.
+/// What a decision has to name and does not: an approval its step and what was read of it, a denial its step;
+/// and the outcome of a step whose outcome is unknown.
 fn missing(gate: Option<&Gate>, request: &DecisionRequest) -> Vec<&'static str> {
     let approves = request.verdict == Verdict::Approve;
     let unknown = match gate {
@@ -309,7 +309,7 @@ async fn signal(
     by: DecisionRecord,
 ) -> Result<Done, Error> {
     if name.trim().is_empty() {
-        return Err(Error::new(Code::InvalidRequest, "a signal needs a name"));
+        return Err(Error::new(Code::InvalidRequest, "the signal needs a name"));
     }
     let command = Command::Signal { name: name.clone() };
     let done = room.store.command(&run.id, command, Some(by), None, Some(payload)).await?;
@@ -334,7 +334,7 @@ async fn branch(
     let made = room.store.branch(&run.id, checkpoint, new, held, by.approver).await?;
     let at = checkpoint.unwrap_or(run.head);
     let note = if held {
-        format!("forked from {} at checkpoint {at}; nothing runs until it is resumed", run.id)
+        format!("forked from {} at checkpoint {at}; paused until it is resumed", run.id)
     } else {
         format!("replays {} from checkpoint {at}", run.id)
     };

@@ -1,5 +1,5 @@
-//! Which binding this host prefers for a capability, as `activate` set it: a small file of its own, beside what the
-//! settings say.
+//! Which binding this host prefers for a capability, as `activate` set it: a small file of its own, in
+//! addition to what the settings say.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -30,13 +30,13 @@ impl Overrides {
     /// What is chosen now.
     ///
     /// # Errors
-    /// `invalid_configuration` for a file that cannot be read.
+    /// `invalid_configuration` for unreadable file.
     pub(super) fn present(&self) -> Result<Chosen, Error> {
         let Some(file) = &self.file else {
             return Ok(self.memory.lock().unwrap_or_else(PoisonError::into_inner).clone());
         };
         let wrong = |why: String| {
-            let message = format!("{}: {why}; mend it or move it away", file.display());
+            let message = format!("{}: {why}; fix or move it", file.display());
             Error::new(Code::InvalidConfiguration, message)
         };
         match skills_skill::read_regular_text(file, LARGEST) {
@@ -49,7 +49,7 @@ impl Overrides {
     /// Chooses a binding for a capability, or takes the choice away; the file is replaced whole.
     ///
     /// # Errors
-    /// `invalid_configuration` for a file that cannot be read, `internal_error` when it cannot be written.
+    /// `invalid_configuration` for unreadable file, `internal_error` when it cannot be written.
     pub(super) fn choose(&self, capability: &str, binding: Option<&str>) -> Result<Chosen, Error> {
         // Held across reading and writing: two choices at once must not lose one.
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
@@ -60,7 +60,7 @@ impl Overrides {
         };
         if let Some(file) = &self.file {
             write(file, &chosen).map_err(|e| {
-                Error::new(Code::InternalError, format!("{} cannot be written: {e}", file.display()))
+                Error::new(Code::InternalError, format!("cannot write {}: {e}", file.display()))
             })?;
         }
         *memory = chosen.clone();

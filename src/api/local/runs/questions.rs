@@ -1,5 +1,6 @@
-//! The questions of waiting runs, kept up to date while runs are worked here: where a script was edited while its run
-//! waits, the run asks about what it would run now. Whoever only reads a run computes the same and records nothing.
+//! The questions of waiting runs, kept up to date while runs are executed here: where a script was edited
+//! while its run waits, the run asks about what it would run now. Anyone who only reads a run computes the
+//! same and records nothing.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -66,7 +67,7 @@ impl Runs {
                     Err(error) => Err(error),
                 };
                 if let Err(error) = updated {
-                    tracing::warn!("what run {id} would do now cannot be told: {error}");
+                    tracing::warn!("what run {id} would execute: {error}");
                 }
             }
             match page.next {

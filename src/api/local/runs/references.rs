@@ -16,7 +16,7 @@ const DIGEST: usize = 6;
 
 /// A target that exists.
 pub(super) struct Found {
-    /// What it is, in words.
+    /// What it is as text.
     pub label: String,
     /// What the skill gets.
     pub content: Value,
@@ -46,7 +46,7 @@ impl Runs {
     ) -> Looked {
         let reference = reference.trim();
         if reference.is_empty() {
-            return Err(missing(format!("no reference is given; {}", forms(kind, local_files))));
+            return Err(missing(format!("a reference is required; {}", forms(kind, local_files))));
         }
         match kind {
             AttachTarget::Run => self.whole_run(room, reference).await,
@@ -87,11 +87,11 @@ impl Runs {
         let kept = steps.iter().rev().find(|record| record.step == step).ok_or_else(|| {
             let known: Vec<&str> = steps.iter().map(|record| record.step.as_str()).collect();
             let known = if known.is_empty() { "none so far".to_owned() } else { known.join(", ") };
-            missing(format!("run {} has no output of a step {step}; there are: {known}", run.id))
+            missing(format!("run {} has no output of step {step}; available: {known}", run.id))
         })?;
         if kept.result.is_null() {
             return Err(missing(format!(
-                "the output of step {step} of run {} was not kept (audit mode {})",
+                "the output of step {step} of run {} was not recorded (audit mode {})",
                 run.id, run.options.audit_mode
             )));
         }
@@ -119,22 +119,20 @@ impl Runs {
                 Vec::new()
             } else {
                 let listed = artifacts.list().map_err(|e| {
-                    Error::new(Code::InternalError, format!("the folder of artifacts cannot be read: {e}"))
+                    Error::new(Code::InternalError, format!("cannot read the artifact folder: {e}"))
                 })?;
                 listed.into_iter().filter(|artifact| artifact.digest.starts_with(&digest)).collect()
             };
             let [artifact] = kept.as_slice() else {
                 let how = match kept.len() {
-                    0 => format!(
-                        "no artifact has a digest that begins with {digest:?} ({DIGEST} digits at least)"
-                    ),
-                    n => format!("{n} artifacts have a digest that begins with {digest}; give more of it"),
+                    0 => format!("no artifact digest begins with {digest:?} (at least {DIGEST} digits)"),
+                    n => format!("{n} artifact digests begin with {digest}; use more digits"),
                 };
                 return Err(missing(how));
             };
-            let path = artifacts
-                .path(&artifact.digest)
-                .ok_or_else(|| missing(format!("the content of artifact {} is gone", artifact.digest)))?;
+            let path = artifacts.path(&artifact.digest).ok_or_else(|| {
+                missing(format!("the content of artifact {} no longer exists", artifact.digest))
+            })?;
             let label =
                 format!("artifact {}, {}, {} bytes", artifact.name, artifact.media_type, artifact.bytes);
             Ok(Found { label, content: content::of_artifact(&path, artifact)?, run: None })
@@ -154,7 +152,7 @@ impl Runs {
             .map_err(|error| Error { code: Code::TargetNotFound, ..error })?;
         let bundle = skill
             .open()
-            .map_err(|error| missing(format!("the folder of the skill {id} cannot be opened: {error}")))?;
+            .map_err(|error| missing(format!("cannot open the folder of skill {id}: {error}")))?;
         let bytes = content::read_beneath(&bundle, path, &format!("skill:{reference}"))?;
         let content = content::of_bytes(path, &bytes);
         let label = format!("file {path} of the skill {}, {} bytes", skill.id, bytes.len());
@@ -165,8 +163,8 @@ impl Runs {
     fn local_file(&self, reference: &str, local_files: Option<&LocalFiles>) -> Looked {
         let Some(local_files) = local_files else {
             return Err(missing(format!(
-                "{reference:?} is not a reference to an artifact, and files of the service's machine cannot be named; \
-                 {}",
+                "{reference:?} is not an artifact reference, and files of the service's machine are not \
+                    accessible; {}",
                 forms(AttachTarget::Artifact, None)
             )));
         };
@@ -176,7 +174,7 @@ impl Runs {
         Ok(Found { label, content, run: None })
     }
 
-    /// The present roots.
+    /// The current roots.
     fn root_folders(&self) -> Vec<PathBuf> {
         let catalogue = self.registry.snapshot();
         let roots = catalogue.roots.iter().filter(|root| root.state == RootState::Present);
@@ -203,14 +201,14 @@ impl Runs {
                 let label = format!("run {} of {}, {}", run.id, run.skill_id, run.state);
                 Ok(Found { label, content, run: Some(run) })
             }
-            Ok(run) => Err(missing(format!("run {} is {}: nothing is left to do in it", run.id, run.state))),
+            Ok(run) => Err(missing(format!("run {} is {} and no longer open", run.id, run.state))),
             Err(error) if error.code == Code::InvalidRequest && id.len() >= 3 => {
                 Err(Error { code: Code::TargetNotFound, ..error })
             }
             Err(_) => {
                 let why = unreadable.map(|why| format!(" ({why})")).unwrap_or_default();
                 Err(missing(format!(
-                    "there is no task {id}: neither in a {} of the roots nor as a run{why}",
+                    "there is no task {id}, neither in a {} of the roots nor as a run{why}",
                     tasks::FILE
                 )))
             }
@@ -235,16 +233,16 @@ impl Runs {
 /// How references of a kind are written.
 pub(super) fn forms(kind: AttachTarget, local_files: Option<&LocalFiles>) -> &'static str {
     match kind {
-        AttachTarget::Run => "a run is named by its id",
-        AttachTarget::Output => "an output is RUN/STEP, or RUN for the outputs of a whole run",
+        AttachTarget::Run => "expected the id of a run",
+        AttachTarget::Output => "expected RUN/STEP, or RUN for all outputs of a run",
         AttachTarget::Artifact if local_files.is_some() => {
-            "an artifact is artifact:DIGEST, skill:ID/RELATIVE/PATH, or the path of a file"
+            "expected artifact:DIGEST, skill:ID/RELATIVE/PATH or the path of a file"
         }
         AttachTarget::Artifact => {
-            "an artifact is artifact:DIGEST or skill:ID/RELATIVE/PATH; POST /v1/artifacts stores content"
+            "expected artifact:DIGEST or skill:ID/RELATIVE/PATH; POST /v1/artifacts stores content"
         }
-        AttachTarget::Task => "a task is task:ID",
-        AttachTarget::Transcript => "a transcript is session:ID",
+        AttachTarget::Task => "expected task:ID",
+        AttachTarget::Transcript => "expected session:ID",
     }
 }
 
@@ -255,7 +253,7 @@ async fn named(room: &Room, name: &str, kind: AttachTarget) -> Result<RunRecord,
     })
 }
 
-/// What a sidecar is told of a run: where it stands, what it was given, what its steps gave.
+/// What a sidecar is notified of a run: its state, what it was given, what its steps gave.
 async fn summary(room: &Room, run: &RunRecord) -> Result<Value, Error> {
     let steps: Vec<Value> = room
         .store

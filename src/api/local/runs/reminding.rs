@@ -20,7 +20,7 @@ impl Runs {
         let webhook = match notify.webhook.as_ref().map(webhook).transpose() {
             Ok(webhook) => webhook,
             Err(why) => {
-                self.tell(format!("no reminders are sent: {why}"));
+                self.tell(format!("no notifications are sent: {why}"));
                 None
             }
         };
@@ -53,7 +53,7 @@ impl Runs {
         ways.extend(osc.then(|| "a notification of the terminal".to_owned()));
         if let Some(to) = to {
             if let Err(why) = webhook(to) {
-                let help = format!("set {} in the environment of what works runs", to.secret_env);
+                let help = format!("set {} in the environment of the worker", to.secret_env);
                 return Some(Check::problem("reminders", format!("none are sent: {why}"), help));
             }
             ways.push(format!("signed messages to {}", to.url.split('?').next().unwrap_or_default()));

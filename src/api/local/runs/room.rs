@@ -25,7 +25,7 @@ use skills_store::{
 /// How old a look at the capabilities may be when a worker begins a run.
 const FRESH: Duration = Duration::from_millis(500);
 
-/// What carries capabilities out; needs no store.
+/// What executes capabilities; needs no store.
 pub(super) struct Calling {
     /// Files that steps left.
     pub artifacts: Arc<Artifacts>,
@@ -66,14 +66,14 @@ pub(super) fn store_file(store: Option<&str>, data: &Path) -> Result<Option<Path
             Some(path) => Ok(Some(PathBuf::from(path))),
             None => Err(Error::new(
                 Code::InvalidConfiguration,
-                format!("the store {address:?} is unknown; allowed: sqlite:PATH, or memory: for a trial"),
+                format!("unknown store {address:?}; expected sqlite:PATH, or memory: for a temporary store"),
             )),
         },
     }
 }
 
 impl Runs {
-    /// What carries capabilities out, with the catalogue as it is now. Reads disks.
+    /// What executes capabilities, with the catalog as it is now. Reads disks.
     pub(super) fn calling(&self) -> Result<Arc<Calling>, Error> {
         let mut opened = self.calling.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(calling) = &*opened {
@@ -151,12 +151,12 @@ impl Runs {
         let began = Instant::now();
         // A folder that does not answer must not hold a run back for ever.
         if tokio::time::timeout(SCAN_PATIENCE, self.registry.reread()).await.is_err() {
-            tracing::warn!("the skills cannot be read anew in {} s", SCAN_PATIENCE.as_secs());
+            tracing::warn!("cannot reload the skills within {} s", SCAN_PATIENCE.as_secs());
         }
         self.kept.doubt();
         match self.refresh().await {
             Ok(()) => *last = Some(began),
-            Err(error) => tracing::warn!("the capabilities cannot be read anew: {error}"),
+            Err(error) => tracing::warn!("cannot reload the capabilities: {error}"),
         }
     }
 
@@ -272,10 +272,7 @@ impl Runs {
 
     fn store_on_disk(&self) -> Result<PathBuf, Error> {
         self.counts_file()?.ok_or_else(|| {
-            Error::new(
-                Code::InvalidRequest,
-                "a store in memory has no file; name one with --store sqlite:PATH",
-            )
+            Error::new(Code::InvalidRequest, "an in-memory store has no file; use --store sqlite:PATH")
         })
     }
 
@@ -335,9 +332,9 @@ impl Runs {
             let summary = report.summary();
             Ok(match (unsandboxed, report.level >= Level::Partial) {
                 (true, true) => {
-                    format!("{summary} (--unsandboxed changes nothing where scripts can be isolated)")
+                    format!("{summary} (--unsandboxed has no effect: scripts can be sandboxed)")
                 }
-                (true, false) => format!("none, as --unsandboxed allows; this machine gives {summary}"),
+                (true, false) => format!("none (--unsandboxed); this machine: {summary}"),
                 (false, _) => summary,
             })
         })
@@ -397,14 +394,15 @@ struct UpToDate {
 impl Execute for UpToDate {
     async fn execute(&self, claimed: Claimed, cancel: CancellationToken) -> Result<(), StoreError> {
         if let Some(runs) = self.runs.upgrade() {
-            // A worker that starts with the program must not find the catalogue empty and fail what it takes over.
+            // A worker that starts with the program must not find the catalog empty and fail what it takes
+            // over.
             let scanned = tokio::time::timeout(SCAN_PATIENCE, runs.registry.wait_scanned());
             tokio::select! {
                 _ = scanned => {}
                 () = cancel.cancelled() => {}
             }
             if let Err(error) = runs.refresh_within(FRESH).await {
-                tracing::warn!("the capabilities cannot be read anew: {error}");
+                tracing::warn!("cannot reload the capabilities: {error}");
             }
             // Launched a moment ago, it may be of a bundle that was not there or not trusted when the roots were read.
             if !self.engine.is_as_launched(&claimed).await {

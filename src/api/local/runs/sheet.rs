@@ -10,8 +10,8 @@ use skills_runs::{AtGate, Caller, Explanation, Plan};
 use skills_skill::contract::{Capability, Conformance, GateFailure, StepAction};
 use skills_store::RunRecord;
 
-/// The sheet of the gate that a run waits at; none where it waits for no person. `at` is what it would do next, where
-/// that can be told.
+/// The sheet of the gate that a run waits at; none where it waits for no person. `at` is what it would do
+/// next, where that can be reported.
 pub(super) fn sheet(
     run: &RunRecord,
     plan: &Plan,
@@ -88,7 +88,7 @@ fn headline(
         Some(with) => format!("{does}: {with}"),
         None => does.to_owned(),
     };
-    if unknown { format!("Nobody knows whether this happened: {what}") } else { what }
+    if unknown { format!("Outcome unknown: {what}") } else { what }
 }
 
 /// What is declared about a capability: `elevated, not idempotent`.
@@ -106,7 +106,8 @@ fn reason(why: &Asked, capability: Option<&Capability>, changed: bool) -> String
     let because = because(why, capability);
     if changed {
         format!(
-            "{because}; what it would run was changed since it asked, so that a yes is followed by another question"
+            "{because}; what it would execute has changed since, so approving leads to another approval \
+                request"
         )
     } else {
         because
@@ -117,10 +118,10 @@ fn because(why: &Asked, capability: Option<&Capability>) -> String {
     match why {
         Asked::Confirmation => {
             let id = capability.map_or("the capability", |c| c.id.as_str());
-            format!("{id} asks for a yes each time")
+            format!("{id} requires approval each time")
         }
         Asked::UnknownOutcome => {
-            "its worker was lost while it ran, and it is not declared safe to repeat".to_owned()
+            "its worker was lost during execution, and it is not declared idempotent".to_owned()
         }
         other => other.in_words(),
     }
@@ -128,18 +129,18 @@ fn because(why: &Asked, capability: Option<&Capability>) -> String {
 
 fn irreversible(capability: &Capability, unknown: bool) -> Option<String> {
     if unknown {
-        return Some("If it did happen, running it again does it twice.".to_owned());
+        return Some("If it was executed, running it again repeats its side effects.".to_owned());
     }
     match (capability.properties.side_effects, capability.safety.reversible) {
         (true, Some(false)) => Some("It cannot be undone.".to_owned()),
         (true, None) if !capability.properties.idempotent => {
-            Some("It changes something outside; nothing is declared about undoing it.".to_owned())
+            Some("It has external side effects; whether they can be undone is not declared.".to_owned())
         }
         _ => None,
     }
 }
 
-/// The binding that would be called, as a person reads it, or why none can.
+/// The binding that would be called, for display, or why none is available.
 pub(super) fn binding(explained: &Explanation) -> String {
     let chosen =
         explained.chosen.as_ref().and_then(|id| explained.bindings.iter().find(|b| b.binding == *id));
@@ -156,7 +157,7 @@ fn isolation(explained: &Explanation) -> String {
     chosen.map(|choice| choice.isolation.clone()).unwrap_or_default()
 }
 
-/// Gates and confirmation of a capability, in words.
+/// Gates and confirmation of a capability as text.
 pub(super) fn gates(capability: &Capability) -> Vec<String> {
     let mut words: Vec<String> = capability
         .safety
@@ -165,15 +166,15 @@ pub(super) fn gates(capability: &Capability) -> Vec<String> {
         .map(|gate| {
             let then = match gate.on_fail {
                 GateFailure::Block => "blocks it",
-                GateFailure::RequireHuman => "leaves it to a person",
-                GateFailure::Degrade => "leaves the step out",
+                GateFailure::RequireHuman => "requires approval",
+                GateFailure::Degrade => "skips the step",
                 GateFailure::Warn => "only warns",
             };
-            format!("{} is asked first; its no {then}", gate.capability)
+            format!("gate {}: a rejection {then}", gate.capability)
         })
         .collect();
     if capability.safety.requires_confirmation {
-        words.push("a person says yes each time".to_owned());
+        words.push("requires approval each time".to_owned());
     }
     words
 }

@@ -13,12 +13,12 @@ use skills_runs::{Capabilities, Plan, check_inputs};
 use skills_skill::contract::{Capability, Contract, MergeStrategy, Source, Step, StepAction};
 use skills_skill::{EffectMode, Role, Skill, SkillId};
 
-/// What stands before the capability in the name of such a run's skill.
+/// What is before the capability in the name of such a run's skill.
 const PREFIX: &str = "capability:";
 /// The only step.
 const STEP: &str = "call";
 
-/// The capability that a run's skill names, where it is none of the catalogue.
+/// The capability that a run's skill names, where it is none of the catalog.
 pub(super) fn capability_of(skill: &str) -> Option<&str> {
     skill.strip_prefix(PREFIX)
 }

@@ -179,7 +179,7 @@ impl Maker<'_> {
     /// What is to be said of a step that began and did not come to an end.
     fn unseen(&self, step: &Step) -> &'static str {
         let safe = self.plan.capability_of(step).is_some_and(|capability| is_repeatable(capability));
-        if safe { "stopped under way" } else { "its end is unknown" }
+        if safe { "interrupted" } else { "outcome unknown" }
     }
 
     fn state(&self, path: &str, known: &Known<'_>, one_call: bool) -> StepState {
@@ -195,8 +195,8 @@ impl Maker<'_> {
             Some(Gate::Signal { step, .. }) if step == path => return StepState::WaitingForSignal,
             _ => {}
         }
-        // Begun without a result: under way while a worker has the run. What waits lets a call under way end first; a
-        // step of several calls may wait with it.
+        // Begun without a result: in progress while a worker has the run. What waits lets a call in progress
+        // end first; a step of several calls may wait with it.
         let over = self.run.state.is_terminal() || self.run.state == RunState::Failed;
         if known.started_ms.is_some() && self.run.state.is_active() {
             StepState::Running
@@ -245,9 +245,6 @@ pub(super) fn isolation(recorded: &Value) -> String {
     let text = |key: &str| recorded[key].as_str().filter(|text| !text.is_empty());
     match recorded {
         Value::String(words) => words.clone(),
-        _ => text("summary")
-            .or_else(|| text("level"))
-            .unwrap_or("recorded, in no form that is known")
-            .to_owned(),
+        _ => text("summary").or_else(|| text("level")).unwrap_or("recorded in an unknown format").to_owned(),
     }
 }

@@ -57,16 +57,16 @@ fn parse(text: &str) -> Result<Vec<Task>, String> {
         Value::Array(items) => items,
         Value::Object(mut fields) => match fields.remove("tasks") {
             Some(Value::Array(items)) => items,
-            _ => return Err("it is a list of tasks, or a map with the list `tasks`".to_owned()),
+            _ => return Err("expected a list of tasks, or a map with the list `tasks`".to_owned()),
         },
-        _ => return Err("it is a list of tasks, each with an `id`".to_owned()),
+        _ => return Err("expected a list of tasks, each with an `id`".to_owned()),
     };
     items.into_iter().enumerate().map(|(place, item)| task(place, item)).collect()
 }
 
 fn task(place: usize, item: Value) -> Result<Task, String> {
     let Value::Object(fields) = item else {
-        return Err(format!("task {} is no map with an `id`", place + 1));
+        return Err(format!("task {} is not a map with an `id`", place + 1));
     };
     let Some(id) = text(&fields, "id").filter(|id| !id.is_empty()) else {
         return Err(format!("task {} has no `id`", place + 1));

@@ -1,4 +1,4 @@
-//! Who works a run, as this process can tell: a store knows leases, the system knows processes.
+//! Who executes a run, as this process can tell: a store knows leases, the system knows processes.
 
 use skills_runs::Workplace;
 use skills_store::{Hold, Holder, Moment, RunRecord};

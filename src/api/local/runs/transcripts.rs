@@ -38,8 +38,8 @@ pub(super) async fn found(room: &Room, access: &SessionAccess, reference: &str) 
         return Err(Error::new(
             Code::PayloadTooLarge,
             format!(
-                "the transcript of session {} has {bytes} bytes; at most {LARGEST} are handed over: go on in a new \
-                 session",
+                "the transcript of session {} has {bytes} bytes; the maximum is {LARGEST}: use a new \
+                    session",
                 session.id
             ),
         ));
@@ -58,7 +58,7 @@ pub(super) async fn choices(room: &Room, access: &SessionAccess) -> Result<Vec<T
             let (id, lines, changed) = (head.id.clone(), head.lines, head.changed_ms);
             let (_, active) = sessions::head(head)?;
             let names: Vec<&str> = active.iter().map(|skill| skill.name.as_str()).collect();
-            let with = if names.is_empty() { "nothing loaded".to_owned() } else { names.join(", ") };
+            let with = if names.is_empty() { "no skills loaded".to_owned() } else { names.join(", ") };
             Ok(TargetChoice {
                 target_ref: format!("{PREFIX}{id}"),
                 label: format!("{}, {with}", entries(lines)),

@@ -1,4 +1,5 @@
-//! Who works runs: the workers of this process, a caller for one run, and what follows when a sidecar ends.
+//! Who executes runs: the workers of this process, a caller for one run, and what follows when a sidecar
+//! ends.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,10 +20,10 @@ const FOLLOW_MS: u64 = 60_000;
 /// Events read at a time.
 const PAGE: usize = 500;
 
-/// The workers of this process, with whoever follows what they end.
+/// The workers of this process, with anyone who follows what they end.
 pub(super) struct Working {
     supervisor: Supervisor,
-    /// What else goes on while runs are worked here.
+    /// What else continues while runs are executed here.
     followers: JoinSet<()>,
     /// Reminds of runs that wait, until it is dropped.
     _reminding: Option<DropGuard>,
@@ -34,12 +35,12 @@ impl Runs {
         let room = match self.room().await {
             Ok(room) => room,
             Err(error) => {
-                self.tell(format!("no run can be worked here: {error}"));
+                self.tell(format!("cannot start a worker: {error}"));
                 return Err(error);
             }
         };
         if let Err(error) = self.ensure_store() {
-            self.tell(format!("no run can be worked here: {error}"));
+            self.tell(format!("cannot start a worker: {error}"));
             return Err(error);
         }
         let audit = Arc::clone(&self.audit);
@@ -74,17 +75,13 @@ impl Runs {
         tokio::task::spawn_blocking(move || {
             let cleared = runs.isolating().clear_leftovers();
             if cleared.folders > 0 {
-                tracing::info!(
-                    "work folders left behind by processes that are gone were deleted: {}, {} bytes",
-                    cleared.folders,
-                    cleared.bytes
-                );
+                tracing::info!("deleted stale work folders: {}, {} bytes", cleared.folders, cleared.bytes);
             }
         });
     }
 
-    /// Stops the workers of this process; runs at hand are given back so that others go on with them, after a grace
-    /// period or at once.
+    /// Stops the workers of this process; runs available are given back so that others continue with them,
+    /// after a grace period or at once.
     pub(super) async fn stop_workers(&self, at_once: bool) {
         let stopped = self.working.lock().await.take();
         self.works.store(false, std::sync::atomic::Ordering::SeqCst);
@@ -113,13 +110,13 @@ impl Runs {
         match room.store.live_workers(lately).await {
             Ok(workers) => workers.iter().any(|worker| !here.knows_dead(worker)),
             Err(error) => {
-                tracing::warn!("looking for live workers: {error}");
+                tracing::warn!("listing workers: {error}");
                 false
             }
         }
     }
 
-    /// Works a run in the calling task, or waits for the worker that has it, until it ends or waits.
+    /// Executes a run in the calling task, or waits for the worker that has it, until it ends or waits.
     pub(super) async fn settle(
         self: &Arc<Self>,
         wanted: &str,
@@ -136,7 +133,7 @@ impl Runs {
         Ok(settled)
     }
 
-    /// Makes sure that a run that nobody has can be worked here.
+    /// Makes sure that a run that nobody has can be executed here.
     ///
     /// # Errors
     /// `invalid_configuration` for one of skills that are not read here.
@@ -148,7 +145,7 @@ impl Runs {
         }
     }
 
-    /// Carries out what a completed sidecar asks for on the run it watches; answers what became of it, in words.
+    /// Executes what a completed sidecar asks for on the run it watches; answers its outcome as text.
     pub(super) async fn steer(&self, room: &Room, sidecar: &RunRecord) -> Result<Option<String>, Error> {
         let Some(target) = sidecar.target.as_ref().filter(|_| sidecar.state == RunState::Completed) else {
             return Ok(None);
@@ -162,7 +159,7 @@ impl Runs {
         let wish = Wish::read(asked);
         let (words, order) = match wish {
             Ok(wish) => match wish.command() {
-                None => return Ok(Some(format!("lets run {watched} go on"))),
+                None => return Ok(Some(format!("resumes run {watched}"))),
                 Some(order) => (wish.words(), Ok(order)),
             },
             Err(why) => (asked.to_string(), Err(why)),
@@ -176,7 +173,8 @@ impl Runs {
         }))
     }
 
-    /// Steers for every sidecar that ends, whoever worked it; those first that ended while nobody followed.
+    /// Steers for every sidecar that ends, anyone who worked it; those first that ended while nobody
+    /// followed.
     async fn follow_sidecars(self: Arc<Self>, room: Arc<Room>) {
         let mut seen = room.store.newest_event().await.unwrap_or(0);
         let ended = RunFilter { states: vec![RunState::Completed], limit: PAGE, ..RunFilter::default() };

@@ -30,7 +30,7 @@ impl Local {
                     .uses_skills
                     .iter()
                     .filter(|name| catalogue.by_id(name).is_none() && self.resolve(name).is_err())
-                    .map(|name| format!("it uses the skill {name}, which is not here"))
+                    .map(|name| format!("it uses the skill {name}, which does not exist"))
                     .collect();
                 let composed = call_order(Some(&agent));
                 found.push(AgentView { agent, location, problems, composed });
@@ -51,7 +51,7 @@ impl Local {
         }
         let near = names::near(id, all.iter().map(|view| view.agent.id.as_str()));
         let folders: Vec<String> = self.agent_folders().iter().map(|f| f.display().to_string()).collect();
-        let message = format!("no agent is called {id}; agents are looked for in {}", folders.join(", "));
+        let message = format!("there is no agent `{id}`; agents are searched in {}", folders.join(", "));
         Err(Error { suggestions: near, ..Error::new(Code::NotFound, message) })
     }
 

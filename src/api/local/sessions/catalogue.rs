@@ -1,5 +1,5 @@
-//! The catalogue of a session: the skills that this model may see, within the client's budget, and why others are not
-//! among them.
+//! The catalog of a session: the skills that this model may see, within the client's budget, and why others
+//! are not among them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use skills_skill::client::{self, Profile, Shortening};
 use skills_skill::tokens::TokenCount;
 use skills_skill::{Skill, SkillId};
 
-/// A catalogue entry should cost about this many tokens.
+/// A catalog entry should cost about this many tokens.
 const GOOD_ENTRY: u32 = 20;
 
 /// What stands for no client: every skill, with names and descriptions as they are written.
@@ -33,7 +33,7 @@ pub(in crate::local) fn profile(id: &str) -> Result<&'static Profile, Error> {
         let ids = client::profiles().iter().map(|profile| profile.id.as_str());
         let near = names::near(id, ids.clone());
         let known: Vec<&str> = ids.chain([PLAIN]).collect();
-        let message = format!("no client profile is called {id}; there are {}", known.join(", "));
+        let message = format!("there is no client profile `{id}`; known: {}", known.join(", "));
         Error { suggestions: near, ..Error::new(Code::NotFound, message) }
     })
 }
@@ -71,14 +71,14 @@ struct Seen {
 }
 
 impl Seen {
-    /// Within the client's bound.
+    /// Within the client's budget.
     fn shortened(&self, profile: &Profile, uses: &[u64], window: u32) -> Allowance {
         let mut allowance = shorten(&self.listed, uses, profile, window);
         if allowance.fill.limit.is_some() && profile.order.value().is_none() {
             allowance
                 .fill
                 .unknown
-                .push("in which order it lists skills: that of its folders here".to_owned());
+                .push("the order in which it lists skills; the order of folders is used".to_owned());
         }
         allowance
     }
@@ -94,14 +94,14 @@ fn loadable(entries: Vec<(Listed, Shown)>) -> Vec<(Listed, Shown)> {
     entries.into_iter().filter_map(by_id).collect()
 }
 
-/// Tokens that this catalogue takes in every call of a session.
+/// Tokens that this catalog takes in every call of a session.
 fn catalogue_tokens(levels: &Levels, text: &Composed) -> TokenCount {
     let parts = text.parts.iter().filter(|part| part.kind == PartKind::Available);
     parts.map(|part| levels.text(text.of(part))).sum()
 }
 
 impl Local {
-    /// Ids of the skills that an agent is limited to; a name of none stands as it is written.
+    /// Ids of the skills that an agent is limited to; a name of none is as it is written.
     pub(super) fn own_ids(&self, agent: &Agent) -> Vec<String> {
         let id =
             |name: &String| self.resolve(name).map_or_else(|_| name.clone(), |skill| skill.id.to_string());
@@ -156,7 +156,7 @@ impl Local {
         let catalogue = &*key.catalogue;
         let (mut left_out, mut seen) = (LeftOut::default(), Seen::default());
         let Some(profile) = profile else {
-            // Where no client says otherwise, what lost its name is no skill of its own.
+            // Where no client says otherwise, what lost its name is not a skill of its own.
             for entry in &catalogue.entries {
                 let skill = &entry.skill;
                 match hidden(skill, key, None) {
@@ -249,7 +249,7 @@ impl Local {
         })
     }
 
-    /// The catalogue under a client's budget, outside of any session.
+    /// The catalog under a client's budget, outside of any session.
     pub(super) async fn budget_view(
         &self,
         client: Option<&str>,
@@ -261,7 +261,7 @@ impl Local {
         let key = self.budget_key(client, window)?;
         let seen = self.listed(&key, profile);
         let (name, source) = profile.map_or_else(
-            || ("Plain: every skill as it is written, within no client's bounds".to_owned(), String::new()),
+            || ("Plain: every skill as written, without a client's budget".to_owned(), String::new()),
             |profile| (profile.name.clone(), profile.sources_line()),
         );
         let allowance = match profile {
@@ -313,7 +313,7 @@ impl Local {
 fn hidden(skill: &Skill, key: &Key, profile: Option<&Profile>) -> Option<String> {
     let unknown = profile.is_none_or(|profile| profile.people_only.value().is_none());
     if unknown && skill.clients.disable_model_invocation {
-        return Some("for people alone: disable-model-invocation".to_owned());
+        return Some("user-only: disable-model-invocation".to_owned());
     }
     if key.own.as_ref().is_some_and(|own| !own.iter().any(|id| id == skill.id.as_str())) {
         return Some("not among the agent's own skills".to_owned());
@@ -322,7 +322,7 @@ fn hidden(skill: &Skill, key: &Key, profile: Option<&Profile>) -> Option<String>
     forbidden.then(|| "forbidden by the policy".to_owned())
 }
 
-/// An entry as it is told: hosts without a file system get no location.
+/// An entry as it is notified: hosts without a file system get no location.
 pub(super) fn told(entry: &Listed, locations: bool) -> Listed {
     Listed { location: entry.location.clone().filter(|_| locations), ..entry.clone() }
 }

@@ -54,7 +54,8 @@ impl Local {
         let levels = Arc::clone(&self.levels);
         let (transcript, settings) = (session.transcript.clone(), session.settings.clone());
         let loaded: Vec<String> = session.active.iter().map(|skill| skill.name.clone()).collect();
-        // A receipt tells a body's tokens in its element: where that stands in no part, it is counted beside them.
+        // A receipt tells a body's tokens in its element: where that is in no part, it is counted in addition
+        // to them.
         let answered = session.in_answers();
         let beside = session.active.iter().filter(|skill| answered.contains(&skill.name));
         let beside: Vec<String> = beside.map(|skill| body_text(&skill.name, &skill.body)).collect();
@@ -66,7 +67,7 @@ impl Local {
                 Some(SinceLast { redescribed: last.redescribed(&composed), ..since })
             });
             let sized = |text: &str| levels.size(text);
-            // The catalogue stands in the call as it was prepared, its parts in their order.
+            // The catalog is in the call as it was prepared, its parts in their order.
             let mut listed = seen.tokens(&levels).iter();
             let part_counts: Vec<TokenCount> = composed
                 .parts
@@ -139,7 +140,7 @@ pub(super) fn sizes(levels: &Levels, bundle: &Folder) -> std::io::Result<Vec<(St
     Ok(sized.collect())
 }
 
-/// Entries of the catalogue in a call.
+/// Entries of the catalog in a call.
 pub(super) fn entries(composed: &Composed) -> usize {
     composed.parts.iter().filter(|part| part.kind == PartKind::Available && part.skill.is_some()).count()
 }

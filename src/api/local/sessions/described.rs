@@ -1,12 +1,12 @@
-//! Entries of the catalogue that two calls both have, and of which one says less or more than the other.
+//! Entries of the catalog that two calls both have, and of which one says less or more than the other.
 
 use std::collections::HashMap;
 
 use super::difference::{Piece, pieces};
 use crate::Redescribed;
 
-/// Of the entries that both catalogues have by name: which are described with fewer words, with none, with more, or with
-/// others. The form and the location of an entry do not matter.
+/// Of the entries that both catalogs have by name: which are described with fewer words, with none, with
+/// more, or with others. The form and the location of an entry do not matter.
 pub(super) fn redescribed(before: &str, after: &str) -> Redescribed {
     let mut out = Redescribed::default();
     if before == after {
@@ -28,7 +28,7 @@ pub(super) fn redescribed(before: &str, after: &str) -> Redescribed {
     out
 }
 
-/// Name and description, as they are in either form of the catalogue.
+/// Name and description, as they are in either form of the catalog.
 fn entry(piece: &Piece<'_>) -> Option<(String, String)> {
     let name = piece.name?;
     let described = match piece.text.split_once("<description>") {

@@ -1,4 +1,5 @@
-//! What differs between two calls, line by line: exact also where a catalogue of thousands shrinks to a few entries.
+//! What differs between two calls, line by line: exact also where a catalog of thousands shrinks to a few
+//! entries.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -10,14 +11,14 @@ use skills_session::{Composed, Part, PartKind};
 
 /// Lines of an unchanged stretch that a difference keeps on either side of a change.
 const CONTEXT: usize = 3;
-/// Up to so many lines in both texts are compared as they are; larger ones entry by entry.
+/// Up to that many lines in both texts are compared as they are; larger ones entry by entry.
 const PLAIN: usize = 2_000;
 /// Stretches between two entries that have little in common are not compared for longer than this: what is not
 /// matched by then counts as gone and new.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// The stretch of two texts in which they differ, with the lines that are shown around it: a catalogue of thousands
-/// is the same in most calls, and needs no more than a comparison of bytes.
+/// The stretch of two texts in which they differ, with the lines that are shown around it: a catalog of
+/// thousands is the same in most calls, and needs no more than a comparison of bytes.
 fn changed<'a>(before: &'a str, after: &'a str) -> (&'a str, &'a str) {
     if before == after {
         return ("", "");
@@ -50,7 +51,7 @@ fn lines_back(text: &[u8], count: usize) -> usize {
 pub(super) struct Difference {
     /// Changed lines with a few unchanged ones around; none where nothing differs.
     pub lines: Vec<DiffLine>,
-    /// What stands in another order and is otherwise the same: `catalogue`, `bodies`.
+    /// What is in another order and is otherwise the same: `catalogue`, `bodies`.
     pub reordered: Vec<String>,
 }
 
@@ -69,15 +70,15 @@ fn told(catalogue: bool, bodies: bool) -> Vec<String> {
 /// What a text is, for its comparison.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Text {
-    /// A catalogue.
+    /// A catalog.
     Catalogue,
-    /// Anything that has no catalogue in it.
+    /// Anything that has no catalog in it.
     Plain,
     /// A whole call whose parts are not known.
     Mixed,
 }
 
-/// The changed stretch of two texts; whether entries of a catalogue stand in another order.
+/// The changed stretch of two texts; whether entries of a catalog are in another order.
 fn stretch(before: &str, after: &str, what: Text, lines: &mut Vec<DiffLine>) -> bool {
     let (before, after) = changed(before, after);
     let few = || before.lines().count() + after.lines().count() <= PLAIN;
@@ -89,7 +90,7 @@ fn stretch(before: &str, after: &str, what: Text, lines: &mut Vec<DiffLine>) -> 
     compare_entries(&pieces(before, in_lines), &pieces(after, in_lines), lines)
 }
 
-/// The parts of a call as they are compared: its catalogue in one.
+/// The parts of a call as they are compared: its catalog in one.
 pub(super) fn coarse(composed: &Composed) -> Vec<Part> {
     let mut parts: Vec<Part> = Vec::new();
     for part in &composed.parts {
@@ -141,7 +142,7 @@ pub(super) fn by_parts(before: (&str, &[Part]), after: (&str, &[Part])) -> Diffe
             lines.extend(text.lines().map(|line| DiffLine::Added(line.to_owned())));
             continue;
         };
-        // What went from before this part is told before it.
+        // What went from before this part is reported before it.
         for (_, text) in
             before.iter().zip(&gone).take(at).skip(from).filter(|(_, gone)| **gone).map(|(p, _)| p)
         {
@@ -173,7 +174,7 @@ fn edges(text: &str) -> Vec<DiffLine> {
     text.lines().enumerate().filter(near).map(|(_, line)| DiffLine::Same(line.to_owned())).collect()
 }
 
-/// A stretch of a composed text: an entry of the catalogue with its name, or a line.
+/// A stretch of a composed text: an entry of the catalog with its name, or a line.
 #[derive(Clone, Copy)]
 pub(super) struct Piece<'a> {
     /// The name of an entry.
@@ -182,7 +183,7 @@ pub(super) struct Piece<'a> {
     pub text: &'a str,
 }
 
-/// How an entry of the catalogue begins.
+/// How an entry of the catalog begins.
 const OPEN: &str = "<skill>\n<name>";
 
 /// `in_lines`: an entry may be a line of its own.
@@ -209,8 +210,8 @@ pub(super) fn pieces(text: &str, in_lines: bool) -> Vec<Piece<'_>> {
     out
 }
 
-/// Entries of one name belong together; what stands between two such pairs is compared by itself. An entry that only
-/// stands in another place shows no change; answers whether there is one.
+/// Entries of one name belong together; what is between two such pairs is compared by itself. An entry that
+/// only is in another place shows no change; answers whether there is one.
 fn compare_entries(before: &[Piece<'_>], after: &[Piece<'_>], out: &mut Vec<DiffLine>) -> bool {
     let places: HashMap<&str, usize> =
         before.iter().enumerate().filter_map(|(at, piece)| Some((piece.name?, at))).collect();
@@ -251,7 +252,8 @@ fn compare_entries(before: &[Piece<'_>], after: &[Piece<'_>], out: &mut Vec<Diff
     !moved_to.is_empty()
 }
 
-/// The most pairs that stand in the same order on both sides (the longest increasing subsequence of the first places).
+/// The most pairs that are in the same order on both sides (the longest increasing subsequence of the first
+/// places).
 fn in_order(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
     // `ends[n]` is the pair with which the best chain of n + 1 pairs ends.
     let mut ends: Vec<usize> = Vec::new();

@@ -36,7 +36,7 @@ struct How {
     instructions: Instructions,
     locations: bool,
     entries: usize,
-    /// The parts of the text, the catalogue in one; none in a call that was kept before they were told.
+    /// The parts of the text, the catalog in one; none in a call that was kept before they were notified.
     #[serde(default)]
     parts: Vec<Part>,
 }
@@ -51,7 +51,7 @@ pub(super) struct LastCall {
 }
 
 impl LastCall {
-    /// As the store keeps it: a call that was kept before more than its text was told has the text alone.
+    /// As the store keeps it: a call that was kept before more than its text was reported has the text alone.
     pub(super) fn read(mut kept: String) -> Self {
         let Some(rest) = kept.strip_prefix(HOW) else { return Self { text: kept, how: None } };
         let Some((line, _)) = rest.split_once('\n') else { return Self { text: kept, how: None } };
@@ -90,8 +90,8 @@ impl LastCall {
         }
     }
 
-    /// What became of the entries that another call has too; nothing where it is not known which part of the text
-    /// they are.
+    /// The outcome of the entries that another call has too; nothing where it is not known which part of the
+    /// text they are.
     pub(super) fn redescribed(&self, now: &Composed) -> Redescribed {
         let catalogue = |text: &str, parts: &[Part]| {
             let part = parts.iter().find(|part| part.kind == PartKind::Available);
@@ -101,7 +101,7 @@ impl LastCall {
         redescribed(&catalogue(&self.text, parts), &catalogue(&now.text, &coarse(now)))
     }
 
-    /// What is different in a call with these settings and so many entries.
+    /// What is different in a call with these settings and that many entries.
     pub(super) fn since(&self, now: &Settings, entries: usize, reordered: Vec<String>) -> Option<SinceLast> {
         let how = self.how.as_ref()?;
         let none = |text: &Option<String>, none: &str| text.clone().unwrap_or_else(|| none.to_owned());
@@ -125,7 +125,7 @@ impl LastCall {
 }
 
 pub(super) fn broken(id: &str, error: &serde_json::Error) -> Error {
-    Error::new(Code::InternalError, format!("session {id} cannot be read from the store: {error}"))
+    Error::new(Code::InternalError, format!("cannot read session {id} from the store: {error}"))
 }
 
 /// Settings and active skills of a session in a list.
@@ -197,14 +197,14 @@ pub(in crate::local) async fn find(
     match found.as_slice() {
         [one] => read(desk, known, one)
             .await?
-            .ok_or_else(|| Error::new(Code::NotFound, format!("session {one} is gone"))),
+            .ok_or_else(|| Error::new(Code::NotFound, format!("session {one} no longer exists"))),
         [] => Err(Error::new(
             Code::NotFound,
-            format!("there is no session {wanted}; `skills session list` names them"),
+            format!("there is no session {wanted}; `skills session list` lists sessions"),
         )),
         several => Err(Error::new(
             Code::InvalidRequest,
-            format!("{wanted} fits several sessions: {}; say more of the id", several.join(", ")),
+            format!("{wanted} matches several sessions: {}; use more of the id", several.join(", ")),
         )),
     }
 }

@@ -1,5 +1,5 @@
-//! Sessions in this process, as adapters ask for them: kept in the store of the runs, changed under an optimistic
-//! version, composed from the present catalogue.
+//! Sessions in this process, as adapters ask for them: kept in the store of the runs, changed under an
+//! optimiztic version, composed from the present catalog.
 
 mod access;
 mod agents;
@@ -93,10 +93,7 @@ impl Local {
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(Error::new(
-            Code::SessionConflict,
-            format!("session {id} changes faster than it can be read; try again"),
-        ))
+        Err(Error::new(Code::SessionConflict, format!("session {id} is being modified; try again")))
     }
 
     async fn create_session(
@@ -132,7 +129,7 @@ impl Local {
     fn checked(&self, settings: &mut Settings, change: SettingsChange) -> Result<(), Error> {
         let SettingsChange { cap, form, instructions, locations, client, window, agent, compat } = change;
         if cap == Some(0) {
-            return Err(Error::new(Code::InvalidRequest, "`cap` is 0; at least one skill has to fit"));
+            return Err(Error::new(Code::InvalidRequest, "`cap` is 0; the minimum is 1"));
         }
         window_in_range(window)?;
         let named = |text: String| if text.is_empty() { None } else { Some(text) };
@@ -176,11 +173,11 @@ impl Local {
         }
         Err(Error::new(
             Code::InvalidConfiguration,
-            format!("the agent {id} uses {} alone: unload {} first", own.join(", "), others.join(", ")),
+            format!("agent {id} uses only {}: unload {} first", own.join(", "), others.join(", ")),
         ))
     }
 
-    /// What was counted since it was loaded is no estimate any more.
+    /// What was counted since it was loaded is not an estimate any longer.
     fn counted(&self, active: &mut [Active]) {
         for skill in active.iter_mut().filter(|skill| skill.tokens_estimated) {
             if let Some(counted) = self.levels.known_text(&body_text(&skill.name, &skill.body)) {
@@ -211,10 +208,10 @@ impl Local {
     }
 }
 
-/// A model without a context window is none: whoever has no number leaves it out.
+/// A model without a context window is none: anyone who has no number leaves it out.
 fn window_in_range(window: Option<u32>) -> Result<(), Error> {
     if window == Some(0) {
-        let message = format!("`window` is 0; write the model's context window in tokens, 1 to {}", u32::MAX);
+        let message = format!("`window` is 0; expected the context window in tokens, 1 to {}", u32::MAX);
         return Err(Error::new(Code::InvalidRequest, message));
     }
     Ok(())
@@ -244,7 +241,7 @@ impl SessionClient for Local {
             if let Some(cap) = over {
                 return Err(Error::new(
                     Code::TooManySkills,
-                    format!("{} skills are active, more than {cap}: unload some first", session.active.len()),
+                    format!("{} skills are active, more than {cap}; unload some first", session.active.len()),
                 ));
             }
             self.checked(&mut session.settings, change.clone())?;

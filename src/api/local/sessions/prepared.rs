@@ -1,5 +1,5 @@
-//! The catalogue of a session, prepared once: as long as the skills, the policy and the settings are the same, every
-//! call has the same entries, the same bytes and the same tokens of them.
+//! The catalog of a session, prepared once: as long as the skills, the policy and the settings are the same,
+//! every call has the same entries, the same bytes and the same tokens of them.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -13,7 +13,7 @@ use skills_skill::tokens::TokenCount;
 /// As many are kept: a presenter goes back and forth between two clients, a service between two agents.
 const KEPT: usize = 2;
 
-/// What a catalogue hangs on.
+/// What a catalog hangs on.
 #[derive(Debug, Clone)]
 pub(super) struct Key {
     pub catalogue: Arc<Catalogue>,
@@ -24,7 +24,7 @@ pub(super) struct Key {
     pub own: Option<Vec<String>>,
     pub locations: bool,
     pub form: Form,
-    /// How tool names are written, where the catalogue names one.
+    /// How tool names are written, where the catalog names one.
     pub wire: Wire,
     /// How often each skill was loaded, for clients that shorten by it.
     pub uses: Vec<(String, u64)>,
@@ -40,16 +40,16 @@ impl PartialEq for Key {
     }
 }
 
-/// A catalogue that is ready to be put into calls.
+/// A catalog that is ready to be put into calls.
 #[derive(Debug)]
 pub(super) struct Ready {
-    /// What the client's bound made of it; without a client it is whole.
+    /// What the client's budget made of it; without a client it is whole.
     pub allowance: Allowance,
     /// Whether a client bounds it.
     pub bounded: bool,
     /// What is not in it.
     pub not_listed: Vec<NotListed>,
-    /// As it stands in every call.
+    /// As it is in every call.
     pub text: Composed,
     tokens: OnceLock<Vec<TokenCount>>,
 }
@@ -76,12 +76,12 @@ impl Ready {
     }
 }
 
-/// Catalogues that were prepared, the one that was wanted last first.
+/// Catalogs that were prepared, the one that was wanted last first.
 #[derive(Debug, Default)]
 pub(in crate::local) struct Prepared(Mutex<Vec<(Key, Arc<Ready>)>>);
 
 impl Prepared {
-    /// The catalogue for this key, made where it is not there.
+    /// The catalog for this key, made where it is not there.
     pub(super) fn get<E>(
         &self,
         key: Key,

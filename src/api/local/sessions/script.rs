@@ -1,5 +1,5 @@
-//! A script of a loaded skill: what cannot run is refused first, a person is asked then, and it runs shut in. Files it
-//! leaves become artifacts.
+//! A script of a loaded skill: what cannot run is refused first, a person is asked then, and it runs
+//! sandboxed. Files it leaves become artifacts.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,7 +20,8 @@ fn refused(error: &SandboxError) -> ToolError {
         "path_escape" => ToolFailure::PathEscape,
         "not_found" => ToolFailure::NotFound,
         "invalid_request" => ToolFailure::InvalidRequest,
-        // A file that is no program is the call's mistake; an interpreter that is missing is the machine's.
+        // A file that is not a program is the call's mistake; an interpreter that is missing is the
+        // machine's.
         _ if matches!(error, SandboxError::NoInterpreterKnown { .. }) => ToolFailure::InvalidRequest,
         "safety_denied" => ToolFailure::SafetyDenied,
         _ => ToolFailure::RuntimeError,
@@ -101,7 +102,7 @@ impl Local {
             answer["files"] = kept.iter().map(file).collect();
             if cut {
                 answer["files_note"] =
-                    json!(format!("more than {all} files were written; the rest is not kept"));
+                    json!(format!("more than {all} files were written; the rest is discarded"));
             }
         }
         Ok(answer)
@@ -114,7 +115,7 @@ fn question(skill: &str, path: &str, args: &[String], handed: &[String], isolati
         if list.is_empty() { String::new() } else { format!(", {what} {}", list.join(" ")) }
     };
     format!(
-        "a person has to allow it first: {path} of {skill}{}{}; it would run {isolation}",
+        "confirmation required: {path} of {skill}{}{}; isolation: {isolation}",
         with("arguments", args),
         with("files", handed)
     )
@@ -129,7 +130,7 @@ fn file(artifact: &Artifact) -> Value {
 
 fn keep(artifacts: &Arc<Artifacts>, outcome: &Outcome) -> Result<Vec<Artifact>, ToolError> {
     let failed = |name: &str, why: String| {
-        ToolError::new(ToolFailure::RuntimeError, format!("the file {name} cannot be kept: {why}"))
+        ToolError::new(ToolFailure::RuntimeError, format!("cannot keep file {name}: {why}"))
     };
     let mut all = Vec::new();
     for produced in &outcome.produced {
@@ -150,7 +151,7 @@ mod tests {
         let asked = question("csv", "scripts/a.py", &list(&["--top", "3"]), &list(&["o.csv"]), "shut in");
         assert_eq!(
             asked,
-            "a person has to allow it first: scripts/a.py of csv, arguments --top 3, files o.csv; it would run shut in"
+            "confirmation required: scripts/a.py of csv, arguments --top 3, files o.csv; isolation: shut in"
         );
         assert!(!question("csv", "scripts/a.py", &[], &[], "shut in").contains("arguments"));
     }

@@ -1,4 +1,5 @@
-//! How the loaded skills of a session stand now: their files are read again, and looked for in the present roots.
+//! How the loaded skills of a session are now: their files are read again, and looked for in the present
+//! roots.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -71,8 +72,10 @@ impl Local {
 
 fn unknown(folder: &Path, error: &std::io::Error) -> String {
     match error.kind() {
-        ErrorKind::NotFound | ErrorKind::NotADirectory => format!("its folder is gone: {}", folder.display()),
-        _ => format!("its folder cannot be read: {}: {error}", folder.display()),
+        ErrorKind::NotFound | ErrorKind::NotADirectory => {
+            format!("its folder does not exist: {}", folder.display())
+        }
+        _ => format!("cannot read its folder: {}: {error}", folder.display()),
     }
 }
 
@@ -98,7 +101,7 @@ pub(super) fn open(active: &Active, catalogue: &Catalogue) -> std::io::Result<Fo
 fn file_now(here: Option<&Skill>, location: &Path, loaded: &str) -> LoadedFile {
     let read = here.map_or_else(|| files::read_file(location, skills_skill::MAX_BYTES), Skill::read);
     match read.map_err(std::io::Error::from) {
-        // As it is loaded: what is no text is replaced before it is digested.
+        // As it is loaded: what is not text is replaced before it is digested.
         Ok(bytes) if Digest::of(String::from_utf8_lossy(&bytes).as_bytes()).to_string() == loaded => {
             LoadedFile::Unchanged
         }

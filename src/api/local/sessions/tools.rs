@@ -1,5 +1,5 @@
-//! The runtime tools, carried out: list, load, unload, read, run a script. Each call and its result, a failed one
-//! too, is appended to the transcript.
+//! The runtime tools, executed: list, load, unload, read, run a script. Each call and its result, a failed
+//! one too, is appended to the transcript.
 
 use std::collections::{BTreeMap, HashMap};
 use std::str::FromStr as _;
@@ -53,7 +53,7 @@ fn wanted(tool: &str, compat: bool) -> Result<Wanted, Error> {
     }
     let known: Vec<String> = Tool::specs(Wire::Dotted, compat).into_iter().map(|spec| spec.name).collect();
     let near = names::near(tool, known.iter().map(String::as_str));
-    let message = format!("no runtime tool is called {tool}; there are {}", known.join(", "));
+    let message = format!("there is no runtime tool `{tool}`; known: {}", known.join(", "));
     Err(Error { suggestions: near, ..Error::new(Code::NotFound, message) })
 }
 
@@ -107,7 +107,8 @@ impl Local {
             location: skill.location.clone(),
             // Without links: one that takes its place later is not followed.
             root_dir: skill.real_folder().to_owned(),
-            // Of what was read just now: a file that changes meanwhile must not be told under its old digest.
+            // Of what was read just now: a file that changes meanwhile must not be reported under its old
+            // digest.
             digest: digest.to_string(),
             properties,
             requires: skill.requires.clone(),
@@ -137,7 +138,7 @@ impl Local {
         if let Some(agent) = agent.filter(|agent| agent.scoped()) {
             let own = self.own_ids(agent);
             if !own.iter().any(|id| id == skill.id.as_str()) {
-                let message = format!("{} has no skill {wanted}: it uses {}", agent.id, own.join(", "));
+                let message = format!("{} has no skill {wanted}; it uses {}", agent.id, own.join(", "));
                 return Err(Error::new(Code::NotFound, message));
             }
         }
@@ -175,7 +176,7 @@ impl Local {
             Wanted::Own(Tool::Unload) => match arguments::<UnloadArguments>(&name, &given) {
                 Ok(unload) if unload.names.is_empty() && !unload.all => Done::Told(Err(ToolError::new(
                     ToolFailure::InvalidRequest,
-                    "name the skills to unload in `names`, or say `all`: true",
+                    "specify the skills to unload in `names`, or set `all` to true",
                 ))),
                 Ok(unload) => {
                     let names = unload.names.iter().map(|name| self.called(&found, name)).collect();
@@ -250,9 +251,8 @@ impl Local {
             }
             None => seen.listed().take(limit).map(|listed| entry(listed, None)).collect(),
         };
-        Ok(
-            json!({"skills": skills, "total": seen.listed().count(), "hint": "load one with skills.load before using it"}),
-        )
+        Ok(json!({"skills": skills, "total": seen.listed().count(), "hint": "load one with skills.load \
+                first"}))
     }
 
     async fn reading(&self, tool: &str, given: &Value, session: &Session) -> Result<Value, ToolError> {
@@ -263,7 +263,7 @@ impl Local {
         let (path, catalogue) = (asked.path.clone(), self.registry.snapshot());
         let reading = move || {
             let bundle = super::standing::open(&loaded, &catalogue).map_err(|error| {
-                let message = format!("the folder of {} cannot be opened: {error}", loaded.name);
+                let message = format!("cannot open the folder of {}: {error}", loaded.name);
                 ToolError::new(ToolFailure::RuntimeError, message)
             })?;
             read::range(&bundle, &path, asked.offset, asked.length)

@@ -1,6 +1,6 @@
 //! What this process counts and times: one registry, read as `OpenMetrics` text and as JSON.
 //!
-//! A handle is cheap to clone and to record with; rooms that must not know of it are observed by whoever
+//! A handle is cheap to clone and to record with; rooms that must not know of it are observed by anyone who
 //! calls them.
 
 mod families;
@@ -16,7 +16,7 @@ pub use report::{Bucket, Distribution, MetricFamily, MetricKind, MetricSample, M
 /// Content type of [`Metrics::text`] (`OpenMetrics` 1.0).
 pub const METRICS_CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// What became of an idempotency key.
+/// The outcome of an idempotency key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyOutcome {
     /// It was new.
@@ -25,7 +25,7 @@ pub enum KeyOutcome {
     Reused,
     /// It was used for another payload.
     Conflict,
-    /// Its time was over, and it was used anew.
+    /// Its time was over, and it was used again.
     Expired,
 }
 
@@ -79,13 +79,13 @@ impl Metrics {
         self.families().call_duration.get_or_create(&labels).observe(took.as_secs_f64());
     }
 
-    /// A binding was called, and carried a capability out or did not.
+    /// A binding was called, and executed a capability or did not.
     pub fn binding(&self, binding: &str, ok: bool) {
         let labels = two("binding", binding, "outcome", outcome(ok));
         self.families().bindings.get_or_create(&labels).inc();
     }
 
-    /// How long the binding took that carried a capability out, or failed as the only one.
+    /// How long the binding took that executed a capability, or failed as the only one.
     pub fn binding_took(&self, binding: &str, took: Duration) {
         self.families().binding_duration.get_or_create(&one("binding", binding)).observe(took.as_secs_f64());
     }
@@ -112,8 +112,8 @@ impl Metrics {
         self.families().links_left_out.get_or_create(&one("link", link)).inc();
     }
 
-    /// An HTTP request was answered. `route` is the route's pattern, never the path asked for: whoever asks must not
-    /// choose how many series there are.
+    /// An HTTP request was answered. `route` is the route's pattern, never the path asked for: anyone who
+    /// asks must not choose how many series there are.
     pub fn http(&self, method: &str, route: &str, status: u16, took: Duration) {
         let families = self.families();
         let class = match status / 100 {
@@ -168,7 +168,7 @@ impl Metrics {
         Ok(report::report(&families.text()?, families.since_ms, &families.names))
     }
 
-    /// Begins anew with nothing counted, which Prometheus takes for a restart.
+    /// Starts over with nothing counted, which Prometheus takes for a restart.
     pub fn reset(&self) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(Families::new());
     }

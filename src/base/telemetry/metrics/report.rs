@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Everything that a process counted.
+/// All counts of a process.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct MetricsReport {
-    /// Since when this process counts, milliseconds since 1970-01-01 UTC.
+    /// Start of the counts of this process, milliseconds since 1970-01-01 UTC.
     pub since_ms: i64,
     /// Counters without labels, by name (`runtime.idempotency.created`).
     pub counters: BTreeMap<String, u64>,
@@ -16,7 +16,7 @@ pub struct MetricsReport {
     pub families: Vec<MetricFamily>,
 }
 
-/// What kind a metric is of.
+/// Type of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MetricKind {
@@ -37,7 +37,7 @@ pub struct MetricFamily {
     pub name: String,
     /// Its name in the text form.
     pub text_name: String,
-    /// What it tells.
+    /// Its content.
     pub help: String,
     /// Its kind.
     pub kind: MetricKind,
@@ -52,7 +52,7 @@ pub struct MetricFamily {
 pub struct MetricSample {
     /// The labels.
     pub labels: BTreeMap<String, String>,
-    /// The value, but for a histogram.
+    /// The value, except for a histogram.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<f64>,
     /// Of a histogram.
@@ -60,29 +60,29 @@ pub struct MetricSample {
     pub distribution: Option<Distribution>,
 }
 
-/// How values of a histogram are spread.
+/// Distribution of a histogram.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Distribution {
     /// How many.
     pub count: u64,
     /// Their sum.
     pub sum: f64,
-    /// Half of them are at most this, as far as the buckets tell; none without values, or past the last bound.
+    /// Median, estimated from the buckets; absent without values, or past the last bound.
     pub p50: Option<f64>,
-    /// As `p50`, for 95 of 100.
+    /// 95th percentile, estimated as `p50`.
     pub p95: Option<f64>,
-    /// As `p50`, for 99 of 100.
+    /// 99th percentile, estimated as `p50`.
     pub p99: Option<f64>,
-    /// Values up to each bound, counted up.
+    /// Cumulative number of values up to each bound.
     pub buckets: Vec<Bucket>,
 }
 
 /// A bucket of a histogram.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Bucket {
-    /// Upper bound; none for the last one, which has all.
+    /// Upper bound; none for the last one, which has all values.
     pub le: Option<f64>,
-    /// Values up to it.
+    /// Number of values up to it.
     pub count: u64,
 }
 

@@ -59,13 +59,13 @@ fn compare(left: &Value, operator: Operator, right: &Value) -> Result<bool, Expr
                 (_, Value::Array(items)) => items.iter().any(|item| equal(left, item)),
                 (Value::String(part), Value::String(whole)) => whole.contains(part.as_str()),
                 (Value::String(key), Value::Object(map)) => map.contains_key(key),
-                _ => return Err(types("the right side has no members: use a list, a text or an object")),
+                _ => return Err(types("the right side is not a list, string or object")),
             };
             found == (operator == Operator::In)
         }
         Operator::Greater | Operator::Less | Operator::GreaterOrEqual | Operator::LessOrEqual => {
             let order =
-                order(left, right).ok_or_else(|| types("only two numbers or two texts have an order"))?;
+                order(left, right).ok_or_else(|| types("only two numbers or two strings can be compared"))?;
             match operator {
                 Operator::Greater => order == Ordering::Greater,
                 Operator::Less => order == Ordering::Less,

@@ -32,9 +32,10 @@ pub(super) fn parse(text: &str) -> Result<Expr, ExpressionError> {
     let expr = parser.or()?;
     match parser.peek() {
         Token::End => Ok(expr),
-        other => {
-            Err(parser.wrong(&format!("found {other} behind a whole expression; join two with and, or")))
-        }
+        other => Err(parser.wrong(&format!(
+            "unexpected {other} after the expression; combine expressions with \
+                and, or"
+        ))),
     }
 }
 
@@ -59,7 +60,7 @@ fn tokens(text: &str) -> Result<Vec<(usize, Token)>, ExpressionError> {
                 i += 1;
                 loop {
                     match chars.get(i) {
-                        None => return Err(syntax(start + 1, "this text has no closing quote")),
+                        None => return Err(syntax(start + 1, "missing closing quote")),
                         Some(&q) if q == c => break,
                         Some('\\') if chars.get(i + 1).is_some_and(|&n| n == c || n == '\\') => {
                             string.push(chars[i + 1]);
@@ -86,7 +87,7 @@ fn tokens(text: &str) -> Result<Vec<(usize, Token)>, ExpressionError> {
                     .ok()
                     .or_else(|| number.parse::<f64>().ok().and_then(Number::from_f64));
                 Token::Constant(Value::Number(
-                    value.ok_or_else(|| syntax(start + 1, format!("{number:?} is no number")))?,
+                    value.ok_or_else(|| syntax(start + 1, format!("{number:?} is not a number")))?,
                 ))
             }
             _ if c.is_alphabetic() || c == '_' => {
@@ -109,7 +110,7 @@ fn tokens(text: &str) -> Result<Vec<(usize, Token)>, ExpressionError> {
                     .ok_or_else(|| {
                         syntax(
                             start + 1,
-                            format!("{c:?} means nothing here; the signs are == != > < >= <= ( ) [ ] ,"),
+                            format!("unexpected {c:?}; operators are == != > < >= <= ( ) [ ] ,"),
                         )
                     })?;
                 i += sign.len();
@@ -207,7 +208,7 @@ impl Parser {
             Token::Word(w) if w == "not" => {
                 self.next();
                 if !matches!(self.peek(), Token::Word(w) if w == "in") {
-                    return Err(self.wrong("\"in\" has to follow \"not\" here"));
+                    return Err(self.wrong("expected \"in\" after \"not\""));
                 }
                 Operator::NotIn
             }
@@ -240,12 +241,12 @@ impl Parser {
             Token::Word(word) if !matches!(word.as_str(), "and" | "or" | "not" | "in") => {
                 let path: Vec<String> = word.split('.').map(str::to_owned).collect();
                 if path.iter().any(String::is_empty) {
-                    return Err(self.wrong(&format!("{word:?} has an empty part between dots")));
+                    return Err(self.wrong(&format!("{word:?} has an empty component")));
                 }
                 self.next();
                 Ok(Expr::Reference(path))
             }
-            other => Err(self.wrong(&format!("found {other} where a value should be"))),
+            other => Err(self.wrong(&format!("expected a value, found {other}"))),
         }
     }
 }

@@ -26,7 +26,7 @@ use crate::widgets::wrap::{wrap, wrap_to};
 /// Width of the box where there is room.
 const WIDTH: u16 = 78;
 
-/// The sheet and where it stands.
+/// The sheet and its state.
 pub(super) struct AskSheet {
     pane: PaneId,
     asking: Asking,
@@ -37,13 +37,13 @@ pub(super) struct AskSheet {
     pressed: Vec<Rect>,
     /// Whether a file is being written.
     sent: bool,
-    /// Whether what was asked for is under way: nothing typed is left to be kept.
+    /// Whether what was asked for is in progress: nothing typed is left to be kept.
     done: bool,
 }
 
 impl AskSheet {
     pub(super) fn new(pane: PaneId, asking: Asking) -> Self {
-        // A script waits for a yes: the focus is on no.
+        // A script waits for an approval: the focus is on no.
         let button = matches!(asking, Asking::Script { .. }).then_some(0);
         let form = asking.form();
         let (said, pressed, sent, done) = (None, Vec::new(), false, false);
@@ -58,11 +58,11 @@ impl AskSheet {
 
     fn buttons(&self) -> [Button; 2] {
         let act = match self.asking {
-            Asking::Message { .. } => "Say it",
+            Asking::Message { .. } => "Append",
             Asking::Script { .. } => "Run it",
             Asking::Export { .. } => "Export",
         };
-        [Button::new(Action::Back, "Not now", "Esc"), Button::new(Action::CarryOut, act, "^S")]
+        [Button::new(Action::Back, "Cancel", "Esc"), Button::new(Action::CarryOut, act, "^S")]
     }
 
     fn press(&mut self, action: Action) -> Outcome {
@@ -84,7 +84,7 @@ impl AskSheet {
         let Ok(values) = self.form.values() else { return Outcome::Stay };
         match self.asking.ask(&values) {
             Ok(write @ Effect::Session(SessionAsk::Write { .. })) => {
-                // It stays until the file is there: a name that cannot be taken is to be mended here.
+                // It stays until the file is there: a name that cannot be taken is to be fixed here.
                 self.sent = true;
                 Outcome::Ask(self.pane, vec![write])
             }
@@ -118,7 +118,10 @@ impl AskSheet {
     fn head(&self, width: u16, pen: &Pen<'_>) -> Vec<RichLine> {
         let rows = match &self.asking {
             Asking::Message { .. } => {
-                vec![("", "It is appended to the transcript, and part of the next call.".to_owned())]
+                vec![(
+                    "",
+                    "The message is appended to the transcript and is part of the next call.".to_owned(),
+                )]
             }
             Asking::Script { skill, path, isolation, .. } => {
                 vec![("script", path.clone()), ("of", skill.clone()), ("isolation", isolation.clone())]
@@ -130,9 +133,9 @@ impl AskSheet {
                     .map(|made| format!("{} {}", made.format, bytes(made.text.len() as u64)))
                     .collect();
                 let most = if *desktop {
-                    "the desktop's, of any length".to_owned()
+                    "desktop clipboard, no size limit".to_owned()
                 } else {
-                    format!("the terminal's, up to {}", bytes(LONGEST_COPY as u64))
+                    format!("terminal clipboard, up to {}", bytes(LONGEST_COPY as u64))
                 };
                 let mut rows = vec![("sizes", sizes.join(&dot)), ("clipboard", most)];
                 rows.extend(self.objections(exports).into_iter().map(|note| ("note", note)));
@@ -262,9 +265,9 @@ impl Overlay for AskSheet {
     fn hints(&self) -> Vec<Hint> {
         let mut out = vec![Hint { action: Action::NextPart, label: "next" }];
         let (act, nothing) = match self.asking {
-            Asking::Message { .. } => ("say it", "nothing is said"),
-            Asking::Script { .. } => ("run it", "nothing runs"),
-            Asking::Export { .. } => ("export", "nothing goes out"),
+            Asking::Message { .. } => ("append", "cancel"),
+            Asking::Script { .. } => ("run it", "cancel"),
+            Asking::Export { .. } => ("export", "cancel"),
         };
         if self.button.is_some() {
             out.push(Hint { action: Action::Open, label: "press" });
@@ -299,9 +302,9 @@ impl Overlay for AskSheet {
         let rows = self.form.room(inner, look).max(1).min(area.height.saturating_sub(fixed)).max(1);
         let outer = centred(area, width, fixed + rows);
         let title = match self.asking {
-            Asking::Message { .. } => "Say something",
+            Asking::Message { .. } => "Append a message",
             Asking::Script { .. } => "Run this script?",
-            Asking::Export { .. } => "Take out of the session",
+            Asking::Export { .. } => "Export the session",
         };
         let inside = frame(outer, pen, title, "", false);
         let inside = Rect { x: inside.x + 1, width: inside.width.saturating_sub(2), ..inside };

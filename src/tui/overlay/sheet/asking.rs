@@ -31,7 +31,7 @@ pub enum Asking {
         skill: String,
         /// Its path in the bundle.
         path: String,
-        /// What it would be shut into, in words.
+        /// What it would be shut into as text.
         isolation: String,
     },
     /// What is taken out of a session, and where to.
@@ -55,18 +55,18 @@ impl Asking {
     pub(super) fn form(&self) -> Form {
         let fields = match self {
             Self::Message { .. } => BTreeMap::from([
-                ("text".to_owned(), Field { required: true, ..field("What is said.") }),
+                ("text".to_owned(), Field { required: true, ..field("Text of the message.") }),
                 (
                     "as".to_owned(),
                     Field {
                         default: Some(json!("user")),
                         allowed: vec![json!("user"), json!("assistant")],
-                        ..field("Who says it.")
+                        ..field("Role of the author.")
                     },
                 ),
             ]),
             Self::Script { .. } => BTreeMap::from([
-                ("args".to_owned(), field("Arguments, parted by spaces; quotes keep words together.")),
+                ("args".to_owned(), field("Arguments separated by spaces; quote values with spaces.")),
                 ("files".to_owned(), field("Files for its work directory: NAME=PATH, or PATH.")),
                 ("env".to_owned(), field("Variables: NAME=VALUE.")),
             ]),
@@ -80,15 +80,14 @@ impl Asking {
                     allowed,
                     ..field(about)
                 };
-                let path =
-                    "Into which file. Empty: session-ID-FORMAT in the folder where the workbench began.";
+                let path = "File to write. Empty: session-ID-FORMAT in the working directory.";
                 BTreeMap::from([
-                    ("format".to_owned(), choice("What is taken out.", &first.to_string(), forms)),
-                    ("into".to_owned(), choice("Where to.", into, vec![json!(CLIPBOARD), json!(FILE)])),
+                    ("format".to_owned(), choice("What to export.", &first.to_string(), forms)),
+                    ("into".to_owned(), choice("Destination.", into, vec![json!(CLIPBOARD), json!(FILE)])),
                     ("path".to_owned(), field(path)),
                     (
                         "replace".to_owned(),
-                        choice("Whether a file that is there goes.", "no", vec![json!("no"), json!("yes")]),
+                        choice("Overwrite an existing file.", "no", vec![json!("no"), json!("yes")]),
                     ),
                 ])
             }
@@ -122,7 +121,7 @@ impl Asking {
                     .into_iter()
                     .map(|word| match word.split_once('=') {
                         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-                        _ => Err(format!("env: {word} is no NAME=VALUE")),
+                        _ => Err(format!("env: {word} is not NAME=VALUE")),
                     })
                     .collect::<Result<_, _>>()?;
                 let files = words(text("files"))?.into_iter().map(handed).collect::<Result<_, _>>()?;
@@ -135,7 +134,7 @@ impl Asking {
             Self::Export { session, exports, first, desktop } => {
                 let format = text("format").parse().unwrap_or(*first);
                 let Some(made) = exports.iter().find(|made| made.format == format) else {
-                    return Err(format!("there is no form {format}"));
+                    return Err(format!("unknown format {format}"));
                 };
                 let size = made.text.len();
                 let usual = if size > LONGEST_COPY && !desktop { FILE } else { CLIPBOARD };
@@ -150,7 +149,7 @@ impl Asking {
                     let most = bytes(LONGEST_COPY as u64);
                     let size = bytes(size as u64);
                     return Err(format!(
-                        "{size} are more than a terminal's clipboard takes, {most}: choose file"
+                        "{size} exceed the limit of the terminal clipboard, {most}: choose file"
                     ));
                 }
                 Ok(Effect::Copy(made.text.to_string(), format!("the session as {format}")))
@@ -180,7 +179,7 @@ fn handed(word: String) -> Result<(String, String), String> {
         (name.unwrap_or_default(), word.clone())
     };
     if name.is_empty() || path.is_empty() {
-        return Err(format!("files: {word} names no file"));
+        return Err(format!("files: {word} is not a file"));
     }
     Ok((name, path))
 }
@@ -278,7 +277,7 @@ mod tests {
         let named = json!({"format": "text", "path": " out.txt ", "replace": "yes"});
         assert_eq!(file(export(10, false, &named)), ("out.txt".to_owned(), true), "a path means a file");
         let over = export(60_000, false, &json!({"into": "clipboard"})).unwrap_err();
-        assert!(over.contains("clipboard takes") && over.contains("choose file"), "{over}");
+        assert!(over.contains("clipboard") && over.contains("choose file"), "{over}");
         assert!(
             matches!(export(60_000, true, &json!({})), Ok(Effect::Copy(..))),
             "a desktop takes any length"

@@ -2,7 +2,7 @@
 
 use skills_model::RunState;
 
-/// A state in words.
+/// A state as text.
 #[must_use]
 pub fn state_word(state: RunState) -> &'static str {
     match state {

@@ -1,4 +1,5 @@
-//! The decision sheet: exactly what would happen, and a yes or no that is sent once. Never yes by default.
+//! The decision sheet: exactly what would happen, and an approval or no that is sent once. Never yes by
+//! default.
 
 use std::time::Instant;
 
@@ -41,7 +42,7 @@ pub(super) enum Standing {
     Open,
     Sent,
     Done,
-    /// Nothing can be decided any more, and why.
+    /// Nothing can be decided any longer, and why.
     Past(String),
 }
 
@@ -51,7 +52,7 @@ pub(super) struct Waiting {
     /// Whether an answer is for this one too.
     pub(super) marked: bool,
     pub(super) standing: Standing,
-    /// How far the answer is on its way to a core elsewhere, as far as that was told.
+    /// How far the answer is on its way to a core elsewhere, as far as that was reported.
     pub(super) way: Option<Way>,
 }
 
@@ -60,14 +61,14 @@ impl Waiting {
         Self { sheet, marked, standing: Standing::Open, way: None }
     }
 
-    /// Another answer counts: the own one is not under way any more, and no other one is awaited.
+    /// Another answer counts: the own one is not in progress any longer, and no other one is awaited.
     fn was_decided_elsewhere(&mut self) {
         self.way = None;
-        self.standing = Standing::Past("decided by somebody else".to_owned());
+        self.standing = Standing::Past("decided by another user".to_owned());
     }
 }
 
-/// The sheet and where it stands.
+/// The sheet and its state.
 pub(super) struct Decision {
     pub(super) pane: PaneId,
     pub(super) ticket: u64,
@@ -86,7 +87,7 @@ pub(super) struct Decision {
     /// The moment of the present key, and until when `a` and `d` are those that opened the sheet, held down.
     pub(super) now: Instant,
     pub(super) held: Instant,
-    /// Something to be told: what failed, or what changed under it.
+    /// Something to be reported: what failed, or what changed under it.
     pub(super) said: Option<String>,
     pub(super) body: Scroll,
     /// Whether the window goes to the row under the cursor with the next frame.
@@ -94,7 +95,7 @@ pub(super) struct Decision {
     pub(super) drawn: Drawn,
 }
 
-/// Where things stood in the last frame.
+/// Where things were in the last frame.
 #[derive(Debug, Default)]
 pub(super) struct Drawn {
     /// Digest of what the frame showed: only that can be decided.
@@ -161,15 +162,15 @@ impl Decision {
         &self.waiting[self.at.min(self.waiting.len() - 1)].sheet
     }
 
-    /// The store with these runs is not there any more.
+    /// The store with these runs is not there any longer.
     pub(super) fn gone(&mut self) {
         for one in &mut self.waiting {
             if matches!(one.standing, Standing::Open | Standing::Sent) {
-                one.standing = Standing::Past("gone with its store".to_owned());
+                one.standing = Standing::Past("no longer in the store".to_owned());
                 one.marked = false;
             }
         }
-        self.said = Some("The service stands on another store now, without this run.".to_owned());
+        self.said = Some("The service has a different store now, without this run.".to_owned());
         self.focus = Focus::Button(0);
     }
 
@@ -178,18 +179,18 @@ impl Decision {
         self.waiting.iter().filter(|one| one.marked && one.standing == Standing::Open).count()
     }
 
-    /// "Not now" first; none but it while an answer is under way or nothing is left to answer.
+    /// "Cancel" first; none but it while an answer is in progress or nothing is left to answer.
     pub(super) fn buttons(&self) -> Vec<Button> {
         let open = self.open_ones();
         let blocked = self.in_the_way().is_some();
         if !self.takes_text() {
             let close = Button::new(Action::Back, "Close", "Esc");
-            let back = self.is_unsent().then(|| Button::new(Action::TakeBack, "Take back", "B"));
+            let back = self.is_unsent().then(|| Button::new(Action::TakeBack, "Withdraw", "B"));
             return std::iter::once(close).chain(back).collect();
         }
         let count = if open > 1 { format!(" {open}") } else { String::new() };
         let mut out = vec![
-            Button::new(Action::Back, "Not now", "Esc"),
+            Button::new(Action::Back, "Cancel", "Esc"),
             Button::danger(Action::DenyNow, format!("Deny{count}"), "D"),
         ];
         if self.waiting[0].sheet.outcome_unknown {
@@ -238,7 +239,7 @@ impl Decision {
             return Outcome::Stay;
         }
         if self.drawn.digest != self.shown_one().inputs_digest {
-            self.said = Some("Nothing was decided: what it asks changed just now. Read it again.".to_owned());
+            self.said = Some("No decision made: the request just changed. Review it again.".to_owned());
             self.body.offset = 0;
             return Outcome::Stay;
         }
@@ -269,8 +270,8 @@ impl Decision {
             if self.takes_text() {
                 let shown_one = &self.waiting[self.at.min(self.waiting.len() - 1)];
                 self.said = Some(match &shown_one.standing {
-                    Standing::Past(why) => format!("This one is {why}: space takes in another."),
-                    _ => "None of them is taken in: space takes in the one under the cursor.".to_owned(),
+                    Standing::Past(why) => format!("This one is {why}: space selects another."),
+                    _ => "None is selected: space selects the one under the cursor.".to_owned(),
                 });
                 self.body.offset = 0;
             }
@@ -327,21 +328,21 @@ impl Decision {
         };
         match answer {
             Ok(ordered) if ordered.repeated => {
-                // Theirs stands, and whoever comes second has to know it: it stays until it is closed.
+                // Theirs stands, and anyone who comes second has to know it: it stays until it is closed.
                 let name = shown(&one.sheet.skill_id);
                 one.was_decided_elsewhere();
-                self.said = Some(format!("Somebody else decided first: {name} {}", shown(&ordered.note)));
+                self.said = Some(format!("Already decided: {name} {}", shown(&ordered.note)));
                 self.body.offset = 0;
             }
             Ok(_) => one.standing = Standing::Done,
             Err(error) if UnderWay::was_taken_back(error) => {
                 (one.way, one.standing) = (None, Standing::Open);
-                self.said = Some("Taken back before it was sent: nothing is decided.".to_owned());
+                self.said = Some("Withdrawn before it was sent: no decision made.".to_owned());
                 self.body.offset = 0;
             }
             Err(error) if error.code == Code::InvalidTransition => {
                 one.was_decided_elsewhere();
-                let said = format!("Somebody else decided first: {}", shown(&error.message));
+                let said = format!("Already decided: {}", shown(&error.message));
                 self.said = Some(said);
             }
             Err(error) => {
@@ -349,9 +350,9 @@ impl Decision {
                 one.standing = Standing::Open;
                 let unreached = matches!(error.code, Code::UpstreamFailure | Code::UpstreamTimeout);
                 let what = match one.way.take().map(|way| way.told.sending) {
-                    Some(Sending::Unanswered) => "Sent, and nobody knows whether it counts",
+                    Some(Sending::Unanswered) => "Sent, result unknown",
                     _ if unreached => "Not sent",
-                    _ => "Not taken",
+                    _ => "Rejected",
                 };
                 self.said = Some(format!("{what}: {}", shown(&error.message)));
             }
@@ -360,7 +361,7 @@ impl Decision {
         let failed = answer.is_err();
         let through = self.waiting.iter().all(|one| !one.marked || one.standing == Standing::Done);
         match (failed, through) {
-            // What stands in the way may have come while the sheet was read: it is read anew.
+            // What is in the way may have come while the sheet was read: it is read again.
             (true, _) if again => {
                 Outcome::HeardAsk(self.pane, vec![Effect::Run(RunAsk::Detail(run.clone()))])
             }
@@ -370,7 +371,7 @@ impl Decision {
         }
     }
 
-    /// A run as it stands now: another one of the same capability, or one on the sheet that changed.
+    /// A run as it is now: another one of the same capability, or one on the sheet that changed.
     pub(super) fn news_of(&mut self, detail: &RunDetail) {
         let several = self.waiting.len() > 1;
         let known = self.waiting.iter_mut().find(|one| one.sheet.run == detail.run.id);
@@ -381,14 +382,14 @@ impl Decision {
             {
                 let said = match &sheet.changed {
                     Some(what) if one.sheet.step == sheet.step => {
-                        format!("{}: read again what it would run now.", shown(what))
+                        format!("{}: review what it would execute now.", shown(what))
                     }
-                    _ => "It waits for something else now: read it again.".to_owned(),
+                    _ => "It waits for something else now: review it again.".to_owned(),
                 };
                 one.sheet = sheet.clone();
                 // Among several, the one that changed may not be the one that is shown.
                 one.marked &= !several;
-                self.said = Some(if several { said + " Space takes it in again." } else { said });
+                self.said = Some(if several { said + " Space selects it again." } else { said });
                 self.body.offset = 0;
             }
             (Some(one), Some(sheet))
@@ -396,9 +397,9 @@ impl Decision {
             {
                 one.sheet = sheet.clone();
                 one.marked &= !several;
-                self.said = Some("What would carry it out has changed: read it again.".to_owned());
+                self.said = Some("Its binding or script has changed: review it again.".to_owned());
             }
-            // What is told beside it is told as it stands now.
+            // What is reported beside it is notified as it is now.
             (Some(one), Some(sheet)) if one.standing == Standing::Open => one.sheet = sheet.clone(),
             (Some(one), None) if one.standing == Standing::Open => {
                 let (what, said) = meanwhile(detail, &one.sheet);

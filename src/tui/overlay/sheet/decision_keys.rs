@@ -1,4 +1,4 @@
-//! The decision sheet as an overlay: keys, clicks, pasted text, and what it is told while it is open.
+//! The decision sheet as an overlay: keys, clicks, pasted text, and what it is notified while it is open.
 
 use std::time::{Duration, Instant};
 
@@ -17,9 +17,9 @@ use skills_api::Event;
 pub(super) const HELD: Duration = Duration::from_secs(1);
 
 impl Decision {
-    /// Whether a key begins a text: a letter that stands on no button and asks for nothing else. The capitals of
-    /// decisions never do, so that no answer becomes a text by mistake, nor the key that opened the sheet while it
-    /// is held down.
+    /// Whether a key begins a text: a letter that is on no button and asks for nothing else. The capitals of
+    /// decisions never do, so that no answer becomes a text by mistake, nor the key that opened the sheet
+    /// while it is held down.
     fn begins_text(&mut self, key: KeyEvent, action: Option<Action>) -> bool {
         let KeyCode::Char(letter) = key.code else { return false };
         let decides = matches!(
@@ -184,16 +184,16 @@ impl Overlay for Decision {
         }
         if self.sending() {
             // Closing takes nothing back.
-            let mut out = vec![Hint { action: Action::Back, label: "close; what was decided stays so" }];
+            let mut out = vec![Hint { action: Action::Back, label: "close" }];
             if self.is_unsent() {
-                out.push(Hint { action: Action::TakeBack, label: "take it back" });
+                out.push(Hint { action: Action::TakeBack, label: "withdraw" });
             }
             out.push(Hint { action: Action::Up, label: "scroll" });
             return out;
         }
         match self.focus {
-            Focus::Together => out.push(Hint { action: Action::Mark, label: "take in" }),
-            Focus::Button(0) => out.push(Hint { action: Action::Open, label: "not now" }),
+            Focus::Together => out.push(Hint { action: Action::Mark, label: "select" }),
+            Focus::Button(0) => out.push(Hint { action: Action::Open, label: "cancel" }),
             _ => out.push(Hint { action: Action::Open, label: "press" }),
         }
         for button in self.buttons().iter().skip(1) {
@@ -201,7 +201,7 @@ impl Overlay for Decision {
                 Action::DenyNow => "deny",
                 Action::ApproveNow => "approve",
                 Action::RunAgain => "run again",
-                Action::ItHappened => "it happened",
+                Action::ItHappened => "mark completed",
                 Action::SkipStep => "skip",
                 _ => "fail",
             };
@@ -209,7 +209,7 @@ impl Overlay for Decision {
         }
         out.push(Hint { action: Action::Up, label: "scroll" });
         out.push(Hint { action: Action::Copy, label: "copy inputs" });
-        out.push(Hint { action: Action::Back, label: "nothing is decided" });
+        out.push(Hint { action: Action::Back, label: "cancel" });
         out
     }
 

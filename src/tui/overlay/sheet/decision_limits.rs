@@ -1,5 +1,5 @@
-//! What keeps a decision from being taken, or makes more of it than a yes: its wait is over, its step cannot be carried
-//! out, a sidecar wants the run held.
+//! What keeps a decision from being taken, or makes more of it than an approval: its wait is over, its step
+//! cannot be executed, a sidecar wants the run held.
 
 use std::time::Instant;
 
@@ -12,16 +12,16 @@ use crate::widgets::rich::Seg;
 use skills_api::{DecisionSheet, RunDetail};
 use skills_model::{Expiry, Verdict};
 
-/// What becomes of a run whose wait is over.
+/// The outcome of a run whose wait is over.
 pub(super) fn then(expiry: Expiry) -> &'static str {
     match expiry {
-        Expiry::Deny => "as if denied, the run is canceled",
-        Expiry::Fail => "the run fails, and can be resumed",
+        Expiry::Deny => "denied and canceled",
+        Expiry::Fail => "failed, can be resumed",
     }
 }
 
 impl Decision {
-    /// Takes those off whose time is over at this moment: nothing can be decided about them any more.
+    /// Takes those off whose time is over at this moment: nothing can be decided about them any longer.
     pub(super) fn let_expire(&mut self, now: Instant) {
         let clock = parts::clock(self.opened, now);
         let mut over = Vec::new();
@@ -29,12 +29,12 @@ impl Decision {
             let Some(at) = one.sheet.expires_ms.filter(|at| *at <= clock) else { continue };
             if one.standing == Standing::Open {
                 over.push(format!(
-                    "The time of {} was over at {}: {}. Nothing was decided here.",
+                    "{} expired at {}: {}. No decision was made here.",
                     shown(&one.sheet.skill_id),
                     time_of_day(at),
                     then(one.sheet.on_expiry)
                 ));
-                one.standing = Standing::Past("its time is over".to_owned());
+                one.standing = Standing::Past("expired".to_owned());
                 one.marked = false;
             }
         }
@@ -53,7 +53,8 @@ impl Decision {
         Some(sheet.blocked.as_deref().unwrap_or("the key lacks a scope"))
     }
 
-    /// Why a yes to those that are taken in would only fail a step; none where one of them can be carried out.
+    /// Why an approval to those that are taken in would only fail a step; none where one of them can be
+    /// executed.
     pub(super) fn in_the_way(&self) -> Option<&str> {
         let mut open = self.waiting.iter().filter(|one| one.marked && one.standing == Standing::Open);
         let first = open.next()?.sheet.blocked.as_deref()?;
@@ -73,10 +74,8 @@ impl Decision {
 pub(super) fn outlook(sheet: &DecisionSheet, clock: i64) -> Vec<(&'static str, Vec<Seg>)> {
     let mut out = Vec::new();
     if let Some(sidecar) = &sheet.pause {
-        let text = format!(
-            "pause wanted by {}: after your yes it is held until somebody resumes it",
-            shown(sidecar)
-        );
+        let text =
+            format!("pause requested by {}: after approval it is paused until resumed", shown(sidecar));
         out.push(("after it", vec![Seg::new(text, Role::Warning)]));
     }
     if let Some(expires) = sheet.expires_ms.filter(|at| *at > clock) {
@@ -84,14 +83,14 @@ pub(super) fn outlook(sheet: &DecisionSheet, clock: i64) -> Vec<(&'static str, V
             "expires",
             vec![
                 Seg::new(format!("in {}", age(expires - clock)), Role::Warning),
-                Seg::new(format!("; then, {}", then(sheet.on_expiry)), Role::Muted),
+                Seg::new(format!("; then {}", then(sheet.on_expiry)), Role::Muted),
             ],
         ));
     }
     out
 }
 
-/// What became of a gate that was on the sheet while it was read: in a few words, and whole.
+/// The outcome of a gate that was on the sheet while it was read: in a few words, and whole.
 pub(super) fn meanwhile(detail: &RunDetail, sheet: &DecisionSheet) -> (String, String) {
     let decided = detail.decisions.iter().rev().find(|decided| {
         let decision = &decided.decision;
@@ -107,7 +106,7 @@ pub(super) fn meanwhile(detail: &RunDetail, sheet: &DecisionSheet) -> (String, S
         Some(Verdict::Approve) => format!("was approved{by}"),
         Some(Verdict::Deny) => format!("was denied{by}"),
         None if expired => "was not answered in time".to_owned(),
-        None => "moved on".to_owned(),
+        None => "continued".to_owned(),
     };
     let name = shown(&detail.run.skill_id);
     let notes = decided.and_then(|decided| decided.by.notes.as_deref()).map(shown);
@@ -156,10 +155,10 @@ mod tests {
     #[test]
     fn while_an_answer_is_under_way_the_footer_offers_no_other_one() {
         let mut decision = open(json!({}));
-        assert!(labels(&decision).contains(&"approve") && labels(&decision).contains(&"nothing is decided"));
+        assert!(labels(&decision).contains(&"approve") && labels(&decision).contains(&"cancel"));
         let Outcome::Ask(_, sent) = decision.press(Action::ApproveNow) else { panic!("nothing was sent") };
         assert_eq!(sent.len(), 1);
-        assert_eq!(labels(&decision), ["close; what was decided stays so", "scroll"]);
+        assert_eq!(labels(&decision), ["close", "scroll"]);
         assert_eq!(decision.press(Action::DenyNow), Outcome::Stay, "one answer is sent");
     }
 
@@ -191,7 +190,7 @@ mod tests {
             decision.waiting[0].sheet.missing_scope = Some(Scope::Decide);
             let offered: Vec<Action> = decision.buttons().iter().map(|button| button.action).collect();
             assert_eq!(offered, [Action::Back]);
-            assert_eq!(labels(&decision), ["move", "not now", "scroll", "copy inputs", "nothing is decided"]);
+            assert_eq!(labels(&decision), ["move", "cancel", "scroll", "copy inputs", "cancel"]);
             let decide = [
                 Action::ApproveNow,
                 Action::DenyNow,
@@ -236,6 +235,6 @@ mod tests {
         assert_eq!(decision.words_hold(opened), Some(1), "what is left is less than a minute at once");
         decision.at(opened + std::time::Duration::from_secs(60));
         assert_eq!(decision.press(Action::ApproveNow), Outcome::Stay);
-        assert!(decision.said.as_deref().unwrap_or_default().contains("Nothing was decided here"));
+        assert!(decision.said.as_deref().unwrap_or_default().contains("No decision was made here"));
     }
 }

@@ -31,23 +31,17 @@ impl Decision {
         let captions = if self.sending() {
             self.way()
         } else if self.not_permitted().is_some() {
-            ["This key may not decide; the scope that it lacks is named above.", "This key may not decide."]
+            ["This API key lacks the scope shown above.", "This API key cannot decide."]
         } else if !self.takes_text() {
-            ["Nothing is left to decide here."; 2]
+            ["No pending decision."; 2]
         } else if matches!(self.focus, Focus::Approver | Focus::Notes) {
-            [
-                "Esc leaves the field; the buttons then decide, with these notes.",
-                "Esc leaves the field, then decide.",
-            ]
+            ["Esc leaves the field; then choose a button.", "Esc leaves the field, then decide."]
         } else if self.notes.is_empty() {
-            [
-                "Small letters begin notes, capitals decide. Sent once.",
-                "Small letters begin notes. Sent once.",
-            ]
+            ["Lowercase keys start notes, uppercase keys decide.", "Lowercase keys start notes."]
         } else {
             [
-                "The notes go with the decision; closed without one, they are kept.",
-                "Closed undecided, the notes are kept.",
+                "Notes are stored with the decision, and kept as a draft if you close.",
+                "Notes are kept as a draft if you close.",
             ]
         };
         let caption = captions[usize::from(cells(captions[0]) > inner.saturating_sub(2))];
@@ -70,7 +64,7 @@ impl Decision {
         let bottom = inside.bottom().saturating_sub(foot);
         let mut middle = Rect { y: top, height: bottom.saturating_sub(top), ..inside };
         if roomy && body.len() > usize::from(middle.height) {
-            // Where the text goes on below, it still does not touch the fields.
+            // Where the text continues below, it still does not touch the fields.
             middle.height -= 1;
         }
         self.draw_body(middle, &body, pen);
@@ -103,7 +97,7 @@ impl Decision {
         };
         let notes = Row {
             label: "notes",
-            hint: "optional, kept with the decision",
+            hint: "optional, stored with the decision",
             note: "",
             wrong: false,
             focused: self.focus == Focus::Notes,
@@ -215,8 +209,7 @@ impl Decision {
         }
         if self.waiting.len() > 1 {
             let what = if sheet.outcome_unknown { "unknown outcomes of" } else { "waiting for" };
-            let head =
-                format!("{} {what} {}; space takes one in", self.waiting.len(), shown(&sheet.capability));
+            let head = format!("{} {what} {}; space selects", self.waiting.len(), shown(&sheet.capability));
             out.push(Line::Plain(RichLine::of(head, Role::Muted)));
             out.extend((0..self.waiting.len()).map(Line::Together));
             out.push(Line::Plain(RichLine::default()));
@@ -235,7 +228,7 @@ impl Decision {
         out.extend(wrap(&of, width).into_iter().map(|segs| Line::Plain(RichLine::from_segs(segs))));
         blank(&mut out);
         if sheet.outcome_unknown {
-            let known = "Nobody knows how this step ended: its worker was lost after it had begun.";
+            let known = "Outcome unknown: its worker was lost during execution.";
             out.extend(warned(known, width));
         }
         if let Some(warning) = &sheet.irreversible {
@@ -298,7 +291,7 @@ impl Decision {
             (Some(head), Some(end)) => format!("{head}{}{end}", pen.glyphs.ellipsis),
             _ => digest.clone(),
         };
-        let line = format!("sha256 {short} {} what you see is what runs", pen.glyphs.dot);
+        let line = format!("sha256 {short} {} exactly these inputs are used", pen.glyphs.dot);
         out.push(Line::Plain(indented("", vec![Seg::new(line, Role::Muted)])));
     }
 }

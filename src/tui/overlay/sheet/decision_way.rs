@@ -15,7 +15,7 @@ pub(super) struct Way {
 }
 
 impl Waiting {
-    /// Takes what was told of an answer to it.
+    /// Takes what was notified of an answer to it.
     fn take(&mut self, told: &UnderWay) {
         let about = told.is_for(&self.sheet.run.0, &self.sheet.step, &self.sheet.inputs_digest);
         if !about {
@@ -39,7 +39,7 @@ impl Waiting {
 }
 
 impl Decision {
-    /// Whether an answer given here is under way.
+    /// Whether an answer given here is in progress.
     pub(super) fn sending(&self) -> bool {
         self.under_way().next().is_some()
     }
@@ -48,23 +48,17 @@ impl Decision {
         self.waiting.iter().filter(|one| one.marked && one.standing == Standing::Sent)
     }
 
-    /// What is true of an answer under way, long and short. Of several the one that is least far counts.
+    /// What is true of an answer in progress, long and short. Of several the one that is least far counts.
     pub(super) fn way(&self) -> [&'static str; 2] {
         let any = |sending| {
             self.under_way().any(|one| one.way.as_ref().is_some_and(|way| way.told.sending == sending))
         };
         if any(Sending::Waiting) {
-            [
-                "Not sent yet: it waits for the connection and is then sent once.",
-                "Not sent yet: waits for the connection.",
-            ]
+            ["Not sent yet: waiting for the connection.", "Not sent yet: no connection."]
         } else if any(Sending::Unanswered) {
-            [
-                "Sent, and its answer was lost: the run is asked what came of it.",
-                "Sent; the run is asked about it.",
-            ]
+            ["Sent, but the response was lost: checking the run.", "Sent; checking the run."]
         } else {
-            ["Sent once; waiting for the answer."; 2]
+            ["Sent; waiting for the response."; 2]
         }
     }
 

@@ -25,16 +25,15 @@ use skills_api::{ConnectionState, ContractView, Event, LaunchRequest};
 const WIDTH: u16 = 78;
 
 /// What is said without a connection: before anything is sent, when it is tried, and after it was sent.
-const OFFLINE: &str = "There is no connection: a launch is not sent until it is back. What is typed is kept.";
-const UNSENT: &str =
-    "Not sent: there is no connection. What is typed is kept; launch it when the connection is back.";
-const LOST: &str = "Sent, and the connection was lost before the answer. When it is back within 2 m, it is sent again with \
-                    the same key, so that it makes one run.";
+const OFFLINE: &str = "No connection: launch when it is restored. Your input is kept.";
+const UNSENT: &str = "Not sent: no connection. Launch when it is restored. Your input is kept.";
+const LOST: &str = "Sent, but the connection was lost before the response. It is retried within 2 m with \
+    the same idempotency key, so that only one run is created.";
 
 /// What is said of a contract that was edited while the sheet was open.
-const EDITED: &str = "The contract was edited meanwhile: read again what it takes and what it asks.";
+const EDITED: &str = "The contract was edited meanwhile: review its inputs and approvals.";
 
-/// The sheet and where it stands.
+/// The sheet and its state.
 pub(super) struct LaunchSheet {
     pane: PaneId,
     view: Arc<ContractView>,
@@ -83,7 +82,7 @@ impl LaunchSheet {
         if self.sent || self.view.blocked.is_some() {
             return vec![Button::new(Action::Back, "Close", "Esc")];
         }
-        vec![Button::new(Action::Back, "Not now", "Esc"), Button::new(Action::CarryOut, "Launch", "^S")]
+        vec![Button::new(Action::Back, "Cancel", "Esc"), Button::new(Action::CarryOut, "Launch", "^S")]
     }
 
     fn press(&mut self, action: Action) -> Outcome {
@@ -115,7 +114,7 @@ impl LaunchSheet {
         Outcome::Ask(self.pane, vec![Effect::Run(RunAsk::Launch { request, ticket: self.ticket })])
     }
 
-    /// The contract as it stands now; what was typed stays where its field does.
+    /// The contract as it is now; what was typed stays where its field does.
     fn stands_now(&mut self, view: &Arc<ContractView>) {
         if self.sent || self.view == *view {
             return;
@@ -148,7 +147,7 @@ impl LaunchSheet {
         let told = self.view.blocked.clone().or_else(|| self.said.clone());
         match (told, self.sent, self.connected) {
             (Some(told), ..) => Some((told, true)),
-            (None, true, true) => Some(("Sent once; waiting for the answer.".to_owned(), false)),
+            (None, true, true) => Some(("Sent; waiting for the response.".to_owned(), false)),
             (None, true, false) => Some((LOST.to_owned(), true)),
             (None, false, false) => Some((OFFLINE.to_owned(), true)),
             (None, false, true) => None,
@@ -173,7 +172,7 @@ impl LaunchSheet {
         }
     }
 
-    /// What it is, what it will ask, and what its scripts are shut in by; in few rows where there are few.
+    /// What it is, what it will ask, and what its scripts are sandboxed by; in few rows where there are few.
     fn head(&self, width: u16, roomy: bool, pen: &Pen<'_>) -> Vec<RichLine> {
         let contract = &self.view.contract;
         let mut out = vec![RichLine::from_segs(vec![
@@ -203,7 +202,11 @@ impl LaunchSheet {
         };
         let mut asking = self.view.steps.iter().filter(|step| !step.gates.is_empty());
         for step in asking.by_ref().take(if roomy { 3 } else { 1 }) {
-            row("asks you", &format!("before {}: {}", step.id, step.gates.join("; ")), Role::Waiting);
+            row(
+                "requires approval",
+                &format!("before {}: {}", step.id, step.gates.join("; ")),
+                Role::Waiting,
+            );
         }
         let more = asking.count();
         if more > 0 {
@@ -215,7 +218,7 @@ impl LaunchSheet {
             .collect();
         if !unasked.is_empty() {
             let change = if unasked.len() == 1 { "changes" } else { "change" };
-            row("unasked", &format!("{} {change} something outside", unasked.join(", ")), Role::Warning);
+            row("unasked", &format!("{} {change} external state", unasked.join(", ")), Role::Warning);
         }
         row("isolation", &self.view.isolation, Role::Text);
         out
@@ -282,7 +285,7 @@ impl Overlay for LaunchSheet {
                     Outcome::Heard
                 }
             },
-            // What may run, and what it takes, is told anew.
+            // What may run, and what it takes, is reported again.
             Message::Event(Event::Catalogue(_)) | Message::Catalogue(_) if !self.sent => {
                 let ask = RunAsk::Contract(self.view.skill_id.to_string());
                 Outcome::HeardAsk(self.pane, vec![Effect::Run(ask)])
@@ -326,7 +329,7 @@ impl Overlay for LaunchSheet {
     fn hints(&self) -> Vec<Hint> {
         if self.sent {
             // Closing takes nothing back.
-            return vec![Hint { action: Action::Back, label: "close; what was sent stays so" }];
+            return vec![Hint { action: Action::Back, label: "close" }];
         }
         let mut out = vec![Hint { action: Action::NextPart, label: "next" }];
         if self.button.is_some() {
@@ -336,7 +339,7 @@ impl Overlay for LaunchSheet {
             out.push(Hint { action: Action::CarryOut, label: "launch" });
         }
         if self.button.is_some() {
-            out.push(Hint { action: Action::Back, label: "nothing is launched" });
+            out.push(Hint { action: Action::Back, label: "cancel" });
         } else {
             out.push(Hint { action: Action::Leave, label: "leave the field" });
         }

@@ -31,12 +31,12 @@ const RESULT: &str = "result";
 pub(super) enum Focus {
     Checkpoint,
     Form,
-    /// Go on although the skill changed.
+    /// Continue although the skill changed.
     Despite,
     Button(usize),
 }
 
-/// The sheet and where it stands.
+/// The sheet and its state.
 pub(super) struct OrderSheet {
     pub(super) pane: PaneId,
     pub(super) kind: OrderKind,
@@ -48,20 +48,20 @@ pub(super) struct OrderSheet {
     numbers: Vec<u64>,
     /// Inputs to correct, or a signal's name and payload.
     pub(super) form: Form,
-    /// Whether to go on although the skill changed, where that is asked.
+    /// Whether to continue although the skill changed, where that is asked.
     pub(super) despite: Option<bool>,
     pub(super) focus: Focus,
     pub(super) sent: bool,
-    /// Whether it was carried out.
+    /// Whether it was executed.
     done: bool,
     pub(super) said: Option<String>,
-    /// Why the run does not take the order any more.
+    /// Why the run does not take the order any longer.
     pub(super) past: Option<String>,
     pub(super) opened: (i64, Instant),
     pub(super) drawn: Drawn,
 }
 
-/// Where things stood in the last frame.
+/// Where things were in the last frame.
 #[derive(Debug, Default)]
 pub(super) struct Drawn {
     pub(super) checkpoint: Rect,
@@ -160,7 +160,7 @@ impl OrderSheet {
         match &self.kind {
             OrderKind::Resume { .. } => "Resume this run",
             OrderKind::Signal { .. } => "Send a signal",
-            OrderKind::Happened { .. } => "It happened: what did it give?",
+            OrderKind::Happened { .. } => "Mark completed: enter the result",
             OrderKind::Cancel => "Cancel this run?",
             OrderKind::Replay => "Replay from a checkpoint",
             OrderKind::Fork => "Fork from a checkpoint",
@@ -171,43 +171,37 @@ impl OrderSheet {
     pub(super) fn explains(&self) -> String {
         let step = self.run.step.as_deref().map(shown);
         match &self.kind {
-            OrderKind::Resume { .. } if self.run.held => "It was held: its steps begin now.".to_owned(),
+            OrderKind::Resume { .. } if self.run.held => "It was paused: its steps start now.".to_owned(),
             OrderKind::Resume { .. } => {
-                "Steps after the checkpoint run again. Inputs you change here are recorded as corrected."
-                    .to_owned()
+                "Steps after the checkpoint run again. Changed inputs are recorded.".to_owned()
             }
             OrderKind::Signal { .. } => {
-                let payload = "The payload becomes the output of the step that waits.";
+                let payload = "The payload becomes the output of the waiting step.";
                 match &self.run.gate {
                     Some(Gate::Signal { name, .. }) => {
-                        format!(
-                            "{payload} This run waits for {:?} now and takes no other signal.",
-                            shown(name)
-                        )
+                        format!("{payload} This run waits for {:?} and accepts no other signal.", shown(name))
                     }
-                    _ => format!(
-                        "{payload} No step waits for a signal now: this one is kept until a step asks for its name."
-                    ),
+                    _ => format!("{payload} No step waits for a signal now; it is kept until one does."),
                 }
             }
             OrderKind::Happened { step, .. } => format!(
-                "{} is recorded as completed with what you state here, as if it had said so itself. Nothing of it \
-                 runs again, and the run goes on behind it.",
+                "{} is recorded as completed with this result. It does not run again, and the run \
+                    continues after it.",
                 shown(step)
             ),
             OrderKind::Cancel if self.run.state.is_active() => format!(
-                "Its worker stops what it does{}. What has happened outside stays. This is the end of the run.",
+                "Its worker stops{}. External side effects remain. A canceled run cannot be resumed.",
                 step.map(|step| format!(" in {step}")).unwrap_or_default()
             ),
-            OrderKind::Cancel => "What has happened outside stays. This is the end of the run.".to_owned(),
+            OrderKind::Cancel => "External side effects remain. A canceled run cannot be resumed.".to_owned(),
             OrderKind::Replay => {
-                "A new run: steps up to the checkpoint are taken over as recorded, the others run \
-                at once. What they do outside happens again."
+                "Creates a run: steps up to the checkpoint are copied, the others run immediately. Their \
+                    external side effects are repeated."
                     .to_owned()
             }
             OrderKind::Fork => {
-                "A new run with steps up to the checkpoint taken over. Nothing runs until it is \
-                resumed."
+                "Creates a paused run: steps up to the checkpoint are copied, nothing runs until it is \
+                    resumed."
                     .to_owned()
             }
         }
@@ -220,8 +214,8 @@ impl OrderSheet {
             return None;
         }
         // It may have been wanted since the sheet was opened.
-        let by = pause.as_deref().map_or_else(|| "somebody".to_owned(), shown);
-        Some(format!("pause wanted by {by}: after the signal it is held until somebody resumes it"))
+        let by = pause.as_deref().map_or_else(|| "another user".to_owned(), shown);
+        Some(format!("pause requested by {by}: after the signal it is paused until resumed"))
     }
 
     /// Whether there is still something to order.
@@ -236,7 +230,7 @@ impl OrderSheet {
         let label = match &self.kind {
             OrderKind::Resume { .. } => "Resume",
             OrderKind::Signal { .. } => "Send",
-            OrderKind::Happened { .. } => "It happened",
+            OrderKind::Happened { .. } => "Mark completed",
             OrderKind::Cancel => "Cancel the run",
             OrderKind::Replay => "Replay",
             OrderKind::Fork => "Fork",
@@ -246,7 +240,7 @@ impl OrderSheet {
         } else {
             Button::new(Action::CarryOut, label, "^S")
         };
-        vec![Button::new(Action::Back, "Not now", "Esc"), act]
+        vec![Button::new(Action::Back, "Cancel", "Esc"), act]
     }
 
     /// Moves the focus on, past what is not asked.
@@ -277,7 +271,7 @@ impl OrderSheet {
         self.form.remark(&remarks);
     }
 
-    /// The order as it stands on the sheet; none where a field is wrong, which then has the focus.
+    /// The order as it is on the sheet; none where a field is wrong, which then has the focus.
     fn order(&mut self) -> Option<RunOrder> {
         self.check();
         if !self.form.check() {
@@ -331,7 +325,7 @@ impl OrderSheet {
         Outcome::Ask(self.pane, vec![Effect::Run(RunAsk::Order { run, order, ticket })])
     }
 
-    /// It was carried out.
+    /// It was executed.
     pub(super) fn through(&mut self) -> Outcome {
         self.done = true;
         Outcome::Close
@@ -347,24 +341,24 @@ impl OrderSheet {
         Outcome::Heard
     }
 
-    /// The run as it stands now. What it does not take any more is not offered any more.
+    /// The run as it is now. What it does not take any more is not offered any longer.
     pub(super) fn news_of(&mut self, run: &RunRecord) {
         self.run.clone_from(run);
         if self.sent {
-            // Its own order moved it; the answer is under way.
+            // Its own order moved it; the answer is in progress.
             return;
         }
         let (command, gone) = match &self.kind {
-            OrderKind::Resume { .. } => (CommandName::Resume, "there is nothing to resume"),
-            OrderKind::Signal { .. } => (CommandName::Signal, "it takes no signal any more"),
-            OrderKind::Happened { .. } => (CommandName::Approve, "nobody is asked any more"),
-            OrderKind::Cancel => (CommandName::Cancel, "there is nothing left to cancel"),
-            OrderKind::Replay => (CommandName::Replay, "it cannot be replayed now"),
-            OrderKind::Fork => (CommandName::Fork, "it cannot be forked now"),
+            OrderKind::Resume { .. } => (CommandName::Resume, "it cannot be resumed"),
+            OrderKind::Signal { .. } => (CommandName::Signal, "it no longer accepts signals"),
+            OrderKind::Happened { .. } => (CommandName::Approve, "no decision is pending"),
+            OrderKind::Cancel => (CommandName::Cancel, "it has already ended"),
+            OrderKind::Replay => (CommandName::Replay, "it cannot be replayed"),
+            OrderKind::Fork => (CommandName::Fork, "it cannot be forked"),
         };
         let before = self.past.take();
         if !run.allowed.contains(&command) {
-            self.past = Some(format!("Meanwhile it is {}: {gone}.", state_word(run.state)));
+            self.past = Some(format!("It is {} now: {gone}.", state_word(run.state)));
             self.focus = Focus::Button(0);
         } else if before.is_some() {
             self.focus = Focus::Button(0);
@@ -381,7 +375,7 @@ impl OrderSheet {
 fn any_result() -> InputFields {
     let field = Field {
         required: true,
-        description: Some("An object of fields as JSON.".to_owned()),
+        description: Some("A JSON object.".to_owned()),
         ..Field::of(FieldType::Object)
     };
     BTreeMap::from([(RESULT.to_owned(), field)])
@@ -394,8 +388,8 @@ fn signal_form(name: &str) -> Form {
         ..Field::of(kind)
     };
     let fields: InputFields = BTreeMap::from([
-        (SIGNAL.to_owned(), field(FieldType::String, true, "The name that a step waits for.")),
-        (PAYLOAD.to_owned(), field(FieldType::Any, false, "JSON, or nothing. ^J begins a new line.")),
+        (SIGNAL.to_owned(), field(FieldType::String, true, "Name that a step waits for.")),
+        (PAYLOAD.to_owned(), field(FieldType::Any, false, "JSON, or empty. ^J starts a new line.")),
     ]);
     let mut values = Map::from_iter([(PAYLOAD.to_owned(), Value::Object(Map::new()))]);
     if !name.is_empty() {
@@ -424,6 +418,6 @@ fn payload(text: &str) -> Result<Value, String> {
     }
     serde_json::from_str(text).map_err(|error| {
         let line = if text.contains('\n') { format!("line {}, ", error.line()) } else { String::new() };
-        format!("no JSON at {line}column {}", error.column())
+        format!("invalid JSON at {line}column {}", error.column())
     })
 }

@@ -1,4 +1,4 @@
-//! The sheets with fields as an overlay: keys, clicks, and what they are told while they are open.
+//! The sheets with fields as an overlay: keys, clicks, and what they are notified while they are open.
 
 use std::time::Instant;
 
@@ -161,18 +161,18 @@ impl Overlay for OrderSheet {
             Focus::Checkpoint => out.push(Hint { action: Action::Up, label: "choose" }),
             Focus::Despite => out.push(Hint { action: Action::Mark, label: "turn" }),
             Focus::Form => {}
-            Focus::Button(0) if self.open() => out.push(Hint { action: Action::Open, label: "not now" }),
+            Focus::Button(0) if self.open() => out.push(Hint { action: Action::Open, label: "cancel" }),
             Focus::Button(0) => out.push(Hint { action: Action::Open, label: "close" }),
             Focus::Button(_) => out.push(Hint { action: Action::Open, label: "press" }),
         }
         if self.open() {
-            out.push(Hint { action: Action::CarryOut, label: "carry out" });
+            out.push(Hint { action: Action::CarryOut, label: "apply" });
         }
         if self.in_text() {
             out.push(Hint { action: Action::NewLine, label: "new line" });
             out.push(Hint { action: Action::Leave, label: "leave the field" });
         } else {
-            out.push(Hint { action: Action::Back, label: "nothing is done" });
+            out.push(Hint { action: Action::Back, label: "cancel" });
         }
         out
     }

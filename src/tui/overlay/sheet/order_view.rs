@@ -29,7 +29,7 @@ impl OrderSheet {
         ])];
         let (through, all) = self.run.progress;
         let held = self.run.held && self.run.state == RunState::Pending;
-        let word = if held { "held" } else { state_word(self.run.state) };
+        let word = if held { "paused" } else { state_word(self.run.state) };
         let since = if self.run.state.is_terminal() {
             format!("{word} {}", ago(self.passed(now)))
         } else {
@@ -113,7 +113,7 @@ impl OrderSheet {
         }
         if let Some(flag) = self.despite.filter(|_| asks) {
             let sign = if flag { pen.glyphs.set } else { pen.glyphs.pending };
-            let text = format!("{sign} go on with the contract as it was launched");
+            let text = format!("{sign} continue with the contract of the launch");
             line(row(y), look.label, "despite", &text, self.focus == Focus::Despite, pen);
             self.drawn.despite = row(y);
         }

@@ -1,4 +1,4 @@
-//! What is composed: the request as it stands, whether it may be sent, and sending it once.
+//! What is composed: the request as it is, whether it may be sent, and sending it once.
 
 use super::{Attach, Part};
 use crate::pane::Effect;
@@ -8,7 +8,7 @@ use skills_api::{AttachRequest, ExecutionOptions};
 use skills_skill::AttachTarget;
 
 impl Attach {
-    /// The request as it stands, with the inputs that can be read.
+    /// The request as it is, with the inputs that can be read.
     pub(super) fn request(&self) -> Option<AttachRequest> {
         Some(AttachRequest {
             skill: self.skill.as_ref()?.to_string(),
@@ -32,10 +32,10 @@ impl Attach {
     /// Why it cannot be attached now; none when it can.
     pub(super) fn blocked(&self) -> Option<String> {
         if self.skill.is_none() {
-            return Some("no skill is chosen".to_owned());
+            return Some("no skill selected".to_owned());
         }
         if self.sending.is_some() {
-            return Some("being attached".to_owned());
+            return Some("attaching".to_owned());
         }
         if let Some(error) = self.preview.error() {
             return Some(shown(&error.message));
@@ -54,12 +54,12 @@ impl Attach {
             return Some(format!("{}: {}", shown(field), shown(why)));
         }
         if self.preview.pending() {
-            return Some("being checked".to_owned());
+            return Some("checking".to_owned());
         }
-        (!self.preview.holds()).then(|| "not all checks hold".to_owned())
+        (!self.preview.holds()).then(|| "checks failed".to_owned())
     }
 
-    /// Sends it, once: while one is under way another key changes nothing.
+    /// Sends it, once: while one is in progress another key changes nothing.
     pub(super) fn carry_out(&mut self) -> Vec<Effect> {
         if self.sending.is_some() {
             return Vec::new();
@@ -79,10 +79,10 @@ impl Attach {
     /// Why a kind of target cannot be chosen; none when it can.
     pub(super) fn refuses(&self, target: AttachTarget) -> Option<&'static str> {
         let skill = self.chosen()?;
-        (!skill.classification.attach_targets.contains(&target)).then_some("not among its targets")
+        (!skill.classification.attach_targets.contains(&target)).then_some("not an accepted target")
     }
 
-    /// What goes on the clipboard, and what that is.
+    /// What continues the clipboard, and what that is.
     pub(super) fn copy_as(&self, what: &str) -> Vec<Effect> {
         let Some(preview) = self.preview.shown() else { return Vec::new() };
         let text = match what {

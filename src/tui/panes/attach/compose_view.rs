@@ -76,7 +76,7 @@ impl Attach {
         part_label("Skill", y, plan, focused, &mut pen);
         pen.band(band, Role::Field);
         let Some(skill) = self.chosen() else {
-            let gone = self.skill.as_ref().map_or("choose one", |_| "gone from the catalogue");
+            let gone = self.skill.as_ref().map_or("select a skill", |_| "no longer in the catalog");
             pen.put(band.x + 1, y, gone, Role::Muted, band.width.saturating_sub(2));
             return y + 1;
         };
@@ -115,7 +115,7 @@ impl Attach {
             }
             return y + kinds.len() as u16;
         }
-        // In a small window they stand side by side, and what cannot be chosen is told once.
+        // In a small window they stand side by side, and what cannot be chosen is reported once.
         let (mut x, mut row) = (plan.field, y);
         for (target, why) in &kinds {
             let width = cells(&target.to_string()) + 2;
@@ -143,7 +143,7 @@ impl Attach {
             (false, false) => Role::Text,
         };
         let sign = match (why.is_some(), on) {
-            // A kind that cannot be chosen has no ring to choose it by where there is no colour to mute it.
+            // A kind that cannot be chosen has no ring to choose it by where there is no color to mute it.
             (true, false) => pen.glyphs.dot,
             (_, true) => pen.glyphs.set,
             (false, false) => pen.glyphs.pending,
@@ -204,18 +204,18 @@ impl Attach {
     }
 
     fn no_choices(&self) -> String {
-        let Some(target) = self.target else { return "choose what kind of target first".to_owned() };
+        let Some(target) = self.target else { return "select a target type first".to_owned() };
         if self.choices.none() {
             match target {
                 AttachTarget::Task => "no open tasks; type task:ID",
-                AttachTarget::Run => "no runs yet; n in Runs launches one",
-                AttachTarget::Output => "no run has an output yet",
-                AttachTarget::Transcript => "no session has a transcript yet",
-                AttachTarget::Artifact => "nothing is stored yet; type the path of a file",
+                AttachTarget::Run => "no runs yet; press n in Runs to launch one",
+                AttachTarget::Output => "no outputs yet",
+                AttachTarget::Transcript => "no transcripts yet",
+                AttachTarget::Artifact => "no artifacts yet; type the path of a file",
             }
             .to_owned()
         } else {
-            "none of those that exist; taken as typed".to_owned()
+            "not in the list; used as typed".to_owned()
         }
     }
 
@@ -295,10 +295,10 @@ impl Attach {
     fn about_inputs(&self) -> String {
         let of = |skill: &SkillId| self.contracts.get(skill);
         match self.skill.as_ref().and_then(of) {
-            None if self.skill.is_none() => "those of the skill that you choose".to_owned(),
-            None => "reading its contract".to_owned(),
+            None if self.skill.is_none() => "inputs of the selected skill".to_owned(),
+            None => "loading contract".to_owned(),
             Some(Err(error)) => shown(&error.message),
-            Some(Ok(_)) if self.form().is_none_or(Form::is_empty) => "it takes none".to_owned(),
+            Some(Ok(_)) if self.form().is_none_or(Form::is_empty) => "none".to_owned(),
             Some(Ok(_)) => "from the skill's input schema".to_owned(),
         }
     }
@@ -326,7 +326,7 @@ impl Attach {
         };
         self.drawn.button = Rect::new(x, y, end - x, 1);
         let room = plan.area.right().saturating_sub(end + 3);
-        let said = blocked.unwrap_or_else(|| "all four checks hold".to_owned());
+        let said = blocked.unwrap_or_else(|| "all checks passed".to_owned());
         let said = cut_end(&said, room, pen.glyphs.ellipsis).into_owned();
         pen.put(end + 2, y, &said, Role::Muted, room);
     }
@@ -348,6 +348,6 @@ fn example(target: Option<AttachTarget>) -> &'static str {
         Some(AttachTarget::Output) => "RUN/STEP",
         Some(AttachTarget::Transcript) => "session:ID",
         Some(AttachTarget::Artifact) => "artifact:DIGEST, or a file's path",
-        None => "choose a target first",
+        None => "select a target first",
     }
 }

@@ -68,9 +68,9 @@ impl Pane for Attach {
                 vec![shown_key(Action::NextPart, "next field"), attach, hidden(Action::Open, "attach")]
             }
             Part::Preview => {
-                let label = if self.preview.whole { "shorten" } else { "whole" };
+                let label = if self.preview.whole { "shorten" } else { "complete" };
                 let nothing = !self.preview.whole && !self.preview.shortened;
-                let why = nothing.then(|| "the content is shown whole".to_owned());
+                let why = nothing.then(|| "content is complete".to_owned());
                 vec![
                     shown_key(Action::Down, "scroll"),
                     Command { blocked: why, ..shown_key(Action::Open, label) },
@@ -81,9 +81,9 @@ impl Pane for Attach {
         };
         if !self.in_text() {
             let none = self.last.as_ref().and_then(super::Last::run).is_none();
-            let why = none.then(|| "nothing was attached yet".to_owned());
+            let why = none.then(|| "nothing attached yet".to_owned());
             out.push(Command { blocked: why, ..shown_key(Action::ShowRun, "go to run") });
-            let none = self.preview.shown().is_none().then(|| "there is no preview yet".to_owned());
+            let none = self.preview.shown().is_none().then(|| "no preview yet".to_owned());
             out.push(Command { blocked: none.clone(), ..shown_key(Action::Copy, "copy") });
             out.push(Command { blocked: none, ..hidden(Action::CopyAs, "copy as") });
             out.push(hidden(Action::FocusIntent, "edit the target"));
@@ -186,7 +186,7 @@ impl Pane for Attach {
         let form = self.form()?;
         let name = self.chosen().map(|skill| shown(&skill.name))?;
         let sent = self.sending.is_some() || matches!(self.last, Some(super::Last::Done(_)));
-        (form.changed() && !sent).then(|| format!("The inputs typed for {name} in Attach would be lost."))
+        (form.changed() && !sent).then(|| format!("The inputs for {name} in Attach would be lost."))
     }
 }
 
@@ -253,7 +253,7 @@ impl Attach {
             let targets: Vec<String> =
                 skill.classification.attach_targets.iter().map(ToString::to_string).collect();
             let note = if self.lacks_contract(&skill.id) {
-                "instructions only: nothing that could run".to_owned()
+                "instructions only, no contract".to_owned()
             } else {
                 targets.join(", ")
             };
@@ -320,7 +320,7 @@ impl Attach {
         goes_on && self.reference.cursor() == self.reference.text().len() && self.ghost().is_some()
     }
 
-    /// What stands behind the typed text when the reference under the cursor begins with it.
+    /// What is behind the typed text when the reference under the cursor begins with it.
     pub(super) fn ghost(&self) -> Option<&str> {
         let rest = self.choices.under_cursor()?.target_ref.strip_prefix(self.reference.text())?;
         (!rest.is_empty()).then_some(rest)

@@ -36,7 +36,7 @@ impl Last {
         }
     }
 
-    /// Takes how its run stands now, and what became of the control signal it answered.
+    /// Takes how its run is now, and the outcome of the control signal it answered.
     pub fn goes_on(&mut self, detail: &RunDetail) {
         let Self::Done(attached) = self else { return };
         let attached = Arc::make_mut(attached);

@@ -52,7 +52,7 @@ enum Same {
     Curl,
 }
 
-/// Where things stood in the last frame.
+/// Where things were in the last frame.
 #[derive(Debug, Default)]
 struct Drawn {
     skill: Rect,
@@ -174,7 +174,7 @@ impl Attach {
                 // A key for the run must not be typed into a field.
                 self.focus = Part::Button;
                 let mut effects = self.ask_preview();
-                // It may have gone on before this answer came.
+                // It may have continued before this answer came.
                 effects.extend(self.ask_last());
                 effects
             }
@@ -322,7 +322,8 @@ impl Attach {
         effects
     }
 
-    /// Asks how the last attachment's run stands; while one question is under way the next waits for its answer.
+    /// Asks how the last attachment's run stands; while one question is in progress the next waits for its
+    /// answer.
     fn ask_last(&mut self) -> Vec<Effect> {
         let Some(run) = self.last.as_ref().and_then(Last::run).cloned() else { return Vec::new() };
         if self.following.0 {
@@ -333,7 +334,7 @@ impl Attach {
         vec![Effect::Run(RunAsk::Detail(run))]
     }
 
-    /// Everything anew, after something may have been missed.
+    /// Everything again, after something may have been missed.
     fn ask_again(&mut self) -> Vec<Effect> {
         let Some(id) = self.skill.clone() else { return Vec::new() };
         let mut effects = vec![Effect::Run(RunAsk::Contract(id.to_string()))];

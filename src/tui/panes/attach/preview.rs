@@ -48,7 +48,8 @@ impl Previewing {
         true
     }
 
-    /// Nothing is chosen any more: what was answered before, and what is on its way, is about something else.
+    /// Nothing is chosen any longer: what was answered before, and what is on its way, is about something
+    /// else.
     pub fn forget(&mut self) {
         (self.shown, self.error) = (None, None);
         self.answered = self.ask();
@@ -64,7 +65,7 @@ impl Previewing {
         self.old = true;
     }
 
-    /// Whether it should be asked for again, once the answer under way is there.
+    /// Whether it should be asked for again, once the answer in progress is there.
     pub fn is_old(&self) -> bool {
         self.old && !self.pending()
     }

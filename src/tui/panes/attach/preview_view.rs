@@ -53,9 +53,9 @@ impl Attach {
             let last = (offset + usize::from(body.height)).min(rows.len());
             format!("lines {}–{last} of {}", offset + 1, rows.len())
         } else if self.preview.pending() {
-            "being checked".to_owned()
+            "checking".to_owned()
         } else {
-            "as it will be sent".to_owned()
+            "as sent".to_owned()
         };
         let note = if cx.glyphs.ascii { note.replace('–', "-") } else { note };
         let mut pen = Pen::new(buf, cx);
@@ -102,7 +102,7 @@ impl Attach {
             return wrap_to(&segs, width, 6, cx.glyphs.ellipsis).into_iter().map(Row::Line).collect();
         }
         let Some(preview) = self.preview.shown().cloned() else {
-            return vec![Row::Line(RichLine::of("choose a skill to see what would happen", Role::Muted))];
+            return vec![Row::Line(RichLine::of("select a skill for a preview", Role::Muted))];
         };
         let mut head: Vec<Row> = Vec::new();
         for check in &preview.checks {
@@ -119,7 +119,7 @@ impl Attach {
         let effects = self.effect_rows(&preview, width);
         if !effects.is_empty() {
             foot.extend(blank());
-            foot.push(Row::Rule("What it may do", RichLine::default()));
+            foot.push(Row::Rule("Permissions", RichLine::default()));
             foot.extend(effects);
         }
         let mut content: Vec<Row> = Vec::new();
@@ -235,9 +235,9 @@ impl Attach {
     }
 }
 
-const SAME: &str = "The same, as a command";
+const SAME: &str = "As a command";
 
-/// Where the names of the two forms stand in a note that ends before `end`.
+/// Where the names of the two forms are in a note that ends before `end`.
 fn same_places(note: &RichLine, end: u16, y: u16) -> Vec<(Rect, Same)> {
     let mut x = end.saturating_sub(note.width() as u16);
     let mut out = Vec::new();

@@ -20,7 +20,7 @@ use crate::widgets::wrap::{cut_line, wrap_to};
 use skills_api::{AttachReason, Attached};
 use skills_model::RunState;
 
-/// Rows of what came of it, in a block of so many.
+/// Rows of its outcome, in a block of that many.
 const fn output_rows(height: u16) -> usize {
     if height > 9 { 8 } else { 4 }
 }
@@ -80,7 +80,7 @@ fn lines(last: &Last, (width, height): (u16, u16), ellipsis: &str, again: bool) 
         Last::Failed { code, message, reason } => failed(code, message, reason.as_ref(), width, ellipsis),
     };
     if again {
-        out.push(RichLine::of("another one is being attached", Role::Muted));
+        out.push(RichLine::of("attaching another one", Role::Muted));
     }
     out
 }
@@ -91,9 +91,9 @@ fn done(attached: &Attached, (width, most): (u16, usize), ellipsis: &str) -> Vec
         RunState::Completed => "completed",
         RunState::Failed => "its run failed",
         RunState::Canceled => "its run was canceled",
-        RunState::WaitingForHuman => "its run waits for a person",
+        RunState::WaitingForHuman => "its run waits for approval",
         RunState::WaitingForSignal => "its run waits for a signal",
-        RunState::Pending | RunState::Running | RunState::Replaying => "its run goes on",
+        RunState::Pending | RunState::Running | RunState::Replaying => "its run continues",
     };
     let mut out = vec![RichLine::from_segs(vec![
         Seg::new("attached ", Role::Strong).with(Modifier::BOLD),
@@ -159,13 +159,13 @@ fn failed(
     out
 }
 
-/// A check in words; `kind` is the type of the target.
+/// A check as text; `kind` is the type of the target.
 pub(super) fn check_name(check: skills_api::AttachCheck, kind: &str) -> String {
     use skills_api::AttachCheck;
     match check {
         AttachCheck::Exists => "exists".to_owned(),
-        AttachCheck::Invocation => "may be attached".to_owned(),
+        AttachCheck::Invocation => "attachable".to_owned(),
         AttachCheck::TargetType => format!("takes {kind}"),
-        AttachCheck::Target => "target found".to_owned(),
+        AttachCheck::Target => "target exists".to_owned(),
     }
 }

@@ -1,4 +1,4 @@
-//! Where the parts of Attach stand at each size.
+//! Where the parts of Attach are at each size.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -54,21 +54,21 @@ impl Attach {
         Title::of("Attach", cx.focused).draw(&mut pen, area.x, area.y, area.width);
         let (all, roots) = (self.catalogue.entries.len(), self.catalogue.roots.len());
         let looked = match (all, roots) {
-            (0, 0) => "no skills are read yet".to_owned(),
-            (0, _) => "there is no skill in any root".to_owned(),
+            (0, 0) => "no skills loaded yet".to_owned(),
+            (0, _) => "no skills in any root".to_owned(),
             (all, _) => format!("none of {all} skills can be attached"),
         };
         let text = [
             (looked, Role::Strong),
             (
-                "A sidecar watches or annotates something that is there: a task, a run, a step's output, a \
-                 session's transcript, an artifact."
+                "A sidecar monitors or annotates a target: a task, a run, a step output, a session \
+                    transcript or an artifact."
                     .to_owned(),
                 Role::Text,
             ),
             (
-                "A skill becomes one by `invocation: attach` (or `both`) and `attach_targets: [run, output]` \
-                 under metadata.classification of its SKILL.md."
+                "To make a skill attachable, set `invocation: attach` (or `both`) and `attach_targets: \
+                    [run, output]` under metadata.classification in its SKILL.md."
                     .to_owned(),
                 Role::Muted,
             ),

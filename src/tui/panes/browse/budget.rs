@@ -1,4 +1,5 @@
-//! What the chosen client's budget leaves of the catalogue: the word beside a row, the reason in full, the sums.
+//! What the chosen client's budget leaves of the catalog: the word beside a row, the reason in full, the
+//! sums.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -44,10 +45,10 @@ impl Budget {
     pub(super) fn word(&self, id: &SkillId) -> Option<(String, Role)> {
         self.view.as_ref()?;
         Some(match self.made.get(id) {
-            None | Some(Shown::Whole) => ("whole".to_owned(), Role::Muted),
+            None | Some(Shown::Whole) => ("complete".to_owned(), Role::Muted),
             Some(Shown::Shortened { characters, .. }) => (format!("{characters} chars"), Role::Warning),
             Some(Shown::NameOnly { .. }) => ("name only".to_owned(), Role::Warning),
-            Some(Shown::Omitted { .. }) => ("left out".to_owned(), Role::Danger),
+            Some(Shown::Omitted { .. }) => ("omitted".to_owned(), Role::Danger),
             Some(Shown::Beyond) => ("beyond".to_owned(), Role::Warning),
         })
     }
@@ -57,13 +58,11 @@ impl Budget {
         match self.made.get(id)? {
             Shown::Whole => None,
             Shown::Shortened { characters, why } => {
-                Some(format!("shortened to {} characters: {}", count(*characters), shown(why)))
+                Some(format!("truncated to {} characters: {}", count(*characters), shown(why)))
             }
             Shown::NameOnly { why } => Some(format!("only its name is listed: {}", shown(why))),
-            Shown::Omitted { why } => Some(format!("left out of the catalogue: {}", shown(why))),
-            Shown::Beyond => {
-                Some("beyond the bound of the catalogue; how it gives way is not published".to_owned())
-            }
+            Shown::Omitted { why } => Some(format!("omitted from the catalog: {}", shown(why))),
+            Shown::Beyond => Some("over budget; how the client truncates is not published".to_owned()),
         }
     }
 
@@ -72,11 +71,11 @@ impl Budget {
         let of = |is: fn(&Shown) -> bool| self.made.values().filter(|shown| is(shown)).count();
         let own = self.view.as_ref().map_or(0, |view| view.allowance.fill.own.skills);
         let all = [
-            (of(|shown| matches!(shown, Shown::Shortened { .. })), "shortened"),
+            (of(|shown| matches!(shown, Shown::Shortened { .. })), "truncated"),
             (of(|shown| matches!(shown, Shown::NameOnly { .. })), "name only"),
-            (of(|shown| matches!(shown, Shown::Omitted { .. })), "left out"),
+            (of(|shown| matches!(shown, Shown::Omitted { .. })), "omitted"),
             (of(|shown| matches!(shown, Shown::Beyond)), "beyond"),
-            (own, "of its own"),
+            (own, "built in"),
         ];
         all.into_iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{} {what}", count(n))).collect()
     }
@@ -93,7 +92,7 @@ impl Budget {
         groups.flat_map(|group| group.names.iter().map(|name| (SkillId::new(name), shown(&group.why))))
     }
 
-    /// How many skills the client has for its catalogue, before its bound.
+    /// How many skills the client has for its catalog, before its bound.
     pub(super) fn listed(&self) -> Option<usize> {
         let own = |view: &Arc<BudgetView>| {
             view.allowance.entries.iter().filter(|(entry, _)| !entry.bundled).count()
@@ -101,7 +100,8 @@ impl Budget {
         self.view.as_ref().map(own)
     }
 
-    /// How full the client takes it to be, and the catalogue before and after: `7 990 of 8 000 chars  L1 9.2k → 3.9k tok`.
+    /// How full the client takes it to be, and the catalog before and after: `7 990 of 8 000 chars  L1 9.2k →
+    /// 3.9k tok`.
     pub(super) fn sums(&self, pen: &Pen<'_>) -> Option<RichLine> {
         let view = self.view.as_ref()?;
         let fill = &view.allowance.fill;
@@ -111,8 +111,8 @@ impl Budget {
                 let role = if fill.used > limit { Role::Warning } else { Role::Strong };
                 (format!("{} of {} {unit}", count(fill.used), count(limit)), role)
             }
-            None if fill.unbounded => ("it has no bound".to_owned(), Role::Muted),
-            None => ("no bound is published".to_owned(), Role::Muted),
+            None if fill.unbounded => ("no budget limit".to_owned(), Role::Muted),
+            None => ("budget not published".to_owned(), Role::Muted),
         };
         let mut segs = vec![Seg::new(bound, role)];
         // What a session of this workbench pays for the same entries, which it writes in its own way.
@@ -131,7 +131,7 @@ impl Budget {
 }
 
 impl Browse {
-    /// Asks for the catalogue in a client's eyes, and for what its budget makes of it.
+    /// Asks for the catalog in a client's view, and for what its budget makes of it.
     pub(super) fn as_client(id: &str) -> Vec<Effect> {
         if id.is_empty() {
             return vec![Effect::ClientView(None)];
@@ -147,8 +147,8 @@ impl Browse {
         self.build();
     }
 
-    /// Why the client does not tell a model about some skills: it does not find them, or they are not for a model. So
-    /// many are seen here as its budget counts.
+    /// Why the client does not tell a model about some skills: it does not find them, or they are not for a
+    /// model. That many are seen here as its budget counts.
     pub(super) fn look_as_client(&mut self) {
         let mut unseen = self.client.as_ref().map(|view| items::unseen(view)).unwrap_or_default();
         for (id, why) in self.budget().into_iter().flat_map(Budget::not_listed) {
@@ -201,14 +201,14 @@ mod tests {
         let word = |id: &str| budget.word(&SkillId::new(id)).unwrap().0;
         assert_eq!(
             ["a", "b", "c", "d", "e"].map(word),
-            ["whole", "1536 chars", "name only", "left out", "beyond"]
+            ["complete", "1536 chars", "name only", "omitted", "beyond"]
         );
         assert!(budget.reason(&SkillId::new("a")).is_none());
         assert!(
             budget.reason(&SkillId::new("b")).unwrap().contains("1 536")
                 || budget.reason(&SkillId::new("b")).unwrap().contains("1,536")
         );
-        assert_eq!(budget.counts(), ["1 shortened", "1 name only", "1 left out", "1 beyond"]);
+        assert_eq!(budget.counts(), ["1 truncated", "1 name only", "1 omitted", "1 beyond"]);
         assert_eq!(budget.unseen(), ["4 too deep"]);
     }
 }

@@ -1,4 +1,4 @@
-//! The contract of a skill: what it takes and gives, and its steps as a graph, each with what carries it out,
+//! The contract of a skill: what it takes and gives, and its steps as a graph, each with what executes it,
 //! who is asked first, and what repeating it would mean.
 
 use std::collections::BTreeMap;
@@ -30,13 +30,13 @@ const NAME: u16 = 20;
 const BOUND: [&str; 5] = ["script ", "openapi ", "mcp ", "openrpc ", "builtin "];
 
 impl Browse {
-    /// Draws the tab; answers what stands on the title's right.
+    /// Draws the tab; answers what is on the title's right.
     pub(super) fn draw_contract(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> String {
         let width = area.width.saturating_sub(4);
         let view = match self.contract_of_shown() {
             None => {
                 let mut pen = Pen::new(buf, cx);
-                pen.put(area.x + 2, area.y, "reading its contract", Role::Muted, width);
+                pen.put(area.x + 2, area.y, "loading contract", Role::Muted, width);
                 return String::new();
             }
             Some(Err(error)) => {
@@ -88,7 +88,7 @@ fn standing(view: &ContractView, width: u16, glyphs: &Glyphs) -> Vec<RichLine> {
     let mut out = match &view.blocked {
         None => vec![RichLine::from_segs(vec![
             Seg::new(format!("{} ", glyphs.ok), Role::Success),
-            Seg::new("may run here  ", Role::Text),
+            Seg::new("can run  ", Role::Text),
             Seg::new("n", Role::Key),
             Seg::new(" launches it", Role::Muted),
         ])],
@@ -165,8 +165,8 @@ fn graph_row(row: &dag::DagRow, nodes: &[Node]) -> RichLine {
     RichLine::from_segs(segs)
 }
 
-/// Where the lanes do not fit, or run in a circle: one below the other, indented by how much comes before, with
-/// what each waits for in words.
+/// Where the lanes do not fit, or run in a circle: one below the other, indented by how much comes before,
+/// with what each waits for as text.
 fn listed(view: &ContractView, before: &[Vec<usize>], width: u16, glyphs: &Glyphs) -> Vec<RichLine> {
     let mut depths = vec![0_usize; before.len()];
     // As often as there are nodes is enough for every chain; a circle stays bounded by the cut below.
@@ -249,7 +249,7 @@ fn fields_lines(title: &str, fields: &BTreeMap<String, Field>, width: u16, glyph
         }
         out.push(crate::widgets::wrap::cut_line(&RichLine::from_segs(segs), width, glyphs.ellipsis));
     }
-    // The graph goes on with air.
+    // The graph continues with air.
     if title == "inputs" {
         out.push(RichLine::default());
     }

@@ -141,7 +141,7 @@ impl Detail {
         None
     }
 
-    /// Remembers a skill that came; of many the present ones are asked for anew.
+    /// Remembers a skill that came; of many the present ones are asked for again.
     pub fn know(&mut self, id: &SkillId, detail: &Arc<SkillDetail>) {
         if self.known.len() >= KEPT {
             self.forget();
@@ -178,7 +178,7 @@ pub fn syntax_of(path: &str) -> &str {
     name.rsplit_once('.').map_or(name, |(_, extension)| extension)
 }
 
-/// The beginning of a text as it stands, wrapped and safe to draw: shown until it is rendered.
+/// The beginning of a text as it is, wrapped and safe to draw: shown until it is rendered.
 #[must_use]
 pub fn raw(text: &str, width: u16) -> Arc<[RichLine]> {
     let mut out = Vec::new();

@@ -136,13 +136,7 @@ impl Browse {
         };
         if skill.body.trim().is_empty() {
             let mut pen = Pen::new(buf, cx);
-            pen.put(
-                area.x + 2,
-                area.y,
-                "no instructions: the file ends with its frontmatter",
-                Role::Muted,
-                width,
-            );
+            pen.put(area.x + 2, area.y, "no instructions: the file has only frontmatter", Role::Muted, width);
             return String::new();
         }
         let rendered = self.detail.rendered(&skill.body, "markdown", width, &mut self.wanted);
@@ -164,7 +158,7 @@ impl Browse {
         format!("lines {}–{last} of {lines}", scroll.offset + 1)
     }
 
-    /// The frontmatter as it stands, with findings below their lines.
+    /// The frontmatter as it is, with findings below their lines.
     fn draw_frontmatter(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> String {
         let Some(skill) = self.detail.skill.clone() else {
             return self.draw_waiting(area, buf, cx);
@@ -203,7 +197,7 @@ impl Browse {
         let mut pen = Pen::new(buf, cx);
         if findings.is_empty() {
             pen.put(area.x + 2, area.y, pen.glyphs.ok, Role::Success, 1);
-            pen.put(area.x + 4, area.y, "nothing to remark", Role::Text, area.width.saturating_sub(4));
+            pen.put(area.x + 4, area.y, "no findings", Role::Text, area.width.saturating_sub(4));
             return String::new();
         }
         self.detail.finding = self.detail.finding.min(findings.len() - 1);
@@ -244,13 +238,7 @@ impl Browse {
         let Some(refusal) = self.refusal() else { return String::new() };
         let place = shown(&refusal.location.display().to_string());
         let mut pen = Pen::new(buf, cx);
-        pen.put(
-            area.x + 2,
-            area.y,
-            "refused: it cannot be used until this is mended",
-            Role::Strong,
-            area.width,
-        );
+        pen.put(area.x + 2, area.y, "refused: fix this to use the skill", Role::Strong, area.width);
         let width = area.width.saturating_sub(4);
         let place = crate::widgets::measure::cut_middle(&place, width, pen.glyphs.ellipsis).into_owned();
         pen.put(area.x + 2, area.y + 1, &place, Role::Muted, width);
@@ -271,7 +259,7 @@ impl Browse {
         String::new()
     }
 
-    /// Remembers which source line stands at the top: the editor opens there.
+    /// Remembers which source line is at the top: the editor opens there.
     fn note_line(&mut self, lines: &[RichLine]) {
         let top = self.detail.text.offset.min(lines.len());
         let at = lines[top..].iter().take(self.detail.text.height).map(|l| l.source).find(|s| *s > 0);

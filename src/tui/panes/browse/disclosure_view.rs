@@ -49,7 +49,7 @@ impl Browse {
         let rows = [
             (
                 "L1",
-                "catalogue",
+                "catalog",
                 levels.map(|l| token_count(l.entry_count(), cx.glyphs)),
                 "tok",
                 "in every call",

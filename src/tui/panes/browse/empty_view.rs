@@ -38,12 +38,12 @@ impl Browse {
         if scanning {
             pen.put(x, y, &format!("Reading {}", counted(self.scan.found, "file")), Role::Strong, width);
             y += 1;
-            pen.put(x, y, &format!("{} read so far", count(self.scan.parsed)), Role::Muted, width);
+            pen.put(x, y, &format!("{} loaded", count(self.scan.parsed)), Role::Muted, width);
             return;
         }
-        pen.put(x, y, "No skills here yet", Role::Strong, width);
+        pen.put(x, y, "No skills found", Role::Strong, width);
         y += 1;
-        pen.put(x, y, &format!("Looked in {}:", counted(roots.len(), "place")), Role::Muted, width);
+        pen.put(x, y, &format!("Searched in {}:", counted(roots.len(), "place")), Role::Muted, width);
         y += 2;
         let longest = roots.iter().map(|r| cells(&r.label)).max().unwrap_or(0);
         let label = longest.clamp(20, width.saturating_sub(18).max(20));
@@ -72,19 +72,19 @@ impl Browse {
         y += 1;
         let open = RichLine::from_segs(vec![
             Seg::new("skills --root FOLDER", Role::Key),
-            Seg::new("  opens a folder of skills, read in place", Role::Muted),
+            Seg::new("  opens a folder of skills", Role::Muted),
         ]);
         pen.line(x, y, &open, width);
         y += 1;
         let shipped = RichLine::from_segs(vec![
             Seg::new("skills --demo", Role::Key),
-            Seg::new("         shows the skills that come with it", Role::Muted),
+            Seg::new("         shows the shipped skills", Role::Muted),
         ]);
         pen.line(x, y, &shipped, width);
         y += 2;
         let live = roots.iter().any(|r| r.live || r.state == RootState::Missing);
         if live {
-            let text = "A new skill shows here by itself: the folders are watched.";
+            let text = "New skills appear automatically: the folders are watched.";
             pen.put(x, y, text, Role::Muted, width);
         }
     }

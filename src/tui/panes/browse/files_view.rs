@@ -20,7 +20,7 @@ impl Browse {
         let Some(skill) = self.detail.skill.clone() else { return String::new() };
         let mut pen = Pen::new(buf, cx);
         if skill.files.is_empty() {
-            let text = "no files beside SKILL.md";
+            let text = "no files besides SKILL.md";
             pen.put(area.x + 2, area.y, text, Role::Muted, area.width.saturating_sub(3));
             return String::new();
         }

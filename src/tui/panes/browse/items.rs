@@ -35,13 +35,13 @@ pub struct Entry {
     pub hay: Utf32String,
     /// For sorting by what is shown.
     pub key: String,
-    /// Place in an answer.
+    /// Role in an answer.
     pub role: Role,
-    /// Where it stands in its life, when that is worth knowing (`deprecated`).
+    /// Its state in its life, when that is worth knowing (`deprecated`).
     pub status: Option<String>,
     /// Findings: errors and warnings.
     pub findings: (usize, usize),
-    /// Index into the catalogue's roots.
+    /// Index into the catalog's roots.
     pub root: usize,
     /// Subject area.
     pub domain: Option<String>,
@@ -60,7 +60,7 @@ pub fn weigh(findings: &[Finding]) -> (usize, usize) {
     (count(Severity::Error), count(Severity::Warning))
 }
 
-/// All entries of a catalogue, skills first, in catalogue order.
+/// All entries of a catalog, skills first, in catalog order.
 #[must_use]
 pub fn entries(catalogue: &Catalogue) -> Vec<Entry> {
     let mut out: Vec<Entry> =
@@ -168,7 +168,7 @@ fn refused_because(reason: &RefusalReason) -> String {
         RefusalReason::TooLarge => "larger than 2 MiB",
         RefusalReason::BadFrontmatter => "frontmatter cannot be read",
         RefusalReason::Unreadable => "file cannot be read",
-        RefusalReason::LeavesRoot => "a link out of its root",
+        RefusalReason::LeavesRoot => "symbolic link out of its root",
     }
     .to_owned()
 }
@@ -185,11 +185,11 @@ pub fn unseen(view: &ClientView) -> HashMap<SkillId, String> {
             Some(format!("shadowed by {}", shown(&winner.display().to_string())))
         }
         ClientViewState::Dropped(why) => Some(format!("dropped: {}", shown(why))),
-        ClientViewState::NotRead(why) => Some(format!("not read: {}", shown(why))),
-        ClientViewState::ForPeople(said) => Some(format!("for people alone: {}", shown(said))),
+        ClientViewState::NotRead(why) => Some(format!("unreadable: {}", shown(why))),
+        ClientViewState::ForPeople(said) => Some(format!("user-only: {}", shown(said))),
         ClientViewState::Waiting(until) => Some(format!("not yet: {}", shown(until))),
-        ClientViewState::NotLooked => Some("outside of its places".to_owned()),
-        ClientViewState::TooDeep(_) => Some("too deep for it".to_owned()),
+        ClientViewState::NotLooked => Some("not in its folders".to_owned()),
+        ClientViewState::TooDeep(_) => Some("nested too deep".to_owned()),
     };
     view.entries.iter().filter_map(|e| why(&e.state).map(|w| (e.skill_id.clone(), w))).collect()
 }
@@ -205,21 +205,18 @@ pub fn reason(state: &ClientViewState) -> Option<String> {
         }
         ClientViewState::Dropped(why) => Some(format!("dropped: {}", shown(why))),
         ClientViewState::Unknown(why) => Some(format!("unknown: {}", shown(why))),
-        ClientViewState::NotRead(why) => Some(format!("not read: {}", shown(why))),
+        ClientViewState::NotRead(why) => Some(format!("unreadable: {}", shown(why))),
         ClientViewState::ForPeople(said) => {
-            Some(format!("for people alone: {} keeps it from this client's model", shown(said)))
+            Some(format!("user-only: {} hides it from this client's model", shown(said)))
         }
         ClientViewState::Either(others) => {
             let others: Vec<String> = others.iter().map(|path| shown(&path.display().to_string())).collect();
-            Some(format!(
-                "this one or {}: which one is listed differs from start to start",
-                others.join(" or ")
-            ))
+            Some(format!("this one or {}: the choice varies between starts", others.join(" or ")))
         }
         ClientViewState::Waiting(until) => Some(format!("not listed yet: {}", shown(until))),
-        ClientViewState::NotLooked => Some("outside of the places where this client looks".to_owned()),
+        ClientViewState::NotLooked => Some("not in a folder that this client searches".to_owned()),
         ClientViewState::TooDeep(place) => Some(format!(
-            "too deep: this client takes only folders right below {}",
+            "nested too deep: this client loads only folders directly in {}",
             shown(&place.display().to_string())
         )),
     }

@@ -42,8 +42,8 @@ impl Pane for Browse {
                 hidden(Action::Up, "move"),
                 hidden(Action::PageUp, "page up"),
                 hidden(Action::PageDown, "page down"),
-                hidden(Action::NextPart, "next part"),
-                hidden(Action::PreviousPart, "previous part"),
+                hidden(Action::NextPart, "next panel"),
+                hidden(Action::PreviousPart, "previous panel"),
             ],
             Part::List => self.list_commands(),
             Part::Detail => self.detail_commands(),
@@ -344,9 +344,9 @@ impl Browse {
     fn attach_command(&self) -> Command {
         let skill = self.shown_entry().and_then(|entry| self.catalogue.by_id(entry.id.as_str()));
         let blocked = match skill {
-            None => Some("there is no skill here".to_owned()),
+            None => Some("no skill selected".to_owned()),
             Some(skill) if skill.classification.invocation.value == Invocation::Direct => {
-                Some(format!("{} is invoked directly; only sidecars are attached", safe(&skill.name)))
+                Some(format!("{} is invoked directly; only sidecars can be attached", safe(&skill.name)))
             }
             Some(_) => None,
         };
@@ -357,7 +357,7 @@ impl Browse {
     fn launch_command(&self, footer: bool) -> Command {
         let known = self.shown_entry().and_then(|entry| self.detail.contracts.get(&entry.id));
         let blocked = match known {
-            None if self.shown_entry().is_none() => Some("there is no skill here".to_owned()),
+            None if self.shown_entry().is_none() => Some("no skill selected".to_owned()),
             Some(Err(error)) => Some(safe(&error.message)),
             Some(Ok(view)) => view.blocked.as_deref().map(safe),
             None => None,
@@ -366,7 +366,7 @@ impl Browse {
     }
 
     fn list_commands(&self) -> Vec<Command> {
-        let none = self.shown_entry().is_none().then(|| "there is no skill here".to_owned());
+        let none = self.shown_entry().is_none().then(|| "no skill selected".to_owned());
         let on_skill = |command: Command| Command { blocked: none.clone(), ..command };
         let mut out = vec![
             Command { blocked: none.clone(), ..shown(Action::Down, "move") },
@@ -386,10 +386,10 @@ impl Browse {
             on_skill(shown(Action::Copy, "copy")),
             on_skill(hidden(Action::CopyAs, "copy as")),
             on_skill(hidden(Action::Fold, "fold")),
-            on_skill(hidden(Action::NextTab, "next sub-tab")),
-            on_skill(hidden(Action::PreviousTab, "previous sub-tab")),
-            hidden(Action::NextPart, "next part"),
-            hidden(Action::PreviousPart, "previous part"),
+            on_skill(hidden(Action::NextTab, "next tab")),
+            on_skill(hidden(Action::PreviousTab, "previous tab")),
+            hidden(Action::NextPart, "next panel"),
+            hidden(Action::PreviousPart, "previous panel"),
         ];
         if !self.filter.is_empty() {
             out.insert(3, shown(Action::Back, "all"));
@@ -399,7 +399,7 @@ impl Browse {
     }
 
     fn detail_commands(&self) -> Vec<Command> {
-        let none = self.shown_entry().is_none().then(|| "there is no skill here".to_owned());
+        let none = self.shown_entry().is_none().then(|| "no skill selected".to_owned());
         let on_skill = |command: Command| Command { blocked: none.clone(), ..command };
         let label = if matches!(self.detail.tab, Tab::Files | Tab::Findings) { "move" } else { "scroll" };
         let mut out = vec![shown(Action::Down, label)];
@@ -422,8 +422,8 @@ impl Browse {
             on_skill(hidden(Action::OpenByName, "open by name")),
             hidden(Action::PickClient, "client"),
             hidden(Action::PreviousTab, "previous tab"),
-            hidden(Action::NextPart, "next part"),
-            hidden(Action::PreviousPart, "previous part"),
+            hidden(Action::NextPart, "next panel"),
+            hidden(Action::PreviousPart, "previous panel"),
         ]);
         out.extend(moves());
         out

@@ -19,7 +19,7 @@ pub enum GroupBy {
     Root,
     /// Subject area.
     Domain,
-    /// Place in an answer.
+    /// Role in an answer.
     Role,
     /// Not at all.
     None,
@@ -161,7 +161,7 @@ pub fn rows(
 struct Group {
     key: String,
     label: String,
-    /// Where it stands: kind of group, then place or name.
+    /// Its state: kind of group, then place or name.
     order: (u8, usize, String),
     live: bool,
     begins_folded: bool,
@@ -218,7 +218,7 @@ fn group_of(key: Key<'_>, catalogue: &Catalogue, wishes: &Wishes<'_>) -> Group {
         Key::All => ("all".to_owned(), String::new(), 0, 0),
         Key::Unseen => {
             let client = wishes.client.map_or("", |(name, _)| name);
-            ("unseen".to_owned(), format!("not seen by {}", shown(client)), 1, 0)
+            ("unseen".to_owned(), format!("not loaded by {}", shown(client)), 1, 0)
         }
         Key::Elsewhere => {
             let client = wishes.client.map_or("", |(name, _)| name);

@@ -95,7 +95,7 @@ impl Browse {
 
     fn list_title(&self, focused: bool, cx: &Draw<'_>) -> Title {
         let mut note = match self.group {
-            super::GroupBy::None => "all together".to_owned(),
+            super::GroupBy::None => "all".to_owned(),
             group => format!("by {group}"),
         };
         if let Some(client) = &self.client {
@@ -136,7 +136,7 @@ impl Browse {
         self.scroll.height = height;
         self.scroll.offset = self.scroll.offset.min(self.rows.len().saturating_sub(height));
         if self.rows.is_empty() {
-            pen.put(list.x + 3, list.y, "no name holds these letters", Role::Muted, list.width - 3);
+            pen.put(list.x + 3, list.y, "no skills match the filter", Role::Muted, list.width - 3);
         }
         let mut unknown = Vec::new();
         for place in 0..height.min(self.rows.len().saturating_sub(self.scroll.offset)) {
@@ -179,7 +179,7 @@ impl Browse {
         let listed = || {
             let client = self.client.as_ref()?;
             let known = client.entries.iter().any(|known| known.skill_id == entry.id);
-            known.then(|| format!("listed by {}, not read here", shown(&client.name)))
+            known.then(|| format!("listed by {}, not found here", shown(&client.name)))
         };
         let apart = match (&self.client, self.unseen.get(&entry.id)) {
             (Some(_), Some(why)) => Some(why.clone()),
@@ -232,8 +232,8 @@ impl Browse {
     /// What is here, in a few numbers, and in what order; answers the row of its rule.
     fn draw_summary(&self, area: Rect, pen: &mut Pen<'_>) -> u16 {
         let title = match &self.client {
-            Some(client) => Title::of(format!("What {} is given", shown(&client.name)), false),
-            None => Title::of("What is here", false),
+            Some(client) => Title::of(format!("Catalog of {}", shown(&client.name)), false),
+            None => Title::of("Catalog", false),
         };
         let mut title = title;
         for seg in &mut title.name.segs {
@@ -249,7 +249,7 @@ impl Browse {
             let seen = self.entries.iter().filter(|e| !self.unseen.contains_key(&e.id) && e.is_readable());
             let seen = self.budget().and_then(super::budget::Budget::listed).unwrap_or_else(|| seen.count());
             let dot = format!(" {} ", pen.glyphs.dot);
-            let seen_of = format!("{} of {} seen", count(seen), count(all));
+            let seen_of = format!("{} of {} loaded", count(seen), count(all));
             let made = self.budget().map(super::budget::Budget::counts).unwrap_or_default().join(&dot);
             let rows = match (made.is_empty(), area.height >= 7) {
                 (true, _) => vec![seen_of],
@@ -346,7 +346,7 @@ fn cut_id(id: &str, room: u16, ellipsis: &str) -> String {
 }
 
 /// An id with the letters that the filter matched underlined; behind it, where they fit, the name that
-/// differs and the status. The status gives way first.
+/// differs and the status. The status is truncated first.
 fn draw_name(
     entry: &Entry,
     status: Option<&str>,

@@ -46,7 +46,7 @@ enum Part {
     Detail,
 }
 
-/// Where things stood in the last frame.
+/// Where things were in the last frame.
 #[derive(Debug, Default)]
 struct Drawn {
     list: Rect,
@@ -136,7 +136,7 @@ impl Browse {
         effects
     }
 
-    /// The catalogue's entries, and those that the chosen client lists beside them.
+    /// The catalog's entries, and those that the chosen client lists in addition to them.
     fn take_entries(&mut self) {
         self.entries = items::entries(&self.catalogue);
         if let Some(client) = &self.client {
@@ -150,7 +150,7 @@ impl Browse {
         self.order = list::sorted(&self.entries, self.sort, |id| levels.get(id).map(|l| l.l2));
     }
 
-    /// Makes the rows anew; the cursor stays on its skill.
+    /// Makes the rows again; the cursor stays on its skill.
     fn build(&mut self) {
         let name = self.client.as_ref().map(|c| c.name.clone());
         let client = name.as_deref().map(|name| (name, &self.unseen));

@@ -37,7 +37,7 @@ impl Discover {
         draw_scored(other, Role::Text, column, y + 2, (best, name, true), &mut pen);
         y += 4;
 
-        pen.put(column.x, y, "where the lead comes from", Role::Muted, column.width);
+        pen.put(column.x, y, "difference in score", Role::Muted, column.width);
         let room = usize::from(area.bottom().saturating_sub(y + 10)).clamp(3, 9);
         let comparison = compare(hit, other, &answer.words, room);
         y += 1 + draw_differences(&comparison, column, y + 1, &mut pen);
@@ -64,7 +64,7 @@ impl Discover {
     }
 }
 
-/// Where the differences end, so that the lead stands below them.
+/// Where the differences end, so that the lead is below them.
 fn lead_column(comparison: &super::rival::Comparison<'_>, width: u16) -> u16 {
     let longest = comparison.rows.iter().map(|r| crate::widgets::measure::cells(&r.label)).max();
     longest.unwrap_or(0).clamp(9, 16).min(width / 4) + 7

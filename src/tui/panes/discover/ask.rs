@@ -10,7 +10,7 @@ use skills_skill::Role;
 /// The choices beside the intent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// How rules meet text.
+    /// How rules combine with the text score.
     pub policy: Policy,
     /// Only this role.
     pub role: Option<Role>,
@@ -104,7 +104,7 @@ pub struct Shown {
     pub answer: Arc<Answer>,
 }
 
-/// Questions that are under way and the last good answer.
+/// Questions that are in progress and the last good answer.
 #[derive(Debug, Default)]
 pub struct Asking {
     generation: u64,
@@ -132,7 +132,7 @@ impl Asking {
         self.typing
     }
 
-    /// Nothing is asked any more: what is under way comes too late.
+    /// Nothing is asked any longer: what is in progress comes too late.
     pub fn clear(&mut self) {
         self.floor = self.generation;
         self.typing = false;
@@ -157,7 +157,7 @@ impl Asking {
             }
             Err(error) => {
                 self.error = Some(error.clone());
-                // The ranking of another question would stand below this one as if it were its own.
+                // The ranking of another question would be below this one as if it were its own.
                 self.shown.take_if(|shown| shown.intent != intent);
             }
         }
@@ -176,7 +176,7 @@ impl Asking {
         self.error.as_ref()
     }
 
-    /// Whether a question is under way.
+    /// Whether a question is in progress.
     #[must_use]
     pub fn pending(&self) -> bool {
         !self.open.is_empty()

@@ -3,7 +3,7 @@
 /// How many are kept.
 const KEPT: usize = 200;
 
-/// Intents asked, and where the walk stands.
+/// Intents asked, and the state of the walk.
 #[derive(Debug, Clone, Default)]
 pub struct History {
     asked: Vec<String>,
@@ -30,7 +30,7 @@ impl History {
         self.at.map_or(!self.asked.is_empty(), |at| at > 0)
     }
 
-    /// Whether the walk is under way.
+    /// Whether the walk is in progress.
     #[must_use]
     pub fn walking(&self) -> bool {
         self.at.is_some()
@@ -49,7 +49,7 @@ impl History {
         self.asked.drain(..excess);
     }
 
-    /// The intent before, if any; `present` is what stands in the field and comes back at the end.
+    /// The intent before, if any; `present` is what is in the field and comes back at the end.
     pub fn earlier(&mut self, present: &str) -> Option<&str> {
         let at = if let Some(at) = self.at {
             at.checked_sub(1)?

@@ -35,7 +35,7 @@ impl Discover {
         pen.band(area, Role::Field);
         pen.put(area.x + 2, y, pen.glyphs.prompt, if focused { Role::Accent } else { Role::Muted }, 1);
         if self.field.is_empty() && !focused {
-            pen.put(line.x, y, "what do you want done?", Role::Muted, line.width);
+            pen.put(line.x, y, "describe your task", Role::Muted, line.width);
         }
         let style = cx.theme.style(Role::Field).patch(cx.theme.style(Role::Text));
         let cursor = self.field.draw(line, buf, style, &spans);
@@ -48,7 +48,7 @@ impl Discover {
         }
     }
 
-    /// The words of the last answer that still stand in the field as they were asked.
+    /// The words of the last answer that still are in the field as they were asked.
     fn live_words(&self) -> Vec<(usize, QueryWord)> {
         let Some(shown) = self.asking.shown() else { return Vec::new() };
         let text = self.field.text();
@@ -85,8 +85,8 @@ impl Discover {
 
     fn draw_contributions(&self, area: Rect, pen: &mut Pen<'_>) {
         let words = self.live_words();
-        // What a word gave stands below it, in one sum for the parts of `next.js`; where there is no room for all,
-        // content and weight come first.
+        // What a word gave is below it, in one sum for the parts of `next.js`; where there is no room for
+        // all, content and weight come first.
         let text = self.field.text();
         let apart = |a: &(usize, QueryWord), b: &(usize, QueryWord)| {
             text.get(a.1.end as usize..b.1.start as usize).is_none_or(|gap| gap.contains(char::is_whitespace))
@@ -141,7 +141,7 @@ impl Discover {
         let width = end.saturating_sub(x + 2);
         let verdict = rows.len();
         rows.extend(wrap_to(&why, width, all - verdict, pen.glyphs.ellipsis));
-        // Two rows stand beside the request and what its words gave.
+        // Two rows are next to the request and what its words gave.
         let top = if rows.len() < all { area.y + 1 } else { area.y };
         let (sign, role) = fit_sign(answer.fit, cx);
         pen.put(x, top, sign, role, 1);
@@ -222,6 +222,6 @@ fn correction(word: &QueryWord) -> Option<String> {
             let more = if words.len() > 3 { " …" } else { "" };
             Some(format!("read as “{}{more}”", first.join(", ")))
         }
-        Correction::Dropped => Some("last word left out until it is longer".to_owned()),
+        Correction::Dropped => Some("last word ignored until it is longer".to_owned()),
     }
 }

@@ -273,7 +273,7 @@ impl Discover {
         }
     }
 
-    /// How many items a page goes on: one stays in sight.
+    /// How many items a page continues: one stays in sight.
     fn page_items(&self) -> usize {
         let mut seen: Vec<usize> = self.drawn.items.iter().map(|(_, item)| *item).collect();
         seen.dedup();
@@ -354,7 +354,7 @@ impl Discover {
     }
 
     fn intent_commands(&self) -> Vec<Command> {
-        let earlier = (!self.history.has_earlier()).then(|| "no earlier intent".to_owned());
+        let earlier = (!self.history.has_earlier()).then(|| "no earlier request".to_owned());
         vec![
             shown(Action::Down, "results"),
             Command { blocked: earlier, ..shown(Action::HistoryEarlier, "earlier") },
@@ -362,17 +362,17 @@ impl Discover {
             shown(Action::Leave, "leave"),
             hidden(Action::HistoryLater, "later"),
             hidden(Action::Submit, "results"),
-            hidden(Action::NextPart, "next part"),
-            hidden(Action::PreviousPart, "previous part"),
+            hidden(Action::NextPart, "next panel"),
+            hidden(Action::PreviousPart, "previous panel"),
         ]
     }
 
     fn attach_command(&self) -> Command {
         let skill = self.selected().and_then(|id| self.catalogue.by_id(id.as_str()));
         let blocked = match skill {
-            None => Some("nothing is selected".to_owned()),
+            None => Some("no skill selected".to_owned()),
             Some(skill) if skill.classification.invocation.value == Invocation::Direct => {
-                Some("it is invoked directly; only sidecars are attached".to_owned())
+                Some("it is invoked directly; only sidecars can be attached".to_owned())
             }
             Some(_) => None,
         };
@@ -380,7 +380,7 @@ impl Discover {
     }
 
     fn result_commands(&self) -> Vec<Command> {
-        let none = || self.selected().is_none().then(|| "nothing is selected".to_owned());
+        let none = || self.selected().is_none().then(|| "no skill selected".to_owned());
         let on_skill = |command: Command| Command { blocked: none(), ..command };
         let opens = if self.on_copies() {
             if self.unfolded { "fold" } else { "unfold" }
@@ -398,7 +398,7 @@ impl Discover {
         if self.focus == Part::Why {
             out.push(shown(Action::Back, "results"));
         }
-        let ranked = self.asking.shown().is_none().then(|| "nothing is ranked yet".to_owned());
+        let ranked = self.asking.shown().is_none().then(|| "no results yet".to_owned());
         out.extend([
             shown(Action::FocusIntent, "intent"),
             Command { blocked: ranked, ..shown(Action::Filter, "filter") },
@@ -414,8 +414,8 @@ impl Discover {
             self.attach_command(),
             on_skill(hidden(Action::CopyAs, "copy as")),
             on_skill(shown(Action::Edit, "edit")),
-            hidden(Action::NextPart, "next part"),
-            hidden(Action::PreviousPart, "previous part"),
+            hidden(Action::NextPart, "next panel"),
+            hidden(Action::PreviousPart, "previous panel"),
         ]);
         out.extend(
             [Action::Up, Action::PageUp, Action::PageDown, Action::Top, Action::Bottom]
@@ -434,8 +434,8 @@ fn filter_commands() -> Vec<Command> {
         hidden(Action::Up, "move"),
         hidden(Action::PageUp, "page up"),
         hidden(Action::PageDown, "page down"),
-        hidden(Action::NextPart, "next part"),
-        hidden(Action::PreviousPart, "previous part"),
+        hidden(Action::NextPart, "next panel"),
+        hidden(Action::PreviousPart, "previous panel"),
     ]
 }
 

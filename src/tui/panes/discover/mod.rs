@@ -53,7 +53,7 @@ enum Want {
     Body(SkillId, String),
 }
 
-/// Where things stood in the last frame.
+/// Where things were in the last frame.
 #[derive(Debug, Default)]
 struct Drawn {
     intent: Rect,
@@ -80,17 +80,17 @@ pub struct Discover {
     listing: Listing,
     filter: Field,
     rows: Vec<Row>,
-    /// Rows that the cursor can stand on.
+    /// Rows that the cursor can be on.
     items: Vec<usize>,
     /// Index into `items`.
     cursor: usize,
     /// What a person put the cursor on; none while it stays on the first by itself.
     chosen: Option<Chosen>,
-    /// What the cursor stood on after the last answer.
+    /// What the cursor was on after the last answer.
     held: Option<SkillId>,
     /// A skill that is to be opened by its name, until its place is known.
     opening: Option<SkillId>,
-    /// One that was opened and is no row of the list.
+    /// One that was opened and is not a row of the list.
     opened: Option<Opened>,
     /// Whether the shadowed copies are listed one by one.
     unfolded: bool,
@@ -122,7 +122,7 @@ impl Discover {
         &self.history
     }
 
-    /// Asks for what stands in the field. An empty field asks nothing.
+    /// Asks for what is in the field. An empty field asks nothing.
     fn ask(&mut self) -> Vec<Effect> {
         if self.field.text().trim().is_empty() {
             self.asking.clear();

@@ -399,9 +399,9 @@ impl Discover {
         let (x, width) = (area.x + 2, area.width.saturating_sub(4));
         let roots = &self.catalogue.roots;
         let text = if roots.is_empty() {
-            "there are no skills here yet".to_owned()
+            "no skills found".to_owned()
         } else {
-            format!("there are no skills yet; looked in {}:", counted(roots.len(), "place"))
+            format!("no skills found; searched in {}:", counted(roots.len(), "place"))
         };
         pen.put(x, area.y + 1, &cut_end(&text, width, pen.glyphs.ellipsis), Role::Text, width);
         let rows = usize::from(area.height.saturating_sub(3));
@@ -424,7 +424,7 @@ impl Discover {
         }
         let skills = counted(self.catalogue.entries.len(), "skill");
         for text in
-            [format!("Say what you want done; every keystroke ranks {skills}."), DISCLAIMER.to_owned()]
+            [format!("Describe your task; results for {skills} update as you type."), DISCLAIMER.to_owned()]
         {
             for line in wrap_to(&[Seg::new(text, Role::Muted)], width, 3, pen.glyphs.ellipsis) {
                 pen.line(x, y, &line, width);
@@ -434,7 +434,7 @@ impl Discover {
         let earlier: Vec<&String> = self.history.entries().iter().rev().take(8).collect();
         if !earlier.is_empty() && y + 3 < area.bottom() {
             y += 1;
-            pen.put(x, y, "asked before", Role::Muted, width);
+            pen.put(x, y, "recent requests", Role::Muted, width);
             for intent in earlier {
                 y += 1;
                 if y < area.bottom() {
@@ -446,7 +446,7 @@ impl Discover {
     }
 }
 
-/// The label of a row that is no result of its own.
+/// The label of a row that is not a result of its own.
 const SIDECAR: &str = "sidecar";
 /// The place of meaning among the signals.
 const SEMANTIC: usize = 3;

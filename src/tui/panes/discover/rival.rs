@@ -21,8 +21,8 @@ pub struct Difference {
     pub reason: Reason,
 }
 
-/// Why a word made a difference, in a few words that say of which skill they hold: the rival's name stands between the
-/// two parts, where there is one.
+/// Why a word made a difference, in a few words that say of which skill they hold: the rival's name is
+/// between the two parts, where there is one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reason {
     before: &'static str,
@@ -121,14 +121,14 @@ fn reason(label: &str, ours: &SignalSums, theirs: &SignalSums) -> Reason {
         _ if label == STOP_WORDS => Reason::default(),
         _ if label.contains('+') && ahead => ours("adjacent words"),
         _ if label.contains('+') => theirs("adjacent in ", ""),
-        _ if never && ahead => theirs("", " never says it"),
-        _ if never => theirs("only ", " says it"),
+        _ if never && ahead => theirs("", " lacks it"),
+        _ if never => theirs("only ", " has it"),
         (Signal::Name, true) => ours("in its name"),
         (Signal::Name, false) => theirs("in the name ", ""),
         (Signal::Description, true) if alone => ours("in its description"),
         (Signal::Description, true) => theirs("more than in ", ""),
         (Signal::Description, false) if alone => theirs("", " describes it"),
-        (Signal::Description, false) => theirs("", " says it more"),
+        (Signal::Description, false) => theirs("", " has it more often"),
         (Signal::Body, true) if alone => ours("in its body"),
         (Signal::Body, true) => ours("more in its body"),
         (Signal::Body, false) => theirs("in the body of ", ""),

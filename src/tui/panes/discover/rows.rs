@@ -1,11 +1,11 @@
-//! What the result list holds, in the order it is shown: results and sidecars in the order of the answer, then what was
-//! left out, and last a skill that was opened by its name and stands in none of these places.
+//! What the result list holds, in the order it is shown: results and sidecars in the order of the answer,
+//! then what was left out, and last a skill that was opened by its name and is in none of these places.
 
 use super::listing::Listing;
 use skills_discovery::{Answer, Excluded, ExcludedWhy};
 use skills_skill::SkillId;
 
-/// Something the cursor can stand on.
+/// Something the cursor can be on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Item {
     /// A result, by its place in the list.
@@ -14,7 +14,7 @@ pub enum Item {
     Attachable(usize),
     /// Left out, with a reason, by its place in the answer.
     Excluded(usize),
-    /// So many copies and other versions of ids that others have, in one line.
+    /// That many copies and other versions of ids that others have, in one line.
     Copies(usize),
     /// Opened by its name, and none of these.
     Opened,
@@ -25,11 +25,11 @@ pub enum Item {
 pub struct Opened {
     /// The skill.
     pub id: SkillId,
-    /// Why it is no result.
+    /// Why it is not a result.
     pub outcome: Outcome,
 }
 
-/// What a request makes of a skill that is no result.
+/// What a request makes of a skill that is not a result.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
     /// It matches and was left out.
@@ -55,9 +55,9 @@ impl Outcome {
 /// A row of the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Row {
-    /// A heading with the number of what stands below it.
+    /// A heading with the number of what is below it.
     Heading(&'static str, usize),
-    /// Something to stand on.
+    /// Something to be on.
     Item(Item),
 }
 
@@ -77,7 +77,7 @@ pub fn rows(listing: &Listing, unfolded: bool, opened: bool) -> Vec<Row> {
         }
     }
     if !answer.excluded.is_empty() {
-        out.push(Row::Heading("left out", answer.excluded.len()));
+        out.push(Row::Heading("excluded", answer.excluded.len()));
         // What the request itself left out says more than copies do.
         let shadowed = |i: &usize| matches!(answer.excluded[*i].reason, ExcludedWhy::Shadowed(_));
         let (copies, others): (Vec<usize>, Vec<usize>) = (0..answer.excluded.len()).partition(shadowed);
@@ -96,7 +96,7 @@ pub fn rows(listing: &Listing, unfolded: bool, opened: bool) -> Vec<Row> {
     out
 }
 
-/// The rows the cursor can stand on, by their places.
+/// The rows the cursor can be on, by their places.
 #[must_use]
 pub fn items(rows: &[Row]) -> Vec<usize> {
     rows.iter().enumerate().filter(|(_, row)| matches!(row, Row::Item(_))).map(|(at, _)| at).collect()

@@ -1,6 +1,6 @@
-//! What the cursor stands on while answers come and go: the first of the ranking until a person chooses
-//! another, and then that very bundle, known by its place on disk where the catalog tells it. While roots
-//! are read an id can pass from one bundle to another.
+//! What the cursor is on while answers come and go: the first of the ranking until a person chooses another,
+//! and then that very bundle, known by its place on disk where the catalog tells it. While roots are read an
+//! id can pass from one bundle to another.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use skills_skill::SkillId;
 /// What the person put the cursor on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Chosen {
-    /// A skill, and where it stands.
+    /// A skill, and its state.
     Skill(SkillId, Option<PathBuf>),
     /// A place in the list whose page is on its way.
     Place(usize),
@@ -123,7 +123,7 @@ impl Discover {
         })
     }
 
-    /// Asks where the chosen skill stands now, where its page is not there.
+    /// Asks where the chosen skill is now, where its page is not there.
     pub(super) fn find_chosen(&mut self) -> Vec<Effect> {
         match &self.chosen {
             Some(Chosen::Skill(id, _)) if self.place_of_chosen().is_none() => {
@@ -168,7 +168,7 @@ impl Discover {
             }
             // It is not asked for again before the next answer: the same error would come at every frame.
             (Lookup::Page { .. }, Err(error)) => {
-                return vec![trouble("results could not be loaded", error)];
+                return vec![trouble("cannot load results", error)];
             }
             (Lookup::Filter { list, text }, Ok(answer)) => {
                 if self.listing.take_filtered(*list, text, answer) {
@@ -178,7 +178,7 @@ impl Discover {
                 }
             }
             (Lookup::Filter { .. }, Err(error)) => {
-                return vec![trouble("the results could not be filtered", error)];
+                return vec![trouble("cannot filter the results", error)];
             }
             (Lookup::Skill { list, id }, Ok(answer)) => {
                 if *list == self.listing.number() {
@@ -186,7 +186,7 @@ impl Discover {
                 }
             }
             (Lookup::Skill { .. }, Err(error)) => {
-                return vec![trouble("the skill could not be ranked", error)];
+                return vec![trouble("cannot rank the skill", error)];
             }
         }
         Vec::new()

@@ -1,4 +1,4 @@
-//! Where the parts of Discover stand at each size.
+//! Where the parts of Discover are at each size.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -19,7 +19,7 @@ const WIDE: u16 = 100;
 const THREE: u16 = 160;
 
 /// What this ranking is, said once on every screen.
-pub(super) const DISCLAIMER: &str = "this router's ranking, not what a client's model picks";
+pub(super) const DISCLAIMER: &str = "ranking of this router, not of a client's model";
 
 /// The same for a place of that width.
 pub(super) fn disclaimer(room: u16) -> &'static str {

@@ -1,5 +1,5 @@
-//! Why the selected skill stands where it stands: ledger, description with marks, the lead over its
-//! nearest rival, and what the router could not do.
+//! Why the selected skill stands its state: ledger, description with marks, the lead over its nearest rival,
+//! and what the router could not do.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -87,7 +87,7 @@ impl Discover {
             return title;
         }
         let place = match (shown_answer.answer.fit, rank) {
-            (Fit::None, Some(1)) => " is not enough".to_owned(),
+            (Fit::None, Some(1)) => " is below the threshold".to_owned(),
             (_, Some(1)) => " is first".to_owned(),
             (_, Some(rank)) => format!(" is number {} of {}", count(rank), count(total)),
             (_, None) => String::new(),
@@ -148,7 +148,7 @@ impl Discover {
         y
     }
 
-    /// The description as the catalogue gives it to a model, with what counted in it.
+    /// The description as the catalog gives it to a model, with what counted in it.
     pub(super) fn draw_card(
         &mut self,
         hit: &Hit,
@@ -166,7 +166,7 @@ impl Discover {
         });
         let mut rows = draw_card(hit, &self.description_marks(hit), &note, max, column, y, pen);
         if let Some(note) = &hit.exclusion_note {
-            let text = format!("it says itself “{}”", shown(note));
+            let text = format!("its description: “{}”", shown(note));
             let width = column.width.saturating_sub(4);
             for (index, line) in
                 wrap_to(&[Seg::new(text, Role::Text)], width, 2, pen.glyphs.ellipsis).iter().enumerate()
@@ -195,7 +195,7 @@ impl Discover {
         let levels = self.levels.get(&id).cloned();
         let end = column.right();
         if let Some(lines) = self.body_lines.get(&(id.clone(), intent)).filter(|l| !l.is_empty()) {
-            pen.put(column.x + 2, y, "where the body says it", Role::Strong, column.width);
+            pen.put(column.x + 2, y, "matches in the body", Role::Strong, column.width);
             if let Some(levels) = &levels {
                 let start = pen.right(
                     end,
@@ -241,11 +241,11 @@ impl Discover {
         y
     }
 
-    /// What is known of an item that is no result, and of a result whose page is on its way.
+    /// What is known of an item that is not a result, and of a result whose page is on its way.
     fn draw_no_result(&self, item: Item, column: Rect, y: u16, pen: &mut Pen<'_>) -> u16 {
         let answer = self.listing.first();
-        let sidecar = "a sidecar: it is attached to something, never a result of its own".to_owned();
-        let left_out = |why: &str| format!("left out: {}", shown(why));
+        let sidecar = "a sidecar: it is attached to a target and never a result".to_owned();
+        let left_out = |why: &str| format!("excluded: {}", shown(why));
         let (text, score) = match (item, answer) {
             (Item::Attachable(at), Some(answer)) => (sidecar, answer.attachable.get(at).map(|a| a.score)),
             (Item::Excluded(at), Some(answer)) => match answer.excluded.get(at) {
@@ -256,14 +256,14 @@ impl Discover {
                 Some(Outcome::Excluded(excluded)) => (left_out(&excluded.why), Some(excluded.score)),
                 Some(Outcome::Sidecar(score)) => (sidecar, Some(*score)),
                 Some(Outcome::NoMatch) => {
-                    let text = "it does not match this request: none of its words, and no near meaning";
+                    let text = "it does not match this request";
                     (text.to_owned(), None)
                 }
                 None => (String::new(), None),
             },
             (Item::Copies(_), _) => {
-                let text = "bundles whose id another one has, or that are its copies; the first in the order \
-                    of roots is ranked, and Enter lists the others";
+                let text = "bundles with the same id, or copies; the first in root order is ranked, \
+                    Enter lists the others";
                 (text.to_owned(), None)
             }
             (Item::Hit(_), _) => ("loading".to_owned(), None),
@@ -301,7 +301,7 @@ impl Discover {
     fn notices(&self, answer: &Answer) -> Vec<(bool, Vec<Seg>, String)> {
         let mut out = Vec::new();
         if let Some(error) = self.asking.error() {
-            let segs = vec![Seg::new("the last question failed", Role::Strong)];
+            let segs = vec![Seg::new("the last request failed", Role::Strong)];
             out.push((true, segs, shown(&error.message)));
         }
         for link in &answer.links {
@@ -309,14 +309,13 @@ impl Discover {
                 let segs = vec![
                     Seg::new("a link failed: ", Role::Strong),
                     Seg::new(shown(&link.link), Role::Text),
-                    Seg::new(" left out of the score", Role::Muted),
+                    Seg::new(" not part of the score", Role::Muted),
                 ];
                 out.push((true, segs, shown(why)));
             }
         }
         if answer.bodies_missing > 0 {
-            let text =
-                format!("still indexing: bodies of {} skills are not in yet", count(answer.bodies_missing));
+            let text = format!("indexing: bodies of {} skills are missing", count(answer.bodies_missing));
             out.push((false, vec![Seg::new(text, Role::Muted)], String::new()));
         }
         out
@@ -383,7 +382,7 @@ fn draw_lead(comparison: &Comparison<'_>, column: Rect, y: u16, pen: &mut Pen<'_
     1 + draw_differences(comparison, column, y + 1, pen)
 }
 
-/// The rows of a comparison: word, difference, bar from the centre, reason.
+/// The rows of a comparison: word, difference, bar from the center, reason.
 pub(super) fn draw_differences(comparison: &Comparison<'_>, column: Rect, y: u16, pen: &mut Pen<'_>) -> u16 {
     let longest = comparison.rows.iter().map(|r| cells(&r.label)).max().unwrap_or(0);
     let label = longest.clamp(9, 16).min(column.width / 4);

@@ -129,8 +129,8 @@ impl Runs {
         let digest: String = record.contract_digest.chars().filter(char::is_ascii_alphanumeric).collect();
         let (standing, role) = match detail.contract_unchanged {
             Some(true) => ("unchanged", Role::Muted),
-            Some(false) => ("the skill changed since", Role::Warning),
-            None => ("the skill is gone", Role::Warning),
+            Some(false) => ("skill changed", Role::Warning),
+            None => ("skill no longer exists", Role::Warning),
         };
         let short = format!(
             "{}{}{}",
@@ -150,7 +150,7 @@ impl Runs {
         self.corrected_lines(making, out);
         let mut row = |label: &str, segs: Vec<Seg>| labelled_row(label, segs, making, out);
         for decided in &detail.decisions {
-            let by = decided.by.approver.as_deref().map_or_else(|| "somebody".to_owned(), shown);
+            let by = decided.by.approver.as_deref().map_or_else(|| "another user".to_owned(), shown);
             let notes =
                 decided.by.notes.as_deref().map(|notes| format!(": {}", shown(notes))).unwrap_or_default();
             let verdict = format!("{} {}", decided.decision.verdict, shown(&decided.decision.step));
@@ -277,14 +277,14 @@ pub(super) fn waiting_lines(
             row(&label, segs);
         }
         if inputs.len() > 4 {
-            row("", vec![Seg::new(format!("{} more on the sheet", inputs.len() - 4), Role::Muted)]);
+            row("", vec![Seg::new(format!("{} more in the dialog", inputs.len() - 4), Role::Muted)]);
         }
     }
     if let Some(warning) = &sheet.irreversible {
         row("effect", vec![Seg::new(cut(warning), Role::Danger)]);
     }
     if sheet.outcome_unknown {
-        row("end", vec![Seg::new(cut("unknown: its worker was lost"), Role::Danger)]);
+        row("outcome", vec![Seg::new(cut("unknown: its worker was lost"), Role::Danger)]);
     }
     if let Some(why) = &sheet.blocked {
         row("blocked", vec![Seg::new(cut(why), Role::Danger)]);
@@ -292,7 +292,7 @@ pub(super) fn waiting_lines(
     row("why", vec![Seg::new(cut(&sheet.why), Role::Text)]);
 }
 
-/// What came of it, or why not.
+/// Its outcome, or why not.
 pub(super) fn result_lines(detail: &RunDetail, record: &RunRecord, making: &Making<'_>, out: &mut Vec<Line>) {
     if let Some(error) = record.error.as_ref().filter(|_| record.state == RunState::Failed) {
         let text = |key: &str| error.get(key).and_then(Value::as_str).map(shown);
@@ -318,7 +318,7 @@ pub(super) fn result_lines(detail: &RunDetail, record: &RunRecord, making: &Maki
         let more = rows.len().saturating_sub(10);
         out.extend(rows.into_iter().take(10).map(|line| Line::of(line.segs)));
         if more > 0 {
-            out.push(Line::of(vec![Seg::new(format!("{more} more lines: v reads them"), Role::Muted)]));
+            out.push(Line::of(vec![Seg::new(format!("{more} more lines: v shows all"), Role::Muted)]));
         }
     }
 }
@@ -330,7 +330,7 @@ pub(super) fn checkpoint_lines(
     out: &mut Vec<Line>,
 ) {
     let note = if detail.checkpoints.len() > POINTS {
-        format!("{} in all", detail.checkpoints.len())
+        format!("{} in total", detail.checkpoints.len())
     } else {
         String::new()
     };

@@ -54,9 +54,9 @@ impl Runs {
         if (on_point && points > 1) || !self.relatives().is_empty() {
             Ok(())
         } else if on_point {
-            Err("it has one checkpoint only".to_owned())
+            Err("it has only one checkpoint".to_owned())
         } else {
-            Err("there is no other run of this skill here".to_owned())
+            Err("there is no other run of this skill".to_owned())
         }
     }
 
@@ -113,9 +113,9 @@ impl Runs {
                         note.push(ago(self.drawn.clock_ms - run.since_ms));
                     }
                     if source.as_ref() == Some(run) {
-                        note.push("where it comes from".to_owned());
+                        note.push("its source".to_owned());
                     } else if made.contains(run) {
-                        note.push("made from it".to_owned());
+                        note.push("created from it".to_owned());
                     }
                     (format!("run {run}"), format!("{name} {}", super::list::tail(run)), note.join(", "))
                 };
@@ -162,7 +162,7 @@ impl Runs {
             .note(format!("{} {} {}", ids[0], cx.glyphs.dot, ids[1]))
             .draw(&mut pen, area.x, area.y, area.width);
         let Some(second) = self.detail.other(other).cloned() else {
-            pen.put(area.x + 2, area.y + 2, "reading the other run", Role::Muted, area.width);
+            pen.put(area.x + 2, area.y + 2, "loading the other run", Role::Muted, area.width);
             return;
         };
         let width = area.width.saturating_sub(4);
@@ -172,15 +172,15 @@ impl Runs {
     }
 }
 
-/// The whole comparison: where they part, what they were given, step by step, what came of it.
+/// The whole comparison: where they part, what they were given, step by step, its outcome.
 fn pair_rows(comparison: &RunComparison, width: u16, cx: &Draw<'_>, turning: &'static str) -> Vec<RichLine> {
     let mut lines = Vec::new();
     match &comparison.first {
         Some(first) => {
-            let segs = [Seg::new("they part at ", Role::Muted), Seg::new(shown(first), Role::Strong)];
+            let segs = [Seg::new("first difference at ", Role::Muted), Seg::new(shown(first), Role::Strong)];
             lines.extend(wrap_to(&segs, width, 3, cx.glyphs.ellipsis));
         }
-        None => lines.push(RichLine::of("both did the same with the same; only time differs", Role::Muted)),
+        None => lines.push(RichLine::of("no differences except timing", Role::Muted)),
     }
     if !comparison.same_contract {
         lines.push(RichLine::of("they run different contracts", Role::Warning));
@@ -222,7 +222,7 @@ fn heads(comparison: &RunComparison, width: u16) -> [RichLine; 2] {
     };
     [
         row("step", &|side| cut_end(state_word(side.state), COLUMN, "…").into_owned()),
-        row("in all", &|side| side.took_ms.map(duration).unwrap_or_default()),
+        row("in total", &|side| side.took_ms.map(duration).unwrap_or_default()),
     ]
 }
 
@@ -253,7 +253,7 @@ fn pair_lines(
         lines.push(RichLine::of(format!("  {}", differences.join(", ")), Role::Muted));
     }
     if pair.same_inputs == Some(false) && pair.inputs.is_empty() {
-        lines.push(RichLine::of("  what it was given is not kept (audit mode full keeps it)", Role::Muted));
+        lines.push(RichLine::of("  inputs are not recorded (recorded in audit mode full)", Role::Muted));
     }
     if pair.other_binding() {
         let value = |binding: &Option<String>| binding.clone().map(serde_json::Value::String);

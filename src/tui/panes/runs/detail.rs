@@ -10,7 +10,7 @@ use skills_store::{RunEvent, RunId};
 /// Details kept for coming back to.
 const KEPT: usize = 24;
 
-/// Something the cursor can stand on.
+/// Something the cursor can be on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Stop {
     /// A step by its path.
@@ -85,7 +85,7 @@ impl Detail {
         self.run.as_ref() == Some(run)
     }
 
-    /// Notes a question for a run; false where one is under way, after which it is asked again.
+    /// Notes a question for a run; false where one is in progress, after which it is asked again.
     pub fn ask(&mut self, run: &RunId) -> bool {
         let new = self.asked.insert(run.clone());
         if !new {
@@ -155,7 +155,7 @@ impl Detail {
         told.iter().chain(&self.since)
     }
 
-    /// Moves the cursor among the places it can stand on.
+    /// Moves the cursor among the places it can be on.
     pub fn step(&mut self, by: isize) {
         let stops = self.stops();
         let at = self.stop.as_ref().and_then(|stop| stops.iter().position(|other| other == stop));
@@ -168,7 +168,7 @@ impl Detail {
         self.follow = true;
     }
 
-    /// Every place the cursor can stand on, from top to bottom.
+    /// Every place the cursor can be on, from top to bottom.
     pub fn stops(&self) -> Vec<Stop> {
         let Some(detail) = self.get() else { return Vec::new() };
         let mut out: Vec<Stop> = detail.steps.iter().map(|step| Stop::Step(step.step.clone())).collect();

@@ -25,7 +25,7 @@ use skills_api::{PENDING_MS, RunDetail, StepState, sidecar_wishes, unworked};
 use skills_model::{Expiry, Gate, RunState};
 use skills_store::RunRecord;
 
-/// Wishes of sidecars that are told above the steps.
+/// Wishes of sidecars that are reported above the steps.
 const WISHES: usize = 2;
 /// Lines of output before it is opened, and at most.
 const OUTPUT: usize = 8;
@@ -188,9 +188,9 @@ impl Runs {
         };
         let word = match record.state {
             _ if has_expired(record, making.now_ms) => "expired".to_owned(),
-            RunState::Pending if record.held => "held until resumed".to_owned(),
+            RunState::Pending if record.held => "paused until resumed".to_owned(),
             state if record.held && state.is_active() => "pausing before its next step".to_owned(),
-            state if record.held => format!("{}, then held", state_word(state)),
+            state if record.held => format!("{}, then paused", state_word(state)),
             state => state_word(state).to_owned(),
         };
         let word_role = if role == Role::Muted { Role::Text } else { role };
@@ -219,11 +219,11 @@ impl Runs {
             vec![Line::of(first), Line::of(vec![Seg::new(place, Role::Muted), Seg::new(trace, Role::Text)])];
         if let Some(expires) = record.expires_ms {
             let then = match record.options.on_expiry {
-                Expiry::Deny => "denied then, so canceled",
-                Expiry::Fail => "fails then, and can be resumed",
+                Expiry::Deny => "then denied and canceled",
+                Expiry::Fail => "then fails, can be resumed",
             };
             let text = if expires <= making.now_ms {
-                format!("{} its time is over since {}: {then}", glyphs.warn, age(making.now_ms - expires))
+                format!("{} expired {} ago: {then}", glyphs.warn, age(making.now_ms - expires))
             } else {
                 format!("{} expires in {}: {then}", glyphs.warn, age(expires - making.now_ms))
             };
@@ -231,11 +231,11 @@ impl Runs {
             out.extend(lines.into_iter().map(|line| Line::of(line.segs)));
         }
         if let (RunState::Canceled, Some(at)) = (record.state, record.expired_ms()) {
-            let text = format!("{} canceled: its time was over at {}", glyphs.warn, time_of_day(at));
+            let text = format!("{} canceled: expired at {}", glyphs.warn, time_of_day(at));
             let lines = wrap_to(&[Seg::new(text, Role::Warning)], making.width, 2, glyphs.ellipsis);
             out.extend(lines.into_iter().map(|line| Line::of(line.segs)));
         }
-        // Who can work it is told above the steps, where nobody here can.
+        // Who can work it is notified above the steps, where nobody here can.
         let here = self.detail.get().is_none_or(|detail| detail.elsewhere.is_none());
         let due = here && (record.state != RunState::Pending || passed > PENDING_MS);
         if let Some(why) = unworked(record, making.now_ms, age).filter(|_| due) {
@@ -261,7 +261,7 @@ impl Runs {
         out.extend(lines.into_iter().map(|line| Line::of(line.segs)));
     }
 
-    /// What sidecars asked for on this run, or this run as one, and what has come of it by now: the newest first.
+    /// What sidecars asked for on this run, or this run as one, and its outcome by now: the newest first.
     fn control_lines(&self, record: &RunRecord, making: &Making<'_>, out: &mut Vec<Line>) {
         let wishes = sidecar_wishes(record, self.detail.events());
         let mut told: Vec<(bool, String)> =
@@ -379,7 +379,7 @@ impl Runs {
         }
         out.push(title);
         if lines.is_empty() {
-            out.push(Line::of(vec![Seg::new("nothing so far", Role::Muted)]));
+            out.push(Line::of(vec![Seg::new("none", Role::Muted)]));
         }
         let glyphs = making.cx.glyphs;
         for line in lines {

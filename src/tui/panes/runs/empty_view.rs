@@ -1,4 +1,5 @@
-//! Before there is a run: what would be here, how to begin, and what scripts are shut in by on this machine.
+//! Before there is a run: what would be here, how to begin, and what scripts are sandboxed by on this
+//! machine.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -16,7 +17,7 @@ impl Runs {
     pub(super) fn draw_empty(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
         let note = match (&self.error, self.loaded) {
             (Some(_), _) => "cannot be read",
-            (None, true) => "none so far",
+            (None, true) => "none",
             (None, false) => "reading",
         };
         let mut pen = Pen::new(buf, cx);
@@ -40,23 +41,20 @@ impl Runs {
             ])
         };
         let mut lines = vec![
-            RichLine::of("no runs yet: n launches one", Role::Strong),
+            RichLine::of("no runs yet: press n to launch one", Role::Strong),
             RichLine::default(),
-            RichLine::of(
-                "A run carries out the contract of a skill, step by step. What waits for",
-                Role::Muted,
-            ),
-            RichLine::of("you stands here first, and goes on with your yes alone.", Role::Muted),
+            RichLine::of("A run executes the contract of a skill, step by step. Runs that wait", Role::Muted),
+            RichLine::of("for you are listed first and continue only after your approval.", Role::Muted),
             RichLine::default(),
-            key("n", "choose a skill with a contract and launch it"),
-            key("1", "read its contract first, in Browse"),
+            key("n", "select a skill with a contract and launch it"),
+            key("1", "view its contract in Browse"),
             key("3", "attach a sidecar to a file or a task"),
         ];
         let isolation = self.machine.as_deref().map(shown);
         if let Some(isolation) = isolation {
             lines.push(RichLine::default());
             lines.push(RichLine::from_segs(vec![
-                Seg::new("isolation here  ", Role::Muted),
+                Seg::new("isolation  ", Role::Muted),
                 Seg::new(isolation, Role::Text),
             ]));
         }

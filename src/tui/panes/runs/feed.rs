@@ -31,19 +31,19 @@ pub struct Known {
 }
 
 impl Known {
-    /// One run as it stands.
+    /// One run as it is.
     pub fn get(&self, id: &RunId) -> Option<&RunRecord> {
         self.runs.get(id).map(|(run, _)| run)
     }
 
-    /// Takes a run as it stands. *Listed* ones belong to the pages read so far; others were found by a filter.
+    /// Takes a run as it is. *Listed* ones belong to the pages read so far; others were found by a filter.
     pub fn put(&mut self, run: RunRecord, listed: bool) {
         let before = self.is_listed(&run.id);
         self.listed += usize::from(listed && !before);
         self.runs.insert(run.id.clone(), (run, listed || before));
     }
 
-    /// Drops those that are not there any more.
+    /// Drops those that are not there any longer.
     fn forget(&mut self, gone: impl Fn(&RunRecord) -> bool) {
         self.runs.retain(|_, (run, listed)| {
             let gone = gone(run);
@@ -100,14 +100,14 @@ enum Why {
     Found,
 }
 
-/// Questions under way.
+/// Questions in progress.
 #[derive(Debug, Default)]
 pub struct Feeds {
     generation: u64,
     asked: HashMap<u64, Why>,
-    /// Whether something happened since the question under way.
+    /// Whether something happened since the question in progress.
     again: (bool, bool),
-    /// Where the ended runs go on; none when all are read.
+    /// Where the ended runs continue; none when all are read.
     older: Option<String>,
     ended_read: usize,
     /// Whether the open runs were read.
@@ -134,14 +134,14 @@ impl Feeds {
         *self = Self { generation: self.generation, ..Self::default() };
     }
 
-    /// Asks for everything anew: runs that were purged meanwhile go.
+    /// Asks for everything again: runs that were purged meanwhile go.
     pub fn refresh_all(&mut self, known: &Known) -> Vec<Effect> {
         self.whole = true;
         self.refresh(true, known)
     }
 
-    /// Asks for the open runs again, and for the newest ended ones where some ended. While one question is under
-    /// way the next one waits for its answer.
+    /// Asks for the open runs again, and for the newest ended ones where some ended. While one question is in
+    /// progress the next one waits for its answer.
     pub fn refresh(&mut self, ended: bool, known: &Known) -> Vec<Effect> {
         let mut out = Vec::new();
         if self.under_way(&Why::Open) {

@@ -96,7 +96,7 @@ impl Pane for Runs {
         let shown = self.record().map(|run| run.since_ms);
         let all = self.drawn.since.iter().copied().chain(shown);
         let ages = all.map(|since| clock_ms + until_older(clock_ms - since));
-        // What is left of a wait moves with the clock too, and its end is told at that moment.
+        // What is left of a wait moves with the clock too, and its end is reported at that moment.
         let expiries = self.known.iter().filter_map(|(run, _)| run.expires_ms).filter(|at| *at > clock_ms);
         let expiries = expiries.map(|at| clock_ms + until_younger(at - clock_ms));
         let decided = self.record().and_then(|run| self.way_of(run)).map(|_| clock_ms + 1_000);
@@ -265,7 +265,7 @@ impl Runs {
         }
     }
 
-    /// Enter and Space on what the cursor stands on.
+    /// Enter and Space on what the cursor is on.
     fn open_stop(&mut self, action: Action) -> Option<Vec<Effect>> {
         let stop = self.detail.stop.clone()?;
         match stop {

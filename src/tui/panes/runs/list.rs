@@ -1,4 +1,4 @@
-//! The list's rows: waiting for a person, running, waiting for others, done. Made anew when a run changes.
+//! The list's rows: waiting for a person, running, waiting for others, done. Made again when a run changes.
 
 use super::feed::Known;
 use super::filter::Filter;
@@ -7,7 +7,7 @@ use crate::widgets::measure::shown;
 use skills_model::{Asked, Gate, RunState};
 use skills_store::{RunId, RunRecord};
 
-/// Where a run stands in the list.
+/// The state of a run in the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Group {
     /// A person has to decide.
@@ -53,7 +53,7 @@ pub enum Row {
     Blank,
     /// A run.
     Run(RunId),
-    /// So many that are not read yet.
+    /// That many that are not read yet.
     Older(u64),
 }
 
@@ -108,7 +108,7 @@ pub fn nearest_run(rows: &[Row], at: usize) -> Option<usize> {
     below.or_else(|| (0..at.min(rows.len())).rev().find(is_run))
 }
 
-/// The row of a run so many runs further; stops at the ends.
+/// The row of a run that many runs further; stops at the ends.
 pub fn moved(rows: &[Row], at: usize, by: isize) -> usize {
     let runs: Vec<usize> = (0..rows.len()).filter(|row| matches!(rows[*row], Row::Run(_))).collect();
     let here = runs.partition_point(|row| *row < at);
@@ -137,15 +137,15 @@ pub fn word(run: &RunRecord, now_ms: i64) -> (String, bool) {
             (format!("{} left", age(left)), true)
         }
         (RunState::WaitingForHuman, Some(Gate::Human { why: Asked::UnknownOutcome, .. })) => {
-            ("unknown end".to_owned(), true)
+            ("unknown".to_owned(), true)
         }
         (RunState::WaitingForHuman, _) => ("needs you".to_owned(), false),
         (RunState::WaitingForSignal, Some(Gate::Signal { name, .. })) => {
             (format!("signal {}", shown(name)), false)
         }
         (RunState::WaitingForSignal, _) => ("signal".to_owned(), false),
-        (RunState::Pending, _) if run.held && run.source.is_some() => ("held fork".to_owned(), false),
-        (RunState::Pending, _) if run.held => ("held".to_owned(), false),
+        (RunState::Pending, _) if run.held && run.source.is_some() => ("paused fork".to_owned(), false),
+        (RunState::Pending, _) if run.held => ("paused".to_owned(), false),
         (RunState::Pending, _) => ("pending".to_owned(), false),
         (RunState::Replaying, _) => ("replaying".to_owned(), false),
         (RunState::Failed, _) => (failure(run), false),

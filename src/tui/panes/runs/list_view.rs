@@ -40,7 +40,7 @@ impl Columns {
         let x = area.x + 5;
         let inner = end.saturating_sub(x);
         if inner < 36 {
-            // A name tells more than a progress, which stands beside the steps too.
+            // A name tells more than a progress, which is next to the steps too.
             let rest = inner.saturating_sub(6);
             let word = rest.saturating_sub(15).max(9);
             let name = rest.saturating_sub(word);
@@ -48,7 +48,7 @@ impl Columns {
             let word = (id + 5, end.saturating_sub(id + 5));
             return Self { name: (x, name), id, progress: None, step: (id + 5, 0), word, age_end };
         }
-        // Name, id, progress, step, word; the step gives way first, then the word shrinks.
+        // Name, id, progress, step, word; the step is truncated first, then the word shrinks.
         let fixed = 5 + 6;
         let word = if inner >= 46 { 13 } else { 12 };
         let step = if inner >= 42 { (inner - fixed - word) * 2 / 5 } else { 0 };
@@ -108,7 +108,7 @@ impl Runs {
         let columns = Columns::of(list);
         let mut pen = Pen::new(buf, cx);
         if self.rows.is_empty() {
-            pen.put(list.x + 3, list.y, "no run matches", Role::Muted, list.width - 3);
+            pen.put(list.x + 3, list.y, "no runs match the filter", Role::Muted, list.width - 3);
         }
         let turning = spinner(cx);
         let mut older_in_sight = false;
@@ -240,7 +240,7 @@ impl Runs {
 
 /// Why a part of the list is missing, below what there is of it.
 fn trouble(message: &str, area: Rect, pen: &mut Pen<'_>) {
-    let text = format!("not every run can be read: {}", shown(message));
+    let text = format!("some runs cannot be read: {}", shown(message));
     let lines = wrap_to(
         &[Seg::new(text, Role::Text)],
         area.width.saturating_sub(6),

@@ -1,4 +1,4 @@
-//! What a run says while it goes on: its events as lines, logs and results alike, with the time of day.
+//! What a run says while it continues: its events as lines, logs and results alike, with the time of day.
 
 use serde_json::Value;
 
@@ -77,16 +77,16 @@ fn said(event: &RunEvent, detail: &RunDetail) -> Option<(String, Role)> {
         }
         EventKind::GateWaiting => match data.pointer("/gate/signal/name").and_then(Value::as_str) {
             Some(signal) => (format!("waits for the signal {}", shown(signal)), Role::Text),
-            None => ("waits for a person".to_owned(), Role::Waiting),
+            None => ("waits for approval".to_owned(), Role::Waiting),
         },
         EventKind::GateChanged => {
             let what = data.pointer("/gate/human/why/changed/what").and_then(Value::as_str);
-            (reasoned("asks anew", &what.map(shown).unwrap_or_default()), Role::Waiting)
+            (reasoned("asks again", &what.map(shown).unwrap_or_default()), Role::Waiting)
         }
         EventKind::GateApproved => (agreed(data, &by()), Role::Success),
         EventKind::GateDenied => (format!("denied{}", by()), Role::Danger),
         EventKind::GateWarned => (reasoned("a gate warns", &text("reason")), Role::Warning),
-        EventKind::GateDegraded => (reasoned("left out by a gate", &text("reason")), Role::Warning),
+        EventKind::GateDegraded => (reasoned("skipped by a gate", &text("reason")), Role::Warning),
         EventKind::SignalReceived => {
             (format!("signal {} received{}", text("name"), by().replacen(" by ", " from ", 1)), Role::Text)
         }
@@ -109,9 +109,9 @@ fn said(event: &RunEvent, detail: &RunDetail) -> Option<(String, Role)> {
         EventKind::RunCompleted => ("completed".to_owned(), Role::Success),
         EventKind::RunFailed => (reasoned("failed", &failure(data, None)), Role::Danger),
         EventKind::RunCanceled => (format!("canceled{}", by()), Role::Muted),
-        EventKind::RunPaused => ("to be held before its next step".to_owned(), Role::Warning),
-        EventKind::RunHeld => ("held until somebody resumes it".to_owned(), Role::Warning),
-        EventKind::RunExpired => ("its time was over".to_owned(), Role::Warning),
+        EventKind::RunPaused => ("pauses before its next step".to_owned(), Role::Warning),
+        EventKind::RunHeld => ("paused until resumed".to_owned(), Role::Warning),
+        EventKind::RunExpired => ("expired".to_owned(), Role::Warning),
         EventKind::RunReplayedFrom | EventKind::RunForkedFrom => {
             ("restored from a checkpoint".to_owned(), Role::Muted)
         }
@@ -121,7 +121,7 @@ fn said(event: &RunEvent, detail: &RunDetail) -> Option<(String, Role)> {
     })
 }
 
-/// What a sidecar asked for, and of which run, or by which one; and what came of it.
+/// What a sidecar asked for, and of which run, or by which one; and its outcome.
 #[must_use]
 pub fn controlled(data: &Value) -> String {
     let text = |key: &str| data.get(key).and_then(Value::as_str).map(shown);
@@ -137,23 +137,23 @@ pub fn controlled(data: &Value) -> String {
         text("skill").map_or_else(|| format!("run {end}"), |skill| format!("{skill} {end}"))
     };
     match (text("by"), text("on")) {
-        (Some(by), _) => format!("the sidecar {} asked for {asked}{because}{came}", named(by)),
-        (None, Some(on)) => format!("asked for {asked} of {}{came}", named(on)),
+        (Some(by), _) => format!("the sidecar {} requested {asked}{because}{came}", named(by)),
+        (None, Some(on)) => format!("requested {asked} of {}{came}", named(on)),
         (None, None) => asked,
     }
 }
 
-/// What a person said to a gate: a plain yes, or what becomes of a step that nobody saw end.
+/// What a person said to a gate: a plain yes, or the outcome of a step that nobody saw end.
 fn agreed(data: &Value, by: &str) -> String {
     match data.get("choice").and_then(Value::as_str) {
         Some("happened") => {
             let gave = data.get("result").filter(|result| !result.is_null()).map(ToString::to_string);
             let gave = gave.map_or_else(|| "nothing".to_owned(), |gave| shown(&gave));
-            format!("it happened, as was said{by}: it gave {gave}")
+            format!("marked completed{by}: result {gave}")
         }
-        Some("rerun") => format!("to be run again, as was said{by}"),
-        Some("skip") => format!("to be left out, as was said{by}"),
-        Some("fail") => format!("left to fail, as was said{by}"),
+        Some("rerun") => format!("to be run again{by}"),
+        Some("skip") => format!("to be skipped{by}"),
+        Some("fail") => format!("failed{by}"),
         _ => format!("approved{by}"),
     }
 }
@@ -165,12 +165,12 @@ pub fn said_to_have_happened(detail: &RunDetail, step: &str) -> Option<String> {
         detail.decisions.iter().rev().find(|decided| {
             decided.decision.step == step && decided.decision.choice == Some(Choice::Happened)
         })?;
-    let by = decided.by.approver.as_deref().map_or_else(|| "somebody".to_owned(), shown);
+    let by = decided.by.approver.as_deref().map_or_else(|| "another user".to_owned(), shown);
     let notes = decided.by.notes.as_deref().map(|notes| format!(": {}", shown(notes))).unwrap_or_default();
-    Some(format!("it happened, says {by} at {}{notes}", time_of_day(decided.at_ms)))
+    Some(format!("marked completed by {by} at {}{notes}", time_of_day(decided.at_ms)))
 }
 
-/// What a sidecar asked for, as it stands now.
+/// What a sidecar asked for, as it is now.
 #[must_use]
 pub fn wished(wish: &SidecarWish) -> String {
     let named = |skill: Option<&str>, run: &RunId| {

@@ -1,4 +1,5 @@
-//! Pane 5: what runs, what waits for a person, what came of the rest; and one run whole, live from its events.
+//! Pane 5: what runs, what waits for a person, the outcome of the rest; and one run whole, live from its
+//! events.
 
 mod blocks;
 mod compare_view;
@@ -49,7 +50,7 @@ enum Part {
     Detail,
 }
 
-/// Where things stood in the last frame.
+/// Where things were in the last frame.
 #[derive(Debug, Default)]
 struct Drawn {
     list: Rect,
@@ -207,7 +208,7 @@ impl Runs {
                 let note = if launched.worker_alive {
                     format!("{name} launched")
                 } else {
-                    format!("{name} launched, but no worker is alive to take it")
+                    format!("{name} launched, but no worker is connected")
                 };
                 self.known.put(launched.run.clone(), true);
                 self.said_all(None, Some(&launched.run.skill_id));
@@ -242,7 +243,7 @@ impl Runs {
         }
     }
 
-    /// The core stands on another store: nothing of what was known is true any more.
+    /// The core is on another store: nothing of what was known is true any longer.
     fn begin_anew(&mut self) -> Vec<Effect> {
         self.known = Known::default();
         self.feeds.begin_anew();
@@ -280,7 +281,7 @@ impl Runs {
         effects
     }
 
-    /// Skills have come or changed: what would carry a step out is told anew.
+    /// Skills have come or changed: what would execute a step is reported again.
     fn look_again(&mut self) -> Vec<Effect> {
         let mut effects = self.probe();
         if self.loaded {
@@ -289,7 +290,7 @@ impl Runs {
         effects
     }
 
-    /// Before there is a run, a contract tells what scripts are shut in by here.
+    /// Before there is a run, a contract tells what scripts are sandboxed by here.
     fn probe(&mut self) -> Vec<Effect> {
         if self.probed || !self.loaded || self.all() > 0 || self.machine.is_some() {
             return Vec::new();
@@ -328,9 +329,9 @@ impl Runs {
         effects
     }
 
-    /// Tells what began to wait since it was told last, whichever answer brought it.
+    /// Tells what began to wait since it was notified last, whichever answer brought it.
     fn tell_awaited(&mut self) -> Vec<Effect> {
-        // What waits when the workbench opens is no news, whichever part of the list is read first.
+        // What waits when the workbench opens is not news, whichever part of the list is read first.
         if !self.feeds.has_read_open() {
             return Vec::new();
         }
@@ -366,7 +367,7 @@ impl Runs {
         asked.then(|| Effect::Run(RunAsk::Detail(run))).into_iter().collect()
     }
 
-    /// Makes the rows anew; the cursor stays on its run.
+    /// Makes the rows again; the cursor stays on its run.
     fn build(&mut self) {
         let older = self.all().saturating_sub(self.known.listed() as u64);
         self.rows = rows(&self.known, &self.filter, self.drawn.clock_ms, older);

@@ -40,7 +40,7 @@ impl Runs {
         }
         let run = self.record();
         let in_list = self.focus == Part::List;
-        let none = run.is_none().then(|| "there is no run here".to_owned());
+        let none = run.is_none().then(|| "no run selected".to_owned());
         let with_run = |command: Command| Command { blocked: none.clone(), ..command };
         let mut out = Vec::new();
         for (name, action, label) in [
@@ -106,7 +106,7 @@ impl Runs {
             [Action::Up, Action::Down, Action::PageUp, Action::PageDown, Action::Top, Action::Bottom]
                 .map(|a| hidden(a, "move")),
         );
-        out.extend([Action::NextPart, Action::PreviousPart].map(|a| hidden(a, "next part")));
+        out.extend([Action::NextPart, Action::PreviousPart].map(|a| hidden(a, "next panel")));
         out
     }
 
@@ -158,9 +158,9 @@ impl Runs {
                     self.focus = Part::Detail;
                     Vec::new()
                 } else if self.detail.get().is_none() {
-                    vec![Effect::Toast("this run is being read: once more in a moment".to_owned())]
+                    vec![Effect::Toast("loading this run; try again in a moment".to_owned())]
                 } else {
-                    vec![Effect::Toast(format!("checkpoint {number} of this run is not there any more"))]
+                    vec![Effect::Toast(format!("checkpoint {number} of this run no longer exists"))]
                 }
             }
             Action::NextTab | Action::PreviousTab if self.elsewhere() => {
@@ -214,8 +214,8 @@ impl Runs {
         vec![Effect::Sheet(Box::new(Sheet::Order { run, kind, checkpoints, chosen, typed, ticket }))]
     }
 
-    /// Opens the sheet with what is known of the run now, and asks for the others that wait like it. Where nothing is
-    /// known of it yet, the sheet opens with the answer.
+    /// Opens the sheet with what is known of the run now, and asks for the others that wait like it. If
+    /// nothing is known of it yet, the sheet opens with the answer.
     fn open_decision(&mut self) -> Vec<Effect> {
         let Some(run) = self.record().cloned() else { return Vec::new() };
         let Some(sheet) = self.detail.get().and_then(|detail| detail.sheet.clone()) else {
@@ -226,7 +226,7 @@ impl Runs {
         let ticket = self.next_ticket();
         let typed = self.typed.of(&name_of_decision(&run.id));
         let mut out = vec![Effect::Sheet(Box::new(Sheet::Decide { sheet: Box::new(sheet), typed, ticket }))];
-        // Scripts and trust change without an event: the sheet is held against what is there now.
+        // Scripts and trust change without an event: the sheet is compared with what is there now.
         out.extend(self.ask_detail());
         let step = |run: &RunRecord| match &run.gate {
             Some(Gate::Human { step, .. }) => Some(step.clone()),
@@ -287,7 +287,7 @@ impl Runs {
             .collect();
         if choices.is_empty() {
             return vec![Effect::Toast(
-                "no skill here brings a contract (skill.yaml beside its SKILL.md)".to_owned(),
+                "no skill has a contract (skill.yaml next to its SKILL.md)".to_owned(),
             )];
         }
         let here = self.record().map(|run| run.skill_id.as_str());
@@ -328,10 +328,10 @@ impl Runs {
         let more = names.len() - 1;
         let rest = match more {
             0 => String::new(),
-            1 => " and what stands on 1 more sheet".to_owned(),
-            more => format!(" and what stands on {more} more sheets"),
+            1 => " and the input of 1 more dialog".to_owned(),
+            more => format!(" and the input of {more} more dialogs"),
         };
-        Some(format!("{first}{rest}, typed and not sent, would be lost."))
+        Some(format!("{first}{rest} would be lost."))
     }
 
     pub(super) fn copy_as(&self, what: &str) -> Vec<Effect> {
@@ -360,10 +360,10 @@ fn copy_choices(run: &RunRecord) -> Picker {
         ("id".to_owned(), "id".to_owned(), shown(&run.id.0)),
         ("cli".to_owned(), "command line".to_owned(), format!("skills runs show {}", shown(&run.id.0))),
         ("trace".to_owned(), "trace".to_owned(), shown(&run.trace_id)),
-        ("json".to_owned(), "JSON".to_owned(), "the run whole".to_owned()),
+        ("json".to_owned(), "JSON".to_owned(), "the complete run".to_owned()),
     ];
     if run.outputs.is_some() {
-        choices.push(("outputs".to_owned(), "outputs".to_owned(), "what came of it".to_owned()));
+        choices.push(("outputs".to_owned(), "outputs".to_owned(), "result".to_owned()));
     }
     Picker { what: PickerKind::CopyAs, title: "Copy as".to_owned(), choices, current: Some(0) }
 }
@@ -386,14 +386,14 @@ fn why_not(run: &RunRecord, command: CommandName) -> String {
         (CommandName::Approve | CommandName::Deny, RunState::WaitingForSignal) => {
             "it waits for a signal: s".to_owned()
         }
-        (CommandName::Approve | CommandName::Deny, _) => format!("it asks for no decision: it is {state}"),
+        (CommandName::Approve | CommandName::Deny, _) => format!("no pending decision: it is {state}"),
         (CommandName::Resume, RunState::WaitingForHuman) => "approval needed: a".to_owned(),
         (CommandName::Resume, RunState::WaitingForSignal) => "signal needed: s".to_owned(),
         (CommandName::Resume, RunState::Completed | RunState::Canceled) => {
             format!("it is {state}; p replays it from a checkpoint")
         }
         (CommandName::Resume, _) => format!("it is {state} already"),
-        (CommandName::Signal, _) => format!("it waits for none: it is {state}"),
+        (CommandName::Signal, _) => format!("it does not wait for one: it is {state}"),
         _ => format!("it is {state}"),
     }
 }

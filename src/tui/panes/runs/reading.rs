@@ -17,7 +17,7 @@ impl Runs {
     /// Opens what the cursor is on as a text of its own.
     pub(super) fn read_whole(&self) -> Vec<Effect> {
         let Some(detail) = self.detail.get() else {
-            return vec![Effect::Toast("the run is being read".to_owned())];
+            return vec![Effect::Toast("loading the run".to_owned())];
         };
         let stop = self.detail.stop.as_ref().filter(|_| self.focus == Part::Detail);
         let number = match (&self.detail.showing, stop) {
@@ -64,9 +64,9 @@ fn step(detail: &RunDetail, view: &StepView, events: &[&RunEvent]) -> Reading {
         let Some(text) = fact.filter(|fact| !fact.is_empty()) else { continue };
         passages.push(Passage::Text { before: format!("{name:<11}"), text, role: Role::Text });
     }
-    let kept = "nothing is kept (only the audit mode full keeps what steps are given)";
+    let kept = "not recorded (step inputs are recorded only in audit mode full)";
     value("given", view.inputs.as_ref(), kept, &mut passages);
-    value("result", view.result.as_ref(), "there is none so far", &mut passages);
+    value("result", view.result.as_ref(), "none yet", &mut passages);
     printed(detail, events.iter().filter(|event| of_step(event, &view.step)), &mut passages);
     Reading {
         title: format!("{} {}", shown(&detail.run.skill_id), shown(&view.step)),
@@ -86,7 +86,7 @@ fn run(detail: &RunDetail, events: &[&RunEvent]) -> Reading {
     if let Some(error) = &detail.run.error {
         value("error", Some(error), "", &mut passages);
     }
-    value("outputs", detail.run.outputs.as_ref(), "there are none so far", &mut passages);
+    value("outputs", detail.run.outputs.as_ref(), "none yet", &mut passages);
     value("inputs", Some(&detail.run.inputs), "", &mut passages);
     printed(detail, events.iter(), &mut passages);
     Reading {
@@ -125,7 +125,7 @@ fn printed<'e>(
         });
     }
     if passages.len() == before_any {
-        let text = "nothing so far".to_owned();
+        let text = "none".to_owned();
         passages.push(Passage::Text { before: String::new(), text, role: Role::Muted });
     }
 }

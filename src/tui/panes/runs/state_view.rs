@@ -30,7 +30,7 @@ impl Runs {
         let Some(point) = detail.checkpoints.iter().find(|point| point.number == number) else { return };
         self.detail.showing = Showing::State(number);
         self.detail.tree = Scroll::default();
-        // Long lists would bury what stands behind them.
+        // Long lists would bury what is behind them.
         let open = HashSet::<String>::new();
         let long = |row: &&TreeRow| row.folded.is_some() && members(&point.state, &row.path) > LONG;
         self.detail.folded =
@@ -95,7 +95,7 @@ impl Runs {
         let rows = self.state_rows(number);
         let body = Rect { y: area.y + 2, height: area.height.saturating_sub(4), ..area };
         if rows.is_empty() {
-            pen.put(body.x + 2, body.y, "nothing is kept at this point", Role::Muted, body.width);
+            pen.put(body.x + 2, body.y, "nothing recorded at this point", Role::Muted, body.width);
         }
         self.detail.tree.follow(rows.len(), usize::from(body.height));
         let window = rows.iter().enumerate().skip(self.detail.tree.offset).take(usize::from(body.height));
@@ -161,7 +161,7 @@ impl Runs {
             }
         }
         if lines.is_empty() {
-            lines.push(RichLine::of("nothing differs between these two", Role::Muted));
+            lines.push(RichLine::of("no differences", Role::Muted));
         }
         let body = Rect { y: area.y + 2, height: area.height.saturating_sub(4), ..area };
         scrolled(&mut self.detail.tree, &lines, body, &mut Pen::new(buf, cx));

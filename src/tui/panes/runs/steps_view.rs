@@ -36,7 +36,7 @@ impl Axis {
         self.busy.iter().map(|(start, end)| at.clamp(*start, *end) - start).sum()
     }
 
-    /// First cell and number of cells of a step in so many; none for one that has not begun.
+    /// First cell and number of cells of a step in that many; none for one that has not begun.
     pub fn bar(&self, step: &StepView, now_ms: i64, width: u16) -> Option<(u16, u16)> {
         let (start, end) = span(step, now_ms)?;
         if width == 0 {
@@ -70,7 +70,7 @@ pub fn sign(state: StepState, glyphs: &Glyphs, spinner: &'static str) -> (&'stat
     }
 }
 
-/// Sign, name and how long it took, in `width` cells; the bar stands behind it.
+/// Sign, name and how long it took, in `width` cells; the bar is behind it.
 pub fn head(step: &StepView, now_ms: i64, width: u16, glyphs: &Glyphs, spinner: &'static str) -> RichLine {
     let (sign, role) = sign(step.state, glyphs, spinner);
     let took = span(step, now_ms).map(|(start, end)| duration(end - start)).unwrap_or_default();
@@ -127,7 +127,7 @@ pub fn inside(step: &StepView, width: u16) -> Vec<RichLine> {
         }
     }
     if out.is_empty() {
-        out.push(RichLine::of("nothing of it is recorded yet", Role::Muted));
+        out.push(RichLine::of("nothing recorded yet", Role::Muted));
     }
     out
 }

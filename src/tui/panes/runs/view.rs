@@ -1,4 +1,4 @@
-//! Where the parts of Runs stand at each size.
+//! Where the parts of Runs are at each size.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;

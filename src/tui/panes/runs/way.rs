@@ -46,7 +46,7 @@ impl Runs {
 
     /// Why nothing can be launched, where calls do not get through.
     pub(super) fn unreachable(&self) -> Option<String> {
-        let why = "there is no connection: nothing is launched until it is back";
+        let why = "no connection: cannot launch";
         self.way.lost.then(|| why.to_owned())
     }
 
@@ -55,8 +55,8 @@ impl Runs {
         match (self.way_of(run), name) {
             (Some(_), CommandName::Approve) => Command { label: "your decision".to_owned(), ..command },
             (Some(way), CommandName::Deny) => {
-                let back = if is_unsent(way) { ", B takes it back" } else { "" };
-                let blocked = Some(format!("your decision is on its way: a shows it{back}"));
+                let back = if is_unsent(way) { ", B withdraws it" } else { "" };
+                let blocked = Some(format!("decision pending: a shows it{back}"));
                 Command { blocked, footer: false, ..command }
             }
             _ => command,
@@ -66,8 +66,8 @@ impl Runs {
     /// The key that takes a decision back, where one can be.
     pub(super) fn offered_back(&self, run: Option<&RunRecord>) -> Command {
         let unsent = run.and_then(|run| self.way_of(run)).is_some_and(is_unsent);
-        let blocked = (!unsent).then(|| "no decision on it waits to be sent".to_owned());
-        Command { action: Action::TakeBack, label: "take back".to_owned(), blocked, footer: unsent }
+        let blocked = (!unsent).then(|| "no unsent decision".to_owned());
+        Command { action: Action::TakeBack, label: "withdraw".to_owned(), blocked, footer: unsent }
     }
 
     pub(super) fn take_back(&self) -> Vec<Effect> {
@@ -85,13 +85,13 @@ impl Runs {
             Line::of(all).waiting()
         });
         if let Some(first) = out.get_mut(at).filter(|_| is_unsent(way)) {
-            first.buttons.push((Action::TakeBack, "B".to_owned(), "take back".to_owned()));
+            first.buttons.push((Action::TakeBack, "B".to_owned(), "withdraw".to_owned()));
         }
         let behind = (at + 1).min(out.len());
         out.splice(behind..behind, lines);
     }
 
-    /// The words kept for a decision that is through, or for a launch: they went with it.
+    /// The words kept for a decision that is complete, or for a launch: they went with it.
     pub(super) fn said_all(&mut self, decided: Option<&RunId>, launched: Option<&str>) {
         let names = decided.map(name_of_decision).into_iter().chain(launched.map(name_of_launch));
         for name in names {
@@ -99,13 +99,13 @@ impl Runs {
         }
     }
 
-    /// An order that was not carried out.
+    /// An order that was not executed.
     pub(super) fn refused(&self, run: &RunId, error: &Error) -> Vec<Effect> {
         if UnderWay::was_taken_back(error) {
             let name = self.known.get(run).map_or_else(|| shown(&run.0), |run| shown(&run.skill_id));
-            return vec![Effect::Toast(format!("{name}: taken back before it was sent"))];
+            return vec![Effect::Toast(format!("{name}: withdrawn before it was sent"))];
         }
-        vec![Effect::Trouble(format!("{}: not carried out", shown(&run.0)), shown(&error.message))]
+        vec![Effect::Trouble(format!("{}: failed", shown(&run.0)), shown(&error.message))]
     }
 
     /// Why the sheet that was wanted does not open.
@@ -113,9 +113,9 @@ impl Runs {
         let read = self.detail.other(run).is_some();
         let error = self.detail.error().filter(|_| self.detail.is_of(run));
         let text = match error {
-            Some(error) => format!("what it waits for cannot be read now: {}", shown(&error.message)),
-            None if read => "it waits for nobody any more".to_owned(),
-            None => "what it waits for is not read yet".to_owned(),
+            Some(error) => format!("cannot load the pending decision: {}", shown(&error.message)),
+            None if read => "no pending decision".to_owned(),
+            None => "loading the pending decision".to_owned(),
         };
         vec![Effect::Toast(text)]
     }

@@ -1,4 +1,4 @@
-//! How full the client's catalogue is, in the client's own unit, and how many skills it does not list, and why.
+//! How full the client's catalog is, in the client's own unit, and how many skills it does not list, and why.
 
 use ratatui::layout::Rect;
 
@@ -51,14 +51,14 @@ impl SessionPane {
     }
 }
 
-/// What the client does not show as it is written, in numbers: what its bound made of the catalogue, then what it does
-/// not list at all, by the reason.
+/// What the client does not show as it is written, in numbers: what its bound made of the catalog, then what
+/// it does not list at all, by the reason.
 fn counts(made: Made, not_listed: &[NotListed]) -> Vec<(usize, String, String)> {
     let bound = [
-        (made.omitted, "left out", "the bound is full"),
-        (made.name_only, "name only", "for room"),
-        (made.shortened, "shortened", "for room"),
-        (made.beyond, "beyond it", "what gives way is not published"),
+        (made.omitted, "omitted", "budget exhausted"),
+        (made.name_only, "name only", "over budget"),
+        (made.shortened, "truncated", "over budget"),
+        (made.beyond, "over budget", "truncation not published"),
     ];
     let bound = bound.into_iter().map(|(many, what, why)| (many, what, why.to_owned()));
     let unseen = not_listed.iter().map(|group| (group.skills, "unseen", group.why.clone()));
@@ -82,16 +82,16 @@ fn fitting(rows: &[(usize, String, String)], most: usize) -> Vec<(String, String
 fn filled(fill: &Fill, warn: &str) -> Vec<String> {
     let Some(limit) = fill.limit else {
         if fill.unbounded {
-            return vec!["its bound: none".to_owned(), "no bound".to_owned()];
+            return vec!["budget: none".to_owned(), "no limit".to_owned()];
         }
-        return vec!["its bound: not published".to_owned(), "no bound".to_owned()];
+        return vec!["budget: not published".to_owned(), "no limit".to_owned()];
     };
     let unit = if fill.unit == Unit::Tokens { "tok" } else { "chars" };
     let (used, of) = (count(fill.used), count(limit));
     let share = if limit == 0 { 0.0 } else { fill.used as f64 / limit as f64 * 100.0 };
     let mark = if fill.used > limit { format!("{warn} ") } else { String::new() };
     vec![
-        format!("{mark}its bound: {used} of {of} {unit}, {share:.0} %"),
+        format!("{mark}budget: {used} of {of} {unit}, {share:.0} %"),
         format!("{mark}{used} of {of} {unit}, {share:.0} %"),
         format!("{mark}{used} of {of} {unit}"),
         format!("{mark}{share:.0} % of {of}"),
@@ -106,7 +106,7 @@ mod tests {
     fn the_bound_is_told_in_the_clients_own_unit() {
         let codex = Fill { limit: Some(4_000), used: 3_998, unit: Unit::Tokens, ..Fill::default() };
         let told = filled(&codex, "!");
-        assert!(told[0].ends_with(" tok, 100 %") && told[0].starts_with("its bound: 3"), "{told:?}");
+        assert!(told[0].ends_with(" tok, 100 %") && told[0].starts_with("budget: 3"), "{told:?}");
         let over = Fill { limit: Some(8_000), used: 90_000, ..Fill::default() };
         assert!(filled(&over, "!").iter().all(|told| told.starts_with("! ")));
         assert!(filled(&Fill::default(), "!")[0].contains("not published"));
@@ -120,9 +120,9 @@ mod tests {
         let heads = |most| fitting(&rows, most).into_iter().map(|(head, _)| head).collect::<Vec<_>>();
         assert_eq!(
             heads(5),
-            ["491 left out: ", "116 name only: ", "200 unseen: ", "37 unseen: ", "8 unseen: "]
+            ["491 omitted: ", "116 name only: ", "200 unseen: ", "37 unseen: ", "8 unseen: "]
         );
-        assert_eq!(heads(3), ["491 left out: ", "116 name only: ", "+3 more, "]);
+        assert_eq!(heads(3), ["491 omitted: ", "116 name only: ", "+3 more, "]);
         assert_eq!(fitting(&rows, 3)[2].1, "245 skills: skills budget");
         assert!(heads(0).is_empty() && heads(1) == ["+5 more, "]);
     }

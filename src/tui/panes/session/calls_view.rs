@@ -16,7 +16,7 @@ use crate::widgets::wrap::cut_line;
 impl SessionPane {
     pub(super) fn draw_calls(&self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
         let Some(session) = &self.session else { return };
-        Title::of("Calls", false).note("append only").draw(
+        Title::of("Calls", false).note("append-only").draw(
             &mut Pen::new(buf, cx),
             area.x,
             area.y,

@@ -1,5 +1,5 @@
-//! What others do with the session that is shown: another process, a model over MCP. Looked at again while it is shown,
-//! and told apart from what was done here.
+//! What others do with the session that is shown: another process, a model over MCP. Looked at again while it
+//! is shown, and distinguished from what was done here.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -30,7 +30,7 @@ impl Others {
         (!self.looking && !self.acting).then(|| self.looked.map_or(now, |looked| looked + EVERY))
     }
 
-    /// Notes what is asked for here: its answer says what became of the session.
+    /// Notes what is asked for here: its answer says the outcome of the session.
     pub fn acting(&mut self, effects: &[Effect]) {
         self.acting |= effects.iter().any(changes);
     }
@@ -69,7 +69,7 @@ impl SessionPane {
         self.look_at_it(outside)
     }
 
-    /// Whether others changed the session, and where `whole`, how its skills stand in any case.
+    /// Whether others changed the session, and where `whole`, how its skills are in any case.
     pub(super) fn look_at_it(&mut self, whole: bool) -> Vec<Effect> {
         let Some(session) = &self.session else { return Vec::new() };
         self.others.looking = true;
@@ -92,7 +92,7 @@ impl SessionPane {
             return Vec::new();
         };
         if self.others.acting {
-            // The answer that is under way tells the same, and whose doing it is.
+            // The answer that is in progress tells the same, and whose doing it is.
             return Vec::new();
         }
         self.others.newest = newest.cloned();
@@ -105,7 +105,7 @@ impl SessionPane {
             self.show(Arc::clone(after));
             return if self.tab == Tab::PerLevel { self.count_levels() } else { Vec::new() };
         }
-        let told = format!("changed elsewhere: {}", difference(&before, after));
+        let told = format!("changed by another process: {}", difference(&before, after));
         self.show(Arc::clone(after));
         let mut effects = self.refresh();
         effects.push(Effect::Toast(told));
@@ -128,7 +128,7 @@ fn difference(before: &SessionView, after: &SessionView) -> String {
     let mut told: Vec<String> = only('+', &new, &old);
     told.extend(only('-', &old, &new));
     if told.is_empty() && old != new {
-        told.push("another order".to_owned());
+        told.push("different order".to_owned());
     }
     if before.settings.client != after.settings.client {
         let client = after.settings.client.as_deref().unwrap_or("no client");

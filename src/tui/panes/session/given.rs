@@ -13,7 +13,7 @@ use skills_api::{ComposedView, DiffLine, LevelSize};
 use skills_session::{Entry, Part, PartKind, Turn};
 use skills_skill::safe_text;
 
-/// Entries of the catalogue, and lines of a body, that stay in sight when folded.
+/// Entries of the catalog, and lines of a body, that stay in sight when folded.
 const KEPT: usize = 3;
 
 /// A line of what the model is given.
@@ -23,11 +23,11 @@ pub(super) struct Line {
     pub level: usize,
     /// The text.
     pub text: RichLine,
-    /// What stands at its right.
+    /// What is at its right.
     pub note: String,
     /// What it folds or unfolds.
     pub fold: Option<Fold>,
-    /// Stands for more than it shows: cut where it is too long, instead of going on in the next row.
+    /// Stands for more than it shows: cut where it is too long, instead of continuing in the next row.
     pub short: bool,
 }
 
@@ -65,7 +65,7 @@ fn plain(text: &str, role: Role) -> RichLine {
     RichLine::of(safe_text::line(text), role)
 }
 
-/// Lines of markup: tags in the colour of code, what stands between them as text.
+/// Lines of markup: tags in the color of code, what is between them as text.
 fn markup(text: &str) -> RichLine {
     let mut segs = Vec::new();
     let mut rest = text;
@@ -84,7 +84,8 @@ fn markup(text: &str) -> RichLine {
     RichLine::from_segs(segs)
 }
 
-/// The whole call, and below it the bodies that stand in answers of the transcript. `open` says what is unfolded.
+/// The whole call, and below it the bodies that are in answers of the transcript. `open` says what is
+/// unfolded.
 pub(super) fn lines(view: &ComposedView, entries: &[Arc<Entry>], open: &dyn Fn(&Fold) -> bool) -> Vec<Line> {
     let composed = &view.composed;
     let mut out = Vec::new();
@@ -113,7 +114,7 @@ pub(super) fn lines(view: &ComposedView, entries: &[Arc<Entry>], open: &dyn Fn(&
             PartKind::Available => {
                 listed += 1;
                 if !whole && listed <= KEPT {
-                    // An entry in a line; unfolded it stands as it is sent.
+                    // An entry in a line; unfolded it is as it is sent.
                     let entry: Vec<&str> = text.lines().collect();
                     let line = Line::new(1, markup(&format!("  {}", entry.concat())));
                     out.push(Line { short: true, note: cost, ..line });
@@ -154,7 +155,7 @@ fn answers(out: &mut Vec<Line>, view: &ComposedView, entries: &[Arc<Entry>], ope
     }
     out.push(Line::gap());
     let all: LevelSize = view.given.iter().map(|given| given.size).sum();
-    let head = RichLine::of("in tool results, behind these instructions", Role::Muted);
+    let head = RichLine::of("in tool results, after these instructions", Role::Muted);
     out.push(Line { note: format!("L2  {}", cost_of(all)), ..Line::new(2, head) });
     for given in &view.given {
         let entry = entries.iter().find(|entry| entry.number == given.entry);
@@ -162,7 +163,7 @@ fn answers(out: &mut Vec<Line>, view: &ComposedView, entries: &[Arc<Entry>], ope
             continue;
         };
         let inner: Vec<&str> = text.body.lines().collect();
-        let first = format!("{}, the answer of entry {}", given.skill, given.entry);
+        let first = format!("{}, the result of entry {}", given.skill, given.entry);
         body(out, &given.skill, (&first, &inner, ""), &cost_of(given.size), open);
     }
 }
@@ -181,7 +182,7 @@ fn base(out: &mut Vec<Line>, text: &str, part: &Part, view: &ComposedView) {
     }
 }
 
-/// What a part costs. Whoever draws it replaces the sign of an estimate where the terminal has it not.
+/// What a part costs. Anyone who draws it replaces the sign of an estimate where the terminal has it not.
 fn cost_of(size: LevelSize) -> String {
     token_count(size.count(), &UNICODE)
 }

@@ -69,10 +69,8 @@ impl SessionPane {
         if self.diff {
             let told = composed.since.as_ref().map(|since| since.told(count)).unwrap_or_default();
             let text = match &composed.diff {
-                None => Some("no call was made yet to compare with: c makes one"),
-                Some(lines) if lines.is_empty() && told.is_empty() => {
-                    Some("nothing differs from the last call")
-                }
+                None => Some("no recorded call to compare with: c records one"),
+                Some(lines) if lines.is_empty() && told.is_empty() => Some("no changes since the last call"),
                 Some(_) => None,
             };
             if let Some(text) = text {
@@ -81,11 +79,11 @@ impl SessionPane {
             }
             let lines = self.diff_rows(&composed, &told, room(area));
             self.draw_lines(&lines, area, buf, cx);
-            return "next call against the last".to_owned();
+            return "next call compared with the last".to_owned();
         }
         let lines = self.rows(room(area));
         if lines.is_empty() {
-            let text = "nothing: there are no skills here";
+            let text = "empty: no skills found";
             Pen::new(buf, cx).put(area.x + 2, area.y, text, Role::Muted, area.width.saturating_sub(2));
         }
         self.draw_lines(&lines, area, buf, cx);
@@ -101,14 +99,14 @@ impl SessionPane {
     pub(super) fn draw_transcript(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> String {
         let entries = self.session.as_ref().map(|s| s.transcript.clone()).unwrap_or_default();
         if entries.is_empty() {
-            let text = "nothing happened yet: what is loaded, read and run is written down here";
+            let text = "no history yet: loads, reads and script runs appear here";
             Pen::new(buf, cx).put(area.x + 2, area.y, text, Role::Muted, area.width.saturating_sub(2));
         }
         let open = |fold: &Fold| self.open.contains(fold);
         let lines = transcript(&entries, &open);
         self.draw_lines(&fitted(lines, room(area)), area, buf, cx);
         format!(
-            "append only {} {}",
+            "append-only {} {}",
             cx.glyphs.dot,
             if entries.len() == 1 { "1 entry".to_owned() } else { format!("{} entries", entries.len()) }
         )
@@ -158,8 +156,8 @@ impl SessionPane {
         notes.iter().find(fits).cloned().unwrap_or_else(|| api.to_string())
     }
 
-    /// The key that helps, and what the service would object to; answers the place below. It is told for as long as
-    /// it holds, and no longer.
+    /// The key that helps, and what the service would object to; answers the place below. It is notified for
+    /// as long as it holds, and no longer.
     fn draw_objections(&self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> Rect {
         let Some(session) = self.session.as_ref().filter(|_| !self.objections.is_empty()) else {
             return area;
@@ -190,7 +188,7 @@ impl SessionPane {
         Rect { y: below, height: area.bottom() - below, ..area }
     }
 
-    /// Lines with their rails, from where the window stands.
+    /// Lines with their rails, from the state of the window.
     pub(super) fn draw_lines(&mut self, lines: &[Line], area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
         let height = usize::from(area.height);
         self.given.height = height;

@@ -46,11 +46,11 @@ impl Pane for SessionPane {
     }
 
     fn commands(&self) -> Vec<Command> {
-        let none = || self.selected().is_none().then(|| "no skill is loaded: l loads one".to_owned());
+        let none = || self.selected().is_none().then(|| "no skills loaded: l loads one".to_owned());
         let closed = || self.session.is_none().then(|| "no session is open".to_owned());
         let on_skill = |command: Command| Command { blocked: none(), ..command };
         let gone = |there: bool, what: &str| {
-            (!there).then(|| format!("{what} is gone: the skill stays as it was loaded"))
+            (!there).then(|| format!("{what} no longer exists: the loaded version is kept"))
         };
         let standing = self.standing();
         let folder = || none().or_else(|| gone(standing.has_folder(), "its folder"));
@@ -66,7 +66,7 @@ impl Pane for SessionPane {
             in_folder(shown(Action::RunScript, "run script")),
             on_session(shown(Action::Say, "say")),
             on_session(shown(Action::DiffCalls, if self.diff { "call" } else { "diff" })),
-            on_session(shown(Action::MarkCall, "call made")),
+            on_session(shown(Action::MarkCall, "record call")),
             on_session(shown(Action::Export, "export")),
             on_session(hidden(Action::AttachThis, "attach to it")),
             on_session(hidden(Action::PickAgent, "agent")),
@@ -80,10 +80,10 @@ impl Pane for SessionPane {
             on_session(hidden(Action::CopyAs, "copy as")),
             hidden(Action::Open, "open"),
             hidden(Action::Fold, "fold"),
-            hidden(Action::NextPart, "next part"),
-            hidden(Action::PreviousPart, "previous part"),
-            hidden(Action::NextTab, "next sub-tab"),
-            hidden(Action::PreviousTab, "previous sub-tab"),
+            hidden(Action::NextPart, "next panel"),
+            hidden(Action::PreviousPart, "previous panel"),
+            hidden(Action::NextTab, "next tab"),
+            hidden(Action::PreviousTab, "previous tab"),
         ];
         out.extend(
             [Action::Up, Action::PageUp, Action::PageDown, Action::Top, Action::Bottom]
@@ -175,7 +175,7 @@ impl SessionPane {
                 let id = self.id()?.to_owned();
                 let made = Effect::Session(SessionAsk::Compose(id.clone(), true));
                 let again = Effect::Session(SessionAsk::Compose(id, false));
-                vec![made, again, Effect::Toast("this call is the one to compare with now".to_owned())]
+                vec![made, again, Effect::Toast("call recorded for comparison".to_owned())]
             }
             Action::Export => vec![Effect::Session(SessionAsk::Exports(self.id()?.to_owned()))],
             Action::CopyAs => vec![self.copy_choices()?],
@@ -252,7 +252,7 @@ impl SessionPane {
         let anew = loaded.iter().filter_map(|name| {
             let standing = self.standing_of(name);
             let told = standing.told().filter(|_| standing.loads_anew())?;
-            Some(((*name).to_owned(), safe(name), format!("load anew: {told}")))
+            Some(((*name).to_owned(), safe(name), format!("reload: {told}")))
         });
         let others = self
             .catalogue
@@ -269,7 +269,7 @@ impl SessionPane {
         let session = self.session.as_ref()?;
         let lost = |standing: &Standing| standing.roots != LoadedFrom::Here || !standing.has_file();
         let (name, _) = session.standing.iter().find(|(_, standing)| lost(standing))?;
-        Some(format!("another order loads all anew, and {} cannot be: u unloads it", safe(name)))
+        Some(format!("reordering reloads all skills, and {} cannot be reloaded: u unloads it", safe(name)))
     }
 
     /// Asks which files the selected skill has; the chooser opens when they are known.
@@ -324,8 +324,8 @@ impl SessionPane {
         }
         let row = |value: &str, label: &str, note: String| (value.to_owned(), label.to_owned(), note);
         let choices = vec![
-            row(LIKE_THIS, "like this one", safe(&own.join(", "))),
-            row("", "as built in", "orchestrator, whole catalogue, nothing set".to_owned()),
+            row(LIKE_THIS, "same settings", safe(&own.join(", "))),
+            row("", "default settings", "orchestrator, complete catalog, no settings".to_owned()),
         ];
         pick(PickerKind::NewSession, "New session", choices, None)
     }
@@ -365,7 +365,7 @@ impl SessionPane {
             choice("id", "id", id.to_owned()),
             choice("cli", "command line", format!("skills session show {id}")),
             choice("target", "as a target", format!("session:{id}")),
-            choice("json", "JSON", "the session whole".to_owned()),
+            choice("json", "JSON", "the complete session".to_owned()),
         ];
         Some(pick(PickerKind::CopyAs, "Copy the session as", choices, None))
     }

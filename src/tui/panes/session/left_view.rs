@@ -9,7 +9,7 @@ use crate::pane::Draw;
 use crate::session_export::short_id;
 use crate::theme::Role;
 use crate::widgets::ages::moment;
-use crate::widgets::figures::{count, token_count, tokens};
+use crate::widgets::figures::{count, counted, token_count, tokens};
 use crate::widgets::measure::{cells, cut_end, shown};
 use crate::widgets::pen::Pen;
 use crate::widgets::rich::Seg;
@@ -43,7 +43,12 @@ impl SessionPane {
         let right = area.right().saturating_sub(1);
         if session.active.is_empty() {
             let room = area.width.saturating_sub(3);
-            let text = if room < 31 { "empty: l loads a skill" } else { "nothing loaded: l loads a skill" };
+            let text = if room < 31 {
+                "empty: l loads a skill"
+            } else {
+                "no skills loaded: press \
+                l to load one"
+            };
             let text = cut_end(text, room, pen.glyphs.ellipsis);
             pen.put(area.x + 2, y, &text, Role::Muted, room);
             y += 1;
@@ -60,7 +65,7 @@ impl SessionPane {
             }
             let standing = self.standing_of(&skill.name);
             let digest: String = skill.digest.trim_start_matches("sha256:").chars().take(4).collect();
-            // What is to be told is marked however narrow it is; a digest only where there is room.
+            // What is to be reported is marked however narrow it is; a digest only where there is room.
             let mark = match (standing.file, standing.roots) {
                 (LoadedFile::Changed, _) => Some(pen.glyphs.edited),
                 (LoadedFile::Unchanged, LoadedFrom::Here) => None,
@@ -95,7 +100,7 @@ impl SessionPane {
             }
         }
         if session.active.len() > 1 {
-            pen.put(area.x + 4, y, "the later one wins", Role::Muted, area.width.saturating_sub(5));
+            pen.put(area.x + 4, y, "the later has precedence", Role::Muted, area.width.saturating_sub(5));
             y += 1;
         }
         if area.height > 16 {
@@ -103,10 +108,10 @@ impl SessionPane {
             let agent = session.settings.agent.as_deref().map_or_else(|| "orchestrator".to_owned(), shown);
             let whole = area.width.saturating_sub(3);
             let sees: Vec<String> = match (&session.settings.agent, &self.composed) {
-                (None, Some(composed)) => vec![format!(" sees {}", count(listed(composed)))],
+                (None, Some(composed)) => vec![format!(" {}", counted(listed(composed), "skill"))],
                 (Some(_), Some(composed)) => {
-                    let n = count(listed(composed));
-                    vec![format!(" sees {n} of its own"), format!(" sees {n}")]
+                    let n = listed(composed);
+                    vec![format!(" {}", counted(n, "skill")), format!(" {}", count(n))]
                 }
                 _ => vec![String::new()],
             };
@@ -125,7 +130,7 @@ impl SessionPane {
             let short = short_id(&session.session_id);
             let (begun, changed) = (moment(session.created_ms), moment(session.changed_ms));
             let all = [
-                format!("session {short}  begun {begun}, changed {changed}"),
+                format!("session {short}  created {begun}, changed {changed}"),
                 format!("session {short}  {}", span(&begun, &changed)),
                 format!("id {short}  {changed}"),
                 short.to_owned(),
@@ -148,7 +153,7 @@ impl SessionPane {
             .settings
             .client
             .as_deref()
-            .map_or_else(|| "whole catalogue".to_owned(), |client| format!("as {}", shown(client)));
+            .map_or_else(|| "complete catalog".to_owned(), |client| format!("as {}", shown(client)));
         Title::of("Budget", false).note(client).draw(&mut Pen::new(buf, cx), area.x, area.y, area.width);
         let size = composed.size;
         let rows: [(&str, LevelSize, usize, Role); 5] = [
@@ -201,7 +206,7 @@ impl SessionPane {
 /// How the selected skill stands, and what helps.
 fn standing_in_words(standing: Standing) -> Option<String> {
     let told = standing.told()?;
-    let then = if standing.loads_anew() { "l loads it anew" } else { "it stays as it was loaded" };
+    let then = if standing.loads_anew() { "l reloads it" } else { "the loaded version is kept" };
     Some(format!("{told}; {then}"))
 }
 
@@ -215,7 +220,7 @@ fn span(begun: &str, changed: &str) -> String {
     }
 }
 
-/// Entries of the catalogue in a call.
+/// Entries of the catalog in a call.
 fn listed(composed: &skills_api::ComposedView) -> usize {
     let parts = &composed.composed.parts;
     parts.iter().filter(|p| p.kind == PartKind::Available && p.skill.is_some()).count()

@@ -21,7 +21,7 @@ const BESIDE: u16 = 72;
 
 impl SessionPane {
     pub(super) fn draw_levels(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> String {
-        // What is kept may be of a skill that is not loaded any more.
+        // What is kept may be of a skill that is not loaded any longer.
         let Some(levels) = self.levels_of_selected().cloned() else {
             let failed =
                 self.no_levels.as_ref().filter(|(of, _)| self.selected().is_some_and(|s| s.name == *of));
@@ -54,7 +54,7 @@ impl SessionPane {
         }
         let entry = told.entry.map_or_else(|| told.missing.clone(), |(_, entry)| entry);
         let entry = if beside { entry } else { entry.lines().collect() };
-        // The figures of the whole catalogue stay in sight below a long entry.
+        // The figures of the whole catalog stay in sight below a long entry.
         let facts = if beside { told.facts } else { vec![told.facts.join(", ")] };
         let rows = (facts.len() as u16).min(below[0].height.saturating_sub(1));
         let above = Rect { height: below[0].height.saturating_sub(rows + u16::from(beside)), ..below[0] };
@@ -77,13 +77,13 @@ impl SessionPane {
     }
 }
 
-/// What the next call's catalogue says of a skill, and how large it is in all.
+/// What the next call's catalog says of a skill, and how large it is in all.
 struct Told {
-    /// Size and text of its entry; none where the catalogue has none.
+    /// Size and text of its entry; none where the catalog has none.
     entry: Option<(LevelSize, String)>,
     /// What is said instead.
     missing: String,
-    /// Figures of the whole catalogue, the most wanted first.
+    /// Figures of the whole catalog, the most wanted first.
     facts: Vec<String>,
 }
 
@@ -92,7 +92,7 @@ impl SessionPane {
     fn listed_as(&self, skill: &str, glyphs: &Glyphs) -> Told {
         let client = self.session.as_ref().and_then(|session| session.settings.client.as_deref()).map(shown);
         let who =
-            client.as_ref().map_or_else(|| "the whole catalogue".to_owned(), |client| format!("as {client}"));
+            client.as_ref().map_or_else(|| "complete catalog".to_owned(), |client| format!("as {client}"));
         let Some(composed) = &self.composed else {
             return Told { entry: None, missing: "counting".to_owned(), facts: vec![who] };
         };
@@ -109,7 +109,7 @@ impl SessionPane {
             (None, None, Some(client)) => {
                 format!("no entry: {client} does not list it; skills budget --client {client} --all says why")
             }
-            (None, _, None) => "no entry: this model is not told of it".to_owned(),
+            (None, _, None) => "no entry: hidden from the model".to_owned(),
         };
         let call = &composed.composed;
         let entries = || {
@@ -135,16 +135,12 @@ impl SessionPane {
     }
 }
 
-/// Why there is no entry of a skill that gave way to others.
+/// Why there is no entry of a skill that was truncated to others.
 fn left_out(client: &str, fill: &Fill) -> String {
-    let (left, out) = (counted(fill.made.omitted, "skill"), "no entry: left out by the bound");
+    let (left, out) = (counted(fill.made.omitted, "skill"), "no entry: over budget");
     match fill.limit {
         Some(limit) => {
-            format!(
-                "{out} of {client}, {} {}: the catalogue is full, and {left} did not fit",
-                count(limit),
-                fill.unit
-            )
+            format!("{out} of {client}, {} {}: budget exhausted, {left} did not fit", count(limit), fill.unit)
         }
         None => format!("{out} of {client}: {left} did not fit"),
     }

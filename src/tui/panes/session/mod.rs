@@ -57,7 +57,7 @@ const TABS: [(Tab, &str); 4] = [
 /// A stretch of the composed text that can be folded.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Fold {
-    /// All entries of the catalogue.
+    /// All entries of the catalog.
     Catalogue,
     /// The body of a skill.
     Body(String),
@@ -65,7 +65,7 @@ enum Fold {
     Entry(u64),
 }
 
-/// Where things stood in the last frame.
+/// Where things were in the last frame.
 #[derive(Debug, Default)]
 struct Drawn {
     active: Rect,
@@ -88,7 +88,7 @@ pub struct SessionPane {
     overlapped: bool,
     /// Why there is no session or no composed call.
     trouble: Option<String>,
-    /// Whether that is so because no call gets through: it is asked for anew.
+    /// Whether that is so because no call gets through: it is asked for again.
     unreached: bool,
     catalogue: Arc<Catalogue>,
     focus: Part,
@@ -111,7 +111,7 @@ pub struct SessionPane {
     /// The composed call as rows, and of what.
     laid_out: Option<(u64, Arc<[given::Line]>)>,
     levels: Option<Arc<LevelsView>>,
-    /// Of which skill the levels could not be told, and why.
+    /// Of which skill the levels could not be reported, and why.
     no_levels: Option<(String, String)>,
     /// Whether a session was asked for.
     asked: bool,
@@ -145,7 +145,7 @@ impl SessionPane {
         self.session.as_ref().map(|session| session.session_id.as_str())
     }
 
-    /// Asks for the next call anew, and for what hangs on it.
+    /// Asks for the next call again, and for what hangs on it.
     fn compose(&mut self) -> Vec<Effect> {
         let Some(id) = self.id().map(str::to_owned) else { return Vec::new() };
         self.composing += 1;
@@ -153,7 +153,8 @@ impl SessionPane {
         vec![Effect::Session(SessionAsk::Compose(id, false))]
     }
 
-    /// A next call came. Of two that were under way at once the older may come last: then it is asked for once more.
+    /// A next call came. Of two that were in progress at once the older may come last: then it is asked for
+    /// once more.
     fn composed_once(&mut self) -> Vec<Effect> {
         self.composing = self.composing.saturating_sub(1);
         if self.composing > 0 || !std::mem::take(&mut self.overlapped) {
@@ -228,7 +229,7 @@ impl SessionPane {
         vec![Effect::Session(SessionAsk::Levels { session, skill })]
     }
 
-    /// How the selected skill stands to its file and the roots.
+    /// How the selected skill is to its file and the roots.
     fn standing(&self) -> Standing {
         self.selected().map(|skill| self.standing_of(&skill.name)).unwrap_or_default()
     }

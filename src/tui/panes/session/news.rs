@@ -1,4 +1,4 @@
-//! What the session's pane is told, and what it asks for then.
+//! What the session's pane is reported, and what it asks for then.
 
 use std::sync::Arc;
 
@@ -58,7 +58,7 @@ impl SessionPane {
         }
     }
 
-    /// The core stands on another store: this session is not there any more.
+    /// The core is on another store: this session is not there any longer.
     fn begin_anew(&mut self) -> Vec<Effect> {
         if self.session.take().is_none() {
             return Vec::new();
@@ -82,7 +82,7 @@ impl SessionPane {
         vec![Effect::Session(SessionAsk::Latest)]
     }
 
-    /// The catalogue is another one: the next call may be, too.
+    /// The catalog is another one: the next call may be, too.
     fn again(&mut self) -> Vec<Effect> {
         let mut effects = self.look_at_it(true);
         effects.extend(self.compose());
@@ -91,7 +91,7 @@ impl SessionPane {
             Tab::Payload => effects.extend(self.ask_payload()),
             Tab::Composed | Tab::Transcript => {}
         }
-        // Files may be others, too: they are counted anew when they are looked at.
+        // Files may be others, too: they are counted again when they are looked at.
         if self.tab != Tab::PerLevel {
             self.levels = None;
         }
@@ -178,14 +178,14 @@ impl SessionPane {
                     .iter()
                     .map(|session| {
                         let active = if session.active.is_empty() {
-                            "nothing loaded".to_owned()
+                            "no skills loaded".to_owned()
                         } else {
                             session.active.join(", ")
                         };
                         let label = format!("{}  {active}", short_id(&session.session_id));
                         let agent = session.agent.as_deref().map(|id| format!("{}, ", shown(id)));
                         let note = format!(
-                            "{}{}, begun {}, changed {}",
+                            "{}{}, created {}, changed {}",
                             agent.unwrap_or_default(),
                             if session.entries == 1 {
                                 "1 entry".to_owned()
@@ -211,7 +211,7 @@ impl SessionPane {
                 let speaks = self.session.as_ref().and_then(|session| session.settings.agent.clone());
                 let speaks = speaks.unwrap_or_default();
                 let current = choices.iter().position(|(id, ..)| *id == speaks);
-                vec![super::keys::pick(PickerKind::Agent, "Who speaks", choices, current)]
+                vec![super::keys::pick(PickerKind::Agent, "Agent", choices, current)]
             }
             SessionTold::Exported(_, Err(error))
             | SessionTold::Exports(_, Err(error), _)
@@ -233,7 +233,7 @@ impl SessionPane {
         effects
     }
 
-    /// What the person learns of a tool's answer beside what the pane shows anyway.
+    /// What the person learns of a tool's answer in addition to what the pane shows anyway.
     fn answered(
         &mut self,
         tool: &str,
@@ -245,8 +245,8 @@ impl SessionPane {
                 let text = |key: &str| value[key].as_str().unwrap_or_default().to_owned();
                 let note = match tool {
                     "skills.read" => format!("read {}: {} B", text("path"), value["size"]),
-                    "skills.run_script" => format!("{} ended with {}", text("path"), value["exit_code"]),
-                    "skills.load" => "loaded: holds from the next call on".to_owned(),
+                    "skills.run_script" => format!("{} exited with {}", text("path"), value["exit_code"]),
+                    "skills.load" => "loaded from the next call on".to_owned(),
                     _ => "unloaded".to_owned(),
                 };
                 vec![Effect::Toast(note)]

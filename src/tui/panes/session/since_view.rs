@@ -15,7 +15,7 @@ use crate::widgets::rule::Title;
 use skills_api::{DiffLine, SinceLast};
 use skills_session::Form;
 
-/// Up to so many entries of the catalogue are told by name.
+/// Up to that many entries of the catalog are reported by name.
 const NAMED: usize = 4;
 
 impl SessionPane {
@@ -29,7 +29,7 @@ impl SessionPane {
         let room = area.width.saturating_sub(4);
         let mut y = area.y + 1 + u16::from(area.height > 5);
         let Some(diff) = &composed.diff else {
-            let none = cut_end("none yet: c makes one", room, pen.glyphs.ellipsis);
+            let none = cut_end("none yet: c records one", room, pen.glyphs.ellipsis);
             pen.put(area.x + 2, y, &none, Role::Muted, room);
             return;
         };
@@ -41,7 +41,7 @@ impl SessionPane {
         let changes = changes(diff, if other { Form::Bullets } else { form });
         let changes = without_told_twice(changes, composed.since.as_ref());
         if settings.is_empty() && changes.is_empty() {
-            pen.put(area.x + 2, y, "nothing changed", Role::Muted, room);
+            pen.put(area.x + 2, y, "no changes", Role::Muted, room);
         }
         for told in settings {
             if y >= area.bottom() {
@@ -61,12 +61,13 @@ impl SessionPane {
         }
         let bytes_now = bytes(composed.composed.text.len() as u64);
         if y + 1 < area.bottom() {
-            pen.put(area.x + 2, y + 1, &format!("{bytes_now} in all"), Role::Muted, room);
+            pen.put(area.x + 2, y + 1, &format!("{bytes_now} in total"), Role::Muted, room);
         }
     }
 }
 
-/// Without the count of entries that only came or only went, where the catalogue is told as before and after.
+/// Without the count of entries that only came or only went, where the catalog is reported as before and
+/// after.
 fn without_told_twice(changes: Vec<(bool, String)>, since: Option<&SinceLast>) -> Vec<(bool, String)> {
     let counted = |(_, what): &(bool, String)| what.ends_with(" entries");
     let told = since.is_some_and(|since| !since.changes.is_empty() && since.entries.0 != since.entries.1);
@@ -76,7 +77,7 @@ fn without_told_twice(changes: Vec<(bool, String)>, since: Option<&SinceLast>) -
     changes.into_iter().filter(|change| !counted(change)).collect()
 }
 
-/// Settings that are others now, and how the catalogue grew or shrank by that.
+/// Settings that are others now, and how the catalog grew or shrank by that.
 fn settings(since: &SinceLast, to: &str) -> Vec<String> {
     let changed = since
         .changes
@@ -86,20 +87,20 @@ fn settings(since: &SinceLast, to: &str) -> Vec<String> {
     let entries = (before != now && !since.changes.is_empty())
         .then(|| format!("{} {to} {}", count(before), counted(now, "entry").replace("entrys", "entries")));
     let reordered = since.reordered.iter().map(|what| match what.as_str() {
-        "bodies" => "loaded in another order".to_owned(),
-        what => format!("{} in another order", shown(what)),
+        "bodies" => "load order changed".to_owned(),
+        what => format!("order of {} changed", shown(what)),
     });
     let described = since.redescribed.counts().map(|(many, what)| format!("{} {what}", count(many)));
     changed.chain(entries).chain(described).chain(reordered).collect()
 }
 
-/// Bodies and entries that came and went; many entries are counted. Lines of anything else are counted after them,
-/// those of an entry that only reads otherwise not: they are told by what became of it.
+/// Bodies and entries that came and went; many entries are counted. Lines of anything else are counted after
+/// them, those of an entry that only reads otherwise not: they are notified by its outcome.
 fn changes(diff: &[DiffLine], form: Form) -> Vec<(bool, String)> {
     let mut bodies = Vec::new();
     let mut entries: BTreeMap<String, (bool, bool)> = BTreeMap::new();
     let (mut order, mut lines, mut within) = (Vec::new(), (0_usize, 0_usize), (false, false));
-    // Whether a description of several lines goes on, in the new text and in the old one.
+    // Whether a description of several lines continues, in the new text and in the old one.
     let mut goes_on = (false, false);
     for line in diff {
         let (added, text) = match line {
@@ -116,7 +117,7 @@ fn changes(diff: &[DiffLine], form: Form) -> Vec<(bool, String)> {
         if before && (*side || text.ends_with("</description>")) {
             continue;
         }
-        // A body that came or went is told by its name, and its lines with it.
+        // A body that came or went is reported by its name, and its lines with it.
         let inside = if added { &mut within.0 } else { &mut within.1 };
         if *inside {
             *inside = text != "</skill>";
@@ -156,12 +157,12 @@ fn changes(diff: &[DiffLine], form: Form) -> Vec<(bool, String)> {
     let mut out: Vec<(bool, String)> = bodies.into_iter().chain(entries).collect();
     if lines != (0, 0) {
         let new = counted(lines.0, "line");
-        out.push((lines.0 >= lines.1, format!("{new} new, {} gone", count(lines.1))));
+        out.push((lines.0 >= lines.1, format!("{new} new, {} removed", count(lines.1))));
     }
     out
 }
 
-/// Whether a description goes on behind this line.
+/// Whether a description continues behind this line.
 fn described(before: bool, line: &str) -> bool {
     let begins = line.starts_with("<description>");
     let ends = line.ends_with("</description>") || AROUND.iter().any(|start| line.starts_with(start));
@@ -200,8 +201,8 @@ mod tests {
         let cut = Redescribed { shortened: 21, name_only: 9, ..Redescribed::default() };
         let since = SinceLast { changes: vec![changed], entries: (4_483, 57), reordered, redescribed: cut };
         let told = settings(&since, "→");
-        assert_eq!(told[2..4], ["21 shortened", "9 name only"]);
-        assert_eq!(told[4..], ["catalogue in another order", "loaded in another order"]);
+        assert_eq!(told[2..4], ["21 truncated", "9 name only"]);
+        assert_eq!(told[4..], ["order of catalogue changed", "load order changed"]);
         assert_eq!(told[0], "client none → codex");
         assert!(told[1].ends_with("→ 57 entries"), "{told:?}");
         let diff: Vec<DiffLine> =
@@ -229,7 +230,7 @@ mod tests {
         assert_eq!(changes(&long, Form::Xml), [(false, "a entry".to_owned())]);
         let prompt = [new("You are a clerk."), gone("You are a cook.")];
         let all: Vec<DiffLine> = cut.into_iter().chain(body).chain(prompt).collect();
-        let told = [(true, "pdf body".to_owned()), (true, "1 line new, 1 gone".to_owned())];
+        let told = [(true, "pdf body".to_owned()), (true, "1 line new, 1 removed".to_owned())];
         for form in [Form::Xml, Form::Bullets] {
             assert_eq!(changes(&all, form), told);
         }

@@ -1,4 +1,4 @@
-//! Where the parts of the session's pane stand at each size.
+//! Where the parts of the session's pane are at each size.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -51,7 +51,7 @@ impl SessionPane {
     fn draw_nothing(&self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
         Title::of("Session", cx.focused).draw(&mut Pen::new(buf, cx), area.x, area.y, area.width);
         let mut pen = Pen::new(buf, cx);
-        let text = self.trouble.as_deref().unwrap_or("opening the session that changed last");
+        let text = self.trouble.as_deref().unwrap_or("opening the last session");
         let lines = wrap(&[Seg::new(shown(text), Role::Muted)], area.width.saturating_sub(4));
         for (segs, y) in lines.into_iter().zip(area.y + 2..area.bottom()) {
             pen.line(area.x + 2, y, &RichLine::from_segs(segs), area.width.saturating_sub(3));
@@ -77,7 +77,7 @@ impl SessionPane {
             Tab::Payload => self.draw_payload(body, buf, cx),
             Tab::Transcript => self.draw_transcript(body, buf, cx),
         };
-        let title = Title::of("What the model is given", focused).note(note);
+        let title = Title::of("Model context", focused).note(note);
         title.draw(&mut Pen::new(buf, cx), area.x, area.y, area.width);
         let rows = calls?;
         let strip = Rect { y: area.bottom() - rows, height: rows, ..area };
