@@ -123,7 +123,7 @@ async fn every_kind_of_target_is_handed_over() {
     assert!(missing("task", "task:T-2").await.contains("done"));
     assert!(missing("artifact", "../elsewhere/secret.txt").await.contains("outside"));
     assert!(missing("transcript", "session:1").await.contains("no session 1"));
-    assert!(missing("output", &format!("{id}/book")).await.contains("there are: add"));
+    assert!(missing("output", &format!("{id}/book")).await.contains("available: add"));
     assert!(missing("output", &id).await.contains("no outputs yet"));
 }
 
@@ -192,7 +192,7 @@ async fn a_sidecar_cancels_the_run_it_watches_once() {
     let core = place.open().await;
     let watched = run(&core, "close", json!({})).await;
     let on = attach(&core, "run", &watched.id.0, json!({ "wish": "none" })).await.unwrap();
-    assert!(on.control.unwrap().contains("go on"));
+    assert!(on.control.unwrap().contains("resumes run"));
     let paused = attach(&core, "run", &watched.id.0, json!({ "wish": "pause" })).await.unwrap();
     assert!(paused.control.unwrap().contains("waits for a signal; after the signal it is paused"));
     let held = core.run(&watched.id.0).await.unwrap();

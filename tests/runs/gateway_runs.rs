@@ -201,7 +201,7 @@ async fn what_cannot_be_launched_says_what_to_do() {
     let refused = |error: skills_api::Error| (error.code, error.message);
     let (code, message) = refused(launch(&core, "notes", json!({})).await.unwrap_err());
     assert_eq!(code, Code::InvalidConfiguration);
-    assert!(message.contains("instructions only") && message.contains("load it in a session"), "{message}");
+    assert!(message.contains("only instructions") && message.contains("load it in a session"), "{message}");
     let (code, message) = refused(launch(&core, "broken", json!({})).await.unwrap_err());
     assert_eq!(code, Code::InvalidConfiguration);
     assert!(

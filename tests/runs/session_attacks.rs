@@ -100,7 +100,7 @@ async fn what_cannot_run_is_refused_before_anybody_is_asked() {
         (json!({"path": "tool.py"}), "scripts/"),
         (json!({"path": "scripts/../tool.py"}), ".."),
         (json!({"path": "/bin/true"}), "absolute"),
-        (json!({"path": "scripts/out.sh"}), "leads out"),
+        (json!({"path": "scripts/out.sh"}), "outside its bundle"),
         (json!({"path": "scripts/none.sh"}), "no script"),
         (json!({"path": "scripts/notes.txt"}), "no interpreter for"),
         (json!({"path": "scripts/run.sh", "env": {"LD_PRELOAD": "x"}}), "LD_PRELOAD"),

@@ -134,7 +134,7 @@ async fn what_a_service_would_refuse_is_told_beside_the_request() {
     let core = place.core().await;
     let id = core.new_session(SettingsChange::default()).await.unwrap().session_id;
     let empty = core.export_session(&id, Api::Anthropic, "a-model").await.unwrap();
-    assert!(empty.notes[0].contains("say something"), "{:?}", empty.notes);
+    assert!(empty.notes[0].contains("no messages"), "{:?}", empty.notes);
     assert!(!wrong(Api::Anthropic, &empty.body).is_empty(), "the check sees it too");
     core.say(&id, Speaker::User, "hello").await.unwrap();
     core.say(&id, Speaker::Assistant, "Hello.").await.unwrap();
@@ -242,7 +242,7 @@ async fn the_older_tool_answers_with_a_body_that_is_not_composed_too() {
     let view = core.compose(&id, false).await.unwrap();
     let text = view.composed.text;
     assert!(text.contains("Use beta well.") && !text.contains("Use alpha well."), "{text}");
-    assert!(text.contains("<skill name=\"alpha\">its instructions are in the answer"), "{text}");
+    assert!(text.contains("<skill name=\"alpha\">its instructions are in the result"), "{text}");
     assert_eq!((view.given.len(), view.given[0].skill.as_str()), (1, "alpha"));
     call(&core, &id, "skills.unload", json!({"all": true})).await;
     call(&core, &id, "skills.load", json!({"names": ["alpha"]})).await;

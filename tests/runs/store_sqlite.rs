@@ -52,7 +52,7 @@ async fn a_database_of_a_later_version_is_refused_and_left_alone() {
     drop(connection);
     let error = open(&path).err().expect("a refusal");
     assert!(matches!(error, StoreError::Newer { found: 999, .. }), "{error}");
-    assert!(error.to_string().contains("later version"));
+    assert!(error.to_string().contains("newer version"));
 }
 
 #[tokio::test]

@@ -10,19 +10,21 @@ from schemathesis.specs.openapi.checks import negative_data_rejection, positive_
 MEANINGS = [
     re.compile(pattern)
     for pattern in (
-        r"is given twice",
-        r"is no cursor of this list|`cursor` is .* which names nothing in this list",
+        r"is given twice|has different values",
+        r"invalid cursor|unknown `cursor`",
         r"a skill id, name or location is required",
-        r"is only attached, never run by itself",
-        r"a word of the intent has \d+ characters",
-        r"`options\.files` names files",
+        r"can only be attached",
+        r"a word of the request has \d+ characters",
+        r"`options\.files` refers to files",
         # JSON has one kind of number, and a whole one is written without a fraction here.
         r"(integer|floating point) `[\d.e+]+`, expected [ui]",
         # How the content is written is said by another member.
         r"`content` is not Base64",
-        r"is not a file name; give one without folders",
+        r"is not a file name; use a name without folders",
         # What a contract says of its inputs.
-        r"the inputs of .* do not fit",
+        r"invalid inputs for",
+        # The language of filters.
+        r"unknown filter key|unknown state|is not a duration|is not a number|a quote is not closed|has no value: write",
     )
 ]
 

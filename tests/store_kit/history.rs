@@ -178,7 +178,7 @@ pub async fn waiting_runs_are_listed_first_and_pages_join(store: &dyn Store, tim
     let text = RunFilter { text: Some("0017".into()), ..RunFilter::default() };
     assert_eq!(store.runs(text).await.unwrap().runs.len(), 1);
     let bad = RunFilter { cursor: Some("x".into()), ..RunFilter::default() };
-    assert!(store.runs(bad).await.unwrap_err().to_string().contains("no cursor"));
+    assert!(store.runs(bad).await.unwrap_err().to_string().contains("invalid cursor"));
 }
 
 pub async fn filters_select_what_they_describe(store: &dyn Store, time: &Time) {

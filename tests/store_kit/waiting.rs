@@ -92,7 +92,7 @@ pub async fn a_waiting_run_expires_as_it_was_told(store: &dyn Store, time: &Time
     assert_eq!(error["code"], "expired", "why it was canceled stands on the run");
     let late = store.command(&denied, decision(Verdict::Approve), None, None, None).await.unwrap_err();
     let over = error["message"].as_str().unwrap().split(" and ").next().unwrap();
-    assert!(over.starts_with("its time was over at 1970-01-01 "), "{over}");
+    assert!(over.starts_with("expired at 1970-01-01 "), "{over}");
     assert!(late.to_string().contains(&format!("does not take approve: {over}; it takes")), "{late}");
     let run = store.run(&failed).await.unwrap().unwrap();
     assert_eq!((run.state, run.expires_ms), (RunState::Failed, None));
@@ -124,7 +124,7 @@ pub async fn a_due_wait_takes_no_decision(store: &dyn Store, time: &Time) {
         let StoreError::Refused(Refusal::Invalid { needed: Some(why), state, allowed, .. }) = &late else {
             panic!("{late:?}")
         };
-        assert!(why.starts_with("its time was over at "), "{why}");
+        assert!(why.starts_with("expired at "), "{why}");
         assert_eq!(*state, RunState::Canceled, "refused as after its end");
         assert!(!allowed.contains(&CommandName::Approve), "{allowed:?}");
     }

@@ -11,6 +11,7 @@ mod pane_browse;
 mod pane_discover;
 mod pane_runs;
 mod pane_runs_away;
+mod pane_runs_bulk;
 mod pane_runs_orders;
 mod pane_runs_shipped;
 mod pane_session;

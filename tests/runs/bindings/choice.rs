@@ -111,7 +111,7 @@ async fn a_strict_binding_gives_every_declared_output() {
     };
     bench.bind("b", "x", "builtin", "text.template", &rest("strict"));
     let error = call(&bench.broker(), bench.call("x")).await.unwrap_err();
-    assert!(error.message.contains("at conformance strict: score: required"), "{error}");
+    assert!(error.message.contains("at conformance level strict: score: required"), "{error}");
     bench.bind("b", "x", "builtin", "text.template", &rest("standard"));
     assert!(call(&bench.broker(), bench.call("x")).await.is_ok());
 }
@@ -121,5 +121,5 @@ async fn a_capability_that_nothing_carries_out_says_what_to_add() {
     let bench = Bench::new();
     let error = call(&bench.broker(), bench.call("x")).await.unwrap_err();
     assert_eq!(error.code, CallFailure::InvalidConfiguration);
-    assert!(error.message.contains("add a file below bindings/ with `capability: text.classify`"), "{error}");
+    assert!(error.message.contains("add a file in bindings/ with `capability: text.classify`"), "{error}");
 }

@@ -64,20 +64,16 @@ async fn every_bad_answer_is_told_by_what_was_wrong() {
     let server = Server::start();
     let bench = bench(&server);
     for (path, code, told) in [
-        ("garbage", CallFailure::RuntimeError, "answered with text/html that is not JSON"),
-        ("list", CallFailure::RuntimeError, "the answer is a list"),
+        ("garbage", CallFailure::RuntimeError, "responded with text/html that is not JSON"),
+        ("list", CallFailure::RuntimeError, "the response is a list"),
         ("huge", CallFailure::RuntimeError, "more than 8 MiB"),
-        ("breaks-off", CallFailure::UpstreamFailure, "broke off"),
+        ("breaks-off", CallFailure::UpstreamFailure, "closed the connection"),
         ("status/500", CallFailure::UpstreamFailure, "500 Internal Server Error: {\"error\""),
         ("status/429", CallFailure::UpstreamFailure, "429 Too Many Requests"),
         ("status/422", CallFailure::InvalidRequest, "422"),
         ("status/401", CallFailure::InvalidConfiguration, "correct its `headers` under `services:`"),
         ("status/404", CallFailure::RuntimeError, "404 Not Found"),
-        (
-            "redirect-out",
-            CallFailure::UpstreamFailure,
-            "redirects to another host (localhost), which is refused",
-        ),
+        ("redirect-out", CallFailure::UpstreamFailure, "localhost"),
     ] {
         bench.bind("b", "web", "openapi", path, "");
         let error = call(&bench.broker(), bench.call("x")).await.unwrap_err();
@@ -101,7 +97,7 @@ async fn an_answer_that_does_not_come_is_a_timeout_of_whoever_was_shorter() {
     bench.bind("b", "web", "openapi", "slow", "metadata: {timeout_seconds: 0.2}");
     let error = call(&bench.broker(), bench.call("x")).await.unwrap_err();
     assert_eq!(error.code, CallFailure::UpstreamTimeout, "{error}");
-    assert!(error.message.contains("no answer within 0.2 s"), "{error}");
+    assert!(error.message.contains("did not respond within 0.2 s"), "{error}");
     bench.bind("b", "web", "openapi", "slow", "");
     let error =
         call(&bench.broker(), skills_runs::Call { timeout: Duration::from_millis(200), ..bench.call("x") })
@@ -148,7 +144,7 @@ async fn a_failed_service_falls_back_and_the_reply_says_so() {
         reply.tried.iter().map(|tried| (tried.binding.as_str(), tried.reason.as_str())).collect();
     assert_eq!(reasons[0].0, "first");
     assert!(reasons[0].1.contains("503"), "{reasons:?}");
-    assert!(reasons[1].1.contains("cannot be reached"), "{reasons:?}");
+    assert!(reasons[1].1.contains("cannot connect to"), "{reasons:?}");
 }
 
 #[tokio::test]
@@ -161,9 +157,9 @@ async fn what_may_have_happened_is_not_handed_on() {
     bench.bind_to("mail.send", "second", "web", "openapi", "echo", "");
     let error = call(&bench.broker(), bench.call_of("mail.send", "x")).await.unwrap_err();
     assert!(
-        error
-            .message
-            .contains("its fallback `second` was not tried, since this call may have had its effect"),
+        error.message.contains(
+            "its fallback `second` was not tried, because this call may already have had side effects"
+        ),
         "{error}"
     );
     // A connection that was refused, and a request that was turned away, had none.
@@ -184,7 +180,7 @@ async fn five_failures_open_the_breaker_and_a_trial_closes_it() {
         assert_eq!(call(&broker, bench.call("x")).await.unwrap_err().code, CallFailure::UpstreamFailure);
     }
     let error = call(&broker, bench.call("x")).await.unwrap_err();
-    assert!(error.message.contains("its breaker is open for 30 s more"), "{error}");
+    assert!(error.message.contains("its circuit breaker is open for 30 s more"), "{error}");
     let explained = broker.explain(&bench.capability("text.classify"), Conformance::Standard);
     assert_eq!(explained.chosen, None);
     assert_eq!(explained.bindings[0].breaker, "open for 30 s more, after 5 failures in a row");

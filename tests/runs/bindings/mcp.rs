@@ -62,7 +62,7 @@ async fn each_way_to_fail_is_told() {
     for (tool, code, told) in [
         ("fail", CallFailure::RuntimeError, "failed: the disk is ␛[1mfull"),
         ("invalid", CallFailure::InvalidRequest, "text is too short"),
-        ("unheard-of", CallFailure::InvalidConfiguration, "no such tool, it has: echo, text"),
+        ("unheard-of", CallFailure::InvalidConfiguration, "no such tool, available: echo, text"),
         ("die", CallFailure::UpstreamFailure, "it said: out of luck"),
     ] {
         bench.bind("b", "tools", "mcp", tool, "");

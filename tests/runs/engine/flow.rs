@@ -194,7 +194,7 @@ async fn a_while_is_bounded_and_says_so() {
     assert_eq!(bench.fake.steps().iter().filter(|step| step.starts_with("loop")).count(), 5);
     let events = bench.events(&run).await;
     let note = events.iter().find(|event| event.event.kind.as_str() == "step.log").unwrap();
-    assert!(note.event.data["text"].as_str().unwrap().contains("stopped after 5 rounds"), "{note:?}");
+    assert!(note.event.data["text"].as_str().unwrap().contains("stopped after 5 iterations"), "{note:?}");
 }
 
 const ROUTER: &str = "

@@ -162,7 +162,7 @@ steps:
     plan["contract"]["steps"][1]["merge_strategy"] = "overwrite".into();
     let run = bench.launch_plan(plan, json!({})).await;
     let executed = bench.work(&run).await;
-    assert!(failed(&executed).1.contains("outputs.list was written before"), "{executed:?}");
+    assert!(failed(&executed).1.contains("already set"), "{executed:?}");
     assert_eq!(bench.fake.count("b"), 2, "only in the two runs before");
 }
 
@@ -199,7 +199,7 @@ async fn a_run_without_its_required_output_has_failed() {
     let (run, executed) = bench.run(LINEAR, json!({"n": 1})).await;
     let (code, message) = failed(&executed);
     assert_eq!(code, "runtime_error");
-    assert!(message.contains("sum: required (integer), and absent"), "{message}");
+    assert!(message.contains("sum: required (integer), but missing"), "{message}");
     assert_eq!(bench.status(&run, "c").await, Some(StepStatus::Completed), "no step is to blame");
     // Going on from before the step that left it out mends it.
     bench.fake.heals("math.three");

@@ -202,14 +202,14 @@ async fn a_step_of_unknown_outcome_can_be_passed_over() {
 async fn a_step_of_unknown_outcome_can_fail_its_run() {
     let (bench, run) = lost().await;
     bench.decide(&run, Verdict::Approve, Some(Choice::Fail)).await;
-    assert!(failed(&bench.work(&run).await).1.contains("let it fail"));
+    assert!(failed(&bench.work(&run).await).1.contains("failed by a decision"));
     assert_eq!(bench.fake.count("pay"), 1);
     // Resuming says nothing about how it ended.
     bench.resume(&run, None, None).await;
     assert_eq!(asked(&bench.work(&run).await).1, json!("unknown_outcome"));
     assert_eq!(bench.fake.count("pay"), 1, "it is not repeated in silence");
     bench.decide(&run, Verdict::Approve, Some(Choice::Fail)).await;
-    assert!(failed(&bench.work(&run).await).1.contains("let it fail"));
+    assert!(failed(&bench.work(&run).await).1.contains("failed by a decision"));
     bench.resume(&run, None, Some(json!({"to": "bo"}))).await;
     assert_eq!(asked(&bench.work(&run).await).1, json!("unknown_outcome"), "with other inputs neither");
     bench.decide(&run, Verdict::Approve, Some(Choice::Rerun)).await;

@@ -248,7 +248,9 @@ impl BulkSheet {
         pen.put(area.x + 3, area.y, "]", Role::Muted, 1);
         let plain = if row.included { Role::Text } else { Role::Muted };
         let mut x = area.x + 5;
-        for (text, width) in [(shown(&row.run.skill_id), name_width), (tail(&row.run.id.0), id_width)] {
+        for (text, width) in
+            [(shown(&row.run.skill_id), name_width), (tail(&row.run.id.0).to_uppercase(), id_width)]
+        {
             pen.put(x, area.y, &cut_end(&text, width, pen.glyphs.ellipsis), plain, width);
             x += width + 1;
         }
@@ -280,7 +282,7 @@ fn blocked(run: &RunRecord, command: CommandName) -> Option<String> {
     }
 }
 
-/// For each run what tells it apart: its error, and the inputs in which runs of the same skill differ.
+/// For each run what tells it apart: the inputs in which runs of the same skill differ, and its error.
 fn distinctions(runs: &[RunRecord]) -> Vec<String> {
     let value_of = |run: &RunRecord, name: &str| match run.inputs.get(name) {
         Some(Value::String(text)) => shown(text),
@@ -308,13 +310,13 @@ fn distinctions(runs: &[RunRecord]) -> Vec<String> {
         if let Some(Gate::Human { step, .. }) = &run.gate {
             parts.push(shown(step));
         }
-        let error = |key: &str| run.error.as_ref().and_then(|error| error.get(key)?.as_str()).map(shown);
-        parts.extend(error("message").or_else(|| error("code")));
         parts.extend(names.iter().map(|name| {
             let value = value_of(run, name);
             let cut: String = value.chars().take(VALUE_LENGTH).collect();
             format!("{}={cut}{}", shown(name), if cut.len() < value.len() { "…" } else { "" })
         }));
+        let error = |key: &str| run.error.as_ref().and_then(|error| error.get(key)?.as_str()).map(shown);
+        parts.extend(error("message").or_else(|| error("code")));
         parts.join("  ")
     };
     runs.iter().map(text).collect()

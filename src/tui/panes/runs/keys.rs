@@ -158,10 +158,10 @@ impl Runs {
                 Some(Vec::new())
             }
             Action::ExtendUp | Action::ExtendDown => {
-                self.marked.extend(self.selected.clone());
+                self.mark(self.selected.clone());
                 let by = if action == Action::ExtendUp { Action::Up } else { Action::Down };
                 let effects = self.move_cursor(by);
-                self.marked.extend(self.selected.clone());
+                self.mark(self.selected.clone());
                 effects
             }
             Action::Back if !self.filter.field.is_empty() => {
@@ -174,19 +174,27 @@ impl Runs {
 
     fn mark_at_cursor(&mut self) {
         if let Some(id) = self.selected.clone()
-            && !self.marked.remove(&id)
+            && self.marked.remove(&id).is_none()
         {
-            self.marked.insert(id);
+            self.mark(Some(id));
         }
     }
 
     /// Marks every run of the list; none, where all are marked.
     fn mark_all(&mut self) {
         let listed: Vec<skills_store::RunId> = self.rows.iter().filter_map(Row::run).cloned().collect();
-        if listed.iter().all(|id| self.marked.contains(id)) {
+        if listed.iter().all(|id| self.marked.contains_key(id)) {
             self.marked.clear();
         } else {
-            self.marked.extend(listed);
+            self.mark(listed);
+        }
+    }
+
+    fn mark(&mut self, runs: impl IntoIterator<Item = skills_store::RunId>) {
+        for id in runs {
+            if let Some(run) = self.known.get(&id) {
+                self.marked.insert(id, run.since_ms);
+            }
         }
     }
 

@@ -138,7 +138,7 @@ impl Runs {
                         let role = if focused { Role::Gutter } else { Role::Muted };
                         pen.put(row.x + 1, row.y, pen.glyphs.gutter, role, 1);
                     }
-                    if self.marked.contains(&id) {
+                    if self.marked.contains_key(&id) {
                         pen.put(row.x + 2, row.y, pen.glyphs.set, Role::Focus, 1);
                     }
                     self.draw_run(&run, at_cursor, row.y, &columns, (turning, cx.clock_ms), &mut pen);

@@ -20,7 +20,7 @@ mod steps_view;
 mod view;
 mod way;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use ratatui::layout::Rect;
@@ -87,8 +87,9 @@ pub struct Runs {
     moved: bool,
     focus: Part,
     filter: Filter,
-    /// Runs that the next command is for, instead of the one under the cursor.
-    marked: HashSet<RunId>,
+    /// Runs that the next command is for, instead of the one under the cursor, as they were when they were marked: by
+    /// the start of their state. A run that changed since is no longer marked.
+    marked: HashMap<RunId, i64>,
     detail: Detail,
     catalogue: Arc<Catalogue>,
     /// The isolation that scripts get on this machine, as a run or contract told it.
@@ -371,7 +372,7 @@ impl Runs {
     fn build(&mut self) {
         let older = self.all().saturating_sub(self.known.listed() as u64);
         self.rows = rows(&self.known, &self.filter, self.drawn.clock_ms, older);
-        self.marked.retain(|id| self.known.get(id).is_some());
+        self.marked.retain(|id, since_ms| self.known.get(id).is_some_and(|run| run.since_ms == *since_ms));
         let at = |id: &RunId| self.rows.iter().position(|row| matches!(row, Row::Run(run) if run == id));
         let found = self.selected.as_ref().filter(|_| self.moved).and_then(at);
         let first = || self.rows.iter().position(|row| matches!(row, Row::Run(_)));

@@ -196,8 +196,8 @@ impl Runs {
 
     /// Marked runs: those of the list in its order, then those that a filter hides.
     fn marked_runs(&self) -> impl Iterator<Item = &RunRecord> {
-        let listed = self.rows.iter().filter_map(Row::run).filter(|id| self.marked.contains(*id));
-        let hidden = self.marked.iter().filter(|id| !self.rows.iter().any(|row| row.run() == Some(*id)));
+        let listed = self.rows.iter().filter_map(Row::run).filter(|id| self.marked.contains_key(*id));
+        let hidden = self.marked.keys().filter(|id| !self.rows.iter().any(|row| row.run() == Some(*id)));
         listed.chain(hidden).filter_map(|id| self.known.get(id))
     }
 

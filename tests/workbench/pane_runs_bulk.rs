@@ -1,0 +1,113 @@
+//! Filtering the list of runs, marking runs and sending one command to all of them.
+
+use crate::support;
+
+use std::time::Duration;
+
+use serde_json::json;
+use skills_api::{RunDetail, RunOrder};
+use skills_model::{RunState, Verdict};
+use skills_tui::harness::Harness;
+use support::run_pane::{core, has, id, opened, orders};
+use support::run_samples::detail;
+
+fn run(number: u32, state: RunState, region: &str) -> RunDetail {
+    let mut run = detail(&id(number), "invoice-intake", state);
+    run.run.inputs = json!({ "file": "invoices/2026-07.pdf", "region": region });
+    run
+}
+
+fn runs() -> Vec<RunDetail> {
+    vec![
+        run(1, RunState::Failed, "eu-west"),
+        run(2, RunState::Failed, "us-east"),
+        run(3, RunState::Failed, "eu-north"),
+        run(4, RunState::Completed, "eu-west"),
+        run(5, RunState::WaitingForHuman, "eu-west"),
+        run(6, RunState::WaitingForHuman, "us-east"),
+    ]
+}
+
+fn resumed(orders: &[RunOrder]) -> usize {
+    orders.iter().filter(|order| matches!(order, RunOrder::Resume { checkpoint: None, .. })).count()
+}
+
+fn filter(harness: &mut Harness, text: &str) {
+    harness.press("/").type_text(text).press("enter");
+}
+
+#[test]
+fn marked_runs_are_resumed_one_by_one_after_a_delay() {
+    let client = core(runs());
+    let mut harness = opened(&client, 120, 36);
+    filter(&mut harness, "state:failed input.region:eu*");
+    harness.press("*");
+    has(&harness, &["2 marked"]);
+    harness.press("r");
+    insta::assert_snapshot!("runs-bulk-120x36", harness.screen());
+    harness.press("enter").pass(Duration::from_millis(1_500));
+    has(&harness, &["Sending in 2 s", "Undo"]);
+    assert!(orders(&client).is_empty(), "nothing is sent before the delay is over");
+    harness.press("esc").pass(Duration::from_secs(5));
+    has(&harness, &["Nothing is sent yet"]);
+    assert!(orders(&client).is_empty(), "it was withdrawn");
+    harness.press("down space").press("enter").pass(Duration::from_secs(4));
+    harness.wait_for("1 done");
+    assert_eq!(
+        resumed(&orders(&client)),
+        1,
+        "the run that was left out got no command: {:?}",
+        orders(&client)
+    );
+    harness.press("esc esc");
+    assert!(!harness.screen().contains("marked"), "{}", harness.screen());
+}
+
+#[test]
+fn a_decision_for_many_names_what_each_run_waits_for() {
+    let client = core(runs());
+    let mut harness = opened(&client, 120, 36);
+    filter(&mut harness, "state:waiting");
+    harness.press("* a");
+    has(&harness, &["Approve 2 runs", "region=eu-west", "region=us-east"]);
+    harness.press("ctrl-s enter").pass(Duration::from_secs(5));
+    assert!(orders(&client).is_empty(), "only A approves");
+}
+
+#[test]
+fn only_shift_a_approves_many() {
+    let client = core(runs());
+    let mut harness = opened(&client, 100, 30);
+    filter(&mut harness, "state:waiting");
+    harness.press("* a A").pass(Duration::from_secs(4));
+    harness.wait_for("2 done");
+    let all = orders(&client);
+    let approved = all.iter().filter(|order| {
+        matches!(order, RunOrder::Decide { verdict: Verdict::Approve, step: Some(step), inputs_digest: Some(_), .. } if step == "book")
+    });
+    assert_eq!(approved.count(), 2, "{all:?}");
+}
+
+#[test]
+fn runs_that_cannot_take_the_command_are_left_out() {
+    let client = core(runs());
+    let mut harness = opened(&client, 120, 36);
+    harness.press("* x");
+    has(&harness, &["Cancel 2 runs", "left out: it is"]);
+}
+
+#[test]
+fn a_filter_is_completed_and_its_mistakes_are_explained() {
+    let client = core(runs());
+    let mut harness = opened(&client, 120, 36);
+    harness.press("/").type_text("sta").press("tab");
+    harness.type_text("fai").press("tab");
+    has(&harness, &["state:failed", "3 of 6"]);
+    harness.type_text("age:soon");
+    has(&harness, &["`age:soon` is not a duration"]);
+    harness.press("ctrl-u").type_text("nothing-has-this");
+    has(&harness, &["no runs match the filter"]);
+    harness.press("esc esc");
+    harness.press("space shift-down");
+    has(&harness, &["marked"]);
+}
