@@ -447,7 +447,7 @@ fn invalid(command: &str, state: RunState, needed: Option<&str>, allowed: &[Comm
     format!("the run does not accept this {command}{needed}; otherwise accepted: {}", list(&others))
 }
 
-/// `its time was over at 2026-07-14 09:28:30 UTC`.
+/// `expired at 2026-07-14 09:28:30 UTC`.
 pub fn time_was_over(at_ms: i64) -> String {
     let at = jiff::Timestamp::from_millisecond(at_ms).unwrap_or_default();
     format!("expired at {} UTC", at.strftime("%Y-%m-%d %H:%M:%S"))

@@ -24,7 +24,7 @@ pub(super) fn apply(tree: &mut Tree, paths: &BTreeSet<PathBuf>, scan: &Scan<'_>)
         }
         match path.symlink_metadata() {
             Ok(metadata) if metadata.is_dir() => {
-                folders.insert((root, path.into()));
+                folders.insert((root, path));
             }
             Ok(metadata) => {
                 tree.forget(root, &path);

@@ -93,7 +93,7 @@ pub async fn a_waiting_run_expires_as_it_was_told(store: &dyn Store, time: &Time
     let late = store.command(&denied, decision(Verdict::Approve), None, None, None).await.unwrap_err();
     let over = error["message"].as_str().unwrap().split(" and ").next().unwrap();
     assert!(over.starts_with("expired at 1970-01-01 "), "{over}");
-    assert!(late.to_string().contains(&format!("does not take approve: {over}; it takes")), "{late}");
+    assert!(late.to_string().contains(&format!("does not accept approve: {over}; accepted: ")), "{late}");
     let run = store.run(&failed).await.unwrap().unwrap();
     assert_eq!((run.state, run.expires_ms), (RunState::Failed, None));
     assert_eq!(run.error.unwrap()["code"], "expired");

@@ -304,9 +304,8 @@ impl Overlay for DraftEditor {
     }
 
     fn hints(&self) -> Vec<Hint> {
-        let save = if self.confirming { "write" } else { "write" };
         vec![
-            Hint { action: Action::CarryOut, label: save },
+            Hint { action: Action::CarryOut, label: "write" },
             Hint { action: Action::PageDown, label: "scroll" },
             Hint { action: Action::Back, label: "close" },
         ]

@@ -54,7 +54,7 @@ impl Filter {
         let Some((key, value)) = word.split_once(':') else {
             let keys = QUERY_KEYS
                 .map(|(key, _)| if key == "input" { "input.".to_owned() } else { format!("{key}:") });
-            let inputs = word.starts_with("input.").then(|| input_names(known)).unwrap_or_default();
+            let inputs = if word.starts_with("input.") { input_names(known) } else { BTreeSet::new() };
             let all = keys.into_iter().chain(inputs);
             return all.filter(|full| full.starts_with(word)).map(|full| format!("{sign}{full}")).collect();
         };
