@@ -45,7 +45,7 @@ pub(super) fn sheet(
         capability_note: capability.map(note).unwrap_or_default(),
         binding: explained.as_ref().map_or_else(|| "each step has its own".to_owned(), binding),
         isolation: explained.as_ref().map(isolation).unwrap_or_default(),
-        why: reason(why, capability, at.is_none()),
+        why: reason(why, at.is_none()),
         irreversible: capability.and_then(|c| irreversible(c, unknown)),
         inputs,
         outputs: capability.map(|c| c.outputs.clone()).unwrap_or_default(),
@@ -102,8 +102,8 @@ pub(super) fn note(capability: &Capability) -> String {
     format!("{}, {repeat}", capability.safety.trust_level)
 }
 
-fn reason(why: &Asked, capability: Option<&Capability>, changed: bool) -> String {
-    let because = because(why, capability);
+fn reason(why: &Asked, changed: bool) -> String {
+    let because = because(why);
     if changed {
         format!(
             "{because}; what it would execute has changed since, so approving leads to another approval \
@@ -114,12 +114,9 @@ fn reason(why: &Asked, capability: Option<&Capability>, changed: bool) -> String
     }
 }
 
-fn because(why: &Asked, capability: Option<&Capability>) -> String {
+fn because(why: &Asked) -> String {
     match why {
-        Asked::Confirmation => {
-            let id = capability.map_or("the capability", |c| c.id.as_str());
-            format!("{id} requires approval each time")
-        }
+        Asked::Confirmation => "requires approval each time".to_owned(),
         Asked::UnknownOutcome => {
             "its worker was lost during execution, and it is not declared idempotent".to_owned()
         }
