@@ -239,7 +239,7 @@ pub fn sheet(run: &RunRecord) -> DecisionSheet {
         capability_note: "elevated, not idempotent".to_owned(),
         binding: "ledger.entry.create.script: scripts/book.sh".to_owned(),
         isolation: "full: Landlock ABI 7, seccomp".to_owned(),
-        why: "approval is required each time".to_owned(),
+        why: "requires approval each time".to_owned(),
         outputs: std::collections::BTreeMap::new(),
         irreversible: Some("it cannot be undone".to_owned()),
         inputs: json!({ "total": 1204.5, "currency": "EUR" }),
