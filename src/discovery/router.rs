@@ -12,7 +12,7 @@ use super::answer::{Answer, BodyLine};
 use super::document::Document;
 use super::embedding::{Embedding, EmbeddingError};
 use super::index::Index;
-use super::link::{Link, chain, link_names};
+use super::link::{Columns, Link, chain, link_names};
 use super::phrases::Lexicon;
 use super::reading::Reading;
 use super::request::Request;
@@ -51,6 +51,7 @@ pub struct Router {
     pub(super) links: Vec<Box<dyn Link>>,
     pub(super) off: BTreeSet<String>,
     pub(super) index: Index,
+    pub(super) columns: Columns,
 }
 
 /// Skills whose words are counted and that are not in the index yet.
@@ -79,7 +80,16 @@ impl Router {
     pub fn with_model(weights: Weights, model: Result<Arc<Embedding>, EmbeddingError>) -> Self {
         let words = Words::new(weights.stop_words.clone());
         let lexicon = Lexicon::new(&weights.phrases, &words);
-        Self { words, lexicon, model, links: chain(), off: BTreeSet::new(), index: Index::default(), weights }
+        Self {
+            words,
+            lexicon,
+            model,
+            links: chain(),
+            off: BTreeSet::new(),
+            index: Index::default(),
+            columns: Columns::default(),
+            weights,
+        }
     }
 
     /// Switches links off by name.
