@@ -7,8 +7,8 @@ use tokio::sync::broadcast;
 
 use super::{
     CallerView, ClientView, Connection, Diagnostics, DraftReport, DraftRequest, Error, Event, FileContent,
-    GovernanceFilter, GovernanceList, LevelTokens, ListFilter, MetricsReport, RunClient, SkillDetail,
-    SkillList,
+    GoldenExplainRequest, GoldenExplanation, GoldenReport, GoldenRequest, GovernanceFilter, GovernanceList,
+    LevelTokens, ListFilter, MetricsReport, RunClient, SkillDetail, SkillList,
 };
 use skills_discovery::{Answer, BodyLine, Request};
 use skills_registry::Catalogue;
@@ -86,6 +86,19 @@ pub trait Client: Send + Sync + 'static {
     /// # Errors
     /// `invalid_request` for a description without text; `invalid_configuration` for a golden set that cannot be read.
     async fn draft(&self, request: DraftRequest) -> Result<DraftReport, Error>;
+
+    /// How the queries of the golden sets are answered.
+    ///
+    /// # Errors
+    /// `invalid_configuration` for a golden set that cannot be read, `invalid_request` for an invalid query,
+    /// `not_found` for an unknown skill.
+    async fn golden_report(&self, request: GoldenRequest) -> Result<GoldenReport, Error>;
+
+    /// Why a query is answered as it is, and a measured change that wins it.
+    ///
+    /// # Errors
+    /// As [`Self::golden_report`].
+    async fn golden_explain(&self, request: GoldenExplainRequest) -> Result<GoldenExplanation, Error>;
 
     /// The client profiles known, `(id, name)`.
     async fn client_profiles(&self) -> Result<Vec<(String, String)>, Error>;

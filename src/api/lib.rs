@@ -1,5 +1,6 @@
 //! The one door to the core: what every adapter may ask, what it gets, and how it fails.
 
+mod bisect;
 mod checkup;
 mod client;
 mod client_order;
@@ -13,6 +14,8 @@ mod door;
 mod draft;
 mod error;
 mod eval;
+mod git;
+pub mod golden;
 mod keys;
 mod known_contracts;
 mod limits;
@@ -29,6 +32,7 @@ mod paging;
 mod policies;
 pub mod remote;
 pub mod resources;
+mod rewrite_prompt;
 mod run_client;
 mod run_compare;
 mod run_failure;
@@ -51,17 +55,22 @@ mod trusting;
 mod types;
 mod why;
 
+pub use bisect::{BisectJob, Bisection, WinnerChange};
 pub use checkup::{Check, Health};
 pub use client::{Client, Core, SharedClient};
 pub use contract_types::{CapabilityExplanation, ContractStep, ContractView, InputFields};
 pub use door::MOST_RESULTS;
-pub use draft::{DraftPlace, DraftReport, DraftRequest, DraftShown};
+pub use draft::{DraftMeasure, DraftPlace, DraftReport, DraftRequest, DraftShown};
 pub use error::{Code, Error, ErrorBody, ErrorDetail};
 pub use eval::{EvalJob, Evaluation};
+pub use golden::{
+    Confusion, GoldenExplainRequest, GoldenExplanation, GoldenQuery, GoldenReport, GoldenRequest,
+    GoldenResult, GoldenSource, GoldenState, SkillPrecision,
+};
 pub use keys::{KeyRing, StoredKey, new_key, scopes};
 pub use limits::{Admission, Limiter, RateLimit};
 pub use lint::{FixedFile, LintFinding, LintReport, LintStyle, lint_text};
-pub use local::{Local, Needs, eval, lint, usual_request};
+pub use local::{Local, Needs, bisect, eval, lint, usual_request};
 pub use local_files::LocalFiles;
 pub use looks::Looks;
 pub use names::near;

@@ -26,6 +26,7 @@ pub enum Action {
     GoAttach,
     GoSession,
     GoRuns,
+    GoGolden,
     NextPart,
     PreviousPart,
     NextTab,
@@ -58,6 +59,8 @@ pub enum Action {
     DiscoverThis,
     Why,
     Draft,
+    AddGolden,
+    RewritePrompt,
     // discover
     FocusIntent,
     TogglePolicy,
@@ -93,6 +96,13 @@ pub enum Action {
     Compare,
     ShowCheckpoint,
     ReadWhole,
+    // golden
+    Measure,
+    SetBaseline,
+    AddQuery,
+    EditQuery,
+    RemoveQuery,
+    ImportGolden,
     // sheets and forms
     ApproveNow,
     DenyNow,
@@ -131,6 +141,8 @@ pub enum Context {
     Session,
     Runs,
     RunsDetail,
+    Golden,
+    Draft,
     Sheet,
     Overlay,
 }

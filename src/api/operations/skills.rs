@@ -3,7 +3,7 @@
 use super::answers::{ClientProfileList, ClientProfileName, LevelList, LineList, Rescan};
 use super::arguments::{Nothing, OneClient, OneSkill, SeveralSkills, SkillFile, SkillLines};
 use super::{Asked, Hints, Operation, Route, Scope};
-use crate::{Code, DraftRequest, Error, ListFilter, WhyRequest, why};
+use crate::{Code, DraftRequest, Error, GoldenExplainRequest, GoldenRequest, ListFilter, WhyRequest, why};
 use skills_discovery::Request;
 
 /// Skills that a tool call is answered with at once, where it does not say how many.
@@ -90,6 +90,30 @@ pub(super) fn operations() -> Vec<Operation> {
             "Shows what a changed description would affect: ranking, golden queries, findings, tokens. \
                 Writes nothing.",
             |asked: Asked, request: DraftRequest| async move { asked.service.core.draft(request).await },
+        )
+        .looks()
+        .tool(),
+        Operation::new(
+            "golden.report",
+            Route::post("/v1/golden/report"),
+            Scope::Read,
+            "Ranks the queries of the golden sets: metrics, failing queries with what won instead, confused \
+                skills.",
+            |asked: Asked, request: GoldenRequest| async move {
+                asked.service.core.golden_report(request).await
+            },
+        )
+        .looks()
+        .tool(),
+        Operation::new(
+            "golden.explain",
+            Route::post("/v1/golden/explain"),
+            Scope::Read,
+            "Explains the ranking of a golden query: score breakdowns of the expected and the first skill, \
+                and a measured change of the description that wins it.",
+            |asked: Asked, request: GoldenExplainRequest| async move {
+                asked.service.core.golden_explain(request).await
+            },
         )
         .looks()
         .tool(),

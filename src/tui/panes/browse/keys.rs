@@ -8,6 +8,7 @@ use super::detail::{TABS, Tab};
 use super::list::Row;
 use super::{Browse, Part};
 use crate::action::{Action, Command, Context};
+use crate::golden_traffic::GoldenForm;
 use crate::overlay::Drafting;
 use crate::pane::{Draw, Effect, Message, Pane, PaneId, Picker, PickerKind, Target, skills_to_open};
 use crate::widgets::measure::shown as safe;
@@ -76,8 +77,11 @@ impl Pane for Browse {
             Action::DiscoverThis => vec![self.discover_this()?],
             Action::Draft => {
                 let skill = self.catalogue.by_id(self.shown_entry()?.id.as_str())?;
-                let (skill_id, description) = (skill.id.clone(), skill.description.clone());
-                vec![Effect::EditDescription(Drafting { skill_id, description, intent: None })]
+                vec![Effect::EditDescription(Drafting::of(skill, None))]
+            }
+            Action::AddGolden => {
+                let skills = self.shown_entry()?.id.to_string();
+                vec![Effect::AddGolden(GoldenForm { skills, ..GoldenForm::default() })]
             }
             Action::Why => {
                 let skill_id = self.shown_entry()?.id.to_string();
@@ -380,6 +384,7 @@ impl Browse {
             on_skill(shown(Action::DiscoverThis, "discover")),
             on_skill(shown(Action::Why, "why")),
             on_skill(shown(Action::Draft, "draft")),
+            on_skill(hidden(Action::AddGolden, "to golden set")),
             self.attach_command(),
             self.launch_command(false),
             on_skill(shown(Action::LoadSkill, "load")),
@@ -414,6 +419,7 @@ impl Browse {
             on_skill(shown(Action::DiscoverThis, "discover")),
             on_skill(shown(Action::Why, "why")),
             on_skill(shown(Action::Draft, "draft")),
+            on_skill(hidden(Action::AddGolden, "to golden set")),
             self.attach_command(),
             on_skill(shown(Action::LoadSkill, "load")),
             on_skill(shown(Action::Copy, "copy")),
