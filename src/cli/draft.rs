@@ -40,6 +40,7 @@ pub async fn run(cx: &mut Context, args: &DraftArgs) -> Result<Done, Failure> {
         intent: args.request.clone(),
         clauses: args.clauses,
         prompt: args.prompt,
+        queries: super::golden::own_queries(cx, &core)?,
         ..DraftRequest::default()
     };
     let report = core.draft(request).await?;

@@ -60,7 +60,7 @@ fn file(cx: &Context, file: Option<&PathBuf>) -> Result<PathBuf, Failure> {
 }
 
 /// Queries of the user's own file that a service does not know.
-fn own_queries(cx: &Context, core: &Reached) -> Result<Vec<GoldenQuery>, Failure> {
+pub fn own_queries(cx: &Context, core: &Reached) -> Result<Vec<GoldenQuery>, Failure> {
     if matches!(core, Reached::Here(_)) {
         return Ok(Vec::new());
     }

@@ -11,12 +11,12 @@ use tokio::sync::mpsc::{Receiver, Sender};
 use tokio::task::AbortHandle;
 
 use super::app::News;
-use super::golden_traffic::{GoldenAnswer, GoldenPlace};
+use super::golden_traffic::{GoldenAnswer, GoldenPlace, own_queries};
 use super::pane::{Effect, Message, PaneId, RenderJob};
 use super::why_report;
 use super::widgets::render::render;
 use super::widgets::rich::RichLine;
-use skills_api::{Code, Connection, Core, Error, Event, LocalFiles, SharedClient, SharedSessionClient, why};
+use skills_api::{Code, Connection, Core, DraftMeasure, Error, Event, LocalFiles, SharedClient, SharedSessionClient, why};
 use skills_authoring::write_back::{replace_file, with_description};
 use skills_config::Invocation;
 use skills_skill::SkillId;
@@ -254,8 +254,15 @@ impl Calls {
                 });
                 self.tell_if_slow("the checks of the skill", under_way);
             }
-            Effect::Draft { request, generation } => {
+            Effect::Draft { mut request, generation } => {
+                let place = self.golden.clone();
                 let task = self.spawn("draft", async move {
+                    if request.measure != DraftMeasure::Request {
+                        match own_queries(&*client, place.as_ref()).await {
+                            Ok(queries) => request.queries = queries,
+                            Err(error) => return answer(Message::Draft(generation, Err(error))),
+                        }
+                    }
                     let report = client.draft(request).await.map(Arc::new);
                     answer(Message::Draft(generation, report))
                 });

@@ -11,9 +11,12 @@ use skills_discovery::Expect;
 use skills_skill::SkillId;
 use skills_tui::Settings;
 use skills_tui::harness::Harness;
+use skills_tui::panes::attach::Attach;
 use skills_tui::panes::browse::Browse;
 use skills_tui::panes::discover::{Discover, History};
 use skills_tui::panes::golden::Golden;
+use skills_tui::panes::runs::Runs;
+use skills_tui::panes::session::SessionPane;
 use support::steady_client::SteadyClient;
 
 /// Skills that win each other's queries, and the queries.
@@ -85,6 +88,9 @@ impl Place {
         let panes = vec![
             Box::new(Browse::new()) as _,
             Box::new(Discover::new(History::default())) as _,
+            Box::new(Attach::new()) as _,
+            Box::new(SessionPane::new()) as _,
+            Box::new(Runs::new()) as _,
             Box::new(Golden::new()) as _,
         ];
         let mut harness = Harness::new(client, panes, &settings, width, height).unwrap();
