@@ -163,7 +163,10 @@ fn key(client: &dyn Core, place: &GoldenPlace) -> String {
 }
 
 /// Queries of the user's file that a core elsewhere does not know.
-pub(crate) async fn own_queries(client: &dyn Core, place: Option<&GoldenPlace>) -> Result<Vec<GoldenQuery>, Error> {
+pub(crate) async fn own_queries(
+    client: &dyn Core,
+    place: Option<&GoldenPlace>,
+) -> Result<Vec<GoldenQuery>, Error> {
     if matches!(client.connection(), Connection::Local) {
         return Ok(Vec::new());
     }

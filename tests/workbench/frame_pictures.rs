@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::pane_golden::Place;
 use skills_api::{Local, SharedSessionClient};
 use skills_config::{Arguments, Config, Env};
 use skills_tui::Settings;
@@ -19,7 +20,6 @@ use skills_tui::panes::runs::Runs;
 use skills_tui::panes::session::SessionPane;
 use skills_tui::svg::svg;
 use skills_tui::theme::{Depth, Theme};
-use super::pane_golden::Place;
 use support::run_pane::core;
 use support::run_samples::{every_state, settings};
 use support::steady_client::SteadyClient;
@@ -104,7 +104,11 @@ fn the_sheet_of_a_waiting_run_is_the_screen() {
     let client = core(every_state());
     let mut harness = Harness::new(client, panes(), &settings(), 120, 36).unwrap();
     harness.press("5").wait_for(" all ").wait_for("Checkpoints").press("a").wait_for("Your decision");
-    compare(&mut harness, "runs.svg", "Runs: one run waits, and its sheet shows what a yes would do");
+    compare(
+        &mut harness,
+        "runs.svg",
+        "Runs: one run waits, and its dialog shows what an approval would execute",
+    );
 }
 
 #[test]
@@ -142,11 +146,7 @@ fn the_golden_set_and_a_draft_are_the_screens() {
     let place = Place::new();
     let mut harness = place.open(120, 32);
     harness.press("6").wait_for("failing first").wait_for("then first");
-    compare(
-        &mut harness,
-        "golden.svg",
-        "Golden: failing queries first, and what would win the selected one",
-    );
+    compare(&mut harness, "golden.svg", "Golden: failing queries first, and what would win the selected one");
     harness.press("w").wait_for("Draft of pdf-tables").type_text(" Makes a sheet of a statement.");
     harness.wait_until("measured", |screen| screen.contains("1 won") && !screen.contains("updating"));
     compare(

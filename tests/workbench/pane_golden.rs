@@ -158,15 +158,13 @@ fn changes_since_the_baseline_are_shown() {
     let place = Place::new();
     let mut screen = place.open(120, 36);
     screen.press("6").wait_for("no baseline").press("b").wait_for("baseline 20");
-    let skill = place.home.path().join("repo/skills/doc-convert/SKILL.md");
+    let skill = place.home.path().join("repo/skills/pdf-tables/SKILL.md");
     let text = std::fs::read_to_string(&skill).unwrap();
-    let better = text.replace("Converts documents", "Converts a PDF as it is. Converts documents");
+    let better = text.replace("rows and columns.", "rows and columns. Makes a sheet of a statement.");
     assert_ne!(text, better);
     std::fs::write(&skill, better).unwrap();
-    screen.wait_until("a rise of P@1", |screen| screen.contains("▲ +0.1"));
-    let row =
-        screen.screen().lines().find(|line| line.contains("convert the pdf as it is")).unwrap().to_owned();
-    assert!(row.contains("▲✓"), "{row}");
+    screen.wait_until("a rise of P@1", |screen| screen.contains("▲ +0.125"));
+    screen.wait_for("▲✓ make this statement");
     // The baseline is there after a restart.
     drop(screen);
     place.open(120, 36).press("6").wait_for("baseline 20").wait_for("P@1");
@@ -204,22 +202,20 @@ fn a_draft_shows_the_golden_set_while_typing() {
     let place = Place::new();
     let mut screen = place.open(140, 40);
     screen.press("6").wait_for("failing first");
-    screen.press("/").type_text("convert the pdf").press("enter").press("w").wait_for("Draft of doc-convert");
-    screen.type_text(" Converts a PDF as it is.");
-    screen.wait_until("measured", |screen| screen.contains("Changed hands") && !screen.contains("updating"));
-    screen.wait_for("1 won");
+    screen.press("w").wait_for("Draft of pdf-tables").type_text(" Makes a sheet of a statement.");
+    screen.wait_until("measured", |screen| screen.contains("1 won") && !screen.contains("updating"));
     insta::assert_snapshot!("draft-140x40", screen.screen());
     screen.press("ctrl-b");
-    let copied = screen.take_outside();
-    let copied = format!("{copied:?}");
-    assert!(copied.contains("Rewrite the description of the skill `doc-convert`"), "{copied}");
+    let copied = format!("{:?}", screen.take_outside());
+    assert!(copied.contains("Rewrite the description of the skill `pdf-tables`"), "{copied}");
     screen
         .press("ctrl-s")
         .wait_for("Write this description?")
         .press("ctrl-s")
         .wait_for("Description written");
-    let skill = place.home.path().join("repo/skills/doc-convert/SKILL.md");
-    assert!(std::fs::read_to_string(skill).unwrap().contains("Markdown. Converts a PDF as it is.\n"));
+    let skill = place.home.path().join("repo/skills/pdf-tables/SKILL.md");
+    let text = std::fs::read_to_string(skill).unwrap();
+    assert!(text.contains("rows and columns. Makes a sheet of a statement.\n---\n"), "{text}");
     screen.resize(80, 24);
     insta::assert_snapshot!("draft-80x24", screen.screen());
 }

@@ -6,10 +6,10 @@ use super::golden::with_extra;
 use super::{Local, apart};
 use crate::golden::invalid;
 use crate::rewrite_prompt;
-use crate::{Code, DraftMeasure, DraftPlace, DraftReport, DraftRequest, Error, detail, golden};
+use crate::{Code, DraftMeasure, DraftPlace, DraftReport, DraftRequest, Error, detail, golden, lint};
 use skills_authoring::write_back::with_description;
 use skills_discovery::{self as discovery, Document, EvalOptions, Fit, Request, RequestError, Router};
-use skills_skill::{Finding, Skill, SkillId, lint};
+use skills_skill::{Finding, Skill, SkillId};
 
 impl Local {
     /// What a draft would change. Nothing is written.
@@ -111,12 +111,5 @@ fn findings(skill: &Skill, description: &str) -> Vec<Finding> {
         Some((skills_skill::parse(&skill.location, source.as_bytes(), 0).ok()?, source))
     });
     let Some((draft, source)) = draft else { return Vec::new() };
-    let mut findings = draft.findings.clone();
-    // Some are found by reading the file already.
-    for found in lint::bundle(&draft, &source) {
-        if !findings.contains(&found) {
-            findings.push(found);
-        }
-    }
-    findings
+    lint::checked(&draft, &source, None).0
 }

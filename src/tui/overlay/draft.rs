@@ -39,6 +39,8 @@ pub struct Drafting {
     pub name: String,
     /// The tags as they are in the file.
     pub tags: Vec<String>,
+    /// The text to begin with, where it is another one.
+    pub proposed: Option<String>,
     /// The request of Discover, where there is one.
     pub intent: Option<String>,
 }
@@ -52,6 +54,7 @@ impl Drafting {
             description: skill.description.clone(),
             name: skill.name.clone(),
             tags: skill.tags.clone(),
+            proposed: None,
             intent,
         }
     }
@@ -94,7 +97,7 @@ impl DraftEditor {
         let mut editor = Self {
             pane,
             fields: [
-                Text::new(&skill.description),
+                Text::new(skill.proposed.as_deref().unwrap_or(&skill.description)),
                 Text::new(&skill.name),
                 Text::new(&skill.tags.join(", ")),
             ],
@@ -491,6 +494,7 @@ mod tests {
             description: "Reads statements.".to_owned(),
             name: "statements".to_owned(),
             tags: Vec::new(),
+            proposed: None,
             intent: Some("read my statement".to_owned()),
         };
         let (editor, effect) = DraftEditor::open(PaneId::Browse, skill);
