@@ -191,6 +191,15 @@ impl Config {
         }
     }
 
+    /// Where golden queries of the user are stored: `golden.yaml` next to the project's settings file, else among the
+    /// user's settings. None for the demonstration, which leaves no files.
+    #[must_use]
+    pub fn golden_file(&self) -> Option<PathBuf> {
+        let is_project = |file: &&PathBuf| file.file_name().is_some_and(|name| name == PROJECT_FILE);
+        let project = self.files.iter().find(is_project).and_then(|file| file.parent());
+        (!self.demo).then(|| project.unwrap_or(&self.dirs.config).join("golden.yaml"))
+    }
+
     /// Files that may hold settings, in order of application, and whether each is the person's own.
     fn candidates(&self) -> Vec<(PathBuf, bool)> {
         let top = self.repository.as_deref().unwrap_or(&self.cwd);

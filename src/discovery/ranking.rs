@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
 use super::adjust::Adjustments;
-use super::answer::{Answer, LinkReport, LinkState, PartKind};
+use super::answer::{Answer, Confidence, LinkReport, LinkState, PartKind, Verdict};
 use super::embedding::DIM;
 use super::hit;
 use super::language;
@@ -15,9 +15,11 @@ use super::reading::{Reading, is_acronym};
 use super::request::{Policy, Request};
 use super::router::Router;
 use super::rules;
-use super::sorting::{Ranked, sort};
+use super::segment::Key;
+use super::sorting::{Ranked, Sorted, sort};
 use super::verdict;
 use super::weights::Profile;
+use skills_skill::SkillId;
 
 /// Candidates that are scored exactly beyond the limit: the columns are single precision.
 const SLACK: usize = 2;
@@ -40,8 +42,73 @@ struct Running<'a> {
     scorer: Box<dyn Scorer + 'a>,
 }
 
+/// The candidates of a request in their order, with what an answer needs beside them.
+struct Ranking<'a> {
+    asked: &'a Asked<'a>,
+    sorted: Sorted,
+    ranked: Vec<(Ranked, Vec<Addend>)>,
+    verdict: Verdict,
+    confidence: Option<Confidence>,
+    reports: Vec<LinkReport>,
+    profile: &'static str,
+    started: Instant,
+}
+
+/// The order of the results of a request, without their breakdowns.
+#[derive(Debug, Clone)]
+pub(crate) struct Order {
+    /// The first results with their scores.
+    pub results: Vec<(SkillId, f64)>,
+    /// Whether the first fits, and why.
+    pub verdict: Verdict,
+    /// The thresholds in force.
+    pub confidence: Option<Confidence>,
+}
+
 /// Answers a request that is not empty.
 pub(crate) fn rank(router: &Router, request: &Request, adjustments: &Adjustments) -> Answer {
+    ranking(router, request, adjustments, |ranking| {
+        let Ranking { asked, sorted, ranked, verdict, confidence, reports, profile, started } = ranking;
+        Answer {
+            below_limit: sorted.matches.saturating_sub(request.offset.saturating_add(ranked.len())),
+            results: ranked
+                .into_iter()
+                .filter_map(|(candidate, addends)| hit::hit(asked, &candidate, addends))
+                .collect(),
+            attachable: sorted.attachable,
+            excluded: sorted.excluded,
+            fit: verdict.fit,
+            verdict,
+            confidence,
+            words: asked.reading.shown(|at| is_known(asked.reading, asked.cx, at)),
+            links: reports,
+            profile: profile.to_owned(),
+            skills: router.index.ranked(),
+            bodies_missing: router.index.unread(),
+            took_us: started.elapsed().as_micros() as u64,
+        }
+    })
+}
+
+/// The same order and verdict as [`rank`], for those who need no breakdowns: it takes less time.
+pub(crate) fn order(router: &Router, request: &Request) -> Order {
+    ranking(router, request, &Adjustments::default(), |ranking| {
+        let id = |slot| router.index.entry(slot).map(|entry| entry.document.id.clone());
+        let results = ranking.ranked.iter();
+        Order {
+            results: results.filter_map(|(ranked, _)| Some((id(ranked.slot)?, ranked.score))).collect(),
+            verdict: ranking.verdict,
+            confidence: ranking.confidence,
+        }
+    })
+}
+
+fn ranking<T>(
+    router: &Router,
+    request: &Request,
+    adjustments: &Adjustments,
+    finish: impl FnOnce(Ranking<'_>) -> T,
+) -> T {
     let started = Instant::now();
     let index = &router.index;
     let view = if request.with_body { View::All } else { View::Short };
@@ -107,24 +174,16 @@ pub(crate) fn rank(router: &Router, request: &Request, adjustments: &Adjustments
             candidate.rank = Some(request.offset + place + 1);
         }
     }
-    Answer {
-        below_limit: sorted.matches.saturating_sub(request.offset.saturating_add(ranked.len())),
-        results: ranked
-            .into_iter()
-            .filter_map(|(candidate, addends)| hit::hit(&asked, &candidate, addends))
-            .collect(),
-        attachable: sorted.attachable,
-        excluded: sorted.excluded,
-        fit: verdict.fit,
+    finish(Ranking {
+        asked: &asked,
+        sorted,
+        ranked,
         verdict,
         confidence,
-        words: reading.shown(known),
-        links: reports,
-        profile: profile_name.to_owned(),
-        skills: index.ranked(),
-        bodies_missing: index.unread(),
-        took_us: started.elapsed().as_micros() as u64,
-    }
+        reports,
+        profile: profile_name,
+        started,
+    })
 }
 
 /// Candidates with all their addends, in the order of their exact scores.

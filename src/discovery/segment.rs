@@ -2,6 +2,7 @@
 //! into a new segment and its old place is marked dead; merging drops the dead.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use super::field::Counts;
 use super::tables::{Owned, Tables};
@@ -180,7 +181,7 @@ fn close(mut tables: Owned) -> Tables {
     tables.starts.push(tables.postings.len() as u32);
     tables.keys.shrink_to_fit();
     tables.starts.shrink_to_fit();
-    Tables::Owned(tables)
+    Tables::Owned(Arc::new(tables))
 }
 
 #[cfg(test)]

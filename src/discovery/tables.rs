@@ -167,16 +167,16 @@ pub(crate) fn numbers<const N: usize, T>(bytes: &[u8], number: impl Fn([u8; N]) 
     bytes.as_chunks::<N>().0.iter().map(|bytes| number(*bytes)).collect()
 }
 
-/// Where the tables of a segment are.
+/// Where the tables of a segment are. Copies share them.
 #[derive(Debug, Clone)]
 pub(crate) enum Tables {
-    Owned(Owned),
+    Owned(Arc<Owned>),
     Kept(Arc<Kept>),
 }
 
 impl Default for Tables {
     fn default() -> Self {
-        Self::Owned(Owned::default())
+        Self::Owned(Arc::default())
     }
 }
 
