@@ -123,6 +123,12 @@ impl Server {
         (format!("{}?options=-csearch_path%3D{schema}", self.address), schema)
     }
 
+    /// What the server wrote to its log.
+    pub fn log(&self) -> String {
+        let own = self.own.as_ref().expect("a server of our own");
+        fs::read_to_string(own.folder.path().join("log")).unwrap()
+    }
+
     /// Whether the test may stop it.
     pub fn is_own(&self) -> bool {
         self.own.is_some()

@@ -123,6 +123,16 @@ impl Postgres {
         })
     }
 
+    /// Accepts the store that is at an address now in place of the one that is recorded there; returns its id.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub async fn adopt(address: &PostgresAddress, known: &KnownStores) -> Result<String, StoreError> {
+        let store = Self::open(address, &PostgresOptions::default()).await?;
+        known.forget_place(&store.place)?;
+        known.record(&store.place, &store.identity, store.wall_ms())
+    }
+
     /// Tells this observer of every commit from now on; only the first one given is told.
     pub fn observe_commits(&self, observer: CommitObserver) {
         drop(self.observer.set(observer));
