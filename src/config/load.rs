@@ -17,7 +17,7 @@ use skills_skill::contract::{Conformance, Endpoint};
 pub const PROJECT_FILE: &str = ".skill-workbench.yaml";
 
 /// Environment variables that set something, each with what it takes.
-pub const VARIABLES: [(&str, &str); 11] = [
+pub const VARIABLES: [(&str, &str); 12] = [
     ("SKILLS_CONFIG", "a configuration file to use instead of the default config.yaml"),
     ("SKILLS_ROOTS", "folders, separated as in PATH; take precedence over the files"),
     ("SKILLS_WATCH", "`true` or `false`"),
@@ -29,6 +29,7 @@ pub const VARIABLES: [(&str, &str); 11] = [
     ("SKILLS_WITH_BODY", "`true` or `false`"),
     ("SKILLS_CLIENT", "the id of a client profile"),
     ("SKILLS_CONNECT", "the address of a service"),
+    ("SKILLS_STORE", "`sqlite:PATH`, `postgres://USER@HOST/DATABASE` or `memory:`"),
 ];
 
 /// What the command line says about settings; nothing where it is silent.
@@ -332,6 +333,13 @@ impl Config {
             self.places.insert("api_key_file".to_owned(), place(file, key.referenced));
             self.api_key_file = Some(expand(&key.value, folder, &self.dirs.home));
         }
+        if let Some(store) = layer.store {
+            if !own {
+                let message = "`store` in a project's file would let a repository choose where your runs are recorded";
+                return Err(own_only(file, store.referenced, message));
+            }
+            self.store = Some(store_place(&store.value, folder, &self.dirs.home));
+        }
         if let Some(mode) = layer.store_mode {
             if !own {
                 let message =
@@ -408,6 +416,9 @@ impl Config {
             self.api_key_file = None;
         }
         self.connect = env.get("SKILLS_CONNECT").map(str::to_owned).or(self.connect.take());
+        if let Some(store) = env.get("SKILLS_STORE") {
+            self.store = Some(store_place(store, &self.cwd, &self.dirs.home));
+        }
         self.theme = env.get("SKILLS_THEME").map(str::to_owned).or(self.theme.take());
         self.editor = env.get("SKILLS_EDITOR").map(str::to_owned).or(self.editor.take());
         Ok(())
