@@ -11,11 +11,15 @@ use tokio::sync::mpsc::{Receiver, Sender};
 use tokio::task::AbortHandle;
 
 use super::app::News;
+use super::golden_traffic::{GoldenAnswer, GoldenPlace, own_queries};
 use super::pane::{Effect, Message, PaneId, RenderJob};
 use super::why_report;
 use super::widgets::render::render;
 use super::widgets::rich::RichLine;
-use skills_api::{Code, Connection, Core, Error, Event, LocalFiles, SharedClient, SharedSessionClient, why};
+use skills_api::{
+    Code, CollisionFilter, Connection, Core, DraftMeasure, Error, Event, LocalFiles, SharedClient,
+    SharedSessionClient, why,
+};
 use skills_authoring::write_back::{replace_file, with_description};
 use skills_config::Invocation;
 use skills_skill::SkillId;
@@ -24,6 +28,8 @@ use skills_skill::SkillId;
 const KEPT: usize = 128;
 /// How long an answer may take before it is said that it is awaited.
 const SLOW: std::time::Duration = std::time::Duration::from_secs(2);
+/// How long one request for the collision map waits, before its progress is shown.
+const MAP_WAIT_MS: u64 = 500;
 /// Lines of a body that tell where words of the intent stand.
 const BODY_LINES: usize = 12;
 
@@ -40,11 +46,14 @@ pub struct Calls {
     sessions: Option<SharedSessionClient>,
     invocation: Arc<Invocation>,
     local_files: Option<LocalFiles>,
+    golden: Option<GoldenPlace>,
     news: Sender<News>,
     /// The discover call in progress, by pane: a newer one takes its place.
     ranking: HashMap<PaneId, AbortHandle>,
     /// The draft that is being measured.
     drafting: Option<AbortHandle>,
+    /// The pair of skills that is being compared.
+    comparing: Option<AbortHandle>,
     rendered: HashMap<RenderJob, Arc<[RichLine]>>,
     order: VecDeque<RenderJob>,
     finished: (Sender<Rendering>, Receiver<Rendering>),
@@ -72,9 +81,11 @@ impl Calls {
             sessions: None,
             invocation: Arc::default(),
             local_files: None,
+            golden: None,
             news,
             ranking: HashMap::new(),
             drafting: None,
+            comparing: None,
             rendered: HashMap::new(),
             order: VecDeque::new(),
             finished: tokio::sync::mpsc::channel(KEPT),
@@ -94,6 +105,13 @@ impl Calls {
     #[must_use]
     pub fn with_local_files(mut self, local_files: Option<LocalFiles>) -> Self {
         self.local_files = local_files;
+        self
+    }
+
+    /// The same, for a person whose golden queries are here.
+    #[must_use]
+    pub fn with_golden(mut self, golden: Option<GoldenPlace>) -> Self {
+        self.golden = golden;
         self
     }
 
@@ -244,8 +262,37 @@ impl Calls {
                 });
                 self.tell_if_slow("the checks of the skill", under_way);
             }
-            Effect::Draft { request, generation } => {
+            Effect::Rivals(id) => {
+                self.spawn("rivals", async move {
+                    let rivals = client.rivals(id.as_str()).await.map(Arc::new);
+                    answer(Message::Rivals(id, rivals))
+                });
+            }
+            Effect::Collisions => {
+                self.spawn("collisions", async move {
+                    let filter = CollisionFilter { wait_ms: Some(MAP_WAIT_MS), ..CollisionFilter::default() };
+                    answer(Message::Collisions(client.collisions(filter).await.map(Arc::new)))
+                });
+            }
+            Effect::CompareSkills(a, b) => {
+                let task = self.spawn("compare_skills", async move {
+                    let pair = client.compare_skills(a.as_str(), b.as_str()).await.map(Arc::new);
+                    answer(Message::Pair(a, b, pair))
+                });
+                // A newer cell takes the place of the one that is being compared.
+                if let Some(older) = self.comparing.replace(task) {
+                    older.abort();
+                }
+            }
+            Effect::Draft { mut request, generation } => {
+                let place = self.golden.clone();
                 let task = self.spawn("draft", async move {
+                    if request.measure != DraftMeasure::Request {
+                        match own_queries(&*client, place.as_ref()).await {
+                            Ok(queries) => request.queries = queries,
+                            Err(error) => return answer(Message::Draft(generation, Err(error))),
+                        }
+                    }
                     let report = client.draft(request).await.map(Arc::new);
                     answer(Message::Draft(generation, report))
                 });
@@ -278,6 +325,27 @@ impl Calls {
                     self.tell_if_slow(what, under_way);
                 }
             }
+            Effect::Golden(ask) => {
+                let place = self.golden.clone();
+                self.spawn(ask.name(), async move {
+                    let answered = ask.execute(&*client, place).await;
+                    let mut news = Vec::new();
+                    match &answered {
+                        GoldenAnswer::Edited(Ok(note)) => news.push(News::Done(note.clone())),
+                        GoldenAnswer::Edited(Err(error)) | GoldenAnswer::Baselines(Err(error)) => {
+                            news.push(failed("the golden set was not changed", error));
+                        }
+                        _ => {}
+                    }
+                    let message = Message::Golden(answered);
+                    // A query that was added elsewhere is news for the pane of the golden set.
+                    news.push(match &message {
+                        Message::Golden(GoldenAnswer::Edited(_)) => News::All(message),
+                        _ => News::Answer(pane, message),
+                    });
+                    news
+                });
+            }
             Effect::Session(ask) => {
                 let Some(sessions) = self.sessions.clone() else { return };
                 self.spawn(ask.name(), async move { answer(Message::Session(ask.put_to(sessions).await)) });
@@ -293,6 +361,7 @@ impl Calls {
             | Effect::Awaited(_)
             | Effect::Read(_)
             | Effect::EditDescription(_)
+            | Effect::AddGolden(_)
             | Effect::Keep(..) => {}
         }
     }

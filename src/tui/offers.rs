@@ -37,11 +37,12 @@ const PAIRS: [(Action, Action, &str); 6] = [
 /// The pane a context belongs to; lists and texts are on every pane.
 fn home(context: Context) -> Option<PaneId> {
     match context {
-        Context::Browse | Context::BrowseDetail => Some(PaneId::Browse),
+        Context::Browse | Context::BrowseDetail | Context::BrowseMap => Some(PaneId::Browse),
         Context::Discover | Context::DiscoverIntent => Some(PaneId::Discover),
         Context::Attach => Some(PaneId::Attach),
         Context::Session => Some(PaneId::Session),
         Context::Runs | Context::RunsDetail => Some(PaneId::Runs),
+        Context::Golden => Some(PaneId::Golden),
         _ => None,
     }
 }
@@ -56,12 +57,15 @@ fn title(context: Context) -> &'static str {
         Context::Form => "forms",
         Context::Browse => "skills",
         Context::BrowseDetail => "skill",
+        Context::BrowseMap => "collisions",
         Context::Discover => "results",
         Context::DiscoverIntent => "request",
         Context::Attach => "attachment",
         Context::Session => "session",
         Context::Runs => "runs",
         Context::RunsDetail => "this run",
+        Context::Golden => "golden queries",
+        Context::Draft => "draft",
         Context::Sheet => "sheet",
         Context::Overlay => "here",
     }
@@ -114,8 +118,10 @@ impl Here<'_> {
         let mut entries: Vec<Entry> = Vec::new();
         for row in self.keymap.bindings() {
             let unseen = !entries.iter().any(|entry| entry.action == row.action);
-            let hidden =
-                matches!(row.context, Context::Overlay | Context::Sheet | Context::Error | Context::Field);
+            let hidden = matches!(
+                row.context,
+                Context::Overlay | Context::Sheet | Context::Draft | Context::Error | Context::Field
+            );
             if unseen && !hidden && row.action != Action::Palette {
                 let row = self.keymap.binding(row.action, self.contexts).unwrap_or(row);
                 entries.push(Entry {

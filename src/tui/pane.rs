@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 
 use super::action::{Action, Command, Context};
 use super::glyphs::Glyphs;
+use super::golden_traffic::{GoldenAnswer, GoldenAsk, GoldenForm};
 use super::overlay::{Drafting, Reading, Sheet};
 use super::panes::discover::Lookup;
 use super::run_traffic::{RunAsk, RunTold};
@@ -19,10 +20,10 @@ use super::theme::Theme;
 use super::widgets::measure::shown;
 use super::widgets::rich::RichLine;
 use skills_api::{
-    ClientView, Diagnostics, DraftReport, DraftRequest, Error, Event, FileContent, LevelTokens, SkillDetail,
-    WhyRequest,
+    ClientView, CollisionReport, Diagnostics, DraftReport, DraftRequest, Error, Event, FileContent,
+    LevelTokens, SkillDetail, SkillRivals, WhyRequest,
 };
-use skills_discovery::{Answer, BodyLine, Request};
+use skills_discovery::{Answer, BodyLine, PairReport, Request};
 use skills_registry::Catalogue;
 use skills_skill::SkillId;
 use skills_store::RunId;
@@ -40,6 +41,8 @@ pub enum PaneId {
     Session,
     /// `5`
     Runs,
+    /// `6`
+    Golden,
 }
 
 /// What a pane wants done. The application runs it; answers come back as [`Message`].
@@ -97,6 +100,12 @@ pub enum Effect {
     Read(Box<Reading>),
     /// Show why clients use a skill or do not; without a request, for that of Discover.
     Why(WhyRequest),
+    /// Ask who wins requests made from a skill's description; the answer is [`Message::Rivals`].
+    Rivals(SkillId),
+    /// Ask which skills win each other's requests; the answer is [`Message::Collisions`], complete or not.
+    Collisions,
+    /// Compare two skills; the answer is [`Message::Pair`].
+    CompareSkills(SkillId, SkillId),
     /// Edit the description of a skill, with what that would change; without a request, for that of Discover.
     EditDescription(Drafting),
     /// Measure a draft; the answer is [`Message::Draft`].
@@ -115,6 +124,10 @@ pub enum Effect {
         /// The new one.
         description: String,
     },
+    /// Ask about golden queries; the answer is [`Message::Golden`].
+    Golden(GoldenAsk),
+    /// Let the person add a query to the golden set; without one, that of Discover.
+    AddGolden(GoldenForm),
     /// Something failed: what, and where or what to do. Stays until it is seen.
     Trouble(String, String),
     /// Something began to wait for a person: told where another pane is shown.
@@ -252,6 +265,12 @@ pub enum Message {
     BodyLines(SkillId, String, Vec<BodyLine>),
     /// Answer to [`Effect::ClientView`].
     ClientView(Option<Arc<ClientView>>),
+    /// Answer to [`Effect::Rivals`].
+    Rivals(SkillId, Result<Arc<SkillRivals>, Error>),
+    /// Answer to [`Effect::Collisions`].
+    Collisions(Result<Arc<CollisionReport>, Error>),
+    /// Answer to [`Effect::CompareSkills`].
+    Pair(SkillId, SkillId, Result<Arc<PairReport>, Error>),
     /// Answer to [`Effect::Draft`].
     Draft(u64, Result<Arc<DraftReport>, Error>),
     /// Answer to [`Effect::WriteDescription`]: the description that is in the file now.
@@ -272,6 +291,8 @@ pub enum Message {
     Kept(String, Map<String, Value>),
     /// About sessions: an answer to [`Effect::Session`].
     Session(SessionTold),
+    /// About golden queries: an answer to [`Effect::Golden`], or news.
+    Golden(GoldenAnswer),
     /// About runs: an answer to [`Effect::Run`], or news.
     Run(RunTold),
 }

@@ -67,6 +67,39 @@ impl Client for SteadyClient {
         self.0.draft(request).await
     }
 
+    async fn golden_report(
+        &self,
+        request: skills_api::GoldenRequest,
+    ) -> Result<skills_api::GoldenReport, Error> {
+        Ok(skills_api::GoldenReport { took_us: 4_000, ..self.0.golden_report(request).await? })
+    }
+
+    async fn golden_explain(
+        &self,
+        request: skills_api::GoldenExplainRequest,
+    ) -> Result<skills_api::GoldenExplanation, Error> {
+        self.0.golden_explain(request).await
+    }
+
+    async fn collisions(
+        &self,
+        filter: skills_api::CollisionFilter,
+    ) -> Result<skills_api::CollisionReport, Error> {
+        self.0.collisions(filter).await
+    }
+
+    async fn rivals(&self, skill: &str) -> Result<skills_api::SkillRivals, Error> {
+        self.0.rivals(skill).await
+    }
+
+    async fn compare_skills(&self, first: &str, second: &str) -> Result<skills_discovery::PairReport, Error> {
+        self.0.compare_skills(first, second).await
+    }
+
+    async fn lint(&self, filter: skills_api::LintFilter) -> Result<skills_api::LintReport, Error> {
+        self.0.lint(filter).await
+    }
+
     async fn client_profiles(&self) -> Result<Vec<(String, String)>, Error> {
         self.0.client_profiles().await
     }

@@ -2,8 +2,10 @@
 
 mod auditing;
 mod cache_file;
+mod colliding;
 mod counting;
 mod drafting;
+mod golden;
 mod governing;
 mod index_cache;
 mod indexer;
@@ -22,6 +24,7 @@ use rayon::prelude::*;
 use tokio::sync::broadcast;
 
 use self::cache_file::CacheFile;
+use self::colliding::Collisions;
 use self::counting::Counter;
 use self::index_cache::IndexCache;
 use self::indexer::{Indexer, Shared};
@@ -30,18 +33,22 @@ use self::operations::Operations;
 use self::runs::Runs;
 use super::known_contracts::KnownContracts;
 use super::{
-    Check, Client, ClientView, Code, Connection, Diagnostics, DraftReport, DraftRequest, Error, Event,
-    FileContent, GovernanceFilter, GovernanceList, LevelTokens, ListFilter, MetricsReport, SkillDetail,
-    SkillList, checkup, client_view, detail, door, listing, policies::PolicyFile,
+    Check, Client, ClientView, Code, CollisionFilter, CollisionReport, Connection, Diagnostics, DraftReport,
+    DraftRequest, Error, Event, FileContent, GoldenExplainRequest, GoldenExplanation, GoldenReport,
+    GoldenRequest, GovernanceFilter, GovernanceList, LevelTokens, LintFilter, LintReport, ListFilter,
+    MetricsReport, SkillDetail, SkillList, SkillRivals, checkup, client_view, detail, door, listing,
+    policies::PolicyFile,
 };
 use skills_base::audit::Recorder;
 use skills_base::telemetry::Metrics;
 use skills_config::{Config, RankPolicy};
-use skills_discovery::{Adjustments, Answer, BodyLine, LinkState, Policy, Request, Router, Weights};
+use skills_discovery::{
+    Adjustments, Answer, BodyLine, LinkState, PairReport, Policy, Request, Router, Weights,
+};
 use skills_registry::{Catalogue, Registry, Settings, Trust};
 use skills_skill::{Skill, SkillId, client};
 
-pub use self::once::{Needs, eval, lint};
+pub use self::once::{Needs, bisect, eval, lint};
 
 /// Up to this many skills a request is answered on the caller's own thread: it takes less than handing
 /// it over to another one and back.
@@ -53,6 +60,7 @@ pub struct Local {
     registry: Arc<Registry>,
     shared: Arc<Shared>,
     levels: Arc<Levels>,
+    collisions: Arc<Collisions>,
     operations: Arc<Operations>,
     counter: Counter,
     metrics: Metrics,
@@ -68,6 +76,7 @@ pub struct Local {
     /// How long a request waits for the first scan.
     catalog_timeout: Duration,
     rebuilding: tokio::sync::Mutex<()>,
+    golden: Arc<golden::GoldenCache>,
 }
 
 impl Local {
@@ -101,6 +110,9 @@ impl Local {
         let settings = Settings::new(&config);
         let tokens =
             (!config.demo).then(|| CacheFile::new(config.dirs.cache.join("tokens.bin"), "tokens", "o200k 2"));
+        let collisions = (!config.demo).then(|| {
+            CacheFile::new(config.dirs.cache.join("collisions.json"), "collisions", settings.build.clone())
+        });
         let registry = Registry::open(settings).map_err(|e| internal("the registry", e.to_string()))?;
         let (config, registry, shared) =
             (Arc::new(config), Arc::new(registry), Arc::new(Shared::new(router)));
@@ -119,12 +131,14 @@ impl Local {
             registry,
             shared,
             levels: Arc::new(Levels::new(tokens)),
+            collisions: Arc::new(Collisions::new(collisions)),
             trust,
             contracts: Arc::default(),
             policy,
             config,
             catalog_timeout: CATALOG_TIMEOUT,
             rebuilding: tokio::sync::Mutex::default(),
+            golden: Arc::default(),
         })
     }
 
@@ -409,6 +423,48 @@ impl Client for Local {
         let began = Instant::now();
         let report = self.drafted(request).await;
         self.operations.counted("draft", began, report)
+    }
+
+    async fn golden_report(&self, request: GoldenRequest) -> Result<GoldenReport, Error> {
+        let began = Instant::now();
+        let report = self.golden_measured(request).await;
+        self.operations.counted("golden_report", began, report)
+    }
+
+    async fn golden_explain(&self, request: GoldenExplainRequest) -> Result<GoldenExplanation, Error> {
+        let began = Instant::now();
+        let explanation = self.golden_explained(request).await;
+        self.operations.counted("golden_explain", began, explanation)
+    }
+
+    async fn collisions(&self, filter: CollisionFilter) -> Result<CollisionReport, Error> {
+        let began = Instant::now();
+        let report = self.collided(filter).await;
+        self.operations.counted("collisions", began, report)
+    }
+
+    async fn rivals(&self, skill: &str) -> Result<SkillRivals, Error> {
+        let began = Instant::now();
+        let report = self.rivals_of(skill).await;
+        self.operations.counted("rivals", began, report)
+    }
+
+    async fn compare_skills(&self, first: &str, second: &str) -> Result<PairReport, Error> {
+        let began = Instant::now();
+        let report = self.compared(first, second).await;
+        self.operations.counted("compare_skills", began, report)
+    }
+
+    async fn lint(&self, filter: LintFilter) -> Result<LintReport, Error> {
+        let began = Instant::now();
+        let report = match filter.skill.as_deref().map(|wanted| self.resolve(wanted)).transpose() {
+            Ok(skill) => {
+                let catalogue = self.registry.snapshot();
+                apart(move || super::lint::catalogue(&catalogue).page(&filter, skill.as_deref())).await
+            }
+            Err(error) => Err(error),
+        };
+        self.operations.counted("lint", began, report)
     }
 
     async fn client_profiles(&self) -> Result<Vec<(String, String)>, Error> {

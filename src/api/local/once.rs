@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 
 use super::{Local, SCAN_PATIENCE, apart, router};
+use crate::bisect::{BisectJob, Bisection};
 use crate::eval::{self, EvalJob, Evaluation};
-use crate::lint::{self, LintReport};
+use crate::git::router_at;
+use crate::lint::{self, LintJob, LintReport};
 use crate::{Code, Error};
 use skills_config::Config;
 use skills_discovery::Router;
@@ -60,7 +62,8 @@ impl Local {
 ///
 /// # Errors
 /// `invalid_configuration` when a repair cannot be written.
-pub async fn lint(config: Config, paths: Vec<PathBuf>, fix: bool) -> Result<LintReport, Error> {
+pub async fn lint(config: Config, job: LintJob) -> Result<LintReport, Error> {
+    let LintJob { paths, fix, environment } = job;
     let (files, folders): (Vec<PathBuf>, Vec<PathBuf>) = paths.into_iter().partition(|path| !path.is_dir());
     let all_roots = files.is_empty() && folders.is_empty();
     let mut fixed = Vec::new();
@@ -69,7 +72,7 @@ pub async fn lint(config: Config, paths: Vec<PathBuf>, fix: bool) -> Result<Lint
         let files = files.clone();
         let (repaired, found) = apart(move || {
             let repaired = if fix { lint::repair(files.iter().map(PathBuf::as_path))? } else { Vec::new() };
-            Ok((repaired, lint::files_in_place(&files)))
+            Ok((repaired, lint::files_in_place(&files, environment)))
         })
         .await?;
         fixed.extend(repaired);
@@ -93,9 +96,10 @@ pub async fn lint(config: Config, paths: Vec<PathBuf>, fix: bool) -> Result<Lint
             );
         }
         let catalogue = catalogue(config).await?;
-        report = report.and(apart(move || Ok(lint::catalogue(&catalogue))).await?);
+        report = report.and(apart(move || Ok(lint::checked_catalogue(&catalogue, environment))).await?);
     }
     report.fixed = fixed;
+    report.summarize();
     Ok(report)
 }
 
@@ -114,16 +118,22 @@ pub async fn eval(config: Config, job: EvalJob) -> Result<Evaluation, Error> {
     apart(move || {
         let golden = match (&job.queries, &router) {
             (Some(queries), _) => eval::golden_in(queries, job.out_of_scope.as_deref())?,
-            (None, Asked::Roots(local)) => eval::golden_of(&local.registry.snapshot())?,
+            (None, Asked::Roots(local)) => {
+                eval::golden_of(&local.registry.snapshot(), local.config.golden_file().as_deref())?
+            }
             (None, Asked::Files(_)) => {
                 return Err(Error::new(Code::InvalidRequest, "--skills needs --queries"));
             }
         };
         match &router {
-            Asked::Files(router) => eval::measure(router, golden, &job),
+            Asked::Files(router) => eval::measure(router, golden, &job, None, None),
             Asked::Roots(local) => {
                 let router = local.shared.router.read().unwrap_or_else(PoisonError::into_inner);
-                let measured = eval::measure(&router, golden, &job);
+                let catalogue = local.registry.snapshot();
+                let earlier = job.against.as_deref();
+                let earlier =
+                    earlier.map(|reference| router_at(&router, &catalogue, reference)).transpose()?;
+                let measured = eval::measure(&router, golden, &job, earlier.as_ref(), Some(&catalogue));
                 if router.is_damaged() {
                     local.remove_index_cache();
                     return Err(Error::new(
@@ -134,6 +144,19 @@ pub async fn eval(config: Config, job: EvalJob) -> Result<Evaluation, Error> {
                 measured
             }
         }
+    })
+    .await
+}
+
+/// Finds the commit that changed the winner of a request.
+///
+/// # Errors
+/// As [`crate::bisect::bisect`].
+pub async fn bisect(config: Config, job: BisectJob) -> Result<Bisection, Error> {
+    let local = Local::open_once(config, Needs::Index).await?;
+    apart(move || {
+        let router = local.shared.router.read().unwrap_or_else(PoisonError::into_inner).snapshot();
+        crate::bisect::bisect(&router, &local.registry.snapshot(), &job)
     })
     .await
 }

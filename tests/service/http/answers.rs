@@ -74,11 +74,25 @@ async fn real_answers_of_every_operation_are_as_the_document_says() {
     all.call("client.view", json!({ "client": "claude-code" })).await;
     let why = all.call("skill.why", json!({ "skill_id": "ledger", "intent": "book a sum" })).await;
     assert_eq!(why["ranking"]["rank"], 1, "{why}");
+    let rivals = all.call("skill.rivals", json!({ "skill_id": "ledger" })).await;
+    assert_eq!(rivals["skill_id"], "ledger", "{rivals}");
+    all.call("skill.pair", json!({ "skill_id": "ledger", "rival": "upload" })).await;
+    let map = all.call("skill.collisions", json!({ "wait_ms": 10_000 })).await;
+    assert_eq!(map["complete"], true, "{map}");
+    let lint = all.call("skill.lint", json!({ "level": "error", "limit": 1 })).await;
+    assert!(lint["findings"].is_array(), "{lint}");
+    assert!(all.call("lint.rules", json!({})).await["rules"].as_array().unwrap().len() > 50);
     let draft = all.call(
         "skill.draft",
         json!({ "skill_id": "ledger", "description": "Sings.", "intent": "book a sum" }),
     );
     assert_eq!(draft.await["before"]["rank"], 1);
+    let queries = json!([{ "query": "book a sum", "expect": ["ledger"] }, { "query": "sing a song" }]);
+    let golden = all.call("golden.report", json!({ "queries": queries })).await;
+    assert_eq!(golden["figures"]["queries"], 1, "{golden}");
+    let query = json!({ "query": "close the month", "expect": ["ledger"] });
+    let explained = all.call("golden.explain", json!({ "query": query, "queries": queries })).await;
+    assert_ne!(explained["first"]["skill_id"], json!(null), "{explained}");
     all.call("capability.explain", json!({ "capability_id": "test.amounts.add" })).await;
     let sum = json!({ "capability_id": "test.amounts.add", "inputs": { "amounts": [1, 2] }, "include_trace": true });
     assert_eq!(all.call("capability.execute", sum.clone()).await["run"]["state"], "completed");

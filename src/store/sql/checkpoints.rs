@@ -1,0 +1,248 @@
+//! Checkpoints in the database: small ones whole, larger ones as what changed since the one before, so that a run of
+//! thousands of iterations does not keep all of them thousands of times.
+//!
+//! A row with a `base` holds differences, and the chain of rows from the base to it gives the checkpoint. The newest
+//! checkpoint of each run at work stands whole in the table `newest`, which takes part in the transactions and need not
+//! survive a crash: temporary in `SQLite`, unlogged in `PostgreSQL`.
+
+use serde_json::Value;
+
+use super::integrity::digest;
+use super::rows::json as encode;
+use super::{Row, Tx, failed, values};
+use crate::delta::{applied, difference};
+use crate::{Checkpoint, RunId, StoreError};
+
+/// Bytes up to which a checkpoint is kept whole: a chain costs more than it saves.
+const SMALL: usize = 1024;
+/// Rows of a chain: bounds what reading its end costs.
+const CHAIN: i64 = 1000;
+
+/// Where a chain ends so far.
+struct End {
+    base: i64,
+    /// Bytes of differences in it.
+    spent: i64,
+    done: Value,
+    state: Value,
+}
+
+/// Keeps a checkpoint behind the last one of its run; answers its number.
+pub(super) async fn keep<T: Tx>(
+    tx: &T,
+    run: &RunId,
+    checkpoint: &Checkpoint,
+    now_ms: i64,
+) -> Result<i64, StoreError> {
+    // After a resume from an earlier checkpoint the later ones stay as they are, and numbers go on behind them.
+    let sql = "SELECT coalesce(max(number), -1) FROM checkpoints WHERE run = ?1";
+    let last = tx.find("numbering a checkpoint", sql, values![run]).await?;
+    let last: i64 = last.map_or(Ok(-1), |mut row| row.take(0))?;
+    let number = checkpoint.number.cast_signed().max(last + 1);
+    let (done, state) = (encode(&checkpoint.done)?, encode(&checkpoint.state)?);
+    let whole = done.len() + state.len();
+    if whole <= SMALL {
+        insert(tx, run, number, (&done, &state), None, now_ms).await?;
+        return Ok(number);
+    }
+    if let Some(end) = end(tx, run, last).await? {
+        let part = |before: &Value, after: &Value| match difference(before, after) {
+            Some(difference) => encode(&difference),
+            None => Ok("null".to_owned()),
+        };
+        let list = checkpoint.done.iter().cloned().map(Value::String).collect();
+        let parts = (part(&end.done, &list)?, part(&end.state, &checkpoint.state)?);
+        let spent = end.spent + length(parts.0.len() + parts.1.len());
+        // Once the differences are longer than what they stand for, the whole is kept again.
+        if spent <= length(whole) && number - end.base < CHAIN {
+            insert(tx, run, number, (&parts.0, &parts.1), Some(end.base), now_ms).await?;
+            remember(tx, run, (number, end.base, spent), &done, &state).await?;
+            return Ok(number);
+        }
+    }
+    insert(tx, run, number, (&done, &state), None, now_ms).await?;
+    remember(tx, run, (number, number, 0), &done, &state).await?;
+    Ok(number)
+}
+
+fn length(bytes: usize) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}
+
+async fn insert<T: Tx>(
+    tx: &T,
+    run: &RunId,
+    number: i64,
+    (done, state): (&str, &str),
+    base: Option<i64>,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    tx.post(
+        "recording a checkpoint",
+        "INSERT INTO checkpoints (run, number, done, state, at_ms, base, digest)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        values![run, number, done, state, now_ms, base, digest(&[done, state])],
+    )
+    .await
+}
+
+async fn remember<T: Tx>(
+    tx: &T,
+    run: &RunId,
+    (number, base, spent): (i64, i64, i64),
+    done: &str,
+    state: &str,
+) -> Result<(), StoreError> {
+    tx.post(
+        "remembering the newest checkpoint",
+        "INSERT INTO newest (run, number, base, spent, done, state) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+         ON CONFLICT (run) DO UPDATE SET number = excluded.number, base = excluded.base, spent = excluded.spent,
+            done = excluded.done, state = excluded.state",
+        values![run, number, base, spent, done, state],
+    )
+    .await
+}
+
+/// Lets go of what is remembered of a run that nobody works for now.
+pub(super) async fn forget<T: Tx>(tx: &T, run: &RunId) -> Result<(), StoreError> {
+    tx.post("forgetting the newest checkpoint", "DELETE FROM newest WHERE run = ?1", values![run]).await
+}
+
+/// The last checkpoint as the end of its chain: remembered, or read where another process wrote it.
+async fn end<T: Tx>(tx: &T, run: &RunId, last: i64) -> Result<Option<End>, StoreError> {
+    let sql = "SELECT base, spent, done, state FROM newest WHERE run = ?1 AND number = ?2";
+    let remembered = tx.find("looking up the newest checkpoint", sql, values![run, last]).await?;
+    if let Some(mut row) = remembered {
+        let (base, spent) = (row.take(0)?, row.take(1)?);
+        return Ok(Some(End { base, spent, done: row.json(2)?, state: row.json(3)? }));
+    }
+    let rows = rows(tx, run, Some(last)).await?;
+    let spent = rows.iter().filter(|row| row.base.is_some()).map(|row| row.bytes).sum();
+    let Some(base) = rows.last().map(|row| row.base.unwrap_or(row.number)) else { return Ok(None) };
+    let mut chain = Chain::default();
+    for row in rows {
+        chain.take(run, row)?;
+    }
+    let Chain { number, done, state } = chain;
+    Ok((number == last).then_some(End { base, spent, done, state }))
+}
+
+/// A row as it is kept.
+struct Kept {
+    number: i64,
+    base: Option<i64>,
+    done: Value,
+    state: Value,
+    at_ms: i64,
+    bytes: i64,
+}
+
+/// All rows of a run, or those that lead to one checkpoint.
+async fn rows<T: Tx>(tx: &T, run: &RunId, to: Option<i64>) -> Result<Vec<Kept>, StoreError> {
+    let doing = "reading checkpoints";
+    let columns = "SELECT number, done, state, at_ms, base, octet_length(done) + octet_length(state)
+                   FROM checkpoints WHERE run = ?1";
+    let rows = match to {
+        None => tx.query(doing, &format!("{columns} ORDER BY number"), values![run]).await?,
+        Some(number) => {
+            let sql = format!(
+                "{columns} AND number BETWEEN
+                    coalesce((SELECT base FROM checkpoints WHERE run = ?1 AND number = ?2), ?2) AND ?2
+                 ORDER BY number"
+            );
+            tx.query(doing, &sql, values![run, number]).await?
+        }
+    };
+    let read = |mut row: Row| {
+        Ok(Kept {
+            number: row.take(0)?,
+            done: row.json(1)?,
+            state: row.json(2)?,
+            at_ms: row.take(3)?,
+            base: row.take(4)?,
+            bytes: row.take(5)?,
+        })
+    };
+    rows.into_iter().map(read).collect()
+}
+
+/// A chain as far as it was read.
+struct Chain {
+    number: i64,
+    done: Value,
+    state: Value,
+}
+
+impl Default for Chain {
+    fn default() -> Self {
+        Self { number: -1, done: Value::Null, state: Value::Null }
+    }
+}
+
+impl Chain {
+    fn take(&mut self, run: &RunId, row: Kept) -> Result<(), StoreError> {
+        let Kept { number, base, done, state, .. } = row;
+        let damaged = || {
+            failed(
+                &format!("reading checkpoint {number} of run {run}"),
+                &"its base is missing or damaged; see `skills db check`",
+            )
+        };
+        if base.is_none() {
+            *self = Self { number, done, state };
+            return Ok(());
+        }
+        let onto = |before: &mut Value, change: Value| -> Result<(), StoreError> {
+            if change.is_null() {
+                return Ok(());
+            }
+            *before = applied(std::mem::take(before), change).ok_or_else(damaged)?;
+            Ok(())
+        };
+        if self.number < 0 {
+            return Err(damaged());
+        }
+        onto(&mut self.done, done)?;
+        onto(&mut self.state, state)?;
+        self.number = number;
+        Ok(())
+    }
+
+    fn checkpoint(&self, at_ms: i64) -> Checkpoint {
+        let done = self.done.as_array().into_iter().flatten();
+        Checkpoint {
+            number: self.number.unsigned_abs(),
+            done: done.filter_map(|step| step.as_str().map(str::to_owned)).collect(),
+            state: self.state.clone(),
+            at_ms,
+        }
+    }
+}
+
+/// One checkpoint of a run.
+pub(crate) async fn one<T: Tx>(tx: &T, run: &RunId, number: u64) -> Result<Checkpoint, StoreError> {
+    let mut chain = Chain::default();
+    let mut at_ms = 0;
+    for row in rows(tx, run, Some(number.cast_signed())).await? {
+        at_ms = row.at_ms;
+        chain.take(run, row)?;
+    }
+    if chain.number != number.cast_signed() {
+        return Err(StoreError::NoCheckpoint { run: run.clone(), checkpoint: number });
+    }
+    Ok(chain.checkpoint(at_ms))
+}
+
+/// All checkpoints of a run, oldest first.
+pub(crate) async fn all<T: Tx>(tx: &T, run: &RunId) -> Result<Vec<Checkpoint>, StoreError> {
+    let mut chain = Chain::default();
+    rows(tx, run, None)
+        .await?
+        .into_iter()
+        .map(|row| {
+            let at_ms = row.at_ms;
+            chain.take(run, row)?;
+            Ok(chain.checkpoint(at_ms))
+        })
+        .collect()
+}

@@ -1,0 +1,241 @@
+//! What people and other programs do to a run: decide, signal, cancel, resume.
+
+use serde_json::{Value, json};
+
+use super::integrity::{damage, digest};
+use super::rows::{append, apply, as_of, get, json as encode, moved, own_steps, signed, standing};
+use super::{Tx, checkpoints, dialect, failed, read, values};
+use crate::{
+    CommandEffect, CommandOutcome, Decided, DecisionRecord, EventKind, NewEvent, RunId, RunRecord,
+    StoreError, expiry,
+};
+use skills_model::{Asked, Command, Expiry, Gate, Next, Refusal, RunState, Verdict, transition};
+
+/// A command with what is kept beside it.
+#[derive(Debug)]
+pub(crate) struct Order {
+    pub command: Command,
+    pub record: Option<DecisionRecord>,
+    pub head: Option<u64>,
+    pub payload: Option<Value>,
+}
+
+pub(crate) async fn command<T: Tx>(
+    tx: &T,
+    run: &RunId,
+    order: &Order,
+) -> Result<CommandOutcome, StoreError> {
+    let (recorded, replays) = get(tx, run).await?;
+    let now_ms = tx.now().await?.wall_ms;
+    let due = recorded.expires_ms.is_some_and(|at| at <= now_ms);
+    let before = match order.command {
+        Command::Expire(_) => recorded,
+        _ => as_of(recorded, replays, now_ms),
+    };
+    let state = before.state;
+    let repeated = |run: RunRecord, first: Option<Decided>| CommandOutcome {
+        run,
+        before: state,
+        effect: CommandEffect::Repeated(first.map(Box::new)),
+        expired: None,
+    };
+    let mut earlier: Vec<Decided> = Vec::new();
+    let command = match &order.command {
+        Command::Decide(decision) => {
+            earlier = read::decisions(tx, run).await?;
+            let decisions = earlier.iter().map(|decided| &decided.decision);
+            let decision = decision.clone().bound_to(before.gate.as_ref(), decisions);
+            if !decision.answers(before.gate.as_ref())
+                && let Some(first) = earlier.iter().rev().find(|decided| decided.decision == decision)
+            {
+                return Ok(repeated(before, Some(first.clone())));
+            }
+            Command::Decide(decision)
+        }
+        other => other.clone(),
+    };
+    let next = transition(&standing(&before, replays), &command)
+        .map_err(|refusal| already_decided(&command, before.gate.as_ref(), &earlier, refusal))?;
+    let decided = match &command {
+        Command::Decide(decision) => Some(decision),
+        _ => None,
+    };
+    if next == Next::Same {
+        let first = decided.and_then(|decision| earlier.into_iter().rfind(|kept| kept.decision == *decision));
+        return Ok(repeated(before, first));
+    }
+    let mut expired = None;
+    match (&command, due) {
+        // It was decided and waits anew, or waits for ever: the sweep that asked saw an older state.
+        (Command::Expire(_), false) => return Err(Refusal::NotOver.into()),
+        (Command::Expire(_), true) | (_, false) => {}
+        (_, true) => expired = Some(Box::new(expire(tx, run).await?)),
+    }
+    apply(tx, run, &next, decided, now_ms).await?;
+    let mut events: Vec<NewEvent> = Vec::new();
+    let by = order.record.as_ref().and_then(|record| record.approver.as_deref());
+    match &command {
+        Command::Decide(decision) => {
+            let record = order.record.clone().unwrap_or(DecisionRecord { approver: None, notes: None });
+            tx.post(
+                "recording a decision",
+                "INSERT INTO decisions (run, at_ms, decision, approver, notes) VALUES (?1, ?2, ?3, ?4, ?5)",
+                values![
+                    run,
+                    now_ms,
+                    encode(decision)?,
+                    record.approver.as_deref(),
+                    record.notes.as_deref()
+                ],
+            )
+            .await?;
+            let mut call = None;
+            if let (Verdict::Approve, Some(Gate::Human { why: Asked::Changed { now, call: of, .. }, .. })) =
+                (decision.verdict, &before.gate)
+            {
+                call.clone_from(of);
+                // What was approved is what runs: further edits are asked about again.
+                let mut options = before.options.clone();
+                options.pins.extend(now.clone());
+                let sql = "UPDATE runs SET options = ?2 WHERE id = ?1";
+                tx.post("storing the bindings of a run", sql, values![run, encode(&options)?]).await?;
+            }
+            let approved = decision.verdict == Verdict::Approve;
+            events.push(NewEvent {
+                kind: if approved { EventKind::GateApproved } else { EventKind::GateDenied },
+                step: Some(decision.step.clone()),
+                data: json!({"approver": record.approver, "notes": record.notes, "choice": decision.choice,
+                             "result": decision.result, "inputs_digest": decision.inputs_digest, "call": call}),
+            });
+            if decision.verdict == Verdict::Deny {
+                events.push(moved(EventKind::RunCanceled, signed(json!({"reason": "denied"}), by)));
+            }
+        }
+        Command::Signal { name } => {
+            let payload = order.payload.clone().unwrap_or(Value::Null);
+            let sql = "INSERT INTO signals (run, name, payload) VALUES (?1, ?2, ?3)";
+            tx.post("keeping a signal", sql, values![run, name, encode(&payload)?]).await?;
+            let data = signed(json!({"name": name, "payload": payload}), by);
+            events.push(moved(EventKind::SignalReceived, data));
+        }
+        Command::Cancel => events.push(moved(EventKind::RunCanceled, signed(json!({}), by))),
+        Command::Pause => events.push(moved(EventKind::RunPaused, json!({"state": before.state}))),
+        Command::Ask(gate) => {
+            let step = match gate {
+                Gate::Human { step, .. } | Gate::Signal { step, .. } => step.clone(),
+            };
+            let data = json!({"gate": gate, "before": before.gate});
+            events.push(NewEvent { kind: EventKind::GateChanged, step: Some(step), data });
+        }
+        Command::Resume => {
+            let head = resume(tx, run, before.head, order.head).await?;
+            let mut data = json!({"checkpoint": head, "mode": "checkpoint_resume"});
+            if let Some(corrected) = &order.payload {
+                data["corrected_inputs"] = corrected.clone();
+                // Only the corrected ones: what they were is kept nowhere else.
+                data["inputs_before"] = corrected
+                    .as_object()
+                    .map(|fields| {
+                        fields.keys().map(|name| (name.clone(), before.inputs[name].clone())).collect()
+                    })
+                    .unwrap_or_default();
+                correct(tx, run, before.inputs, corrected).await?;
+            }
+            events.push(moved(EventKind::RunResumed, signed(data, by)));
+        }
+        Command::Expire(expiry) => {
+            let gate = json!({"gate": before.gate, "on_expiry": expiry, "expired_ms": before.expires_ms});
+            events.push(moved(EventKind::RunExpired, gate));
+            let mut error = expiry::ended(&before, *expiry, before.expires_ms.unwrap_or(now_ms));
+            let sql = "UPDATE runs SET error = ?2 WHERE id = ?1";
+            tx.post("keeping an error", sql, values![run, encode(&error)?]).await?;
+            if *expiry == Expiry::Fail {
+                events.push(moved(EventKind::RunFailed, error));
+            } else {
+                error["reason"] = json!("expired");
+                events.push(moved(EventKind::RunCanceled, error));
+            }
+        }
+        Command::Claim { .. } | Command::Work { .. } | Command::Replay | Command::Fork => {}
+    }
+    let after = get(tx, run).await?.0;
+    if after.held && after.state == RunState::Pending {
+        events.push(moved(EventKind::RunHeld, json!({})));
+    }
+    append(tx, run, &events, now_ms).await?;
+    if !after.state.is_active() {
+        checkpoints::forget(tx, run).await?;
+    }
+    let effect = if next == Next::Kept { CommandEffect::Stored } else { CommandEffect::Applied };
+    Ok(CommandOutcome { run: after, before: state, effect, expired })
+}
+
+/// Records that the time of a wait is over.
+async fn expire<T: Tx>(tx: &T, run: &RunId) -> Result<RunRecord, StoreError> {
+    let expiry = get(tx, run).await?.0.options.on_expiry;
+    let order = Order { command: Command::Expire(expiry), record: None, head: None, payload: None };
+    Ok(Box::pin(command(tx, run, &order)).await?.run)
+}
+
+/// A refusal, with the decision that was recorded first where the question does not wait any more.
+fn already_decided(
+    command: &Command,
+    gate: Option<&Gate>,
+    earlier: &[Decided],
+    refusal: Refusal,
+) -> StoreError {
+    let first = match command {
+        Command::Decide(decision) if !decision.answers(gate) => {
+            earlier.iter().rev().find(|decided| decided.decision.same_gate(decision))
+        }
+        _ => None,
+    };
+    match first {
+        Some(first) => StoreError::AlreadyDecided { first: Box::new(first.clone()), refusal },
+        None => refusal.into(),
+    }
+}
+
+/// Moves the head, and lets the steps that are not behind it run again: their records stay, superseded.
+async fn resume<T: Tx>(tx: &T, run: &RunId, head: u64, to: Option<u64>) -> Result<u64, StoreError> {
+    let number = to.unwrap_or(head);
+    let checkpoint = checkpoints::one(tx, run, number).await?;
+    let sql = format!(
+        "UPDATE steps SET superseded = 1 WHERE run = ?1 AND step NOT IN {}",
+        dialect::texts(T::POSTGRES, "?2")
+    );
+    tx.post("superseding steps", &sql, values![run, encode(&checkpoint.done)?]).await?;
+    // Intents stay: one without a result may have acted outside, and the worker has to ask about it.
+    tx.post(
+        "moving the head",
+        "UPDATE runs SET head = ?2, steps_done = ?3, error = NULL, lost_leases = 0, step = NULL
+         WHERE id = ?1",
+        values![run, number, own_steps(&checkpoint.done)],
+    )
+    .await?;
+    Ok(number)
+}
+
+/// Joins corrected inputs over the run's own: a named field is replaced, the others stay.
+async fn correct<T: Tx>(tx: &T, run: &RunId, inputs: Value, corrected: &Value) -> Result<(), StoreError> {
+    let doing = "correcting the inputs of a run";
+    let Some(corrected) = corrected.as_object() else {
+        return Err(failed(doing, &"they are not an object"));
+    };
+    let mut joined = match inputs {
+        Value::Object(inputs) => inputs,
+        _ => serde_json::Map::new(),
+    };
+    if damage(tx, run).await?.is_some() {
+        // The fields that stay would count as sound from here on.
+        return Err(failed(doing, &"its stored data was modified; see `skills db check`"));
+    }
+    joined.extend(corrected.clone());
+    let joined = encode(&joined)?;
+    tx.post(
+        doing,
+        "UPDATE runs SET inputs = ?2, inputs_digest = ?3 WHERE id = ?1",
+        values![run, &joined, digest(&[&joined])],
+    )
+    .await
+}

@@ -1,0 +1,100 @@
+//! What a finished sidecar asked for on the run it watches: carried out once, and written down on both.
+
+use serde_json::json;
+
+use super::command::{Order, command};
+use super::rows::{append, as_of, find, moved};
+use super::{Tx, dialect, values};
+use crate::{Control, ControlOutcome, EventKind, RunId, RunRecord, StoreError};
+use skills_model::{Command, RunState};
+
+pub(crate) async fn control<T: Tx>(
+    tx: &T,
+    sidecar: &RunId,
+    watched: &RunId,
+    control: &Control,
+) -> Result<ControlOutcome, StoreError> {
+    let (first, second) = if sidecar <= watched { (sidecar, watched) } else { (watched, sidecar) };
+    // Always in one order: two sidecars that watch each other must not wait for each other.
+    find(tx, first).await?;
+    find(tx, second).await?;
+    // The sidecar's own event, whichever way it went.
+    let sql = format!(
+        "SELECT data FROM events WHERE run = ?1 AND kind IN ('control.applied', 'control.refused')
+            AND {} IS NOT NULL ORDER BY number LIMIT 1",
+        dialect::field(T::POSTGRES, "data", "on")
+    );
+    let before = tx.find("looking for what a sidecar asked", &sql, values![sidecar]).await?;
+    if let Some(row) = before {
+        let first: serde_json::Value = row.json(0)?;
+        return Ok(match first["refused"].as_str() {
+            Some(why) => ControlOutcome::Refused(why.to_owned()),
+            None => ControlOutcome::Applied(first["did"].as_str().unwrap_or_default().to_owned()),
+        });
+    }
+    let before = find(tx, watched).await?;
+    let now_ms = tx.now().await?.wall_ms;
+    let before = before.map(|(run, replays)| as_of(run, replays, now_ms));
+    let outcome = match (&control.order, &before) {
+        (Err(why), _) => ControlOutcome::Refused(why.clone()),
+        (Ok(_), None) => ControlOutcome::Refused(StoreError::NoRun(watched.clone()).to_string()),
+        (Ok((order, payload)), Some(before)) => {
+            let order = Order { command: order.clone(), record: None, head: None, payload: payload.clone() };
+            match command(tx, watched, &order).await {
+                Ok(done) => ControlOutcome::Applied(did(&order.command, before, &done.run)),
+                Err(StoreError::Refused(refusal)) => ControlOutcome::Refused(refusal.to_string()),
+                Err(error) => return Err(error),
+            }
+        }
+    };
+    let mut data = json!({"asked": control.asked});
+    if let Some(why) = &control.why {
+        data["why"] = why.as_str().into();
+    }
+    let kind = match &outcome {
+        ControlOutcome::Applied(did) => {
+            data["did"] = did.as_str().into();
+            EventKind::ControlApplied
+        }
+        ControlOutcome::Refused(why) => {
+            data["refused"] = why.as_str().into();
+            EventKind::ControlRefused
+        }
+    };
+    let (mut on, mut by) = (data.clone(), data);
+    (on["on"], by["by"]) = (json!(watched), json!(sidecar));
+    if let Some((run, _)) = find(tx, sidecar).await? {
+        by["skill"] = run.skill_id.into();
+    }
+    if let Some(run) = &before {
+        on["skill"] = run.skill_id.as_str().into();
+    }
+    append(tx, sidecar, &[moved(kind.clone(), on)], now_ms).await?;
+    if before.is_some() {
+        append(tx, watched, &[moved(kind, by)], now_ms).await?;
+    }
+    Ok(outcome)
+}
+
+/// What a command that was carried out means for the run, in words.
+fn did(command: &Command, before: &RunRecord, after: &RunRecord) -> String {
+    let words = match (command, before.state) {
+        (Command::Pause, _) if before.held => "it was already paused",
+        (Command::Pause, RunState::Pending) => "it is paused until it is resumed",
+        (Command::Pause, RunState::WaitingForHuman) => {
+            "it waits for approval; after the decision it is paused until it is resumed"
+        }
+        (Command::Pause, RunState::WaitingForSignal) => {
+            "it waits for a signal; after the signal it is paused until it is resumed"
+        }
+        (Command::Pause, _) => "it stops before its next step and is paused until it is resumed",
+        (Command::Cancel, RunState::Canceled) => "it was already canceled",
+        (Command::Cancel, _) => "it is canceled",
+        (Command::Signal { .. }, RunState::WaitingForSignal) if after.state == RunState::Pending => {
+            "the waiting step continues"
+        }
+        (Command::Signal { .. }, _) => "it is kept until a step waits for it",
+        _ => "done",
+    };
+    words.to_owned()
+}

@@ -1,0 +1,221 @@
+//! A worker's report, in one transaction: what ended, the checkpoint, where the run stands, and what begins.
+
+use serde_json::json;
+
+use super::rows::{apply, get, json as encode, moved, own_steps, standing, write_events};
+use super::work::{has_begun, keep_intent};
+use super::{Tx, checkpoints, dialect, values};
+use crate::{
+    Checkpoint, EventKind, NewEvent, RunId, RunRecord, StepIntent, StepRecord, StepStatus, StoreError,
+};
+use skills_model::{Command, Gate, Lease, Next, RunState, transition};
+
+/// A worker's report and everything that belongs to it.
+#[derive(Debug)]
+pub(crate) struct Report {
+    pub command: Command,
+    pub finished: Vec<StepRecord>,
+    pub checkpoint: Option<Checkpoint>,
+    pub intents: Vec<StepIntent>,
+    pub events: Vec<NewEvent>,
+}
+
+pub(crate) async fn report<T: Tx>(tx: &T, run: &RunId, report: &Report) -> Result<RunRecord, StoreError> {
+    let (before, replays) = get(tx, run).await?;
+    let now_ms = tx.now().await?.wall_ms;
+    let next = transition(&standing(&before, replays), &report.command)?;
+    let mut events = finish(tx, run, &report.finished).await?;
+    let mut shown = Shown::default();
+    if let Some(checkpoint) = &report.checkpoint {
+        let number = checkpoints::keep(tx, run, checkpoint, now_ms).await?;
+        shown.head = Some((number, own_steps(&checkpoint.done)));
+    }
+    if !stays(&before, &next) {
+        apply(tx, run, &next, None, now_ms).await?;
+    }
+    events.extend(report.events.iter().cloned());
+    if let Next::Move { state, gate, .. } = &next {
+        if !state.is_active() {
+            checkpoints::forget(tx, run).await?;
+        }
+        match state {
+            RunState::Completed => {
+                let last = match &report.checkpoint {
+                    Some(checkpoint) => checkpoint.clone(),
+                    None => checkpoints::one(tx, run, before.head).await?,
+                };
+                shown.outputs = Some(encode(&last.state["outputs"])?);
+                shown.step = Moved::To(None);
+                events.push(moved(EventKind::RunCompleted, json!({})));
+            }
+            RunState::Failed => {
+                let error = report
+                    .finished
+                    .iter()
+                    .find(|s| s.status == StepStatus::Failed)
+                    .map(|s| s.result.clone())
+                    .or_else(|| {
+                        events.iter().find(|e| e.kind == EventKind::RunFailed).map(|e| e.data.clone())
+                    })
+                    .unwrap_or_else(|| json!({"code": "runtime_error"}));
+                shown.error = Some(encode(&error)?);
+                // Of several side by side, the one to blame and not the one that began last.
+                if let Some(step) = error["step"].as_str() {
+                    shown.step = Moved::To(Some(step.to_owned()));
+                }
+                events.retain(|event| event.kind != EventKind::RunFailed);
+                events.push(moved(EventKind::RunFailed, error));
+            }
+            RunState::WaitingForHuman | RunState::WaitingForSignal => {
+                shown.step = Moved::To(gate.as_ref().map(|gate| match gate {
+                    Gate::Human { step, .. } | Gate::Signal { step, .. } => step.clone(),
+                }));
+                events.push(moved(EventKind::GateWaiting, json!({"gate": gate})));
+            }
+            RunState::Pending => events.push(moved(EventKind::RunHeld, json!({}))),
+            _ => {}
+        }
+    }
+    for name in
+        events.iter().filter(|e| e.kind == EventKind::SignalConsumed).filter_map(|e| e.data["name"].as_str())
+    {
+        tx.post(
+            "taking a signal",
+            "DELETE FROM signals WHERE n = (SELECT min(n) FROM signals WHERE run = ?1 AND name = ?2)",
+            values![run, name],
+        )
+        .await?;
+    }
+    // A paused run begins nothing more; another attempt at what has begun is none.
+    let held = matches!(next, Next::Move { held: true, state, .. } if state.is_active());
+    for intent in &report.intents {
+        if held && !has_begun(tx, run, &intent.step).await? {
+            continue;
+        }
+        events.push(keep_intent(tx, run, intent).await?);
+        shown.step = Moved::To(Some(intent.step.clone()));
+    }
+    show(tx, run, &shown, &events, now_ms).await?;
+    let after = get(tx, run).await?.0;
+    let Some(Gate::Signal { name, .. }) = &after.gate else { return Ok(after) };
+    if kept_signal(tx, run, name).await?.is_none() {
+        return Ok(after);
+    }
+    // It came between the worker's look and its report: nobody would send it again.
+    let next = transition(&standing(&after, replays), &Command::Signal { name: name.clone() })?;
+    apply(tx, run, &next, None, now_ms).await?;
+    Ok(get(tx, run).await?.0)
+}
+
+/// Keeps the steps that ended; answers the events that tell of them.
+async fn finish<T: Tx>(
+    tx: &T,
+    run: &RunId,
+    finished: &[StepRecord],
+) -> Result<Vec<NewEvent>, StoreError> {
+    let mut events = Vec::new();
+    let close = format!(
+        "DELETE FROM intents WHERE run = ?1 AND step = ?2 AND NOT (?3 AND {} = 'false')",
+        if T::POSTGRES {
+            dialect::field(true, "json", "repeatable")
+        } else {
+            "(json -> 'repeatable')".to_owned()
+        }
+    );
+    for step in finished {
+        tx.post(
+            "recording a step",
+            "INSERT INTO steps (run, n, step, json)
+             SELECT CAST(?1 AS TEXT), coalesce(max(n), 0) + 1, CAST(?2 AS TEXT), CAST(?3 AS TEXT)
+             FROM steps WHERE run = ?1",
+            values![run, &step.step, encode(step)?],
+        )
+        .await?;
+        // What failed without another attempt leaves open how the one before it ended: whoever goes on has to ask.
+        let unseen = step.status == StepStatus::Failed && step.attempts == 0;
+        tx.post("closing an intent", &close, values![run, &step.step, unseen]).await?;
+        events.push(NewEvent {
+            kind: match step.status {
+                StepStatus::Completed => EventKind::StepCompleted,
+                StepStatus::Skipped => EventKind::StepSkipped,
+                StepStatus::Failed => EventKind::StepFailed,
+            },
+            step: Some(step.step.clone()),
+            data: json!({"attempts": step.attempts, "took_ms": step.ended_ms - step.started_ms}),
+        });
+    }
+    Ok(events)
+}
+
+/// Whether the state machine's answer leaves a run as it is: most reports end one step and begin the next.
+fn stays(before: &RunRecord, next: &Next) -> bool {
+    let Next::Move { state, fence, lease, held, gate } = next else { return true };
+    (*state, *fence, *held) == (before.state, before.fence, before.held)
+        && *lease != Lease::Release
+        && gate.is_none()
+        && before.gate.is_none()
+        && before.expires_ms.is_none()
+}
+
+/// What becomes of the step at hand.
+#[derive(Default)]
+enum Moved {
+    #[default]
+    Stays,
+    To(Option<String>),
+}
+
+/// What a report changes of a run beside its state.
+#[derive(Default)]
+struct Shown {
+    /// Its newest checkpoint, and how many of its own steps are done.
+    head: Option<(i64, i64)>,
+    /// The step at hand, where that changes: to another one or to none.
+    step: Moved,
+    outputs: Option<String>,
+    error: Option<String>,
+}
+
+/// Writes it together with the events: every update of a run writes its row and its places in indexes anew.
+async fn show<T: Tx>(
+    tx: &T,
+    run: &RunId,
+    shown: &Shown,
+    events: &[NewEvent],
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    let step = match &shown.step {
+        Moved::Stays => None,
+        Moved::To(step) => Some(step.as_ref()),
+    };
+    let sql = "UPDATE runs SET events = events + ?2,
+            head = coalesce(?3, head), steps_done = coalesce(?4, steps_done),
+            lost_leases = CASE WHEN CAST(?3 AS BIGINT) IS NULL THEN lost_leases ELSE 0 END,
+            step = CASE WHEN ?5 THEN ?6 ELSE step END,
+            outputs = coalesce(?7, outputs), error = coalesce(?8, error)
+        WHERE id = ?1 RETURNING events - ?2 + 1";
+    let values = values![
+        run,
+        events.len(),
+        shown.head.map(|(number, _)| number),
+        shown.head.map(|(_, done)| done),
+        step.is_some(),
+        step.flatten(),
+        shown.outputs.as_deref(),
+        shown.error.as_deref()
+    ];
+    let row = tx.find("updating the state of a run", sql, values).await?;
+    let first = row.ok_or_else(|| StoreError::NoRun(run.clone()))?.take(0)?;
+    write_events(tx, run, first, events, now_ms).await
+}
+
+/// The oldest kept signal of a name.
+pub(crate) async fn kept_signal<T: Tx>(
+    tx: &T,
+    run: &RunId,
+    name: &str,
+) -> Result<Option<serde_json::Value>, StoreError> {
+    let sql = "SELECT payload FROM signals WHERE run = ?1 AND name = ?2 ORDER BY n LIMIT 1";
+    let row = tx.find("looking for a signal", sql, values![run, name]).await?;
+    row.map(|row| row.json(0)).transpose()
+}

@@ -1,0 +1,152 @@
+//! Checks of a database file, copies of it, and its free space.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode};
+
+use super::schema::is_damage;
+use super::tx::{Transaction, complete};
+use super::failed;
+use crate::sql::maintenance::{RULES, modified_in_words};
+use crate::{Glance, Health, Moment, StoreError};
+use skills_base::private_files;
+
+/// Damage that is listed by a short look.
+const LISTED: u32 = 3;
+
+/// A look over the pages that ends when its time is over. Indices are not held against their tables: that is what
+/// [`check`] does.
+pub(super) fn glance(connection: &Connection, patience: Duration) -> Result<Glance, StoreError> {
+    let (done, waiting) = mpsc::channel::<()>();
+    let handle = connection.get_interrupt_handle();
+    let timer = std::thread::spawn(move || {
+        if waiting.recv_timeout(patience) == Err(mpsc::RecvTimeoutError::Timeout) {
+            handle.interrupt();
+        }
+    });
+    let (mut damage, broken_off) = damage(connection, &format!("PRAGMA quick_check({LISTED})"));
+    drop(done);
+    // It ends at once: nobody can tell it anything any more.
+    drop(timer.join());
+    match broken_off {
+        None => Ok(Glance { damage, whole: true }),
+        Some(error) => match error.sqlite_error_code() {
+            Some(ErrorCode::OperationInterrupted) => Ok(Glance { damage, whole: false }),
+            _ if is_damage(&error) => {
+                if damage.is_empty() {
+                    damage.push(error.to_string());
+                }
+                Ok(Glance { damage, whole: false })
+            }
+            _ => Err(failed("checking the store".to_owned(), &error)),
+        },
+    }
+}
+
+/// The lines in which a look over the pages tells damage, and why it broke off: what it found before stays told.
+fn damage(connection: &Connection, pragma: &str) -> (Vec<String>, Option<rusqlite::Error>) {
+    let mut found: Vec<String> = Vec::new();
+    let mut look = || -> rusqlite::Result<()> {
+        let mut statement = connection.prepare(pragma)?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let told: String = row.get(0)?;
+            // One row may hold several lines below a heading with the name of the database.
+            let lines = told.lines().filter(|line| *line != "ok" && !line.starts_with("*** in database"));
+            found.extend(lines.map(str::to_owned));
+        }
+        Ok(())
+    };
+    let broken_off = look().err();
+    (found, broken_off)
+}
+
+pub(super) fn check(connection: &Connection, now: Moment) -> Result<Health, StoreError> {
+    let doing = || "checking the store".to_owned();
+    let number = |sql: &str| {
+        connection
+            .query_row(sql, [], |row| row.get::<_, i64>(0))
+            .map(i64::unsigned_abs)
+            .map_err(|e| failed(doing(), &e))
+    };
+    let (mut damage, broken_off) = damage(connection, "PRAGMA integrity_check");
+    match broken_off {
+        None => {}
+        // The damage is in the way of holding indices against their tables; where it is, the pages alone tell.
+        Some(error) if is_damage(&error) => {
+            let (pages, _) = self::damage(connection, "PRAGMA quick_check");
+            damage.extend(pages.into_iter().filter(|line| !damage.contains(line)).collect::<Vec<_>>());
+            damage.push(if damage.is_empty() {
+                error.to_string()
+            } else {
+                format!("cannot check indices: {error}")
+            });
+        }
+        Some(error) => return Err(failed(doing(), &error)),
+    }
+    // What a damaged page holds cannot be counted; the rest is told nevertheless.
+    let mut counted = |sql: &str| match number(sql) {
+        Err(error) if damage.is_empty() => Err(error),
+        Err(error) => {
+            tracing::warn!("{error}");
+            let told = "incomplete count because of a damaged page".to_owned();
+            if !damage.contains(&told) {
+                damage.push(told);
+            }
+            Ok(0)
+        }
+        number => number,
+    };
+    let mut contradictions = Vec::new();
+    for (what, sql) in RULES {
+        match counted(sql)? {
+            0 => {}
+            count => contradictions.push(format!("{count} {what}")),
+        }
+    }
+    // A page that cannot be read has been told already.
+    if let Ok(modified) = complete(modified_in_words(&Transaction::new(connection, now))) {
+        contradictions.extend(modified);
+    }
+    let (runs, events) = (counted("SELECT count(*) FROM runs")?, counted("SELECT count(*) FROM events")?);
+    let page = number("PRAGMA page_size")?;
+    Ok(Health {
+        damage,
+        contradictions,
+        runs,
+        events,
+        bytes: number("PRAGMA page_count")?.saturating_mul(page),
+        free_bytes: number("PRAGMA freelist_count")?.saturating_mul(page),
+    })
+}
+
+/// Writes a whole copy; first under another name, so that one that broke off is never taken for a store.
+pub(super) fn backup(connection: &Connection, to: &Path) -> Result<(), StoreError> {
+    let doing = || format!("backing up to {}", to.display());
+    if to.exists() {
+        return Err(failed(doing(), &"the file already exists; choose another"));
+    }
+    let mut draft = to.as_os_str().to_owned();
+    draft.push(".part");
+    let draft = PathBuf::from(draft);
+    // An empty file is filled and keeps its permissions.
+    let copied = private_files::create_file(&draft, private_files::FILE_MODE)
+        .map_err(|e| failed(doing(), &e))
+        .and_then(|_| {
+            connection.execute("VACUUM INTO ?1", [draft.to_string_lossy()]).map_err(|e| failed(doing(), &e))
+        })
+        .and_then(|_| std::fs::rename(&draft, to).map_err(|e| failed(doing(), &e)));
+    if copied.is_err() {
+        let _ = std::fs::remove_file(&draft);
+    }
+    copied
+}
+
+/// Gives the space of deleted rows back to the system.
+pub(super) fn compact(connection: &Connection) -> Result<(), StoreError> {
+    connection
+        .execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)")
+        .map_err(|e| failed("reclaiming free space".into(), &e))
+}
