@@ -529,7 +529,7 @@ mod tests {
     #[test]
     fn similarity_is_that_of_the_meaning() {
         let router = router();
-        let id = SkillId::new;
+        let id = |text: &str| SkillId::new(text);
         let of = |a: &str, b: &str| router.similarity(&id(a), &id(b)).unwrap();
         assert!((of("pdf-tables", "pdf-tables") - 1.0).abs() < 1e-9);
         assert!(of("stripe-billing", "stripe-checkout") > of("stripe-billing", "trip-planner"));

@@ -12,7 +12,7 @@ use super::answer::{Answer, BodyLine};
 use super::document::Document;
 use super::embedding::{Embedding, EmbeddingError};
 use super::index::Index;
-use super::link::{Link, chain, link_names};
+use super::link::{Columns, Link, chain, link_names};
 use super::phrases::Lexicon;
 use super::ranking::Order;
 use super::reading::Reading;
@@ -52,6 +52,7 @@ pub struct Router {
     pub(super) links: Vec<Box<dyn Link>>,
     pub(super) off: BTreeSet<String>,
     pub(super) index: Index,
+    pub(super) columns: Columns,
     pub(super) revision: Revision,
 }
 
@@ -98,6 +99,7 @@ impl Router {
             links: chain(),
             off: BTreeSet::new(),
             index: Index::default(),
+            columns: Columns::default(),
             revision: Revision::default(),
             weights,
         }

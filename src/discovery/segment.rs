@@ -89,7 +89,7 @@ impl Segment {
         let mut tables = Owned::default();
         tables.postings.reserve_exact(entries.len());
         for (key, posting) in entries {
-            push(&mut tables, key.0, posting);
+            tables.push(key.0, posting.pack());
         }
         Self::new(close(tables), slots)
     }
@@ -167,7 +167,7 @@ impl Segment {
                 for bits in &part.postings[range] {
                     let posting = Posting::unpack(*bits);
                     if let Some(local) = numbers.get(usize::from(posting.local)).copied().flatten() {
-                        push(&mut out, key, Posting { local, ..posting });
+                        out.push(key, Posting { local, ..posting }.pack());
                     }
                 }
             }
@@ -175,14 +175,6 @@ impl Segment {
         out.postings.shrink_to_fit();
         Self::new(close(out), slots)
     }
-}
-
-fn push(tables: &mut Owned, key: u64, posting: Posting) {
-    if tables.keys.last() != Some(&key) {
-        tables.keys.push(key);
-        tables.starts.push(tables.postings.len() as u32);
-    }
-    tables.postings.push(posting.pack());
 }
 
 fn close(mut tables: Owned) -> Tables {

@@ -8,6 +8,7 @@ mod frame_by_keys;
 mod frame_pictures;
 mod pane_attach;
 mod pane_browse;
+mod pane_collisions;
 mod pane_discover;
 mod pane_golden;
 mod pane_runs;

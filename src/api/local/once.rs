@@ -31,13 +31,21 @@ impl Local {
     pub async fn open_once(mut config: Config, needs: Needs) -> Result<Self, Error> {
         config.watch = false;
         let local = Self::new(config, true)?;
+        // The index is read from its file while the roots are scanned.
+        let restored = (needs == Needs::Index).then(|| {
+            let mut indexer = local.indexer();
+            tokio::spawn(apart(move || {
+                indexer.restore();
+                Ok(indexer)
+            }))
+        });
         let scanned = tokio::time::timeout(SCAN_PATIENCE, local.registry.wait_scanned()).await;
         let catalogue = scanned.unwrap_or_else(|_| {
             tracing::warn!("the scan is incomplete; using the skills found so far");
             local.registry.snapshot()
         });
-        if needs == Needs::Index {
-            let mut indexer = local.indexer();
+        if let Some(restored) = restored {
+            let mut indexer = restored.await.map_err(|error| Error::broken_off(&error))??;
             apart(move || {
                 indexer.level(&catalogue);
                 Ok(())

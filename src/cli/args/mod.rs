@@ -46,6 +46,7 @@ pub use self::words::HandedFile;
 pub use self::words::Pair;
 
 use skills_config::MEMORY_STORE;
+use skills_store::PostgresAddress;
 
 /// The table of exit codes, in `--help` and in the man page.
 pub const EXIT_CODES: &str = "\
@@ -87,10 +88,10 @@ pub fn command() -> clap::Command {
 /// Reads the address of a store.
 fn store(text: &str) -> Result<String, String> {
     let file = text.strip_prefix("sqlite:").is_some_and(|path| !path.is_empty());
-    if file || text == MEMORY_STORE {
+    if file || text == MEMORY_STORE || PostgresAddress::is_one(text) {
         return Ok(text.to_owned());
     }
-    Err("expected sqlite:PATH, or memory: for a temporary store".to_owned())
+    Err("expected sqlite:PATH, postgres://USER@HOST/DATABASE, or memory: for a temporary store".to_owned())
 }
 
 fn with_root(command: clap::Command, root: &clap::Arg) -> clap::Command {
@@ -128,7 +129,8 @@ pub struct Global {
     /// Use only the shipped example skills; your folders are neither read nor written.
     #[arg(long, global = true)]
     pub demo: bool,
-    /// Run store: `sqlite:PATH`, or `memory:` for a temporary store that ends with the command.
+    /// Run store: `sqlite:PATH`, `postgres://USER@HOST/DATABASE`, or `memory:` for a temporary store that ends with
+    /// the command (or set `SKILLS_STORE`).
     #[arg(long, value_name = "URL", global = true, value_parser = store)]
     pub store: Option<String>,
     /// Fail if the store does not exist, instead of creating it (for containers).
@@ -256,7 +258,7 @@ mod tests {
     fn a_store_is_a_file_or_memory() {
         let store = |url: &str| Cli::try_parse_from(["skills", "runs", "list", "--store", url]);
         assert_eq!(store("sqlite:a.db").unwrap().global.store.as_deref(), Some("sqlite:a.db"));
-        assert!(store("memory:").is_ok());
+        assert!(store("memory:").is_ok() && store("postgres://kim@db/runs").is_ok());
         assert!(store("runs.db").unwrap_err().to_string().contains("sqlite:PATH"));
     }
 
