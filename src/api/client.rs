@@ -7,7 +7,8 @@ use tokio::sync::broadcast;
 
 use super::{
     CallerView, ClientView, Connection, Diagnostics, DraftReport, DraftRequest, Error, Event, FileContent,
-    GovernanceFilter, GovernanceList, LevelTokens, ListFilter, MetricsReport, RunClient, SkillDetail,
+    GovernanceFilter, GovernanceList, LevelTokens, ListFilter, MetricsReport, ProposalFilter, ProposalList,
+    ProposalOrder, ProposalOrdered, ProposalOrderedBy, ProposalRequest, ProposalView, RunClient, SkillDetail,
     SkillList,
 };
 use skills_discovery::{Answer, BodyLine, Request};
@@ -86,6 +87,33 @@ pub trait Client: Send + Sync + 'static {
     /// # Errors
     /// `invalid_request` for a description without text; `invalid_configuration` for a golden set that cannot be read.
     async fn draft(&self, request: DraftRequest) -> Result<DraftReport, Error>;
+
+    /// Stores a proposed change of a skill's `SKILL.md`. The file is not changed.
+    ///
+    /// # Errors
+    /// `invalid_request` for a diff that does not apply or makes the file unusable; `rate_limited` where too many wait.
+    async fn propose(&self, request: ProposalRequest) -> Result<ProposalView, Error>;
+
+    /// Lists proposals, newest first.
+    async fn proposals(&self, filter: ProposalFilter) -> Result<ProposalList, Error>;
+
+    /// A proposal with its checks and effects, measured now while it waits.
+    ///
+    /// # Errors
+    /// `not_found` with near ids.
+    async fn proposal(&self, proposal: &str) -> Result<ProposalView, Error>;
+
+    /// Approves, denies or rolls back a proposal.
+    ///
+    /// # Errors
+    /// `confirmation_required` for an approval that does not name both digests, with what would be decided;
+    /// `invalid_transition` for a proposal that was decided otherwise; `skill_changed` for a file that changed.
+    async fn order_proposal(
+        &self,
+        proposal: &str,
+        order: ProposalOrder,
+        by: ProposalOrderedBy,
+    ) -> Result<ProposalOrdered, Error>;
 
     /// The client profiles known, `(id, name)`.
     async fn client_profiles(&self) -> Result<Vec<(String, String)>, Error>;

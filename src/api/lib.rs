@@ -8,6 +8,7 @@ mod client_places;
 mod client_view;
 mod content;
 mod contract_types;
+mod description;
 mod detail;
 mod door;
 mod draft;
@@ -27,6 +28,7 @@ mod origin;
 mod package;
 mod paging;
 mod policies;
+mod proposals;
 pub mod remote;
 pub mod resources;
 mod run_client;
@@ -54,6 +56,7 @@ mod why;
 pub use checkup::{Check, Health};
 pub use client::{Client, Core, SharedClient};
 pub use contract_types::{CapabilityExplanation, ContractStep, ContractView, InputFields};
+pub use description::{NewDescription, SavedDescription, save_description};
 pub use door::MOST_RESULTS;
 pub use draft::{DraftPlace, DraftReport, DraftRequest, DraftShown};
 pub use error::{Code, Error, ErrorBody, ErrorDetail};
@@ -72,6 +75,10 @@ pub use package::{
 };
 pub use paging::LARGEST_PAGE;
 pub use policies::{PolicyExplanation, PolicyRanking, PolicyReport, PolicyRule};
+pub use proposals::{
+    ProposalCheck, ProposalCheckKind, ProposalFilter, ProposalList, ProposalOrder, ProposalOrdered,
+    ProposalOrderedBy, ProposalRequest, ProposalSummary, ProposalView, ProposedPart,
+};
 pub use run_client::RunClient;
 pub use run_compare::{Change, ComparedRun, RunComparison, StepComparison, changes, compare_runs};
 pub use run_given::{GivenOrder, ordered, orders_given};
@@ -95,6 +102,8 @@ pub use session_types::{
     AgentView, BudgetView, CallSize, ComposedView, DiffLine, GivenBody, LevelSize, LevelsView, NotListed,
     Redescribed, SessionSummary, SessionView, SettingChanged, SettingsChange, SinceLast, ToolAnswer,
 };
+pub use skills_authoring::proposals::diff::{Hunk, HunkLine};
+pub use skills_authoring::proposals::{ProposalDecision, ProposalState, SkillVersion};
 pub use skills_base::audit::redacted_text;
 pub use skills_base::telemetry::{METRICS_CONTENT_TYPE, MetricsReport};
 pub use skills_runs::{Reminder, Signs, terminal_bytes};

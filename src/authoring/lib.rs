@@ -1,4 +1,5 @@
 //! What authors do with skills beyond reading them.
 
 pub mod governance;
+pub mod proposals;
 pub mod write_back;

@@ -25,6 +25,7 @@ mod man;
 mod output;
 mod package;
 mod policy;
+mod proposals;
 mod roots;
 mod runs;
 mod scaffold;
@@ -192,6 +193,8 @@ fn dispatch(cx: &mut Context, command: Command) -> Result<Done, Failure> {
         Command::List(args) => runtime.block_on(list::run(cx, &args)),
         Command::Describe(args) => runtime.block_on(describe::run(cx, &args)),
         Command::Draft(args) => runtime.block_on(draft::run(cx, &args)),
+        Command::Propose(args) => runtime.block_on(proposals::propose(cx, &args)),
+        Command::Proposals(args) => runtime.block_on(proposals::run(cx, &args.action)),
         Command::Why(args) => runtime.block_on(why::run(cx, &args)),
         Command::Lint(args) => runtime.block_on(lint::run(cx, &args)),
         Command::Eval(args) => runtime.block_on(eval::run(cx, &args)),

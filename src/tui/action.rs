@@ -26,6 +26,7 @@ pub enum Action {
     GoAttach,
     GoSession,
     GoRuns,
+    GoProposals,
     NextPart,
     PreviousPart,
     NextTab,
@@ -93,6 +94,10 @@ pub enum Action {
     Compare,
     ShowCheckpoint,
     ReadWhole,
+    // proposals
+    TakeDraft,
+    ToggleDiff,
+    RollBack,
     // sheets and forms
     ApproveNow,
     DenyNow,
@@ -131,6 +136,7 @@ pub enum Context {
     Session,
     Runs,
     RunsDetail,
+    Proposals,
     Sheet,
     Overlay,
 }

@@ -42,6 +42,7 @@ fn home(context: Context) -> Option<PaneId> {
         Context::Attach => Some(PaneId::Attach),
         Context::Session => Some(PaneId::Session),
         Context::Runs | Context::RunsDetail => Some(PaneId::Runs),
+        Context::Proposals => Some(PaneId::Proposals),
         _ => None,
     }
 }
@@ -62,6 +63,7 @@ fn title(context: Context) -> &'static str {
         Context::Session => "session",
         Context::Runs => "runs",
         Context::RunsDetail => "this run",
+        Context::Proposals => "proposals",
         Context::Sheet => "sheet",
         Context::Overlay => "here",
     }

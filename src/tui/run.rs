@@ -21,6 +21,7 @@ use super::pane::Pane;
 use super::panes::attach::Attach;
 use super::panes::browse::Browse;
 use super::panes::discover::{Discover, History};
+use super::panes::proposals::Proposals;
 use super::panes::runs::Runs;
 use super::panes::session::SessionPane;
 use super::probe::{self, LateAnswer};
@@ -85,6 +86,7 @@ fn every_pane(remembered: &Remembered) -> Vec<Box<dyn Pane>> {
         Box::new(Attach::new()),
         Box::new(SessionPane::new()),
         Box::new(Runs::new()),
+        Box::new(Proposals::new()),
     ]
 }
 

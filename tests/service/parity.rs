@@ -101,6 +101,16 @@ fn looks() -> Vec<Case> {
             "draft words --description _",
             "invalid_request",
         ),
+        case("proposal.list", json!({}), "proposals list"),
+        wrong("proposal.list", json!({"limit": 0}), "proposals list --limit 0", "invalid_request"),
+        wrong("proposal.show", json!({"proposal_id": "none"}), "proposals show none", "not_found"),
+        wrong("proposal.deny", json!({"proposal_id": "none"}), "proposals deny none --yes", "not_found"),
+        wrong(
+            "proposal.create",
+            json!({"skill_id": "wrods", "diff": "x", "justification": "y"}),
+            "",
+            "not_found",
+        ),
         case("client.list", json!({}), ""),
         case("client.view", json!({"client": "codex"}), ""),
         wrong("client.view", json!({"client": "codx"}), "", "not_found"),
@@ -236,7 +246,8 @@ fn compare(doors: &mut Doors, cases: &[Case]) -> Vec<String> {
         }
         judge(case, "HTTP", &expected, &doors.http(case.operation, &case.arguments), &mut wrongs);
         if operation(case.operation).unwrap().tool {
-            judge(case, "MCP", &expected, &doors.mcp(case.operation, &case.arguments), &mut wrongs);
+            let tool = operation(case.operation).unwrap().tool_name;
+            judge(case, "MCP", &expected, &doors.mcp(tool, &case.arguments), &mut wrongs);
         }
         if let Some(words) = &case.cli {
             let words: Vec<&str> = words.iter().map(String::as_str).collect();

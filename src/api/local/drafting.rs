@@ -89,7 +89,5 @@ fn findings(skill: &Skill, description: &str) -> Vec<Finding> {
         Some((skills_skill::parse(&skill.location, source.as_bytes(), 0).ok()?, source))
     });
     let Some((draft, source)) = draft else { return Vec::new() };
-    let mut findings = draft.findings.clone();
-    findings.extend(lint::bundle(&draft, &source));
-    findings
+    lint::bundle(&draft, &source)
 }

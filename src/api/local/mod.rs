@@ -10,6 +10,7 @@ mod indexer;
 mod levels;
 mod once;
 mod operations;
+mod proposing;
 mod runs;
 mod sessions;
 mod trusting;
@@ -31,8 +32,9 @@ use self::runs::Runs;
 use super::known_contracts::KnownContracts;
 use super::{
     Check, Client, ClientView, Code, Connection, Diagnostics, DraftReport, DraftRequest, Error, Event,
-    FileContent, GovernanceFilter, GovernanceList, LevelTokens, ListFilter, MetricsReport, SkillDetail,
-    SkillList, checkup, client_view, detail, door, listing, policies::PolicyFile,
+    FileContent, GovernanceFilter, GovernanceList, LevelTokens, ListFilter, MetricsReport, ProposalFilter,
+    ProposalList, ProposalOrder, ProposalOrdered, ProposalOrderedBy, ProposalRequest, ProposalView,
+    SkillDetail, SkillList, checkup, client_view, detail, door, listing, policies::PolicyFile,
 };
 use skills_base::audit::Recorder;
 use skills_base::telemetry::Metrics;
@@ -42,6 +44,7 @@ use skills_registry::{Catalogue, Registry, Settings, Trust};
 use skills_skill::{Skill, SkillId, client};
 
 pub use self::once::{Needs, eval, lint};
+pub(super) use self::proposing::read_only;
 
 /// Up to this many skills a request is answered on the caller's own thread: it takes less than handing
 /// it over to another one and back.
@@ -61,6 +64,7 @@ pub struct Local {
     contracts: Arc<KnownContracts>,
     policy: Arc<PolicyFile>,
     runs: Arc<Runs>,
+    proposals: proposing::Kept,
     prepared: sessions::Prepared,
     /// Skill files that were read as clients read them.
     skill_files: client_view::SkillFiles,
@@ -110,6 +114,7 @@ impl Local {
         Ok(Self {
             runs: Arc::new(Runs::new(&config, &registry, &shared, &trust, &policy, &metrics, &audit)),
             operations: Arc::new(Operations::new(metrics.clone())),
+            proposals: proposing::Kept::of(&config),
             prepared: sessions::Prepared::default(),
             skill_files: client_view::SkillFiles::default(),
             transcripts: sessions::Transcripts::default(),
@@ -409,6 +414,35 @@ impl Client for Local {
         let began = Instant::now();
         let report = self.drafted(request).await;
         self.operations.counted("draft", began, report)
+    }
+
+    async fn propose(&self, request: ProposalRequest) -> Result<ProposalView, Error> {
+        let began = Instant::now();
+        let view = self.store_proposal(request).await;
+        self.operations.counted("propose", began, view)
+    }
+
+    async fn proposals(&self, filter: ProposalFilter) -> Result<ProposalList, Error> {
+        let began = Instant::now();
+        let list = self.list_proposals(filter).await;
+        self.operations.counted("proposals", began, list)
+    }
+
+    async fn proposal(&self, proposal: &str) -> Result<ProposalView, Error> {
+        let began = Instant::now();
+        let view = self.show_proposal(proposal).await;
+        self.operations.counted("proposal", began, view)
+    }
+
+    async fn order_proposal(
+        &self,
+        proposal: &str,
+        order: ProposalOrder,
+        by: ProposalOrderedBy,
+    ) -> Result<ProposalOrdered, Error> {
+        let began = Instant::now();
+        let ordered = self.decide_proposal(proposal, order, by).await;
+        self.operations.counted("order_proposal", began, ordered)
     }
 
     async fn client_profiles(&self) -> Result<Vec<(String, String)>, Error> {

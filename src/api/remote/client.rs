@@ -12,8 +12,9 @@ use super::wire::Trouble;
 use crate::operations::{ClientProfileList, LevelList, LineList, Rescan};
 use crate::{
     CallerView, Client, ClientView, Connection, Diagnostics, DraftReport, DraftRequest, Error, Event,
-    FileContent, GovernanceFilter, GovernanceList, LevelTokens, ListFilter, MetricsReport, SkillDetail,
-    SkillList,
+    FileContent, GovernanceFilter, GovernanceList, LevelTokens, ListFilter, MetricsReport, ProposalFilter,
+    ProposalList, ProposalOrder, ProposalOrdered, ProposalOrderedBy, ProposalRequest, ProposalView,
+    SkillDetail, SkillList,
 };
 use skills_discovery::{Answer, BodyLine, Request};
 use skills_registry::Catalogue;
@@ -81,6 +82,39 @@ impl Client for Remote {
 
     async fn draft(&self, request: DraftRequest) -> Result<DraftReport, Error> {
         self.inner.ask("skill.draft", written(&request)?).await
+    }
+
+    async fn propose(&self, request: ProposalRequest) -> Result<ProposalView, Error> {
+        self.inner.tell("proposal.create", written(&request)?).await
+    }
+
+    async fn proposals(&self, filter: ProposalFilter) -> Result<ProposalList, Error> {
+        self.inner.ask("proposal.list", written(&filter)?).await
+    }
+
+    async fn proposal(&self, proposal: &str) -> Result<ProposalView, Error> {
+        self.inner.ask("proposal.show", arguments(json!({ "proposal_id": proposal }))).await
+    }
+
+    async fn order_proposal(
+        &self,
+        proposal: &str,
+        order: ProposalOrder,
+        by: ProposalOrderedBy,
+    ) -> Result<ProposalOrdered, Error> {
+        let ProposalOrderedBy { by, notes } = by;
+        let mut asked = json!({ "proposal_id": proposal, "by": by, "notes": notes });
+        let operation = match order {
+            ProposalOrder::Approve { proposal_digest, base_digest } => {
+                asked["proposal_digest"] = json!(proposal_digest);
+                asked["base_digest"] = json!(base_digest);
+                "proposal.approve"
+            }
+            ProposalOrder::Deny => "proposal.deny",
+            ProposalOrder::RollBack => "proposal.rollback",
+        };
+        // The same command again is answered with its first outcome.
+        self.inner.ask(operation, arguments(asked)).await
     }
 
     async fn client_profiles(&self) -> Result<Vec<(String, String)>, Error> {

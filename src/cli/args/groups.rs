@@ -10,7 +10,10 @@ const GROUPS: [(&str, &[&str]); 7] = [
     ("Find and check skills", &["discover", "list", "describe", "why", "lint", "eval", "governance"]),
     ("Run skills", &["run", "attach", "runs", "trace", "explain-capability", "activate"]),
     ("Maintain runs and the audit log", &["db", "audit", "audit-purge"]),
-    ("Write and share skills", &["scaffold", "draft", "package-prepare", "package-validate", "schema"]),
+    (
+        "Write and share skills",
+        &["scaffold", "draft", "propose", "proposals", "package-prepare", "package-validate", "schema"],
+    ),
     ("Inspect model context", &["session", "agents", "budget", "demo"]),
     ("Serve over HTTP and MCP", &["serve", "mcp", "openapi", "keys", "verify"]),
     ("Setup", &[]),

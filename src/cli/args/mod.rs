@@ -7,6 +7,7 @@ mod governance;
 mod groups;
 mod mcp;
 mod program;
+mod proposals;
 mod runs;
 mod service;
 mod sessions;
@@ -24,6 +25,9 @@ pub use self::capabilities::{ActivateArgs, ExplainCapabilityArgs};
 pub use self::governance::{AuditAction, AuditArgs, GovernanceArgs};
 pub use self::mcp::McpArgs;
 pub use self::program::{CompletionsArgs, ConfigAction, ConfigArgs, ManArgs};
+pub use self::proposals::{
+    ApproveProposalArgs, OrderProposalArgs, ProposalsAction, ProposalsArgs, ProposalsListArgs, ProposeArgs,
+};
 pub use self::runs::{
     AttachArgs, BranchArgs, CompareArgs, DecideArgs, ExecArgs, InputArgs, OneRunArgs, ResumeArgs, RunArgs,
     RunsAction, RunsArgs, RunsListArgs, RunsShowArgs, RunsWatchArgs, SignalArgs, TraceArgs, WorkArgs,
@@ -165,6 +169,10 @@ pub enum Command {
     Why(WhyArgs),
     /// Measure a changed description before writing it.
     Draft(DraftArgs),
+    /// Propose a change of a skill for approval.
+    Propose(ProposeArgs),
+    /// List, show, approve, deny and roll back proposals.
+    Proposals(ProposalsArgs),
     /// Check skills against the specification and best practices.
     Lint(LintArgs),
     /// Evaluate the ranking against queries with known answers.

@@ -110,7 +110,7 @@ pub struct WhyArgs {
 /// `skills draft`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Nothing is written without --write. Golden sets are those of the roots (golden.yaml, \
+    after_help = "Nothing is written without --write or --propose. Golden sets are those of the roots (golden.yaml, \
         evals/*.json)."
 )]
 pub struct DraftArgs {
@@ -131,9 +131,16 @@ pub struct DraftArgs {
     /// Measure the contribution of each clause of the description.
     #[arg(long)]
     pub clauses: bool,
-    /// Write the description to the file; all other bytes are unchanged.
+    /// Write the description to the file; all other bytes are unchanged. Where the file cannot be written, and
+    /// with --connect, propose it instead.
     #[arg(long)]
     pub write: bool,
+    /// Propose the description instead of writing it.
+    #[arg(long, conflicts_with = "write")]
+    pub propose: bool,
+    /// Justification of the proposal.
+    #[arg(long, value_name = "TEXT")]
+    pub justification: Option<String>,
 }
 
 /// How `skills lint` prints.

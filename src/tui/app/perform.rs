@@ -64,6 +64,7 @@ impl App {
             Action::GoAttach => self.show(PaneId::Attach),
             Action::GoSession => self.show(PaneId::Session),
             Action::GoRuns => self.show(PaneId::Runs),
+            Action::GoProposals => self.show(PaneId::Proposals),
             Action::Palette => {
                 let palette = Palette::new(self.offered(), self.skills_offered());
                 self.overlay = Some(Box::new(palette));
@@ -311,7 +312,12 @@ impl App {
         let gone = |action| {
             let goes = matches!(
                 action,
-                Action::GoBrowse | Action::GoDiscover | Action::GoAttach | Action::GoSession | Action::GoRuns
+                Action::GoBrowse
+                    | Action::GoDiscover
+                    | Action::GoAttach
+                    | Action::GoSession
+                    | Action::GoRuns
+                    | Action::GoProposals
             );
             goes && !present.contains(&action)
         };

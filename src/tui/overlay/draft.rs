@@ -9,7 +9,7 @@ use ratatui::layout::{Position, Rect};
 use super::{Hint, Outcome, Overlay, frame};
 use crate::action::{Action, Context};
 use crate::form::Text;
-use crate::pane::{Effect, Message, PaneId};
+use crate::pane::{Effect, Message, PaneId, Saved};
 use crate::theme::Role;
 use crate::widgets::measure::shown;
 use crate::widgets::pen::Pen;
@@ -37,6 +37,8 @@ pub struct Drafting {
     pub skill_id: SkillId,
     /// The description as it is in the file.
     pub description: String,
+    /// The text to begin with, where it is another one.
+    pub proposed: Option<String>,
     /// The request of Discover, where there is one.
     pub intent: Option<String>,
 }
@@ -53,6 +55,8 @@ pub struct DraftEditor {
     /// Whether the next Ctrl-S writes: the difference is shown.
     confirming: bool,
     written: bool,
+    /// Why the text became a proposal instead of being written.
+    proposed: Option<String>,
     scroll: Scroll,
     rows: usize,
     field: Rect,
@@ -64,13 +68,14 @@ impl DraftEditor {
     pub fn open(pane: PaneId, skill: Drafting) -> (Self, Effect) {
         let mut editor = Self {
             pane,
-            text: Text::new(&skill.description),
+            text: Text::new(skill.proposed.as_deref().unwrap_or(&skill.description)),
             skill,
             generation: 0,
             report: None,
             reported: 0,
             confirming: false,
             written: false,
+            proposed: None,
             scroll: Scroll::default(),
             rows: 0,
             field: Rect::ZERO,
@@ -97,7 +102,7 @@ impl DraftEditor {
     }
 
     fn changed(&mut self) -> Outcome {
-        (self.confirming, self.written) = (false, false);
+        (self.confirming, self.written, self.proposed) = (false, false, None);
         if self.text.text().trim().is_empty() {
             self.generation += 1;
             self.reported = self.generation;
@@ -139,6 +144,10 @@ impl DraftEditor {
             ];
         }
         let mut out = Vec::new();
+        if let Some(why) = &self.proposed {
+            let said = format!("Not written: {why}. Proposed for approval instead; see Proposals (7).");
+            out.push(("", said, Role::Waiting));
+        }
         if self.written {
             out.push((
                 "",
@@ -275,9 +284,14 @@ impl Overlay for DraftEditor {
                 Outcome::Heard
             }
             Message::Draft(..) => Outcome::Heard,
-            Message::DescriptionWritten(skill, Ok(description)) if *skill == self.skill.skill_id => {
-                self.skill.description.clone_from(description);
-                self.written = true;
+            Message::DescriptionWritten(skill, Ok(saved)) if *skill == self.skill.skill_id => {
+                match saved {
+                    Saved::InFile(description) => {
+                        self.skill.description.clone_from(description);
+                        self.written = true;
+                    }
+                    Saved::AsProposal(why) => self.proposed = Some(why.clone()),
+                }
                 Outcome::Heard
             }
             Message::DescriptionWritten(_, Err(error)) => {
@@ -364,6 +378,7 @@ mod tests {
         let skill = Drafting {
             skill_id: SkillId::new("statements"),
             description: "Reads statements.".to_owned(),
+            proposed: None,
             intent: Some("read my statement".to_owned()),
         };
         let (editor, effect) = DraftEditor::open(PaneId::Browse, skill);
@@ -416,7 +431,8 @@ mod tests {
             panic!("{effects:?}")
         };
         assert_eq!((present.as_str(), description.as_str()), ("Reads statements.", "Reads statements.!"));
-        let written = Message::DescriptionWritten(SkillId::new("statements"), Ok(description.clone()));
+        let saved = Ok(Saved::InFile(description.clone()));
+        let written = Message::DescriptionWritten(SkillId::new("statements"), saved);
         editor.told(&written);
         assert!(!editor.is_changed());
         assert_eq!(editor.key(key(KeyCode::Null), Some(Action::Back)), Outcome::Close);

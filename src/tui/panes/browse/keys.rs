@@ -77,7 +77,12 @@ impl Pane for Browse {
             Action::Draft => {
                 let skill = self.catalogue.by_id(self.shown_entry()?.id.as_str())?;
                 let (skill_id, description) = (skill.id.clone(), skill.description.clone());
-                vec![Effect::EditDescription(Drafting { skill_id, description, intent: None })]
+                vec![Effect::EditDescription(Drafting {
+                    skill_id,
+                    description,
+                    proposed: None,
+                    intent: None,
+                })]
             }
             Action::Why => {
                 let skill_id = self.shown_entry()?.id.to_string();
