@@ -9,6 +9,7 @@ mod frame_pictures;
 mod pane_attach;
 mod pane_browse;
 mod pane_discover;
+mod pane_proposals;
 mod pane_runs;
 mod pane_runs_away;
 mod pane_runs_bulk;

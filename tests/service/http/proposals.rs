@@ -52,7 +52,10 @@ async fn a_proposal_is_measured_and_writes_nothing() {
     assert_eq!(view["effect"]["after"]["queries"], 1);
     let checks = view["checks"].as_array().unwrap();
     let of = |kind: &str| checks.iter().find(|check| check["check"] == kind).unwrap()["result"].clone();
-    assert_eq!([of("unchanged"), of("writable"), of("golden")], [json!("pass"), json!("pass"), json!("pass")]);
+    assert_eq!(
+        [of("unchanged"), of("writable"), of("golden")],
+        [json!("pass"), json!("pass"), json!("pass")]
+    );
     assert!(!view["diff"].as_str().unwrap().contains("passwd"), "paths in headers are ignored");
     let list = house.call("proposal.list", json!({ "state": ["waiting"] })).await.json();
     assert_eq!((&list["waiting"], &list["proposals"][0]["proposal_id"]), (&json!(1), &json!(id)));
@@ -132,14 +135,21 @@ async fn proposing_needs_run_and_deciding_needs_decide() {
     let service = Service { core: house.core.clone() as _, sessions: house.core.clone() as _ };
     let caller = |name: &str, scopes: &[Scope]| {
         let scopes: BTreeSet<Scope> = scopes.iter().copied().collect();
-        Caller { principal: Some(Principal { name: name.to_owned(), scopes }), local: false, ..Caller::anyone() }
+        Caller {
+            principal: Some(Principal { name: name.to_owned(), scopes }),
+            local: false,
+            ..Caller::anyone()
+        }
     };
     let (reader, agent) = (caller("reader", &[Scope::Read]), caller("agent", &[Scope::Read, Scope::Run]));
     let asked = json!({ "skill_id": "invoices", "diff": DIFF, "justification": "x", "by": "somebody else" });
     let call = async |name: &str, caller: &Caller, arguments: Value| {
         operation(name).unwrap().call(&service, caller, arguments).await
     };
-    assert_eq!(call("proposal.create", &reader, asked.clone()).await.unwrap_err().code.to_string(), "forbidden");
+    assert_eq!(
+        call("proposal.create", &reader, asked.clone()).await.unwrap_err().code.to_string(),
+        "forbidden"
+    );
     let view = call("proposal.create", &agent, asked).await.unwrap();
     assert_eq!(view["summary"]["proposed_by"], "agent", "an authenticated caller cannot take another name");
     let id = view["summary"]["proposal_id"].clone();

@@ -128,7 +128,8 @@ impl ProposalDialog {
     fn lines(&self, width: u16, pen: &Pen<'_>) -> Vec<RichLine> {
         let view = &self.view;
         let short = |digest: skills_skill::Digest| {
-            digest.to_string().chars().take(DIGEST_LETTERS).collect::<String>()
+            let letters: String = digest.to_string().chars().take(DIGEST_LETTERS).collect();
+            format!("{letters}{}", pen.glyphs.ellipsis)
         };
         let value = width.saturating_sub(LABEL_WIDTH as u16);
         let path = shown(&view.location.display().to_string());
@@ -149,21 +150,15 @@ impl ProposalDialog {
             ProposalCommand::Approve | ProposalCommand::Deny => "writes",
         };
         row(what, path, Role::Text);
-        row("proposal", short(view.proposal_digest), Role::Muted);
-        match self.command {
+        row("proposal", format!("digest {}", short(view.proposal_digest)), Role::Muted);
+        let file = match self.command {
             ProposalCommand::RollBack => {
-                let text = format!(
-                    "{} {} {}",
-                    short(view.result_digest),
-                    pen.glyphs.prompt,
-                    short(view.base_digest)
-                );
-                row("file", text, Role::Muted);
+                let (now, then) = (short(view.result_digest), short(view.base_digest));
+                format!("digest {now} {} {then}", pen.glyphs.prompt)
             }
-            ProposalCommand::Approve | ProposalCommand::Deny => {
-                row("file", short(view.base_digest), Role::Muted)
-            }
-        }
+            ProposalCommand::Approve | ProposalCommand::Deny => format!("digest {}", short(view.base_digest)),
+        };
+        row("file", file, Role::Muted);
         for check in view.checks.iter().filter(|check| check.result != CheckResult::Pass) {
             let role = if check.result == CheckResult::Fail { Role::Danger } else { Role::Warning };
             row(&check.check.to_string(), shown(&check.evidence), role);
@@ -270,7 +265,8 @@ impl Overlay for ProposalDialog {
                 format!("{} Your decision", pen.glyphs.waiting)
             }
         };
-        let inside = frame(outer, pen, &title, &shown(&self.view.summary.proposed_by), true);
+        let by = format!("proposed by {}", shown(&self.view.summary.proposed_by));
+        let inside = frame(outer, pen, &title, &by, true);
         let inside = Rect { x: inside.x + 1, width: inside.width.saturating_sub(2), ..inside };
         let body = Rect { height: inside.height.saturating_sub(FOOT_ROWS), ..inside };
         self.scroll.height = usize::from(body.height);

@@ -11,7 +11,7 @@ use super::{Part, Proposals};
 use crate::glyphs::Glyphs;
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::ages::age;
+use crate::widgets::ages::{age, ago};
 use crate::widgets::figures::{count, counted};
 use crate::widgets::measure::{cells, cut_middle, shown};
 use crate::widgets::pen::Pen;
@@ -154,7 +154,7 @@ fn push_head(lines: &mut Vec<Line>, view: &ProposalView, width: u16, clock_ms: i
     ])));
     let decided = |what: &str, one: &ProposalDecision| {
         let notes = one.notes.as_deref().map(|notes| format!(": {}", shown(notes))).unwrap_or_default();
-        format!("{what} by {}, {} ago{notes}", shown(&one.by), age(clock_ms - one.at_ms))
+        format!("{what} by {}, {}{notes}", shown(&one.by), ago(clock_ms - one.at_ms))
     };
     let verb = if summary.state == ProposalState::Denied { "denied" } else { "approved" };
     let decisions = [(verb, &summary.decision), ("rolled back", &summary.rollback)];

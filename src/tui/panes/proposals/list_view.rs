@@ -115,6 +115,7 @@ impl Proposals {
         }
         if versions > 0 {
             let below = Rect { y: area.bottom() - versions, height: versions, ..area };
+            self.drawn.versions_rule = Some(below.y);
             self.draw_versions(below, &mut pen);
         }
     }
@@ -141,16 +142,16 @@ impl Proposals {
             let when = version.at_ms.map(day).unwrap_or_default();
             let role = if version.current { Role::Strong } else { Role::Text };
             let state = match (version.current, version.rollback) {
-                (true, _) => format!("now, {digest}"),
-                (false, true) => format!("rollback, {digest}"),
+                (true, _) => "now".to_owned(),
+                (false, true) => "rollback".to_owned(),
                 (false, false) => digest,
             };
             rows.push((format!("v{}", version.number), who, state, when, role));
         }
         for ((number, who, state, when, role), y) in rows.into_iter().zip(area.y + 1..area.bottom()) {
             pen.put(area.x + 3, y, &number, role, 4);
-            pen.put(area.x + 7, y, &cut_end(&shown(who), 11, pen.glyphs.ellipsis), Role::Text, 11);
-            pen.put(area.x + 19, y, &state, Role::Muted, 16.min(area.width.saturating_sub(27)));
+            pen.put(area.x + 7, y, &cut_end(&shown(who), 9, pen.glyphs.ellipsis), Role::Text, 9);
+            pen.put(area.x + 17, y, &state, Role::Muted, 8);
             pen.right(area.right().saturating_sub(2), y, &when, Role::Muted);
         }
     }

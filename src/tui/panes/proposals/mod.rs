@@ -55,6 +55,8 @@ struct Drawn {
     list: Rect,
     filter: Rect,
     detail: Rect,
+    /// The row of the rule above the versions.
+    versions_rule: Option<u16>,
     /// Rows of the list with the place of their row among all rows.
     rows: Vec<(Rect, usize)>,
 }

@@ -37,7 +37,12 @@ impl Proposals {
         let right = Rect { x: area.x + left + 1, width: area.width - left - 1, ..area };
         let rules = self.draw_detail(right, buf, cx);
         let mut joints = vec![(area.y, Joint::Top { heavy: cx.focused })];
-        joints.extend(rules.into_iter().map(|y| (y, Joint::Right { heavy: false })));
+        let versions = self.drawn.versions_rule;
+        joints.extend(versions.filter(|y| !rules.contains(y)).map(|y| (y, Joint::Left { heavy: false })));
+        joints.extend(rules.into_iter().map(|y| match versions == Some(y) {
+            true => (y, Joint::Cross { left: false, right: false }),
+            false => (y, Joint::Right { heavy: false }),
+        }));
         divider(&mut Pen::new(buf, cx), Rect { x: area.x + left, width: 1, ..area }, &joints);
     }
 
