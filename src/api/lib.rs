@@ -51,6 +51,7 @@ mod testing;
 mod trace;
 mod trusting;
 mod types;
+mod visibility;
 mod why;
 
 pub use checkup::{Check, Health};
@@ -114,6 +115,10 @@ pub use types::{
     ClientView, ClientViewEntry, ClientViewState, Connection, ConnectionState, Diagnostics, Event,
     FileContent, FileEntry, FileText, IndexProgress, LevelTokens, ListFilter, OperationCount, Sending,
     SkillDetail, SkillList, SkillSummary, UnderWay,
+};
+pub use visibility::{
+    Visibility, VisibilityCell, VisibilityClient, VisibilityReport, VisibilityRequest, VisibilityRow,
+    visibility,
 };
 pub use why::{
     CheckKind, CheckResult, ClientChecks, CutDescription, WhyCheck, WhyRanking, WhyReport, WhyRequest,

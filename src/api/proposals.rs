@@ -77,7 +77,7 @@ pub struct ProposalSummary {
     pub proposal_id: String,
     /// The skill.
     pub skill_id: SkillId,
-    /// Where it stands.
+    /// Its state.
     pub state: ProposalState,
     /// Who proposed it.
     pub proposed_by: String,

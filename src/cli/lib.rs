@@ -33,6 +33,7 @@ mod schema;
 mod session;
 mod trust;
 mod verify;
+mod visibility;
 mod why;
 
 use std::ffi::OsString;
@@ -195,6 +196,7 @@ fn dispatch(cx: &mut Context, command: Command) -> Result<Done, Failure> {
         Command::Draft(args) => runtime.block_on(draft::run(cx, &args)),
         Command::Propose(args) => runtime.block_on(proposals::propose(cx, &args)),
         Command::Proposals(args) => runtime.block_on(proposals::run(cx, &args.action)),
+        Command::Visibility(args) => runtime.block_on(visibility::run(cx, &args)),
         Command::Why(args) => runtime.block_on(why::run(cx, &args)),
         Command::Lint(args) => runtime.block_on(lint::run(cx, &args)),
         Command::Eval(args) => runtime.block_on(eval::run(cx, &args)),

@@ -184,7 +184,7 @@ fn render_list(list: &ProposalList, now_ms: i64, look: Look) -> String {
     }
     let ids = list.proposals.iter().map(|one| one.proposal_id.as_str());
     let width = look.name_width(ids, 12, 60);
-    let room = look.room(usize::MAX).saturating_sub(width + 2 + 11 + 2 + 6 + 2 + 7 + 2);
+    let available = look.room(usize::MAX).saturating_sub(width + 2 + 11 + 2 + 6 + 2 + 7 + 2);
     if !list.proposals.is_empty() {
         let head = format!(
             "{}  {:<11}  {:>6}  {:>7}  justification",
@@ -198,7 +198,7 @@ fn render_list(list: &ProposalList, now_ms: i64, look: Look) -> String {
     for one in &list.proposals {
         let id = look.name(&safe_text::line(&one.proposal_id), width);
         let gain = one.p_at_1.map_or_else(|| "-".to_owned(), |gain| format!("{gain:+.3}"));
-        let title = cut(&safe_text::line(&one.title), room.max(8), look.unicode);
+        let title = cut(&safe_text::line(&one.title), available.max(8), look.unicode);
         let _ = writeln!(
             out,
             "{}  {}  {:>6}  {gain:>7}  {title}",

@@ -9,7 +9,7 @@ pub const EXPLAIN: &str = "explain";
 /// The members of an answer that its short form has, by operation, as paths: lists are passed through, `*` is every
 /// member, and a number behind a colon is how many bytes of a text stay. Operations that are missing here are short
 /// by themselves.
-const FORMS: [(&str, &[&str]); 13] = [
+const FORMS: [(&str, &[&str]); 14] = [
     (
         "skill.discover",
         &[
@@ -69,6 +69,22 @@ const FORMS: [(&str, &[&str]); 13] = [
     ("skill.diagnostics", DIAGNOSTICS),
     ("skill.metrics.reset", DIAGNOSTICS),
     ("skill.governance.list", &["skills.skill_id", "skills.state", "skills.next", "total", "next"]),
+    (
+        "skill.visibility",
+        &[
+            "clients.client",
+            "clients.version",
+            "clients.with_description",
+            "skills.skill_id",
+            "skills.words",
+            "skills.cells.client",
+            "skills.cells.state",
+            "skills.cells.words",
+            "skills.cells.reason:160",
+            "total",
+            "next",
+        ],
+    ),
     ("proposal.create", PROPOSAL),
     ("proposal.show", PROPOSAL),
     (

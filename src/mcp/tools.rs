@@ -200,6 +200,7 @@ mod tests {
             "skill.list",
             "skill.discover",
             "skill.why",
+            "skill.visibility",
             "skill.draft",
             "skill.diagnostics",
             "skill.metrics.reset",

@@ -89,6 +89,14 @@ fn looks() -> Vec<Case> {
             "why words --client codx",
             "not_found",
         ),
+        case("skill.visibility", json!({}), "visibility"),
+        case(
+            "skill.visibility",
+            json!({"limit": 1, "clients": ["codex"]}),
+            "visibility --limit 1 --client codex",
+        ),
+        wrong("skill.visibility", json!({"skill": "wrods"}), "visibility wrods", "not_found"),
+        wrong("skill.visibility", json!({"clients": ["codx"]}), "visibility --client codx", "not_found"),
         case(
             "skill.draft",
             json!({"skill_id": "words", "description": "Counts words."}),

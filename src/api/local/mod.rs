@@ -64,7 +64,7 @@ pub struct Local {
     contracts: Arc<KnownContracts>,
     policy: Arc<PolicyFile>,
     runs: Arc<Runs>,
-    proposals: proposing::Kept,
+    proposals: proposing::ProposalFolder,
     prepared: sessions::Prepared,
     /// Skill files that were read as clients read them.
     skill_files: client_view::SkillFiles,
@@ -114,7 +114,7 @@ impl Local {
         Ok(Self {
             runs: Arc::new(Runs::new(&config, &registry, &shared, &trust, &policy, &metrics, &audit)),
             operations: Arc::new(Operations::new(metrics.clone())),
-            proposals: proposing::Kept::of(&config),
+            proposals: proposing::ProposalFolder::of(&config),
             prepared: sessions::Prepared::default(),
             skill_files: client_view::SkillFiles::default(),
             transcripts: sessions::Transcripts::default(),

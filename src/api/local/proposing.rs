@@ -33,12 +33,12 @@ const MAX_NAMED: usize = 2;
 
 /// Where proposals are kept: beside the project's settings file, else in the data folder. A demonstration keeps them
 /// in a folder that ends with it.
-pub(super) struct Kept {
+pub(super) struct ProposalFolder {
     store: ProposalStore,
     _demo: Option<tempfile::TempDir>,
 }
 
-impl Kept {
+impl ProposalFolder {
     pub(super) fn of(config: &Config) -> Self {
         let demo = config.demo.then(tempfile::tempdir).and_then(Result::ok);
         let project =
@@ -63,7 +63,7 @@ impl From<ProposalError> for Error {
                 skills_authoring::write_back::WriteError::Changed(_) => Code::SkillChanged,
                 _ => Code::InvalidConfiguration,
             },
-            ProposalError::Decided(_) | ProposalError::NotApplied(_) => Code::InvalidTransition,
+            ProposalError::AlreadyDecided(_) | ProposalError::NotApplied(_) => Code::InvalidTransition,
             ProposalError::TooMany(_) => Code::RateLimited,
             ProposalError::Diff(_) => Code::InvalidRequest,
             ProposalError::Io { .. } => Code::InternalError,
@@ -73,7 +73,7 @@ impl From<ProposalError> for Error {
                 suggestions: names::near(&id, known.iter().map(String::as_str)),
                 ..Self::new(code, message)
             },
-            ProposalError::Decided(facts) | ProposalError::NotApplied(facts) => {
+            ProposalError::AlreadyDecided(facts) | ProposalError::NotApplied(facts) => {
                 let reason =
                     json!({ "state": facts.state, "decision": facts.decision, "rollback": facts.rollback });
                 Self { reason: Some(reason), ..Self::new(code, message) }
@@ -90,7 +90,7 @@ impl From<DiffError> for Error {
 }
 
 /// What a change of a file comes to.
-struct Measured {
+struct Measurement {
     part: ProposedPart,
     description: String,
     effect: Option<GoldenChange>,
@@ -100,15 +100,15 @@ struct Measured {
 
 /// What measures and checks look at.
 #[derive(Clone)]
-struct Means {
+struct Evaluator {
     catalogue: Arc<Catalogue>,
     shared: Arc<Shared>,
     trust: Trust,
 }
 
 impl Local {
-    fn means(&self) -> Means {
-        Means {
+    fn evaluator(&self) -> Evaluator {
+        Evaluator {
             catalogue: self.registry.snapshot(),
             shared: Arc::clone(&self.shared),
             trust: self.trust().clone(),
@@ -128,13 +128,13 @@ impl Local {
             return Err(Error::new(Code::InvalidRequest, message));
         }
         let skill = self.resolve(&skill_id)?;
-        let (means, store) = (self.means(), self.proposal_store());
+        let (evaluator, store) = (self.evaluator(), self.proposal_store());
         let proposed_by = by.filter(|by| !by.trim().is_empty()).unwrap_or_else(Runs::account);
         let at_ms = jiff::Timestamp::now().as_millisecond();
         let proposal = apart(move || {
             let base = base_of(&skill)?;
             let result = diff::apply(&base, &diff)?;
-            let measured = means.measure(&skill, &base, &result)?;
+            let measured = evaluator.measure(&skill, &base, &result)?;
             Ok(store.create(NewProposal {
                 skill_id: skill.id.clone(),
                 location: skill.location.clone(),
@@ -187,10 +187,10 @@ impl Local {
     }
 
     async fn view(&self, proposal: Proposal) -> Result<ProposalView, Error> {
-        let (means, store, levels) = (self.means(), self.proposal_store(), Arc::clone(&self.levels));
+        let (evaluator, store, levels) = (self.evaluator(), self.proposal_store(), Arc::clone(&self.levels));
         apart(move || {
             let facts = &proposal.facts;
-            let skill = means.catalogue.by_location(&facts.location).cloned();
+            let skill = evaluator.catalogue.by_location(&facts.location).cloned();
             let present = present_digest(&facts.location);
             let waits = facts.state == ProposalState::Waiting;
             let base = match (&skill, present == Some(facts.base_digest)) {
@@ -201,12 +201,12 @@ impl Local {
             let both = skill.as_deref().zip(base.as_deref().zip(result.as_deref()));
             // What was decided is shown with the effect that it was decided by.
             let measured = match both {
-                Some((skill, (base, result))) if waits => Some(means.measure(skill, base, result)?),
-                Some((skill, (base, result))) => means.compare(skill, base, result).ok(),
+                Some((skill, (base, result))) if waits => Some(evaluator.measure(skill, base, result)?),
+                Some((skill, (base, result))) => evaluator.compare(skill, base, result).ok(),
                 None => None,
             };
             let checks = if waits {
-                means.checks(facts, skill.as_deref(), present, measured.as_ref())
+                evaluator.checks(facts, skill.as_deref(), present, measured.as_ref())
             } else {
                 Vec::new()
             };
@@ -463,15 +463,15 @@ fn unwritable(folder: &Path) -> bool {
     std::fs::metadata(folder).is_ok_and(|found| found.permissions().readonly())
 }
 
-impl Means {
+impl Evaluator {
     /// Everything about a change, with its effect on the golden sets.
-    fn measure(&self, skill: &Skill, base: &str, result: &str) -> Result<Measured, Error> {
+    fn measure(&self, skill: &Skill, base: &str, result: &str) -> Result<Measurement, Error> {
         let measured = self.compare(skill, base, result)?;
-        Ok(Measured { effect: self.effect(skill, result)?, ..measured })
+        Ok(Measurement { effect: self.effect(skill, result)?, ..measured })
     }
 
     /// The parts that differ, and what lint says of both; an unusable result is refused.
-    fn compare(&self, skill: &Skill, base: &str, result: &str) -> Result<Measured, Error> {
+    fn compare(&self, skill: &Skill, base: &str, result: &str) -> Result<Measurement, Error> {
         let parsed = |text: &str| {
             skills_skill::parse(&skill.location, text.as_bytes(), 0).map_err(|refusal| {
                 let why = refusal.findings.last().map_or("it cannot be parsed", |finding| &finding.message);
@@ -491,7 +491,7 @@ impl Means {
             let alike = |a: &Finding, b: &Finding| a.code == b.code && a.message == b.message;
             here.iter().filter(|one| !there.iter().any(|other| alike(one, other))).cloned().collect()
         };
-        Ok(Measured {
+        Ok(Measurement {
             part: part(base, result),
             effect: None,
             new_findings: only(&now, &old_findings),
@@ -523,7 +523,7 @@ impl Means {
         facts: &Facts,
         skill: Option<&Skill>,
         present: Option<Digest>,
-        measured: Option<&Measured>,
+        measured: Option<&Measurement>,
     ) -> Vec<ProposalCheck> {
         let mut checks = Vec::new();
         let mut push =

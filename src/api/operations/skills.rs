@@ -3,7 +3,7 @@
 use super::answers::{ClientProfileList, ClientProfileName, LevelList, LineList, Rescan};
 use super::arguments::{Nothing, OneClient, OneSkill, SeveralSkills, SkillFile, SkillLines};
 use super::{Asked, Hints, Operation, Route, Scope};
-use crate::{Code, DraftRequest, Error, ListFilter, WhyRequest, why};
+use crate::{Code, DraftRequest, Error, ListFilter, VisibilityRequest, WhyRequest, visibility, why};
 use skills_discovery::Request;
 
 /// Skills that a tool call is answered with at once, where it does not say how many.
@@ -82,6 +82,19 @@ pub(super) fn operations() -> Vec<Operation> {
             |asked: Asked, request: WhyRequest| async move { why(&*asked.service.core, &request).await },
         )
         .looks()
+        .tool(),
+        Operation::new(
+            "skill.visibility",
+            Route::get("/v1/skills/visibility"),
+            Scope::Read,
+            "Lists which clients show which skills to their models, how many words of each description, and \
+                why not more.",
+            |asked: Asked, request: VisibilityRequest| async move {
+                visibility(&*asked.service.core, &request).await
+            },
+        )
+        .shared()
+        .pages(TOOL_PAGE)
         .tool(),
         Operation::new(
             "skill.draft",

@@ -163,9 +163,9 @@ mod tests {
     fn a_diff_applies_exactly_whatever_its_headers_say() {
         let expected = FILE.replace("Old.", "New.");
         assert_eq!(apply(FILE, DIFF).as_deref(), Ok(expected.as_str()));
-        let bare = DIFF.split_once("@@").map(|(_, rest)| format!("@@{rest}")).unwrap();
+        let without_headers = DIFF.split_once("@@").map(|(_, rest)| format!("@@{rest}")).unwrap();
         assert_eq!(
-            apply(FILE, bare.trim_end()).as_deref(),
+            apply(FILE, without_headers.trim_end()).as_deref(),
             Ok(expected.as_str()),
             "no headers, no last line end"
         );

@@ -10,7 +10,7 @@ use strum::{Display, EnumIter, EnumString};
 use skills_discovery::GoldenChange;
 use skills_skill::{Digest, SkillId};
 
-/// Where a proposal stands.
+/// The state of a proposal.
 #[derive(
     Debug,
     Clone,
@@ -70,7 +70,7 @@ pub struct Facts {
     pub proposed_by: String,
     /// When, milliseconds since 1970-01-01 UTC.
     pub proposed_at_ms: i64,
-    /// Where it stands.
+    /// Its state.
     pub state: ProposalState,
     /// An approval that was recorded and whose write was not confirmed.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -48,7 +48,7 @@ pub enum ProposalError {
     ChangedSince(PathBuf),
     /// The proposal was decided before.
     #[error("proposal {} was already {} by {}", .0.proposal_id, past(.0.state), decider(.0))]
-    Decided(Box<Facts>),
+    AlreadyDecided(Box<Facts>),
     /// Only an applied proposal can be rolled back.
     #[error("proposal {} is not applied: it is {}", .0.proposal_id, past(.0.state))]
     NotApplied(Box<Facts>),
@@ -200,7 +200,7 @@ impl ProposalStore {
         if proposal.facts.proposal_id != id {
             return Err(damaged(format!("its id is {}", proposal.facts.proposal_id)));
         }
-        Ok(settled(proposal))
+        Ok(recovered(proposal))
     }
 
     /// The proposal of this id.
@@ -315,14 +315,14 @@ impl ProposalStore {
     /// Approves a proposal and writes the skill's file. The same approval again answers the first one, with `true`.
     ///
     /// # Errors
-    /// `Decided` for a denied one; `Changed` when the file is not the one it was made for.
+    /// `AlreadyDecided` for a denied one; `Changed` when the file is not the one it was made for.
     pub fn approve(&self, id: &str, by: ProposalDecision) -> Result<(Proposal, bool), ProposalError> {
         let _lock = self.lock()?;
         let mut proposal = self.find(id)?;
         match proposal.facts.state {
             ProposalState::Waiting => {}
             ProposalState::Approved => return Ok((proposal, true)),
-            _ => return Err(ProposalError::Decided(Box::new(proposal.facts))),
+            _ => return Err(ProposalError::AlreadyDecided(Box::new(proposal.facts))),
         }
         let location = proposal.facts.location.clone();
         let base = files::read_text(&real(&location)?, MAX_BYTES);
@@ -352,14 +352,14 @@ impl ProposalStore {
     /// Denies a proposal. The same denial again answers the first one, with `true`.
     ///
     /// # Errors
-    /// `Decided` for an approved one.
+    /// `AlreadyDecided` for an approved one.
     pub fn deny(&self, id: &str, by: ProposalDecision) -> Result<(Proposal, bool), ProposalError> {
         let _lock = self.lock()?;
         let mut proposal = self.find(id)?;
         match proposal.facts.state {
             ProposalState::Waiting => {}
             ProposalState::Denied => return Ok((proposal, true)),
-            _ => return Err(ProposalError::Decided(Box::new(proposal.facts))),
+            _ => return Err(ProposalError::AlreadyDecided(Box::new(proposal.facts))),
         }
         proposal.facts.applying = None;
         proposal.facts.decision = Some(by);
@@ -412,7 +412,7 @@ pub fn present_digest(location: &Path) -> Option<Digest> {
 }
 
 /// An approval whose end was not recorded: the file tells whether it was written.
-fn settled(mut proposal: Proposal) -> Proposal {
+fn recovered(mut proposal: Proposal) -> Proposal {
     if let Some(decision) = proposal.facts.applying.take()
         && present_digest(&proposal.facts.location) == Some(proposal.facts.result_digest)
     {
@@ -485,11 +485,11 @@ mod tests {
         );
         let (again, repeated) = place.store.approve(&id, by("lee")).unwrap();
         assert_eq!((again.facts.decision.unwrap().by.as_str(), repeated), ("kim", true));
-        assert!(matches!(place.store.deny(&id, by("lee")), Err(ProposalError::Decided(_))));
+        assert!(matches!(place.store.deny(&id, by("lee")), Err(ProposalError::AlreadyDecided(_))));
         let (back, _) = place.store.roll_back(&id, by("lee")).unwrap();
         assert_eq!((back.facts.state, place.text().as_str()), (ProposalState::RolledBack, BASE));
         assert!(place.store.roll_back(&id, by("kim")).unwrap().1);
-        assert!(matches!(place.store.approve(&id, by("kim")), Err(ProposalError::Decided(_))));
+        assert!(matches!(place.store.approve(&id, by("kim")), Err(ProposalError::AlreadyDecided(_))));
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub use self::sessions::{
 };
 pub use self::skills::{
     Deny, DescribeArgs, DiscoverArgs, DraftArgs, EvalArgs, EvalReportForm, LintArgs, LintFormat, ListArgs,
-    SchemaArgs, WhyArgs,
+    SchemaArgs, VisibilityArgs, WhyArgs,
 };
 pub use self::store::{BackupArgs, BeforeArgs, ConfirmArgs, DbAction, DbArgs};
 pub use self::words::HandedFile;
@@ -167,6 +167,8 @@ pub enum Command {
     Describe(DescribeArgs),
     /// Explain why a skill is or is not selected for a request.
     Why(WhyArgs),
+    /// Show which clients see which skills, and why not.
+    Visibility(VisibilityArgs),
     /// Measure a changed description before writing it.
     Draft(DraftArgs),
     /// Propose a change of a skill for approval.

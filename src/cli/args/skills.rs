@@ -107,6 +107,25 @@ pub struct WhyArgs {
     pub client: Vec<String>,
 }
 
+/// `skills visibility`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "For one skill, exits with 1 if no client that searches its folder shows it with a description."
+)]
+pub struct VisibilityArgs {
+    /// Id, name or location of a skill, also of one that cannot be parsed [default: all skills].
+    pub skill: Option<String>,
+    /// Show only this client (repeatable) [default: all].
+    #[arg(long, value_name = "CLIENT")]
+    pub client: Vec<String>,
+    /// Maximum number of skills, 1 to 1,000 [default: all].
+    #[arg(long, value_name = "N")]
+    pub limit: Option<usize>,
+    /// Continue after the page that ended with this cursor.
+    #[arg(long, value_name = "CURSOR")]
+    pub cursor: Option<String>,
+}
+
 /// `skills draft`
 #[derive(Debug, Args)]
 #[command(

@@ -72,6 +72,8 @@ async fn real_answers_of_every_operation_are_as_the_document_says() {
     all.call("skill.file", json!({ "skill_id": "ledger", "path": "skill.yaml" })).await;
     all.call("skill.tokens", json!({ "skills": ["ledger"] })).await;
     all.call("client.view", json!({ "client": "claude-code" })).await;
+    let seen = all.call("skill.visibility", json!({ "skill": "ledger", "clients": ["codex"] })).await;
+    assert_eq!(seen["skills"][0]["cells"][0]["client"], "codex");
     let why = all.call("skill.why", json!({ "skill_id": "ledger", "intent": "book a sum" })).await;
     assert_eq!(why["ranking"]["rank"], 1, "{why}");
     let draft = all.call(

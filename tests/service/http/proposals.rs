@@ -31,8 +31,8 @@ fn file(house: &House) -> String {
 }
 
 async fn propose(house: &House, diff: &str) -> Answer {
-    let asked = json!({ "skill_id": "invoices", "diff": diff, "justification": "Receipts are missed." });
-    house.call("proposal.create", asked).await
+    let request = json!({ "skill_id": "invoices", "diff": diff, "justification": "Receipts are missed." });
+    house.call("proposal.create", request).await
 }
 
 async fn proposed(house: &House) -> (String, Value) {
@@ -85,9 +85,9 @@ async fn an_approval_names_what_was_reviewed() {
     let path = format!("/v1/proposals/{id}/approve");
     let digests = json!({ "proposal_digest": view["proposal_digest"], "base_digest": view["base_digest"] });
     for lacking in [json!({}), json!({ "base_digest": view["base_digest"] })] {
-        let bare = house.post(&path, &lacking).await;
-        is(&bare, 428, "confirmation_required");
-        let reason = bare.json()["error"]["reason"].clone();
+        let response = house.post(&path, &lacking).await;
+        is(&response, 428, "confirmation_required");
+        let reason = response.json()["error"]["reason"].clone();
         assert!(reason["missing"].as_array().unwrap().contains(&json!("proposal_digest")), "{reason}");
         assert_eq!((&reason["send"]["body"], &reason["send"]["path"]), (&digests, &json!(path)));
     }
@@ -142,15 +142,16 @@ async fn proposing_needs_run_and_deciding_needs_decide() {
         }
     };
     let (reader, agent) = (caller("reader", &[Scope::Read]), caller("agent", &[Scope::Read, Scope::Run]));
-    let asked = json!({ "skill_id": "invoices", "diff": DIFF, "justification": "x", "by": "somebody else" });
+    let request =
+        json!({ "skill_id": "invoices", "diff": DIFF, "justification": "x", "by": "somebody else" });
     let call = async |name: &str, caller: &Caller, arguments: Value| {
         operation(name).unwrap().call(&service, caller, arguments).await
     };
     assert_eq!(
-        call("proposal.create", &reader, asked.clone()).await.unwrap_err().code.to_string(),
+        call("proposal.create", &reader, request.clone()).await.unwrap_err().code.to_string(),
         "forbidden"
     );
-    let view = call("proposal.create", &agent, asked).await.unwrap();
+    let view = call("proposal.create", &agent, request).await.unwrap();
     assert_eq!(view["summary"]["proposed_by"], "agent", "an authenticated caller cannot take another name");
     let id = view["summary"]["proposal_id"].clone();
     let digests = json!({ "proposal_id": id, "proposal_digest": view["proposal_digest"], "base_digest": view["base_digest"] });

@@ -22,7 +22,9 @@ use skills_api::{CheckResult, ProposalCheckKind, ProposalDecision, ProposalState
 use skills_discovery::{ChangedQuery, GoldenChange};
 
 /// From this width on, a diff has two columns.
-const TWO_COLUMNS_WIDTH: u16 = 72;
+const TWO_COLUMNS_WIDTH: u16 = 78;
+/// From this width on, changed queries are beside the figures.
+const BESIDE_WIDTH: u16 = 72;
 /// Rows of the decision.
 const DECISION_ROWS: u16 = 4;
 /// Skills that are named among the changed queries.
@@ -254,7 +256,7 @@ fn push_effect(lines: &mut Vec<Line>, effect: Option<&GoldenChange>, width: u16,
     changed.extend(rivals(&effect.lost, |query| query.to.as_ref()).into_iter().map(|(skill, queries)| {
         vec![Seg::new(glyphs.bad, Role::Danger), Seg::new(format!(" to {skill} {queries}"), Role::Text)]
     }));
-    if width >= TWO_COLUMNS_WIDTH {
+    if width >= BESIDE_WIDTH {
         let height = rows.len().max(changed.len());
         for at in 0..height {
             let mut row = rows.get(at).cloned().unwrap_or_else(|| vec![Seg::new(" ".repeat(32), Role::Text)]);

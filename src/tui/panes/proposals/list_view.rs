@@ -175,7 +175,7 @@ fn draw_row(one: &ProposalSummary, line: Rect, here: bool, focused: bool, clock_
         None => Role::Muted,
     };
     pen.right(gain_end, line.y, &change, change_role);
-    let room = gain_end.saturating_sub(GAIN_WIDTH).saturating_sub(line.x + 5);
+    let available = gain_end.saturating_sub(GAIN_WIDTH).saturating_sub(line.x + 5);
     let role = match (here, one.state) {
         (true, _) | (_, ProposalState::Waiting) => Role::Strong,
         (_, ProposalState::RolledBack) => Role::Muted,
@@ -184,8 +184,8 @@ fn draw_row(one: &ProposalSummary, line: Rect, here: bool, focused: bool, clock_
     pen.put(
         line.x + 5,
         line.y,
-        &cut_end(&shown(one.skill_id.as_str()), room, pen.glyphs.ellipsis),
+        &cut_end(&shown(one.skill_id.as_str()), available, pen.glyphs.ellipsis),
         role,
-        room,
+        available,
     );
 }

@@ -73,7 +73,7 @@ pub struct Proposals {
     focus: Part,
     views: HashMap<String, Arc<ProposalView>>,
     /// Proposals that were asked for and not answered yet.
-    asked: Vec<String>,
+    pending: Vec<String>,
     detail: Scroll,
     detail_rows: usize,
     /// Whether the diff has one column although there is room for two.
@@ -115,10 +115,10 @@ impl Proposals {
     /// Asks for the selected proposal, unless it is known or asked for.
     fn ask_selected(&mut self) -> Vec<Effect> {
         let Some(id) = self.selected.clone() else { return Vec::new() };
-        if self.views.contains_key(&id) || self.asked.contains(&id) {
+        if self.views.contains_key(&id) || self.pending.contains(&id) {
             return Vec::new();
         }
-        self.asked.push(id.clone());
+        self.pending.push(id.clone());
         vec![Effect::Proposals(ProposalAsk::Show(id))]
     }
 
@@ -184,7 +184,7 @@ impl Proposals {
         match message {
             Message::Proposals(ProposalAnswer::Listed(listed)) => self.take_list(listed),
             Message::Proposals(ProposalAnswer::Shown(id, shown)) => {
-                self.asked.retain(|asked| asked != id);
+                self.pending.retain(|pending| pending != id);
                 match shown {
                     Ok(view) => {
                         if self.views.len() >= MAX_VIEWS {
