@@ -26,6 +26,7 @@ mod output;
 mod package;
 mod policy;
 mod proposals;
+mod rivals;
 mod roots;
 mod runs;
 mod scaffold;
@@ -198,6 +199,8 @@ fn dispatch(cx: &mut Context, command: Command) -> Result<Done, Failure> {
         Command::Proposals(args) => runtime.block_on(proposals::run(cx, &args.action)),
         Command::Visibility(args) => runtime.block_on(visibility::run(cx, &args)),
         Command::Why(args) => runtime.block_on(why::run(cx, &args)),
+        Command::Rivals(args) => runtime.block_on(rivals::rivals(cx, &args)),
+        Command::Collisions(args) => runtime.block_on(rivals::collisions(cx, &args)),
         Command::Lint(args) => runtime.block_on(lint::run(cx, &args)),
         Command::Eval(args) => runtime.block_on(eval::run(cx, &args)),
         Command::Run(args) => runtime.block_on(runs::run(cx, &args)),

@@ -149,7 +149,12 @@ fn a_proposal_is_approved_by_its_digests_and_rolled_back() {
     fs::write(home.path().join("again.diff"), shown["diff"].as_str().unwrap()).unwrap();
     let again = home.path().join("again.diff");
     let proposed = home.json(&[
-        "propose", "billing", "--diff", again.to_str().unwrap(), "--justification", "Invoices are missed.",
+        "propose",
+        "billing",
+        "--diff",
+        again.to_str().unwrap(),
+        "--justification",
+        "Invoices are missed.",
     ]);
     let id = proposed["summary"]["proposal_id"].as_str().unwrap();
     let unnamed = home.run(&["--json", "proposals", "approve", id, "--yes"]);
@@ -157,13 +162,15 @@ fn a_proposal_is_approved_by_its_digests_and_rolled_back() {
     assert_eq!(home.run(&["proposals", "approve", id]).code, 5, "nobody can be asked");
     assert_eq!(fs::read_to_string(&file).unwrap(), old);
     let digests = [proposed["proposal_digest"].as_str().unwrap(), proposed["base_digest"].as_str().unwrap()];
-    let approve = ["proposals", "approve", id, "--proposal-digest", digests[0], "--base-digest", digests[1], "--yes"];
+    let approve =
+        ["proposals", "approve", id, "--proposal-digest", digests[0], "--base-digest", digests[1], "--yes"];
     assert_eq!(home.json(&approve)["proposal"]["state"], "approved");
     assert_eq!(fs::read_to_string(&file).unwrap(), old.replace("bills for customers", "bills and invoices"));
     assert_eq!(home.json(&["proposals", "rollback", id, "--yes"])["proposal"]["state"], "rolled_back");
     assert_eq!(fs::read_to_string(&file).unwrap(), old);
     let audit = home.json(&["audit", "show", "--kind", "proposal."]);
-    let kinds: Vec<&str> = audit.as_array().unwrap().iter().map(|line| line["kind"].as_str().unwrap()).collect();
+    let kinds: Vec<&str> =
+        audit.as_array().unwrap().iter().map(|line| line["kind"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["proposal.created", "proposal.created", "proposal.approved", "proposal.rolled_back"]);
 }
 
@@ -172,8 +179,12 @@ fn clients_are_compared_with_a_reason_for_each_missing_skill() {
     let home = Home::empty();
     let write = |path: &str, text: &str| home.file(&format!("../.claude/skills/{path}"), text);
     write("plain/SKILL.md", "---\nname: plain\ndescription: Writes reports for teams.\n---\nx\n");
-    write("people/SKILL.md", "---\nname: people\ndescription: Deploys.\ndisable-model-invocation: true\n---\nx\n");
-    let report = home.run_bare(&["--json", "visibility", "--client", "claude-code", "--client", "codex"]).json();
+    write(
+        "people/SKILL.md",
+        "---\nname: people\ndescription: Deploys.\ndisable-model-invocation: true\n---\nx\n",
+    );
+    let report =
+        home.run_bare(&["--json", "visibility", "--client", "claude-code", "--client", "codex"]).json();
     let cell = |id: &str, at: usize| {
         let rows = report["skills"].as_array().unwrap();
         rows.iter().find(|row| row["skill_id"] == id).unwrap()["cells"][at].clone()

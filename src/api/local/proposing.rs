@@ -11,7 +11,7 @@ use super::{Local, apart};
 use crate::{
     CheckResult, Code, Error, ProposalCheck, ProposalCheckKind, ProposalFilter, ProposalList, ProposalOrder,
     ProposalOrdered, ProposalOrderedBy, ProposalRequest, ProposalSummary, ProposalView, ProposedPart, eval,
-    names, paging,
+    lint, names, paging,
 };
 use skills_authoring::proposals::diff::{self, DiffError};
 use skills_authoring::proposals::{
@@ -22,7 +22,7 @@ use skills_base::audit::Entry;
 use skills_config::{Config, PROJECT_FILE};
 use skills_discovery::{self as discovery, Document, GoldenChange};
 use skills_registry::{Catalogue, RootOrigin, Trust, TrustState};
-use skills_skill::{Digest, Finding, Severity, Skill, lint};
+use skills_skill::{Digest, Finding, Severity, Skill};
 
 /// Characters of a justification or evidence.
 const MAX_TEXT: usize = 20_000;
@@ -481,7 +481,7 @@ impl Evaluator {
         };
         let new = parsed(result)?;
         let findings = |skill: &Skill, text: &str| {
-            let mut all = lint::bundle(skill, text);
+            let mut all = lint::checked(skill, text, None).0;
             all.retain(|finding| finding.severity != Severity::Info);
             all
         };

@@ -11,12 +11,12 @@ use super::call::{Arguments, arguments, written};
 use super::wire::Trouble;
 use crate::operations::{ClientProfileList, LevelList, LineList, Rescan};
 use crate::{
-    CallerView, Client, ClientView, Connection, Diagnostics, DraftReport, DraftRequest, Error, Event,
-    FileContent, GovernanceFilter, GovernanceList, LevelTokens, ListFilter, MetricsReport, ProposalFilter,
-    ProposalList, ProposalOrder, ProposalOrdered, ProposalOrderedBy, ProposalRequest, ProposalView,
-    SkillDetail, SkillList,
+    CallerView, Client, ClientView, CollisionFilter, CollisionReport, Connection, Diagnostics, DraftReport,
+    DraftRequest, Error, Event, FileContent, GovernanceFilter, GovernanceList, LevelTokens, LintFilter,
+    LintReport, ListFilter, MetricsReport, ProposalFilter, ProposalList, ProposalOrder, ProposalOrdered,
+    ProposalOrderedBy, ProposalRequest, ProposalView, SkillDetail, SkillList, SkillRivals,
 };
-use skills_discovery::{Answer, BodyLine, Request};
+use skills_discovery::{Answer, BodyLine, PairReport, Request};
 use skills_registry::Catalogue;
 use skills_skill::SkillId;
 
@@ -115,6 +115,22 @@ impl Client for Remote {
         };
         // The same command again is answered with its first outcome.
         self.inner.ask(operation, arguments(asked)).await
+    }
+
+    async fn collisions(&self, filter: CollisionFilter) -> Result<CollisionReport, Error> {
+        self.inner.ask("skill.collisions", written(&filter)?).await
+    }
+
+    async fn rivals(&self, skill: &str) -> Result<SkillRivals, Error> {
+        self.inner.ask("skill.rivals", arguments(json!({ "skill_id": skill }))).await
+    }
+
+    async fn compare_skills(&self, first: &str, second: &str) -> Result<PairReport, Error> {
+        self.inner.ask("skill.pair", arguments(json!({ "skill_id": first, "rival": second }))).await
+    }
+
+    async fn lint(&self, filter: LintFilter) -> Result<LintReport, Error> {
+        self.inner.ask("skill.lint", written(&filter)?).await
     }
 
     async fn client_profiles(&self) -> Result<Vec<(String, String)>, Error> {

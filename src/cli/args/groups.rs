@@ -9,7 +9,18 @@ use clap::builder::styling::Style;
 const GROUPS: [(&str, &[&str]); 7] = [
     (
         "Find and check skills",
-        &["discover", "list", "describe", "why", "visibility", "lint", "eval", "governance"],
+        &[
+            "discover",
+            "list",
+            "describe",
+            "why",
+            "visibility",
+            "rivals",
+            "collisions",
+            "lint",
+            "eval",
+            "governance",
+        ],
     ),
     ("Run skills", &["run", "attach", "runs", "trace", "explain-capability", "activate"]),
     ("Maintain runs and the audit log", &["db", "audit", "audit-purge"]),
