@@ -158,7 +158,7 @@ fn a_proposal_is_approved_by_its_digests_and_rolled_back() {
     ]);
     let id = proposed["summary"]["proposal_id"].as_str().unwrap();
     let unnamed = home.run(&["--json", "proposals", "approve", id, "--yes"]);
-    assert_eq!((unnamed.code, unnamed.error()["code"].as_str()), (5, Some("confirmation_required")));
+    assert_eq!((unnamed.code, unnamed.error()["error"]["code"].as_str()), (5, Some("confirmation_required")));
     assert_eq!(home.run(&["proposals", "approve", id]).code, 5, "nobody can be asked");
     assert_eq!(fs::read_to_string(&file).unwrap(), old);
     let digests = [proposed["proposal_digest"].as_str().unwrap(), proposed["base_digest"].as_str().unwrap()];
@@ -177,7 +177,7 @@ fn a_proposal_is_approved_by_its_digests_and_rolled_back() {
 #[test]
 fn clients_are_compared_with_a_reason_for_each_missing_skill() {
     let home = Home::empty();
-    let write = |path: &str, text: &str| home.file(&format!("../.claude/skills/{path}"), text);
+    let write = |path: &str, text: &str| home.file(&format!("../home/.claude/skills/{path}"), text);
     write("plain/SKILL.md", "---\nname: plain\ndescription: Writes reports for teams.\n---\nx\n");
     write(
         "people/SKILL.md",
