@@ -1,16 +1,18 @@
 //! Proposals in this process: measured like drafts, kept in a folder, and written by an approval.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 
 use serde_json::json;
 
+use super::golden::GoldenCache;
 use super::indexer::Shared;
 use super::runs::Runs;
 use super::{Local, apart};
+use crate::golden::invalid;
 use crate::{
     CheckResult, Code, Error, ProposalCheck, ProposalCheckKind, ProposalFilter, ProposalList, ProposalOrder,
-    ProposalOrdered, ProposalOrderedBy, ProposalRequest, ProposalSummary, ProposalView, ProposedPart, eval,
+    ProposalOrdered, ProposalOrderedBy, ProposalRequest, ProposalSummary, ProposalView, ProposedPart,
     lint, names, paging,
 };
 use skills_authoring::proposals::diff::{self, DiffError};
@@ -20,7 +22,7 @@ use skills_authoring::proposals::{
 };
 use skills_base::audit::Entry;
 use skills_config::{Config, PROJECT_FILE};
-use skills_discovery::{self as discovery, Document, GoldenChange};
+use skills_discovery::{self as discovery, Document, EvalOptions, GoldenChange};
 use skills_registry::{Catalogue, RootOrigin, Trust, TrustState};
 use skills_skill::{Digest, Finding, Severity, Skill};
 
@@ -103,6 +105,8 @@ struct Measurement {
 struct Evaluator {
     catalogue: Arc<Catalogue>,
     shared: Arc<Shared>,
+    golden: Arc<GoldenCache>,
+    own_golden: Option<PathBuf>,
     trust: Trust,
 }
 
@@ -111,6 +115,8 @@ impl Local {
         Evaluator {
             catalogue: self.registry.snapshot(),
             shared: Arc::clone(&self.shared),
+            golden: Arc::clone(&self.golden),
+            own_golden: self.config.golden_file(),
             trust: self.trust().clone(),
         }
     }
@@ -502,20 +508,20 @@ impl Evaluator {
 
     /// What the change does to the golden sets; none where no root has one, or where the skill is not ranked.
     fn effect(&self, skill: &Skill, result: &str) -> Result<Option<GoldenChange>, Error> {
-        let golden = match eval::golden_of(&self.catalogue) {
-            Ok(golden) if self.catalogue.entry(skill.id.as_str()).is_some() => golden,
-            Ok(_) => return Ok(None),
-            Err(error) if error.code == Code::NotFound => return Ok(None),
-            Err(error) => return Err(error),
+        let golden = self.golden.read(&self.catalogue, self.own_golden.as_deref(), false)?;
+        let (Some(golden), true) = (golden, self.catalogue.entry(skill.id.as_str()).is_some()) else {
+            return Ok(None);
         };
         let Ok(new) = skills_skill::parse(&skill.location, result.as_bytes(), 0) else { return Ok(None) };
         let new = Skill { id: skill.id.clone(), ..new };
         let text = new.has_body.then(|| skills_skill::index_text(result)).unwrap_or_default();
         let document = Document { digest: None, ..Document::from_skill(&new, Some(text)) };
-        let router = self.shared.router.read().unwrap_or_else(PoisonError::into_inner);
-        let draft = router.with_document(document);
-        let change = discovery::compare(&router, &draft, golden.cases());
-        Ok(Some(change.map_err(|error| Error::new(Code::InvalidRequest, error.to_string()))?))
+        // New skills need not wait for the measurement.
+        let router = self.shared.router.read().unwrap_or_else(PoisonError::into_inner).snapshot();
+        let (draft, cases) = (router.with_document(document), golden.cases());
+        let before = self.golden.outcomes(&router, cases)?;
+        let after = discovery::outcomes(&draft, cases, EvalOptions::default()).map_err(invalid)?;
+        Ok(Some(discovery::compare(cases, &before, &after)))
     }
 
     fn checks(
