@@ -18,15 +18,18 @@ use support::catalogues::{catalogue, skill};
 use support::screen::{Screen, text};
 
 const SKILLS: [(&str, &str); 9] = [
-    ("stripe-billing", "Bills recurring subscriptions with proration and trials. Customers, products and prices of Stripe."),
+    (
+        "stripe-billing",
+        "Bills recurring subscriptions with proration and trials. Customers, products and prices of Stripe.",
+    ),
     (
         "stripe-checkout",
         "Builds checkout pages and payment links. Stripe products, prices and customers. Refunds one-time payments.",
     ),
     ("pdf-reader", "Extracts tables from PDF files. Reads form fields of PDF files."),
     ("pdf-export", "Extracts tables from PDF files into spreadsheets. Fills form fields of PDF files."),
-    ("release-notes", "Writes release notes from merged pull requests."),
-    ("changelog", "Writes release notes from merged pull requests."),
+    ("release-notes", "Writes release notes from merged pull requests. Lists breaking changes of a version."),
+    ("changelog", "Writes release notes from merged pull requests. Lists breaking changes of a version."),
     ("trip-planner", "Plans train journeys with hotels and museums."),
     ("mail-client", "Calls the mail API with retries and typed errors."),
     ("search-client", "Calls the search API with retries and typed errors."),
@@ -90,7 +93,9 @@ impl Core {
     fn drawn(&self, pane: &mut Browse, screen: &mut Screen) -> String {
         loop {
             let (buffer, wanted) = screen.draw(pane);
-            let asks = |effect: &Effect| matches!(effect, Effect::Rivals(_) | Effect::Collisions);
+            let asks = |effect: &Effect| {
+                matches!(effect, Effect::Rivals(_) | Effect::Collisions | Effect::CompareSkills(..))
+            };
             if !wanted.iter().any(asks) {
                 return text(&buffer);
             }
@@ -108,7 +113,13 @@ impl Core {
 
     fn browse(&self) -> Browse {
         let mut pane = Browse::new();
-        let entries = SKILLS.iter().map(|(id, text)| Entry { skill: Arc::new(skill(id, Role::Procedure, text, Vec::new())), root: 0 }).collect();
+        let entries = SKILLS
+            .iter()
+            .map(|(id, text)| Entry {
+                skill: Arc::new(skill(id, Role::Procedure, text, Vec::new())),
+                root: 0,
+            })
+            .collect();
         let roots = catalogue().roots;
         let message = Message::Catalogue(Arc::new(Catalogue { roots, entries, ..Catalogue::default() }));
         let effects = pane.message(&message);
@@ -152,8 +163,10 @@ fn rivals_are_a_tab_and_lead_to_their_pair() {
     let mut screen = Screen::new(120, 36);
     let mut pane = core.browse();
     core.drawn(&mut pane, &mut screen);
-    let effects = pane.message(&Message::Visit(skills_tui::pane::Target::Skill(SkillId::new("stripe-billing"))));
+    let effects =
+        pane.message(&Message::Visit(skills_tui::pane::Target::Skill(SkillId::new("stripe-billing"))));
     core.serve(&mut pane, effects);
+    core.act(&mut pane, Action::PreviousTab);
     core.act(&mut pane, Action::PreviousTab);
     insta::assert_snapshot!("rivals-120x36", core.drawn(&mut pane, &mut screen));
     core.act(&mut pane, Action::NextPart);

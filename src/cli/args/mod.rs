@@ -167,7 +167,7 @@ pub enum Command {
     Draft(DraftArgs),
     /// Show which skills win a skill's requests.
     Rivals(RivalsArgs),
-    /// Show which skills win each other's requests, and what would separate them.
+    /// Show which skills win each other's requests.
     Collisions(CollisionsArgs),
     /// Check skills against the specification and best practices.
     Lint(LintArgs),
