@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use rayon::prelude::*;
 use schemars::JsonSchema;
@@ -328,6 +328,16 @@ fn joined(skills: usize, reports: impl Iterator<Item = LintReport>) -> LintRepor
     }
     out.findings = sorted(out.findings);
     out
+}
+
+/// The findings of these skills, none of them shadowed.
+pub fn winners(catalogue: &Catalogue, skills: &[Arc<Skill>]) -> Vec<LintFinding> {
+    let known = Neighbors::of(catalogue);
+    let own = skills.par_iter().flat_map_iter(|skill| of_skill(skill, Some(&known)).findings);
+    let mut all: Vec<LintFinding> = own.collect();
+    let locations: HashSet<&Path> = skills.iter().map(|skill| skill.location.as_path()).collect();
+    all.extend(undefined(catalogue).into_iter().filter(|found| locations.contains(found.location.as_path())));
+    all
 }
 
 /// Skills of one name in folders of a client that keeps one of them, and not always the same.

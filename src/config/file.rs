@@ -37,6 +37,7 @@ pub(super) struct Layer {
     pub notify: Option<Spanned<NotifyLayer>>,
     pub connect: Option<Spanned<String>>,
     pub api_key_file: Option<Spanned<String>>,
+    pub store: Option<Spanned<String>>,
     pub store_mode: Option<Spanned<String>>,
 }
 
@@ -79,7 +80,7 @@ pub(super) struct LinkLayer {
 }
 
 /// What may be after each key.
-const ALLOWED: [(&str, &str); 23] = [
+const ALLOWED: [(&str, &str); 24] = [
     ("roots", "a list of folders, each a path or `{path: …, label: …}`"),
     ("watch", "`true` or `false`"),
     ("theme", "the name of a theme"),
@@ -111,6 +112,7 @@ const ALLOWED: [(&str, &str); 23] = [
     ),
     ("connect", "the address of a service, in your own config.yaml only"),
     ("api_key_file", "the path of a file with a key, in your own config.yaml only"),
+    ("store", "`sqlite:PATH` or `postgres://USER@HOST/DATABASE`, in your own config.yaml only"),
     ("store_mode", "`0600`, `0640` or `0660`, in your own config.yaml only"),
 ];
 

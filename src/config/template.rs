@@ -5,7 +5,7 @@ pub const TEMPLATE: &str = "\
 # Settings of Skill Workbench. Remove '#: ' before a line to activate it.
 # A project may have a .skill-workbench.yaml with the same keys in its repository, but for those that are
 # yours alone: editor, trust, policy_file, services, bindings, audit, scripts, notify, connect, api_key_file,
-# store_mode.
+# store, store_mode.
 
 # Folders with skills, searched before those of known clients. Paths are relative to this file.
 #: roots:
@@ -73,6 +73,10 @@ pub const TEMPLATE: &str = "\
 # What the audit log in your data folder keeps of runs, decisions, trust and policy changes: off, standard, or full
 # (contents too, without secrets). Only in your own config.yaml.
 #: audit: standard
+
+# Where runs are recorded: a file, or a PostgreSQL database for several machines (without the password: PGPASSWORD or
+# ~/.pgpass). Only in your own config.yaml.
+#: store: postgres://skills@db.example.com/skills
 
 # Permissions of the store's files: 0600, 0640, or 0660 for a group that shares it (in a folder that the group may
 # enter, named with --store). Only in your own config.yaml.

@@ -63,6 +63,7 @@ fn settings(cx: &Context, config: &Config, args: &McpArgs, leave: CancellationTo
     // directory.
     let global = Global {
         connect: config.connect.clone(),
+        store: cx.global.store.clone().or_else(|| config.store.clone().filter(|_| config.connect.is_none())),
         api_key_file: config.api_key_file.clone().filter(|_| config.connect.is_some()),
         ..cx.global.clone()
     };

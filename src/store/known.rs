@@ -50,8 +50,15 @@ impl KnownStores {
     /// # Errors
     /// [`StoreError::Unavailable`] for a record that is damaged: what it said must not be passed over in silence.
     pub fn id_at(&self, store: &Path) -> Result<Option<String>, StoreError> {
-        let path = key(store);
-        Ok(self.read()?.stores.into_iter().find(|entry| entry.path == path).map(|entry| entry.id))
+        self.id_of(&key(store))
+    }
+
+    /// As [`Self::id_at`], for a store on a server, by its address without the password.
+    ///
+    /// # Errors
+    /// As [`Self::id_at`].
+    pub fn id_of(&self, place: &str) -> Result<Option<String>, StoreError> {
+        Ok(self.read()?.stores.into_iter().find(|entry| entry.path == place).map(|entry| entry.id))
     }
 
     /// Records the store at a path, where none is recorded yet; answers the id that is recorded now, which is another
@@ -60,12 +67,19 @@ impl KnownStores {
     /// # Errors
     /// As [`Self::id_at`], and when the record cannot be written.
     pub fn adopt(&self, store: &Path, id: &str, now_ms: i64) -> Result<String, StoreError> {
+        self.record(&key(store), id, now_ms)
+    }
+
+    /// As [`Self::adopt`], for a store on a server.
+    ///
+    /// # Errors
+    /// As [`Self::adopt`].
+    pub fn record(&self, place: &str, id: &str, now_ms: i64) -> Result<String, StoreError> {
         self.change(|content| {
-            let path = key(store);
-            if let Some(entry) = content.stores.iter().find(|entry| entry.path == path) {
+            if let Some(entry) = content.stores.iter().find(|entry| entry.path == place) {
                 return entry.id.clone();
             }
-            content.stores.push(Entry { path, id: id.to_owned(), first_opened_ms: now_ms });
+            content.stores.push(Entry { path: place.to_owned(), id: id.to_owned(), first_opened_ms: now_ms });
             id.to_owned()
         })
     }
@@ -75,8 +89,15 @@ impl KnownStores {
     /// # Errors
     /// As [`Self::adopt`].
     pub fn forget(&self, store: &Path) -> Result<(), StoreError> {
-        let path = key(store);
-        self.change(|content| content.stores.retain(|entry| entry.path != path))
+        self.forget_place(&key(store))
+    }
+
+    /// As [`Self::forget`], for a store on a server.
+    ///
+    /// # Errors
+    /// As [`Self::adopt`].
+    pub fn forget_place(&self, place: &str) -> Result<(), StoreError> {
+        self.change(|content| content.stores.retain(|entry| entry.path != place))
     }
 
     fn read(&self) -> Result<Content, StoreError> {

@@ -11,10 +11,13 @@ mod expiry;
 mod health;
 mod holds;
 mod known;
+mod postgres;
 mod query;
 mod sessions;
+mod sql;
 mod sqlite;
 mod types;
+mod write_health;
 
 pub use audit_anchors::{AuditAnchor, AuditAnchors};
 pub use clock::{BootTime, Clock, Clocks, Moment};
@@ -23,9 +26,10 @@ pub use event_kind::EventKind;
 pub use health::{Due, Glance, Health};
 pub use holds::{Hold, Holder};
 pub use known::KnownStores;
+pub use postgres::{Postgres, PostgresAddress, PostgresOptions};
 pub use query::{QUERY_KEYS, QUERY_STATES, QueryError, RunQuery};
 pub use sessions::{SessionHead, SessionRow, Sessions};
-pub use sqlite::{CommitObserver, OpenOptions, Opened, Reset, Sqlite, adopt, reset};
+pub use sqlite::{OpenOptions, Opened, Reset, Sqlite, adopt, reset};
 pub use types::{
     AuditMode, Begun, Checkpoint, Claimed, CommandEffect, CommandOutcome, Control, ControlOutcome, Decided,
     DecisionRecord, Idempotency, IdempotencyOutcome, Launch, NewEvent, RunEvent, RunFilter, RunId,
@@ -34,11 +38,18 @@ pub use types::{
 };
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 
 use skills_model::{Command, Standing};
+
+/// Told of each commit: how many jobs shared it, and how long it took until it was durable.
+pub type CommitObserver = Arc<dyn Fn(usize, Duration) + Send + Sync>;
+
+/// Asked for the roots of skills that a process reads.
+pub type Places = Box<dyn Fn() -> Arc<Vec<String>> + Send + Sync>;
 
 /// Why a run is neither shown nor worked: a part of it is not what was written.
 #[must_use]

@@ -10,6 +10,7 @@ mod pane_attach;
 mod pane_browse;
 mod pane_collisions;
 mod pane_discover;
+mod pane_golden;
 mod pane_runs;
 mod pane_runs_away;
 mod pane_runs_bulk;

@@ -1,5 +1,6 @@
 //! Counts that survive this process: put into the store now and then, and when it ends cleanly.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -7,6 +8,7 @@ use tokio::task::JoinHandle;
 
 use super::Local;
 use super::operations::Operations;
+use super::runs::StorePlace;
 use crate::{Counting, Diagnostics, Error, Limiter, RateLimit};
 use skills_store::{Counts, StoreError, Tallies, TallyKind};
 
@@ -170,24 +172,24 @@ impl Local {
             file: None,
         };
         let read = async {
-            let file = self.runs.counts_file()?;
+            let place = self.runs.store_place()?;
             match self.runs.counts().await? {
-                Some(counts) => Ok::<_, Error>(Some((file, counts.tallies().await?))),
+                Some(counts) => Ok::<_, Error>(Some((place, counts.tallies().await?))),
                 None => Ok(None),
             }
         };
         match read.await {
-            Ok(Some((Some(file), kept))) => {
+            Ok(Some((place, kept))) if !matches!(place, StorePlace::Memory) => {
                 let counting = Counting {
                     since_ms: kept.since_ms.unwrap_or(self.counter.began_ms),
                     last_reset_ms: kept.reset_ms,
                     persisted: true,
-                    place: format!("sqlite:{}", file.display()),
-                    file: Some(file),
+                    place: place.describe(),
+                    file: place.file().map(Path::to_owned),
                 };
                 (counting, kept)
             }
-            Ok(Some((None, kept))) => (here("in memory: lost when this process ends".to_owned()), kept),
+            Ok(Some((_, kept))) => (here("in memory: lost when this process ends".to_owned()), kept),
             Ok(None) => {
                 (here("in memory: no store yet, the first run creates it".to_owned()), Tallies::default())
             }

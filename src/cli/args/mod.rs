@@ -3,6 +3,7 @@
 mod authoring;
 mod authority;
 mod capabilities;
+mod golden;
 mod governance;
 mod groups;
 mod mcp;
@@ -21,6 +22,10 @@ use clap::{ArgAction, ArgMatches, Args, CommandFactory as _, FromArgMatches as _
 pub use self::authoring::{PackagePrepareArgs, PackageValidateArgs, ScaffoldArgs, ScriptWord};
 pub use self::authority::{ExplainPolicyArgs, PolicyAction, PolicyArgs, TrustArgs};
 pub use self::capabilities::{ActivateArgs, ExplainCapabilityArgs};
+pub use self::golden::{
+    BisectArgs, ExpectArgs, GoldenAction, GoldenAddArgs, GoldenArgs, GoldenExplainArgs, GoldenExportArgs,
+    GoldenForm, GoldenImportArgs, GoldenListArgs, GoldenRemoveArgs,
+};
 pub use self::governance::{AuditAction, AuditArgs, GovernanceArgs};
 pub use self::mcp::McpArgs;
 pub use self::program::{CompletionsArgs, ConfigAction, ConfigArgs, ManArgs};
@@ -41,6 +46,7 @@ pub use self::words::HandedFile;
 pub use self::words::Pair;
 
 use skills_config::MEMORY_STORE;
+use skills_store::PostgresAddress;
 
 /// The table of exit codes, in `--help` and in the man page.
 pub const EXIT_CODES: &str = "\
@@ -82,10 +88,10 @@ pub fn command() -> clap::Command {
 /// Reads the address of a store.
 fn store(text: &str) -> Result<String, String> {
     let file = text.strip_prefix("sqlite:").is_some_and(|path| !path.is_empty());
-    if file || text == MEMORY_STORE {
+    if file || text == MEMORY_STORE || PostgresAddress::is_one(text) {
         return Ok(text.to_owned());
     }
-    Err("expected sqlite:PATH, or memory: for a temporary store".to_owned())
+    Err("expected sqlite:PATH, postgres://USER@HOST/DATABASE, or memory: for a temporary store".to_owned())
 }
 
 fn with_root(command: clap::Command, root: &clap::Arg) -> clap::Command {
@@ -123,7 +129,8 @@ pub struct Global {
     /// Use only the shipped example skills; your folders are neither read nor written.
     #[arg(long, global = true)]
     pub demo: bool,
-    /// Run store: `sqlite:PATH`, or `memory:` for a temporary store that ends with the command.
+    /// Run store: `sqlite:PATH`, `postgres://USER@HOST/DATABASE`, or `memory:` for a temporary store that ends with
+    /// the command (or set `SKILLS_STORE`).
     #[arg(long, value_name = "URL", global = true, value_parser = store)]
     pub store: Option<String>,
     /// Fail if the store does not exist, instead of creating it (for containers).
@@ -173,6 +180,10 @@ pub enum Command {
     Lint(LintArgs),
     /// Evaluate the ranking against queries with known answers.
     Eval(EvalArgs),
+    /// List, explain, edit and convert golden queries.
+    Golden(GoldenArgs),
+    /// Find the commit that changed the first skill for a request.
+    Bisect(BisectArgs),
     /// Run a skill's contract.
     Run(RunArgs),
     /// Attach a skill to a run, its output, a file, or a task.
@@ -247,7 +258,7 @@ mod tests {
     fn a_store_is_a_file_or_memory() {
         let store = |url: &str| Cli::try_parse_from(["skills", "runs", "list", "--store", url]);
         assert_eq!(store("sqlite:a.db").unwrap().global.store.as_deref(), Some("sqlite:a.db"));
-        assert!(store("memory:").is_ok());
+        assert!(store("memory:").is_ok() && store("postgres://kim@db/runs").is_ok());
         assert!(store("runs.db").unwrap_err().to_string().contains("sqlite:PATH"));
     }
 

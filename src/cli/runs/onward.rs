@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::args::Global;
 use skills_config::Invocation;
 use skills_model::{Asked, CommandName, Gate, RunState};
-use skills_store::RunRecord;
+use skills_store::{PostgresAddress, RunRecord};
 
 /// How this program was called, and what comes next of a run.
 #[derive(Debug, Clone)]
@@ -78,7 +78,10 @@ pub fn invocation(global: &Global, from: Option<&Path>) -> Invocation {
     }
     if let Some(store) = &global.store {
         let file = store.strip_prefix("sqlite:").map(|file| format!("sqlite:{}", place(Path::new(file))));
-        option("--store", file.unwrap_or_else(|| store.clone()));
+        // Never with a password.
+        let server = PostgresAddress::is_one(store).then(|| PostgresAddress::parse(store).ok()).flatten();
+        let server = server.map(|server| server.place().to_owned());
+        option("--store", file.or(server).unwrap_or_else(|| store.clone()));
     }
     if let Some(address) = &global.connect {
         option("--connect", address.clone());

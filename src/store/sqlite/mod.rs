@@ -1,41 +1,29 @@
 //! The embedded store: `SQLite` (<https://sqlite.org>) in WAL mode, each commit synced to disk, one writer
 //! with group commit and readers beside it. The same code on a private in-memory database serves trials.
 
-mod audit_anchors;
-mod checkpoints;
-mod command;
-mod control;
-mod counts;
-mod filter;
 mod foreign;
 mod guard;
-mod integrity;
-mod launch;
-mod maintenance;
-mod methods;
 mod open;
-mod read;
 mod reason;
-mod report;
-mod rows;
 mod schema;
-mod sessions;
-mod work;
+mod storage;
+mod tx;
 mod writer;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::watch;
 
-use super::{Clock, Clocks, Moment, StoreError, Unavailability};
+use super::write_health::WriteHealth;
+use super::{Clock, Clocks, CommitObserver, Places, Unavailability};
+use crate::sql::methods::{implement_store, prelude::*};
 use foreign::Foreign;
-use guard::WriteHealth;
 pub use open::{OpenOptions, Opened, Reset, adopt, reset};
 use reason::Reason;
+use tx::{Transaction, complete, read_tx, write_tx};
 use writer::{Target, Writer};
 
 /// How often another process's events are looked for while somebody waits, beside being told of them: file systems
@@ -45,11 +33,6 @@ const POLL: Duration = Duration::from_secs(1);
 /// As [`POLL`], where the system tells nothing.
 const POLL_BLIND: Duration = Duration::from_millis(100);
 
-/// Told of each commit: how many jobs shared it, and how long it took until it was durable.
-pub type CommitObserver = Arc<dyn Fn(usize, Duration) + Send + Sync>;
-
-/// Asked for the roots of skills that a process reads.
-pub type Places = Box<dyn Fn() -> Arc<Vec<String>> + Send + Sync>;
 
 /// The embedded store.
 pub struct Sqlite {
@@ -120,7 +103,7 @@ impl Sqlite {
     ) -> Result<Self, StoreError> {
         schema::migrate(&mut connection, &place)?;
         connection
-            .execute_batch(checkpoints::NEWEST)
+            .execute_batch(schema::NEWEST)
             .map_err(|e| failed(format!("preparing to write to {place}"), &e))?;
         let reader = reader()?;
         let from = connection
@@ -208,50 +191,54 @@ impl Sqlite {
         drop(self.places.set(places));
     }
 
-    /// Tells the roots as a JSON array, for SQL; none where every run may be claimed. May read disks.
-    fn claimable_places(&self) -> impl FnOnce() -> Option<String> + Send + 'static {
-        let places = Arc::clone(&self.places);
-        move || places.get().map(|places| serde_json::json!(*places()).to_string())
+    /// The roots as a JSON array, for SQL; none where every run may be claimed. May read disks.
+    async fn claimable_places(&self) -> Result<Option<String>, StoreError> {
+        crate::sql::claimable(&self.places).await
+    }
+
+    fn poll(&self) -> Duration {
+        self.poll
+    }
+
+    fn wall_ms(&self) -> i64 {
+        self.clocks.now().wall_ms
     }
 
     async fn write<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Connection, i64) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        self.write_at(move |connection, now| work(connection, now.wall_ms)).await
-    }
-
-    /// As [`Self::write`], for what goes by the boot clock.
-    async fn write_at<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Connection, &Moment) -> Result<T, StoreError> + Send + 'static,
+        work: impl FnOnce(Transaction<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let clocks = self.clocks.clone();
-        self.writer()?.run(move |connection| work(connection, &clocks.now())).await
+        self.writer()?.run(move |connection| work(Transaction::new(connection, clocks.now()))).await
     }
 
     /// Reads the store as it is at one moment: what several questions find goes together, whoever writes meanwhile.
     async fn read<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+        work: impl FnOnce(Transaction<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let Some(reader) = self.reader.clone() else { return self.writer()?.alone(work).await };
+        let now = self.clocks.now();
+        let Some(reader) = self.reader.clone() else {
+            return self.writer()?.alone(move |connection| work(Transaction::new(connection, now))).await;
+        };
         tokio::task::spawn_blocking(move || {
             let connection = reader.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            let moment = connection
+            let _moment = connection
                 .unchecked_transaction()
                 .map_err(|e| failed("beginning to read the store".into(), &e))?;
-            work(&moment)
+            work(Transaction::new(&connection, now))
         })
         .await
         .map_err(|e| failed("reading the store".into(), &e))?
     }
 }
 
+implement_store!(Sqlite, write_tx, read_tx, read_tx);
+
 impl Sqlite {
     /// Looks at the file as another process would, then writes to it. Where the file is not what it was, nothing more
     /// is written until it is again.
-    async fn probe_file(&self) -> Result<(), StoreError> {
+    async fn probe_storage(&self) -> Result<(), StoreError> {
         self.writer()?;
         let mut looked = Ok(());
         if let (Some(path), Some(_)) = (self.path.clone(), &self.reader) {
@@ -274,12 +261,7 @@ impl Sqlite {
                 }
             }
         }
-        self.write(|connection, now| {
-            let sql = "INSERT OR REPLACE INTO write_probe (only_one, at_ms) VALUES (1, ?1)";
-            rows::execute(connection, "probing the store", sql, [now]).map(drop)
-        })
-        .await
-        .and(looked)
+        write_tx!(self, tx => crate::sql::maintenance::probe(tx).await).and(looked)
     }
 
     /// As a read, on a connection of its own, so that a long one holds up nobody.
@@ -287,11 +269,48 @@ impl Sqlite {
         &self,
         work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let Some(path) = self.path.clone() else { return self.read(work).await };
+        let Some(path) = self.path.clone() else { return self.writer()?.alone(work).await };
         let (place, immutable) = (self.place.clone(), self.immutable);
         tokio::task::spawn_blocking(move || work(&reading(&path, &place, immutable)?))
             .await
             .map_err(|e| failed("reading the store".into(), &e))?
+    }
+}
+
+impl Sqlite {
+    async fn check_storage(&self) -> Result<Health, StoreError> {
+        let now = self.clocks.now();
+        self.read_apart(move |connection| storage::check(connection, now)).await
+    }
+
+    async fn glance_storage(&self, patience: Duration) -> Result<Glance, StoreError> {
+        self.read_apart(move |connection| storage::glance(connection, patience)).await
+    }
+
+    async fn copy_storage(&self, to: &Path) -> Result<(), StoreError> {
+        let to = to.to_owned();
+        self.read_apart(move |connection| storage::backup(connection, &to)).await
+    }
+
+    async fn compact_storage(&self) -> Result<(), StoreError> {
+        self.writer()?.alone(storage::compact).await
+    }
+
+    async fn count_runs_by_skill(&self) -> Result<Vec<SkillRuns>, StoreError> {
+        let now = self.clocks.now();
+        self.read_apart(move |connection| complete(counts::runs_by_skill(&Transaction::new(connection, now)))).await
+    }
+
+    fn post_audit_anchor(&self, log: String, anchor: AuditAnchor) {
+        let clocks = self.clocks.clone();
+        let kept = self.writer().and_then(|writer| {
+            writer.post(move |connection| {
+                complete(audit_anchors::keep(&Transaction::new(connection, clocks.now()), &log, &anchor))
+            })
+        });
+        if let Err(error) = kept {
+            tracing::debug!("keeping the anchor of the audit log: {error}");
+        }
     }
 }
 
@@ -334,24 +353,25 @@ fn identity_of(connection: &Connection, place: &str) -> Result<String, StoreErro
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sql::Tx as _;
 
     #[tokio::test]
     async fn what_is_read_together_is_of_one_moment() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("runs.db");
         let store = Sqlite::open(&path, Arc::new(|| 0)).unwrap().store;
-        let tables = |connection: &Connection| {
-            connection
-                .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0))
-                .unwrap()
+        let tables = |transaction: &Transaction<'_>| {
+            let sql = "SELECT count(*) FROM sqlite_schema";
+            let mut rows = complete(transaction.query("counting tables", sql, &[])).unwrap();
+            rows[0].take::<i64>(0).unwrap()
         };
-        let between = move |connection: &Connection| {
-            let before = tables(connection);
+        let between = move |transaction: Transaction<'_>| {
+            let before = tables(&transaction);
             Connection::open(&path).unwrap().execute_batch("CREATE TABLE meanwhile (a)").unwrap();
-            Ok((before, tables(connection)))
+            Ok((before, tables(&transaction)))
         };
         let (before, after) = store.read(between).await.unwrap();
         assert_eq!(before, after, "a commit between two questions shows in neither");
-        assert_eq!(store.read(move |connection| Ok(tables(connection))).await.unwrap(), before + 1);
+        assert_eq!(store.read(move |transaction| Ok(tables(&transaction))).await.unwrap(), before + 1);
     }
 }

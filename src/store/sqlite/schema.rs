@@ -133,6 +133,15 @@ const MIGRATIONS: &[&str] = &["
     ) WITHOUT ROWID;
 "];
 
+/// The newest checkpoints of runs at work, for a writing connection.
+pub(super) const NEWEST: &str = "
+    PRAGMA temp_store = MEMORY;
+    CREATE TEMP TABLE newest (
+        run TEXT PRIMARY KEY, number INTEGER NOT NULL, base INTEGER NOT NULL, spent INTEGER NOT NULL,
+        done TEXT NOT NULL, state TEXT NOT NULL
+    ) WITHOUT ROWID;
+";
+
 /// Marks a file as ours in its header (bytes 68 to 71 of the `SQLite` file format): `SkWb`.
 const APPLICATION_ID: i64 = 0x536b_5762;
 

@@ -10,9 +10,10 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::oneshot;
 
-use super::guard::{FileGuard, WriteHealth};
+use super::guard::FileGuard;
 use super::{Clock, CommitObserver, failed};
 use crate::StoreError;
+use crate::write_health::WriteHealth;
 
 /// Jobs per commit at most: bounds how long the first of them waits.
 const BATCH: usize = 256;

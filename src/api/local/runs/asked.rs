@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{Room, Runs};
 use crate::{Code, Error};
-use skills_config::quoted;
+use skills_config::{MEMORY_STORE, quoted};
 use skills_model::{Asked, Choice, Command, Decision, Gate, Verdict};
 use skills_registry::{SHIPPED, shipped_versions};
 use skills_runs::{AtGate, Plan};
@@ -74,9 +74,9 @@ impl Runs {
             let shipped = shipped_versions(&self.config.dirs.cache);
             if place == SHIPPED || Path::new(place).parent() == Some(&shipped) {
                 // Beside the shipped skills alone runs are kept in memory, unless a store is named.
-                let store = super::room::store_file(self.config.store.as_deref(), &self.config.dirs.data);
-                let file = store.ok().flatten().map(|file| format!("sqlite:{}", file.display()));
-                let store = file.map(|file| format!(" --store {}", quoted(&file))).unwrap_or_default();
+                let store = self.store_place().ok().map(|place| place.describe());
+                let store = store.filter(|store| store != MEMORY_STORE);
+                let store = store.map(|store| format!(" --store {}", quoted(&store))).unwrap_or_default();
                 format!(
                     "it was launched from the shipped skills, which are not loaded: use --demo{store}, \
                         or leave it to a worker that loads them"

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use super::super::{Local, apart};
 use crate::{AuditPurged, Error, StoreHealth, StoreReset};
-use skills_config::MEMORY_STORE;
 use skills_store::{Health, Unavailability};
 
 /// Why the store cannot be used, where an error is about that.
@@ -36,8 +35,7 @@ impl Local {
     /// # Errors
     /// `invalid_configuration` for a store that is unknown.
     pub fn store_place(&self) -> Result<String, Error> {
-        let file = self.runs.counts_file()?;
-        Ok(file.map_or_else(|| MEMORY_STORE.to_owned(), |file| format!("sqlite:{}", file.display())))
+        Ok(self.runs.store_place()?.describe())
     }
 
     /// Gives the store's path a new, empty store, and keeps the files that were there under other names.

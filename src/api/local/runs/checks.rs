@@ -4,7 +4,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::room::store_file;
 use super::{Room, Runs};
 use crate::{Check, Error};
 use skills_registry::RootState;
@@ -60,8 +59,7 @@ impl Runs {
 
     async fn store_check(&self, room: &Room) -> Check {
         let place = room.store.describe();
-        let file = store_file(self.config.store.as_deref(), &self.config.dirs.data).ok().flatten();
-        let size = file.as_deref().map(size).unwrap_or_default();
+        let size = self.store_place().ok().and_then(|at| at.file().map(size)).unwrap_or_default();
         match counted(&*room.store).await {
             Ok(counts) => looked_over(&*room.store, format!("{place}{size}; {counts}")).await,
             // A count can fail on a damaged page; what is damaged is still found.

@@ -45,6 +45,7 @@ use std::time::Instant;
 use tokio::sync::OnceCell;
 
 pub(super) use self::launch::files as handed_over;
+pub(super) use self::room::StorePlace;
 use self::room::{Calling, Room};
 use super::Local;
 use super::indexer::Shared;
@@ -76,7 +77,7 @@ pub(super) struct Runs {
     launching: Looks<launch::Readiness>,
     sandbox: OnceLock<Sandbox>,
     calling: Mutex<Option<Arc<Calling>>>,
-    places: Arc<room::Places>,
+    places: Arc<room::KnownPlaces>,
     room: OnceCell<Arc<Room>>,
     working: tokio::sync::Mutex<Option<workers::Working>>,
     works: AtomicBool,

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 use super::super::SCAN_PATIENCE;
@@ -18,8 +19,8 @@ use skills_registry::{Catalogue, Root, RootOrigin, SHIPPED};
 use skills_runs::{Artifacts, Broker, BrokerSettings, Capabilities, Engine, Execute, TrustCheck};
 use skills_sandbox::{Level, Limits, Sandbox};
 use skills_store::{
-    self, AuditAnchor, AuditAnchors, Claimed, Clocks, Counts, KnownStores, OpenOptions, Reset, Sessions,
-    Sqlite, Store, StoreError,
+    self, AuditAnchor, AuditAnchors, Claimed, Clocks, CommitObserver, Counts, KnownStores, OpenOptions,
+    Places, Postgres, PostgresAddress, PostgresOptions, Reset, Sessions, Sqlite, Store, StoreError,
 };
 
 /// How old a look at the capabilities may be when a worker begins a run.
@@ -57,18 +58,60 @@ pub(super) struct Room {
     pub execute: Arc<dyn Execute>,
 }
 
-/// Where runs are kept, by the settings; none for memory.
-pub(super) fn store_file(store: Option<&str>, data: &Path) -> Result<Option<PathBuf>, Error> {
-    match store {
-        None => Ok(Some(data.join("runs.db"))),
-        Some(MEMORY_STORE) => Ok(None),
-        Some(address) => match address.strip_prefix("sqlite:").filter(|path| !path.is_empty()) {
-            Some(path) => Ok(Some(PathBuf::from(path))),
-            None => Err(Error::new(
-                Code::InvalidConfiguration,
-                format!("unknown store {address:?}; expected sqlite:PATH, or memory: for a temporary store"),
-            )),
-        },
+/// Where a store is.
+pub(in crate::local) enum StorePlace {
+    /// Nowhere: it ends with the process.
+    Memory,
+    File(PathBuf),
+    Server(Box<PostgresAddress>),
+}
+
+impl StorePlace {
+    /// By the settings.
+    pub fn of(store: Option<&str>, data: &Path) -> Result<Self, Error> {
+        match store {
+            None => Ok(Self::File(data.join("runs.db"))),
+            Some(MEMORY_STORE) => Ok(Self::Memory),
+            Some(address) if PostgresAddress::is_one(address) => {
+                let parsed = PostgresAddress::parse(address);
+                let address = parsed.map_err(|e| Error::new(Code::InvalidConfiguration, e.to_string()))?;
+                Ok(Self::Server(Box::new(address)))
+            }
+            Some(address) => match address.strip_prefix("sqlite:").filter(|path| !path.is_empty()) {
+                Some(path) => Ok(Self::File(PathBuf::from(path))),
+                None => Err(Error::new(
+                    Code::InvalidConfiguration,
+                    "unknown store; expected sqlite:PATH, postgres://USER@HOST/DATABASE, or memory: for a temporary \
+                        store",
+                )),
+            },
+        }
+    }
+
+    /// The file, where it is one.
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            Self::File(file) => Some(file),
+            Self::Memory | Self::Server(_) => None,
+        }
+    }
+
+    /// Its address, without a password.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Memory => MEMORY_STORE.to_owned(),
+            Self::File(file) => format!("sqlite:{}", file.display()),
+            Self::Server(address) => address.place().to_owned(),
+        }
+    }
+
+    /// Whether it can be read without creating it.
+    fn may_exist(&self) -> bool {
+        match self {
+            Self::Memory => false,
+            Self::File(file) => file.exists(),
+            Self::Server(_) => true,
+        }
     }
 }
 
@@ -81,8 +124,8 @@ impl Runs {
         }
         let internal =
             |what: &str, why: &std::io::Error| Error::new(Code::InternalError, format!("{what}: {why}"));
-        let passing = match store_file(self.config.store.as_deref(), &self.config.dirs.data)? {
-            Some(_) if !self.config.demo => None,
+        let passing = match self.store_place()? {
+            StorePlace::File(_) | StorePlace::Server(_) if !self.config.demo => None,
             _ => Some(tempfile::tempdir().map_err(|e| internal("a folder for artifacts", &e))?),
         };
         let folder = match &passing {
@@ -188,7 +231,7 @@ impl Runs {
     /// # Errors
     /// As [`Self::room`].
     pub(in crate::local) async fn counts(self: &Arc<Self>) -> Result<Option<Arc<dyn Counts>>, Error> {
-        if self.room.get().is_none() && !self.counts_file()?.is_some_and(|file| file.exists()) {
+        if self.room.get().is_none() && !self.store_place()?.may_exist() {
             return Ok(None);
         }
         Ok(Some(Arc::clone(&self.room().await?.counts)))
@@ -199,7 +242,7 @@ impl Runs {
     /// # Errors
     /// As [`Self::room`].
     pub(in crate::local) async fn audit_anchors(self: &Arc<Self>) -> Result<Vec<Anchor>, Error> {
-        if self.room.get().is_none() && !self.counts_file()?.is_some_and(|file| file.exists()) {
+        if self.room.get().is_none() && !self.store_place()?.may_exist() {
             return Ok(Vec::new());
         }
         let kept = self.room().await?.anchors.audit_anchors(&self.audit_log_name()).await?;
@@ -218,12 +261,12 @@ impl Runs {
         Ok(Arc::clone(&self.room().await?.counts))
     }
 
-    /// The file of the store; none for one in memory.
+    /// Where the store is.
     ///
     /// # Errors
     /// `invalid_configuration` for a store that is unknown.
-    pub(in crate::local) fn counts_file(&self) -> Result<Option<PathBuf>, Error> {
-        store_file(self.config.store.as_deref(), &self.config.dirs.data)
+    pub(in crate::local) fn store_place(&self) -> Result<StorePlace, Error> {
+        StorePlace::of(self.config.store.as_deref(), &self.config.dirs.data)
     }
 
     /// The store and the engine; opened once, at the first operation that needs them.
@@ -266,35 +309,64 @@ impl Runs {
 
     /// Accepts the store that is at the store's path now; answers its id.
     pub(super) fn adopt_store(&self) -> Result<String, Error> {
+        if let StorePlace::Server(address) = self.store_place()? {
+            let known = KnownStores::new(self.config.dirs.known_stores());
+            return Ok(Handle::current().block_on(Postgres::adopt(&address, &known))?);
+        }
         let file = self.store_on_disk()?;
         Ok(skills_store::adopt(&file, &self.store_options(&file), Clocks::system())?)
     }
 
     fn store_on_disk(&self) -> Result<PathBuf, Error> {
-        self.counts_file()?.ok_or_else(|| {
-            Error::new(Code::InvalidRequest, "an in-memory store has no file; use --store sqlite:PATH")
+        let place = self.store_place()?;
+        place.file().map(Path::to_owned).ok_or_else(|| {
+            let message = match place {
+                StorePlace::Server(_) => "a store on a server is not reset: create another database or schema for it",
+                _ => "an in-memory store has no file; use --store sqlite:PATH",
+            };
+            Error::new(Code::InvalidRequest, message)
         })
     }
 
     fn open(&self, runs: Weak<Self>) -> Result<Arc<Room>, Error> {
-        let calling = self.calling()?;
-        let clocks = Clocks::system();
-        let store = match store_file(self.config.store.as_deref(), &self.config.dirs.data)? {
-            None => Sqlite::in_memory(clocks)?,
-            Some(file) => {
-                let opened = Sqlite::open_with(&file, &self.store_options(&file), clocks)?;
+        let metrics = self.metrics.clone();
+        let commits: CommitObserver = Arc::new(move |jobs, took| metrics.commit(jobs, took));
+        let (registry, places) = (Arc::downgrade(&self.registry), Arc::clone(&self.places));
+        let places: Places = Box::new(move || {
+            registry.upgrade().map(|registry| places.of(&registry.snapshot())).unwrap_or_default()
+        });
+        let store = match self.store_place()? {
+            StorePlace::Server(address) => {
+                let options = PostgresOptions {
+                    known: Some(KnownStores::new(self.config.dirs.known_stores())),
+                    must_exist: self.config.store_must_exist,
+                };
+                // On a thread for blocking work; the connections belong to the runtime.
+                let store = Handle::current().block_on(Postgres::open(&address, &options))?;
+                store.observe_commits(commits);
+                store.work_only(places);
+                return self.furnish(store, runs);
+            }
+            StorePlace::Memory => Sqlite::in_memory(Clocks::system())?,
+            StorePlace::File(file) => {
+                let opened = Sqlite::open_with(&file, &self.store_options(&file), Clocks::system())?;
                 for notice in opened.notices {
                     self.tell(notice);
                 }
                 opened.store
             }
         };
-        let metrics = self.metrics.clone();
-        store.observe_commits(Arc::new(move |jobs, took| metrics.commit(jobs, took)));
-        let (registry, places) = (Arc::downgrade(&self.registry), Arc::clone(&self.places));
-        store.work_only(Box::new(move || {
-            registry.upgrade().map(|registry| places.of(&registry.snapshot())).unwrap_or_default()
-        }));
+        store.observe_commits(commits);
+        store.work_only(places);
+        self.furnish(store, runs)
+    }
+
+    /// What executes runs, around a store that is open.
+    fn furnish<S>(&self, store: S, runs: Weak<Self>) -> Result<Arc<Room>, Error>
+    where
+        S: Store + Sessions + Counts + AuditAnchors,
+    {
+        let calling = self.calling()?;
         let store = Arc::new(store);
         if store.write_failure().is_none() {
             let (anchors, log) = (Arc::clone(&store), self.audit_log_name());
@@ -344,9 +416,9 @@ impl Runs {
 
 /// The roots of a generation of skills, as runs name the one they were launched from.
 #[derive(Default)]
-pub(super) struct Places(Mutex<Option<(u64, Arc<Vec<String>>)>>);
+pub(super) struct KnownPlaces(Mutex<Option<(u64, Arc<Vec<String>>)>>);
 
-impl Places {
+impl KnownPlaces {
     fn of(&self, catalogue: &Catalogue) -> Arc<Vec<String>> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((generation, places)) = &*known
@@ -421,17 +493,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_store_is_a_file_or_memory() {
+    fn a_store_is_a_file_a_server_or_memory() {
         let data = Path::new("/data");
-        assert_eq!(store_file(None, data), Ok(Some("/data/runs.db".into())));
-        assert_eq!(store_file(Some("sqlite:/x/y.db"), data), Ok(Some("/x/y.db".into())));
-        assert_eq!(store_file(Some("memory:"), data), Ok(None));
-        for wrong in ["postgres://x", "sqlite:", "/x.db"] {
-            assert_eq!(
-                store_file(Some(wrong), data).unwrap_err().code,
-                Code::InvalidConfiguration,
-                "{wrong}"
-            );
+        let place = |store| StorePlace::of(store, data);
+        assert_eq!(place(None).unwrap().file(), Some(Path::new("/data/runs.db")));
+        assert_eq!(place(Some("sqlite:/x/y.db")).unwrap().file(), Some(Path::new("/x/y.db")));
+        assert!(matches!(place(Some("memory:")), Ok(StorePlace::Memory)));
+        let server = place(Some("postgres://kim:secret@db/runs")).unwrap();
+        assert_eq!(server.describe(), "postgres://kim@db:5432/runs");
+        for wrong in ["postgres://kim:secret@db:x/runs", "mysql://x", "sqlite:", "/x.db"] {
+            let error = place(Some(wrong)).err().unwrap();
+            assert_eq!(error.code, Code::InvalidConfiguration, "{wrong}");
+            assert!(!error.message.contains("secret"), "{}", error.message);
         }
     }
 }

@@ -286,9 +286,8 @@ impl Browse {
                 let advised = map.advised();
                 let skill = advised.as_ref().map_or(row, |(skill, _)| skill.clone());
                 let known = self.catalogue.by_id(skill.as_str())?;
-                let (skill_id, description) = (known.id.clone(), known.description.clone());
                 let proposed = advised.map(|(_, text)| text);
-                vec![Effect::EditDescription(Drafting { skill_id, description, proposed, intent: None })]
+                vec![Effect::EditDescription(Drafting { proposed, ..Drafting::of(known, None) })]
             }
             Action::Copy => {
                 let (row, column) = map.pair()?;

@@ -1,96 +1,17 @@
-//! What keeps a store in order: who is alive, and what may be forgotten.
+//! Checks of a database file, copies of it, and its free space.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use rusqlite::{Connection, ErrorCode, params};
+use rusqlite::{Connection, ErrorCode};
 
-use super::rows::execute;
 use super::schema::is_damage;
-use super::{failed, integrity};
-use crate::{Glance, Health, Moment, StoreError, WorkerId};
+use super::tx::{Transaction, complete};
+use super::failed;
+use crate::sql::maintenance::{RULES, modified_in_words};
+use crate::{Glance, Health, Moment, StoreError};
 use skills_base::private_files;
-
-/// How long a worker that said nothing is remembered.
-const FORGET_WORKERS_MS: i64 = 86_400_000;
-
-/// Tables that hold what belongs to a run, by their column `run`.
-const OF_RUN: [&str; 7] =
-    ["steps", "checkpoints", "intents", "events", "signals", "decisions", "idempotency"];
-
-pub(super) fn beat(connection: &Connection, worker: &WorkerId, now: &Moment) -> Result<(), StoreError> {
-    let now_ms = now.wall_ms;
-    let doing = "sending a heartbeat";
-    execute(connection, doing, "DELETE FROM workers WHERE seen_ms < ?1", [now_ms - FORGET_WORKERS_MS])?;
-    execute(
-        connection,
-        doing,
-        "INSERT OR REPLACE INTO workers (worker, seen_ms, boot, seen_boot_ms) VALUES (?1, ?2, ?3, ?4)",
-        params![
-            worker.0,
-            now_ms,
-            now.boot.as_ref().map(|boot| boot.boot.as_ref()),
-            now.boot.as_ref().map(|boot| boot.ms)
-        ],
-    )?;
-    Ok(())
-}
-
-pub(super) fn retire(connection: &Connection, worker: &WorkerId) -> Result<(), StoreError> {
-    execute(connection, "deregistering a worker", "DELETE FROM workers WHERE worker = ?1", [&worker.0])?;
-    Ok(())
-}
-
-/// Deletes runs that ended before a moment, with everything of theirs, and contracts that no run has any more.
-pub(super) fn purge(connection: &Connection, before_ms: i64) -> Result<u64, StoreError> {
-    let ended = "state IN ('completed', 'canceled', 'failed') AND since_ms < ?1";
-    for table in OF_RUN {
-        execute(
-            connection,
-            "purging ended runs",
-            &format!("DELETE FROM {table} WHERE run IN (SELECT id FROM runs WHERE {ended})"),
-            [before_ms],
-        )?;
-    }
-    let purged =
-        execute(connection, "purging ended runs", &format!("DELETE FROM runs WHERE {ended}"), [before_ms])?;
-    execute(
-        connection,
-        "purging contracts",
-        "DELETE FROM contracts WHERE digest NOT IN (SELECT contract_digest FROM runs)",
-        [],
-    )?;
-    Ok(u64::try_from(purged).unwrap_or(u64::MAX))
-}
-
-/// Rules that hold in every sound store, each with a query that counts what breaks it.
-const RULES: [(&str, &str); 7] = [
-    (
-        "runs without the contract they were launched with",
-        "SELECT count(*) FROM runs WHERE contract_digest NOT IN (SELECT digest FROM contracts)",
-    ),
-    (
-        "runs without their head checkpoint",
-        "SELECT count(*) FROM runs r WHERE NOT EXISTS
-            (SELECT 1 FROM checkpoints c WHERE c.run = r.id AND c.number = r.head)",
-    ),
-    (
-        "checkpoints without their base",
-        "SELECT count(*) FROM checkpoints c WHERE base IS NOT NULL AND NOT EXISTS
-            (SELECT 1 FROM checkpoints b WHERE b.run = c.run AND b.number = c.base AND b.base IS NULL)",
-    ),
-    (
-        "runs whose events have gaps",
-        "SELECT count(*) FROM runs r WHERE r.events <> (SELECT count(*) FROM events e WHERE e.run = r.id)",
-    ),
-    ("waiting runs without a gate", "SELECT count(*) FROM runs WHERE state LIKE 'waiting%' AND gate IS NULL"),
-    (
-        "leases of ended runs",
-        "SELECT count(*) FROM runs WHERE lease_until_ms IS NOT NULL AND state NOT IN ('running', 'replaying')",
-    ),
-    ("events of missing runs", "SELECT count(*) FROM events WHERE run NOT IN (SELECT id FROM runs)"),
-];
 
 /// Damage that is listed by a short look.
 const LISTED: u32 = 3;
@@ -142,7 +63,7 @@ fn damage(connection: &Connection, pragma: &str) -> (Vec<String>, Option<rusqlit
     (found, broken_off)
 }
 
-pub(super) fn check(connection: &Connection) -> Result<Health, StoreError> {
+pub(super) fn check(connection: &Connection, now: Moment) -> Result<Health, StoreError> {
     let doing = || "checking the store".to_owned();
     let number = |sql: &str| {
         connection
@@ -186,12 +107,8 @@ pub(super) fn check(connection: &Connection) -> Result<Health, StoreError> {
         }
     }
     // A page that cannot be read has been told already.
-    if let Ok((inputs, checkpoints)) = integrity::count(connection) {
-        let damaged =
-            [(inputs, "runs with other inputs than"), (checkpoints, "checkpoints with another state than")];
-        for (count, what) in damaged.into_iter().filter(|(count, _)| *count > 0) {
-            contradictions.push(format!("{count} {what} were written"));
-        }
+    if let Ok(modified) = complete(modified_in_words(&Transaction::new(connection, now))) {
+        contradictions.extend(modified);
     }
     let (runs, events) = (counted("SELECT count(*) FROM runs")?, counted("SELECT count(*) FROM events")?);
     let page = number("PRAGMA page_size")?;
@@ -203,35 +120,6 @@ pub(super) fn check(connection: &Connection) -> Result<Health, StoreError> {
         bytes: number("PRAGMA page_count")?.saturating_mul(page),
         free_bytes: number("PRAGMA freelist_count")?.saturating_mul(page),
     })
-}
-
-/// Takes away what ended runs wrote down beyond what a replay of them needs: inputs of steps and output lines.
-pub(super) fn forget(connection: &Connection, before_ms: i64) -> Result<u64, StoreError> {
-    let doing = "purging data of ended runs";
-    let ended = "SELECT id FROM runs WHERE state IN ('completed', 'canceled', 'failed') AND since_ms < ?1";
-    let runs: Vec<String> = connection
-        .prepare_cached(&format!(
-            "{ended} AND (EXISTS (SELECT 1 FROM steps s WHERE s.run = id AND json_extract(s.json, '$.inputs') IS NOT NULL)
-                 OR EXISTS (SELECT 1 FROM events e WHERE e.run = id AND e.kind = 'step.log' AND e.data <> '{{}}'))"
-        ))
-        .and_then(|mut s| s.query_map([before_ms], |row| row.get(0))?.collect())
-        .map_err(|e| failed(doing.into(), &e))?;
-    for run in &runs {
-        execute(
-            connection,
-            doing,
-            "UPDATE steps SET json = json_set(json, '$.inputs', json('null')) WHERE run = ?1",
-            [run],
-        )?;
-        // The event stays, so that numbers have no gaps; what was printed goes.
-        execute(
-            connection,
-            doing,
-            "UPDATE events SET data = '{}' WHERE run = ?1 AND kind = 'step.log'",
-            [run],
-        )?;
-    }
-    Ok(runs.len() as u64)
 }
 
 /// Writes a whole copy; first under another name, so that one that broke off is never taken for a store.

@@ -1,13 +1,10 @@
 //! What people and other programs do to a run: decide, signal, cancel, resume.
 
-use rusqlite::{Connection, params};
 use serde_json::{Value, json};
 
-use super::checkpoints;
-use super::failed;
 use super::integrity::{damage, digest};
-use super::read;
-use super::rows::{append, apply, as_of, execute, get, json as encode, moved, own_steps, signed, standing};
+use super::rows::{append, apply, as_of, get, json as encode, moved, own_steps, signed, standing};
+use super::{Tx, checkpoints, dialect, failed, read, values};
 use crate::{
     CommandEffect, CommandOutcome, Decided, DecisionRecord, EventKind, NewEvent, RunId, RunRecord,
     StoreError, expiry,
@@ -16,20 +13,20 @@ use skills_model::{Asked, Command, Expiry, Gate, Next, Refusal, RunState, Verdic
 
 /// A command with what is kept beside it.
 #[derive(Debug)]
-pub(super) struct Order {
+pub(crate) struct Order {
     pub command: Command,
     pub record: Option<DecisionRecord>,
     pub head: Option<u64>,
     pub payload: Option<Value>,
 }
 
-pub(super) fn command(
-    connection: &Connection,
+pub(crate) async fn command<T: Tx>(
+    tx: &T,
     run: &RunId,
     order: &Order,
-    now_ms: i64,
 ) -> Result<CommandOutcome, StoreError> {
-    let (recorded, replays) = get(connection, run)?;
+    let (recorded, replays) = get(tx, run).await?;
+    let now_ms = tx.now().await?.wall_ms;
     let due = recorded.expires_ms.is_some_and(|at| at <= now_ms);
     let before = match order.command {
         Command::Expire(_) => recorded,
@@ -45,7 +42,7 @@ pub(super) fn command(
     let mut earlier: Vec<Decided> = Vec::new();
     let command = match &order.command {
         Command::Decide(decision) => {
-            earlier = read::decisions(connection, run)?;
+            earlier = read::decisions(tx, run).await?;
             let decisions = earlier.iter().map(|decided| &decided.decision);
             let decision = decision.clone().bound_to(before.gate.as_ref(), decisions);
             if !decision.answers(before.gate.as_ref())
@@ -72,20 +69,26 @@ pub(super) fn command(
         // It was decided and waits anew, or waits for ever: the sweep that asked saw an older state.
         (Command::Expire(_), false) => return Err(Refusal::NotOver.into()),
         (Command::Expire(_), true) | (_, false) => {}
-        (_, true) => expired = Some(Box::new(expire(connection, run, now_ms)?)),
+        (_, true) => expired = Some(Box::new(expire(tx, run).await?)),
     }
-    apply(connection, run, &next, decided, now_ms)?;
+    apply(tx, run, &next, decided, now_ms).await?;
     let mut events: Vec<NewEvent> = Vec::new();
     let by = order.record.as_ref().and_then(|record| record.approver.as_deref());
     match &command {
         Command::Decide(decision) => {
             let record = order.record.clone().unwrap_or(DecisionRecord { approver: None, notes: None });
-            execute(
-                connection,
+            tx.post(
                 "recording a decision",
                 "INSERT INTO decisions (run, at_ms, decision, approver, notes) VALUES (?1, ?2, ?3, ?4, ?5)",
-                params![run.0, now_ms, encode(decision)?, record.approver, record.notes],
-            )?;
+                values![
+                    run,
+                    now_ms,
+                    encode(decision)?,
+                    record.approver.as_deref(),
+                    record.notes.as_deref()
+                ],
+            )
+            .await?;
             let mut call = None;
             if let (Verdict::Approve, Some(Gate::Human { why: Asked::Changed { now, call: of, .. }, .. })) =
                 (decision.verdict, &before.gate)
@@ -94,12 +97,8 @@ pub(super) fn command(
                 // What was approved is what runs: further edits are asked about again.
                 let mut options = before.options.clone();
                 options.pins.extend(now.clone());
-                execute(
-                    connection,
-                    "storing the bindings of a run",
-                    "UPDATE runs SET options = ?2 WHERE id = ?1",
-                    params![run.0, encode(&options)?],
-                )?;
+                let sql = "UPDATE runs SET options = ?2 WHERE id = ?1";
+                tx.post("storing the bindings of a run", sql, values![run, encode(&options)?]).await?;
             }
             let approved = decision.verdict == Verdict::Approve;
             events.push(NewEvent {
@@ -114,12 +113,8 @@ pub(super) fn command(
         }
         Command::Signal { name } => {
             let payload = order.payload.clone().unwrap_or(Value::Null);
-            execute(
-                connection,
-                "keeping a signal",
-                "INSERT INTO signals (run, name, payload) VALUES (?1, ?2, ?3)",
-                params![run.0, name, encode(&payload)?],
-            )?;
+            let sql = "INSERT INTO signals (run, name, payload) VALUES (?1, ?2, ?3)";
+            tx.post("keeping a signal", sql, values![run, name, encode(&payload)?]).await?;
             let data = signed(json!({"name": name, "payload": payload}), by);
             events.push(moved(EventKind::SignalReceived, data));
         }
@@ -133,7 +128,7 @@ pub(super) fn command(
             events.push(NewEvent { kind: EventKind::GateChanged, step: Some(step), data });
         }
         Command::Resume => {
-            let head = resume(connection, run, before.head, order.head)?;
+            let head = resume(tx, run, before.head, order.head).await?;
             let mut data = json!({"checkpoint": head, "mode": "checkpoint_resume"});
             if let Some(corrected) = &order.payload {
                 data["corrected_inputs"] = corrected.clone();
@@ -144,7 +139,7 @@ pub(super) fn command(
                         fields.keys().map(|name| (name.clone(), before.inputs[name].clone())).collect()
                     })
                     .unwrap_or_default();
-                correct(connection, run, before.inputs, corrected)?;
+                correct(tx, run, before.inputs, corrected).await?;
             }
             events.push(moved(EventKind::RunResumed, signed(data, by)));
         }
@@ -152,12 +147,8 @@ pub(super) fn command(
             let gate = json!({"gate": before.gate, "on_expiry": expiry, "expired_ms": before.expires_ms});
             events.push(moved(EventKind::RunExpired, gate));
             let mut error = expiry::ended(&before, *expiry, before.expires_ms.unwrap_or(now_ms));
-            execute(
-                connection,
-                "keeping an error",
-                "UPDATE runs SET error = ?2 WHERE id = ?1",
-                params![run.0, encode(&error)?],
-            )?;
+            let sql = "UPDATE runs SET error = ?2 WHERE id = ?1";
+            tx.post("keeping an error", sql, values![run, encode(&error)?]).await?;
             if *expiry == Expiry::Fail {
                 events.push(moved(EventKind::RunFailed, error));
             } else {
@@ -167,23 +158,23 @@ pub(super) fn command(
         }
         Command::Claim { .. } | Command::Work { .. } | Command::Replay | Command::Fork => {}
     }
-    let after = get(connection, run)?.0;
+    let after = get(tx, run).await?.0;
     if after.held && after.state == RunState::Pending {
         events.push(moved(EventKind::RunHeld, json!({})));
     }
-    append(connection, run, &events, now_ms)?;
+    append(tx, run, &events, now_ms).await?;
     if !after.state.is_active() {
-        checkpoints::forget(connection, run)?;
+        checkpoints::forget(tx, run).await?;
     }
     let effect = if next == Next::Kept { CommandEffect::Stored } else { CommandEffect::Applied };
     Ok(CommandOutcome { run: after, before: state, effect, expired })
 }
 
 /// Records that the time of a wait is over.
-fn expire(connection: &Connection, run: &RunId, now_ms: i64) -> Result<RunRecord, StoreError> {
-    let expiry = get(connection, run)?.0.options.on_expiry;
+async fn expire<T: Tx>(tx: &T, run: &RunId) -> Result<RunRecord, StoreError> {
+    let expiry = get(tx, run).await?.0.options.on_expiry;
     let order = Order { command: Command::Expire(expiry), record: None, head: None, payload: None };
-    Ok(command(connection, run, &order, now_ms)?.run)
+    Ok(Box::pin(command(tx, run, &order)).await?.run)
 }
 
 /// A refusal, with the decision that was recorded first where the question does not wait any more.
@@ -206,50 +197,45 @@ fn already_decided(
 }
 
 /// Moves the head, and lets the steps that are not behind it run again: their records stay, superseded.
-fn resume(connection: &Connection, run: &RunId, head: u64, to: Option<u64>) -> Result<u64, StoreError> {
+async fn resume<T: Tx>(tx: &T, run: &RunId, head: u64, to: Option<u64>) -> Result<u64, StoreError> {
     let number = to.unwrap_or(head);
-    let checkpoint = checkpoints::one(connection, run, number)?;
-    let done = encode(&checkpoint.done)?;
-    execute(
-        connection,
-        "superseding steps",
-        "UPDATE steps SET superseded = 1 WHERE run = ?1 AND step NOT IN (SELECT value FROM json_each(?2))",
-        params![run.0, done],
-    )?;
+    let checkpoint = checkpoints::one(tx, run, number).await?;
+    let sql = format!(
+        "UPDATE steps SET superseded = 1 WHERE run = ?1 AND step NOT IN {}",
+        dialect::texts(T::POSTGRES, "?2")
+    );
+    tx.post("superseding steps", &sql, values![run, encode(&checkpoint.done)?]).await?;
     // Intents stay: one without a result may have acted outside, and the worker has to ask about it.
-    execute(
-        connection,
+    tx.post(
         "moving the head",
         "UPDATE runs SET head = ?2, steps_done = ?3, error = NULL, lost_leases = 0, step = NULL
          WHERE id = ?1",
-        params![run.0, number.cast_signed(), own_steps(&checkpoint.done)],
-    )?;
+        values![run, number, own_steps(&checkpoint.done)],
+    )
+    .await?;
     Ok(number)
 }
 
 /// Joins corrected inputs over the run's own: a named field is replaced, the others stay.
-fn correct(connection: &Connection, run: &RunId, inputs: Value, corrected: &Value) -> Result<(), StoreError> {
+async fn correct<T: Tx>(tx: &T, run: &RunId, inputs: Value, corrected: &Value) -> Result<(), StoreError> {
+    let doing = "correcting the inputs of a run";
     let Some(corrected) = corrected.as_object() else {
-        return Err(failed(format!("correcting the inputs of run {run}"), &"they are not an object"));
+        return Err(failed(doing, &"they are not an object"));
     };
     let mut joined = match inputs {
         Value::Object(inputs) => inputs,
         _ => serde_json::Map::new(),
     };
-    if damage(connection, run)?.is_some() {
+    if damage(tx, run).await?.is_some() {
         // The fields that stay would count as sound from here on.
-        return Err(failed(
-            format!("correcting the inputs of run {run}"),
-            &"its stored data was modified; see `skills db check`",
-        ));
+        return Err(failed(doing, &"its stored data was modified; see `skills db check`"));
     }
     joined.extend(corrected.clone());
     let joined = encode(&joined)?;
-    execute(
-        connection,
-        "correcting inputs",
+    tx.post(
+        doing,
         "UPDATE runs SET inputs = ?2, inputs_digest = ?3 WHERE id = ?1",
-        params![run.0, joined, digest(&[&joined])],
-    )?;
-    Ok(())
+        values![run, &joined, digest(&[&joined])],
+    )
+    .await
 }

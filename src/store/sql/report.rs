@@ -1,11 +1,10 @@
 //! A worker's report, in one transaction: what ended, the checkpoint, where the run stands, and what begins.
 
-use rusqlite::{Connection, OptionalExtension as _, params};
 use serde_json::json;
 
-use super::rows::{apply, column, execute, get, json as encode, moved, own_steps, standing, write_events};
+use super::rows::{apply, get, json as encode, moved, own_steps, standing, write_events};
 use super::work::{has_begun, keep_intent};
-use super::{checkpoints, failed};
+use super::{Tx, checkpoints, dialect, values};
 use crate::{
     Checkpoint, EventKind, NewEvent, RunId, RunRecord, StepIntent, StepRecord, StepStatus, StoreError,
 };
@@ -13,7 +12,7 @@ use skills_model::{Command, Gate, Lease, Next, RunState, transition};
 
 /// A worker's report and everything that belongs to it.
 #[derive(Debug)]
-pub(super) struct Report {
+pub(crate) struct Report {
     pub command: Command,
     pub finished: Vec<StepRecord>,
     pub checkpoint: Option<Checkpoint>,
@@ -21,33 +20,29 @@ pub(super) struct Report {
     pub events: Vec<NewEvent>,
 }
 
-pub(super) fn report(
-    connection: &Connection,
-    run: &RunId,
-    report: &Report,
-    now_ms: i64,
-) -> Result<RunRecord, StoreError> {
-    let (before, replays) = get(connection, run)?;
+pub(crate) async fn report<T: Tx>(tx: &T, run: &RunId, report: &Report) -> Result<RunRecord, StoreError> {
+    let (before, replays) = get(tx, run).await?;
+    let now_ms = tx.now().await?.wall_ms;
     let next = transition(&standing(&before, replays), &report.command)?;
-    let mut events = finish(connection, run, &report.finished)?;
+    let mut events = finish(tx, run, &report.finished).await?;
     let mut shown = Shown::default();
     if let Some(checkpoint) = &report.checkpoint {
-        let number = checkpoints::keep(connection, run, checkpoint, now_ms)?;
+        let number = checkpoints::keep(tx, run, checkpoint, now_ms).await?;
         shown.head = Some((number, own_steps(&checkpoint.done)));
     }
     if !stays(&before, &next) {
-        apply(connection, run, &next, None, now_ms)?;
+        apply(tx, run, &next, None, now_ms).await?;
     }
     events.extend(report.events.iter().cloned());
     if let Next::Move { state, gate, .. } = &next {
         if !state.is_active() {
-            checkpoints::forget(connection, run)?;
+            checkpoints::forget(tx, run).await?;
         }
         match state {
             RunState::Completed => {
                 let last = match &report.checkpoint {
                     Some(checkpoint) => checkpoint.clone(),
-                    None => checkpoints::one(connection, run, before.head)?,
+                    None => checkpoints::one(tx, run, before.head).await?,
                 };
                 shown.outputs = Some(encode(&last.state["outputs"])?);
                 shown.step = Moved::To(None);
@@ -84,57 +79,61 @@ pub(super) fn report(
     for name in
         events.iter().filter(|e| e.kind == EventKind::SignalConsumed).filter_map(|e| e.data["name"].as_str())
     {
-        execute(
-            connection,
+        tx.post(
             "taking a signal",
             "DELETE FROM signals WHERE n = (SELECT min(n) FROM signals WHERE run = ?1 AND name = ?2)",
-            params![run.0, name],
-        )?;
+            values![run, name],
+        )
+        .await?;
     }
     // A paused run begins nothing more; another attempt at what has begun is none.
     let held = matches!(next, Next::Move { held: true, state, .. } if state.is_active());
     for intent in &report.intents {
-        if held && !has_begun(connection, run, &intent.step)? {
+        if held && !has_begun(tx, run, &intent.step).await? {
             continue;
         }
-        events.push(keep_intent(connection, run, intent)?);
+        events.push(keep_intent(tx, run, intent).await?);
         shown.step = Moved::To(Some(intent.step.clone()));
     }
-    show(connection, run, &shown, &events, now_ms)?;
-    let after = get(connection, run)?.0;
+    show(tx, run, &shown, &events, now_ms).await?;
+    let after = get(tx, run).await?.0;
     let Some(Gate::Signal { name, .. }) = &after.gate else { return Ok(after) };
-    if kept_signal(connection, run, name)?.is_none() {
+    if kept_signal(tx, run, name).await?.is_none() {
         return Ok(after);
     }
     // It came between the worker's look and its report: nobody would send it again.
     let next = transition(&standing(&after, replays), &Command::Signal { name: name.clone() })?;
-    apply(connection, run, &next, None, now_ms)?;
-    Ok(get(connection, run)?.0)
+    apply(tx, run, &next, None, now_ms).await?;
+    Ok(get(tx, run).await?.0)
 }
 
 /// Keeps the steps that ended; answers the events that tell of them.
-fn finish(
-    connection: &Connection,
+async fn finish<T: Tx>(
+    tx: &T,
     run: &RunId,
     finished: &[StepRecord],
 ) -> Result<Vec<NewEvent>, StoreError> {
     let mut events = Vec::new();
+    let close = format!(
+        "DELETE FROM intents WHERE run = ?1 AND step = ?2 AND NOT (?3 AND {} = 'false')",
+        if T::POSTGRES {
+            dialect::field(true, "json", "repeatable")
+        } else {
+            "(json -> 'repeatable')".to_owned()
+        }
+    );
     for step in finished {
-        execute(
-            connection,
+        tx.post(
             "recording a step",
             "INSERT INTO steps (run, n, step, json)
-             SELECT ?1, coalesce(max(n), 0) + 1, ?2, ?3 FROM steps WHERE run = ?1",
-            params![run.0, step.step, encode(step)?],
-        )?;
+             SELECT CAST(?1 AS TEXT), coalesce(max(n), 0) + 1, CAST(?2 AS TEXT), CAST(?3 AS TEXT)
+             FROM steps WHERE run = ?1",
+            values![run, &step.step, encode(step)?],
+        )
+        .await?;
         // What failed without another attempt leaves open how the one before it ended: whoever goes on has to ask.
         let unseen = step.status == StepStatus::Failed && step.attempts == 0;
-        execute(
-            connection,
-            "closing an intent",
-            "DELETE FROM intents WHERE run = ?1 AND step = ?2 AND NOT (?3 AND NOT json ->> '$.repeatable')",
-            params![run.0, step.step, unseen],
-        )?;
+        tx.post("closing an intent", &close, values![run, &step.step, unseen]).await?;
         events.push(NewEvent {
             kind: match step.status {
                 StepStatus::Completed => EventKind::StepCompleted,
@@ -178,8 +177,8 @@ struct Shown {
 }
 
 /// Writes it together with the events: every update of a run writes its row and its places in indexes anew.
-fn show(
-    connection: &Connection,
+async fn show<T: Tx>(
+    tx: &T,
     run: &RunId,
     shown: &Shown,
     events: &[NewEvent],
@@ -189,40 +188,34 @@ fn show(
         Moved::Stays => None,
         Moved::To(step) => Some(step.as_ref()),
     };
-    let first = connection
-        .prepare_cached(
-            "UPDATE runs SET events = events + ?2,
-                head = coalesce(?3, head), steps_done = coalesce(?4, steps_done),
-                lost_leases = CASE WHEN ?3 IS NULL THEN lost_leases ELSE 0 END,
-                step = CASE WHEN ?5 THEN ?6 ELSE step END,
-                outputs = coalesce(?7, outputs), error = coalesce(?8, error)
-             WHERE id = ?1 RETURNING events - ?2 + 1",
-        )
-        .and_then(|mut s| {
-            let values = params![
-                run.0,
-                i64::try_from(events.len()).unwrap_or(i64::MAX),
-                shown.head.map(|(number, _)| number),
-                shown.head.map(|(_, done)| done),
-                step.is_some(),
-                step.flatten(),
-                shown.outputs,
-                shown.error
-            ];
-            s.query_row(values, |row| row.get(0))
-        })
-        .map_err(|e| failed("updating the state of a run".into(), &e))?;
-    write_events(connection, run, first, events, now_ms)
+    let sql = "UPDATE runs SET events = events + ?2,
+            head = coalesce(?3, head), steps_done = coalesce(?4, steps_done),
+            lost_leases = CASE WHEN CAST(?3 AS BIGINT) IS NULL THEN lost_leases ELSE 0 END,
+            step = CASE WHEN ?5 THEN ?6 ELSE step END,
+            outputs = coalesce(?7, outputs), error = coalesce(?8, error)
+        WHERE id = ?1 RETURNING events - ?2 + 1";
+    let values = values![
+        run,
+        events.len(),
+        shown.head.map(|(number, _)| number),
+        shown.head.map(|(_, done)| done),
+        step.is_some(),
+        step.flatten(),
+        shown.outputs.as_deref(),
+        shown.error.as_deref()
+    ];
+    let row = tx.find("updating the state of a run", sql, values).await?;
+    let first = row.ok_or_else(|| StoreError::NoRun(run.clone()))?.take(0)?;
+    write_events(tx, run, first, events, now_ms).await
 }
 
 /// The oldest kept signal of a name.
-pub(super) fn kept_signal(
-    connection: &Connection,
+pub(crate) async fn kept_signal<T: Tx>(
+    tx: &T,
     run: &RunId,
     name: &str,
 ) -> Result<Option<serde_json::Value>, StoreError> {
-    connection
-        .prepare_cached("SELECT payload FROM signals WHERE run = ?1 AND name = ?2 ORDER BY n LIMIT 1")
-        .and_then(|mut s| s.query_row(params![run.0, name], |row| column(row, 0)).optional())
-        .map_err(|e| failed("looking for a signal".into(), &e))
+    let sql = "SELECT payload FROM signals WHERE run = ?1 AND name = ?2 ORDER BY n LIMIT 1";
+    let row = tx.find("looking for a signal", sql, values![run, name]).await?;
+    row.map(|row| row.json(0)).transpose()
 }

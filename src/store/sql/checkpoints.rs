@@ -2,15 +2,14 @@
 //! thousands of iterations does not keep all of them thousands of times.
 //!
 //! A row with a `base` holds differences, and the chain of rows from the base to it gives the checkpoint. The newest
-//! checkpoint of each run at work stands whole in a temporary table of the writing connection, which is in no file
-//! and takes part in its transactions.
+//! checkpoint of each run at work stands whole in the table `newest`, which takes part in the transactions and need not
+//! survive a crash: temporary in `SQLite`, unlogged in `PostgreSQL`.
 
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde_json::Value;
 
-use super::failed;
 use super::integrity::digest;
-use super::rows::{column, execute, json as encode};
+use super::rows::json as encode;
+use super::{Row, Tx, failed, values};
 use crate::delta::{applied, difference};
 use crate::{Checkpoint, RunId, StoreError};
 
@@ -18,15 +17,6 @@ use crate::{Checkpoint, RunId, StoreError};
 const SMALL: usize = 1024;
 /// Rows of a chain: bounds what reading its end costs.
 const CHAIN: i64 = 1000;
-
-/// The temporary table of a writing connection.
-pub(super) const NEWEST: &str = "
-    PRAGMA temp_store = MEMORY;
-    CREATE TEMP TABLE newest (
-        run TEXT PRIMARY KEY, number INTEGER NOT NULL, base INTEGER NOT NULL, spent INTEGER NOT NULL,
-        done TEXT NOT NULL, state TEXT NOT NULL
-    ) WITHOUT ROWID;
-";
 
 /// Where a chain ends so far.
 struct End {
@@ -38,25 +28,24 @@ struct End {
 }
 
 /// Keeps a checkpoint behind the last one of its run; answers its number.
-pub(super) fn keep(
-    connection: &Connection,
+pub(super) async fn keep<T: Tx>(
+    tx: &T,
     run: &RunId,
     checkpoint: &Checkpoint,
     now_ms: i64,
 ) -> Result<i64, StoreError> {
     // After a resume from an earlier checkpoint the later ones stay as they are, and numbers go on behind them.
-    let last: i64 = connection
-        .prepare_cached("SELECT coalesce(max(number), -1) FROM checkpoints WHERE run = ?1")
-        .and_then(|mut s| s.query_row([&run.0], |row| row.get(0)))
-        .map_err(|e| failed("numbering a checkpoint".into(), &e))?;
+    let sql = "SELECT coalesce(max(number), -1) FROM checkpoints WHERE run = ?1";
+    let last = tx.find("numbering a checkpoint", sql, values![run]).await?;
+    let last: i64 = last.map_or(Ok(-1), |mut row| row.take(0))?;
     let number = checkpoint.number.cast_signed().max(last + 1);
     let (done, state) = (encode(&checkpoint.done)?, encode(&checkpoint.state)?);
     let whole = done.len() + state.len();
     if whole <= SMALL {
-        insert(connection, run, number, (&done, &state), None, now_ms)?;
+        insert(tx, run, number, (&done, &state), None, now_ms).await?;
         return Ok(number);
     }
-    if let Some(end) = end(connection, run, last)? {
+    if let Some(end) = end(tx, run, last).await? {
         let part = |before: &Value, after: &Value| match difference(before, after) {
             Some(difference) => encode(&difference),
             None => Ok("null".to_owned()),
@@ -66,13 +55,13 @@ pub(super) fn keep(
         let spent = end.spent + length(parts.0.len() + parts.1.len());
         // Once the differences are longer than what they stand for, the whole is kept again.
         if spent <= length(whole) && number - end.base < CHAIN {
-            insert(connection, run, number, (&parts.0, &parts.1), Some(end.base), now_ms)?;
-            remember(connection, run, (number, end.base, spent), &done, &state)?;
+            insert(tx, run, number, (&parts.0, &parts.1), Some(end.base), now_ms).await?;
+            remember(tx, run, (number, end.base, spent), &done, &state).await?;
             return Ok(number);
         }
     }
-    insert(connection, run, number, (&done, &state), None, now_ms)?;
-    remember(connection, run, (number, number, 0), &done, &state)?;
+    insert(tx, run, number, (&done, &state), None, now_ms).await?;
+    remember(tx, run, (number, number, 0), &done, &state).await?;
     Ok(number)
 }
 
@@ -80,66 +69,54 @@ fn length(bytes: usize) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
-fn insert(
-    connection: &Connection,
+async fn insert<T: Tx>(
+    tx: &T,
     run: &RunId,
     number: i64,
     (done, state): (&str, &str),
     base: Option<i64>,
     now_ms: i64,
 ) -> Result<(), StoreError> {
-    execute(
-        connection,
+    tx.post(
         "recording a checkpoint",
         "INSERT INTO checkpoints (run, number, done, state, at_ms, base, digest)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        params![run.0, number, done, state, now_ms, base, digest(&[done, state])],
-    )?;
-    Ok(())
+        values![run, number, done, state, now_ms, base, digest(&[done, state])],
+    )
+    .await
 }
 
-fn remember(
-    connection: &Connection,
+async fn remember<T: Tx>(
+    tx: &T,
     run: &RunId,
     (number, base, spent): (i64, i64, i64),
     done: &str,
     state: &str,
 ) -> Result<(), StoreError> {
-    execute(
-        connection,
+    tx.post(
         "remembering the newest checkpoint",
-        "INSERT OR REPLACE INTO newest (run, number, base, spent, done, state) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-        params![run.0, number, base, spent, done, state],
-    )?;
-    Ok(())
+        "INSERT INTO newest (run, number, base, spent, done, state) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+         ON CONFLICT (run) DO UPDATE SET number = excluded.number, base = excluded.base, spent = excluded.spent,
+            done = excluded.done, state = excluded.state",
+        values![run, number, base, spent, done, state],
+    )
+    .await
 }
 
 /// Lets go of what is remembered of a run that nobody works for now.
-pub(super) fn forget(connection: &Connection, run: &RunId) -> Result<(), StoreError> {
-    execute(connection, "forgetting the newest checkpoint", "DELETE FROM newest WHERE run = ?1", [&run.0])?;
-    Ok(())
+pub(super) async fn forget<T: Tx>(tx: &T, run: &RunId) -> Result<(), StoreError> {
+    tx.post("forgetting the newest checkpoint", "DELETE FROM newest WHERE run = ?1", values![run]).await
 }
 
 /// The last checkpoint as the end of its chain: remembered, or read where another process wrote it.
-fn end(connection: &Connection, run: &RunId, last: i64) -> Result<Option<End>, StoreError> {
-    let remembered = connection
-        .prepare_cached("SELECT base, spent, done, state FROM newest WHERE run = ?1 AND number = ?2")
-        .and_then(|mut s| {
-            s.query_row(params![run.0, last], |row| {
-                Ok(End {
-                    base: row.get(0)?,
-                    spent: row.get(1)?,
-                    done: column(row, 2)?,
-                    state: column(row, 3)?,
-                })
-            })
-            .optional()
-        })
-        .map_err(|e| failed("looking up the newest checkpoint".into(), &e))?;
-    if remembered.is_some() {
-        return Ok(remembered);
+async fn end<T: Tx>(tx: &T, run: &RunId, last: i64) -> Result<Option<End>, StoreError> {
+    let sql = "SELECT base, spent, done, state FROM newest WHERE run = ?1 AND number = ?2";
+    let remembered = tx.find("looking up the newest checkpoint", sql, values![run, last]).await?;
+    if let Some(mut row) = remembered {
+        let (base, spent) = (row.take(0)?, row.take(1)?);
+        return Ok(Some(End { base, spent, done: row.json(2)?, state: row.json(3)? }));
     }
-    let rows = rows(connection, run, Some(last))?;
+    let rows = rows(tx, run, Some(last)).await?;
     let spent = rows.iter().filter(|row| row.base.is_some()).map(|row| row.bytes).sum();
     let Some(base) = rows.last().map(|row| row.base.unwrap_or(row.number)) else { return Ok(None) };
     let mut chain = Chain::default();
@@ -161,32 +138,32 @@ struct Kept {
 }
 
 /// All rows of a run, or those that lead to one checkpoint.
-fn rows(connection: &Connection, run: &RunId, to: Option<i64>) -> Result<Vec<Kept>, StoreError> {
-    let read = |row: &Row<'_>| {
-        Ok(Kept {
-            number: row.get(0)?,
-            done: column(row, 1)?,
-            state: column(row, 2)?,
-            at_ms: row.get(3)?,
-            base: row.get(4)?,
-            bytes: row.get(5)?,
-        })
-    };
+async fn rows<T: Tx>(tx: &T, run: &RunId, to: Option<i64>) -> Result<Vec<Kept>, StoreError> {
+    let doing = "reading checkpoints";
     let columns = "SELECT number, done, state, at_ms, base, octet_length(done) + octet_length(state)
                    FROM checkpoints WHERE run = ?1";
-    let read = match to {
-        None => connection
-            .prepare_cached(&format!("{columns} ORDER BY number"))
-            .and_then(|mut s| s.query_map([&run.0], read)?.collect()),
-        Some(number) => connection
-            .prepare_cached(&format!(
+    let rows = match to {
+        None => tx.query(doing, &format!("{columns} ORDER BY number"), values![run]).await?,
+        Some(number) => {
+            let sql = format!(
                 "{columns} AND number BETWEEN
                     coalesce((SELECT base FROM checkpoints WHERE run = ?1 AND number = ?2), ?2) AND ?2
                  ORDER BY number"
-            ))
-            .and_then(|mut s| s.query_map(params![run.0, number], read)?.collect()),
+            );
+            tx.query(doing, &sql, values![run, number]).await?
+        }
     };
-    read.map_err(|e| failed("reading checkpoints".into(), &e))
+    let read = |mut row: Row| {
+        Ok(Kept {
+            number: row.take(0)?,
+            done: row.json(1)?,
+            state: row.json(2)?,
+            at_ms: row.take(3)?,
+            base: row.take(4)?,
+            bytes: row.take(5)?,
+        })
+    };
+    rows.into_iter().map(read).collect()
 }
 
 /// A chain as far as it was read.
@@ -207,7 +184,7 @@ impl Chain {
         let Kept { number, base, done, state, .. } = row;
         let damaged = || {
             failed(
-                format!("reading checkpoint {number} of run {run}"),
+                &format!("reading checkpoint {number} of run {run}"),
                 &"its base is missing or damaged; see `skills db check`",
             )
         };
@@ -243,10 +220,10 @@ impl Chain {
 }
 
 /// One checkpoint of a run.
-pub(super) fn one(connection: &Connection, run: &RunId, number: u64) -> Result<Checkpoint, StoreError> {
+pub(crate) async fn one<T: Tx>(tx: &T, run: &RunId, number: u64) -> Result<Checkpoint, StoreError> {
     let mut chain = Chain::default();
     let mut at_ms = 0;
-    for row in rows(connection, run, Some(number.cast_signed()))? {
+    for row in rows(tx, run, Some(number.cast_signed())).await? {
         at_ms = row.at_ms;
         chain.take(run, row)?;
     }
@@ -257,9 +234,10 @@ pub(super) fn one(connection: &Connection, run: &RunId, number: u64) -> Result<C
 }
 
 /// All checkpoints of a run, oldest first.
-pub(super) fn all(connection: &Connection, run: &RunId) -> Result<Vec<Checkpoint>, StoreError> {
+pub(crate) async fn all<T: Tx>(tx: &T, run: &RunId) -> Result<Vec<Checkpoint>, StoreError> {
     let mut chain = Chain::default();
-    rows(connection, run, None)?
+    rows(tx, run, None)
+        .await?
         .into_iter()
         .map(|row| {
             let at_ms = row.at_ms;

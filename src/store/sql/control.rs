@@ -1,43 +1,46 @@
 //! What a finished sidecar asked for on the run it watches: carried out once, and written down on both.
 
-use rusqlite::{Connection, OptionalExtension as _, params};
 use serde_json::json;
 
 use super::command::{Order, command};
-use super::failed;
-use super::rows::{append, as_of, column, find, moved};
+use super::rows::{append, as_of, find, moved};
+use super::{Tx, dialect, values};
 use crate::{Control, ControlOutcome, EventKind, RunId, RunRecord, StoreError};
 use skills_model::{Command, RunState};
 
-/// The sidecar's own event, whichever way it went.
-const RECORDED: &str =
-    "SELECT data FROM events WHERE run = ?1 AND kind IN ('control.applied', 'control.refused')
-                        AND json_extract(data, '$.on') IS NOT NULL ORDER BY number LIMIT 1";
-
-pub(super) fn control(
-    connection: &Connection,
+pub(crate) async fn control<T: Tx>(
+    tx: &T,
     sidecar: &RunId,
     watched: &RunId,
     control: &Control,
-    now_ms: i64,
 ) -> Result<ControlOutcome, StoreError> {
-    let before: Option<serde_json::Value> = connection
-        .prepare_cached(RECORDED)
-        .and_then(|mut s| s.query_row(params![sidecar.0], |row| column(row, 0)).optional())
-        .map_err(|e| failed("looking for what a sidecar asked".into(), &e))?;
-    if let Some(first) = before {
+    let (first, second) = if sidecar <= watched { (sidecar, watched) } else { (watched, sidecar) };
+    // Always in one order: two sidecars that watch each other must not wait for each other.
+    find(tx, first).await?;
+    find(tx, second).await?;
+    // The sidecar's own event, whichever way it went.
+    let sql = format!(
+        "SELECT data FROM events WHERE run = ?1 AND kind IN ('control.applied', 'control.refused')
+            AND {} IS NOT NULL ORDER BY number LIMIT 1",
+        dialect::field(T::POSTGRES, "data", "on")
+    );
+    let before = tx.find("looking for what a sidecar asked", &sql, values![sidecar]).await?;
+    if let Some(row) = before {
+        let first: serde_json::Value = row.json(0)?;
         return Ok(match first["refused"].as_str() {
             Some(why) => ControlOutcome::Refused(why.to_owned()),
             None => ControlOutcome::Applied(first["did"].as_str().unwrap_or_default().to_owned()),
         });
     }
-    let before = find(connection, watched)?.map(|(run, replays)| as_of(run, replays, now_ms));
+    let before = find(tx, watched).await?;
+    let now_ms = tx.now().await?.wall_ms;
+    let before = before.map(|(run, replays)| as_of(run, replays, now_ms));
     let outcome = match (&control.order, &before) {
         (Err(why), _) => ControlOutcome::Refused(why.clone()),
         (Ok(_), None) => ControlOutcome::Refused(StoreError::NoRun(watched.clone()).to_string()),
         (Ok((order, payload)), Some(before)) => {
             let order = Order { command: order.clone(), record: None, head: None, payload: payload.clone() };
-            match command(connection, watched, &order, now_ms) {
+            match command(tx, watched, &order).await {
                 Ok(done) => ControlOutcome::Applied(did(&order.command, before, &done.run)),
                 Err(StoreError::Refused(refusal)) => ControlOutcome::Refused(refusal.to_string()),
                 Err(error) => return Err(error),
@@ -60,15 +63,15 @@ pub(super) fn control(
     };
     let (mut on, mut by) = (data.clone(), data);
     (on["on"], by["by"]) = (json!(watched), json!(sidecar));
-    if let Some((run, _)) = find(connection, sidecar)? {
+    if let Some((run, _)) = find(tx, sidecar).await? {
         by["skill"] = run.skill_id.into();
     }
     if let Some(run) = &before {
         on["skill"] = run.skill_id.as_str().into();
     }
-    append(connection, sidecar, &[moved(kind.clone(), on)], now_ms)?;
+    append(tx, sidecar, &[moved(kind.clone(), on)], now_ms).await?;
     if before.is_some() {
-        append(connection, watched, &[moved(kind, by)], now_ms)?;
+        append(tx, watched, &[moved(kind, by)], now_ms).await?;
     }
     Ok(outcome)
 }

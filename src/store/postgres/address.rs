@@ -1,0 +1,286 @@
+//! The address of a store on a server: `postgres://user@host:port/database?pool_size=8`. The password is better kept
+//! elsewhere: in `PGPASSWORD`, in the password file of `PostgreSQL`, or not at all with a socket and `peer`.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::ClientConfig;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use tokio_postgres::Config;
+use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use crate::{StoreError, Unavailability};
+
+/// Prefixes of addresses of servers.
+const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
+const CONNECTIONS: usize = 16;
+const PATIENCE: Duration = Duration::from_secs(5);
+const STATEMENT: Duration = Duration::from_secs(15);
+const DEFAULT_PORT: u16 = 5432;
+
+/// Where a store is on a server, and how it is connected to. Its text form never has the password.
+#[derive(Clone)]
+pub struct PostgresAddress {
+    pub(super) config: Config,
+    pub(super) place: String,
+    pub(super) pool_size: usize,
+    /// How long an operation waits for a connection.
+    pub(super) patience: Duration,
+    root_certificates: Option<PathBuf>,
+}
+
+impl std::fmt::Debug for PostgresAddress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("PostgresAddress").field(&self.place).finish()
+    }
+}
+
+/// What the environment says about connections, as the other clients of `PostgreSQL` read it.
+struct Environment {
+    user: Option<String>,
+    password: Option<String>,
+    password_file: Option<PathBuf>,
+}
+
+impl Environment {
+    fn read() -> Self {
+        let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let home = std::env::var_os("HOME").map(PathBuf::from);
+        Self {
+            user: set("PGUSER").or_else(account),
+            password: set("PGPASSWORD"),
+            password_file: set("PGPASSFILE")
+                .map(PathBuf::from)
+                .or_else(|| Some(home?.join(".pgpass"))),
+        }
+    }
+}
+
+#[cfg(unix)]
+fn account() -> Option<String> {
+    nix::unistd::User::from_uid(nix::unistd::Uid::effective()).ok().flatten().map(|user| user.name)
+}
+
+#[cfg(not(unix))]
+fn account() -> Option<String> {
+    std::env::var("USERNAME").ok()
+}
+
+impl PostgresAddress {
+    /// Whether a store's address is one of a server.
+    #[must_use]
+    pub fn is_one(address: &str) -> bool {
+        SCHEMES.iter().any(|scheme| address.starts_with(scheme))
+    }
+
+    /// Reads an address. Where it has no password, that is taken from the environment or the password file.
+    ///
+    /// # Errors
+    /// [`StoreError::Unasked`] for an address that is not one.
+    pub fn parse(address: &str) -> Result<Self, StoreError> {
+        Self::with(address, &Environment::read())
+    }
+
+    fn with(address: &str, environment: &Environment) -> Result<Self, StoreError> {
+        let invalid = |why: &dyn std::fmt::Display| {
+            StoreError::Unasked(format!(
+                "invalid address of a PostgreSQL store: {why}; expected postgres://USER@HOST:PORT/DATABASE"
+            ))
+        };
+        let (base, query) = address.split_once('?').unwrap_or((address, ""));
+        let (mut pool_size, mut patience, mut statement) = (CONNECTIONS, PATIENCE, STATEMENT);
+        let mut root_certificates = None;
+        let mut ssl = None;
+        let mut rest = Vec::new();
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let number = || value.parse::<u64>().map_err(|_| invalid(&format!("`{name}` is not a number")));
+            match name {
+                "pool_size" => pool_size = usize::try_from(number()?.clamp(1, 1000)).unwrap_or(CONNECTIONS),
+                "pool_timeout_ms" => patience = Duration::from_millis(number()?),
+                "statement_timeout_ms" => statement = Duration::from_millis(number()?),
+                "sslrootcert" => root_certificates = Some(PathBuf::from(value)),
+                "sslmode" => {
+                    ssl = Some(match value {
+                        "disable" => SslMode::Disable,
+                        "prefer" => SslMode::Prefer,
+                        "require" | "verify-ca" | "verify-full" => SslMode::Require,
+                        _ => return Err(invalid(&"`sslmode` is disable, prefer, require or verify-full")),
+                    });
+                }
+                _ => rest.push(pair),
+            }
+        }
+        let address = if rest.is_empty() { base.to_owned() } else { format!("{base}?{}", rest.join("&")) };
+        // The library does not repeat the address in its errors.
+        let mut config = Config::from_str(&address).map_err(|error| invalid(&error))?;
+        let user = config.get_user().map(str::to_owned).or_else(|| environment.user.clone());
+        let user = user.ok_or_else(|| invalid(&"it names no user"))?;
+        config.user(&user);
+        if config.get_hosts().is_empty() {
+            config.host("localhost");
+        }
+        let database = config.get_dbname().unwrap_or(&user).to_owned();
+        config.dbname(&database);
+        let port = config.get_ports().first().copied().unwrap_or(DEFAULT_PORT);
+        let host = match config.get_hosts().first() {
+            Some(Host::Tcp(host)) => host.clone(),
+            #[cfg(unix)]
+            Some(Host::Unix(folder)) => folder.display().to_string(),
+            None => "localhost".to_owned(),
+        };
+        if config.get_password().is_none() {
+            let of_file = || {
+                let file = environment.password_file.as_deref()?;
+                let host = if host.starts_with('/') { "localhost" } else { &host };
+                password_in(file, [host, &port.to_string(), &database, &user])
+            };
+            if let Some(password) = environment.password.clone().or_else(of_file) {
+                config.password(password);
+            }
+        }
+        let is_local = host.starts_with('/') || matches!(host.as_str(), "localhost" | "127.0.0.1" | "::1");
+        // What leaves the machine is encrypted and the server is verified, unless the address says otherwise.
+        config.ssl_mode(ssl.unwrap_or(if is_local { SslMode::Disable } else { SslMode::Require }));
+        config.application_name("skill-workbench");
+        config.connect_timeout(PATIENCE);
+        let given = config.get_options().unwrap_or_default().to_owned();
+        let options = format!(
+            "{given} -c statement_timeout={} -c lock_timeout={} -c idle_in_transaction_session_timeout=60000 \
+                -c timezone=UTC",
+            statement.as_millis(),
+            statement.as_millis()
+        );
+        config.options(options.trim());
+        let schema = given.split("search_path=").nth(1).and_then(|rest| rest.split_whitespace().next());
+        let schema = schema.map(|schema| format!("?schema={schema}")).unwrap_or_default();
+        let host = host.replace('/', "%2F");
+        let place = format!("postgres://{user}@{host}:{port}/{database}{schema}");
+        Ok(Self { config, place, pool_size, patience, root_certificates })
+    }
+
+    /// The address without the password.
+    #[must_use]
+    pub fn place(&self) -> &str {
+        &self.place
+    }
+
+    /// How connections are encrypted: by the certificates that the system trusts, and those of `sslrootcert`.
+    pub(super) fn tls(&self) -> Result<MakeRustlsConnect, StoreError> {
+        let failed = |why: &dyn std::fmt::Display| StoreError::Unavailable {
+            cause: Unavailability::Unopenable,
+            doing: format!("preparing TLS for {}", self.place),
+            reason: why.to_string(),
+        };
+        let mut roots = Vec::new();
+        if let Some(file) = &self.root_certificates {
+            let unreadable = |why: &dyn std::fmt::Display| failed(&format!("{}: {why}", file.display()));
+            for certificate in CertificateDer::pem_file_iter(file).map_err(|e| unreadable(&e))? {
+                roots.push(certificate.map_err(|e| unreadable(&e))?);
+            }
+        }
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let verifier = rustls_platform_verifier::Verifier::new_with_extra_roots(roots, Arc::clone(&provider))
+            .map_err(|e| failed(&e))?;
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|e| failed(&e))?
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(verifier))
+            .with_no_client_auth();
+        Ok(MakeRustlsConnect::new(config))
+    }
+}
+
+/// The password in a password file (<https://www.postgresql.org/docs/current/libpq-pgpass.html>) for a host, port,
+/// database and user. A file that others can read is ignored, as by the other clients.
+fn password_in(file: &Path, wanted: [&str; 4]) -> Option<String> {
+    let text = std::fs::read_to_string(file).ok()?;
+    if let Ok(Some(excess)) = skills_base::private_files::excess(file, 0o600) {
+        tracing::warn!("{} is ignored: others have access to it ({excess:03o})", file.display());
+        return None;
+    }
+    text.lines().filter(|line| !line.starts_with('#')).find_map(|line| {
+        let fields = fields(line);
+        let (password, given) = fields.split_last()?;
+        let fits = given.len() == wanted.len()
+            && given.iter().zip(wanted).all(|(given, wanted)| given == "*" || given == wanted);
+        fits.then(|| password.clone())
+    })
+}
+
+/// The fields of a line, which may have escaped colons and backslashes.
+fn fields(line: &str) -> Vec<String> {
+    let mut fields = vec![String::new()];
+    let mut characters = line.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            ':' if fields.len() < 5 => fields.push(String::new()),
+            '\\' => {
+                if let (Some(field), Some(next)) = (fields.last_mut(), characters.next()) {
+                    field.push(next);
+                }
+            }
+            other => {
+                if let Some(field) = fields.last_mut() {
+                    field.push(other);
+                }
+            }
+        }
+    }
+    fields
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment() -> Environment {
+        Environment { user: Some("ana".into()), password: None, password_file: None }
+    }
+
+    #[test]
+    fn passwords_are_never_part_of_the_text() {
+        let address =
+            PostgresAddress::with("postgres://kim:s3cret@db.example:5433/runs", &environment()).unwrap();
+        assert_eq!(address.place(), "postgres://kim@db.example:5433/runs");
+        assert!(!format!("{address:?}").contains("s3cret"));
+        assert_eq!(address.config.get_password(), Some(b"s3cret".as_slice()));
+        let error = PostgresAddress::with("postgres://kim:s3cret@db:notaport/runs", &environment()).unwrap_err();
+        assert!(!error.to_string().contains("s3cret"), "{error}");
+    }
+
+    #[test]
+    fn missing_parts_have_defaults() {
+        let address = PostgresAddress::with("postgres://localhost", &environment()).unwrap();
+        assert_eq!(address.place(), "postgres://ana@localhost:5432/ana");
+        assert_eq!((address.pool_size, address.config.get_ssl_mode()), (CONNECTIONS, SslMode::Disable));
+        let remote = PostgresAddress::with("postgresql://db.example/runs?pool_size=3", &environment()).unwrap();
+        assert_eq!((remote.pool_size, remote.config.get_ssl_mode()), (3, SslMode::Require));
+        assert!(PostgresAddress::with("postgres://h/d?pool_size=many", &environment()).is_err());
+        assert!(PostgresAddress::with("postgres://h/d?sslmode=none", &environment()).is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_private_password_file_is_read() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("pgpass");
+        std::fs::write(&file, "# hosts\nother:*:*:*:no\n*:5432:runs:kim:a\\:b\\\\c:d\n").unwrap();
+        let environment = Environment { password_file: Some(file.clone()), ..environment() };
+        let password = || {
+            let address = PostgresAddress::with("postgres://kim@h/runs", &environment).unwrap();
+            address.config.get_password().map(<[u8]>::to_vec)
+        };
+        let mode = |mode| std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+        mode(0o600);
+        assert_eq!(password().as_deref(), Some(b"a:b\\c:d".as_slice()));
+        mode(0o644);
+        assert_eq!(password(), None);
+    }
+}

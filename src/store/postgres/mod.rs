@@ -1,0 +1,335 @@
+//! The store on a server: `PostgreSQL` (<https://www.postgresql.org>), for several machines. Each method is one
+//! transaction on a connection of a pool; the logic and the statements are those of the embedded store.
+//!
+//! A run is locked while a transaction changes it. Leases end by the database's clock. The server joins the commits of
+//! concurrent transactions (group commit).
+
+mod address;
+mod news;
+mod reason;
+mod schema;
+mod tx;
+
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
+use tokio::sync::{Semaphore, watch};
+
+use crate::sql::methods::{implement_store, prelude::*};
+use crate::sql::{Tx as _, values};
+use crate::write_health::WriteHealth;
+use crate::{Clock, CommitObserver, KnownStores, Places, Unavailability};
+pub use address::PostgresAddress;
+use news::{Channel, News};
+use reason::{failed, no_connection};
+use tx::{Ended, Mode, Steady, Transaction, follow_tx, read_tx, write_tx};
+
+/// How often the store is looked at while somebody waits, beside being told of commits.
+const POLL: Duration = Duration::from_secs(1);
+
+/// Anchors of the audit log that are being written at a time; those beyond are left to the next one.
+const ANCHORS: usize = 4;
+
+/// The store on a server.
+pub struct Postgres {
+    place: String,
+    pool: Pool,
+    identity: String,
+    health: WriteHealth,
+    commits: Arc<watch::Sender<u64>>,
+    committed: watch::Receiver<u64>,
+    news: News,
+    steady: Steady,
+    /// Replaces the database's clock, in tests.
+    clock: Option<Clock>,
+    observer: OnceLock<CommitObserver>,
+    places: Arc<OnceLock<Places>>,
+    anchors: Arc<Semaphore>,
+}
+
+impl std::fmt::Debug for Postgres {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Postgres").field("place", &self.place).finish_non_exhaustive()
+    }
+}
+
+/// How a store on a server is opened.
+#[derive(Debug, Clone, Default)]
+pub struct PostgresOptions {
+    /// Where it is recorded which store was opened at which address.
+    pub known: Option<KnownStores>,
+    /// Refuse to create the tables.
+    pub must_exist: bool,
+}
+
+impl Postgres {
+    /// Opens a store, creating its tables where no store is known to have been.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`], [`StoreError::Newer`], or [`StoreError::Failed`] with what the server said.
+    pub async fn open(address: &PostgresAddress, options: &PostgresOptions) -> Result<Self, StoreError> {
+        Self::open_with(address, options, None).await
+    }
+
+    /// As [`Self::open`], by another clock than the database's.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub async fn open_with(
+        address: &PostgresAddress,
+        options: &PostgresOptions,
+        clock: Option<Clock>,
+    ) -> Result<Self, StoreError> {
+        let place = address.place.clone();
+        let expected = match &options.known {
+            Some(known) => known.id_of(&place)?,
+            None => None,
+        };
+        let pool = pool(address)?;
+        let mut client = connection(&pool, &place).await?;
+        let known = schema::Expected { place: &place, id: expected.as_deref(), must_exist: options.must_exist };
+        let identity = schema::prepare(&mut client, &known).await?;
+        drop(client);
+        if let (Some(known), None) = (&options.known, &expected) {
+            let now_ms = jiff::Timestamp::now().as_millisecond();
+            if let Err(error) = known.record(&place, &identity, now_ms) {
+                tracing::warn!("cannot record {place}: {error}");
+            }
+        }
+        let (commits, committed) = watch::channel(0);
+        let commits = Arc::new(commits);
+        let channel = Channel {
+            config: address.config.clone(),
+            tls: address.tls()?,
+            name: format!("skill_workbench_{identity}"),
+            commits: Arc::clone(&commits),
+        };
+        let latest = AtomicI64::new(i64::MIN);
+        Ok(Self {
+            place,
+            pool,
+            identity,
+            health: WriteHealth::default(),
+            commits,
+            committed,
+            news: News::listen(channel),
+            steady: Arc::new(move |present| latest.fetch_max(present, Ordering::Relaxed).max(present)),
+            clock,
+            observer: OnceLock::new(),
+            places: Arc::default(),
+            anchors: Arc::new(Semaphore::new(ANCHORS)),
+        })
+    }
+
+    /// Accepts the store that is at an address now in place of the one that is recorded there; returns its id.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub async fn adopt(address: &PostgresAddress, known: &KnownStores) -> Result<String, StoreError> {
+        let store = Self::open(address, &PostgresOptions::default()).await?;
+        known.forget_place(&store.place)?;
+        known.record(&store.place, &store.identity, store.wall_ms())
+    }
+
+    /// Tells this observer of every commit from now on; only the first one given is told.
+    pub fn observe_commits(&self, observer: CommitObserver) {
+        drop(self.observer.set(observer));
+    }
+
+    /// Confines the claims of this handle to runs that were launched from these roots, and to those that name none;
+    /// only the first answer given is asked.
+    pub fn work_only(&self, places: Places) {
+        drop(self.places.set(places));
+    }
+
+    /// The roots as a JSON array, for SQL; none where every run may be claimed. May read disks.
+    async fn claimable_places(&self) -> Result<Option<String>, StoreError> {
+        crate::sql::claimable(&self.places).await
+    }
+
+    fn poll(&self) -> Duration {
+        POLL
+    }
+
+    fn wall_ms(&self) -> i64 {
+        jiff::Timestamp::now().as_millisecond()
+    }
+
+    async fn begin(&self, mode: Mode) -> Result<Transaction, StoreError> {
+        let client = connection(&self.pool, &self.place).await?;
+        let given = self.clock.as_ref().map(|clock| clock());
+        Transaction::begin(client, mode, &self.steady, given).await
+    }
+
+    /// Ends a transaction, and tells whoever waits for events of those that it recorded.
+    async fn finish<T>(&self, transaction: Transaction, outcome: Result<T, StoreError>) -> Ended<T> {
+        let (told, began) = (transaction.records_events() && outcome.is_ok(), Instant::now());
+        let ended = transaction.finish(outcome).await;
+        if told && matches!(ended, Ended::Done(Ok(_))) {
+            if let Some(observer) = self.observer.get() {
+                observer(1, began.elapsed());
+            }
+            self.commits.send_modify(|n| *n = n.wrapping_add(1));
+            self.news.announce();
+        }
+        ended
+    }
+
+    /// Notes how a write went.
+    fn noted<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
+        match &result {
+            Ok(_) => self.health.succeeded(),
+            Err(error) => self.health.failed(error, self.wall_ms()),
+        }
+        result
+    }
+
+    async fn check_storage(&self) -> Result<Health, StoreError> {
+        read_tx!(self, tx => {
+            let mut contradictions = Vec::new();
+            for (what, sql) in maintenance::RULES {
+                let count: u64 = number(tx, sql).await?;
+                if count > 0 {
+                    contradictions.push(format!("{count} {what}"));
+                }
+            }
+            contradictions.extend(maintenance::modified_in_words(tx).await?);
+            Ok(Health {
+                damage: checksum_failures(tx).await?,
+                contradictions,
+                runs: number(tx, "SELECT count(*) FROM runs").await?,
+                events: number(tx, "SELECT count(*) FROM events").await?,
+                bytes: number(tx, BYTES).await?,
+                free_bytes: 0,
+            })
+        })
+    }
+
+    /// The server verifies the pages that it reads; what it found is all there is to find in a short time.
+    async fn glance_storage(&self, patience: Duration) -> Result<Glance, StoreError> {
+        let looked = async { read_tx!(self, tx => checksum_failures(tx).await) };
+        match tokio::time::timeout(patience, looked).await {
+            Ok(damage) => Ok(Glance { damage: damage?, whole: true }),
+            Err(_) => Ok(Glance { damage: Vec::new(), whole: false }),
+        }
+    }
+
+    async fn copy_storage(&self, _: &Path) -> Result<(), StoreError> {
+        let advice = "a store on a server is backed up with its tools: pg_dump, pg_basebackup, or snapshots";
+        Err(StoreError::Unasked(advice.to_owned()))
+    }
+
+    /// Makes the space of deleted rows usable again, and refreshes the statistics of the planner.
+    async fn compact_storage(&self) -> Result<(), StoreError> {
+        let client = connection(&self.pool, &self.place).await?;
+        for table in ["runs", "steps", "checkpoints", "newest", "intents", "events", "signals", "decisions"] {
+            let sql = format!("VACUUM (ANALYZE) {table}");
+            client.batch_execute(&sql).await.map_err(|e| failed("reclaiming free space", &e))?;
+        }
+        Ok(())
+    }
+
+    /// Writes, and looks whether the store is the one that was opened.
+    async fn probe_storage(&self) -> Result<(), StoreError> {
+        let identity = write_tx!(self, tx => {
+            maintenance::probe(tx).await?;
+            let row = tx.find("probing the store", "SELECT id FROM identity", &[]).await?;
+            row.map(|mut row| row.take::<String>(0)).transpose()
+        })?;
+        if identity.as_ref() == Some(&self.identity) {
+            return Ok(());
+        }
+        Err(StoreError::Unavailable {
+            cause: Unavailability::Replaced,
+            doing: format!("writing to {}", self.place),
+            reason: format!("expected the store {}; restart this process", self.identity),
+        })
+    }
+
+    async fn count_runs_by_skill(&self) -> Result<Vec<SkillRuns>, StoreError> {
+        read_tx!(self, tx => counts::runs_by_skill(tx).await)
+    }
+
+    fn post_audit_anchor(&self, log: String, anchor: AuditAnchor) {
+        let Ok(permit) = Arc::clone(&self.anchors).try_acquire_owned() else {
+            return tracing::debug!("the anchor of the audit log is left to the next one");
+        };
+        let (pool, place, steady) = (self.pool.clone(), self.place.clone(), Arc::clone(&self.steady));
+        let given = self.clock.as_ref().map(|clock| clock());
+        tokio::spawn(async move {
+            let _permit = permit;
+            let kept = async {
+                let client = connection(&pool, &place).await?;
+                let transaction = Transaction::begin(client, Mode::Write, &steady, given).await?;
+                let kept = audit_anchors::keep(&transaction, &log, &anchor).await;
+                match transaction.finish(kept).await {
+                    Ended::Done(result) => result,
+                    Ended::Again(error) => Err(error),
+                }
+            };
+            if let Err(error) = kept.await {
+                tracing::debug!("keeping the anchor of the audit log: {error}");
+            }
+        });
+    }
+}
+
+implement_store!(Postgres, write_tx, read_tx, follow_tx);
+
+/// Size of the tables with their indexes, without those that need not survive a crash.
+const BYTES: &str = "SELECT CAST(coalesce(sum(pg_total_relation_size(c.oid)), 0) AS bigint) FROM pg_class c
+    WHERE c.relnamespace = CAST(current_schema() AS regnamespace) AND c.relkind = 'r' AND c.relpersistence = 'p'";
+
+async fn number(tx: &Transaction, sql: &str) -> Result<u64, StoreError> {
+    tx.find("checking the store", sql, values![]).await?.map_or(Ok(0), |mut row| row.take(0))
+}
+
+/// What the server tells of pages that are not what was written, where it has checksums.
+async fn checksum_failures(tx: &Transaction) -> Result<Vec<String>, StoreError> {
+    let sql = "SELECT coalesce(checksum_failures, 0) FROM pg_stat_database WHERE datname = current_database()";
+    let failures = number(tx, sql).await?;
+    let told = format!("{failures} pages with wrong checksums; see the log of the server");
+    Ok(if failures > 0 { vec![told] } else { Vec::new() })
+}
+
+fn pool(address: &PostgresAddress) -> Result<Pool, StoreError> {
+    let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+    let manager = Manager::from_config(address.config.clone(), address.tls()?, recycling);
+    Pool::builder(manager)
+        .max_size(address.pool_size)
+        .wait_timeout(Some(address.patience))
+        .create_timeout(Some(address.patience))
+        .recycle_timeout(Some(address.patience))
+        .runtime(Runtime::Tokio1)
+        .build()
+        .map_err(|e| crate::sql::failed("making a pool of connections", &e))
+}
+
+async fn connection(pool: &Pool, place: &str) -> Result<Object, StoreError> {
+    pool.get().await.map_err(|error| no_connection(place, &error))
+}
+
+/// Attempts at one operation.
+#[derive(Default)]
+pub(crate) struct Attempts(u32);
+
+impl Attempts {
+    /// More than a moment's unavailability, and than two transactions that meet.
+    const MOST: u32 = 6;
+
+    /// Waits before another attempt (backoff); the error where there have been enough.
+    async fn again(&mut self, error: StoreError) -> Option<StoreError> {
+        let is_lost = error.unavailability() == Some(Unavailability::Io);
+        if self.0 >= Self::MOST || (error.unavailability().is_some() && !is_lost) {
+            return Some(error);
+        }
+        let pause = if is_lost { 50 << self.0 } else { 2 << self.0 };
+        self.0 += 1;
+        // Two that met must not meet again.
+        let spread = u64::from(jiff::Timestamp::now().subsec_nanosecond().unsigned_abs()) % pause;
+        tokio::time::sleep(Duration::from_millis(pause / 2 + spread)).await;
+        None
+    }
+}

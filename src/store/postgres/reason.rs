@@ -1,0 +1,118 @@
+//! Why a server could not do it, in words that say what to do. No word of it has the password: neither the library nor
+//! the server repeats it.
+
+use std::error::Error as _;
+
+use tokio_postgres::error::SqlState;
+
+use super::tx::is_of_connection;
+use crate::{StoreError, Unavailability};
+
+/// What can be done about an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// The transaction met another one; it may be run again.
+    Again,
+    /// The connection or the server is gone.
+    Lost,
+    /// The store cannot be used, for this reason.
+    Unusable(Unavailability),
+    /// The statement failed.
+    Failed,
+}
+
+pub(super) fn kind(error: &tokio_postgres::Error) -> Kind {
+    let Some(state) = error.code() else {
+        return if is_of_connection(error) { Kind::Lost } else { Kind::Failed };
+    };
+    match *state {
+        // A contract that was purged between the look at it and the launch is kept again by the next attempt.
+        SqlState::T_R_SERIALIZATION_FAILURE
+        | SqlState::T_R_DEADLOCK_DETECTED
+        | SqlState::FOREIGN_KEY_VIOLATION => Kind::Again,
+        SqlState::ADMIN_SHUTDOWN | SqlState::CRASH_SHUTDOWN | SqlState::CANNOT_CONNECT_NOW => Kind::Lost,
+        SqlState::TOO_MANY_CONNECTIONS
+        | SqlState::QUERY_CANCELED
+        | SqlState::LOCK_NOT_AVAILABLE
+        | SqlState::OUT_OF_MEMORY => Kind::Unusable(Unavailability::Busy),
+        SqlState::DISK_FULL => Kind::Unusable(Unavailability::DiskFull),
+        SqlState::READ_ONLY_SQL_TRANSACTION | SqlState::INSUFFICIENT_PRIVILEGE => {
+            Kind::Unusable(Unavailability::ReadOnly)
+        }
+        SqlState::DATA_CORRUPTED | SqlState::INDEX_CORRUPTED => Kind::Unusable(Unavailability::Damaged),
+        SqlState::IO_ERROR => Kind::Unusable(Unavailability::Io),
+        SqlState::INVALID_PASSWORD
+        | SqlState::INVALID_AUTHORIZATION_SPECIFICATION
+        | SqlState::INVALID_CATALOG_NAME
+        | SqlState::UNDEFINED_TABLE
+        | SqlState::INVALID_SCHEMA_NAME => Kind::Unusable(Unavailability::Unopenable),
+        // 08: connection exceptions.
+        ref other if other.code().starts_with("08") => Kind::Lost,
+        _ => Kind::Failed,
+    }
+}
+
+/// The server's message, or the library's with its cause.
+fn in_words(error: &tokio_postgres::Error) -> String {
+    if let Some(answer) = error.as_db_error() {
+        return format!("{} (SQLSTATE {})", answer.message(), answer.code().code());
+    }
+    match error.source() {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    }
+}
+
+pub(super) fn failed(doing: &str, error: &tokio_postgres::Error) -> StoreError {
+    let (doing, words) = (doing.to_owned(), in_words(error));
+    let (cause, advice) = match kind(error) {
+        Kind::Failed | Kind::Again => return StoreError::Failed { doing, reason: words },
+        Kind::Lost => (Unavailability::Io, "the connection to the database was lost; is the server running?"),
+        Kind::Unusable(cause) => (
+            cause,
+            match cause {
+                Unavailability::Busy => "the database did not answer in time; try again, or reduce its load",
+                Unavailability::DiskFull => {
+                    "the disk of the database is full; nothing recorded before is lost. Free some space, \
+                        then try again"
+                }
+                Unavailability::ReadOnly => {
+                    "the database does not accept writes from this user; connect to the primary, or grant \
+                        the privileges"
+                }
+                Unavailability::Damaged => "the database is damaged; see the log of the server, restore a backup",
+                Unavailability::Io => "the database failed to read or write; see the log of the server",
+                _ => "the database cannot be opened; check user, password, database and schema",
+            },
+        ),
+    };
+    StoreError::Unavailable { cause, doing, reason: format!("{advice} ({words})") }
+}
+
+/// A connection that the pool did not provide.
+pub(super) fn no_connection(place: &str, error: &deadpool_postgres::PoolError) -> StoreError {
+    use deadpool_postgres::PoolError;
+    let doing = format!("connecting to {place}");
+    match error {
+        PoolError::Backend(error) if error.code().is_none() && is_of_connection(error) => {
+            StoreError::Unavailable {
+                cause: Unavailability::Io,
+                doing,
+                reason: format!("cannot reach the server; is it running? ({})", in_words(error)),
+            }
+        }
+        PoolError::Backend(error) => match failed(&doing, error) {
+            StoreError::Failed { doing, reason } => {
+                StoreError::Unavailable { cause: Unavailability::Unopenable, doing, reason }
+            }
+            unavailable => unavailable,
+        },
+        _ => StoreError::Unavailable {
+            cause: Unavailability::Busy,
+            doing,
+            reason: "all connections are in use, or the server did not answer in time; try again, or set a larger \
+                    pool_size in the address of the store"
+                .to_owned(),
+        },
+    }
+}

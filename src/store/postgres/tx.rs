@@ -1,0 +1,423 @@
+//! A transaction on a server. What does not need an answer is sent without waiting for the one before it, so that a
+//! transaction takes few round trips: one to read the run, one to write everything and commit.
+
+use std::collections::VecDeque;
+use std::error::Error as _;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::task::Poll;
+
+use deadpool_postgres::Object;
+use tokio_postgres::Statement;
+use tokio_postgres::types::private::BytesMut;
+use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
+
+use super::reason::{Kind, failed, kind};
+use crate::sql::{Row, Tx, Value};
+use crate::{Moment, StoreError};
+
+type Sent<T> = Pin<Box<dyn Future<Output = Result<T, tokio_postgres::Error>> + Send>>;
+
+/// What a transaction may do and see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// Writes; each statement sees what is committed by then.
+    Write,
+    /// Reads the store as it is at one moment.
+    Read,
+    /// Reads; each statement sees what is committed by then.
+    Follow,
+}
+
+impl Mode {
+    fn begin(self) -> &'static str {
+        match self {
+            Self::Write => "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
+            Self::Read => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+            Self::Follow => "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY",
+        }
+    }
+}
+
+/// Turns a reading of the database's clock into the present moment of the store.
+pub(super) type Steady = Arc<dyn Fn(i64) -> i64 + Send + Sync>;
+
+/// What became of a transaction.
+pub(super) enum Ended<T> {
+    /// It is over, with this result.
+    Done(Result<T, StoreError>),
+    /// Nothing of it happened, and it may succeed when it is run again.
+    Again(StoreError),
+}
+
+pub(super) struct Transaction {
+    client: Option<Arc<Object>>,
+    mode: Mode,
+    now: Arc<OnceLock<i64>>,
+    unanswered: Mutex<VecDeque<(&'static str, Sent<u64>)>>,
+    /// The statements failed in a way that another attempt may not.
+    is_repeatable: AtomicBool,
+    records_events: AtomicBool,
+}
+
+/// Sends a request: it goes out when the future is polled for the first time.
+async fn send<T>(sent: &mut Sent<T>) -> Option<Result<T, tokio_postgres::Error>> {
+    match poll_fn(|context| Poll::Ready(sent.as_mut().poll(context))).await {
+        Poll::Ready(answer) => Some(answer),
+        Poll::Pending => None,
+    }
+}
+
+const CLOCK: &str = "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)";
+
+/// Until the transaction ends no reader goes past the newest number that is assigned now.
+const RESERVE: &str = "SELECT pg_advisory_xact_lock_shared(
+    (SELECT events_lock FROM identity), CAST(CAST(last_value AS bit(32)) AS int)) FROM events_global";
+
+impl Transaction {
+    /// Begins on a connection of the pool; nothing is waited for. A clock that is given replaces the database's.
+    pub async fn begin(
+        client: Object,
+        mode: Mode,
+        steady: &Steady,
+        given: Option<i64>,
+    ) -> Result<Self, StoreError> {
+        let transaction = Self {
+            client: Some(Arc::new(client)),
+            mode,
+            now: Arc::new(OnceLock::new()),
+            unanswered: Mutex::default(),
+            is_repeatable: AtomicBool::new(false),
+            records_events: AtomicBool::new(false),
+        };
+        transaction.send_text("beginning a transaction", mode.begin()).await?;
+        if let Some(given) = given {
+            let _ = transaction.now.set(steady(given));
+        } else if mode != Mode::Follow {
+            let doing = "reading the clock of the database";
+            let (statement, client) = (transaction.prepare(doing, CLOCK, true).await?, transaction.client()?);
+            let (now, steady) = (Arc::clone(&transaction.now), Arc::clone(steady));
+            let read = async move {
+                let row = client.query_one(&statement, &[]).await?;
+                let _ = now.set(steady(row.try_get(0)?));
+                Ok(0)
+            };
+            transaction.start(doing, Box::pin(read)).await?;
+        }
+        Ok(transaction)
+    }
+
+    /// Whether events were recorded in it.
+    pub fn records_events(&self) -> bool {
+        self.records_events.load(Ordering::Relaxed)
+    }
+
+    fn client(&self) -> Result<Arc<Object>, StoreError> {
+        self.client.clone().ok_or_else(|| crate::sql::failed("using the store", &"the transaction has ended"))
+    }
+
+    fn failed(&self, doing: &str, error: &tokio_postgres::Error) -> StoreError {
+        let repeatable = matches!(kind(error), Kind::Again | Kind::Lost);
+        self.is_repeatable.fetch_or(repeatable, Ordering::Relaxed);
+        failed(doing, error)
+    }
+
+    /// Sends a request whose answer is waited for later.
+    async fn start(&self, doing: &'static str, mut sent: Sent<u64>) -> Result<(), StoreError> {
+        match send(&mut sent).await {
+            Some(Ok(_)) => {}
+            Some(Err(error)) => {
+                self.answers().await?;
+                return Err(self.failed(doing, &error));
+            }
+            None => self.unanswered().push_back((doing, sent)),
+        }
+        Ok(())
+    }
+
+    fn unanswered(&self) -> std::sync::MutexGuard<'_, VecDeque<(&'static str, Sent<u64>)>> {
+        self.unanswered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for the answers to all that was sent.
+    async fn answers(&self) -> Result<(), StoreError> {
+        loop {
+            let Some((doing, sent)) = self.unanswered().pop_front() else { return Ok(()) };
+            if let Err(error) = sent.await {
+                // What was sent after it failed for that reason alone.
+                self.unanswered().clear();
+                return Err(self.failed(doing, &error));
+            }
+        }
+    }
+
+    async fn send_text(&self, doing: &'static str, sql: &'static str) -> Result<(), StoreError> {
+        let client = self.client()?;
+        let sent = async move { client.batch_execute(sql).await.map(|()| 0) };
+        self.start(doing, Box::pin(sent)).await
+    }
+
+    async fn prepare(&self, doing: &'static str, sql: &str, keep: bool) -> Result<Statement, StoreError> {
+        // The shared statements have the parameters of SQLite, `?1`, where the server has `$1`.
+        let text = sql.replace('?', "$");
+        let client = self.client()?;
+        let prepared = if keep { client.prepare_cached(&text).await } else { client.prepare(&text).await };
+        match prepared {
+            Ok(statement) => Ok(statement),
+            Err(error) => {
+                self.answers().await?;
+                Err(self.failed(doing, &error))
+            }
+        }
+    }
+
+    async fn rows(
+        &self,
+        doing: &'static str,
+        sql: &str,
+        values: Vec<Value<'static>>,
+        keep: bool,
+    ) -> Result<Vec<Row>, StoreError> {
+        let (statement, client) = (self.prepare(doing, sql, keep).await?, self.client()?);
+        let mut sent: Sent<Vec<tokio_postgres::Row>> =
+            Box::pin(async move { client.query(&statement, &parameters(&values)).await });
+        let answered = send(&mut sent).await;
+        self.answers().await?;
+        let answered = match answered {
+            Some(answered) => answered,
+            None => sent.await,
+        };
+        let rows = answered.map_err(|error| self.failed(doing, &error))?;
+        rows.iter().map(row).collect::<Result<_, _>>().map_err(|error| self.failed(doing, &error))
+    }
+
+    async fn changes(
+        &self,
+        doing: &'static str,
+        sql: &str,
+        values: Vec<Value<'static>>,
+    ) -> Result<Sent<u64>, StoreError> {
+        let (statement, client) = (self.prepare(doing, sql, true).await?, self.client()?);
+        Ok(Box::pin(async move { client.execute(&statement, &parameters(&values)).await }))
+    }
+
+    /// Commits what succeeded, rolls back what did not.
+    pub async fn finish<T>(mut self, outcome: Result<T, StoreError>) -> Ended<T> {
+        let value = match outcome {
+            Ok(value) => value,
+            Err(error) => {
+                let repeatable = self.is_repeatable.load(Ordering::Relaxed);
+                self.unanswered().clear();
+                if self.send_text("rolling back", "ROLLBACK").await.is_ok() && self.answers().await.is_ok() {
+                    self.client = None;
+                }
+                return if repeatable { Ended::Again(error) } else { Ended::Done(Err(error)) };
+            }
+        };
+        let sent = self.send_text("committing", "COMMIT").await;
+        if self.mode != Mode::Write && sent.is_ok() {
+            // What was read is read; the answer is of no interest.
+            self.unanswered().clear();
+            self.client = None;
+            return Ended::Done(Ok(value));
+        }
+        let committed = match sent {
+            Ok(()) => self.answers().await,
+            Err(error) => Err(error),
+        };
+        match committed {
+            Ok(()) => {
+                self.client = None;
+                Ended::Done(Ok(value))
+            }
+            Err(StoreError::Unavailable { cause, doing, reason }) => {
+                // The server may have committed before the connection was lost.
+                let reason = format!("{reason}; it is not known whether the last change was recorded");
+                Ended::Done(Err(StoreError::Unavailable { cause, doing, reason }))
+            }
+            Err(error) => {
+                // A transaction with a failed statement is rolled back by its commit.
+                self.client = None;
+                let repeatable = self.is_repeatable.load(Ordering::Relaxed);
+                if repeatable { Ended::Again(error) } else { Ended::Done(Err(error)) }
+            }
+        }
+    }
+}
+
+/// A transaction that was left open takes its connection with it: closed, the server rolls it back.
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        self.unanswered().clear();
+        if let Some(client) = self.client.take().and_then(Arc::into_inner) {
+            drop(Object::take(client));
+        }
+    }
+}
+
+impl Tx for Transaction {
+    const POSTGRES: bool = true;
+
+    async fn now(&self) -> Result<Moment, StoreError> {
+        if self.now.get().is_none() {
+            self.answers().await?;
+        }
+        let missing = || crate::sql::failed("using the store", &"the clock was not read");
+        Ok(Moment { wall_ms: *self.now.get().ok_or_else(missing)?, boot: None })
+    }
+
+    fn query(
+        &self,
+        doing: &'static str,
+        sql: &str,
+        values: &[Value<'_>],
+    ) -> impl Future<Output = Result<Vec<Row>, StoreError>> + Send {
+        self.rows(doing, sql, owned(values), true)
+    }
+
+    fn query_once(
+        &self,
+        doing: &'static str,
+        sql: &str,
+        values: &[Value<'_>],
+    ) -> impl Future<Output = Result<Vec<Row>, StoreError>> + Send {
+        self.rows(doing, sql, owned(values), false)
+    }
+
+    async fn execute(
+        &self,
+        doing: &'static str,
+        sql: &str,
+        values: &[Value<'_>],
+    ) -> Result<u64, StoreError> {
+        let mut sent = self.changes(doing, sql, owned(values)).await?;
+        let answered = send(&mut sent).await;
+        self.answers().await?;
+        let answered = match answered {
+            Some(answered) => answered,
+            None => sent.await,
+        };
+        answered.map_err(|error| self.failed(doing, &error))
+    }
+
+    async fn post(&self, doing: &'static str, sql: &str, values: &[Value<'_>]) -> Result<(), StoreError> {
+        let sent = self.changes(doing, sql, owned(values)).await?;
+        self.start(doing, sent).await
+    }
+
+    async fn reserve_events(&self) -> Result<(), StoreError> {
+        self.records_events.store(true, Ordering::Relaxed);
+        self.post("numbering events", RESERVE, &[]).await
+    }
+
+    fn locking(&self) -> &'static str {
+        if self.mode == Mode::Write { " FOR NO KEY UPDATE" } else { "" }
+    }
+}
+
+fn owned(values: &[Value<'_>]) -> Vec<Value<'static>> {
+    values.iter().cloned().map(Value::into_owned).collect()
+}
+
+fn parameters<'v>(values: &'v [Value<'static>]) -> Vec<&'v (dyn ToSql + Sync)> {
+    values.iter().map(|value| value as &'v (dyn ToSql + Sync)).collect()
+}
+
+fn row(found: &tokio_postgres::Row) -> Result<Row, tokio_postgres::Error> {
+    let column = |(index, column): (usize, &tokio_postgres::Column)| {
+        let value: Option<Value<'static>> = match *column.type_() {
+            Type::INT8 => found.try_get::<_, Option<i64>>(index)?.map(Value::Int),
+            Type::INT4 => found.try_get::<_, Option<i32>>(index)?.map(|n| Value::Int(n.into())),
+            Type::BOOL => found.try_get::<_, Option<bool>>(index)?.map(Value::Bool),
+            Type::FLOAT8 => found.try_get::<_, Option<f64>>(index)?.map(Value::Real),
+            _ => found.try_get::<_, Option<String>>(index)?.map(Value::from),
+        };
+        Ok(value.unwrap_or(Value::Null))
+    };
+    found.columns().iter().enumerate().map(column).collect::<Result<_, _>>().map(Row)
+}
+
+impl ToSql for Value<'_> {
+    fn to_sql(
+        &self,
+        ty: &Type,
+        out: &mut BytesMut,
+    ) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
+        match (self, ty) {
+            (Self::Null, _) => Ok(IsNull::Yes),
+            (Self::Bool(value), &Type::INT8) => i64::from(*value).to_sql(ty, out),
+            (Self::Bool(value), &Type::BOOL) => value.to_sql(ty, out),
+            (Self::Int(number), &Type::INT8) => number.to_sql(ty, out),
+            (Self::Int(number), &Type::FLOAT8) => (*number as f64).to_sql(ty, out),
+            (Self::Real(number), &Type::FLOAT8) => number.to_sql(ty, out),
+            (Self::Text(text), &Type::TEXT | &Type::VARCHAR | &Type::JSON | &Type::NAME | &Type::UNKNOWN) => {
+                out.extend_from_slice(text.as_bytes());
+                Ok(IsNull::No)
+            }
+            _ => Err(format!("a parameter of another type than {ty}").into()),
+        }
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+
+    to_sql_checked!();
+}
+
+/// Whether an error, or what caused it, is one of the connection.
+pub(super) fn is_of_connection(error: &tokio_postgres::Error) -> bool {
+    error.is_closed() || error.source().is_some_and(|cause| cause.is::<std::io::Error>())
+}
+
+/// Runs `$body` in a transaction of this mode, again while the database asks for that.
+macro_rules! in_transaction {
+    ($store:expr, $mode:expr, $tx:ident => $body:expr) => {{
+        let mut attempts = $crate::postgres::Attempts::default();
+        loop {
+            let transaction = match $store.begin($mode).await {
+                Ok(transaction) => transaction,
+                Err(error) => match attempts.again(error).await {
+                    Some(error) => break Err(error),
+                    None => continue,
+                },
+            };
+            let outcome = {
+                let $tx = &transaction;
+                async { $body }.await
+            };
+            match $store.finish(transaction, outcome).await {
+                $crate::postgres::tx::Ended::Done(result) => break result,
+                $crate::postgres::tx::Ended::Again(error) => {
+                    if let Some(error) = attempts.again(error).await {
+                        break Err(error);
+                    }
+                }
+            }
+        }
+    }};
+}
+pub(super) use in_transaction;
+
+macro_rules! write_tx {
+    ($store:expr, $tx:ident => $body:expr) => {
+        $store.noted($crate::postgres::tx::in_transaction!($store, $crate::postgres::tx::Mode::Write, $tx => $body))
+    };
+}
+pub(super) use write_tx;
+
+macro_rules! read_tx {
+    ($store:expr, $tx:ident => $body:expr) => {
+        $crate::postgres::tx::in_transaction!($store, $crate::postgres::tx::Mode::Read, $tx => $body)
+    };
+}
+pub(super) use read_tx;
+
+macro_rules! follow_tx {
+    ($store:expr, $tx:ident => $body:expr) => {
+        $crate::postgres::tx::in_transaction!($store, $crate::postgres::tx::Mode::Follow, $tx => $body)
+    };
+}
+pub(super) use follow_tx;

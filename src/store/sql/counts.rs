@@ -1,0 +1,130 @@
+//! Counts: tallies, allowances of the rate limiter, runs by skill.
+
+use super::read::state_as_of;
+use super::rows::state;
+use super::{Row, Tx, values};
+use crate::{Allowance, SkillRuns, StoreError, Tallies, Tally, TallyKind};
+
+pub(crate) async fn add<T: Tx>(tx: &T, tallies: &[Tally]) -> Result<(), StoreError> {
+    let now_ms = tx.now().await?.wall_ms;
+    tx.post(
+        "initializing the counts",
+        "INSERT INTO tally_times (only_one, since_ms) VALUES (1, ?1) ON CONFLICT DO NOTHING",
+        values![now_ms],
+    )
+    .await?;
+    // In one order, so that two processes that add at once do not wait for each other's rows.
+    let mut sorted: Vec<&Tally> = tallies.iter().collect();
+    sorted.sort_by(|a, b| (a.kind, &a.name).cmp(&(b.kind, &b.name)));
+    for tally in sorted {
+        tx.post(
+            "updating a count",
+            "INSERT INTO tallies (kind, name, calls, errors, total_us, max_us) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+             ON CONFLICT (kind, name) DO UPDATE SET calls = tallies.calls + excluded.calls,
+                errors = tallies.errors + excluded.errors, total_us = tallies.total_us + excluded.total_us,
+                max_us = CASE WHEN excluded.max_us > tallies.max_us THEN excluded.max_us ELSE tallies.max_us END",
+            values![
+                tally.kind.to_string(),
+                &tally.name,
+                tally.calls,
+                tally.errors,
+                tally.total_us,
+                tally.max_us
+            ],
+        )
+        .await?;
+    }
+    Ok(())
+}
+
+pub(crate) async fn reset<T: Tx>(tx: &T) -> Result<Tallies, StoreError> {
+    let doing = "resetting the counts";
+    let now_ms = tx.now().await?.wall_ms;
+    tx.post(doing, "DELETE FROM tallies", &[]).await?;
+    tx.post(
+        doing,
+        "INSERT INTO tally_times (only_one, since_ms, reset_ms) VALUES (1, ?1, ?1)
+         ON CONFLICT (only_one) DO UPDATE SET since_ms = excluded.since_ms, reset_ms = excluded.reset_ms",
+        values![now_ms],
+    )
+    .await?;
+    tallies(tx).await
+}
+
+pub(crate) async fn tallies<T: Tx>(tx: &T) -> Result<Tallies, StoreError> {
+    let doing = "reading the counts";
+    let (mut since_ms, mut reset_ms) = (None, None);
+    if let Some(mut row) = tx.find(doing, "SELECT since_ms, reset_ms FROM tally_times", &[]).await? {
+        (since_ms, reset_ms) = (row.take(0)?, row.take(1)?);
+    }
+    let sql = "SELECT kind, name, calls, errors, total_us, max_us FROM tallies ORDER BY kind, name";
+    let rows = tx.query(doing, sql, &[]).await?;
+    let tally = |mut row: Row| {
+        // A kind of a later version is none of ours to show.
+        let kind: TallyKind = row.text(0)?.parse().ok()?;
+        let mut read = || {
+            Ok(Tally {
+                kind,
+                name: row.take(1)?,
+                calls: row.take(2)?,
+                errors: row.take(3)?,
+                total_us: row.take(4)?,
+                max_us: row.take(5)?,
+            })
+        };
+        Some(read())
+    };
+    let tallies = rows.into_iter().filter_map(tally).collect::<Result<_, StoreError>>()?;
+    Ok(Tallies { since_ms, reset_ms, tallies })
+}
+
+pub(crate) async fn allowance<T: Tx>(
+    tx: &T,
+    principal: &str,
+    began_ms: i64,
+    wanted: u64,
+    limit: u64,
+) -> Result<Allowance, StoreError> {
+    let doing = "granting an allowance";
+    let window = values![principal, began_ms];
+    if T::POSTGRES {
+        // The row has to be there to be locked.
+        let sql = "INSERT INTO allowances (principal, began_ms, taken) VALUES (?1, ?2, 0) ON CONFLICT DO NOTHING";
+        tx.post(doing, sql, window).await?;
+    }
+    let lock = if T::POSTGRES { "FOR UPDATE" } else { "" };
+    let sql = format!("SELECT taken FROM allowances WHERE principal = ?1 AND began_ms = ?2 {lock}");
+    let taken: u64 = tx.find(doing, &sql, window).await?.map_or(Ok(0), |mut row| row.take(0))?;
+    let granted = wanted.min(limit.saturating_sub(taken));
+    if granted > 0 {
+        let sql = "DELETE FROM allowances WHERE principal = ?1 AND began_ms < ?2";
+        tx.post(doing, sql, window).await?;
+        tx.post(
+            doing,
+            "INSERT INTO allowances (principal, began_ms, taken) VALUES (?1, ?2, ?3)
+             ON CONFLICT (principal, began_ms) DO UPDATE SET taken = excluded.taken",
+            values![principal, began_ms, taken + granted],
+        )
+        .await?;
+    }
+    Ok(Allowance { granted, taken: taken + granted })
+}
+
+pub(crate) async fn runs_by_skill<T: Tx>(tx: &T) -> Result<Vec<SkillRuns>, StoreError> {
+    let sql = format!(
+        "SELECT r.skill_id, r.contract_digest, {} AS present, count(*), max(r.since_ms) FROM runs r
+         GROUP BY r.skill_id, r.contract_digest, present ORDER BY r.skill_id, r.contract_digest, present",
+        state_as_of(T::POSTGRES)
+    );
+    let now_ms = tx.now().await?.wall_ms;
+    let runs = |mut row: Row| {
+        Ok(SkillRuns {
+            skill_id: row.take(0)?,
+            contract_digest: row.take(1)?,
+            state: state(&row, 2)?,
+            runs: row.take(3)?,
+            last_ms: row.take(4)?,
+        })
+    };
+    tx.query("counting runs by skill", &sql, values![now_ms]).await?.into_iter().map(runs).collect()
+}

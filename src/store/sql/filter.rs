@@ -1,0 +1,184 @@
+//! A filter of runs as SQL over `runs r`.
+
+use super::{Value, dialect};
+use crate::query::{Comparison, Ordering, Pattern, Test, in_json, millis};
+use crate::{RunFilter, RunQuery};
+
+/// Conditions on `runs r`, and the values of their parameters.
+pub(super) struct Conditions<'a> {
+    pub postgres: bool,
+    /// The expression for the state of a run at this moment.
+    pub state: &'a str,
+    pub now_ms: i64,
+    /// Each condition led by ` AND `.
+    pub sql: String,
+    pub values: Vec<Value<'static>>,
+}
+
+impl Conditions<'_> {
+    /// A parameter with this value.
+    fn bind(&mut self, value: impl Into<Value<'static>>) -> String {
+        self.values.push(value.into());
+        format!("?{}", self.values.len())
+    }
+
+    /// Adds what a filter asks for beside its query.
+    pub fn add_fields(&mut self, filter: &RunFilter) {
+        if !filter.states.is_empty() {
+            let condition = self.states(&filter.states);
+            self.sql += &format!(" AND {condition}");
+        }
+        if let Some(skill) = &filter.skill_id {
+            let skill = self.bind(skill.clone());
+            self.sql += &format!(" AND r.skill_id = {skill}");
+        }
+        if let Some(text) = &filter.text {
+            let columns = ["r.id", "r.skill_id", "r.step"];
+            let mut any = columns.map(|column| self.like(column, &containing(text))).to_vec();
+            let is_prefix = text.len() >= RunFilter::TRACE_PREFIX;
+            let end = if is_prefix { format!("{text}{}", char::MAX) } else { text.clone() };
+            any.push(self.trace(text, end));
+            self.sql += &format!(" AND ({})", any.join(" OR "));
+        }
+        if let Some(trace) = &filter.trace_id {
+            let condition = self.trace(trace, trace.clone());
+            self.sql += &format!(" AND {condition}");
+        }
+    }
+
+    /// Adds all terms of a query.
+    pub fn add_terms(&mut self, query: &RunQuery) {
+        for term in query.terms() {
+            let condition = self.condition(&term.test);
+            // Of a missing value neither a term nor its negation would be true in SQL.
+            let not = if term.negated { "NOT " } else { "" };
+            self.sql += &format!(" AND {not}coalesce({condition}, false)");
+        }
+    }
+
+    fn condition(&mut self, test: &Test) -> String {
+        match test {
+            Test::States(states) => self.states(states),
+            Test::Skill(pattern) => self.like("r.skill_id", &pattern_of(pattern)),
+            Test::Step(pattern) => self.like("r.step", &pattern_of(pattern)),
+            Test::Id(text) => self.like("r.id", &containing(text)),
+            Test::StartedBy(text) => self.like("r.started_by", &containing(text)),
+            Test::Trace(text) => self.trace(text, format!("{text}{}", char::MAX)),
+            Test::Error(text) => self.like("r.error", &containing(&in_json(text))),
+            Test::Target(text) => self.like("r.target", &containing(&in_json(text))),
+            Test::Input(path, comparison) => self.input(path, comparison),
+            Test::Age(ordering, age) => self.older("r.created_ms", *ordering, self.now_ms - millis(*age)),
+            Test::InState(ordering, age) => self.older("r.since_ms", *ordering, self.now_ms - millis(*age)),
+            Test::Word(word) => {
+                let quoted = in_json(word);
+                let columns = [
+                    ("r.id", word),
+                    ("r.skill_id", word),
+                    ("r.step", word),
+                    ("r.inputs", &quoted),
+                    ("r.error", &quoted),
+                ];
+                let like = |(column, text): (&str, &String)| {
+                    let like = self.like(column, &containing(text));
+                    format!("coalesce({like}, false)")
+                };
+                let mut any = columns.map(like).to_vec();
+                if word.len() >= RunFilter::TRACE_PREFIX {
+                    any.push(self.trace(word, format!("{word}{}", char::MAX)));
+                }
+                format!("({})", any.join(" OR "))
+            }
+        }
+    }
+
+    fn states(&mut self, states: &[skills_model::RunState]) -> String {
+        let names: Vec<String> = states.iter().map(|state| self.bind(state.to_string())).collect();
+        format!("({} IN ({}))", self.state, names.join(", "))
+    }
+
+    /// Letters are compared without their case (ASCII).
+    fn like(&mut self, text: &str, pattern: &str) -> String {
+        if self.postgres {
+            // The columns have the collation "C", in which `lower` concerns ASCII alone.
+            let pattern = self.bind(pattern.to_ascii_lowercase());
+            format!("(lower({text}) LIKE {pattern} ESCAPE '\\')")
+        } else {
+            let pattern = self.bind(pattern.to_owned());
+            format!("({text} LIKE {pattern} ESCAPE '\\')")
+        }
+    }
+
+    /// By the index of trace ids.
+    fn trace(&mut self, from: &str, to: String) -> String {
+        let (from, to) = (self.bind(from.to_owned()), self.bind(to));
+        format!("(r.seq IN (SELECT seq FROM runs WHERE trace_id BETWEEN {from} AND {to}))")
+    }
+
+    /// What happened before a moment is older than the age that the moment stands for.
+    fn older(&mut self, column: &str, ordering: Ordering, moment_ms: i64) -> String {
+        let moment = self.bind(moment_ms);
+        match ordering {
+            Ordering::Greater => format!("({column} < {moment})"),
+            Ordering::Less => format!("({column} > {moment})"),
+        }
+    }
+
+    /// Texts are compared without their quotes, everything else as JSON: `true`, `5`, `null`.
+    fn input(&mut self, path: &[String], comparison: &Comparison) -> String {
+        let (kind, text, numbers) = if self.postgres {
+            let inputs = dialect::json(true, "r.inputs");
+            let names: Vec<String> =
+                path.iter().map(|name| format!("CAST({} AS TEXT)", self.bind(name.clone()))).collect();
+            let kind = format!("json_typeof({inputs} -> {})", names.join(" -> "));
+            let text = match names.split_last() {
+                Some((last, [])) => format!("({inputs} ->> {last})"),
+                Some((last, rest)) => format!("({inputs} -> {} ->> {last})", rest.join(" -> ")),
+                None => "NULL".to_owned(),
+            };
+            // `->>` has null for the JSON value null.
+            let text = format!("((CASE WHEN {kind} = 'null' THEN 'null' ELSE {text} END) COLLATE \"C\")");
+            (kind, text, "('number')")
+        } else {
+            let mut json_path = "$".to_owned();
+            for name in path {
+                json_path += &format!(".\"{}\"", name.replace('"', ""));
+            }
+            let path = self.bind(json_path);
+            let kind = format!("json_type(r.inputs, {path})");
+            let text =
+                format!("(CASE {kind} WHEN 'text' THEN r.inputs ->> {path} ELSE r.inputs -> {path} END)");
+            (kind, text, "('integer', 'real')")
+        };
+        match comparison {
+            Comparison::Like(pattern) => self.like(&text, &pattern_of(pattern)),
+            Comparison::Number(ordering, limit) => {
+                let sign = if *ordering == Ordering::Less { '<' } else { '>' };
+                let limit = self.bind(*limit);
+                // Only what is a number is converted to one.
+                format!(
+                    "(CASE WHEN {kind} IN {numbers} THEN CAST({text} AS DOUBLE PRECISION) {sign} {limit} END)"
+                )
+            }
+        }
+    }
+}
+
+fn pattern_of(pattern: &Pattern) -> String {
+    pattern.0.split('*').map(escaped).collect::<Vec<_>>().join("%")
+}
+
+/// A pattern for texts that have this one somewhere in them, whatever the case of its letters.
+fn containing(text: &str) -> String {
+    format!("%{}%", escaped(text))
+}
+
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        if matches!(character, '%' | '_' | '\\') {
+            out.push('\\');
+        }
+        out.push(character);
+    }
+    out
+}

@@ -1,0 +1,40 @@
+//! Whether what a run would run on is what was written: digests beside its inputs and checkpoints. The database has no
+//! sums over its pages, so a byte that changed on the disk shows nowhere else.
+
+use sha2::{Digest as _, Sha256};
+
+use super::{Tx, values};
+use crate::{RunId, StoreError};
+
+/// Digest of texts as they are stored.
+pub(crate) fn digest(texts: &[&str]) -> String {
+    let mut hash = Sha256::new();
+    for text in texts {
+        hash.update((text.len() as u64).to_le_bytes());
+        hash.update(text.as_bytes());
+    }
+    skills_base::hex::encode(&hash.finalize())
+}
+
+/// Which part of what a run goes on from is not what was written; none where all of it is, or an earlier version kept
+/// no digest.
+pub(crate) async fn damage<T: Tx>(tx: &T, run: &RunId) -> Result<Option<&'static str>, StoreError> {
+    let doing = "verifying a run";
+    let sql = "SELECT inputs, inputs_digest, head FROM runs WHERE id = ?1";
+    let Some(mut row) = tx.find(doing, sql, values![run]).await? else { return Ok(None) };
+    let inputs = row.text(0).unwrap_or_default();
+    if row.text(1).is_some_and(|kept| kept != digest(&[inputs])) {
+        return Ok(Some("inputs"));
+    }
+    let head: i64 = row.take(2)?;
+    let sql = "SELECT done, state, digest FROM checkpoints WHERE run = ?1 AND digest IS NOT NULL AND number BETWEEN
+        coalesce((SELECT base FROM checkpoints WHERE run = ?1 AND number = ?2), ?2) AND ?2";
+    let rows = tx.query(doing, sql, values![run, head]).await?;
+    Ok(rows.iter().any(|row| !is_sound(row.text(0), row.text(1), row.text(2))).then_some("checkpoint"))
+}
+
+/// Whether texts have the digest that was kept of them; the second may be missing.
+pub(crate) fn is_sound(first: Option<&str>, second: Option<&str>, kept: Option<&str>) -> bool {
+    let texts: Vec<&str> = first.into_iter().chain(second).collect();
+    kept == Some(digest(&texts).as_str())
+}

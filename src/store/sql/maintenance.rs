@@ -1,0 +1,181 @@
+//! What keeps a store in order: who is alive, and what may be forgotten.
+
+use super::integrity::is_sound;
+use super::{Row, Tx, dialect, values};
+use crate::{StoreError, WorkerId};
+
+/// How long a worker that said nothing is remembered.
+const FORGET_WORKERS_MS: i64 = 86_400_000;
+
+/// Tables that hold what belongs to a run, by their column `run`.
+pub(crate) const OF_RUN: [&str; 7] =
+    ["steps", "checkpoints", "intents", "events", "signals", "decisions", "idempotency"];
+
+/// Selects runs that ended before the moment `?1`.
+const ENDED: &str = "state IN ('completed', 'canceled', 'failed') AND since_ms < ?1";
+
+pub(crate) async fn beat<T: Tx>(tx: &T, worker: &WorkerId) -> Result<(), StoreError> {
+    let now = tx.now().await?;
+    let doing = "sending a heartbeat";
+    tx.post(
+        doing,
+        "INSERT INTO workers (worker, seen_ms, boot, seen_boot_ms) VALUES (?1, ?2, ?3, ?4)
+         ON CONFLICT (worker) DO UPDATE SET seen_ms = excluded.seen_ms, boot = excluded.boot,
+            seen_boot_ms = excluded.seen_boot_ms",
+        values![
+            &worker.0,
+            now.wall_ms,
+            now.boot.as_ref().map(|boot| boot.boot.as_ref()),
+            now.boot.as_ref().map(|boot| boot.ms)
+        ],
+    )
+    .await?;
+    let sql = "DELETE FROM workers WHERE seen_ms < ?1";
+    tx.post(doing, sql, values![now.wall_ms - FORGET_WORKERS_MS]).await
+}
+
+pub(crate) async fn retire<T: Tx>(tx: &T, worker: &WorkerId) -> Result<(), StoreError> {
+    tx.post("deregistering a worker", "DELETE FROM workers WHERE worker = ?1", values![&worker.0]).await
+}
+
+/// Writes to the store, for whoever has to know that this is possible.
+pub(crate) async fn probe<T: Tx>(tx: &T) -> Result<(), StoreError> {
+    let now_ms = tx.now().await?.wall_ms;
+    let sql = "INSERT INTO write_probe (only_one, at_ms) VALUES (1, ?1)
+        ON CONFLICT (only_one) DO UPDATE SET at_ms = excluded.at_ms";
+    tx.post("probing the store", sql, values![now_ms]).await
+}
+
+/// Deletes at most `limit` of the runs that ended before a moment, with everything of theirs.
+pub(crate) async fn purge<T: Tx>(tx: &T, before_ms: i64, limit: usize) -> Result<u64, StoreError> {
+    let doing = "purging ended runs";
+    // What another transaction works on at this moment is not over.
+    let lock = if T::POSTGRES { "FOR UPDATE SKIP LOCKED" } else { "" };
+    let sql = format!("SELECT id FROM runs WHERE {ENDED} LIMIT ?2 {lock}");
+    let rows = tx.query(doing, &sql, values![before_ms, limit]).await?;
+    let runs = rows.into_iter().map(|mut row| row.take(0)).collect::<Result<Vec<String>, _>>()?;
+    if runs.is_empty() {
+        return Ok(0);
+    }
+    let ids = super::rows::json(&runs)?;
+    let of_runs = dialect::texts(T::POSTGRES, "?1");
+    for table in OF_RUN {
+        tx.post(doing, &format!("DELETE FROM {table} WHERE run IN {of_runs}"), values![&ids]).await?;
+    }
+    tx.post(doing, &format!("DELETE FROM runs WHERE id IN {of_runs}"), values![&ids]).await?;
+    Ok(runs.len() as u64)
+}
+
+/// Deletes contracts that no run has any more.
+pub(crate) async fn purge_contracts<T: Tx>(tx: &T) -> Result<(), StoreError> {
+    let sql = "DELETE FROM contracts
+        WHERE NOT EXISTS (SELECT 1 FROM runs WHERE runs.contract_digest = contracts.digest)";
+    tx.post("purging contracts", sql, &[]).await
+}
+
+/// Takes away what ended runs wrote down beyond what a replay of them needs: inputs of steps and output lines.
+pub(crate) async fn forget<T: Tx>(tx: &T, before_ms: i64) -> Result<u64, StoreError> {
+    let doing = "purging data of ended runs";
+    let mut has_inputs = format!("{} IS NOT NULL", dialect::field(T::POSTGRES, "s.json", "inputs"));
+    if T::POSTGRES {
+        has_inputs += " OR strpos(s.json, '\\u0000') > 0";
+    }
+    let sql = format!(
+        "SELECT id FROM runs WHERE {ENDED}
+            AND (EXISTS (SELECT 1 FROM steps s WHERE s.run = id AND ({has_inputs}))
+              OR EXISTS (SELECT 1 FROM events e WHERE e.run = id AND e.kind = 'step.log' AND e.data <> '{{}}')){}",
+        tx.locking()
+    );
+    let mut count = 0;
+    for mut row in tx.query(doing, &sql, values![before_ms]).await? {
+        let run: String = row.take(0)?;
+        let steps = tx.query(doing, "SELECT n, json FROM steps WHERE run = ?1", values![&run]).await?;
+        let mut changed = false;
+        for mut step in steps {
+            let mut record: serde_json::Value = step.json(1)?;
+            if record["inputs"].is_null() {
+                continue;
+            }
+            record["inputs"] = serde_json::Value::Null;
+            let n: i64 = step.take(0)?;
+            let sql = "UPDATE steps SET json = ?3 WHERE run = ?1 AND n = ?2";
+            tx.post(doing, sql, values![&run, n, record.to_string()]).await?;
+            changed = true;
+        }
+        // The event stays, so that numbers have no gaps; what was printed goes.
+        let sql = "UPDATE events SET data = '{}' WHERE run = ?1 AND kind = 'step.log' AND data <> '{}'";
+        changed |= tx.execute(doing, sql, values![&run]).await? > 0;
+        count += u64::from(changed);
+    }
+    Ok(count)
+}
+
+/// Rules that hold in every sound store, each with a query that counts what breaks it.
+pub(crate) const RULES: [(&str, &str); 7] = [
+    (
+        "runs without the contract they were launched with",
+        "SELECT count(*) FROM runs WHERE contract_digest NOT IN (SELECT digest FROM contracts)",
+    ),
+    (
+        "runs without their head checkpoint",
+        "SELECT count(*) FROM runs r WHERE NOT EXISTS
+            (SELECT 1 FROM checkpoints c WHERE c.run = r.id AND c.number = r.head)",
+    ),
+    (
+        "checkpoints without their base",
+        "SELECT count(*) FROM checkpoints c WHERE base IS NOT NULL AND NOT EXISTS
+            (SELECT 1 FROM checkpoints b WHERE b.run = c.run AND b.number = c.base AND b.base IS NULL)",
+    ),
+    (
+        "runs whose events have gaps",
+        "SELECT count(*) FROM runs r WHERE r.events <> (SELECT count(*) FROM events e WHERE e.run = r.id)",
+    ),
+    ("waiting runs without a gate", "SELECT count(*) FROM runs WHERE state LIKE 'waiting%' AND gate IS NULL"),
+    (
+        "leases of ended runs",
+        "SELECT count(*) FROM runs WHERE lease_until_ms IS NOT NULL AND state NOT IN ('running', 'replaying')",
+    ),
+    (
+        "events of missing runs",
+        "SELECT count(*) FROM events e WHERE NOT EXISTS (SELECT 1 FROM runs r WHERE r.id = e.run)",
+    ),
+];
+
+/// Rows that are verified at a time.
+const VERIFIED: usize = 1000;
+
+/// How many runs and checkpoints are not what was written.
+pub(crate) async fn modified<T: Tx>(tx: &T) -> Result<(u64, u64), StoreError> {
+    let doing = "verifying inputs and checkpoints";
+    let count = |rows: &[Row]| {
+        rows.iter().filter(|row| !is_sound(row.text(0), row.text(1), row.text(2))).count() as u64
+    };
+    let (mut runs, mut checkpoints) = (0, 0);
+    let mut last = i64::MIN;
+    loop {
+        let sql = "SELECT inputs, NULL, inputs_digest, seq FROM runs
+            WHERE inputs_digest IS NOT NULL AND seq > ?1 ORDER BY seq LIMIT ?2";
+        let mut rows = tx.query(doing, sql, values![last, VERIFIED]).await?;
+        runs += count(&rows);
+        let Some(row) = rows.last_mut() else { break };
+        last = row.take(3)?;
+    }
+    let (mut run, mut number) = (String::new(), i64::MIN);
+    loop {
+        let sql = "SELECT done, state, digest, run, number FROM checkpoints
+            WHERE digest IS NOT NULL AND (run, number) > (?1, ?2) ORDER BY run, number LIMIT ?3";
+        let mut rows = tx.query(doing, sql, values![&run, number, VERIFIED]).await?;
+        checkpoints += count(&rows);
+        let Some(row) = rows.last_mut() else { break };
+        (run, number) = (row.take(3)?, row.take(4)?);
+    }
+    Ok((runs, checkpoints))
+}
+
+/// As [`modified`], in words.
+pub(crate) async fn modified_in_words<T: Tx>(tx: &T) -> Result<Vec<String>, StoreError> {
+    let (runs, checkpoints) = modified(tx).await?;
+    let found = [(runs, "runs with other inputs than"), (checkpoints, "checkpoints with another state than")];
+    let told = found.into_iter().filter(|(count, _)| *count > 0);
+    Ok(told.map(|(count, what)| format!("{count} {what} were written")).collect())
+}

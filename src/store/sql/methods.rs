@@ -1,0 +1,424 @@
+//! The methods of both stores. Each is one transaction: a function of this module, run by the engine's `write` or `read`
+//! macro. What only an engine can do is a method of the store itself.
+
+/// Implements the traits of a store. `$write` runs its second argument in a transaction that writes, again where the
+/// database asks for that; `$read` in one that reads what there is at one moment; `$follow` in one in which each
+/// statement reads what is committed by then.
+macro_rules! implement_store {
+    ($store:ty, $write:ident, $read:ident, $follow:ident) => {
+        #[async_trait::async_trait]
+        impl crate::Store for $store {
+            fn describe(&self) -> String {
+                self.place.clone()
+            }
+
+            async fn launch(&self, launch: Launch) -> Result<Begun, StoreError> {
+                let begun = $write!(self, tx => {
+                    let begun = launch::launch(tx, &launch).await;
+                    fail_point!("launch-before-commit");
+                    begun
+                });
+                fail_point!("launch-after-commit");
+                begun
+            }
+
+            async fn claim(
+                &self,
+                worker: &WorkerId,
+                lease_ms: u64,
+                only: Option<&RunId>,
+            ) -> Result<Option<Claimed>, StoreError> {
+                let (worker, only) = (worker.clone(), only.cloned());
+                let places = self.claimable_places().await?;
+                let claimed = $write!(self, tx => {
+                    work::claim(tx, &worker, lease_ms, only.as_ref(), places.as_deref()).await
+                });
+                if let Ok(Some(_)) = claimed {
+                    fail_point!("claim-after-commit");
+                }
+                claimed
+            }
+
+            async fn give_back(&self, run: &RunId, fence: u64) -> Result<(), StoreError> {
+                let run = run.clone();
+                $write!(self, tx => work::give_back(tx, &run, fence).await)
+            }
+
+            async fn renew(&self, run: &RunId, fence: u64, lease_ms: u64) -> Result<(), StoreError> {
+                let run = run.clone();
+                $write!(self, tx => work::renew(tx, &run, fence, lease_ms).await)
+            }
+
+            async fn intend(&self, run: &RunId, fence: u64, intent: StepIntent) -> Result<(), StoreError> {
+                let run = run.clone();
+                $write!(self, tx => work::intend(tx, &run, fence, &intent).await)
+            }
+
+            async fn report(
+                &self,
+                run: &RunId,
+                command: Command,
+                finished: Vec<StepRecord>,
+                checkpoint: Option<Checkpoint>,
+                intents: Vec<StepIntent>,
+                events: Vec<NewEvent>,
+            ) -> Result<RunRecord, StoreError> {
+                let run = run.clone();
+                let waits = matches!(command, Command::Work { report: WorkerMove::Wait(_), .. });
+                let report = report::Report { command, finished, checkpoint, intents, events };
+                let reported = $write!(self, tx => {
+                    let reported = report::report(tx, &run, &report).await;
+                    fail_point!("report-before-commit");
+                    reported
+                });
+                fail_point!("report-after-commit");
+                if waits {
+                    fail_point!("wait-after-commit");
+                }
+                reported
+            }
+
+            async fn append(&self, run: &RunId, fence: u64, events: Vec<NewEvent>) -> Result<(), StoreError> {
+                let run = run.clone();
+                $write!(self, tx => work::note(tx, &run, fence, &events).await)
+            }
+
+            async fn command(
+                &self,
+                run: &RunId,
+                command: Command,
+                record: Option<DecisionRecord>,
+                head: Option<u64>,
+                payload: Option<Value>,
+            ) -> Result<CommandOutcome, StoreError> {
+                let run = run.clone();
+                let order = command::Order { command, record, head, payload };
+                let moved = $write!(self, tx => {
+                    let moved = command::command(tx, &run, &order).await;
+                    fail_point!("command-before-commit");
+                    moved
+                });
+                fail_point!("command-after-commit");
+                moved
+            }
+
+            async fn control(
+                &self,
+                sidecar: &RunId,
+                watched: &RunId,
+                control: Control,
+            ) -> Result<ControlOutcome, StoreError> {
+                let (sidecar, watched) = (sidecar.clone(), watched.clone());
+                $write!(self, tx => control::control(tx, &sidecar, &watched, &control).await)
+            }
+
+            async fn branch(
+                &self,
+                source: &RunId,
+                checkpoint: Option<u64>,
+                new: RunId,
+                held: bool,
+                by: Option<String>,
+            ) -> Result<RunRecord, StoreError> {
+                let source = source.clone();
+                let branch = launch::Branch { new, checkpoint, held, by };
+                $write!(self, tx => launch::branch(tx, &source, &branch).await)
+            }
+
+            async fn kept_signal(&self, run: &RunId, name: &str) -> Result<Option<Value>, StoreError> {
+                let (run, name) = (run.clone(), name.to_owned());
+                $read!(self, tx => report::kept_signal(tx, &run, &name).await)
+            }
+
+            async fn run(&self, run: &RunId) -> Result<Option<RunRecord>, StoreError> {
+                let run = run.clone();
+                $read!(self, tx => Ok(rows::find_as_of(tx, &run).await?.map(|(run, _)| run)))
+            }
+
+            async fn runs(&self, filter: RunFilter) -> Result<RunPage, StoreError> {
+                $read!(self, tx => read::runs(tx, &filter).await)
+            }
+
+            async fn steps(&self, run: &RunId) -> Result<Vec<StepRecord>, StoreError> {
+                let run = run.clone();
+                $read!(self, tx => read::steps(tx, &run).await)
+            }
+
+            async fn intents(&self, run: &RunId) -> Result<Vec<StepIntent>, StoreError> {
+                let run = run.clone();
+                $read!(self, tx => read::intents(tx, &run).await)
+            }
+
+            async fn checkpoint(&self, run: &RunId, number: u64) -> Result<Checkpoint, StoreError> {
+                let run = run.clone();
+                $read!(self, tx => checkpoints::one(tx, &run, number).await)
+            }
+
+            async fn checkpoints(&self, run: &RunId) -> Result<Vec<Checkpoint>, StoreError> {
+                let run = run.clone();
+                $read!(self, tx => checkpoints::all(tx, &run).await)
+            }
+
+            async fn events(
+                &self,
+                run: Option<&RunId>,
+                after: u64,
+                limit: usize,
+            ) -> Result<Vec<RunEvent>, StoreError> {
+                let run = run.cloned();
+                $follow!(self, tx => read::events(tx, run.as_ref(), after, limit).await)
+            }
+
+            async fn wait(&self, after: u64, timeout_ms: u64) -> Result<(), StoreError> {
+                let mut committed = self.committed.clone();
+                let deadline = tokio::time::Instant::now() + Duration::from_millis(timeout_ms);
+                loop {
+                    committed.mark_unchanged();
+                    let newest = self.newest_event().await?;
+                    if newest > after || tokio::time::Instant::now() >= deadline {
+                        return Ok(());
+                    }
+                    // Our own commits wake us, and those of other processes where the engine is told of them.
+                    let turn = deadline.min(tokio::time::Instant::now() + self.poll());
+                    let _ = tokio::time::timeout_at(turn, committed.changed()).await;
+                }
+            }
+
+            async fn contract(&self, digest: &str) -> Result<Option<Value>, StoreError> {
+                let digest = digest.to_owned();
+                $read!(self, tx => read::contract(tx, &digest).await)
+            }
+
+            async fn decisions(&self, run: &RunId) -> Result<Vec<Decided>, StoreError> {
+                let run = run.clone();
+                $read!(self, tx => read::decisions(tx, &run).await)
+            }
+
+            async fn descendants(&self, run: &RunId) -> Result<Vec<RunId>, StoreError> {
+                let run = run.clone();
+                $read!(self, tx => read::descendants(tx, &run).await)
+            }
+
+            async fn expired(&self) -> Result<Vec<RunRecord>, StoreError> {
+                $read!(self, tx => read::expired(tx).await)
+            }
+
+            fn identity(&self) -> String {
+                self.identity.clone()
+            }
+
+            async fn newest_event(&self) -> Result<u64, StoreError> {
+                $follow!(self, tx => read::newest(tx).await)
+            }
+
+            async fn purge(&self, before_ms: i64) -> Result<u64, StoreError> {
+                let mut purged = 0;
+                loop {
+                    let some = $write!(self, tx => maintenance::purge(tx, before_ms, PURGED).await)?;
+                    purged += some;
+                    if some < PURGED as u64 {
+                        break;
+                    }
+                }
+                $write!(self, tx => maintenance::purge_contracts(tx).await)?;
+                Ok(purged)
+            }
+
+            async fn forget(&self, before_ms: i64) -> Result<u64, StoreError> {
+                $write!(self, tx => maintenance::forget(tx, before_ms).await)
+            }
+
+            async fn check(&self) -> Result<Health, StoreError> {
+                self.check_storage().await
+            }
+
+            async fn glance(&self, patience: Duration) -> Result<Glance, StoreError> {
+                self.glance_storage(patience).await
+            }
+
+            async fn backup(&self, to: &Path) -> Result<(), StoreError> {
+                self.copy_storage(to).await
+            }
+
+            async fn compact(&self) -> Result<(), StoreError> {
+                self.compact_storage().await
+            }
+
+            async fn beat(&self, worker: &WorkerId) -> Result<(), StoreError> {
+                let worker = worker.clone();
+                $write!(self, tx => maintenance::beat(tx, &worker).await)
+            }
+
+            async fn retire(&self, worker: &WorkerId) -> Result<(), StoreError> {
+                let worker = worker.clone();
+                $write!(self, tx => maintenance::retire(tx, &worker).await)
+            }
+
+            async fn leaseholders(&self) -> Result<Vec<WorkerId>, StoreError> {
+                $read!(self, tx => read::leaseholders(tx).await)
+            }
+
+            async fn abandon(&self, worker: &WorkerId) -> Result<u64, StoreError> {
+                let worker = worker.clone();
+                $write!(self, tx => work::abandon(tx, &worker).await)
+            }
+
+            async fn probe(&self) -> Result<(), StoreError> {
+                let probed = self.probe_storage().await;
+                if let Err(error) = &probed {
+                    self.health.failed(error, self.wall_ms());
+                }
+                probed
+            }
+
+            fn write_failure(&self) -> Option<WriteFailure> {
+                self.health.failure()
+            }
+
+            async fn due(&self) -> Result<Due, StoreError> {
+                let places = self.claimable_places().await?;
+                $read!(self, tx => read::due(tx, places.as_deref()).await)
+            }
+
+            async fn live_workers(&self, max_age_ms: u64) -> Result<Vec<WorkerId>, StoreError> {
+                $read!(self, tx => read::workers(tx, max_age_ms).await)
+            }
+
+            async fn damage(&self, run: &RunId) -> Result<Option<&'static str>, StoreError> {
+                let run = run.clone();
+                $read!(self, tx => integrity::damage(tx, &run).await)
+            }
+
+            async fn standing(&self, run: &RunId) -> Result<Option<Standing>, StoreError> {
+                let run = run.clone();
+                $read!(self, tx => {
+                    let found = rows::find_as_of(tx, &run).await?;
+                    Ok(found.map(|(run, replays)| rows::standing(&run, replays)))
+                })
+            }
+        }
+
+        #[async_trait::async_trait]
+        impl crate::Sessions for $store {
+            async fn create_session(
+                &self,
+                id: &str,
+                owner: Option<&str>,
+                document: Value,
+            ) -> Result<SessionRow, StoreError> {
+                let (id, owner) = (id.to_owned(), owner.map(str::to_owned));
+                $write!(self, tx => sessions::create(tx, &id, owner.as_deref(), &document).await)
+            }
+
+            async fn session(&self, id: &str, known: u64) -> Result<Option<SessionRow>, StoreError> {
+                let id = id.to_owned();
+                $read!(self, tx => sessions::read(tx, &id, known).await)
+            }
+
+            async fn sessions(&self, owner: Option<&str>, limit: usize) -> Result<Vec<SessionHead>, StoreError> {
+                let owner = owner.map(str::to_owned);
+                $read!(self, tx => sessions::list(tx, owner.as_deref(), limit).await)
+            }
+
+            async fn change_session(
+                &self,
+                id: &str,
+                version: u64,
+                document: Value,
+                lines: Vec<Value>,
+            ) -> Result<u64, StoreError> {
+                let id = id.to_owned();
+                let changed = $write!(self, tx => {
+                    let changed = sessions::change(tx, &id, version, &document, &lines).await;
+                    if changed.is_ok() {
+                        fail_point!("session-before-commit");
+                    }
+                    changed
+                })?;
+                fail_point!("session-after-commit");
+                Ok(changed)
+            }
+
+            async fn keep_call(&self, id: &str, text: String) -> Result<(), StoreError> {
+                let id = id.to_owned();
+                $write!(self, tx => sessions::keep_call(tx, &id, &text).await)
+            }
+
+            async fn kept_call(&self, id: &str) -> Result<Option<String>, StoreError> {
+                let id = id.to_owned();
+                $read!(self, tx => sessions::kept_call(tx, &id).await)
+            }
+
+            async fn purge_sessions(&self, before_ms: i64) -> Result<u64, StoreError> {
+                $write!(self, tx => sessions::purge(tx, before_ms).await)
+            }
+        }
+
+        #[async_trait::async_trait]
+        impl crate::Counts for $store {
+            async fn add_tallies(&self, tallies: Vec<Tally>) -> Result<(), StoreError> {
+                $write!(self, tx => counts::add(tx, &tallies).await)
+            }
+
+            async fn tallies(&self) -> Result<Tallies, StoreError> {
+                $read!(self, tx => counts::tallies(tx).await)
+            }
+
+            async fn reset_tallies(&self) -> Result<Tallies, StoreError> {
+                $write!(self, tx => counts::reset(tx).await)
+            }
+
+            async fn allowance(
+                &self,
+                principal: &str,
+                began_ms: i64,
+                wanted: u64,
+                limit: u64,
+            ) -> Result<Allowance, StoreError> {
+                let principal = principal.to_owned();
+                $write!(self, tx => counts::allowance(tx, &principal, began_ms, wanted, limit).await)
+            }
+
+            async fn runs_by_skill(&self) -> Result<Vec<SkillRuns>, StoreError> {
+                self.count_runs_by_skill().await
+            }
+        }
+
+        #[async_trait::async_trait]
+        impl crate::AuditAnchors for $store {
+            fn keep_audit_anchor(&self, log: &str, anchor: AuditAnchor) {
+                self.post_audit_anchor(log.to_owned(), anchor);
+            }
+
+            async fn audit_anchors(&self, log: &str) -> Result<Vec<AuditAnchor>, StoreError> {
+                let log = log.to_owned();
+                $read!(self, tx => audit_anchors::all(tx, &log).await)
+            }
+        }
+    };
+}
+pub(crate) use implement_store;
+
+/// What the macro names.
+pub(crate) mod prelude {
+    pub(crate) use std::path::Path;
+    pub(crate) use std::time::Duration;
+
+    pub(crate) use fail::fail_point;
+    pub(crate) use serde_json::Value;
+
+    pub(crate) use crate::sql::{
+        audit_anchors, checkpoints, command, control, counts, integrity, launch, maintenance, read, report,
+        rows, sessions, work,
+    };
+    pub(crate) use crate::{
+        Allowance, AuditAnchor, Begun, Checkpoint, Claimed, CommandOutcome, Control, ControlOutcome, Decided,
+        DecisionRecord, Due, Glance, Health, Launch, NewEvent, RunEvent, RunFilter, RunId, RunPage, RunRecord,
+        SessionHead, SessionRow, SkillRuns, StepIntent, StepRecord, StoreError, Tallies, Tally, WorkerId,
+        WriteFailure,
+    };
+    pub(crate) use skills_model::{Command, Standing, WorkerMove};
+
+    /// Runs that are purged in one transaction.
+    pub const PURGED: usize = 1000;
+}

@@ -1,0 +1,135 @@
+//! What both databases have in common: the statements, and the logic between them. A statement is written once, in the
+//! SQL that both understand; where they differ, [`Tx`] supplies the expression.
+
+pub(crate) mod audit_anchors;
+pub(crate) mod checkpoints;
+pub(crate) mod command;
+pub(crate) mod control;
+pub(crate) mod counts;
+mod filter;
+pub(crate) mod integrity;
+pub(crate) mod launch;
+pub(crate) mod maintenance;
+pub(crate) mod methods;
+pub(crate) mod read;
+pub(crate) mod report;
+pub(crate) mod rows;
+pub(crate) mod sessions;
+mod value;
+pub(crate) mod work;
+
+use std::fmt::Display;
+
+pub(crate) use value::{Row, Value, values};
+
+use std::sync::{Arc, OnceLock};
+
+use crate::{Moment, Places, StoreError};
+
+/// The roots as a JSON array, for SQL; none where every run may be claimed. May read disks.
+pub(crate) async fn claimable(places: &Arc<OnceLock<Places>>) -> Result<Option<String>, StoreError> {
+    if places.get().is_none() {
+        return Ok(None);
+    }
+    let places = Arc::clone(places);
+    tokio::task::spawn_blocking(move || places.get().map(|places| serde_json::json!(*places()).to_string()))
+        .await
+        .map_err(|e| failed("looking for the roots of skills", &e))
+}
+
+/// A failure of an operation that does not concern the store as a whole.
+pub(crate) fn failed(doing: &str, reason: &dyn Display) -> StoreError {
+    StoreError::Failed { doing: doing.to_owned(), reason: reason.to_string() }
+}
+
+/// An open transaction. Parameters of statements are written `?1`, `?2`, ….
+///
+/// The embedded store answers at once: its futures are complete when they are created.
+pub(crate) trait Tx {
+    /// Whether this is `PostgreSQL`, for the few statements that have two forms.
+    const POSTGRES: bool;
+
+    /// The present moment by the store's clock. Later calls in one transaction return the same moment.
+    fn now(&self) -> impl Future<Output = Result<Moment, StoreError>> + Send;
+
+    /// Runs a query. The statement stays prepared, so its text must be one of a bounded number.
+    fn query(
+        &self,
+        doing: &'static str,
+        sql: &str,
+        values: &[Value<'_>],
+    ) -> impl Future<Output = Result<Vec<Row>, StoreError>> + Send;
+
+    /// As [`Self::query`], for a statement that depends on what a user typed.
+    fn query_once(
+        &self,
+        doing: &'static str,
+        sql: &str,
+        values: &[Value<'_>],
+    ) -> impl Future<Output = Result<Vec<Row>, StoreError>> + Send;
+
+    /// Changes rows; returns how many.
+    fn execute(
+        &self,
+        doing: &'static str,
+        sql: &str,
+        values: &[Value<'_>],
+    ) -> impl Future<Output = Result<u64, StoreError>> + Send;
+
+    /// Changes rows without waiting for the outcome: a failure is reported by a later statement or by the commit.
+    fn post(
+        &self,
+        doing: &'static str,
+        sql: &str,
+        values: &[Value<'_>],
+    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// At most one row.
+    fn find(
+        &self,
+        doing: &'static str,
+        sql: &str,
+        values: &[Value<'_>],
+    ) -> impl Future<Output = Result<Option<Row>, StoreError>> + Send {
+        let rows = self.query(doing, sql, values);
+        async move { Ok(rows.await?.into_iter().next()) }
+    }
+
+    /// Reserves the global numbers of events that this transaction records.
+    fn reserve_events(&self) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Locks the selected rows of `runs` until the transaction ends; empty where transactions do not overlap.
+    fn locking(&self) -> &'static str;
+}
+
+/// Expressions that the two databases write differently.
+pub(crate) mod dialect {
+    /// Names the index to read by; `PostgreSQL` chooses by itself.
+    pub fn indexed_by(postgres: bool, index: &str) -> String {
+        if postgres { String::new() } else { format!("INDEXED BY {index}") }
+    }
+
+    /// A column of JSON text as a value that JSON operators take. `PostgreSQL` cannot represent `\u0000`: a text that
+    /// has it is null here.
+    pub fn json(postgres: bool, column: &str) -> String {
+        if postgres {
+            format!("(CASE WHEN strpos({column}, '\\u0000') = 0 THEN CAST({column} AS json) END)")
+        } else {
+            column.to_owned()
+        }
+    }
+
+    /// The text of a field of a column of JSON text.
+    pub fn field(postgres: bool, column: &str, name: &str) -> String {
+        format!("({} ->> '{name}')", json(postgres, column))
+    }
+
+    /// Selects the texts in a JSON array that is a parameter.
+    pub fn texts(postgres: bool, parameter: &str) -> String {
+        if postgres {
+            format!("(SELECT json_array_elements_text(CAST({parameter} AS json)))")
+        } else {
+            format!("(SELECT value FROM json_each({parameter}))")
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! What is read without writing: runs by page, steps, events.
+
+use std::collections::BTreeMap;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value as Json;
+
+use super::filter::Conditions;
+use super::rows::{RUN_COLUMNS, listed, listed_columns, record, state};
+use super::work::{LAPSED, here};
+use super::{Row, Tx, Value, dialect, values};
+use crate::{
+    Decided, DecisionRecord, Due, Moment, NewEvent, RunEvent, RunFilter, RunId, RunPage, RunQuery, RunRecord,
+    StepIntent, StepRecord, StoreError, WorkerId,
+};
+use skills_model::RunState;
+
+/// Rows of a page when the filter names none.
+const PAGE: usize = 100;
+
+async fn of_run<T: Tx, R: DeserializeOwned>(
+    tx: &T,
+    doing: &'static str,
+    sql: &str,
+    run: &RunId,
+) -> Result<Vec<R>, StoreError> {
+    tx.query(doing, sql, values![run]).await?.iter().map(|row| row.json(0)).collect()
+}
+
+pub(crate) async fn steps<T: Tx>(tx: &T, run: &RunId) -> Result<Vec<StepRecord>, StoreError> {
+    let sql = "SELECT json FROM steps WHERE run = ?1 AND superseded = 0 ORDER BY n";
+    of_run(tx, "reading steps", sql, run).await
+}
+
+/// Events of one run, or of all runs up to the global number that readers may go to.
+pub(crate) async fn events<T: Tx>(
+    tx: &T,
+    run: Option<&RunId>,
+    after: u64,
+    limit: usize,
+) -> Result<Vec<RunEvent>, StoreError> {
+    let columns = "SELECT run, number, global, at_ms, kind, step, data FROM events";
+    let rows = match run {
+        Some(run) => {
+            let sql = format!("{columns} WHERE run = ?1 AND number > ?2 ORDER BY number LIMIT ?3");
+            tx.query("reading events", &sql, values![run, after, limit]).await?
+        }
+        None => {
+            let last = if T::POSTGRES { newest(tx).await? } else { i64::MAX.unsigned_abs() };
+            let sql = format!("{columns} WHERE global > ?1 AND global <= ?2 ORDER BY global LIMIT ?3");
+            tx.query("reading events", &sql, values![after, last, limit]).await?
+        }
+    };
+    rows.into_iter().map(event).collect()
+}
+
+fn event(mut row: Row) -> Result<RunEvent, StoreError> {
+    Ok(RunEvent {
+        run: row.take(0)?,
+        number: row.take(1)?,
+        global: row.take(2)?,
+        at_ms: row.take(3)?,
+        event: NewEvent {
+            kind: row.text(4).unwrap_or_default().into(),
+            step: row.take(5)?,
+            data: row.json(6)?,
+        },
+    })
+}
+
+pub(crate) async fn contract<T: Tx>(tx: &T, digest: &str) -> Result<Option<Json>, StoreError> {
+    let sql = "SELECT json FROM contracts WHERE digest = ?1";
+    let row = tx.find("reading a contract", sql, values![digest]).await?;
+    row.map(|row| row.json(0)).transpose()
+}
+
+pub(crate) async fn intents<T: Tx>(tx: &T, run: &RunId) -> Result<Vec<StepIntent>, StoreError> {
+    of_run(tx, "reading intents", "SELECT json FROM intents WHERE run = ?1 ORDER BY step", run).await
+}
+
+pub(crate) async fn decisions<T: Tx>(tx: &T, run: &RunId) -> Result<Vec<Decided>, StoreError> {
+    let sql = "SELECT decision, approver, notes, at_ms FROM decisions WHERE run = ?1 ORDER BY rowid";
+    let rows = tx.query("reading decisions", sql, values![run]).await?;
+    let decided = |mut row: Row| {
+        Ok(Decided {
+            decision: row.json(0)?,
+            by: DecisionRecord { approver: row.take(1)?, notes: row.take(2)? },
+            at_ms: row.take(3)?,
+        })
+    };
+    rows.into_iter().map(decided).collect()
+}
+
+pub(crate) async fn descendants<T: Tx>(tx: &T, run: &RunId) -> Result<Vec<RunId>, StoreError> {
+    let sql = "SELECT id FROM runs WHERE source_run = ?1 ORDER BY seq";
+    let rows = tx.query("reading descendants", sql, values![run]).await?;
+    rows.into_iter().map(|mut row| row.take(0)).collect()
+}
+
+/// Waiting runs whose time is over.
+pub(crate) async fn expired<T: Tx>(tx: &T) -> Result<Vec<RunRecord>, StoreError> {
+    let sql = format!("SELECT {RUN_COLUMNS} FROM runs r WHERE r.expires_ms <= ?1 ORDER BY r.expires_ms");
+    let now = tx.now().await?;
+    let rows = tx.query("looking for expired runs", &sql, values![now.wall_ms]).await?;
+    rows.into_iter().map(|row| Ok(record(row)?.0)).collect()
+}
+
+/// The parameters of [`LAPSED`], which are the first three.
+pub(super) fn lapsed_values(now: &Moment) -> Vec<Value<'static>> {
+    let boot = now.boot.as_ref().map(|boot| boot.boot.to_string());
+    vec![now.wall_ms.into(), boot.into(), now.boot.as_ref().map(|boot| boot.ms).into()]
+}
+
+/// Whether there is something to do.
+pub(crate) async fn due<T: Tx>(tx: &T, places: Option<&str>) -> Result<Due, StoreError> {
+    let here = here(T::POSTGRES, "?4");
+    let sql = format!(
+        "SELECT EXISTS (SELECT 1 FROM runs WHERE state = 'pending' AND held = 0 AND {here})
+             OR EXISTS (SELECT 1 FROM runs {} WHERE {LAPSED} AND {here}),
+            EXISTS (SELECT 1 FROM runs WHERE expires_ms <= ?1)",
+        dialect::indexed_by(T::POSTGRES, "runs_leased")
+    );
+    let mut values = lapsed_values(&tx.now().await?);
+    values.push(places.into());
+    let row = tx.find("looking for something to do", &sql, &values).await?;
+    let mut row = row.unwrap_or(Row(Vec::new()));
+    Ok(Due { claimable: row.take(0)?, expired: row.take(1)? })
+}
+
+/// The root that a run was launched from.
+pub(super) fn place(postgres: bool) -> String {
+    if postgres { "place".to_owned() } else { dialect::field(false, "options", "place") }
+}
+
+async fn workers_by<T: Tx>(tx: &T, sql: &str, values: &[Value<'_>]) -> Result<Vec<WorkerId>, StoreError> {
+    let rows = tx.query("looking for workers", sql, values).await?;
+    rows.into_iter().map(|mut row| Ok(WorkerId(row.take(0)?))).collect()
+}
+
+/// Workers that have a run now.
+pub(crate) async fn leaseholders<T: Tx>(tx: &T) -> Result<Vec<WorkerId>, StoreError> {
+    let sql = "SELECT DISTINCT worker FROM runs WHERE lease_until_ms IS NOT NULL AND worker IS NOT NULL ORDER BY 1";
+    workers_by(tx, sql, &[]).await
+}
+
+/// Workers that were seen at most this long ago: by the boot clock where it is the same, else by the wall clock.
+pub(crate) async fn workers<T: Tx>(tx: &T, max_age_ms: u64) -> Result<Vec<WorkerId>, StoreError> {
+    let now = tx.now().await?;
+    let since_ms = now.wall_ms.saturating_sub_unsigned(max_age_ms);
+    let since_boot_ms = now.boot.as_ref().map(|boot| boot.ms.saturating_sub_unsigned(max_age_ms));
+    let boot = now.boot.as_ref().map(|boot| boot.boot.as_ref());
+    let sql = "SELECT worker FROM workers
+        WHERE CASE WHEN boot = ?2 THEN seen_boot_ms >= ?3 ELSE seen_ms >= ?1 END ORDER BY worker";
+    workers_by(tx, sql, values![since_ms, boot, since_boot_ms]).await
+}
+
+/// The newest event that readers may go to. What was counted, not what is left: events that were purged have been.
+///
+/// In `PostgreSQL` transactions commit in another order than they take their numbers. Each locks the newest number
+/// there is before it takes its own ones, so what an open transaction will show is beyond the lowest locked number.
+/// The newest number is read before the locks: who locks afterwards takes later ones.
+pub(crate) async fn newest<T: Tx>(tx: &T) -> Result<u64, StoreError> {
+    let doing = "looking for new events";
+    if !T::POSTGRES {
+        let sql = "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'events'), 0)";
+        let row = tx.find(doing, sql, &[]).await?;
+        return row.map_or(Ok(0), |mut row| row.take(0));
+    }
+    let last = tx.find(doing, "SELECT last_value FROM events_global", &[]).await?;
+    let last: i64 = last.map_or(Ok(0), |mut row| row.take(0))?;
+    let locks = "SELECT CAST(objid AS bigint) FROM pg_locks, identity
+        WHERE locktype = 'advisory' AND objsubid = 2 AND CAST(classid AS bigint) = CAST(events_lock AS bigint)
+          AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+    let mut newest = last;
+    for mut row in tx.query(doing, locks, &[]).await? {
+        let low: i64 = row.take(0)?;
+        // The lock has the lower 32 bits; what is locked is not beyond what was the newest, or just a little.
+        let behind = last.wrapping_sub(low).rem_euclid(1 << 32);
+        if behind < 1 << 31 {
+            newest = newest.min(last - behind);
+        }
+    }
+    Ok(newest.unsigned_abs())
+}
+
+/// Where a page begins: those that wait for a person come first, oldest first; then all others, newest first.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Cursor {
+    Waiting { since: i64, seq: i64 },
+    Others { seq: i64 },
+}
+
+impl Cursor {
+    fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.split(':');
+        let cursor = match (parts.next()?, parts.next()?.parse().ok()?, parts.next()) {
+            ("w", since, Some(seq)) => Self::Waiting { since, seq: seq.parse().ok()? },
+            ("o", seq, None) => Self::Others { seq },
+            _ => return None,
+        };
+        Some(cursor)
+    }
+}
+
+/// Runs whose wait is over at a moment, recorded or not, for SQL. Most of the time there are none.
+struct DueWaits {
+    /// Selects their `seq`.
+    of: String,
+    /// Runs of a recorded state that have this one by now.
+    moved: Vec<(RunState, RunState, u64)>,
+}
+
+impl DueWaits {
+    async fn at<T: Tx>(tx: &T, now_ms: i64) -> Result<Option<Self>, StoreError> {
+        let sql = format!(
+            "SELECT r.state, {}, count(*) FROM runs r WHERE r.expires_ms <= ?1 GROUP BY 1, 2",
+            ended_state(T::POSTGRES)
+        );
+        let rows = tx.query("looking for expired runs", &sql, values![now_ms]).await?;
+        let moved = rows.into_iter().map(|mut row| Ok((state(&row, 0)?, state(&row, 1)?, row.take(2)?)));
+        let moved = moved.collect::<Result<Vec<_>, StoreError>>()?;
+        let of = "(SELECT seq FROM runs WHERE expires_ms <= ?1)".to_owned();
+        Ok((!moved.is_empty()).then_some(Self { of, moved }))
+    }
+}
+
+/// What the state machine makes of a wait whose time is over.
+fn ended_state(postgres: bool) -> String {
+    let on_expiry = dialect::field(postgres, "r.options", "on_expiry");
+    format!("CASE {on_expiry} WHEN 'fail' THEN 'failed' ELSE 'canceled' END")
+}
+
+/// The state of a run at the moment `?1`.
+pub(super) fn state_as_of(postgres: bool) -> String {
+    format!("CASE WHEN r.expires_ms <= ?1 THEN {} ELSE r.state END", ended_state(postgres))
+}
+
+pub(crate) async fn runs<T: Tx>(tx: &T, filter: &RunFilter) -> Result<RunPage, StoreError> {
+    let now_ms = tx.now().await?.wall_ms;
+    let limit = if filter.limit == 0 { PAGE } else { filter.limit };
+    let cursor = match filter.cursor.as_deref() {
+        None => Cursor::Waiting { since: i64::MIN, seq: i64::MIN },
+        Some(text) => Cursor::parse(text)
+            .ok_or_else(|| StoreError::Unasked(format!("invalid cursor {text:?}; omit it to start over")))?,
+    };
+    let due = DueWaits::at(tx, now_ms).await?;
+    let (mut waiting, mut others) =
+        ("r.state = 'waiting_for_human'".to_owned(), "r.state <> 'waiting_for_human'".to_owned());
+    let mut present = "r.state".to_owned();
+    if let Some(DueWaits { of, .. }) = &due {
+        waiting += &format!(" AND r.seq NOT IN {of}");
+        others = format!("({others} OR r.seq IN {of})");
+        present = format!("CASE WHEN r.seq IN {of} THEN {} ELSE r.state END", ended_state(T::POSTGRES));
+    }
+    let text = filter.r#where.as_deref().unwrap_or_default();
+    let query = RunQuery::parse(text).map_err(|error| StoreError::Unasked(error.to_string()))?;
+    let select = Select { filter, query: &query, state: &present, now_ms };
+    let mut rows = Vec::new();
+    if let Cursor::Waiting { since, seq } = cursor {
+        // The first parameter is the present moment, whether or not a condition needs it.
+        let here = format!("{waiting} AND (r.since_ms, r.seq) > (?2, ?3) AND CAST(?1 AS BIGINT) IS NOT NULL");
+        let place = (here.as_str(), "runs_asking", "r.since_ms, r.seq");
+        rows = page(tx, &select, place, vec![now_ms.into(), since.into(), seq.into()], limit + 1).await?;
+    }
+    if rows.len() <= limit {
+        let seq = if let Cursor::Others { seq } = cursor { seq } else { i64::MAX };
+        let here = format!("{others} AND r.seq < ?2 AND CAST(?1 AS BIGINT) IS NOT NULL");
+        let place = (here.as_str(), "runs_listed", "r.seq DESC");
+        let rest = limit + 1 - rows.len();
+        rows.extend(page(tx, &select, place, vec![now_ms.into(), seq.into()], rest).await?);
+    }
+    let next = (rows.len() > limit).then(|| {
+        let (run, seq) = &rows[limit - 1];
+        if run.state == RunState::WaitingForHuman {
+            format!("w:{}:{seq}", run.since_ms)
+        } else {
+            format!("o:{seq}")
+        }
+    });
+    rows.truncate(limit);
+    let mut counts: BTreeMap<RunState, u64> = BTreeMap::new();
+    let sql = "SELECT state, count(*) FROM runs GROUP BY state";
+    for mut row in tx.query("counting runs", sql, &[]).await? {
+        // A state of a later version is none of ours to count.
+        if let Ok(state) = state(&row, 0) {
+            counts.insert(state, row.take(1)?);
+        }
+    }
+    for (from, to, runs) in due.iter().flat_map(|due| &due.moved) {
+        let recorded = counts.entry(*from).or_default();
+        *recorded = recorded.saturating_sub(*runs);
+        *counts.entry(*to).or_default() += runs;
+    }
+    counts.retain(|_, runs| *runs > 0);
+    Ok(RunPage { runs: rows.into_iter().map(|(run, _)| run).collect(), next, counts })
+}
+
+/// What a page is read by.
+struct Select<'a> {
+    filter: &'a RunFilter,
+    query: &'a RunQuery,
+    /// The state of a run, in SQL.
+    state: &'a str,
+    now_ms: i64,
+}
+
+/// One part of a page. In `SQLite` what is filtered by lies in an index, so that no run is read whole but those of the
+/// page.
+async fn page<T: Tx>(
+    tx: &T,
+    &Select { filter, query, state, now_ms }: &Select<'_>,
+    (place, index, order): (&str, &str, &str),
+    values: Vec<Value<'static>>,
+    limit: usize,
+) -> Result<Vec<(RunRecord, i64)>, StoreError> {
+    let mut conditions = Conditions { postgres: T::POSTGRES, state, now_ms, sql: String::new(), values };
+    conditions.add_fields(filter);
+    conditions.add_terms(query);
+    let sql = format!(
+        "SELECT {} FROM runs r WHERE r.seq IN
+            (SELECT r.seq FROM runs r {} WHERE {place}{} ORDER BY {order} LIMIT {limit}) ORDER BY {order}",
+        listed_columns(T::POSTGRES),
+        dialect::indexed_by(T::POSTGRES, index),
+        conditions.sql
+    );
+    let rows = tx.query_once("listing runs", &sql, &conditions.values).await?;
+    rows.into_iter().map(|row| listed(row, now_ms)).collect()
+}

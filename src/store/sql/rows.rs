@@ -1,0 +1,259 @@
+//! Between rows and records.
+
+use serde::Serialize;
+use serde_json::Value as Json;
+
+use super::integrity::digest;
+use super::{Row, Tx, dialect, failed, values};
+use crate::{BootTime, EventKind, Hold, Holder, NewEvent, RunId, RunRecord, StoreError, WorkerId, expiry};
+use skills_model::{Command, Decision, Gate, Lease, Next, RunState, Standing, allowed, transition};
+
+/// The columns that [`record`] reads, in its order.
+pub(super) const RUN_COLUMNS: &str = "r.id, r.skill_id, r.state, r.held, r.gate, r.decided, r.contract_digest, \
+    r.inputs, r.target, r.options, r.outputs, r.error, r.trace_id, r.started_by, r.source_run, r.source_checkpoint, \
+    r.step, r.steps_done, r.steps_total, r.head, r.fence, r.created_ms, r.since_ms, r.expires_ms, r.replays, r.seq, \
+    r.worker, r.lease_until_ms, r.lease_boot, r.lease_until_boot_ms";
+
+/// Bytes of JSON of one value that a row of a list carries.
+const LISTED_BYTES: usize = 4096;
+
+/// [`RUN_COLUMNS`] without values that are too long for a list.
+pub(super) fn listed_columns(postgres: bool) -> String {
+    let short = |column: &str, instead: &str| {
+        format!("CASE WHEN octet_length(r.{column}) > {LISTED_BYTES} THEN {instead} ELSE r.{column} END")
+    };
+    let without_content = if postgres {
+        format!("CAST(CAST({} AS jsonb) - 'content' AS TEXT)", dialect::json(true, "r.target"))
+    } else {
+        "json_remove(r.target, '$.content')".to_owned()
+    };
+    let columns = RUN_COLUMNS
+        .replace("r.inputs", &short("inputs", "'null'"))
+        .replace("r.target", &short("target", &without_content))
+        .replace("r.outputs", &short("outputs", "NULL"));
+    format!("{columns}, r.inputs_digest")
+}
+
+/// Where [`RUN_COLUMNS`] has whether the run replays, and its place in the order of launches.
+pub(super) const REPLAYS: usize = 24;
+/// See [`REPLAYS`].
+pub(super) const SEQ: usize = 25;
+
+/// Where [`listed_columns`] has the digest of the inputs.
+const LISTED_DIGEST: usize = 30;
+
+pub(super) fn json<T: Serialize>(value: &T) -> Result<String, StoreError> {
+    serde_json::to_string(value).map_err(|e| failed("encoding a record", &e))
+}
+
+pub(super) fn state(row: &Row, index: usize) -> Result<RunState, StoreError> {
+    let name = row.text(index).unwrap_or_default();
+    name.parse().map_err(|_| failed("reading a row", &format!("the state {name:?} is unknown")))
+}
+
+/// A worker's hold, from a run's columns.
+fn hold(row: &mut Row) -> Result<Option<Hold>, StoreError> {
+    let worker: Option<String> = row.take(26)?;
+    let Some(until_ms) = row.take::<Option<i64>>(27)? else { return Ok(None) };
+    let boot = row.take::<Option<String>>(28)?.zip(row.take(29)?);
+    let holder = match (&worker, until_ms) {
+        (None, _) => Holder::Left,
+        (Some(_), 0) => Holder::Dead,
+        (Some(_), _) => Holder::Elsewhere,
+    };
+    let until_boot = boot.map(|(boot, ms)| BootTime { boot: boot.into(), ms });
+    Ok(Some(Hold { worker: worker.map(WorkerId), until_ms, until_boot, holder }))
+}
+
+/// A run from a row of [`RUN_COLUMNS`], and whether it replays.
+pub(super) fn record(mut row: Row) -> Result<(RunRecord, bool), StoreError> {
+    let source_run: Option<String> = row.take(14)?;
+    let source_checkpoint: Option<u64> = row.take(15)?;
+    let replays = row.take(REPLAYS)?;
+    let mut run = RunRecord {
+        id: row.take(0)?,
+        skill_id: row.take(1)?,
+        state: state(&row, 2)?,
+        held: row.take(3)?,
+        gate: row.optional_json(4)?,
+        decided: row.optional_json(5)?,
+        contract_digest: row.take(6)?,
+        inputs: row.json(7)?,
+        target: row.optional_json(8)?,
+        options: row.json(9)?,
+        outputs: row.optional_json(10)?,
+        error: row.optional_json(11)?,
+        trace_id: row.take(12)?,
+        started_by: row.take(13)?,
+        source: source_run.zip(source_checkpoint).map(|(run, number)| (RunId(run), number)),
+        step: row.take(16)?,
+        progress: (row.take(17)?, row.take(18)?),
+        head: row.take(19)?,
+        fence: row.take(20)?,
+        hold: hold(&mut row)?,
+        created_ms: row.take(21)?,
+        since_ms: row.take(22)?,
+        expires_ms: row.take(23)?,
+        allowed: Vec::new(),
+    };
+    run.allowed = allowed(&standing(&run, replays));
+    Ok((run, replays))
+}
+
+/// A run from a row of [`listed_columns`], with its place in the order of launches; inputs that are not what was
+/// written are left out.
+pub(super) fn listed(row: Row, now_ms: i64) -> Result<(RunRecord, i64), StoreError> {
+    let sound = match (row.text(7), row.text(LISTED_DIGEST)) {
+        (Some(inputs), Some(kept)) => inputs == "null" || kept == digest(&[inputs]),
+        _ => true,
+    };
+    let mut row = row;
+    let seq = row.take(SEQ)?;
+    let (mut run, replays) = record(row)?;
+    if !sound {
+        run.inputs = Json::Null;
+    }
+    Ok((as_of(run, replays, now_ms), seq))
+}
+
+/// What the state machine reads of a run.
+pub(crate) fn standing(run: &RunRecord, replays: bool) -> Standing {
+    Standing {
+        state: run.state,
+        held: run.held,
+        replays,
+        fence: run.fence,
+        gate: run.gate.clone(),
+        decided: run.decided.clone(),
+        expired_ms: run.expired_ms(),
+    }
+}
+
+/// The run as it stands at a moment: where the time of its wait is over, the wait has ended, also where nobody has
+/// recorded that.
+pub(super) fn as_of(mut run: RunRecord, replays: bool, now_ms: i64) -> RunRecord {
+    let Some(at) = run.expires_ms.filter(|at| *at <= now_ms) else { return run };
+    let expiry = run.options.on_expiry;
+    let Ok(Next::Move { state, held, gate, .. }) =
+        transition(&standing(&run, replays), &Command::Expire(expiry))
+    else {
+        return run;
+    };
+    run.error = Some(expiry::ended(&run, expiry, at));
+    (run.state, run.held, run.gate) = (state, held, gate);
+    (run.since_ms, run.expires_ms) = (at, None);
+    run.allowed = allowed(&standing(&run, replays));
+    run
+}
+
+/// One run and whether it replays; in a transaction that writes it is locked.
+pub(super) async fn find<T: Tx>(tx: &T, run: &RunId) -> Result<Option<(RunRecord, bool)>, StoreError> {
+    let sql = format!("SELECT {RUN_COLUMNS} FROM runs r WHERE r.id = ?1{}", tx.locking());
+    let row = tx.find("reading a run", &sql, values![run]).await?;
+    row.map(record).transpose()
+}
+
+/// As [`find`], as it stands at a moment.
+pub(crate) async fn find_as_of<T: Tx>(tx: &T, run: &RunId) -> Result<Option<(RunRecord, bool)>, StoreError> {
+    let Some((run, replays)) = find(tx, run).await? else { return Ok(None) };
+    let now_ms = tx.now().await?.wall_ms;
+    Ok(Some((as_of(run, replays, now_ms), replays)))
+}
+
+/// As [`find`], where the run has to be there.
+pub(super) async fn get<T: Tx>(tx: &T, run: &RunId) -> Result<(RunRecord, bool), StoreError> {
+    find(tx, run).await?.ok_or_else(|| StoreError::NoRun(run.clone()))
+}
+
+/// Appends events under the run's own numbering, without gaps.
+pub(super) async fn append<T: Tx>(
+    tx: &T,
+    run: &RunId,
+    events: &[NewEvent],
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    if events.is_empty() {
+        return Ok(());
+    }
+    let sql = "UPDATE runs SET events = events + ?2 WHERE id = ?1 RETURNING events - ?2 + 1";
+    let numbered = tx.find("numbering events", sql, values![run, events.len()]).await?;
+    let first = numbered.ok_or_else(|| StoreError::NoRun(run.clone()))?.take(0)?;
+    write_events(tx, run, first, events, now_ms).await
+}
+
+/// Writes events whose numbers are taken already, from the first one on.
+pub(super) async fn write_events<T: Tx>(
+    tx: &T,
+    run: &RunId,
+    first: i64,
+    events: &[NewEvent],
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    if !events.is_empty() {
+        tx.reserve_events().await?;
+    }
+    for (number, event) in (first..).zip(events) {
+        tx.post(
+            "recording events",
+            "INSERT INTO events (run, number, at_ms, kind, step, data) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            values![run, number, now_ms, event.kind.as_str(), event.step.as_deref(), json(&event.data)?],
+        )
+        .await?;
+    }
+    Ok(())
+}
+
+/// How many of a contract's own steps are through: nested steps (`a/b`), iterations (`a[1]`) and calls of gates
+/// (`a~gate:x`) are checkpointed too, and belong to one of its own.
+pub(super) fn own_steps(done: &[String]) -> i64 {
+    let own = done.iter().filter(|step| !step.contains(['/', '[', '~'])).count();
+    i64::try_from(own).unwrap_or(i64::MAX)
+}
+
+/// An event about a run's state.
+pub(super) fn moved(kind: EventKind, data: Json) -> NewEvent {
+    NewEvent { kind, step: None, data }
+}
+
+/// What an event says, with who ordered it where that is known.
+pub(super) fn signed(mut data: Json, by: Option<&str>) -> Json {
+    if let Some(by) = by {
+        data["by"] = by.into();
+    }
+    data
+}
+
+/// Writes what the state machine answered. Answers whether the run moved.
+pub(super) async fn apply<T: Tx>(
+    tx: &T,
+    run: &RunId,
+    next: &Next,
+    decided: Option<&Decision>,
+    now_ms: i64,
+) -> Result<bool, StoreError> {
+    let Next::Move { state, fence, lease, held, gate } = next else { return Ok(false) };
+    let gate = gate.as_ref().map(json::<Gate>).transpose()?;
+    let decided = decided.map(json::<Decision>).transpose()?;
+    tx.post(
+        "moving a run",
+        "UPDATE runs SET since_ms = CASE WHEN state = ?2 THEN since_ms ELSE ?8 END, state = ?2, fence = ?3, held = ?4,
+            gate = ?5, decided = CASE WHEN CAST(?5 AS TEXT) IS NULL THEN coalesce(?6, decided) END,
+            worker = CASE WHEN ?7 THEN NULL ELSE worker END,
+            lease_until_ms = CASE WHEN ?7 THEN NULL ELSE lease_until_ms END,
+            expires_ms = CASE WHEN CAST(?5 AS TEXT) IS NULL THEN NULL
+                              WHEN state = ?2 THEN expires_ms ELSE ?8 + expires_in_ms END
+         WHERE id = ?1",
+        values![
+            run,
+            state.to_string(),
+            *fence,
+            i64::from(*held),
+            gate,
+            decided,
+            *lease == Lease::Release,
+            now_ms
+        ],
+    )
+    .await?;
+    Ok(true)
+}

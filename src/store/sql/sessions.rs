@@ -1,0 +1,129 @@
+//! Sessions.
+
+use serde_json::Value as Json;
+
+use super::rows::json as encode;
+use super::{Row, Tx, values};
+use crate::{SessionHead, SessionRow, StoreError};
+
+pub(crate) async fn create<T: Tx>(
+    tx: &T,
+    id: &str,
+    owner: Option<&str>,
+    document: &Json,
+) -> Result<SessionRow, StoreError> {
+    let now_ms = tx.now().await?.wall_ms;
+    tx.post(
+        "keeping a session",
+        "INSERT INTO sessions (id, created_ms, changed_ms, version, document, owner)
+         VALUES (?1, ?2, ?2, 0, ?3, ?4)",
+        values![id, now_ms, encode(document)?, owner],
+    )
+    .await?;
+    Ok(SessionRow {
+        id: id.to_owned(),
+        created_ms: now_ms,
+        changed_ms: now_ms,
+        version: 0,
+        owner: owner.map(str::to_owned),
+        document: document.clone(),
+        lines: Vec::new(),
+    })
+}
+
+pub(crate) async fn read<T: Tx>(tx: &T, id: &str, known: u64) -> Result<Option<SessionRow>, StoreError> {
+    let doing = "reading a session";
+    let sql = "SELECT created_ms, changed_ms, version, document, owner FROM sessions WHERE id = ?1";
+    let Some(mut row) = tx.find(doing, sql, values![id]).await? else { return Ok(None) };
+    let sql = "SELECT json FROM session_lines WHERE session = ?1 AND number > ?2 ORDER BY number";
+    let lines = tx.query(doing, sql, values![id, known]).await?;
+    Ok(Some(SessionRow {
+        id: id.to_owned(),
+        created_ms: row.take(0)?,
+        changed_ms: row.take(1)?,
+        version: row.take(2)?,
+        document: row.json(3)?,
+        owner: row.take(4)?,
+        lines: lines.iter().map(|line| line.json(0)).collect::<Result<_, _>>()?,
+    }))
+}
+
+pub(crate) async fn list<T: Tx>(
+    tx: &T,
+    owner: Option<&str>,
+    limit: usize,
+) -> Result<Vec<SessionHead>, StoreError> {
+    let sql = "SELECT id, created_ms, changed_ms, document,
+            (SELECT count(*) FROM session_lines l WHERE l.session = s.id), owner
+        FROM sessions s WHERE CAST(?2 AS TEXT) IS NULL OR owner = ?2
+        ORDER BY changed_ms DESC, id DESC LIMIT ?1";
+    let head = |mut row: Row| {
+        Ok(SessionHead {
+            id: row.take(0)?,
+            created_ms: row.take(1)?,
+            changed_ms: row.take(2)?,
+            document: row.json(3)?,
+            lines: row.take(4)?,
+            owner: row.take(5)?,
+        })
+    };
+    tx.query("listing sessions", sql, values![limit, owner]).await?.into_iter().map(head).collect()
+}
+
+pub(crate) async fn change<T: Tx>(
+    tx: &T,
+    id: &str,
+    version: u64,
+    document: &Json,
+    lines: &[Json],
+) -> Result<u64, StoreError> {
+    let now_ms = tx.now().await?.wall_ms;
+    let changed = tx
+        .execute(
+            "changing a session",
+            "UPDATE sessions SET version = version + 1, changed_ms = ?3, document = ?4
+             WHERE id = ?1 AND version = ?2",
+            values![id, version, now_ms, encode(document)?],
+        )
+        .await?;
+    if changed == 0 {
+        return Err(StoreError::SessionConflict { id: id.to_owned() });
+    }
+    for line in lines {
+        tx.post(
+            "appending to a session",
+            "INSERT INTO session_lines (session, number, json)
+             SELECT CAST(?1 AS TEXT), coalesce(max(number), 0) + 1, CAST(?2 AS TEXT)
+             FROM session_lines WHERE session = ?1",
+            values![id, encode(line)?],
+        )
+        .await?;
+    }
+    Ok(version + 1)
+}
+
+pub(crate) async fn keep_call<T: Tx>(tx: &T, id: &str, text: &str) -> Result<(), StoreError> {
+    tx.post(
+        "keeping the last call of a session",
+        "INSERT INTO session_calls (session, text) SELECT id, CAST(?2 AS TEXT) FROM sessions WHERE id = ?1
+         ON CONFLICT (session) DO UPDATE SET text = excluded.text",
+        values![id, text],
+    )
+    .await
+}
+
+pub(crate) async fn kept_call<T: Tx>(tx: &T, id: &str) -> Result<Option<String>, StoreError> {
+    let sql = "SELECT text FROM session_calls WHERE session = ?1";
+    let row = tx.find("reading the last call of a session", sql, values![id]).await?;
+    row.map(|mut row| row.take(0)).transpose()
+}
+
+pub(crate) async fn purge<T: Tx>(tx: &T, before_ms: i64) -> Result<u64, StoreError> {
+    let doing = "purging sessions";
+    for table in ["session_lines", "session_calls"] {
+        let sql =
+            format!("DELETE FROM {table} WHERE session IN (SELECT id FROM sessions WHERE changed_ms < ?1)");
+        tx.post(doing, &sql, values![before_ms]).await?;
+    }
+    tx.execute(doing, "DELETE FROM sessions WHERE changed_ms < ?1", values![before_ms]).await
+}

@@ -1,0 +1,263 @@
+//! What workers do before they report: claim, renew, intend, give back. Every write is fenced.
+
+use serde_json::{Value as Json, json};
+
+use super::read::{lapsed_values, place};
+use super::rows::{append, apply, get, json as encode, moved, standing};
+use super::{Row, Tx, checkpoints, dialect, failed, integrity, read, values};
+use crate::{
+    Claimed, EventKind, Moment, NewEvent, RunId, RunRecord, StepIntent, StoreError, WorkerId, damaged,
+};
+use skills_model::{Command, Next, Refusal, WorkerMove, transition};
+
+/// Claims after a lost lease before a run is given up: a run that kills its worker must not kill them all.
+const LOST_LEASES: u32 = 5;
+
+pub(crate) async fn claim<T: Tx>(
+    tx: &T,
+    worker: &WorkerId,
+    lease_ms: u64,
+    only: Option<&RunId>,
+    places: Option<&str>,
+) -> Result<Option<Claimed>, StoreError> {
+    let now = tx.now().await?;
+    let now_ms = now.wall_ms;
+    loop {
+        let Some(Candidate { id, lease_expired, lost, before }) = candidate(tx, only, places, &now).await? else {
+            return Ok(None);
+        };
+        let (run, replays) = get(tx, &id).await?;
+        let used_up = lost >= LOST_LEASES && before.is_some();
+        let command = Command::Claim { lease_expired, attempts_used_up: used_up };
+        let next = transition(&standing(&run, replays), &command)?;
+        apply(tx, &id, &next, None, now_ms).await?;
+        if let (Some(part), Next::Move { fence, .. }) = (integrity::damage(tx, &id).await?, &next) {
+            let report = Command::Work { fence: *fence, report: WorkerMove::Fail };
+            let (run, replays) = get(tx, &id).await?;
+            apply(tx, &id, &transition(&standing(&run, replays), &report)?, None, now_ms).await?;
+            let message = damaged(&id, part);
+            give_up(tx, &id, json!({"code": "runtime_error", "message": message}), now_ms).await?;
+            continue;
+        }
+        if used_up && lease_expired {
+            // The present holder is lost, too.
+            let lost = lost + 1;
+            let message =
+                format!("its workers died {lost} times during execution; see the log, then resume it");
+            let why = json!({"code": "runtime_error", "message": message, "lost_workers": lost});
+            give_up(tx, &id, why, now_ms).await?;
+            continue;
+        }
+        let taken_over_from = before.filter(|_| lease_expired);
+        let lost = lost + u32::from(taken_over_from.is_some());
+        tx.post(
+            "leasing a run",
+            "UPDATE runs SET worker = ?2, lost_leases = ?3 WHERE id = ?1",
+            values![&id, &worker.0, lost],
+        )
+        .await?;
+        lease(tx, &id, lease_ms, &now).await?;
+        let (run, _) = get(tx, &id).await?;
+        let mut data = json!({"worker": worker.0, "fence": run.fence, "takeover": taken_over_from.is_some()});
+        if let Some(WorkerId(before)) = taken_over_from {
+            data["taken_over_from"] = before.into();
+            // Since the last checkpoint: one more loss than there may be, and the run is given up.
+            data["attempt"] = (lost + 1).into();
+            data["attempts"] = (LOST_LEASES + 1).into();
+        }
+        append(tx, &id, &[moved(EventKind::RunClaimed, data)], now_ms).await?;
+        let checkpoint = checkpoints::one(tx, &id, run.head).await?;
+        let unfinished = read::intents(tx, &id).await?;
+        let contract = read::contract(tx, &run.contract_digest).await?.ok_or_else(|| {
+            let missing = format!("the contract of run {id} is missing; see `skills db check`");
+            failed("claiming a run", &missing)
+        })?;
+        return Ok(Some(Claimed { fence: run.fence, run, contract, checkpoint, unfinished }));
+    }
+}
+
+/// Writes down why a run failed that nobody works.
+async fn give_up<T: Tx>(tx: &T, run: &RunId, why: Json, now_ms: i64) -> Result<(), StoreError> {
+    let sql = "UPDATE runs SET error = ?2 WHERE id = ?1";
+    tx.post("abandoning a run", sql, values![run, why.to_string()]).await?;
+    append(tx, run, &[moved(EventKind::RunFailed, why)], now_ms).await
+}
+
+/// Holds for a lease that is over. On the boot that granted it, its boot clock decides alone. On another one (the
+/// machine was started again since, or an earlier version wrote it) the wall clock does, and an end that lies too far
+/// ahead to have been granted was set by a clock that has been put back since. `?1` is the wall clock, `?2` the boot,
+/// `?3` its clock. On `PostgreSQL` no lease has a boot, and the wall clock is the database's.
+pub(super) const LAPSED: &str = "(lease_until_ms IS NOT NULL AND (lease_until_ms = 0 OR
+    CASE WHEN lease_boot = ?2 THEN lease_until_boot_ms < ?3
+         ELSE lease_until_ms NOT BETWEEN ?1 AND ?1 + 600000 END))";
+
+/// Holds for runs of the places in the JSON array `?PLACES`, for those of no place, and for all where it is null.
+pub(super) const HERE: &str = "(CAST(?PLACES AS TEXT) IS NULL OR ?PLACE IS NULL OR ?PLACE IN ?IN)";
+
+/// [`HERE`], with the number of its parameter.
+pub(super) fn here(postgres: bool, parameter: &str) -> String {
+    HERE.replace("?PLACES", parameter)
+        .replace("?PLACE", &place(postgres))
+        .replace("?IN", &dialect::texts(postgres, parameter))
+}
+
+/// A run that may be claimed.
+struct Candidate {
+    id: RunId,
+    lease_expired: bool,
+    lost: u32,
+    /// The worker that lost it; none where it left in good order, which is no loss.
+    before: Option<WorkerId>,
+}
+
+/// The oldest run that may be claimed: a free one, or one whose lease is over; this one only, and of these places only.
+async fn candidate<T: Tx>(
+    tx: &T,
+    only: Option<&RunId>,
+    places: Option<&str>,
+    now: &Moment,
+) -> Result<Option<Candidate>, StoreError> {
+    let doing = "looking for a run to claim";
+    let columns = "SELECT id, lease_until_ms IS NOT NULL AS leased, lost_leases, worker, seq FROM runs";
+    let here = here(T::POSTGRES, "?4");
+    let mut values = lapsed_values(now);
+    values.push(places.into());
+    let read = |mut row: Row| {
+        Ok(Candidate {
+            id: row.take(0)?,
+            lease_expired: row.take(1)?,
+            lost: row.take(2)?,
+            before: row.take::<Option<String>>(3)?.map(WorkerId),
+        })
+    };
+    if let Some(run) = only {
+        let sql = format!(
+            "{columns} WHERE id = ?5 AND ((state = 'pending' AND held = 0) OR {LAPSED}) AND {here}{}",
+            tx.locking()
+        );
+        values.push(run.into());
+        return tx.find(doing, &sql, &values).await?.map(read).transpose();
+    }
+    // In the order of that index the first one is the answer; left to itself SQLite takes the index of states, and
+    // reads and sorts everything that is pending for each claim. What another transaction is claiming is passed over.
+    let free = format!(
+        "{columns} {} WHERE state = 'pending' AND held = 0 AND {here} ORDER BY seq LIMIT 1",
+        dialect::indexed_by(T::POSTGRES, "runs_free")
+    );
+    let lapsed = format!(
+        "{columns} {} WHERE {LAPSED} AND {here} ORDER BY seq LIMIT 1",
+        dialect::indexed_by(T::POSTGRES, "runs_leased")
+    );
+    let skip = if T::POSTGRES { "FOR NO KEY UPDATE SKIP LOCKED" } else { "" };
+    let sql = format!(
+        "SELECT * FROM (SELECT * FROM ({free} {skip}) f UNION ALL SELECT * FROM ({lapsed} {skip}) l) c ORDER BY seq LIMIT 1"
+    );
+    tx.find(doing, &sql, &values).await?.map(read).transpose()
+}
+
+/// Ends a lease without a report; the next claim counts no loss.
+pub(crate) async fn give_back<T: Tx>(tx: &T, run: &RunId, fence: u64) -> Result<(), StoreError> {
+    fenced(tx, run, fence).await?;
+    let now_ms = tx.now().await?.wall_ms;
+    let sql = "UPDATE runs SET lease_until_ms = 0, worker = NULL WHERE id = ?1";
+    tx.post("releasing a lease", sql, values![run]).await?;
+    append(tx, run, &[moved(EventKind::RunGivenBack, json!({}))], now_ms).await
+}
+
+/// Ends the leases of a worker that is known to be dead; the next claim of each counts a loss.
+pub(crate) async fn abandon<T: Tx>(tx: &T, worker: &WorkerId) -> Result<u64, StoreError> {
+    let sql = "UPDATE runs SET lease_until_ms = 0 WHERE worker = ?1 AND lease_until_ms IS NOT NULL RETURNING id";
+    let runs = tx.query("expiring the leases of a dead worker", sql, values![&worker.0]).await?;
+    let now_ms = tx.now().await?.wall_ms;
+    let count = runs.len() as u64;
+    for mut row in runs {
+        let abandoned = moved(EventKind::RunAbandoned, json!({"worker": worker.0}));
+        append(tx, &row.take(0)?, &[abandoned], now_ms).await?;
+    }
+    super::maintenance::retire(tx, worker).await?;
+    Ok(count)
+}
+
+/// Events of a worker between its reports.
+pub(crate) async fn note<T: Tx>(
+    tx: &T,
+    run: &RunId,
+    fence: u64,
+    events: &[NewEvent],
+) -> Result<(), StoreError> {
+    fenced(tx, run, fence).await?;
+    let now_ms = tx.now().await?.wall_ms;
+    append(tx, run, events, now_ms).await
+}
+
+/// The run, if this fence may still write to it.
+async fn fenced<T: Tx>(tx: &T, run: &RunId, fence: u64) -> Result<RunRecord, StoreError> {
+    let (record, _) = get(tx, run).await?;
+    if record.fence == fence && record.state.is_active() {
+        Ok(record)
+    } else {
+        Err(Refusal::StaleFence { given: fence, present: record.fence }.into())
+    }
+}
+
+pub(crate) async fn renew<T: Tx>(tx: &T, run: &RunId, fence: u64, lease_ms: u64) -> Result<(), StoreError> {
+    fenced(tx, run, fence).await?;
+    let now = tx.now().await?;
+    lease(tx, run, lease_ms, &now).await
+}
+
+/// Lets the lease of a run end this much after now, on both clocks.
+async fn lease<T: Tx>(tx: &T, run: &RunId, lease_ms: u64, now: &Moment) -> Result<(), StoreError> {
+    let until = now.boot.as_ref().map(|boot| boot.plus(lease_ms));
+    tx.post(
+        "leasing a run",
+        "UPDATE runs SET lease_until_ms = ?2, lease_boot = ?3, lease_until_boot_ms = ?4 WHERE id = ?1",
+        values![
+            run,
+            now.wall_ms.saturating_add_unsigned(lease_ms),
+            until.as_ref().map(|until| until.boot.as_ref()),
+            until.as_ref().map(|until| until.ms)
+        ],
+    )
+    .await
+}
+
+pub(crate) async fn intend<T: Tx>(
+    tx: &T,
+    run: &RunId,
+    fence: u64,
+    intent: &StepIntent,
+) -> Result<(), StoreError> {
+    let record = fenced(tx, run, fence).await?;
+    if record.held && !has_begun(tx, run, &intent.step).await? {
+        return Err(Refusal::Held.into());
+    }
+    let now_ms = tx.now().await?.wall_ms;
+    let begun = keep_intent(tx, run, intent).await?;
+    let sql = "UPDATE runs SET step = ?2 WHERE id = ?1";
+    tx.post("updating the current step", sql, values![run, &intent.step]).await?;
+    append(tx, run, &[begun], now_ms).await
+}
+
+/// Whether a step has an intent already.
+pub(super) async fn has_begun<T: Tx>(tx: &T, run: &RunId, step: &str) -> Result<bool, StoreError> {
+    let sql = "SELECT 1 FROM intents WHERE run = ?1 AND step = ?2";
+    Ok(tx.find("looking for an intent", sql, values![run, step]).await?.is_some())
+}
+
+/// Keeps an intent; answers the event that tells of it.
+pub(super) async fn keep_intent<T: Tx>(
+    tx: &T,
+    run: &RunId,
+    intent: &StepIntent,
+) -> Result<NewEvent, StoreError> {
+    tx.post(
+        "recording an intent",
+        "INSERT INTO intents (run, step, json) VALUES (?1, ?2, ?3)
+         ON CONFLICT (run, step) DO UPDATE SET json = excluded.json",
+        values![run, &intent.step, encode(intent)?],
+    )
+    .await?;
+    let data = json!({"attempt": intent.attempt, "inputs_digest": intent.inputs_digest});
+    Ok(NewEvent { kind: EventKind::StepStarted, step: Some(intent.step.clone()), data })
+}

@@ -1,0 +1,451 @@
+//! The store on a server: the kit, and what a server, a network and many workers can do to it.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by a panic")]
+
+#[path = "../../../tests/postgres/mod.rs"]
+mod postgres;
+#[path = "../../../tests/store_kit/mod.rs"]
+mod store_kit;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use postgres::Server;
+use serde_json::json;
+use skills_model::{Command, RunState, Verdict, WorkerMove};
+use skills_store::{
+    Checkpoint, Counts as _, KnownStores, Postgres, PostgresAddress, PostgresOptions, RunFilter, RunId, Sessions as _,
+    StepRecord, StepStatus, Store, StoreError, Unavailability, WorkerId,
+};
+use store_kit::Time;
+
+/// More than the waits of the store together.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+async fn open_at(address: &str, options: &PostgresOptions) -> Result<Postgres, StoreError> {
+    Postgres::open(&PostgresAddress::parse(address)?, options).await
+}
+
+async fn open(address: &str) -> Postgres {
+    open_at(address, &PostgresOptions::default()).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_kit_on_a_server() {
+    let Some(server) = Server::start() else { return };
+    store_kit::run_all(async |time: Time| {
+        let address = PostgresAddress::parse(&server.store().0).unwrap();
+        Postgres::open_with(&address, &PostgresOptions::default(), Some(time.clock())).await.unwrap()
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_is_opened_as_it_was_left() {
+    let Some(server) = Server::start() else { return };
+    let (address, schema) = server.store();
+    let folder = tempfile::tempdir().unwrap();
+    let known = Some(KnownStores::new(folder.path().join("stores.json")));
+    let refused = open_at(&address, &PostgresOptions { must_exist: true, known: None }).await.unwrap_err();
+    assert_eq!(refused.unavailability(), Some(Unavailability::Missing), "{refused}");
+    let options = PostgresOptions { known, must_exist: false };
+    let (first, second) = futures::join!(open_at(&address, &options), open_at(&address, &options));
+    let (first, second) = (first.unwrap(), second.unwrap());
+    assert_eq!(first.identity(), second.identity(), "one of two that open at once makes the tables");
+    first.launch(store_kit::launch(1)).await.unwrap();
+    assert_eq!(second.runs(RunFilter::default()).await.unwrap().runs.len(), 1);
+    let health = second.check().await.unwrap();
+    assert!(health.is_sound() && (health.runs, health.events) == (1, 1), "{health:?}");
+    server.sql(&format!("UPDATE {schema}.schema_version SET version = 999"));
+    let newer = open_at(&address, &options).await.unwrap_err();
+    assert!(matches!(newer, StoreError::Newer { found: 999, .. }), "{newer}");
+    server.sql(&format!("UPDATE {schema}.schema_version SET version = 1; UPDATE {schema}.identity SET id = 'other'"));
+    let replaced = open_at(&address, &options).await.unwrap_err();
+    assert_eq!(replaced.unavailability(), Some(Unavailability::Replaced), "{replaced}");
+    let probed = first.probe().await.unwrap_err();
+    assert_eq!(probed.unavailability(), Some(Unavailability::Replaced), "{probed}");
+    server.sql(&format!("DROP SCHEMA {schema} CASCADE; CREATE SCHEMA {schema}"));
+    let missing = open_at(&address, &options).await.unwrap_err();
+    assert_eq!(missing.unavailability(), Some(Unavailability::Missing), "{missing}");
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_unavailable() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().display().to_string().replace('/', "%2F");
+    let address = format!("postgres://kim:s3cret@{socket}/runs");
+    let error = open_at(&address, &PostgresOptions::default()).await.unwrap_err();
+    assert_eq!(error.unavailability(), Some(Unavailability::Io), "{error}");
+    assert!(!error.to_string().contains("s3cret"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn commits_of_another_process_wake_whoever_waits() {
+    let Some(server) = Server::start() else { return };
+    let (address, _) = server.store();
+    let (a, b) = (open(&address).await, Arc::new(open(&address).await));
+    // Until both listen.
+    a.launch(store_kit::launch(0)).await.unwrap();
+    b.wait(0, 20_000).await.unwrap();
+    let mut slowest = Duration::ZERO;
+    for n in 1..=20 {
+        let seen = b.newest_event().await.unwrap();
+        let waiter = tokio::spawn({
+            let b = Arc::clone(&b);
+            async move { b.wait(seen, 20_000).await.map(|()| Instant::now()) }
+        });
+        a.launch(store_kit::launch(n)).await.unwrap();
+        let committed = Instant::now();
+        let woken = waiter.await.unwrap().unwrap();
+        slowest = slowest.max(woken.saturating_duration_since(committed));
+    }
+    eprintln!("slowest wake-up of 20: {slowest:?}");
+    assert_eq!(b.events(None, 0, 100).await.unwrap().len(), 21);
+    // The connection that listens is lost: what is committed meanwhile is found all the same.
+    let seen = b.newest_event().await.unwrap();
+    server.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%' OR query LIKE 'NOTIFY%'");
+    a.launch(store_kit::launch(21)).await.unwrap();
+    b.wait(seen, 20_000).await.unwrap();
+    assert!(b.newest_event().await.unwrap() > seen);
+}
+
+/// Reads all events as a follower does, and keeps their global numbers.
+async fn follow(store: &Postgres, until: &AtomicBool) -> Vec<(RunId, u64)> {
+    let (mut seen, mut after) = (Vec::new(), 0);
+    loop {
+        let ended = until.load(Ordering::SeqCst);
+        let events = store.events(None, after, 50).await.unwrap();
+        for event in &events {
+            assert!(event.global > after, "global numbers go forward");
+            after = event.global;
+            seen.push((event.run.clone(), event.number));
+        }
+        if events.is_empty() {
+            if ended {
+                return seen;
+            }
+            store.wait(after, 20).await.unwrap();
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_follower_misses_no_event_of_concurrent_writers() {
+    const WRITERS: u32 = 8;
+    const RUNS: u32 = 30;
+    let Some(server) = Server::start() else { return };
+    let store = Arc::new(open(&server.store().0).await);
+    let ended = Arc::new(AtomicBool::new(false));
+    let follower = tokio::spawn({
+        let (store, ended) = (Arc::clone(&store), Arc::clone(&ended));
+        async move { follow(&store, &ended).await }
+    });
+    let writers = (0..WRITERS).map(|writer| {
+        let store = Arc::clone(&store);
+        tokio::spawn(async move {
+            for n in 0..RUNS {
+                let run = RunId(format!("run-{:04}", writer * RUNS + n));
+                store.launch(store_kit::launch(writer * RUNS + n)).await.unwrap();
+                store.command(&run, Command::Pause, None, None, None).await.unwrap();
+                store.command(&run, Command::Cancel, None, None, None).await.unwrap();
+            }
+        })
+    });
+    for writer in futures::future::join_all(writers).await {
+        writer.unwrap();
+    }
+    ended.store(true, Ordering::SeqCst);
+    let seen = follower.await.unwrap();
+    let distinct: BTreeSet<_> = seen.iter().collect();
+    let kept = store.check().await.unwrap();
+    assert_eq!((seen.len(), distinct.len() as u64), (distinct.len(), kept.events), "each event once");
+    for run in 0..WRITERS * RUNS {
+        let id = RunId(format!("run-{run:04}"));
+        let numbers: Vec<u64> = seen.iter().filter(|(of, _)| *of == id).map(|(_, number)| *number).collect();
+        assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>(), "in the order of the run");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_services_that_decide_get_one_decision() {
+    let Some(server) = Server::start() else { return };
+    let (address, _) = server.store();
+    let (a, b) = (open(&address).await, open(&address).await);
+    for n in 0..20 {
+        let run = store_kit::waiting(&a, n).await;
+        let (yes, no) = futures::join!(
+            a.command(&run, store_kit::decision(Verdict::Approve), None, None, None),
+            b.command(&run, store_kit::decision(Verdict::Deny), None, None, None),
+        );
+        assert_eq!(u8::from(yes.is_ok()) + u8::from(no.is_ok()), 1, "{yes:?} {no:?}");
+        assert_eq!(b.decisions(&run).await.unwrap().len(), 1);
+        a.command(&run, Command::Cancel, None, None, None).await.ok();
+    }
+    let asked = futures::future::join_all((0..20).map(|n| {
+        let store = if n % 2 == 0 { &a } else { &b };
+        store.allowance("kim", 1, 3, 25)
+    }));
+    let granted: u64 = asked.await.into_iter().map(|allowance| allowance.unwrap().granted).sum();
+    assert_eq!(granted, 25, "a limit is shared");
+    a.create_session("s", None, json!({})).await.unwrap();
+    let (one, other) = futures::join!(
+        a.change_session("s", 0, json!({"n": 1}), vec![json!(1)]),
+        b.change_session("s", 0, json!({"n": 2}), vec![json!(2)]),
+    );
+    assert_eq!(u8::from(one.is_ok()) + u8::from(other.is_ok()), 1, "{one:?} {other:?}");
+    assert_eq!(a.session("s", 0).await.unwrap().unwrap().lines.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_exhausted_pool_and_a_timeout_are_unavailable() {
+    let Some(server) = Server::start() else { return };
+    let (address, schema) = server.store();
+    let store = Arc::new(open(&format!("{address}&pool_size=1&pool_timeout_ms=200&statement_timeout_ms=1500")).await);
+    store.launch(store_kit::launch(1)).await.unwrap();
+    let lock = format!("BEGIN; LOCK TABLE {schema}.runs; SELECT pg_sleep(5)");
+    std::thread::scope(|scope| {
+        let holder = scope.spawn(|| server.sql(&lock));
+        let runtime = tokio::runtime::Handle::current();
+        tokio::task::block_in_place(|| {
+            runtime.block_on(async {
+                let held = format!("SELECT count(*) FROM pg_locks WHERE relation = '{schema}.runs'::regclass AND mode = 'AccessExclusiveLock'");
+                while server.sql(&held) != "1" {}
+                let cancel = RunId("run-0001".into());
+                let (slow, second) = futures::join!(
+                    store.command(&cancel, Command::Cancel, None, None, None),
+                    store.run(&cancel),
+                );
+                for error in [slow.unwrap_err(), second.unwrap_err()] {
+                    assert_eq!(error.unavailability(), Some(Unavailability::Busy), "{error}");
+                }
+                assert!(store.write_failure().is_some());
+            });
+        });
+        holder.join().unwrap();
+    });
+    store.command(&RunId("run-0001".into()), Command::Cancel, None, None, None).await.unwrap();
+    assert!(store.write_failure().is_none(), "it is over with the next write");
+}
+
+/// A worker that runs two steps of each run that it gets; its operations may fail while the server is away.
+async fn work(store: Arc<Postgres>, name: String, stop: Arc<AtomicBool>, done: Arc<AtomicUsize>) {
+    let worker = WorkerId(name);
+    while !stop.load(Ordering::SeqCst) {
+        let Ok(Some(claim)) = store.claim(&worker, 2_000, None).await else {
+            tokio::task::yield_now().await;
+            continue;
+        };
+        let mut finished = claim.checkpoint.done.clone();
+        let mut number = claim.checkpoint.number;
+        let (run, fence) = (&claim.run.id, claim.fence);
+        for step in ["one", "two"].into_iter().filter(|step| !claim.checkpoint.done.iter().any(|d| d == step)) {
+            finished.push(step.to_owned());
+            number += 1;
+            let record = StepRecord {
+                step: step.to_owned(),
+                status: StepStatus::Completed,
+                inputs: json!({}),
+                result: json!({"by": worker.0}),
+                binding: None,
+                isolation: None,
+                attempts: 1,
+                started_ms: 0,
+                ended_ms: 1,
+            };
+            let checkpoint = Checkpoint {
+                number,
+                done: finished.clone(),
+                state: json!({"outputs": {"steps": finished.len()}}),
+                at_ms: 0,
+            };
+            let report = if step == "two" { WorkerMove::Complete } else { WorkerMove::Checkpoint };
+            let command = Command::Work { fence, report };
+            let reported =
+                store.report(run, command, vec![record], Some(checkpoint), vec![], vec![]).await;
+            match reported {
+                Ok(run) if run.state == RunState::Completed => _ = done.fetch_add(1, Ordering::SeqCst),
+                Ok(_) => {}
+                // Not known, or taken over: whoever claims it next goes on from what was recorded.
+                Err(_) => break,
+            }
+        }
+    }
+}
+
+/// Everything that was launched is completed, each step recorded once.
+async fn all_completed(store: &Postgres, runs: &[RunId]) {
+    for run in runs {
+        let record = store.run(run).await.unwrap().expect("what was acknowledged is there");
+        assert_eq!(record.state, RunState::Completed, "{run}");
+        let steps: Vec<String> = store.steps(run).await.unwrap().into_iter().map(|step| step.step).collect();
+        assert_eq!(steps, ["one", "two"], "{run}");
+    }
+    let health = store.check().await.unwrap();
+    assert!(health.is_sound(), "{health:?}");
+}
+
+fn soak() -> u32 {
+    std::env::var("SKILLS_SOAK").ok().and_then(|n| n.parse().ok()).unwrap_or(1)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_crashes_under_load_loses_nothing() {
+    let Some(mut server) = Server::start() else { return };
+    if !server.is_own() {
+        return eprintln!("skipped: the server of SKILLS_TEST_POSTGRES is not stopped by a test");
+    }
+    let store = Arc::new(open(&server.store().0).await);
+    let (stop, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let workers: Vec<_> = (0..4)
+        .map(|n| tokio::spawn(work(Arc::clone(&store), format!("w{n}"), Arc::clone(&stop), Arc::clone(&done))))
+        .collect();
+    let mut launched = Vec::new();
+    for round in 0..2 * soak() {
+        let before = done.load(Ordering::SeqCst);
+        for n in 0..60 {
+            let launch = store_kit::launch(round * 1000 + n);
+            let run = launch.id.clone();
+            // One that is not acknowledged may be there or not; it is not counted on.
+            if store.launch(launch).await.is_ok() {
+                launched.push(run);
+            }
+            if n == 30 {
+                let deadline = Instant::now() + PATIENCE;
+                while done.load(Ordering::SeqCst) == before && Instant::now() < deadline {
+                    tokio::task::yield_now().await;
+                }
+                tokio::task::block_in_place(|| server.restart());
+            }
+        }
+    }
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let counts = store.runs(RunFilter::default()).await.map(|page| page.counts).unwrap_or_default();
+        if !counts.is_empty() && counts.keys().all(|state| *state == RunState::Completed) {
+            break;
+        }
+        assert!(Instant::now() < deadline, "{counts:?}");
+        let seen = store.newest_event().await.unwrap_or(0);
+        let _ = store.wait(seen, 100).await;
+    }
+    stop.store(true, Ordering::SeqCst);
+    for worker in workers {
+        worker.await.unwrap();
+    }
+    all_completed(&store, &launched).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_lost_at_random_lose_and_repeat_nothing() {
+    let Some(server) = Server::start() else { return };
+    let (address, _) = server.store();
+    let store = Arc::new(open(&address).await);
+    let (stop, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let workers: Vec<_> = (0..20)
+        .map(|n| tokio::spawn(work(Arc::clone(&store), format!("w{n}"), Arc::clone(&stop), Arc::clone(&done))))
+        .collect();
+    let mut launched = Vec::new();
+    let mut lost = 0;
+    for n in 0..200 * soak() {
+        let launch = store_kit::launch(n);
+        let run = launch.id.clone();
+        if store.launch(launch).await.is_ok() {
+            launched.push(run);
+        }
+        if n % 10 == 9 {
+            let kill = "SELECT count(pg_terminate_backend(pid)) FROM (SELECT pid FROM pg_stat_activity
+                WHERE application_name = 'skill-workbench' ORDER BY random() LIMIT 4) victims";
+            lost += tokio::task::block_in_place(|| server.sql(kill)).parse::<u32>().unwrap();
+        }
+    }
+    assert!(lost > 0);
+    let deadline = Instant::now() + PATIENCE;
+    while done.load(Ordering::SeqCst) < launched.len() && Instant::now() < deadline {
+        let counts = store.runs(RunFilter::default()).await.map(|page| page.counts).unwrap_or_default();
+        if !counts.is_empty() && counts.keys().all(|state| *state == RunState::Completed) {
+            break;
+        }
+        let seen = store.newest_event().await.unwrap_or(0);
+        let _ = store.wait(seen, 100).await;
+    }
+    stop.store(true, Ordering::SeqCst);
+    for worker in workers {
+        worker.await.unwrap();
+    }
+    all_completed(&store, &launched).await;
+    eprintln!("{lost} connections lost, {} runs completed", launched.len());
+}
+
+/// Plans of what the screens ask for, over many runs as large as real ones.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_query_of_the_screens_scans_a_table() {
+    let Some(server) = Server::start() else { return };
+    if !server.is_own() {
+        return eprintln!("skipped: the log of the server of SKILLS_TEST_POSTGRES cannot be read");
+    }
+    let (address, schema) = server.store();
+    let store = open(&address).await;
+    store.launch(store_kit::launch(1)).await.unwrap();
+    let runs = 100_000 * u64::from(soak());
+    server.sql(&format!(
+        "SET search_path = {schema};
+         INSERT INTO runs (id, skill_id, state, steps_total, created_ms, since_ms, contract_digest, trace_id, started_by,
+                           options, inputs, events)
+         SELECT 'many-' || n, 'skill-' || n % 50,
+                CASE WHEN n % 1000 = 0 THEN 'waiting_for_human' WHEN n % 1000 = 1 THEN 'pending'
+                     WHEN n % 100 = 2 THEN 'failed' ELSE 'completed' END,
+                2, n, n, 'c0ffee', md5(n::text), 'ana', '{{}}', json_build_object('n', n, 'text', repeat(md5(n::text), 20))::text, 1
+         FROM generate_series(1, {runs}) n;
+         INSERT INTO events (run, number, at_ms, kind, data)
+         SELECT 'many-' || n, 1, n, 'run.created', '{{}}' FROM generate_series(1, {runs}) n;
+         INSERT INTO checkpoints (run, number, done, state, at_ms)
+         SELECT 'many-' || n, 0, '[]', '{{}}', n FROM generate_series(1, {runs}) n;
+         INSERT INTO steps (run, n, step, json) SELECT 'many-' || n, 1, 'one', '{{}}' FROM generate_series(1, {runs}) n;
+         INSERT INTO decisions (run, at_ms, decision) SELECT 'many-' || n, n, '{{}}' FROM generate_series(1, {runs}, 100) n"
+    ));
+    store.compact().await.unwrap();
+    server.sql(&format!(
+        "ALTER ROLE CURRENT_USER IN DATABASE postgres SET session_preload_libraries = 'auto_explain';
+         ALTER ROLE CURRENT_USER IN DATABASE postgres SET auto_explain.log_min_duration = 0;
+         ALTER ROLE CURRENT_USER IN DATABASE postgres SET auto_explain.log_level = 'log'; SELECT '{schema}'"
+    ));
+    let explained = open(&address).await;
+    let worker = WorkerId("w".into());
+    let run = RunId("many-500".into());
+    for filter in [
+        RunFilter::default(),
+        RunFilter { states: vec![RunState::Failed], ..RunFilter::default() },
+        RunFilter { skill_id: Some("skill-7".into()), ..RunFilter::default() },
+        RunFilter { r#where: Some("state:failed input.n:>5".into()), limit: 20, ..RunFilter::default() },
+        RunFilter { trace_id: Some("c4ca4238a0b923820dcc509a6f75849b".into()), ..RunFilter::default() },
+        RunFilter { text: Some("many-99".into()), limit: 20, ..RunFilter::default() },
+    ] {
+        explained.runs(filter).await.unwrap();
+    }
+    explained.run(&run).await.unwrap();
+    explained.intents(&run).await.unwrap();
+    explained.steps(&run).await.unwrap();
+    explained.checkpoints(&run).await.unwrap();
+    explained.decisions(&run).await.unwrap();
+    explained.descendants(&run).await.unwrap();
+    explained.events(Some(&run), 0, 100).await.unwrap();
+    explained.events(None, runs / 2, 100).await.unwrap();
+    explained.due().await.unwrap();
+    explained.expired().await.unwrap();
+    explained.leaseholders().await.unwrap();
+    explained.runs_by_skill().await.unwrap();
+    let claim = explained.claim(&worker, 30_000, None).await.unwrap().expect("a pending run");
+    explained.renew(&claim.run.id, claim.fence, 30_000).await.unwrap();
+    let plans = server.log();
+    assert!(plans.contains("Index"), "plans are written to the log");
+    let scans: Vec<&str> = plans
+        .lines()
+        .filter(|line| {
+            ["runs", "events", "steps", "checkpoints", "decisions"]
+                .iter()
+                .any(|table| line.contains(&format!("Seq Scan on {table} ")))
+        })
+        .collect();
+    assert!(scans.is_empty(), "{scans:#?}");
+}

@@ -1,0 +1,174 @@
+//! A `PostgreSQL` server for tests: the one of `SKILLS_TEST_POSTGRES`, or one that is started from the installed package
+//! and ends with the test.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// The account that the package makes: the server does not run as root.
+const ACCOUNT: &str = "postgres";
+
+/// A server with a database for tests.
+pub struct Server {
+    /// Address without a schema.
+    address: String,
+    /// None for one that was there before.
+    own: Option<Own>,
+    next_schema: AtomicU32,
+}
+
+struct Own {
+    folder: tempfile::TempDir,
+    programs: PathBuf,
+    process: Child,
+}
+
+/// The newest version that is installed.
+fn programs() -> Option<PathBuf> {
+    let versions = fs::read_dir("/usr/lib/postgresql").ok()?;
+    let mut found: Vec<PathBuf> = versions.flatten().map(|at| at.path().join("bin")).collect();
+    found.retain(|at| at.join("postgres").is_file());
+    found.sort();
+    found.pop()
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// A program of the server, as its account where the test is root. It ends with the thread that started it.
+fn program(programs: &Path, name: &str) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL"]);
+    if is_root() {
+        command.args(["--reuid", ACCOUNT, "--regid", ACCOUNT, "--clear-groups"]);
+    }
+    command.arg(programs.join(name)).env_remove("PGDATA").stdin(Stdio::null());
+    command
+}
+
+impl Server {
+    /// A server, where there is one to be had. Says so where there is none.
+    pub fn start() -> Option<Self> {
+        if let Ok(address) = std::env::var("SKILLS_TEST_POSTGRES") {
+            return Some(Self { address, own: None, next_schema: AtomicU32::new(0) });
+        }
+        let Some(programs) = programs() else {
+            eprintln!("skipped: PostgreSQL is not installed (apt-get install postgresql), and SKILLS_TEST_POSTGRES is not set");
+            return None;
+        };
+        let folder = tempfile::Builder::new().prefix("skills-postgres-").tempdir_in("/tmp").unwrap();
+        if is_root() {
+            let given = Command::new("chown").arg(ACCOUNT).arg(folder.path()).status().unwrap();
+            assert!(given.success(), "the account {ACCOUNT} owns the folder");
+        }
+        let data = folder.path().join("data");
+        let made = program(&programs, "initdb")
+            .args(["--auth", "trust", "--username", "tests", "--encoding", "UTF8", "--no-locale", "--no-sync", "-D"])
+            .arg(&data)
+            .current_dir(folder.path())
+            .stdout(Stdio::null())
+            .status()
+            .unwrap();
+        assert!(made.success(), "initdb: {made}");
+        let process = spawn(&programs, folder.path());
+        let socket = folder.path().display().to_string().replace('/', "%2F");
+        let address = format!("postgres://tests@{socket}/postgres");
+        let server = Self {
+            address,
+            own: Some(Own { folder, programs, process }),
+            next_schema: AtomicU32::new(0),
+        };
+        server.wait_until_ready();
+        Some(server)
+    }
+
+    fn wait_until_ready(&self) {
+        let deadline = Instant::now() + Duration::from_secs(120);
+        while !self.answers("SELECT 1") {
+            assert!(Instant::now() < deadline, "the server does not start");
+            std::thread::yield_now();
+        }
+    }
+
+    fn psql(&self, sql: &str) -> Command {
+        let mut command = match &self.own {
+            Some(own) => Command::new(own.programs.join("psql")),
+            None => Command::new("psql"),
+        };
+        command.args(["--no-psqlrc", "--quiet", "-At", "-v", "ON_ERROR_STOP=1", "-c", sql, &self.address]);
+        command
+    }
+
+    fn answers(&self, sql: &str) -> bool {
+        self.psql(sql).stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+    }
+
+    /// Runs statements; returns what they print.
+    pub fn sql(&self, sql: &str) -> String {
+        let output = self.psql(sql).output().unwrap();
+        assert!(output.status.success(), "{sql}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
+    }
+
+    /// The address of a new, empty store, and its schema.
+    pub fn store(&self) -> (String, String) {
+        let number = self.next_schema.fetch_add(1, Ordering::Relaxed);
+        let schema = format!("test_{}_{number}", std::process::id());
+        self.sql(&format!("DROP SCHEMA IF EXISTS {schema} CASCADE; CREATE SCHEMA {schema}"));
+        (format!("{}?options=-csearch_path%3D{schema}", self.address), schema)
+    }
+
+    /// What the server wrote to its log.
+    pub fn log(&self) -> String {
+        let own = self.own.as_ref().expect("a server of our own");
+        fs::read_to_string(own.folder.path().join("log")).unwrap()
+    }
+
+    /// Whether the test may stop it.
+    pub fn is_own(&self) -> bool {
+        self.own.is_some()
+    }
+
+    /// Stops the server as a crash does, and starts it again.
+    pub fn restart(&mut self) {
+        self.stop(Signal::QUIT);
+        let own = self.own.as_mut().expect("a server of our own");
+        own.process = spawn(&own.programs, own.folder.path());
+        self.wait_until_ready();
+    }
+
+    fn stop(&mut self, signal: Signal) {
+        if let Some(own) = &mut self.own {
+            let process = Pid::from_child(&own.process);
+            let _ = kill_process(process, signal);
+            let _ = own.process.wait();
+        }
+    }
+}
+
+fn spawn(programs: &Path, folder: &Path) -> Child {
+    let log = fs::File::options().create(true).append(true).open(folder.join("log")).unwrap();
+    program(programs, "postgres")
+        .arg("-D")
+        .arg(folder.join("data"))
+        .arg("-k")
+        .arg(folder)
+        // What a test does has to survive the server, not the machine.
+        .args(["-c", "listen_addresses=", "-c", "fsync=off", "-c", "max_connections=200"])
+        .current_dir(folder)
+        .stdout(Stdio::null())
+        .stderr(log)
+        .spawn()
+        .unwrap()
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop(Signal::QUIT);
+    }
+}
