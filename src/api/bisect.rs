@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::git::{GitCommit, History, git_roots};
+use super::git::{History, git_roots, history};
 use super::golden::invalid;
 use super::{Code, Error};
 use skills_discovery::{Hit, Request, Router};
@@ -76,12 +76,7 @@ pub fn bisect(router: &Router, catalogue: &Catalogue, job: &BisectJob) -> Result
         history.apply(&mut router, catalogue)?;
         histories.push(history);
     }
-    let mut commits: Vec<(usize, GitCommit)> = Vec::new();
-    for (at, root) in roots.iter().enumerate() {
-        commits.extend(root.history(&newest, job.max_commits + 1)?.into_iter().map(|commit| (at, commit)));
-    }
-    // A commit may have changed several roots.
-    commits.sort_by(|a, b| b.1.seconds.cmp(&a.1.seconds).then_with(|| b.1.id.cmp(&a.1.id)));
+    let commits = history(&roots, &newest, job.max_commits.saturating_add(1))?;
     let current = winner(&router, &job.request)?;
     let differs = |before: &Option<SkillId>, after: &Option<SkillId>| match &job.skill {
         Some(skill) => (before.as_ref() == Some(skill)) != (after.as_ref() == Some(skill)),
@@ -89,16 +84,14 @@ pub fn bisect(router: &Router, catalogue: &Catalogue, job: &BisectJob) -> Result
     };
     let mut after = current.clone();
     let mut read = 0;
-    let mut groups = commits.chunk_by(|a, b| a.1.id == b.1.id);
-    for group in groups.by_ref().take(job.max_commits) {
+    for commit in commits.iter().take(job.max_commits) {
         read += 1;
         let changed = router.snapshot();
-        for (at, commit) in group {
-            histories[*at].revert(commit, &mut router)?;
+        for history in &mut histories {
+            history.revert(commit, &mut router)?;
         }
         let before = winner(&router, &job.request)?;
         if differs(&before, &after) {
-            let commit = &group[0].1;
             let hit = |router: &Router, skill: &Option<SkillId>| match skill {
                 Some(skill) => hit(router, &job.request, skill),
                 None => Ok(None),
@@ -117,7 +110,7 @@ pub fn bisect(router: &Router, catalogue: &Catalogue, job: &BisectJob) -> Result
         }
         after = before;
     }
-    Ok(Bisection { current, change: None, commits: read, is_limited: groups.next().is_some() })
+    Ok(Bisection { current, change: None, commits: read, is_limited: commits.len() > read })
 }
 
 /// The first result of a request.

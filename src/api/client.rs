@@ -9,7 +9,8 @@ use super::{
     CallerView, ClientView, CollisionFilter, CollisionReport, Connection, Diagnostics, DraftReport,
     DraftRequest, Error, Event, FileContent, GoldenExplainRequest, GoldenExplanation, GoldenReport,
     GoldenRequest, GovernanceFilter, GovernanceList, LevelTokens, LintFilter, LintReport, ListFilter,
-    MetricsReport, RunClient, SkillDetail, SkillList, SkillRivals,
+    MetricsReport, ProposalFilter, ProposalList, ProposalOrder, ProposalOrdered, ProposalOrderedBy,
+    ProposalRequest, ProposalView, RunClient, SkillDetail, SkillList, SkillRivals,
 };
 use skills_discovery::{Answer, BodyLine, PairReport, Request};
 use skills_registry::Catalogue;
@@ -100,6 +101,32 @@ pub trait Client: Send + Sync + 'static {
     /// # Errors
     /// As [`Self::golden_report`].
     async fn golden_explain(&self, request: GoldenExplainRequest) -> Result<GoldenExplanation, Error>;
+    /// Stores a proposed change of a skill's `SKILL.md`. The file is not changed.
+    ///
+    /// # Errors
+    /// `invalid_request` for a diff that does not apply or makes the file unusable; `rate_limited` where too many wait.
+    async fn propose(&self, request: ProposalRequest) -> Result<ProposalView, Error>;
+
+    /// Lists proposals, newest first.
+    async fn proposals(&self, filter: ProposalFilter) -> Result<ProposalList, Error>;
+
+    /// A proposal with its checks and effects, measured now while it waits.
+    ///
+    /// # Errors
+    /// `not_found` with near ids.
+    async fn proposal(&self, proposal: &str) -> Result<ProposalView, Error>;
+
+    /// Approves, denies or rolls back a proposal.
+    ///
+    /// # Errors
+    /// `confirmation_required` for an approval that does not name both digests, with what would be decided;
+    /// `invalid_transition` for a proposal that was decided otherwise; `skill_changed` for a file that changed.
+    async fn order_proposal(
+        &self,
+        proposal: &str,
+        order: ProposalOrder,
+        by: ProposalOrderedBy,
+    ) -> Result<ProposalOrdered, Error>;
 
     /// Which skills match each other's requests, or how far that is: a large collection takes up to a minute in the
     /// background.

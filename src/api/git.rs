@@ -125,27 +125,6 @@ impl GitRoot {
         Ok(listed.split('\0').filter_map(file).collect())
     }
 
-    /// Commits that changed the folder, newest first, along the first parents.
-    ///
-    /// # Errors
-    /// What git says.
-    pub fn history(&self, commit: &str, max: usize) -> Result<Vec<GitCommit>, Error> {
-        let mut command = git(&self.top);
-        command.args([
-            "log",
-            "--first-parent",
-            "--diff-merges=first-parent",
-            "--raw",
-            "--no-abbrev",
-            "--no-renames",
-        ]);
-        command.arg(format!("--format={RECORD}%H{FIELD}%ct{FIELD}%an{FIELD}%s"));
-        command.arg(format!("--max-count={max}")).arg(commit);
-        self.paths(&mut command);
-        let log = output(command, "log")?;
-        Ok(log.split(RECORD).filter_map(parse_commit).collect())
-    }
-
     /// A reader of blobs.
     ///
     /// # Errors
@@ -180,6 +159,27 @@ impl GitRoot {
         let text = skill.has_body.then(|| index_text(&text)).unwrap_or_default();
         Ok(Some(Document { digest: None, ..Document::from_skill(&skill, Some(text)) }))
     }
+}
+
+/// Commits that changed one of the folders of a repository, newest first along the first parents.
+///
+/// # Errors
+/// What git says.
+pub fn history(roots: &[&GitRoot], commit: &str, max: usize) -> Result<Vec<GitCommit>, Error> {
+    let Some(first) = roots.first() else { return Ok(Vec::new()) };
+    let mut command = git(&first.top);
+    command.args([
+        "log",
+        "--first-parent",
+        "--diff-merges=first-parent",
+        "--raw",
+        "--no-abbrev",
+        "--no-renames",
+    ]);
+    command.arg(format!("--format={RECORD}%H{FIELD}%ct{FIELD}%an{FIELD}%s"));
+    command.arg(format!("--max-count={max}")).arg(commit).arg("--");
+    command.args(roots.iter().map(|root| if root.prefix.is_empty() { "." } else { root.prefix.as_str() }));
+    Ok(output(command, "log")?.split(RECORD).filter_map(parse_commit).collect())
 }
 
 /// Whether a path is that of a skill.
@@ -318,7 +318,12 @@ impl History {
     /// What git says.
     pub fn revert(&mut self, commit: &GitCommit, router: &mut Router) -> Result<(), Error> {
         let mut ids = BTreeSet::new();
-        for (path, before) in &commit.changes {
+        let prefix = &self.root.prefix;
+        let is_inside = |path: &str| {
+            let rest = path.strip_prefix(prefix.as_str());
+            prefix.is_empty() || rest.is_some_and(|rest| rest.starts_with('/'))
+        };
+        for (path, before) in commit.changes.iter().filter(|(path, _)| is_inside(path)) {
             ids.insert(id_of(path));
             match before {
                 Some(blob) => drop(self.files.insert(path.clone(), blob.clone())),

@@ -10,6 +10,7 @@ mod client_view;
 mod collisions;
 mod content;
 mod contract_types;
+mod description;
 mod detail;
 mod door;
 mod draft;
@@ -31,6 +32,7 @@ mod origin;
 mod package;
 mod paging;
 mod policies;
+mod proposals;
 pub mod remote;
 pub mod resources;
 mod rewrite_prompt;
@@ -54,6 +56,7 @@ mod testing;
 mod trace;
 mod trusting;
 mod types;
+mod visibility;
 mod why;
 
 pub use bisect::{BisectJob, Bisection, WinnerChange};
@@ -61,6 +64,7 @@ pub use checkup::{Check, Health};
 pub use client::{Client, Core, SharedClient};
 pub use collisions::{CollisionBaseline, CollisionFilter, CollisionReport, SkillRivals};
 pub use contract_types::{CapabilityExplanation, ContractStep, ContractView, InputFields};
+pub use description::{NewDescription, SavedDescription, save_description};
 pub use door::MOST_RESULTS;
 pub use draft::{DraftMeasure, DraftPlace, DraftReport, DraftRequest, DraftShown};
 pub use error::{Code, Error, ErrorBody, ErrorDetail};
@@ -87,6 +91,10 @@ pub use package::{
 };
 pub use paging::LARGEST_PAGE;
 pub use policies::{PolicyExplanation, PolicyRanking, PolicyReport, PolicyRule};
+pub use proposals::{
+    ProposalCheck, ProposalCheckKind, ProposalFilter, ProposalList, ProposalOrder, ProposalOrdered,
+    ProposalOrderedBy, ProposalRequest, ProposalSummary, ProposalView, ProposedPart,
+};
 pub use run_client::RunClient;
 pub use run_compare::{Change, ComparedRun, RunComparison, StepComparison, changes, compare_runs};
 pub use run_given::{GivenOrder, ordered, orders_given};
@@ -110,6 +118,8 @@ pub use session_types::{
     AgentView, BudgetView, CallSize, ComposedView, DiffLine, GivenBody, LevelSize, LevelsView, NotListed,
     Redescribed, SessionSummary, SessionView, SettingChanged, SettingsChange, SinceLast, ToolAnswer,
 };
+pub use skills_authoring::proposals::diff::{Hunk, HunkLine};
+pub use skills_authoring::proposals::{ProposalDecision, ProposalState, SkillVersion};
 pub use skills_base::audit::redacted_text;
 pub use skills_base::telemetry::{METRICS_CONTENT_TYPE, MetricsReport};
 pub use skills_runs::{Reminder, Signs, terminal_bytes};
@@ -120,6 +130,10 @@ pub use types::{
     ClientView, ClientViewEntry, ClientViewState, Connection, ConnectionState, Diagnostics, Event,
     FileContent, FileEntry, FileText, IndexProgress, LevelTokens, ListFilter, OperationCount, Sending,
     SkillDetail, SkillList, SkillSummary, UnderWay,
+};
+pub use visibility::{
+    Visibility, VisibilityCell, VisibilityClient, VisibilityReport, VisibilityRequest, VisibilityRow,
+    visibility,
 };
 pub use why::{
     CheckKind, CheckResult, ClientChecks, CutDescription, WhyCheck, WhyRanking, WhyReport, WhyRequest,

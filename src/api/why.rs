@@ -8,7 +8,7 @@ use strum::Display;
 
 use super::{Client, ClientView, ClientViewState, Code, Error};
 use skills_discovery::{Answer, ExcludedWhy, Fit, Hit, Request};
-use skills_session::Shown;
+use skills_session::{Listed, Shown};
 use skills_skill::{Finding, Refusal, Severity, SkillId};
 
 /// Which skill, for which request, in which clients.
@@ -515,7 +515,12 @@ fn client_checks(view: &ClientView, subject: &Subject, terms: &[WhyTerm], has_re
         )),
         Some(ClientViewState::NotRead(why)) => checks.push(WhyCheck::fail(Folder, why.clone(), "")),
         Some(ClientViewState::Dropped(why)) => {
-            let help = subject.parse.help.clone().unwrap_or_default();
+            let named = subject.location.file_name().is_some_and(|name| name == "SKILL.md");
+            let help = if named {
+                subject.parse.help.clone().unwrap_or_default()
+            } else {
+                "rename the file to SKILL.md".to_owned()
+            };
             checks.extend([searched(), WhyCheck::fail(Parse, format!("{name} drops it: {why}"), help)]);
         }
         Some(ClientViewState::Unknown(what)) => {
@@ -596,6 +601,23 @@ fn folder_of(location: &Path) -> String {
     folder.display().to_string()
 }
 
+/// What a client shows of a description, without the sign that it was truncated.
+pub(super) fn kept_text<'l>(listed: &'l Listed, shown: &Shown) -> &'l str {
+    match shown {
+        Shown::NameOnly { .. } | Shown::Omitted { .. } | Shown::Beyond => "",
+        Shown::Whole if !listed.cut => &listed.description,
+        Shown::Whole | Shown::Shortened { .. } => listed.description.trim_end_matches(['…', '.', ' ']),
+    }
+}
+
+/// The id of a skill, also of one that cannot be parsed.
+///
+/// # Errors
+/// `not_found` with near names.
+pub(super) async fn subject_id(core: &(impl Client + ?Sized), wanted: &str) -> Result<SkillId, Error> {
+    Ok(subject(core, wanted).await?.id)
+}
+
 /// What the client's catalog budget leaves of the description.
 fn description_check(
     view: &ClientView,
@@ -624,8 +646,7 @@ fn description_check(
             let help = "shorten descriptions or disable skills; `skills budget` shows the catalog";
             return (Some(WhyCheck::fail(kind, format!("not in the catalog: {why}"), help)), None);
         }
-        Shown::NameOnly { .. } => "",
-        Shown::Whole | Shown::Shortened { .. } => listed.description.trim_end_matches(['…', '.', ' ']),
+        Shown::NameOnly { .. } | Shown::Whole | Shown::Shortened { .. } => kept_text(listed, shown),
     };
     // A client that rewrites the text has no cut that can be shown in the original.
     let full = subject.description.trim();

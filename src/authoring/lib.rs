@@ -4,4 +4,5 @@ pub mod golden_baseline;
 pub mod golden_file;
 pub mod golden_format;
 pub mod governance;
+pub mod proposals;
 pub mod write_back;

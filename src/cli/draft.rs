@@ -8,8 +8,8 @@ use super::Context;
 use super::args::DraftArgs;
 use super::failure::{Done, Failure};
 use super::output::{Ink, Look, counted};
-use skills_api::{DraftReport, DraftRequest, Needs};
-use skills_authoring::write_back::{WriteError, replace_file, with_description};
+use super::runs::Caller;
+use skills_api::{DraftReport, DraftRequest, Needs, NewDescription, SavedDescription, save_description};
 use skills_discovery::{ChangedQuery, GoldenChange, Split};
 use skills_skill::safe_text;
 
@@ -18,14 +18,15 @@ const MAX_LISTED: usize = 20;
 
 /// Runs the command.
 pub async fn run(cx: &mut Context, args: &DraftArgs) -> Result<Done, Failure> {
-    if args.write && args.description.is_none() {
-        return Err(Failure::usage("--write needs --description: only the description is written"));
+    let saves = args.write || args.propose;
+    let option = if args.propose { "--propose" } else { "--write" };
+    if saves && args.description.is_none() {
+        return Err(Failure::usage(format!("{option} needs --description: only the description is written")));
     }
-    if args.write && (args.name.is_some() || !args.tags.is_empty()) {
-        return Err(Failure::usage("--write writes only the description; remove --name and --tags"));
-    }
-    if args.write && cx.config()?.connect.is_some() {
-        return Err(Failure::usage("--write changes a file of this machine; remove --connect"));
+    if saves && (args.name.is_some() || !args.tags.is_empty()) {
+        return Err(Failure::usage(format!(
+            "{option} changes only the description; remove --name and --tags"
+        )));
     }
     let description = match args.description.as_deref() {
         Some("-") => Some(super::discover::intent(&["-".to_owned()])?),
@@ -55,20 +56,30 @@ pub async fn run(cx: &mut Context, args: &DraftArgs) -> Result<Done, Failure> {
         let text = render(&report, cx.out.look);
         cx.out.raw(text.as_bytes())?;
     }
-    if let Some(description) = description.filter(|_| args.write) {
-        let detail = core.describe(&args.skill).await?;
-        let location = &detail.summary.location;
-        let failed = |error: WriteError| Failure::usage(error.to_string());
-        let read = std::fs::read_to_string(location).map_err(|error| Failure::file(location, &error))?;
-        if read != detail.source {
-            return Err(failed(WriteError::Changed(location.display().to_string())));
+    if let Some(description) = description.filter(|_| saves) {
+        let new = NewDescription {
+            skill_id: args.skill.clone(),
+            description,
+            justification: args.justification.clone(),
+            propose: args.propose,
+            present: None,
+        };
+        match save_description(&*core, new).await? {
+            SavedDescription::Written(location, old, new) => {
+                if !cx.out.json {
+                    cx.out.raw(diff(&old, &new, cx.out.look).as_bytes())?;
+                }
+                cx.voice().say(&format!("wrote {}", safe_text::line(&location.display().to_string())));
+            }
+            SavedDescription::Proposed(view, obstacle) => {
+                if !cx.out.json {
+                    cx.out.raw(super::proposals::hunks(&view, cx.out.look).as_bytes())?;
+                }
+                let said = if args.propose { String::new() } else { format!("not written: {obstacle}; ") };
+                let next = Caller::of(&cx.global).line(&["proposals", "approve", &view.summary.proposal_id]);
+                cx.voice().say(&format!("{}proposed; to approve: {next}", safe_text::line(&said)));
+            }
         }
-        let written = with_description(location, &read, &description).map_err(failed)?;
-        replace_file(location, read.as_bytes(), written.as_bytes()).map_err(failed)?;
-        if !cx.out.json {
-            cx.out.raw(diff(&read, &written, cx.out.look).as_bytes())?;
-        }
-        cx.voice().say(&format!("wrote {}", safe_text::line(&location.display().to_string())));
     }
     Ok(Done::Fine)
 }
@@ -164,7 +175,7 @@ pub fn render(report: &DraftReport, look: Look) -> String {
     out
 }
 
-fn golden(out: &mut String, change: &GoldenChange, look: Look) {
+pub fn golden(out: &mut String, change: &GoldenChange, look: Look) {
     let (before, after) = (&change.before, &change.after);
     let _ = writeln!(out, "golden set: {}", counted(after.queries, "query", "queries"));
     let _ = writeln!(out, "  P@1             {:.3} -> {:.3}", before.p_at_1, after.p_at_1);

@@ -27,6 +27,7 @@ mod man;
 mod output;
 mod package;
 mod policy;
+mod proposals;
 mod rivals;
 mod roots;
 mod runs;
@@ -35,6 +36,7 @@ mod schema;
 mod session;
 mod trust;
 mod verify;
+mod visibility;
 mod why;
 
 use std::ffi::OsString;
@@ -195,6 +197,9 @@ fn dispatch(cx: &mut Context, command: Command) -> Result<Done, Failure> {
         Command::List(args) => runtime.block_on(list::run(cx, &args)),
         Command::Describe(args) => runtime.block_on(describe::run(cx, &args)),
         Command::Draft(args) => runtime.block_on(draft::run(cx, &args)),
+        Command::Propose(args) => runtime.block_on(proposals::propose(cx, &args)),
+        Command::Proposals(args) => runtime.block_on(proposals::run(cx, &args.action)),
+        Command::Visibility(args) => runtime.block_on(visibility::run(cx, &args)),
         Command::Why(args) => runtime.block_on(why::run(cx, &args)),
         Command::Rivals(args) => runtime.block_on(rivals::rivals(cx, &args)),
         Command::Collisions(args) => runtime.block_on(rivals::collisions(cx, &args)),

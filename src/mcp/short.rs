@@ -9,7 +9,7 @@ pub const EXPLAIN: &str = "explain";
 /// The members of an answer that its short form has, by operation, as paths: lists are passed through, `*` is every
 /// member, and a number behind a colon is how many bytes of a text stay. Operations that are missing here are short
 /// by themselves.
-const FORMS: [(&str, &[&str]); 12] = [
+const FORMS: [(&str, &[&str]); 16] = [
     (
         "skill.discover",
         &[
@@ -99,6 +99,37 @@ const FORMS: [(&str, &[&str]); 12] = [
     ("skill.diagnostics", DIAGNOSTICS),
     ("skill.metrics.reset", DIAGNOSTICS),
     ("skill.governance.list", &["skills.skill_id", "skills.state", "skills.next", "total", "next"]),
+    (
+        "skill.visibility",
+        &[
+            "clients.client",
+            "clients.version",
+            "clients.with_description",
+            "skills.skill_id",
+            "skills.words",
+            "skills.cells.client",
+            "skills.cells.state",
+            "skills.cells.words",
+            "skills.cells.reason:160",
+            "total",
+            "next",
+        ],
+    ),
+    ("proposal.create", PROPOSAL),
+    ("proposal.show", PROPOSAL),
+    (
+        "proposal.list",
+        &[
+            "proposals.proposal_id",
+            "proposals.skill_id",
+            "proposals.state",
+            "proposals.title:120",
+            "proposals.p_at_1",
+            "total",
+            "waiting",
+            "next",
+        ],
+    ),
     ("skill.execute", EXECUTED),
     ("capability.execute", EXECUTED),
     (
@@ -150,6 +181,27 @@ const DIAGNOSTICS: &[&str] = &[
     "operations.*.calls",
     "operations.*.errors",
     "link_failures",
+];
+
+const PROPOSAL: &[&str] = &[
+    "summary.proposal_id",
+    "summary.skill_id",
+    "summary.state",
+    "summary.decision",
+    "summary.rollback",
+    "part",
+    "diff:4000",
+    "justification:1000",
+    "evidence:1000",
+    "checks.check",
+    "checks.result",
+    "checks.evidence",
+    "new_findings.code",
+    "new_findings.message",
+    "effect.before",
+    "effect.after",
+    "effect.won.query",
+    "effect.lost.query",
 ];
 
 const EXECUTED: &[&str] =

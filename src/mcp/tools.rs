@@ -11,7 +11,7 @@ use strum::IntoEnumIterator as _;
 use super::answer::SESSION;
 use super::runtime::Named;
 use super::short::EXPLAIN;
-use skills_api::operations::{Operation, operation, operations, simplify};
+use skills_api::operations::{self, Operation, operations, simplify};
 use skills_session::{Compat, Tool};
 
 /// The argument that says how many items a page has.
@@ -27,7 +27,7 @@ pub enum Kind {
 
 /// The tool of this name; older names of runtime tools count with `compat`.
 pub fn named(name: &str, compat: bool) -> Option<Kind> {
-    match operation(name).filter(|operation| operation.tool) {
+    match operations::tool(name) {
         Some(operation) => Some(Kind::Operation(operation)),
         None => Named::find(name, compat).map(Kind::Runtime),
     }
@@ -50,8 +50,7 @@ fn all() -> &'static [Described] {
 
 /// A tool with the schema of what it answers to `explain: true`.
 pub fn with_output_schema(tool: &Described) -> Described {
-    let schema = operation(&tool.name)
-        .filter(|operation| operation.tool)
+    let schema = operations::tool(&tool.name)
         .map(|operation| Arc::new(whole(|generator| operation.answer(generator))));
     match schema {
         Some(schema) => tool.clone().with_raw_output_schema(schema),
@@ -86,7 +85,7 @@ fn of_operation(operation: &Operation) -> Described {
         let about = "Return all details, also as structured content, instead of the short form.";
         properties.insert(EXPLAIN.to_owned(), json!({ "type": "boolean", "description": about }));
     }
-    Described::new(operation.name, operation.summary, Arc::new(input)).with_annotations(annotations)
+    Described::new(operation.tool_name, operation.summary, Arc::new(input)).with_annotations(annotations)
 }
 
 fn of_runtime(tool: Tool) -> Described {
@@ -201,6 +200,7 @@ mod tests {
             "skill.list",
             "skill.discover",
             "skill.why",
+            "skill.visibility",
             "skill.draft",
             "skill.rivals",
             "skill.pair",
@@ -213,6 +213,9 @@ mod tests {
             "capability.execute",
             "capability.explain",
             "skill.governance.list",
+            "propose_skill_update",
+            "proposal.list",
+            "proposal.show",
         ];
         let runtime = ["skills.list", "skills.load", "skills.unload", "skills.read", "skills.run_script"];
         let wanted: BTreeSet<&str> = contract.into_iter().chain(runtime).collect();

@@ -27,6 +27,7 @@ pub enum Action {
     GoSession,
     GoRuns,
     GoGolden,
+    GoProposals,
     NextPart,
     PreviousPart,
     NextTab,
@@ -108,6 +109,10 @@ pub enum Action {
     EditQuery,
     RemoveQuery,
     ImportGolden,
+    // proposals
+    TakeDraft,
+    ToggleDiff,
+    RollBack,
     // sheets and forms
     ApproveNow,
     DenyNow,
@@ -149,6 +154,7 @@ pub enum Context {
     RunsDetail,
     Golden,
     Draft,
+    Proposals,
     Sheet,
     Overlay,
 }

@@ -12,15 +12,14 @@ use tokio::task::AbortHandle;
 
 use super::app::News;
 use super::golden_traffic::{GoldenAnswer, GoldenPlace, own_queries};
-use super::pane::{Effect, Message, PaneId, RenderJob};
+use super::pane::{Effect, Message, PaneId, RenderJob, Saved};
 use super::why_report;
 use super::widgets::render::render;
 use super::widgets::rich::RichLine;
 use skills_api::{
-    Code, CollisionFilter, Connection, Core, DraftMeasure, Error, Event, LocalFiles, SharedClient,
-    SharedSessionClient, why,
+    Code, CollisionFilter, Connection, Core, DraftMeasure, Error, Event, LocalFiles, NewDescription,
+    SavedDescription, SharedClient, SharedSessionClient, save_description, why,
 };
-use skills_authoring::write_back::{replace_file, with_description};
 use skills_config::Invocation;
 use skills_skill::SkillId;
 
@@ -346,6 +345,9 @@ impl Calls {
                     news
                 });
             }
+            Effect::Proposals(ask) => {
+                self.spawn(ask.name(), async move { answer(Message::Proposals(ask.send(client).await)) });
+            }
             Effect::Session(ask) => {
                 let Some(sessions) = self.sessions.clone() else { return };
                 self.spawn(ask.name(), async move { answer(Message::Session(ask.put_to(sessions).await)) });
@@ -458,35 +460,24 @@ impl Calls {
     }
 }
 
-/// Writes a description into the file of a skill on this machine.
+/// Saves a description: in the file, or as a proposal where the file cannot be written.
 async fn write_description(
     client: &dyn Core,
     skill: &SkillId,
     present: &str,
     description: String,
-) -> Result<String, Error> {
-    let refused = |message: String| Error::new(Code::SkillChanged, message);
-    if matches!(client.connection(), Connection::Remote { .. }) {
-        let message = "the file is on the service's machine; edit it there".to_owned();
-        return Err(refused(message));
-    }
-    let detail = client.describe(skill.as_str()).await?;
-    if detail.summary.description != present {
-        let message =
-            "the description in the file changed after the dialog was opened; close it and open it again";
-        return Err(refused(message.to_owned()));
-    }
-    let location = detail.summary.location.clone();
-    let text = description.clone();
-    let written = tokio::task::spawn_blocking(move || {
-        let new = with_description(&location, &detail.source, &text)?;
-        replace_file(&location, detail.source.as_bytes(), new.as_bytes())
-    });
-    match written.await {
-        Ok(Ok(())) => Ok(description),
-        Ok(Err(error)) => Err(refused(error.to_string())),
-        Err(error) => Err(Error::new(Code::InternalError, error.to_string())),
-    }
+) -> Result<Saved, Error> {
+    let new = NewDescription {
+        skill_id: skill.to_string(),
+        present: Some(present.to_owned()),
+        description: description.clone(),
+        justification: Some("Changes the description, measured as a draft in the workbench.".to_owned()),
+        propose: false,
+    };
+    Ok(match save_description(client, new).await? {
+        SavedDescription::Written(..) => Saved::InFile(description),
+        SavedDescription::Proposed(_, obstacle) => Saved::AsProposal(obstacle),
+    })
 }
 
 fn failed(what: &str, error: &Error) -> News {

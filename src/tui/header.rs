@@ -46,6 +46,7 @@ impl PaneId {
             Self::Session => "Session",
             Self::Runs => "Runs",
             Self::Golden => "Golden",
+            Self::Proposals => "Proposals",
         }
     }
 
@@ -59,6 +60,7 @@ impl PaneId {
             Self::Session => 4,
             Self::Runs => 5,
             Self::Golden => 6,
+            Self::Proposals => 7,
         }
     }
 
@@ -72,6 +74,7 @@ impl PaneId {
             Self::Session => Action::GoSession,
             Self::Runs => Action::GoRuns,
             Self::Golden => Action::GoGolden,
+            Self::Proposals => Action::GoProposals,
         }
     }
 }

@@ -27,6 +27,7 @@ pub mod panes;
 pub mod picture;
 pub mod probe;
 pub mod progress;
+pub mod proposal_traffic;
 mod run;
 pub mod run_traffic;
 pub mod session_export;

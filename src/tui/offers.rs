@@ -43,6 +43,7 @@ fn home(context: Context) -> Option<PaneId> {
         Context::Session => Some(PaneId::Session),
         Context::Runs | Context::RunsDetail => Some(PaneId::Runs),
         Context::Golden => Some(PaneId::Golden),
+        Context::Proposals => Some(PaneId::Proposals),
         _ => None,
     }
 }
@@ -66,6 +67,7 @@ fn title(context: Context) -> &'static str {
         Context::RunsDetail => "this run",
         Context::Golden => "golden queries",
         Context::Draft => "draft",
+        Context::Proposals => "proposals",
         Context::Sheet => "sheet",
         Context::Overlay => "here",
     }

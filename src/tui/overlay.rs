@@ -29,8 +29,8 @@ pub use palette::{Entry, Palette, SkillEntry};
 pub use question::Question;
 pub use reader::{Passage, Reader, Reading};
 pub use sheet::{
-    Asking, NAME_OF_EXPORT, OrderKind, Sheet, name_of_decision, name_of_launch, name_of_order,
-    name_of_script, state_word,
+    Asking, NAME_OF_EXPORT, OrderKind, ProposalCommand, Sheet, name_of_decision, name_of_launch,
+    name_of_order, name_of_script, state_word,
 };
 use skills_skill::SkillId;
 

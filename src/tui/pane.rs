@@ -14,6 +14,7 @@ use super::glyphs::Glyphs;
 use super::golden_traffic::{GoldenAnswer, GoldenAsk, GoldenForm};
 use super::overlay::{Drafting, Reading, Sheet};
 use super::panes::discover::Lookup;
+use super::proposal_traffic::{ProposalAnswer, ProposalAsk};
 use super::run_traffic::{RunAsk, RunTold};
 use super::session_traffic::{SessionAsk, SessionTold};
 use super::theme::Theme;
@@ -43,6 +44,8 @@ pub enum PaneId {
     Runs,
     /// `6`
     Golden,
+    /// `7`
+    Proposals,
 }
 
 /// What a pane wants done. The application runs it; answers come back as [`Message`].
@@ -92,6 +95,8 @@ pub enum Effect {
     PickClient(Option<String>),
     /// Ask about runs; the answer is [`Message::Run`].
     Run(RunAsk),
+    /// Ask about proposals; the answer is [`Message::Proposals`].
+    Proposals(ProposalAsk),
     /// Ask about sessions; the answer is [`Message::Session`].
     Session(SessionAsk),
     /// Open a sheet over the pane; what it asks is answered to the pane too.
@@ -144,6 +149,8 @@ pub enum Target {
     Skill(SkillId),
     /// Ask this.
     Intent(String),
+    /// Put the cursor on this proposal.
+    Proposal(String),
     /// Put the cursor on this run.
     Run(RunId),
     /// State what the waiting step of this run gave, whose outcome is unknown.
@@ -273,8 +280,8 @@ pub enum Message {
     Pair(SkillId, SkillId, Result<Arc<PairReport>, Error>),
     /// Answer to [`Effect::Draft`].
     Draft(u64, Result<Arc<DraftReport>, Error>),
-    /// Answer to [`Effect::WriteDescription`]: the description that is in the file now.
-    DescriptionWritten(SkillId, Result<String, Error>),
+    /// Answer to [`Effect::WriteDescription`].
+    DescriptionWritten(SkillId, Result<Saved, Error>),
     /// Answer to [`Effect::Render`]: lines in roles, already safe to draw.
     Rendered(u64, Arc<[RichLine]>),
     /// News from the core.
@@ -289,12 +296,23 @@ pub enum Message {
     Visit(Target),
     /// Keep this for the sheet's next opening: see [`Effect::Keep`].
     Kept(String, Map<String, Value>),
+    /// About proposals: an answer to [`Effect::Proposals`].
+    Proposals(ProposalAnswer),
     /// About sessions: an answer to [`Effect::Session`].
     Session(SessionTold),
     /// About golden queries: an answer to [`Effect::Golden`], or news.
     Golden(GoldenAnswer),
     /// About runs: an answer to [`Effect::Run`], or news.
     Run(RunTold),
+}
+
+/// Where a description was saved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Saved {
+    /// In the file, with this text.
+    InFile(String),
+    /// As a proposal, because the file cannot be written: why.
+    AsProposal(String),
 }
 
 /// What a pane may use while it draws.

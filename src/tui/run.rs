@@ -22,6 +22,7 @@ use super::panes::attach::Attach;
 use super::panes::browse::Browse;
 use super::panes::discover::{Discover, History};
 use super::panes::golden::Golden;
+use super::panes::proposals::Proposals;
 use super::panes::runs::Runs;
 use super::panes::session::SessionPane;
 use super::probe::{self, LateAnswer};
@@ -87,6 +88,7 @@ fn every_pane(remembered: &Remembered) -> Vec<Box<dyn Pane>> {
         Box::new(SessionPane::new()),
         Box::new(Runs::new()),
         Box::new(Golden::new()),
+        Box::new(Proposals::new()),
     ]
 }
 

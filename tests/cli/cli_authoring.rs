@@ -134,3 +134,66 @@ fn why_explains_a_file_that_is_refused() {
     );
     assert_eq!(home.run(&["why", "nosuch"]).code, 3);
 }
+
+#[test]
+fn a_proposal_is_approved_by_its_digests_and_rolled_back() {
+    let home = Home::with_skills();
+    home.skill("billing", "description: Writes bills for customers.", "# Billing\n\nWrite them.\n");
+    let file = home.skills().join("billing/SKILL.md");
+    let old = fs::read_to_string(&file).unwrap();
+    let view = home.json(&["draft", "billing", "--description", "Writes bills and invoices.", "--propose"]);
+    assert_eq!(view["description"], "Writes bills and invoices.");
+    assert_eq!(fs::read_to_string(&file).unwrap(), old, "a proposal writes nothing");
+    let diff = home.json(&["proposals", "list"])["proposals"][0]["proposal_id"].as_str().unwrap().to_owned();
+    let shown = home.json(&["proposals", "show", &diff]);
+    fs::write(home.path().join("again.diff"), shown["diff"].as_str().unwrap()).unwrap();
+    let again = home.path().join("again.diff");
+    let proposed = home.json(&[
+        "propose",
+        "billing",
+        "--diff",
+        again.to_str().unwrap(),
+        "--justification",
+        "Invoices are missed.",
+    ]);
+    let id = proposed["summary"]["proposal_id"].as_str().unwrap();
+    let unnamed = home.run(&["--json", "proposals", "approve", id, "--yes"]);
+    assert_eq!((unnamed.code, unnamed.error()["error"]["code"].as_str()), (5, Some("confirmation_required")));
+    assert_eq!(home.run(&["proposals", "approve", id]).code, 5, "nobody can be asked");
+    assert_eq!(fs::read_to_string(&file).unwrap(), old);
+    let digests = [proposed["proposal_digest"].as_str().unwrap(), proposed["base_digest"].as_str().unwrap()];
+    let approve =
+        ["proposals", "approve", id, "--proposal-digest", digests[0], "--base-digest", digests[1], "--yes"];
+    assert_eq!(home.json(&approve)["proposal"]["state"], "approved");
+    assert_eq!(fs::read_to_string(&file).unwrap(), old.replace("bills for customers", "bills and invoices"));
+    assert_eq!(home.json(&["proposals", "rollback", id, "--yes"])["proposal"]["state"], "rolled_back");
+    assert_eq!(fs::read_to_string(&file).unwrap(), old);
+    let audit = home.json(&["audit", "show", "--kind", "proposal."]);
+    let kinds: Vec<&str> =
+        audit.as_array().unwrap().iter().map(|line| line["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["proposal.created", "proposal.created", "proposal.approved", "proposal.rolled_back"]);
+}
+
+#[test]
+fn clients_are_compared_with_a_reason_for_each_missing_skill() {
+    let home = Home::empty();
+    let write = |path: &str, text: &str| home.file(&format!("../home/.claude/skills/{path}"), text);
+    write("plain/SKILL.md", "---\nname: plain\ndescription: Writes reports for teams.\n---\nx\n");
+    write(
+        "people/SKILL.md",
+        "---\nname: people\ndescription: Deploys.\ndisable-model-invocation: true\n---\nx\n",
+    );
+    let report =
+        home.run_bare(&["--json", "visibility", "--client", "claude-code", "--client", "codex"]).json();
+    let cell = |id: &str, at: usize| {
+        let rows = report["skills"].as_array().unwrap();
+        rows.iter().find(|row| row["skill_id"] == id).unwrap()["cells"][at].clone()
+    };
+    assert_eq!((&cell("plain", 0)["state"], &cell("plain", 0)["words"]), (&"full".into(), &4.into()));
+    assert_eq!(cell("people", 0)["state"], "manual");
+    assert!(cell("people", 0)["reason"].as_str().unwrap().contains("disable-model-invocation"));
+    assert_eq!(cell("plain", 1)["state"], "not_searched");
+    assert_eq!(report["clients"][0]["with_description"], 1);
+    assert_eq!(home.run_bare(&["visibility", "people", "--client", "claude-code"]).code, 1);
+    assert_eq!(home.run_bare(&["visibility", "plain", "--client", "claude-code"]).code, 0);
+}

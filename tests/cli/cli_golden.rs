@@ -99,7 +99,7 @@ fn a_lost_query_is_explained_with_measured_advice() {
     let advice = &explained["advice"];
     assert_eq!((&advice["rank"], &advice["won"]), (&1.into(), &1.into()), "{explained}");
     // The advice is what a draft gives.
-    let description = home.json(&["describe", "csv-tools"])["description"].as_str().unwrap().to_owned();
+    let description = home.json(&["draft", "csv-tools"])["description"].as_str().unwrap().to_owned();
     let better = format!("{description} {}", advice["word"].as_str().unwrap());
     let draft = home.json(&[
         "draft",
@@ -127,49 +127,47 @@ fn git(folder: &Path, args: &[&str]) {
     assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Two commits: with the second one another skill wins.
+/// Three commits: with the second one another skill wins.
 fn repository(home: &Home) {
     let skills = home.skills();
     git(&skills, &["init", "--quiet"]);
     git(&skills, &["add", "."]);
     git(&skills, &["commit", "--quiet", "-m", "Add the skills"]);
-    home.skill(
-        "csv-tools",
-        "description: Joins CSV files. Extracts tables from PDF files and PDF tables.",
-        "# CSV\n",
-    );
+    std::fs::remove_dir_all(skills.join("pdf-tables")).unwrap();
+    home.skill("csv-tools", "description: Joins CSV files. Extracts tables from PDF files.", "# CSV\n");
     git(&skills, &["commit", "--quiet", "-am", "Let csv-tools read tables"]);
-    std::fs::write(skills.join("README.md"), "Notes\n").unwrap();
-    git(&skills, &["add", "."]);
-    git(&skills, &["commit", "--quiet", "-m", "Add notes"]);
+    home.skill("deploy-check", "description: Checks a deployment before the release.", "# Check\n");
+    git(&skills, &["commit", "--quiet", "-am", "Shorten deploy-check"]);
 }
+
+const REQUEST: &str = "extract tables from pdf files";
 
 #[test]
 fn the_commit_that_changed_the_winner_is_found() {
     let home = Home::with_skills();
     repository(&home);
-    let request = "join csv files and extract tables from pdf files";
-    let found = home.run(&["bisect", request, "--skill", "csv-tools", "--json"]);
-    let report = found.json();
-    let current = home.json(&["discover", request])["results"][0]["skill_id"].clone();
-    assert_eq!(report["current"], current);
-    if current == "csv-tools" {
+    for args in [&["bisect", REQUEST, "--json"][..], &["bisect", REQUEST, "--skill", "csv-tools", "--json"]] {
+        let found = home.run(args);
+        assert_eq!(found.code, 0, "{}", found.stderr);
+        let report = found.json();
+        assert_eq!(report["current"], "csv-tools");
         assert_eq!(report["change"]["subject"], "Let csv-tools read tables", "{report}");
-        assert_ne!(report["change"]["before"]["skill_id"], "csv-tools");
+        assert_eq!(report["change"]["before"]["skill_id"], "pdf-tables");
         assert_eq!(report["change"]["after"]["skill_id"], "csv-tools");
-    } else {
-        panic!("the test needs another winner: {report}");
+        assert_eq!(report["change"]["before_now"], Value::Null, "it was removed");
+        assert_eq!(report["commits"], 2, "the commits after the change and the change");
     }
-    let none = home.run(&["bisect", "check the deployment", "--json"]);
+    let none =
+        home.run(&["bisect", "check the deployment", "--from", "HEAD~1", "--max-commits", "1", "--json"]);
     assert_eq!(none.code, 1);
-    assert_eq!(none.json()["change"], Value::Null);
+    assert_eq!((&none.json()["change"], &none.json()["is_limited"]), (&Value::Null, &true.into()));
     assert_eq!(home.run(&["bisect", "q", "--from", "no-such-commit"]).code, 3);
 }
 
 #[test]
 fn an_evaluation_against_a_commit_lists_other_winners() {
     let home = Home::with_skills();
-    let query = "join csv files and extract tables from pdf files";
+    let query = REQUEST;
     home.json(&["golden", "add", query, "--expect", "pdf-tables"]);
     repository(&home);
     let report = home.run(&["eval", "--against", "HEAD~2", "--json"]);

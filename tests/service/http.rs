@@ -11,6 +11,7 @@ mod mcp_sessions;
 mod mistakes;
 mod ownership;
 mod paths;
+mod proposals;
 #[cfg(target_os = "linux")]
 mod races;
 mod rough;

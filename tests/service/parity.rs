@@ -89,6 +89,14 @@ fn looks() -> Vec<Case> {
             "why words --client codx",
             "not_found",
         ),
+        case("skill.visibility", json!({}), "visibility"),
+        case(
+            "skill.visibility",
+            json!({"limit": 1, "clients": ["codex"]}),
+            "visibility --limit 1 --client codex",
+        ),
+        wrong("skill.visibility", json!({"skill": "wrods"}), "visibility wrods", "not_found"),
+        wrong("skill.visibility", json!({"clients": ["codx"]}), "visibility --client codx", "not_found"),
         case(
             "skill.draft",
             json!({"skill_id": "words", "description": "Counts words."}),
@@ -115,6 +123,16 @@ fn looks() -> Vec<Case> {
             json!({"query": {"query": "q", "expect": ["words"], "not": "send"}}),
             "",
             "invalid_request",
+        ),
+        case("proposal.list", json!({}), "proposals list"),
+        wrong("proposal.list", json!({"limit": 0}), "proposals list --limit 0", "invalid_request"),
+        wrong("proposal.show", json!({"proposal_id": "none"}), "proposals show none", "not_found"),
+        wrong("proposal.deny", json!({"proposal_id": "none"}), "proposals deny none --yes", "not_found"),
+        wrong(
+            "proposal.create",
+            json!({"skill_id": "wrods", "diff": "x", "justification": "y"}),
+            "",
+            "not_found",
         ),
         case("skill.rivals", json!({"skill_id": "pdf-tables"}), "rivals pdf-tables"),
         wrong("skill.rivals", json!({"skill_id": "wrods"}), "rivals wrods", "not_found"),
@@ -270,7 +288,8 @@ fn compare(doors: &mut Doors, cases: &[Case]) -> Vec<String> {
         }
         judge(case, "HTTP", &expected, &doors.http(case.operation, &case.arguments), &mut wrongs);
         if operation(case.operation).unwrap().tool {
-            judge(case, "MCP", &expected, &doors.mcp(case.operation, &case.arguments), &mut wrongs);
+            let tool = operation(case.operation).unwrap().tool_name;
+            judge(case, "MCP", &expected, &doors.mcp(tool, &case.arguments), &mut wrongs);
         }
         if let Some(words) = &case.cli {
             let words: Vec<&str> = words.iter().map(String::as_str).collect();

@@ -145,6 +145,30 @@ impl Client for FakeClient {
         self.missing(&request.query.query)
     }
 
+    async fn propose(&self, request: skills_api::ProposalRequest) -> Result<skills_api::ProposalView, Error> {
+        self.missing(&request.skill_id)
+    }
+
+    async fn proposals(
+        &self,
+        _filter: skills_api::ProposalFilter,
+    ) -> Result<skills_api::ProposalList, Error> {
+        Ok(skills_api::ProposalList::default())
+    }
+
+    async fn proposal(&self, proposal: &str) -> Result<skills_api::ProposalView, Error> {
+        self.missing(proposal)
+    }
+
+    async fn order_proposal(
+        &self,
+        proposal: &str,
+        _order: skills_api::ProposalOrder,
+        _by: skills_api::ProposalOrderedBy,
+    ) -> Result<skills_api::ProposalOrdered, Error> {
+        self.missing(proposal)
+    }
+
     async fn collisions(
         &self,
         _filter: skills_api::CollisionFilter,

@@ -81,6 +81,27 @@ impl Client for SteadyClient {
         self.0.golden_explain(request).await
     }
 
+    async fn propose(&self, request: skills_api::ProposalRequest) -> Result<skills_api::ProposalView, Error> {
+        self.0.propose(request).await
+    }
+
+    async fn proposals(&self, filter: skills_api::ProposalFilter) -> Result<skills_api::ProposalList, Error> {
+        self.0.proposals(filter).await
+    }
+
+    async fn proposal(&self, proposal: &str) -> Result<skills_api::ProposalView, Error> {
+        self.0.proposal(proposal).await
+    }
+
+    async fn order_proposal(
+        &self,
+        proposal: &str,
+        order: skills_api::ProposalOrder,
+        by: skills_api::ProposalOrderedBy,
+    ) -> Result<skills_api::ProposalOrdered, Error> {
+        self.0.order_proposal(proposal, order, by).await
+    }
+
     async fn collisions(
         &self,
         filter: skills_api::CollisionFilter,

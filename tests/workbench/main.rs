@@ -11,6 +11,7 @@ mod pane_browse;
 mod pane_collisions;
 mod pane_discover;
 mod pane_golden;
+mod pane_proposals;
 mod pane_runs;
 mod pane_runs_away;
 mod pane_runs_bulk;

@@ -109,6 +109,8 @@ pub struct Indexer {
     restored: HashSet<SkillId>,
     /// Skills that went into the index since it was put into one piece.
     scattered: usize,
+    /// The generation of the snapshot that was taken last.
+    generation: u64,
 }
 
 impl Indexer {
@@ -124,6 +126,7 @@ impl Indexer {
             cache,
             restored: HashSet::new(),
             scattered: 0,
+            generation: 0,
         }
     }
 
@@ -204,7 +207,8 @@ impl Indexer {
                 }
                 Some(RegistryEvent::Change(change)) => {
                     self.shared.tell(Event::Catalogue(Arc::clone(&change)));
-                    if self.takes_partial_scans() {
+                    // Restoring takes a while: what was published meanwhile may be older than what was taken after it.
+                    if self.takes_partial_scans() && change.catalogue.generation > self.generation {
                         self.take(&change.catalogue);
                     }
                 }
@@ -256,6 +260,7 @@ impl Indexer {
     /// Puts names and descriptions of what is new into the index, takes out what is gone, and notes
     /// which bodies are to be read. A skill that is there already is asked with its old body until then.
     fn take(&mut self, catalogue: &Catalogue) {
+        self.generation = catalogue.generation;
         let winners = catalogue.entries.iter().map(|e| Wanted { skill: Arc::clone(&e.skill), winner: None });
         let losers = catalogue.shadowed.iter().map(|loser| Wanted {
             skill: Arc::clone(&loser.skill),
@@ -365,12 +370,12 @@ mod tests {
     /// More than an index must have to be kept.
     const SKILLS: usize = 120;
 
-    fn catalogue(description: &str) -> Arc<Catalogue> {
+    fn catalogue(generation: u64, description: &str) -> Arc<Catalogue> {
         let ids: Vec<String> = (0..SKILLS).map(|n| format!("skill-{n}")).collect();
         let named: Vec<(&str, &str)> = ids.iter().map(|id| (id.as_str(), id.as_str())).collect();
         let mut catalogue = testing::catalogue(&named);
         Arc::make_mut(&mut catalogue.entries[5].skill).description = description.to_owned();
-        Arc::new(catalogue)
+        Arc::new(Catalogue { generation, ..catalogue })
     }
 
     fn indexer(folder: &Path) -> (Arc<Shared>, Indexer) {
@@ -379,10 +384,11 @@ mod tests {
         (Arc::clone(&shared), Indexer::new(shared, PathBuf::from("/home"), cache))
     }
 
-    #[test]
-    fn a_partial_scan_leaves_a_restored_index_alone() {
+    /// A warm start: the scan has published a partial snapshot and its end before the indexer hears of either, and has
+    /// ended, or not, when the index is restored.
+    fn start_warm(ended_before: bool) {
         let folder = tempfile::tempdir().unwrap();
-        let complete = catalogue("Converts tables");
+        let complete = catalogue(2, "Converts tables");
         let (_, mut first) = indexer(folder.path());
         first.restore();
         first.level(&complete);
@@ -391,24 +397,36 @@ mod tests {
         let (shared, indexer) = indexer(folder.path());
         let (events, news) = broadcast::channel(4);
         // Of the copies of a skill the scan has found another one first.
-        let partial = Change { catalogue: catalogue("Another copy"), ..Change::default() };
+        let partial = Change { catalogue: catalogue(1, "Another copy"), ..Change::default() };
         events.send(RegistryEvent::Change(Arc::new(partial))).unwrap();
         let done = ScanProgress { done: true, ..ScanProgress::default() };
         events.send(RegistryEvent::Progress(done)).unwrap();
         drop(events);
-        let scanned = Cell::new(false);
+        let restored = Cell::new(false);
         indexer.follow(news, || {
-            if scanned.replace(true) {
-                return Some((Arc::clone(&complete), true));
+            if !restored.replace(true) {
+                // A file that is there at the end was written after this.
+                std::fs::remove_file(&file).unwrap();
+                if !ended_before {
+                    return Some((Arc::default(), false));
+                }
             }
-            // It is restored by now: a file that is there at the end was written after this.
-            std::fs::remove_file(&file).unwrap();
-            Some((Arc::default(), false))
+            Some((Arc::clone(&complete), true))
         });
 
         assert_eq!(*shared.cache.lock().unwrap(), "used");
         assert!(*shared.ready.borrow());
         assert_eq!(shared.router.read().unwrap().len(), SKILLS);
         assert!(!file.exists(), "the index was changed and written again");
+    }
+
+    #[test]
+    fn a_partial_scan_leaves_a_restored_index_alone() {
+        start_warm(false);
+    }
+
+    #[test]
+    fn a_snapshot_older_than_the_index_is_not_taken() {
+        start_warm(true);
     }
 }

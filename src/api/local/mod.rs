@@ -12,6 +12,7 @@ mod indexer;
 mod levels;
 mod once;
 mod operations;
+mod proposing;
 mod runs;
 mod sessions;
 mod trusting;
@@ -36,8 +37,9 @@ use super::{
     Check, Client, ClientView, Code, CollisionFilter, CollisionReport, Connection, Diagnostics, DraftReport,
     DraftRequest, Error, Event, FileContent, GoldenExplainRequest, GoldenExplanation, GoldenReport,
     GoldenRequest, GovernanceFilter, GovernanceList, LevelTokens, LintFilter, LintReport, ListFilter,
-    MetricsReport, SkillDetail, SkillList, SkillRivals, checkup, client_view, detail, door, listing,
-    policies::PolicyFile,
+    MetricsReport, ProposalFilter, ProposalList, ProposalOrder, ProposalOrdered, ProposalOrderedBy,
+    ProposalRequest, ProposalView, SkillDetail, SkillList, SkillRivals, checkup, client_view, detail, door,
+    listing, policies::PolicyFile,
 };
 use skills_base::audit::Recorder;
 use skills_base::telemetry::Metrics;
@@ -49,6 +51,7 @@ use skills_registry::{Catalogue, Registry, Settings, Trust};
 use skills_skill::{Skill, SkillId, client};
 
 pub use self::once::{Needs, bisect, eval, lint};
+pub(super) use self::proposing::read_only;
 
 /// Up to this many skills a request is answered on the caller's own thread: it takes less than handing
 /// it over to another one and back.
@@ -69,6 +72,7 @@ pub struct Local {
     contracts: Arc<KnownContracts>,
     policy: Arc<PolicyFile>,
     runs: Arc<Runs>,
+    proposals: proposing::ProposalFolder,
     prepared: sessions::Prepared,
     /// Skill files that were read as clients read them.
     skill_files: client_view::SkillFiles,
@@ -122,6 +126,7 @@ impl Local {
         Ok(Self {
             runs: Arc::new(Runs::new(&config, &registry, &shared, &trust, &policy, &metrics, &audit)),
             operations: Arc::new(Operations::new(metrics.clone())),
+            proposals: proposing::ProposalFolder::of(&config),
             prepared: sessions::Prepared::default(),
             skill_files: client_view::SkillFiles::default(),
             transcripts: sessions::Transcripts::default(),
@@ -435,6 +440,35 @@ impl Client for Local {
         let began = Instant::now();
         let explanation = self.golden_explained(request).await;
         self.operations.counted("golden_explain", began, explanation)
+    }
+
+    async fn propose(&self, request: ProposalRequest) -> Result<ProposalView, Error> {
+        let began = Instant::now();
+        let view = self.store_proposal(request).await;
+        self.operations.counted("propose", began, view)
+    }
+
+    async fn proposals(&self, filter: ProposalFilter) -> Result<ProposalList, Error> {
+        let began = Instant::now();
+        let list = self.list_proposals(filter).await;
+        self.operations.counted("proposals", began, list)
+    }
+
+    async fn proposal(&self, proposal: &str) -> Result<ProposalView, Error> {
+        let began = Instant::now();
+        let view = self.show_proposal(proposal).await;
+        self.operations.counted("proposal", began, view)
+    }
+
+    async fn order_proposal(
+        &self,
+        proposal: &str,
+        order: ProposalOrder,
+        by: ProposalOrderedBy,
+    ) -> Result<ProposalOrdered, Error> {
+        let began = Instant::now();
+        let ordered = self.decide_proposal(proposal, order, by).await;
+        self.operations.counted("order_proposal", began, ordered)
     }
 
     async fn collisions(&self, filter: CollisionFilter) -> Result<CollisionReport, Error> {

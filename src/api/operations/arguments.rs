@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use crate::{Code, Error, ExecutionOptions, LARGEST_PAGE};
 use skills_model::{Choice, RunState};
 use skills_session::{Api, Speaker};
-use skills_skill::{AttachTarget, SkillId};
+use skills_skill::{AttachTarget, Digest, SkillId};
 
 macro_rules! arguments {
     ($($(#[$doc:meta])* $name:ident { $($(#[$field_meta:meta])* $field:ident: $kind:ty,)* })*) => {$(
@@ -65,6 +65,44 @@ arguments! {
     SeveralSkills {
         /// Their ids.
         skills: Vec<SkillId>,
+    }
+
+    /// A proposal.
+    OneProposal {
+        /// Id of the proposal.
+        proposal_id: String,
+    }
+
+    /// The approval of a proposal. Without both digests, the response is 428 with the complete body to send.
+    ProposalApproval {
+        /// Id of the proposal.
+        proposal_id: String,
+        /// Digest of the proposal that was reviewed: `proposal_digest` of the proposal. Nothing else is approved.
+        #[serde(default)]
+        #[schemars(required)]
+        proposal_digest: Option<Digest>,
+        /// Digest of the file that it was reviewed for: `base_digest` of the proposal.
+        #[serde(default)]
+        #[schemars(required)]
+        base_digest: Option<Digest>,
+        /// Who decides, if the caller is not authenticated.
+        #[serde(default)]
+        by: Option<String>,
+        /// Notes, stored with the decision.
+        #[serde(default)]
+        notes: Option<String>,
+    }
+
+    /// A command on a proposal.
+    ProposalCommand {
+        /// Id of the proposal.
+        proposal_id: String,
+        /// Who decides, if the caller is not authenticated.
+        #[serde(default)]
+        by: Option<String>,
+        /// Notes, stored with the decision.
+        #[serde(default)]
+        notes: Option<String>,
     }
 
     /// A client.

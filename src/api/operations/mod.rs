@@ -11,6 +11,7 @@ mod disclosure;
 mod discreet;
 mod execute;
 mod plain_schema;
+mod proposals;
 mod query;
 mod route;
 mod runs;
@@ -197,6 +198,8 @@ pub struct Operation {
     pub aliases: Vec<Route>,
     /// Whether it is a tool of the MCP server too.
     pub tool: bool,
+    /// The name of that tool; the operation's own for most.
+    pub tool_name: &'static str,
     /// What a caller needs; none for what everybody may ask.
     pub scope: Option<Scope>,
     /// How it behaves.
@@ -280,6 +283,7 @@ impl Operation {
             route,
             aliases: Vec::new(),
             tool: false,
+            tool_name: name,
             scope,
             hints: Hints { read_only: reads, idempotent: reads, ..Hints::default() },
             status: 200,
@@ -316,6 +320,11 @@ impl Operation {
     fn tool(mut self) -> Self {
         self.tool = true;
         self
+    }
+
+    /// A tool of the MCP server under a name of its own.
+    fn tool_named(self, tool_name: &'static str) -> Self {
+        Self { tool_name, ..self }.tool()
     }
 
     fn hints(mut self, hints: Hints) -> Self {
@@ -516,7 +525,7 @@ impl Operation {
 
 /// Operations that are answered while a service that has just started still reads its skills: about the process, and
 /// about runs that exist.
-const INDEPENDENT_OF_CATALOG: [&str; 18] = [
+const INDEPENDENT_OF_CATALOG: [&str; 19] = [
     "runtime.health",
     "runtime.caller",
     "runtime.metrics",
@@ -524,6 +533,7 @@ const INDEPENDENT_OF_CATALOG: [&str; 18] = [
     "skill.metrics.reset",
     "skill.rescan",
     "client.list",
+    "proposal.deny",
     "run.list",
     "run.show",
     "run.checkpoints",
@@ -570,12 +580,19 @@ fn unwritten(error: serde_json::Error) -> Error {
     Error::new(Code::InternalError, format!("cannot write the response: {error}"))
 }
 
+/// The operation behind a tool of this name.
+#[must_use]
+pub fn tool(name: &str) -> Option<&'static Operation> {
+    operations().iter().find(|operation| operation.tool && operation.tool_name == name)
+}
+
 /// Every operation, by subject.
 #[must_use]
 pub fn operations() -> &'static [Operation] {
     static ALL: LazyLock<Vec<Operation>> = LazyLock::new(|| {
         let mut all = service::operations();
         all.extend(skills::operations());
+        all.extend(proposals::operations());
         all.extend(capabilities::operations());
         all.extend(runs::operations());
         all.extend(sessions::operations());

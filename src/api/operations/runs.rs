@@ -19,7 +19,8 @@ const MAX_ARTIFACT_BODY: usize = 12 << 20;
 pub(super) const ACTS: Hints =
     Hints { read_only: false, destructive: true, idempotent: false, open_world: true };
 /// An order that changes a run.
-const ORDERS: Hints = Hints { read_only: false, destructive: false, idempotent: true, open_world: false };
+pub(super) const ORDERS: Hints =
+    Hints { read_only: false, destructive: false, idempotent: true, open_world: false };
 
 pub(super) fn operations() -> Vec<Operation> {
     let mut all = launching();

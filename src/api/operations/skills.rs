@@ -5,7 +5,7 @@ use super::arguments::{Nothing, OneClient, OneSkill, SeveralSkills, SkillFile, S
 use super::{Asked, Hints, Operation, Route, Scope};
 use crate::{
     Code, CollisionFilter, DraftRequest, Error, GoldenExplainRequest, GoldenRequest, LintFilter, ListFilter,
-    WhyRequest, lint_rules, why,
+    VisibilityRequest, WhyRequest, lint_rules, visibility, why,
 };
 use skills_discovery::Request;
 
@@ -85,6 +85,19 @@ pub(super) fn operations() -> Vec<Operation> {
             |asked: Asked, request: WhyRequest| async move { why(&*asked.service.core, &request).await },
         )
         .looks()
+        .tool(),
+        Operation::new(
+            "skill.visibility",
+            Route::get("/v1/skills/visibility"),
+            Scope::Read,
+            "Lists which clients show which skills to their models, how many words of each description, and \
+                why not more.",
+            |asked: Asked, request: VisibilityRequest| async move {
+                visibility(&*asked.service.core, &request).await
+            },
+        )
+        .shared()
+        .pages(TOOL_PAGE)
         .tool(),
         Operation::new(
             "skill.draft",

@@ -14,7 +14,8 @@ use crate::{
     CallerView, Client, ClientView, CollisionFilter, CollisionReport, Connection, Diagnostics, DraftReport,
     DraftRequest, Error, Event, FileContent, GoldenExplainRequest, GoldenExplanation, GoldenReport,
     GoldenRequest, GovernanceFilter, GovernanceList, LevelTokens, LintFilter, LintReport, ListFilter,
-    MetricsReport, SkillDetail, SkillList, SkillRivals,
+    MetricsReport, ProposalFilter, ProposalList, ProposalOrder, ProposalOrdered, ProposalOrderedBy,
+    ProposalRequest, ProposalView, SkillDetail, SkillList, SkillRivals,
 };
 use skills_discovery::{Answer, BodyLine, PairReport, Request};
 use skills_registry::Catalogue;
@@ -90,6 +91,39 @@ impl Client for Remote {
 
     async fn golden_explain(&self, request: GoldenExplainRequest) -> Result<GoldenExplanation, Error> {
         self.inner.ask("golden.explain", written(&request)?).await
+    }
+
+    async fn propose(&self, request: ProposalRequest) -> Result<ProposalView, Error> {
+        self.inner.tell("proposal.create", written(&request)?).await
+    }
+
+    async fn proposals(&self, filter: ProposalFilter) -> Result<ProposalList, Error> {
+        self.inner.ask("proposal.list", written(&filter)?).await
+    }
+
+    async fn proposal(&self, proposal: &str) -> Result<ProposalView, Error> {
+        self.inner.ask("proposal.show", arguments(json!({ "proposal_id": proposal }))).await
+    }
+
+    async fn order_proposal(
+        &self,
+        proposal: &str,
+        order: ProposalOrder,
+        by: ProposalOrderedBy,
+    ) -> Result<ProposalOrdered, Error> {
+        let ProposalOrderedBy { by, notes } = by;
+        let mut asked = json!({ "proposal_id": proposal, "by": by, "notes": notes });
+        let operation = match order {
+            ProposalOrder::Approve { proposal_digest, base_digest } => {
+                asked["proposal_digest"] = json!(proposal_digest);
+                asked["base_digest"] = json!(base_digest);
+                "proposal.approve"
+            }
+            ProposalOrder::Deny => "proposal.deny",
+            ProposalOrder::RollBack => "proposal.rollback",
+        };
+        // The same command again is answered with its first outcome.
+        self.inner.ask(operation, arguments(asked)).await
     }
 
     async fn collisions(&self, filter: CollisionFilter) -> Result<CollisionReport, Error> {

@@ -8,6 +8,7 @@ mod governance;
 mod groups;
 mod mcp;
 mod program;
+mod proposals;
 mod runs;
 mod service;
 mod sessions;
@@ -29,6 +30,9 @@ pub use self::golden::{
 pub use self::governance::{AuditAction, AuditArgs, GovernanceArgs};
 pub use self::mcp::McpArgs;
 pub use self::program::{CompletionsArgs, ConfigAction, ConfigArgs, ManArgs};
+pub use self::proposals::{
+    ApproveProposalArgs, OrderProposalArgs, ProposalsAction, ProposalsArgs, ProposalsListArgs, ProposeArgs,
+};
 pub use self::runs::{
     AttachArgs, BranchArgs, CompareArgs, DecideArgs, ExecArgs, InputArgs, OneRunArgs, ResumeArgs, RunArgs,
     RunsAction, RunsArgs, RunsListArgs, RunsShowArgs, RunsWatchArgs, SignalArgs, TraceArgs, WorkArgs,
@@ -39,7 +43,7 @@ pub use self::sessions::{
 };
 pub use self::skills::{
     CollisionsArgs, Deny, DescribeArgs, DiscoverArgs, DraftArgs, EvalArgs, EvalReportForm, FailOn, LintArgs,
-    LintFormat, ListArgs, RivalsArgs, SchemaArgs, WhyArgs,
+    LintFormat, ListArgs, RivalsArgs, SchemaArgs, VisibilityArgs, WhyArgs,
 };
 pub use self::store::{BackupArgs, BeforeArgs, ConfirmArgs, DbAction, DbArgs};
 pub use self::words::HandedFile;
@@ -170,8 +174,14 @@ pub enum Command {
     Describe(DescribeArgs),
     /// Explain why a skill is or is not selected for a request.
     Why(WhyArgs),
+    /// Show which clients see which skills, and why not.
+    Visibility(VisibilityArgs),
     /// Measure a changed description before writing it.
     Draft(DraftArgs),
+    /// Propose a change of a skill for approval.
+    Propose(ProposeArgs),
+    /// List, show, approve, deny and roll back proposals.
+    Proposals(ProposalsArgs),
     /// Show which skills win a skill's requests.
     Rivals(RivalsArgs),
     /// Show which skills win each other's requests.

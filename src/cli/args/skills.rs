@@ -110,10 +110,29 @@ pub struct WhyArgs {
     pub client: Vec<String>,
 }
 
+/// `skills visibility`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "For one skill, exits with 1 if no client that searches its folder shows it with a description."
+)]
+pub struct VisibilityArgs {
+    /// Id, name or location of a skill, also of one that cannot be parsed [default: all skills].
+    pub skill: Option<String>,
+    /// Show only this client (repeatable) [default: all].
+    #[arg(long, value_name = "CLIENT")]
+    pub client: Vec<String>,
+    /// Maximum number of skills, 1 to 1,000 [default: all].
+    #[arg(long, value_name = "N")]
+    pub limit: Option<usize>,
+    /// Continue after the page that ended with this cursor.
+    #[arg(long, value_name = "CURSOR")]
+    pub cursor: Option<String>,
+}
+
 /// `skills draft`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Nothing is written without --write. Golden sets are those of the roots (golden.yaml, \
+    after_help = "Nothing is written without --write or --propose. Golden sets are those of the roots (golden.yaml, \
         evals/*.json)."
 )]
 pub struct DraftArgs {
@@ -138,9 +157,16 @@ pub struct DraftArgs {
     /// ones, neighboring skills and length limits; 40 % of the golden queries are held out to judge the result.
     #[arg(long, conflicts_with = "write")]
     pub prompt: bool,
-    /// Write the description to the file; all other bytes are unchanged.
+    /// Write the description to the file; all other bytes are unchanged. Where the file cannot be written, and
+    /// with --connect, propose it instead.
     #[arg(long)]
     pub write: bool,
+    /// Propose the description instead of writing it.
+    #[arg(long, conflicts_with = "write")]
+    pub propose: bool,
+    /// Justification of the proposal.
+    #[arg(long, value_name = "TEXT")]
+    pub justification: Option<String>,
 }
 
 /// How `skills lint` prints.

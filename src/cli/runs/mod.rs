@@ -28,7 +28,7 @@ mod work;
 pub use self::attach::run as attach;
 pub use self::capability::{activate, explain};
 pub use self::launch::{run, trace};
-pub use self::onward::invocation;
+pub use self::onward::{Caller, invocation};
 pub use self::voice::{Voice, ask};
 
 use super::Context;

@@ -53,9 +53,7 @@ impl Environment {
         Self {
             user: set("PGUSER").or_else(account),
             password: set("PGPASSWORD"),
-            password_file: set("PGPASSFILE")
-                .map(PathBuf::from)
-                .or_else(|| Some(home?.join(".pgpass"))),
+            password_file: set("PGPASSFILE").map(PathBuf::from).or_else(|| Some(home?.join(".pgpass"))),
         }
     }
 }
@@ -250,7 +248,8 @@ mod tests {
         assert_eq!(address.place(), "postgres://kim@db.example:5433/runs");
         assert!(!format!("{address:?}").contains("s3cret"));
         assert_eq!(address.config.get_password(), Some(b"s3cret".as_slice()));
-        let error = PostgresAddress::with("postgres://kim:s3cret@db:notaport/runs", &environment()).unwrap_err();
+        let error =
+            PostgresAddress::with("postgres://kim:s3cret@db:notaport/runs", &environment()).unwrap_err();
         assert!(!error.to_string().contains("s3cret"), "{error}");
     }
 
@@ -259,7 +258,8 @@ mod tests {
         let address = PostgresAddress::with("postgres://localhost", &environment()).unwrap();
         assert_eq!(address.place(), "postgres://ana@localhost:5432/ana");
         assert_eq!((address.pool_size, address.config.get_ssl_mode()), (CONNECTIONS, SslMode::Disable));
-        let remote = PostgresAddress::with("postgresql://db.example/runs?pool_size=3", &environment()).unwrap();
+        let remote =
+            PostgresAddress::with("postgresql://db.example/runs?pool_size=3", &environment()).unwrap();
         assert_eq!((remote.pool_size, remote.config.get_ssl_mode()), (3, SslMode::Require));
         assert!(PostgresAddress::with("postgres://h/d?pool_size=many", &environment()).is_err());
         assert!(PostgresAddress::with("postgres://h/d?sslmode=none", &environment()).is_err());

@@ -89,7 +89,8 @@ impl Postgres {
         };
         let pool = pool(address)?;
         let mut client = connection(&pool, &place).await?;
-        let known = schema::Expected { place: &place, id: expected.as_deref(), must_exist: options.must_exist };
+        let known =
+            schema::Expected { place: &place, id: expected.as_deref(), must_exist: options.must_exist };
         let identity = schema::prepare(&mut client, &known).await?;
         drop(client);
         if let (Some(known), None) = (&options.known, &expected) {
@@ -288,7 +289,8 @@ async fn number(tx: &Transaction, sql: &str) -> Result<u64, StoreError> {
 
 /// What the server tells of pages that are not what was written, where it has checksums.
 async fn checksum_failures(tx: &Transaction) -> Result<Vec<String>, StoreError> {
-    let sql = "SELECT coalesce(checksum_failures, 0) FROM pg_stat_database WHERE datname = current_database()";
+    let sql =
+        "SELECT coalesce(checksum_failures, 0) FROM pg_stat_database WHERE datname = current_database()";
     let failures = number(tx, sql).await?;
     let told = format!("{failures} pages with wrong checksums; see the log of the server");
     Ok(if failures > 0 { vec![told] } else { Vec::new() })

@@ -80,7 +80,9 @@ pub(super) fn failed(doing: &str, error: &tokio_postgres::Error) -> StoreError {
                     "the database does not accept writes from this user; connect to the primary, or grant \
                         the privileges"
                 }
-                Unavailability::Damaged => "the database is damaged; see the log of the server, restore a backup",
+                Unavailability::Damaged => {
+                    "the database is damaged; see the log of the server, restore a backup"
+                }
                 Unavailability::Io => "the database failed to read or write; see the log of the server",
                 _ => "the database cannot be opened; check user, password, database and schema",
             },

@@ -286,12 +286,7 @@ impl Tx for Transaction {
         self.rows(doing, sql, owned(values), false)
     }
 
-    async fn execute(
-        &self,
-        doing: &'static str,
-        sql: &str,
-        values: &[Value<'_>],
-    ) -> Result<u64, StoreError> {
+    async fn execute(&self, doing: &'static str, sql: &str, values: &[Value<'_>]) -> Result<u64, StoreError> {
         let mut sent = self.changes(doing, sql, owned(values)).await?;
         let answered = send(&mut sent).await;
         self.answers().await?;

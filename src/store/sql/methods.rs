@@ -413,9 +413,9 @@ pub(crate) mod prelude {
     };
     pub(crate) use crate::{
         Allowance, AuditAnchor, Begun, Checkpoint, Claimed, CommandOutcome, Control, ControlOutcome, Decided,
-        DecisionRecord, Due, Glance, Health, Launch, NewEvent, RunEvent, RunFilter, RunId, RunPage, RunRecord,
-        SessionHead, SessionRow, SkillRuns, StepIntent, StepRecord, StoreError, Tallies, Tally, WorkerId,
-        WriteFailure,
+        DecisionRecord, Due, Glance, Health, Launch, NewEvent, RunEvent, RunFilter, RunId, RunPage,
+        RunRecord, SessionHead, SessionRow, SkillRuns, StepIntent, StepRecord, StoreError, Tallies, Tally,
+        WorkerId, WriteFailure,
     };
     pub(crate) use skills_model::{Command, Standing, WorkerMove};
 

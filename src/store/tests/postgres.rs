@@ -15,8 +15,8 @@ use postgres::Server;
 use serde_json::json;
 use skills_model::{Command, RunState, Verdict, WorkerMove};
 use skills_store::{
-    Checkpoint, Counts as _, KnownStores, Postgres, PostgresAddress, PostgresOptions, RunFilter, RunId, Sessions as _,
-    StepRecord, StepStatus, Store, StoreError, Unavailability, WorkerId,
+    Checkpoint, Counts as _, KnownStores, Postgres, PostgresAddress, PostgresOptions, RunFilter, RunId,
+    Sessions as _, StepRecord, StepStatus, Store, StoreError, Unavailability, WorkerId,
 };
 use store_kit::Time;
 
@@ -60,7 +60,9 @@ async fn a_store_is_opened_as_it_was_left() {
     server.sql(&format!("UPDATE {schema}.schema_version SET version = 999"));
     let newer = open_at(&address, &options).await.unwrap_err();
     assert!(matches!(newer, StoreError::Newer { found: 999, .. }), "{newer}");
-    server.sql(&format!("UPDATE {schema}.schema_version SET version = 1; UPDATE {schema}.identity SET id = 'other'"));
+    server.sql(&format!(
+        "UPDATE {schema}.schema_version SET version = 1; UPDATE {schema}.identity SET id = 'other'"
+    ));
     let replaced = open_at(&address, &options).await.unwrap_err();
     assert_eq!(replaced.unavailability(), Some(Unavailability::Replaced), "{replaced}");
     let probed = first.probe().await.unwrap_err();
@@ -201,7 +203,8 @@ async fn two_services_that_decide_get_one_decision() {
 async fn an_exhausted_pool_and_a_timeout_are_unavailable() {
     let Some(server) = Server::start() else { return };
     let (address, schema) = server.store();
-    let store = Arc::new(open(&format!("{address}&pool_size=1&pool_timeout_ms=200&statement_timeout_ms=1500")).await);
+    let store =
+        Arc::new(open(&format!("{address}&pool_size=1&pool_timeout_ms=200&statement_timeout_ms=1500")).await);
     store.launch(store_kit::launch(1)).await.unwrap();
     let lock = format!("BEGIN; LOCK TABLE {schema}.runs; SELECT pg_sleep(5)");
     std::thread::scope(|scope| {
@@ -239,7 +242,8 @@ async fn work(store: Arc<Postgres>, name: String, stop: Arc<AtomicBool>, done: A
         let mut finished = claim.checkpoint.done.clone();
         let mut number = claim.checkpoint.number;
         let (run, fence) = (&claim.run.id, claim.fence);
-        for step in ["one", "two"].into_iter().filter(|step| !claim.checkpoint.done.iter().any(|d| d == step)) {
+        for step in ["one", "two"].into_iter().filter(|step| !claim.checkpoint.done.iter().any(|d| d == step))
+        {
             finished.push(step.to_owned());
             number += 1;
             let record = StepRecord {
@@ -261,8 +265,7 @@ async fn work(store: Arc<Postgres>, name: String, stop: Arc<AtomicBool>, done: A
             };
             let report = if step == "two" { WorkerMove::Complete } else { WorkerMove::Checkpoint };
             let command = Command::Work { fence, report };
-            let reported =
-                store.report(run, command, vec![record], Some(checkpoint), vec![], vec![]).await;
+            let reported = store.report(run, command, vec![record], Some(checkpoint), vec![], vec![]).await;
             match reported {
                 Ok(run) if run.state == RunState::Completed => _ = done.fetch_add(1, Ordering::SeqCst),
                 Ok(_) => {}
@@ -298,7 +301,9 @@ async fn a_server_that_crashes_under_load_loses_nothing() {
     let store = Arc::new(open(&server.store().0).await);
     let (stop, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let workers: Vec<_> = (0..4)
-        .map(|n| tokio::spawn(work(Arc::clone(&store), format!("w{n}"), Arc::clone(&stop), Arc::clone(&done))))
+        .map(|n| {
+            tokio::spawn(work(Arc::clone(&store), format!("w{n}"), Arc::clone(&stop), Arc::clone(&done)))
+        })
         .collect();
     let mut launched = Vec::new();
     for round in 0..2 * soak() {
@@ -343,7 +348,9 @@ async fn connections_lost_at_random_lose_and_repeat_nothing() {
     let store = Arc::new(open(&address).await);
     let (stop, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let workers: Vec<_> = (0..20)
-        .map(|n| tokio::spawn(work(Arc::clone(&store), format!("w{n}"), Arc::clone(&stop), Arc::clone(&done))))
+        .map(|n| {
+            tokio::spawn(work(Arc::clone(&store), format!("w{n}"), Arc::clone(&stop), Arc::clone(&done)))
+        })
         .collect();
     let mut launched = Vec::new();
     let mut lost = 0;

@@ -4,11 +4,19 @@ use std::time::Instant;
 
 use super::{App, News};
 use crate::pane::Message;
+use crate::proposal_traffic::ProposalAnswer;
 use crate::session_traffic::SessionTold;
 
 /// Whether these news leave the picture as it is.
 pub(super) fn unmoved(news: &News) -> bool {
-    matches!(news, News::Answer(_, Message::Session(SessionTold::Looked(_, _, None))))
+    matches!(
+        news,
+        News::Answer(
+            _,
+            Message::Session(SessionTold::Looked(_, _, None))
+                | Message::Proposals(ProposalAnswer::Listed(Ok(None)))
+        )
+    )
 }
 
 impl App {

@@ -67,6 +67,7 @@ impl App {
             Action::GoSession => self.show(PaneId::Session),
             Action::GoRuns => self.show(PaneId::Runs),
             Action::GoGolden => self.show(PaneId::Golden),
+            Action::GoProposals => self.show(PaneId::Proposals),
             Action::Palette => {
                 let palette = Palette::new(self.offered(), self.skills_offered());
                 self.overlay = Some(Box::new(palette));
@@ -327,6 +328,7 @@ impl App {
                     | Action::GoSession
                     | Action::GoRuns
                     | Action::GoGolden
+                    | Action::GoProposals
             );
             goes && !present.contains(&action)
         };

@@ -11,7 +11,7 @@ use super::draft_report::{Item, left_items, right_items};
 use super::{Hint, Outcome, Overlay, frame};
 use crate::action::{Action, Context};
 use crate::form::Text;
-use crate::pane::{Effect, Message, PaneId};
+use crate::pane::{Effect, Message, PaneId, Saved};
 use crate::theme::Role;
 use crate::widgets::figures::tokens;
 use crate::widgets::measure::{cells, shown};
@@ -84,6 +84,8 @@ pub struct DraftEditor {
     written: bool,
     /// Whether the next Esc discards the text.
     discarding: bool,
+    /// Why the text became a proposal instead of being written.
+    proposed: Option<String>,
     scroll: Scroll,
     rows: usize,
     field_area: Rect,
@@ -110,6 +112,7 @@ impl DraftEditor {
             confirming: false,
             written: false,
             discarding: false,
+            proposed: None,
             scroll: Scroll::default(),
             rows: 0,
             field_area: Rect::ZERO,
@@ -160,7 +163,7 @@ impl DraftEditor {
     }
 
     fn changed(&mut self) -> Outcome {
-        (self.confirming, self.written, self.stages) = (false, false, 0);
+        (self.confirming, self.written, self.stages, self.proposed) = (false, false, 0, None);
         self.generation += 1;
         if self.description().trim().is_empty() {
             self.stages = STAGES.len();
@@ -253,6 +256,10 @@ impl DraftEditor {
         if self.discarding {
             let text = "The draft is not written. Esc again discards it, any other key continues.";
             out.push(("", text.to_owned(), Role::Warning));
+        }
+        if let Some(why) = &self.proposed {
+            let said = format!("Not written: {why}. Proposed for approval instead; see Proposals (7).");
+            out.push(("", said, Role::Waiting));
         }
         if self.written {
             let text =
@@ -354,9 +361,14 @@ impl Overlay for DraftEditor {
         match message {
             Message::Draft(generation, report) if *generation == self.generation => self.take(report),
             Message::Draft(..) => Outcome::Heard,
-            Message::DescriptionWritten(skill, Ok(description)) if *skill == self.skill.skill_id => {
-                self.skill.description.clone_from(description);
-                self.written = true;
+            Message::DescriptionWritten(skill, Ok(saved)) if *skill == self.skill.skill_id => {
+                match saved {
+                    Saved::InFile(description) => {
+                        self.skill.description.clone_from(description);
+                        self.written = true;
+                    }
+                    Saved::AsProposal(why) => self.proposed = Some(why.clone()),
+                }
                 Outcome::Heard
             }
             Message::DescriptionWritten(_, Err(error)) => {
@@ -596,7 +608,8 @@ mod tests {
             panic!("{effects:?}")
         };
         assert_eq!((present.as_str(), description.as_str()), ("Reads statements.", "Reads statements.!"));
-        let written = Message::DescriptionWritten(SkillId::new("statements"), Ok(description.clone()));
+        let saved = Ok(Saved::InFile(description.clone()));
+        let written = Message::DescriptionWritten(SkillId::new("statements"), saved);
         editor.told(&written);
         assert!(!editor.is_changed());
         assert_eq!(editor.key(key(KeyCode::Null), Some(Action::Back)), Outcome::Close);

@@ -14,9 +14,11 @@ mod order;
 mod order_keys;
 mod order_view;
 mod parts;
+mod proposal;
 
 pub use asking::{Asking, NAME_OF_EXPORT, name_of_script};
 pub use choice::state_word;
+pub use proposal::ProposalCommand;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -25,7 +27,7 @@ use serde_json::{Map, Value};
 
 use super::Overlay;
 use crate::pane::PaneId;
-use skills_api::{ContractView, DecisionSheet, InputFields};
+use skills_api::{ContractView, DecisionSheet, InputFields, ProposalView};
 use skills_model::CommandName;
 use skills_store::{RunId, RunRecord};
 
@@ -68,6 +70,13 @@ pub enum Sheet {
         runs: Vec<RunRecord>,
         /// The number before that of the first order.
         ticket: u64,
+    },
+    /// Decide or roll back a proposal.
+    Proposal {
+        /// The proposal as it was shown.
+        view: Arc<ProposalView>,
+        /// The command.
+        command: ProposalCommand,
     },
     /// Order something else of a run.
     Order {
@@ -138,6 +147,7 @@ impl Sheet {
             Self::Bulk { command, runs, ticket } => {
                 Box::new(bulk::BulkSheet::new(pane, command, runs, ticket))
             }
+            Self::Proposal { view, command } => Box::new(proposal::ProposalDialog::new(pane, view, command)),
             Self::Ask { asking, typed } => Box::new(ask::AskSheet::new(pane, asking).retyped(&typed)),
             Self::Order { run, kind, checkpoints, chosen, typed, ticket } => {
                 let sheet = order::OrderSheet::new(pane, *run, kind, ticket, opened);

@@ -4,5 +4,6 @@ pub mod attach;
 pub mod browse;
 pub mod discover;
 pub mod golden;
+pub mod proposals;
 pub mod runs;
 pub mod session;

@@ -72,6 +72,8 @@ async fn real_answers_of_every_operation_are_as_the_document_says() {
     all.call("skill.file", json!({ "skill_id": "ledger", "path": "skill.yaml" })).await;
     all.call("skill.tokens", json!({ "skills": ["ledger"] })).await;
     all.call("client.view", json!({ "client": "claude-code" })).await;
+    let seen = all.call("skill.visibility", json!({ "skill": "ledger", "clients": ["codex"] })).await;
+    assert_eq!(seen["skills"][0]["cells"][0]["client"], "codex");
     let why = all.call("skill.why", json!({ "skill_id": "ledger", "intent": "book a sum" })).await;
     assert_eq!(why["ranking"]["rank"], 1, "{why}");
     let rivals = all.call("skill.rivals", json!({ "skill_id": "ledger" })).await;
@@ -146,6 +148,23 @@ async fn real_answers_of_every_operation_are_as_the_document_says() {
     all.call("skill.levels", json!({ "skill_id": "ledger", "session_id": session })).await;
     all.call("session.export", json!({ "session_id": session, "api": "anthropic", "model": "m" })).await;
     all.call("session.list", json!({})).await;
+    let old = std::fs::read_to_string(all.house.place.path("skills/watch/SKILL.md")).unwrap();
+    let last = old.lines().last().unwrap();
+    let line = old.lines().count();
+    let diff = format!("@@ -{line} +{line} @@\n-{last}\n+{last} Twice.\n");
+    let asked = json!({ "skill_id": "watch", "diff": diff, "justification": "It watches twice." });
+    let denied = all.call("proposal.create", asked.clone()).await["summary"]["proposal_id"].clone();
+    all.call("proposal.deny", json!({ "proposal_id": denied, "notes": "no" })).await;
+    let view = all.call("proposal.create", asked).await;
+    let id = &view["summary"]["proposal_id"];
+    let approval = json!({
+        "proposal_id": id, "proposal_digest": view["proposal_digest"], "base_digest": view["base_digest"],
+    });
+    all.call("proposal.approve", approval).await;
+    all.call("proposal.rollback", json!({ "proposal_id": id })).await;
+    assert_eq!(all.call("proposal.list", json!({})).await["total"], 2);
+    all.call("proposal.show", json!({ "proposal_id": id })).await;
+
     // Again, with something in them.
     for name in ["run.list", "event.list", "skill.diagnostics", "runtime.metrics", "skill.metrics.reset"] {
         all.call(name, json!({})).await;

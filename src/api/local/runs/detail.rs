@@ -100,7 +100,7 @@ impl Runs {
     }
 
     /// Who is offered as approver; asked of git once.
-    pub(super) async fn approver(self: &Arc<Self>) -> (String, String) {
+    pub(in crate::local) async fn approver(self: &Arc<Self>) -> (String, String) {
         let runs = Arc::clone(self);
         let ask = || async move {
             let cwd = runs.config.cwd.clone();

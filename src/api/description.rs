@@ -1,0 +1,75 @@
+//! Saves a description: into the file where it can be written, as a proposal elsewhere.
+
+use std::path::PathBuf;
+
+use super::proposals::{ProposalRequest, ProposalView};
+use super::{Client, Code, Connection, Error, local};
+use skills_authoring::proposals::diff;
+use skills_authoring::write_back::{WriteError, replace_file, with_description};
+
+/// A description to save.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct NewDescription {
+    /// Id, unambiguous name or location of the skill.
+    pub skill_id: String,
+    /// The description that the author began with, where another one must not be replaced.
+    pub present: Option<String>,
+    /// The new one.
+    pub description: String,
+    /// The justification of a proposal; default: that the author saved it.
+    pub justification: Option<String>,
+    /// Whether it becomes a proposal even if the file can be written.
+    pub propose: bool,
+}
+
+/// Where a description went.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SavedDescription {
+    /// Into the file: its location, its text before and after.
+    Written(PathBuf, String, String),
+    /// Into a proposal, for this reason.
+    Proposed(Box<ProposalView>, String),
+}
+
+/// Saves a description. In the file, every other byte stays.
+///
+/// # Errors
+/// `skill_changed` when the file is not what the author began with; those of `propose`.
+pub async fn save_description(
+    core: &(impl Client + ?Sized),
+    new: NewDescription,
+) -> Result<SavedDescription, Error> {
+    let refused = |error: WriteError| match error {
+        WriteError::NoField | WriteError::NotExact => {
+            Error::new(Code::InvalidConfiguration, error.to_string())
+        }
+        WriteError::Changed(_) | WriteError::Io(..) => Error::new(Code::SkillChanged, error.to_string()),
+    };
+    let detail = core.describe(&new.skill_id).await?;
+    if new.present.as_ref().is_some_and(|present| *present != detail.summary.description) {
+        let message =
+            "the description in the file has changed since the draft was opened; open the draft again";
+        return Err(Error::new(Code::SkillChanged, message));
+    }
+    let (location, source) = (detail.summary.location.clone(), detail.source.clone());
+    let written = with_description(&location, &source, &new.description).map_err(refused)?;
+    let obstacle = match core.connection() {
+        Connection::Remote { .. } => Some("the file is on the service's machine".to_owned()),
+        Connection::Local if new.propose => Some("as requested".to_owned()),
+        Connection::Local => local::read_only(&*core.catalogue().await?, &detail.skill),
+    };
+    if let Some(obstacle) = obstacle {
+        let request = ProposalRequest {
+            skill_id: new.skill_id,
+            diff: diff::between(&source, &written),
+            justification: new.justification.unwrap_or_else(|| "Changes the description.".to_owned()),
+            ..ProposalRequest::default()
+        };
+        return Ok(SavedDescription::Proposed(Box::new(core.propose(request).await?), obstacle));
+    }
+    let (place, old, text) = (location.clone(), source.clone(), written.clone());
+    let replaced =
+        tokio::task::spawn_blocking(move || replace_file(&place, old.as_bytes(), text.as_bytes())).await;
+    replaced.map_err(|error| Error::new(Code::InternalError, error.to_string()))?.map_err(refused)?;
+    Ok(SavedDescription::Written(location, source, written))
+}

@@ -1,0 +1,619 @@
+//! Proposals in this process: measured like drafts, kept in a folder, and written by an approval.
+
+use std::path::Path;
+use std::sync::{Arc, PoisonError};
+
+use serde_json::json;
+
+use super::indexer::Shared;
+use super::runs::Runs;
+use super::{Local, apart};
+use crate::{
+    CheckResult, Code, Error, ProposalCheck, ProposalCheckKind, ProposalFilter, ProposalList, ProposalOrder,
+    ProposalOrdered, ProposalOrderedBy, ProposalRequest, ProposalSummary, ProposalView, ProposedPart, eval,
+    lint, names, paging,
+};
+use skills_authoring::proposals::diff::{self, DiffError};
+use skills_authoring::proposals::{
+    Facts, NewProposal, Proposal, ProposalDecision, ProposalError, ProposalState, ProposalStore,
+    present_digest, versions,
+};
+use skills_base::audit::Entry;
+use skills_config::{Config, PROJECT_FILE};
+use skills_discovery::{self as discovery, Document, GoldenChange};
+use skills_registry::{Catalogue, RootOrigin, Trust, TrustState};
+use skills_skill::{Digest, Finding, Severity, Skill};
+
+/// Characters of a justification or evidence.
+const MAX_TEXT: usize = 20_000;
+/// Bytes of a diff.
+const MAX_DIFF_BYTES: usize = 1_000_000;
+/// Files that a check names.
+const MAX_NAMED: usize = 2;
+
+/// Where proposals are kept: beside the project's settings file, else in the data folder. A demonstration keeps them
+/// in a folder that ends with it.
+pub(super) struct ProposalFolder {
+    store: ProposalStore,
+    _demo: Option<tempfile::TempDir>,
+}
+
+impl ProposalFolder {
+    pub(super) fn of(config: &Config) -> Self {
+        let demo = config.demo.then(tempfile::tempdir).and_then(Result::ok);
+        let project =
+            config.files.iter().find(|file| file.file_name().is_some_and(|name| name == PROJECT_FILE));
+        let folder = match (&demo, project.and_then(|file| file.parent())) {
+            (Some(demo), _) => demo.path().join("proposals"),
+            (None, Some(project)) => project.join("proposals"),
+            (None, None) => config.dirs.data.join("proposals"),
+        };
+        Self { store: ProposalStore::new(folder), _demo: demo }
+    }
+}
+
+impl From<ProposalError> for Error {
+    fn from(error: ProposalError) -> Self {
+        let message = error.to_string();
+        let code = match &error {
+            ProposalError::NotFound { .. } => Code::NotFound,
+            ProposalError::Damaged { .. } | ProposalError::NoVersion { .. } => Code::InvalidConfiguration,
+            ProposalError::Changed(_) | ProposalError::ChangedSince(_) => Code::SkillChanged,
+            ProposalError::Write(error) => match error {
+                skills_authoring::write_back::WriteError::Changed(_) => Code::SkillChanged,
+                _ => Code::InvalidConfiguration,
+            },
+            ProposalError::AlreadyDecided(_) | ProposalError::NotApplied(_) => Code::InvalidTransition,
+            ProposalError::TooMany(_) => Code::RateLimited,
+            ProposalError::Diff(_) => Code::InvalidRequest,
+            ProposalError::Io { .. } => Code::InternalError,
+        };
+        match error {
+            ProposalError::NotFound { id, known } => Self {
+                suggestions: names::near(&id, known.iter().map(String::as_str)),
+                ..Self::new(code, message)
+            },
+            ProposalError::AlreadyDecided(facts) | ProposalError::NotApplied(facts) => {
+                let reason =
+                    json!({ "state": facts.state, "decision": facts.decision, "rollback": facts.rollback });
+                Self { reason: Some(reason), ..Self::new(code, message) }
+            }
+            _ => Self::new(code, message),
+        }
+    }
+}
+
+impl From<DiffError> for Error {
+    fn from(error: DiffError) -> Self {
+        Self::new(Code::InvalidRequest, error.to_string())
+    }
+}
+
+/// What a change of a file comes to.
+struct Measurement {
+    part: ProposedPart,
+    description: String,
+    effect: Option<GoldenChange>,
+    new_findings: Vec<Finding>,
+    fixed_findings: Vec<Finding>,
+}
+
+/// What measures and checks look at.
+#[derive(Clone)]
+struct Evaluator {
+    catalogue: Arc<Catalogue>,
+    shared: Arc<Shared>,
+    trust: Trust,
+}
+
+impl Local {
+    fn evaluator(&self) -> Evaluator {
+        Evaluator {
+            catalogue: self.registry.snapshot(),
+            shared: Arc::clone(&self.shared),
+            trust: self.trust().clone(),
+        }
+    }
+
+    fn proposal_store(&self) -> ProposalStore {
+        self.proposals.store.clone()
+    }
+
+    pub(super) async fn store_proposal(&self, request: ProposalRequest) -> Result<ProposalView, Error> {
+        let ProposalRequest { skill_id, diff, justification, evidence, by } = request;
+        check_text("justification", &justification, true)?;
+        check_text("evidence", evidence.as_deref().unwrap_or_default(), false)?;
+        if diff.len() > MAX_DIFF_BYTES {
+            let message = format!("the diff has {} bytes; the maximum is {MAX_DIFF_BYTES}", diff.len());
+            return Err(Error::new(Code::InvalidRequest, message));
+        }
+        let skill = self.resolve(&skill_id)?;
+        let (evaluator, store) = (self.evaluator(), self.proposal_store());
+        let proposed_by = by.filter(|by| !by.trim().is_empty()).unwrap_or_else(Runs::account);
+        let at_ms = jiff::Timestamp::now().as_millisecond();
+        let proposal = apart(move || {
+            let base = base_of(&skill)?;
+            let result = diff::apply(&base, &diff)?;
+            let measured = evaluator.measure(&skill, &base, &result)?;
+            Ok(store.create(NewProposal {
+                skill_id: skill.id.clone(),
+                location: skill.location.clone(),
+                base,
+                result,
+                justification,
+                evidence,
+                proposed_by,
+                at_ms,
+                effect: measured.effect,
+            })?)
+        })
+        .await?;
+        self.audit_proposal("proposal.created", &proposal.facts, &proposal.facts.proposed_by, None).await;
+        self.view(proposal).await
+    }
+
+    pub(super) async fn list_proposals(&self, filter: ProposalFilter) -> Result<ProposalList, Error> {
+        let store = self.proposal_store();
+        // A skill that is gone has proposals all the same.
+        let skill = filter.skill.as_deref().map(|wanted| {
+            self.resolve(wanted).map_or_else(|_| wanted.to_owned(), |skill| skill.id.to_string())
+        });
+        apart(move || {
+            let listed = store.list()?;
+            let waiting = |one: &Proposal| one.facts.state == ProposalState::Waiting;
+            let count = listed.proposals.iter().filter(|one| waiting(one)).count();
+            let wanted = |one: &&Proposal| {
+                (filter.state.is_empty() || filter.state.contains(&one.facts.state))
+                    && skill.as_deref().is_none_or(|id| one.facts.skill_id.as_str() == id)
+            };
+            let found: Vec<&Proposal> = listed.proposals.iter().filter(wanted).collect();
+            let id = |at: usize| found[at].facts.proposal_id.as_str();
+            let (page, next) = paging::part(found.len(), id, filter.limit, filter.cursor.as_deref())?;
+            Ok(ProposalList {
+                proposals: found[page].iter().map(|one| summary(one)).collect(),
+                total: found.len(),
+                waiting: count,
+                damaged: listed.damaged.iter().map(ToString::to_string).collect(),
+                next,
+            })
+        })
+        .await
+    }
+
+    pub(super) async fn show_proposal(&self, id: &str) -> Result<ProposalView, Error> {
+        let (store, id) = (self.proposal_store(), id.to_owned());
+        let proposal = apart(move || Ok(store.find(&id)?)).await?;
+        self.view(proposal).await
+    }
+
+    async fn view(&self, proposal: Proposal) -> Result<ProposalView, Error> {
+        let (evaluator, store, levels) = (self.evaluator(), self.proposal_store(), Arc::clone(&self.levels));
+        apart(move || {
+            let facts = &proposal.facts;
+            let skill = evaluator.catalogue.by_location(&facts.location).cloned();
+            let present = present_digest(&facts.location);
+            let waits = facts.state == ProposalState::Waiting;
+            let base = match (&skill, present == Some(facts.base_digest)) {
+                (Some(skill), true) => base_of(skill).ok(),
+                _ => store.version(facts, facts.base_digest).ok(),
+            };
+            let result = base.as_deref().and_then(|base| diff::apply(base, &proposal.diff).ok());
+            let both = skill.as_deref().zip(base.as_deref().zip(result.as_deref()));
+            // What was decided is shown with the effect that it was decided by.
+            let measured = match both {
+                Some((skill, (base, result))) if waits => Some(evaluator.measure(skill, base, result)?),
+                Some((skill, (base, result))) => evaluator.compare(skill, base, result).ok(),
+                None => None,
+            };
+            let checks = if waits {
+                evaluator.checks(facts, skill.as_deref(), present, measured.as_ref())
+            } else {
+                Vec::new()
+            };
+            let of_file = store.list()?.proposals;
+            let of_file = of_file.iter().filter(|one| one.facts.location == facts.location);
+            let current_description = base.as_deref().and_then(|base| {
+                let old = skills_skill::parse(&facts.location, base.as_bytes(), 0).ok()?;
+                Some(old.description)
+            });
+            let before = current_description.as_ref().map(|text| levels.text(text).tokens);
+            let after = measured.as_ref().map(|measured| levels.text(&measured.description).tokens);
+            let effect = if waits {
+                measured.as_ref().and_then(|one| one.effect.clone())
+            } else {
+                facts.effect.clone()
+            };
+            let (mut new_findings, mut fixed_findings) = (Vec::new(), Vec::new());
+            let (mut part, mut description) = (None, None);
+            if let Some(measured) = measured {
+                (new_findings, fixed_findings) = (measured.new_findings, measured.fixed_findings);
+                (part, description) = (Some(measured.part), Some(measured.description));
+            }
+            Ok(ProposalView {
+                summary: summary(&proposal),
+                location: facts.location.clone(),
+                proposal_digest: proposal.digest(),
+                base_digest: facts.base_digest,
+                result_digest: facts.result_digest,
+                part,
+                hunks: diff::hunks(&proposal.diff),
+                current_description,
+                description,
+                description_tokens: before.zip(after),
+                checks,
+                new_findings,
+                fixed_findings,
+                effect,
+                versions: versions(of_file, present),
+                diff: proposal.diff.clone(),
+                justification: proposal.justification.clone(),
+                evidence: proposal.evidence.clone(),
+            })
+        })
+        .await
+    }
+
+    pub(super) async fn decide_proposal(
+        &self,
+        id: &str,
+        order: ProposalOrder,
+        by: ProposalOrderedBy,
+    ) -> Result<ProposalOrdered, Error> {
+        let store = self.proposal_store();
+        let found = {
+            let (store, id) = (store.clone(), id.to_owned());
+            apart(move || Ok(store.find(&id)?)).await?
+        };
+        if let ProposalOrder::Approve { proposal_digest, base_digest } = &order {
+            self.check_approval(&found, (*proposal_digest, *base_digest), &by).await?;
+        }
+        let writes = !matches!(order, ProposalOrder::Deny);
+        if writes && matches!(found.facts.state, ProposalState::Waiting | ProposalState::Approved) {
+            self.check_writable(&found.facts)?;
+        }
+        let who = by.by.filter(|by| !by.trim().is_empty());
+        let who = match who {
+            Some(who) => who,
+            None => self.runs.approver().await.0,
+        };
+        let notes = by.notes.map(|notes| notes.trim().to_owned()).filter(|notes| !notes.is_empty());
+        if let Some(notes) = &notes {
+            check_text("notes", notes, false)?;
+        }
+        let decision =
+            ProposalDecision { by: who.clone(), at_ms: jiff::Timestamp::now().as_millisecond(), notes };
+        let (id, said) = (found.facts.proposal_id.clone(), decision.notes.clone());
+        let ordered = order.clone();
+        let (proposal, repeated) = apart(move || {
+            Ok(match ordered {
+                ProposalOrder::Approve { .. } => store.approve(&id, decision)?,
+                ProposalOrder::Deny => store.deny(&id, decision)?,
+                ProposalOrder::RollBack => store.roll_back(&id, decision)?,
+            })
+        })
+        .await?;
+        let facts = &proposal.facts;
+        let first =
+            facts.rollback.as_ref().or(facts.decision.as_ref()).map_or("another user", |first| &first.by);
+        let location = facts.location.display();
+        let note = match (&order, repeated) {
+            (ProposalOrder::Approve { .. }, false) => format!("approved; wrote {location}"),
+            (ProposalOrder::Deny, false) => "denied; the skill is unchanged".to_owned(),
+            (ProposalOrder::RollBack, false) => {
+                format!("rolled back; wrote the previous version to {location}")
+            }
+            (ProposalOrder::Approve { .. }, true) => format!("was already approved by {first}"),
+            (ProposalOrder::Deny, true) => format!("was already denied by {first}"),
+            (ProposalOrder::RollBack, true) => format!("was already rolled back by {first}"),
+        };
+        if !repeated {
+            let kind = match order {
+                ProposalOrder::Approve { .. } => "proposal.approved",
+                ProposalOrder::Deny => "proposal.denied",
+                ProposalOrder::RollBack => "proposal.rolled_back",
+            };
+            self.audit_proposal(kind, facts, &who, said.as_deref()).await;
+            if writes && !self.config.watch {
+                self.registry.rescan();
+            }
+        }
+        Ok(ProposalOrdered { proposal: summary(&proposal), note, repeated })
+    }
+
+    /// Refuses an approval that does not name what was reviewed.
+    async fn check_approval(
+        &self,
+        found: &Proposal,
+        (proposal_digest, base_digest): (Option<Digest>, Option<Digest>),
+        by: &ProposalOrderedBy,
+    ) -> Result<(), Error> {
+        let facts = &found.facts;
+        let named = [
+            ("proposal_digest", proposal_digest, found.digest()),
+            ("base_digest", base_digest, facts.base_digest),
+        ];
+        let missing: Vec<&str> =
+            named.iter().filter(|(_, named, _)| named.is_none()).map(|(name, ..)| *name).collect();
+        if !missing.is_empty() && facts.state == ProposalState::Waiting {
+            let view = self.view(found.clone()).await?;
+            let mut body =
+                json!({ "proposal_digest": view.proposal_digest, "base_digest": view.base_digest });
+            for (name, value) in [("by", &by.by), ("notes", &by.notes)] {
+                if let Some(value) = value {
+                    body[name] = json!(value);
+                }
+            }
+            let message = format!(
+                "no decision made: proposal {} changes {}; to approve it, pass `proposal_digest` and `base_digest` \
+                    of what was reviewed",
+                facts.proposal_id, facts.skill_id
+            );
+            let path = format!("/v1/proposals/{}/approve", facts.proposal_id);
+            let reason = json!({
+                "proposal_id": facts.proposal_id,
+                "missing": missing,
+                "proposal": view,
+                "send": { "method": "POST", "path": path, "body": body },
+            });
+            return Err(Error { reason: Some(reason), ..Error::new(Code::ConfirmationRequired, message) });
+        }
+        for (name, named, present) in named {
+            if let Some(named) = named.filter(|named| *named != present) {
+                let message = format!(
+                    "no decision made: `{name}` is not that of proposal {}; review it again",
+                    facts.proposal_id
+                );
+                let reason = json!({ "named": named, "present": present });
+                return Err(Error { reason: Some(reason), ..Error::new(Code::SkillChanged, message) });
+            }
+        }
+        Ok(())
+    }
+
+    /// Only the file of a skill that is in the catalog now is written, whatever the proposal's file says.
+    fn check_writable(&self, facts: &Facts) -> Result<(), Error> {
+        let catalogue = self.registry.snapshot();
+        let Some(skill) = catalogue.by_location(&facts.location) else {
+            let message = format!(
+                "{} is no longer a skill: {} is not in any root",
+                facts.skill_id,
+                facts.location.display()
+            );
+            return Err(Error::new(Code::NotFound, message));
+        };
+        match read_only(&catalogue, skill) {
+            Some(why) => {
+                let message = format!("cannot write {}: {why}", facts.location.display());
+                Err(Error::new(Code::InvalidConfiguration, message))
+            }
+            None => Ok(()),
+        }
+    }
+
+    async fn audit_proposal(&self, kind: &str, facts: &Facts, by: &str, notes: Option<&str>) {
+        let about = json!({
+            "proposal": facts.proposal_id,
+            "skill": facts.skill_id,
+            "location": facts.location,
+            "base_digest": facts.base_digest,
+            "result_digest": facts.result_digest,
+        });
+        let entry = Entry::new(kind, Some(by), about).with_detail(json!({ "notes": notes }));
+        self.audit.record(entry.durably()).await;
+    }
+}
+
+fn check_text(name: &str, text: &str, required: bool) -> Result<(), Error> {
+    if required && text.trim().is_empty() {
+        return Err(Error::new(Code::InvalidRequest, format!("a proposal needs `{name}`")));
+    }
+    let length = text.chars().count();
+    if length > MAX_TEXT {
+        let message = format!("`{name}` has {length} characters; the maximum is {MAX_TEXT}");
+        return Err(Error::new(Code::InvalidRequest, message));
+    }
+    Ok(())
+}
+
+/// The content of a skill's file; a diff can only be made for text.
+fn base_of(skill: &Skill) -> Result<String, Error> {
+    let unusable = |why: String| {
+        Error::new(Code::InvalidConfiguration, format!("cannot read {}: {why}", skill.location.display()))
+    };
+    let bytes = skill.read().map_err(|refusal| unusable(refusal.to_string()))?;
+    String::from_utf8(bytes).map_err(|_| unusable("it is not UTF-8".to_owned()))
+}
+
+fn summary(proposal: &Proposal) -> ProposalSummary {
+    let facts = &proposal.facts;
+    ProposalSummary {
+        proposal_id: facts.proposal_id.clone(),
+        skill_id: facts.skill_id.clone(),
+        state: facts.state,
+        proposed_by: facts.proposed_by.clone(),
+        proposed_at_ms: facts.proposed_at_ms,
+        title: proposal.justification.lines().next().unwrap_or_default().to_owned(),
+        decision: facts.decision.clone(),
+        rollback: facts.rollback.clone(),
+        p_at_1: facts.effect.as_ref().map(|effect| effect.after.p_at_1 - effect.before.p_at_1),
+    }
+}
+
+/// Why the file of a skill cannot be written; none where it can.
+pub(crate) fn read_only(catalogue: &Catalogue, skill: &Skill) -> Option<String> {
+    let shipped = catalogue
+        .roots
+        .iter()
+        .any(|root| root.origin == RootOrigin::Shipped && skill.location.starts_with(&root.path));
+    if shipped {
+        return Some("shipped skills are read-only; copy the skill to your own root".to_owned());
+    }
+    let real = skill.location.canonicalize().ok()?;
+    // The file is replaced by another one in its folder.
+    unwritable(real.parent().unwrap_or(Path::new("."))).then(|| "the folder is read-only".to_owned())
+}
+
+#[cfg(unix)]
+fn unwritable(folder: &Path) -> bool {
+    rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).is_err()
+}
+
+#[cfg(not(unix))]
+fn unwritable(folder: &Path) -> bool {
+    std::fs::metadata(folder).is_ok_and(|found| found.permissions().readonly())
+}
+
+impl Evaluator {
+    /// Everything about a change, with its effect on the golden sets.
+    fn measure(&self, skill: &Skill, base: &str, result: &str) -> Result<Measurement, Error> {
+        let measured = self.compare(skill, base, result)?;
+        Ok(Measurement { effect: self.effect(skill, result)?, ..measured })
+    }
+
+    /// The parts that differ, and what lint says of both; an unusable result is refused.
+    fn compare(&self, skill: &Skill, base: &str, result: &str) -> Result<Measurement, Error> {
+        let parsed = |text: &str| {
+            skills_skill::parse(&skill.location, text.as_bytes(), 0).map_err(|refusal| {
+                let why = refusal.findings.last().map_or("it cannot be parsed", |finding| &finding.message);
+                let message = format!("with this change, the file of {} would be unusable: {why}", skill.id);
+                Error::new(Code::InvalidRequest, message)
+            })
+        };
+        let new = parsed(result)?;
+        let findings = |skill: &Skill, text: &str| {
+            let mut all = lint::checked(skill, text, None).0;
+            all.retain(|finding| finding.severity != Severity::Info);
+            all
+        };
+        let old_findings = parsed(base).map(|old| findings(&old, base)).unwrap_or_default();
+        let now = findings(&new, result);
+        let only = |here: &[Finding], there: &[Finding]| {
+            let alike = |a: &Finding, b: &Finding| a.code == b.code && a.message == b.message;
+            here.iter().filter(|one| !there.iter().any(|other| alike(one, other))).cloned().collect()
+        };
+        Ok(Measurement {
+            part: part(base, result),
+            effect: None,
+            new_findings: only(&now, &old_findings),
+            fixed_findings: only(&old_findings, &now),
+            description: new.description,
+        })
+    }
+
+    /// What the change does to the golden sets; none where no root has one, or where the skill is not ranked.
+    fn effect(&self, skill: &Skill, result: &str) -> Result<Option<GoldenChange>, Error> {
+        let golden = match eval::golden_of(&self.catalogue) {
+            Ok(golden) if self.catalogue.entry(skill.id.as_str()).is_some() => golden,
+            Ok(_) => return Ok(None),
+            Err(error) if error.code == Code::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let Ok(new) = skills_skill::parse(&skill.location, result.as_bytes(), 0) else { return Ok(None) };
+        let new = Skill { id: skill.id.clone(), ..new };
+        let text = new.has_body.then(|| skills_skill::index_text(result)).unwrap_or_default();
+        let document = Document { digest: None, ..Document::from_skill(&new, Some(text)) };
+        let router = self.shared.router.read().unwrap_or_else(PoisonError::into_inner);
+        let draft = router.with_document(document);
+        let change = discovery::compare(&router, &draft, golden.cases());
+        Ok(Some(change.map_err(|error| Error::new(Code::InvalidRequest, error.to_string()))?))
+    }
+
+    fn checks(
+        &self,
+        facts: &Facts,
+        skill: Option<&Skill>,
+        present: Option<Digest>,
+        measured: Option<&Measurement>,
+    ) -> Vec<ProposalCheck> {
+        let mut checks = Vec::new();
+        let mut push =
+            |check, result, evidence: String| checks.push(ProposalCheck { check, result, evidence });
+        let Some(skill) = skill else {
+            push(
+                ProposalCheckKind::Unchanged,
+                CheckResult::Fail,
+                "the skill is no longer in any root".to_owned(),
+            );
+            return checks;
+        };
+        let (result, evidence) = match present {
+            Some(digest) if digest == facts.base_digest => {
+                (CheckResult::Pass, "file unchanged, diff applies")
+            }
+            Some(_) => (CheckResult::Fail, "the file has changed since; propose the change again"),
+            None => (CheckResult::Fail, "the file cannot be read"),
+        };
+        push(ProposalCheckKind::Unchanged, result, evidence.to_owned());
+        match read_only(&self.catalogue, skill) {
+            None => push(ProposalCheckKind::Writable, CheckResult::Pass, "file can be written".to_owned()),
+            Some(why) => push(ProposalCheckKind::Writable, CheckResult::Fail, why),
+        }
+        if let Some(measured) = measured {
+            let (new, fixed) = (measured.new_findings.len(), measured.fixed_findings.len());
+            let result = if new == 0 { CheckResult::Pass } else { CheckResult::Fail };
+            let evidence = match (new, fixed) {
+                (0, 0) => "no new findings".to_owned(),
+                (0, fixed) => format!("{fixed} fixed"),
+                (new, 0) => format!("{new} new"),
+                (new, fixed) => format!("{new} new, {fixed} fixed"),
+            };
+            push(ProposalCheckKind::Lint, result, evidence);
+            let (result, evidence) = match &measured.effect {
+                None => (CheckResult::Unknown, "no golden set".to_owned()),
+                Some(effect) if effect.lost.is_empty() => (CheckResult::Pass, "no query lost".to_owned()),
+                Some(effect) => {
+                    let lost = effect.lost.len();
+                    (
+                        CheckResult::Fail,
+                        format!("{lost} {} lost", if lost == 1 { "query" } else { "queries" }),
+                    )
+                }
+            };
+            push(ProposalCheckKind::Golden, result, evidence);
+        }
+        match self.trust.state(&skill.root_dir) {
+            TrustState::Pinned { .. } => {
+                let evidence = "trusted files change; trust the skill again after approval";
+                push(ProposalCheckKind::Trust, CheckResult::Unknown, evidence.to_owned());
+            }
+            TrustState::Changed { files } => {
+                let named = files.iter().take(MAX_NAMED).cloned().collect::<Vec<_>>().join(", ");
+                let evidence = format!("changed since it was trusted: {named}");
+                push(ProposalCheckKind::Trust, CheckResult::Unknown, evidence);
+            }
+            TrustState::Shipped | TrustState::Config { .. } | TrustState::Untrusted => {}
+        }
+        checks
+    }
+}
+
+/// Which part of a file differs.
+fn part(base: &str, result: &str) -> ProposedPart {
+    let same_body = skills_skill::body(base) == skills_skill::body(result);
+    let fields = |text: &str| {
+        let mut fields = skills_skill::frontmatter_json(text).unwrap_or_default();
+        let description = fields.shift_remove("description");
+        (fields, description)
+    };
+    let ((old, old_description), (new, new_description)) = (fields(base), fields(result));
+    match (same_body, old == new, old_description == new_description) {
+        (true, true, false) => ProposedPart::Description,
+        (true, ..) => ProposedPart::Frontmatter,
+        (false, true, true) => ProposedPart::Body,
+        (false, ..) => ProposedPart::File,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_changed_part_is_named() {
+        let file = "---\nname: a\ndescription: Old.\n---\nBody\n";
+        assert_eq!(part(file, &file.replace("Old", "New")), ProposedPart::Description);
+        assert_eq!(part(file, &file.replace("name: a", "name: b")), ProposedPart::Frontmatter);
+        assert_eq!(part(file, &file.replace("Body", "Text")), ProposedPart::Body);
+        assert_eq!(part(file, &file.replace("Body", "Text").replace("Old", "New")), ProposedPart::File);
+    }
+}

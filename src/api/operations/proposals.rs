@@ -1,0 +1,83 @@
+//! Operations on proposals: propose, list, show, decide.
+
+use super::arguments::{OneProposal, ProposalApproval, ProposalCommand};
+use super::runs::ORDERS;
+use super::skills::TOOL_PAGE;
+use super::{Asked, Hints, Operation, Route, Scope};
+use crate::{Error, ProposalFilter, ProposalOrder, ProposalOrdered, ProposalOrderedBy, ProposalRequest};
+
+pub(super) fn operations() -> Vec<Operation> {
+    vec![
+        Operation::new(
+            "proposal.create",
+            Route::post("/v1/proposals"),
+            Scope::Run,
+            "Proposes a change of a skill's SKILL.md as a unified diff. The file changes only after approval.",
+            |asked: Asked, request: ProposalRequest| async move {
+                let by = asked.caller.name(request.by);
+                asked.service.core.propose(ProposalRequest { by, ..request }).await
+            },
+        )
+        .status(201)
+        .tool_named("propose_skill_update"),
+        Operation::new(
+            "proposal.list",
+            Route::get("/v1/proposals"),
+            Scope::Read,
+            "Lists proposals, newest first.",
+            |asked: Asked, filter: ProposalFilter| async move { asked.service.core.proposals(filter).await },
+        )
+        .pages(TOOL_PAGE)
+        .tool(),
+        Operation::new(
+            "proposal.show",
+            Route::get("/v1/proposals/{proposal_id}"),
+            Scope::Read,
+            "Returns a proposal: diff, justification, checks, effects on golden sets, digests, versions.",
+            |asked: Asked, one: OneProposal| async move { asked.service.core.proposal(&one.proposal_id).await },
+        )
+        .tool(),
+        Operation::new(
+            "proposal.approve",
+            Route::post("/v1/proposals/{proposal_id}/approve"),
+            Scope::Decide,
+            "Approves a proposal, identified by its digest and that of the file, and writes the file.",
+            |asked: Asked, ask: ProposalApproval| async move {
+                let ProposalApproval { proposal_id, proposal_digest, base_digest, by, notes } = ask;
+                order(&asked, &proposal_id, ProposalOrder::Approve { proposal_digest, base_digest }, by, notes).await
+            },
+        )
+        .hints(Hints { destructive: true, ..ORDERS }),
+        Operation::new(
+            "proposal.deny",
+            Route::post("/v1/proposals/{proposal_id}/deny"),
+            Scope::Decide,
+            "Denies a proposal; the skill stays unchanged.",
+            |asked: Asked, ask: ProposalCommand| async move {
+                order(&asked, &ask.proposal_id, ProposalOrder::Deny, ask.by, ask.notes).await
+            },
+        )
+        .hints(ORDERS),
+        Operation::new(
+            "proposal.rollback",
+            Route::post("/v1/proposals/{proposal_id}/rollback"),
+            Scope::Decide,
+            "Restores the version of the file before an applied proposal.",
+            |asked: Asked, ask: ProposalCommand| async move {
+                order(&asked, &ask.proposal_id, ProposalOrder::RollBack, ask.by, ask.notes).await
+            },
+        )
+        .hints(Hints { destructive: true, ..ORDERS }),
+    ]
+}
+
+async fn order(
+    asked: &Asked,
+    proposal: &str,
+    order: ProposalOrder,
+    by: Option<String>,
+    notes: Option<String>,
+) -> Result<ProposalOrdered, Error> {
+    let by = ProposalOrderedBy { by: asked.caller.name(by), notes };
+    asked.service.core.order_proposal(proposal, order, by).await
+}

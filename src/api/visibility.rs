@@ -1,0 +1,358 @@
+//! `visibility`: which clients show which skills to their models, how much of each description, and why not more.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use strum::Display;
+
+use super::{Client, ClientView, ClientViewState, Error, paging, why};
+use skills_registry::Catalogue;
+use skills_session::{Listed, Shown};
+use skills_skill::SkillId;
+
+/// Which skills, in which clients.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct VisibilityRequest {
+    /// Id, unambiguous name or location of a skill; default: all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub skill: Option<String>,
+    /// Ids of client profiles; default: all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub clients: Vec<String>,
+    /// Page size, 1 to 1,000; default: all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1_000))]
+    pub limit: Option<usize>,
+    /// Continue after the page that ended with this cursor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+}
+
+/// What a client's model receives of a skill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, Display)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Visibility {
+    /// Name and complete description.
+    Full,
+    /// The beginning of the description.
+    Cut,
+    /// The name.
+    NameOnly,
+    /// Nothing: users call the skill.
+    Manual,
+    /// Nothing: the client rejects the file or has no space for it.
+    Dropped,
+    /// Nothing: another skill has its name.
+    Shadowed,
+    /// This one or another skill with its name, which varies between starts.
+    Undefined,
+    /// Not known for this client.
+    Unknown,
+    /// Nothing: the client does not search its folder.
+    NotSearched,
+}
+
+impl Visibility {
+    /// The sign in a matrix, and the one of ASCII output.
+    #[must_use]
+    pub fn sign(self, unicode: bool) -> &'static str {
+        let (sign, ascii) = match self {
+            Self::Full => ("●", "@"),
+            Self::Cut => ("◐", "%"),
+            Self::NameOnly => ("○", "o"),
+            Self::Manual => ("/", "/"),
+            Self::Dropped => ("✗", "x"),
+            Self::Shadowed => ("◌", "s"),
+            Self::Undefined => ("±", "="),
+            Self::Unknown => ("?", "?"),
+            Self::NotSearched => ("·", "."),
+        };
+        if unicode { sign } else { ascii }
+    }
+
+    /// As text.
+    #[must_use]
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Cut => "cut",
+            Self::NameOnly => "name only",
+            Self::Manual => "manual",
+            Self::Dropped => "dropped",
+            Self::Shadowed => "shadowed",
+            Self::Undefined => "undefined",
+            Self::Unknown => "unknown",
+            Self::NotSearched => "not searched",
+        }
+    }
+
+    /// All of them, in the order of a legend.
+    pub const ALL: [Self; 9] = [
+        Self::Full,
+        Self::Cut,
+        Self::NameOnly,
+        Self::Manual,
+        Self::Dropped,
+        Self::Shadowed,
+        Self::Undefined,
+        Self::Unknown,
+        Self::NotSearched,
+    ];
+}
+
+/// A skill in a client.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct VisibilityCell {
+    /// Id of the client's profile.
+    pub client: String,
+    /// What its model receives.
+    pub state: Visibility,
+    /// Words of the description that it receives.
+    pub words: usize,
+    /// The name that the client gives the skill, if it lists it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// How the client repairs the file, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repaired: Option<String>,
+    /// Why it is not shown in full.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What is shown of the description, if one skill is requested and it is not all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown: Option<String>,
+}
+
+/// A skill in all requested clients.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct VisibilityRow {
+    /// The skill.
+    pub skill_id: SkillId,
+    /// Its file.
+    pub location: PathBuf,
+    /// Its root, as text.
+    pub root: String,
+    /// Words of its description.
+    pub words: usize,
+    /// Its description, if one skill is requested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The clients, in the order of `clients`.
+    pub cells: Vec<VisibilityCell>,
+}
+
+/// A client of the matrix.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct VisibilityClient {
+    /// Id of its profile.
+    pub client: String,
+    /// Its name.
+    pub name: String,
+    /// The version that was measured; absent if it was not run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Sources of the profile.
+    pub source: String,
+    /// Skills of the catalog that its model receives with a description.
+    pub with_description: usize,
+    /// The limit of its list of skills, as text.
+    pub limit: String,
+}
+
+/// Skills by clients.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct VisibilityReport {
+    /// The clients.
+    pub clients: Vec<VisibilityClient>,
+    /// The skills, in catalog order; those that cannot be parsed last.
+    pub skills: Vec<VisibilityRow>,
+    /// Skills on all pages.
+    pub total: usize,
+    /// The cursor of the next page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+}
+
+/// A skill of the catalog, parsed or not.
+struct Subject<'c> {
+    id: &'c SkillId,
+    location: &'c PathBuf,
+    description: &'c str,
+}
+
+/// The parts of a client's view by skill.
+struct Index<'v> {
+    view: &'v ClientView,
+    states: HashMap<&'v str, &'v ClientViewState>,
+    listed: HashMap<&'v str, &'v (Listed, Shown)>,
+    withheld: HashMap<&'v str, &'v str>,
+}
+
+/// Makes the matrix.
+///
+/// # Errors
+/// `not_found` with near names for a skill or client; `invalid_request` for a limit or cursor.
+pub async fn visibility(
+    core: &(impl Client + ?Sized),
+    request: &VisibilityRequest,
+) -> Result<VisibilityReport, Error> {
+    core.wait_for_catalog().await?;
+    let known = core.client_profiles().await?;
+    let ids: Vec<&str> = if request.clients.is_empty() {
+        known.iter().map(|(id, _)| id.as_str()).collect()
+    } else {
+        request.clients.iter().map(String::as_str).collect()
+    };
+    // An unknown client is refused with the near ids.
+    let views = futures::future::try_join_all(ids.into_iter().map(|id| core.client_view(id))).await?;
+    let catalogue = core.catalogue().await?;
+    let mut subjects = subjects(&catalogue);
+    if let Some(wanted) = &request.skill {
+        let id = why::subject_id(core, wanted).await?;
+        subjects.retain(|subject| *subject.id == id);
+    }
+    let single = request.skill.is_some();
+    let indexes: Vec<Index<'_>> = views.iter().map(Index::of).collect();
+    let id = |at: usize| subjects[at].id.as_str();
+    let (page, next) = paging::part(subjects.len(), id, request.limit, request.cursor.as_deref())?;
+    let with_description = |index: &Index<'_>| {
+        let shown = subjects.iter().map(|subject| index.cell(subject, false).state);
+        shown.filter(|state| matches!(state, Visibility::Full | Visibility::Cut)).count()
+    };
+    let clients = indexes.iter().map(|index| VisibilityClient {
+        client: index.view.client.clone(),
+        name: index.view.name.clone(),
+        version: index.view.version.clone(),
+        source: index.view.source.clone(),
+        with_description: with_description(index),
+        limit: index.view.list.fill.limit_from.clone(),
+    });
+    let clients = clients.collect();
+    let rows = subjects[page].iter().map(|subject| VisibilityRow {
+        skill_id: subject.id.clone(),
+        location: subject.location.clone(),
+        root: root_of(&catalogue, subject.location),
+        words: words(subject.description),
+        description: single.then(|| subject.description.to_owned()),
+        cells: indexes.iter().map(|index| index.cell(subject, single)).collect(),
+    });
+    let skills = rows.collect();
+    Ok(VisibilityReport { clients, skills, total: subjects.len(), next })
+}
+
+fn subjects(catalogue: &Catalogue) -> Vec<Subject<'_>> {
+    let losers = catalogue.shadowed.iter().map(|loser| &loser.skill);
+    let skills = catalogue.entries.iter().map(|entry| &entry.skill).chain(losers);
+    let parsed = skills.map(|skill| Subject {
+        id: &skill.id,
+        location: &skill.location,
+        description: &skill.description,
+    });
+    let refused = catalogue.refused.iter().map(|refusal| Subject {
+        id: &refusal.id,
+        location: &refusal.location,
+        description: "",
+    });
+    parsed.chain(refused).collect()
+}
+
+fn root_of(catalogue: &Catalogue, location: &std::path::Path) -> String {
+    let roots = catalogue.roots.iter().filter(|root| location.starts_with(&root.path));
+    let nearest = roots.max_by_key(|root| root.path.as_os_str().len());
+    nearest.map(|root| root.label.clone()).unwrap_or_default()
+}
+
+fn words(text: &str) -> usize {
+    text.split_whitespace().count()
+}
+
+impl<'v> Index<'v> {
+    fn of(view: &'v ClientView) -> Self {
+        let states = view.entries.iter().map(|entry| (entry.skill_id.as_str(), &entry.state));
+        let entries = view.list.entries.iter();
+        let listed = entries.filter_map(|entry| Some((entry.0.skill_id.as_ref()?.as_str(), entry)));
+        let groups = view.not_listed.iter();
+        let withheld =
+            groups.flat_map(|group| group.names.iter().map(|name| (name.as_str(), group.why.as_str())));
+        Self { states: states.collect(), listed: listed.collect(), withheld: withheld.collect(), view }
+    }
+
+    fn cell(&self, subject: &Subject<'_>, with_text: bool) -> VisibilityCell {
+        let id = subject.id.as_str();
+        let name = &self.view.name;
+        let without = |state: Visibility, reason: String| VisibilityCell {
+            client: self.view.client.clone(),
+            state,
+            words: 0,
+            name: None,
+            repaired: None,
+            reason: Some(reason).filter(|reason| !reason.is_empty()),
+            shown: None,
+        };
+        let (mut undefined, mut repaired) = (None, None);
+        match self.states.get(id) {
+            None | Some(ClientViewState::NotLooked) => {
+                return without(Visibility::NotSearched, format!("{name} does not search its folder"));
+            }
+            Some(ClientViewState::TooDeep(top)) => {
+                let why =
+                    format!("nested too deep: {name} searches only folders directly in {}", top.display());
+                return without(Visibility::NotSearched, why);
+            }
+            Some(ClientViewState::NotRead(why)) => return without(Visibility::NotSearched, why.clone()),
+            Some(ClientViewState::Dropped(why)) => return without(Visibility::Dropped, why.clone()),
+            Some(ClientViewState::Unknown(what)) => return without(Visibility::Unknown, what.clone()),
+            Some(ClientViewState::Shadowed(winner)) => {
+                let why = format!("shadowed by a skill with the same name: {}", winner.display());
+                return without(Visibility::Shadowed, why);
+            }
+            Some(ClientViewState::ForPeople(said)) => {
+                return without(Visibility::Manual, format!("user-only: {said}"));
+            }
+            Some(ClientViewState::Waiting(until)) => {
+                return without(Visibility::Manual, format!("not offered yet: {until}"));
+            }
+            Some(ClientViewState::Found) => {}
+            Some(ClientViewState::Repaired(how)) => repaired = Some(how.clone()),
+            Some(ClientViewState::Either(others)) => {
+                let others: Vec<String> = others.iter().map(|path| path.display().to_string()).collect();
+                undefined = Some(format!("this one or another with its name: {}", others.join(", ")));
+            }
+        }
+        if let Some(why) = self.withheld.get(id) {
+            return VisibilityCell { repaired, ..without(Visibility::Dropped, (*why).to_owned()) };
+        }
+        let Some((listed, shown)) = self.listed.get(id) else {
+            let state = if undefined.is_some() { Visibility::Undefined } else { Visibility::Unknown };
+            return VisibilityCell { repaired, ..without(state, undefined.unwrap_or_default()) };
+        };
+        let kept = why::kept_text(listed, shown);
+        let (state, reason) = match shown {
+            Shown::Whole if !listed.cut => (Visibility::Full, None),
+            Shown::Whole => (Visibility::Cut, Some("the client's own limit for one description".to_owned())),
+            Shown::Shortened { why, .. } if kept.is_empty() => (Visibility::NameOnly, Some(why.clone())),
+            Shown::Shortened { why, .. } => (Visibility::Cut, Some(why.clone())),
+            Shown::NameOnly { why } => (Visibility::NameOnly, Some(why.clone())),
+            Shown::Omitted { why } => (Visibility::Dropped, Some(why.clone())),
+            Shown::Beyond => {
+                let why = "the catalog exceeds the client's budget, and how it truncates is not published";
+                (Visibility::Unknown, Some(why.to_owned()))
+            }
+        };
+        let state = if undefined.is_some() { Visibility::Undefined } else { state };
+        let is_complete = state == Visibility::Full;
+        VisibilityCell {
+            client: self.view.client.clone(),
+            state,
+            words: if matches!(shown, Shown::Omitted { .. } | Shown::Beyond) { 0 } else { words(kept) },
+            name: Some(listed.name.clone()).filter(|_| !matches!(shown, Shown::Omitted { .. })),
+            repaired,
+            reason: undefined.or(reason),
+            shown: (with_text && !is_complete).then(|| kept.to_owned()),
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! Unified diffs of one file: read, applied exactly, and made.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Why a diff is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DiffError {
+    /// No unified diff.
+    #[error("not a unified diff: {0}")]
+    Syntax(String),
+    /// The diff has no hunk.
+    #[error("the diff has no hunk (`@@ -1,3 +1,3 @@`)")]
+    Empty,
+    /// Text after the hunks, which may be a second file.
+    #[error("line {0} of the diff is not part of a hunk; a diff may change one file only")]
+    Outside(usize),
+    /// A hunk's lines are not in the file.
+    #[error("the diff does not apply: the lines of hunk {0} are not in the file")]
+    Mismatch(usize),
+    /// The diff leaves the file as it is.
+    #[error("the diff changes nothing")]
+    Unchanged,
+}
+
+/// A line of a hunk.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", content = "text", rename_all = "snake_case")]
+pub enum HunkLine {
+    /// In both texts.
+    Context(String),
+    /// Only in the current text.
+    Removed(String),
+    /// Only in the proposed text.
+    Added(String),
+}
+
+/// A part of a diff.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Hunk {
+    /// First line in the current text, from 1.
+    pub old_start: usize,
+    /// First line in the proposed text, from 1.
+    pub new_start: usize,
+    /// Its lines, without line ends.
+    pub lines: Vec<HunkLine>,
+}
+
+/// Applies a unified diff. Paths in its headers are ignored.
+///
+/// # Errors
+/// When it is not a diff of one file, does not apply exactly, or changes nothing.
+pub fn apply(source: &str, diff: &str) -> Result<String, DiffError> {
+    let exact = apply_exactly(source, diff);
+    let applied = match exact {
+        Err(DiffError::Mismatch(_) | DiffError::Syntax(_))
+            if source.contains('\r') || diff.contains('\r') =>
+        {
+            // A diff that was typed or sent by a model often has other line ends than the file.
+            let unix = source.replace("\r\n", "\n");
+            let applied = apply_exactly(&unix, &diff.replace("\r\n", "\n"))?;
+            match (unix == source, unix.replace('\n', "\r\n") == source) {
+                (true, _) => applied,
+                (false, true) => applied.replace('\n', "\r\n"),
+                // A file with both kinds of line ends could not be written back as it was.
+                (false, false) => return exact,
+            }
+        }
+        exact => exact?,
+    };
+    if applied == source { Err(DiffError::Unchanged) } else { Ok(applied) }
+}
+
+fn apply_exactly(source: &str, diff: &str) -> Result<String, DiffError> {
+    let ended;
+    let diff = if diff.ends_with('\n') {
+        diff
+    } else {
+        ended = format!("{diff}\n");
+        &ended
+    };
+    let patch = diffy::Patch::from_str(diff).map_err(|error| {
+        let message = error.to_string();
+        DiffError::Syntax(message.strip_prefix("error parsing patch ").unwrap_or(&message).to_owned())
+    })?;
+    if patch.hunks().is_empty() {
+        return Err(DiffError::Empty);
+    }
+    nothing_outside(diff, &patch)?;
+    diffy::apply(source, &patch).map_err(|error| {
+        let message = error.to_string();
+        let number = message.rsplit('#').next().and_then(|number| number.parse().ok());
+        DiffError::Mismatch(number.unwrap_or(1))
+    })
+}
+
+/// Refuses lines after a hunk that belong to none: the parser ignores them, and the author meant something by them.
+fn nothing_outside(diff: &str, patch: &diffy::Patch<'_, str>) -> Result<(), DiffError> {
+    let mut lines = diff.lines().enumerate().skip_while(|(_, line)| !line.starts_with("@@ "));
+    for hunk in patch.hunks() {
+        let header = lines.next();
+        if let Some((at, _)) = header.filter(|(_, line)| !line.starts_with("@@ ")) {
+            return Err(DiffError::Outside(at + 1));
+        }
+        let mut left = hunk.lines().len();
+        while left > 0 {
+            match lines.next() {
+                Some((_, line)) if line.starts_with('\\') => {}
+                Some(_) => left -= 1,
+                None => return Ok(()),
+            }
+        }
+        let mut ahead = lines.clone();
+        if ahead.next().is_some_and(|(_, line)| line.starts_with('\\')) {
+            lines.next();
+        }
+    }
+    // `git format-patch` ends with `-- ` and its version.
+    let rest = lines.find(|(_, line)| !line.trim().is_empty());
+    match rest {
+        Some((_, "-- " | "--")) | None => Ok(()),
+        Some((at, _)) => Err(DiffError::Outside(at + 1)),
+    }
+}
+
+/// The unified diff between two versions of a `SKILL.md`.
+#[must_use]
+pub fn between(old: &str, new: &str) -> String {
+    let mut options = diffy::DiffOptions::new();
+    options.set_original_filename("a/SKILL.md").set_modified_filename("b/SKILL.md");
+    options.create_patch(old, new).to_string()
+}
+
+/// The hunks of a diff; none of a text that is not a diff.
+#[must_use]
+pub fn hunks(diff: &str) -> Vec<Hunk> {
+    let Ok(patch) = diffy::Patch::from_str(diff) else { return Vec::new() };
+    let text = |line: &str| line.trim_end_matches(['\n', '\r']).to_owned();
+    let of = |hunk: &diffy::Hunk<'_, str>| Hunk {
+        old_start: hunk.old_range().start(),
+        new_start: hunk.new_range().start(),
+        lines: hunk
+            .lines()
+            .iter()
+            .map(|line| match line {
+                diffy::Line::Context(line) => HunkLine::Context(text(line)),
+                diffy::Line::Delete(line) => HunkLine::Removed(text(line)),
+                diffy::Line::Insert(line) => HunkLine::Added(text(line)),
+            })
+            .collect(),
+    };
+    patch.hunks().iter().map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "---\nname: a\ndescription: Old.\n---\n# A\n\nBody\n";
+    const DIFF: &str = "--- a/../../etc/passwd\n+++ b/elsewhere\n@@ -1,4 +1,4 @@\n ---\n name: a\n-description: Old.\n+description: New.\n ---\n";
+
+    #[test]
+    fn a_diff_applies_exactly_whatever_its_headers_say() {
+        let expected = FILE.replace("Old.", "New.");
+        assert_eq!(apply(FILE, DIFF).as_deref(), Ok(expected.as_str()));
+        let without_headers = DIFF.split_once("@@").map(|(_, rest)| format!("@@{rest}")).unwrap();
+        assert_eq!(
+            apply(FILE, without_headers.trim_end()).as_deref(),
+            Ok(expected.as_str()),
+            "no headers, no last line end"
+        );
+        let git = format!("diff --git a/x b/x\nindex 1..2 100644\n{DIFF}-- \n2.43.0\n");
+        assert_eq!(apply(FILE, &git).as_deref(), Ok(expected.as_str()));
+    }
+
+    #[test]
+    fn line_ends_of_the_file_stay() {
+        let windows = FILE.replace('\n', "\r\n");
+        let expected = windows.replace("Old.", "New.");
+        assert_eq!(apply(&windows, DIFF).as_deref(), Ok(expected.as_str()));
+        assert_eq!(apply(&windows, &DIFF.replace('\n', "\r\n")).as_deref(), Ok(expected.as_str()));
+        assert_eq!(apply(FILE, &DIFF.replace('\n', "\r\n")), Ok(FILE.replace("Old.", "New.")));
+    }
+
+    #[test]
+    fn what_is_not_one_exact_change_is_refused() {
+        assert_eq!(
+            apply(FILE, &DIFF.replace("-description: Old.", "-description: Other.")),
+            Err(DiffError::Mismatch(1))
+        );
+        assert_eq!(apply(FILE, "Please shorten the description.\n"), Err(DiffError::Empty));
+        assert!(matches!(apply(FILE, &DIFF.replace("-1,4", "-1,9")), Err(DiffError::Syntax(_))));
+        let two = format!("{DIFF}--- a/run.sh\n+++ b/run.sh\n@@ -1 +1 @@\n-a\n+b\n");
+        assert!(matches!(apply(FILE, &two), Err(DiffError::Syntax(_))), "{:?}", apply(FILE, &two));
+        assert_eq!(apply(FILE, &format!("{DIFF}+one more line\n")), Err(DiffError::Outside(9)));
+        assert_eq!(apply(FILE, &DIFF.replace("New.", "Old.")), Err(DiffError::Unchanged));
+    }
+
+    #[test]
+    fn a_diff_that_was_made_applies() {
+        for new in ["", "x", "---\nname: a\ndescription: Old.\n---\n# A\n\nBody", "é\n\u{feff}\n"] {
+            let diff = between(FILE, new);
+            assert_eq!(apply(FILE, &diff).as_deref(), Ok(new), "{diff}");
+        }
+        let hunks = hunks(&between(FILE, &FILE.replace("Old.", "New.")));
+        assert_eq!((hunks.len(), hunks[0].old_start, hunks[0].new_start), (1, 1, 1));
+        assert!(hunks[0].lines.contains(&HunkLine::Removed("description: Old.".to_owned())));
+    }
+}

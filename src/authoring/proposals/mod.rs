@@ -1,0 +1,10 @@
+//! Proposals: changes of a `SKILL.md` that somebody else approves, kept as Markdown files with every version.
+
+pub mod diff;
+mod document;
+mod store;
+mod versions;
+
+pub use document::{Facts, Proposal, ProposalDecision, ProposalState};
+pub use store::{Listed, MAX_WAITING, NewProposal, ProposalError, ProposalStore, present_digest};
+pub use versions::{SkillVersion, versions};

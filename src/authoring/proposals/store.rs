@@ -1,0 +1,554 @@
+//! The folder of proposals: one Markdown file each, and the versions of the skills that they changed.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::diff::{self, DiffError};
+use super::document::{Facts, Proposal, ProposalDecision, ProposalState};
+use crate::write_back::{WriteError, replace_file};
+use skills_base::files::{self, Folder};
+use skills_base::private_files;
+use skills_discovery::GoldenChange;
+use skills_skill::{Digest, MAX_BYTES, SkillId};
+
+/// Bytes of a proposal's file at most: two texts, a diff of a whole file, and an effect on many queries.
+const MAX_FILE_BYTES: u64 = 8 << 20;
+/// Proposals that may wait at once.
+pub const MAX_WAITING: usize = 1000;
+/// Letters of a skill's id in the name of a file.
+const MAX_ID_BYTES: usize = 120;
+/// The folder of versions, below that of the proposals.
+const VERSIONS: &str = "versions";
+
+/// Why something cannot be done with a proposal.
+#[derive(Debug, thiserror::Error)]
+pub enum ProposalError {
+    /// There is no such proposal.
+    #[error("there is no proposal {id}")]
+    NotFound {
+        /// As it was named.
+        id: String,
+        /// All that there are.
+        known: Vec<String>,
+    },
+    /// The file of a proposal cannot be used.
+    #[error("{}: not a proposal: {why}", file.display())]
+    Damaged {
+        /// Which.
+        file: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// The skill's file is not the one that the proposal was made for.
+    #[error("{} has changed since the proposal was made; propose the change again", .0.display())]
+    Changed(PathBuf),
+    /// The skill's file is not what the approval wrote.
+    #[error("{} has changed since the proposal was applied; nothing was rolled back", .0.display())]
+    ChangedSince(PathBuf),
+    /// The proposal was decided before.
+    #[error("proposal {} was already {} by {}", .0.proposal_id, past(.0.state), decider(.0))]
+    AlreadyDecided(Box<Facts>),
+    /// Only an applied proposal can be rolled back.
+    #[error("proposal {} is not applied: it is {}", .0.proposal_id, past(.0.state))]
+    NotApplied(Box<Facts>),
+    /// A version that is needed is missing or damaged.
+    #[error("the previous version of {} is missing from {}", location.display(), folder.display())]
+    NoVersion {
+        /// The skill's file.
+        location: PathBuf,
+        /// Where it should be.
+        folder: PathBuf,
+    },
+    /// Too many proposals wait.
+    #[error("{0} proposals are waiting; decide some of them first")]
+    TooMany(usize),
+    /// The diff cannot be applied.
+    #[error(transparent)]
+    Diff(#[from] DiffError),
+    /// The skill's file cannot be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// The file system refused.
+    #[error("{}: {error}", path.display())]
+    Io {
+        /// Where.
+        path: PathBuf,
+        /// What it said.
+        error: io::Error,
+    },
+}
+
+fn past(state: ProposalState) -> &'static str {
+    match state {
+        ProposalState::Waiting => "waiting",
+        ProposalState::Approved => "approved",
+        ProposalState::Denied => "denied",
+        ProposalState::RolledBack => "rolled back",
+    }
+}
+
+fn decider(facts: &Facts) -> &str {
+    let last = facts.rollback.as_ref().or(facts.decision.as_ref());
+    last.map_or("another user", |decision| decision.by.as_str())
+}
+
+fn failed(path: &Path) -> impl FnOnce(io::Error) -> ProposalError + use<'_> {
+    move |error| ProposalError::Io { path: path.to_owned(), error }
+}
+
+/// What is proposed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewProposal {
+    /// The skill.
+    pub skill_id: SkillId,
+    /// Its file.
+    pub location: PathBuf,
+    /// The content of the file.
+    pub base: String,
+    /// The content with the change.
+    pub result: String,
+    /// Why.
+    pub justification: String,
+    /// What supports it.
+    pub evidence: Option<String>,
+    /// Who proposes it.
+    pub proposed_by: String,
+    /// When, milliseconds since 1970-01-01 UTC.
+    pub at_ms: i64,
+    /// The effect on the golden sets.
+    pub effect: Option<GoldenChange>,
+}
+
+/// The proposals of a folder, newest first, and files in it that are not proposals.
+#[derive(Debug, Default)]
+pub struct Listed {
+    /// The proposals.
+    pub proposals: Vec<Proposal>,
+    /// What is wrong with the others.
+    pub damaged: Vec<ProposalError>,
+}
+
+/// A folder of proposals. Nothing is created before something is proposed.
+#[derive(Debug, Clone)]
+pub struct ProposalStore {
+    folder: PathBuf,
+}
+
+impl ProposalStore {
+    /// The proposals in this folder.
+    #[must_use]
+    pub fn new(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    /// Where they are.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Holds every other process off until it is dropped.
+    fn lock(&self) -> Result<File, ProposalError> {
+        let linked = std::fs::symlink_metadata(&self.folder).is_ok_and(|found| found.is_symlink());
+        if linked {
+            let error = io::Error::other("the folder of proposals is a link; replace it with a folder");
+            return Err(ProposalError::Io { path: self.folder.clone(), error });
+        }
+        private_files::create_folder(&self.folder).map_err(failed(&self.folder))?;
+        let path = self.folder.join(".lock");
+        let lock = private_files::open_append(&path).map_err(failed(&path))?;
+        lock.lock().map_err(failed(&path))?;
+        Ok(lock)
+    }
+
+    fn open(&self) -> Result<Option<Folder>, ProposalError> {
+        match Folder::follow(&self.folder) {
+            Ok(folder) => Ok(Some(folder)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(failed(&self.folder)(error)),
+        }
+    }
+
+    /// All proposals, newest first.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    pub fn list(&self) -> Result<Listed, ProposalError> {
+        let mut listed = Listed::default();
+        let Some(folder) = self.open()? else { return Ok(listed) };
+        let entries = folder.entries("").map_err(|refusal| failed(&self.folder)(refusal.into()))?;
+        for name in entries.into_iter().map(|entry| entry.name) {
+            let Some(id) = name.strip_suffix(".md").filter(|id| !id.starts_with('.')) else { continue };
+            match self.read(&folder, id) {
+                Ok(proposal) => listed.proposals.push(proposal),
+                Err(error) => listed.damaged.push(error),
+            }
+        }
+        listed.proposals.sort_by(|a, b| {
+            let key = |proposal: &Proposal| proposal.facts.proposed_at_ms;
+            key(b).cmp(&key(a)).then_with(|| b.facts.proposal_id.cmp(&a.facts.proposal_id))
+        });
+        Ok(listed)
+    }
+
+    fn read(&self, folder: &Folder, id: &str) -> Result<Proposal, ProposalError> {
+        let name = format!("{id}.md");
+        let damaged = |why: String| ProposalError::Damaged { file: self.folder.join(&name), why };
+        let text = folder.read_text(&name, MAX_FILE_BYTES).map_err(|refusal| damaged(refusal.to_string()))?;
+        let proposal = Proposal::of_markdown(&text).map_err(damaged)?;
+        if proposal.facts.proposal_id != id {
+            return Err(damaged(format!("its id is {}", proposal.facts.proposal_id)));
+        }
+        Ok(recovered(proposal))
+    }
+
+    /// The proposal of this id.
+    ///
+    /// # Errors
+    /// `NotFound`; `Damaged` when its file cannot be used.
+    pub fn find(&self, id: &str) -> Result<Proposal, ProposalError> {
+        let not_found = |known| ProposalError::NotFound { id: id.to_owned(), known };
+        let Some(folder) = self.open()? else { return Err(not_found(Vec::new())) };
+        let entries = folder.entries("").map_err(|refusal| failed(&self.folder)(refusal.into()))?;
+        let known: Vec<String> = entries
+            .into_iter()
+            .filter_map(|entry| Some(entry.name.strip_suffix(".md")?.to_owned()))
+            .collect();
+        // Only a name that the folder has is opened: an id is never a path.
+        if known.iter().any(|name| name == id) { self.read(&folder, id) } else { Err(not_found(known)) }
+    }
+
+    fn write(&self, proposal: &Proposal) -> Result<(), ProposalError> {
+        let file = self.folder.join(format!("{}.md", proposal.facts.proposal_id));
+        let text = proposal.to_markdown().map_err(|error| failed(&file)(io::Error::other(error)))?;
+        private_files::replace(&file, text.as_bytes()).map_err(failed(&file))
+    }
+
+    /// Stores a proposal. Its diff is the difference of the two texts.
+    ///
+    /// # Errors
+    /// `TooMany`; when it cannot be written.
+    pub fn create(&self, new: NewProposal) -> Result<Proposal, ProposalError> {
+        let _lock = self.lock()?;
+        let waiting = self.list()?.proposals;
+        let waiting = waiting.iter().filter(|one| one.facts.state == ProposalState::Waiting).count();
+        if waiting >= MAX_WAITING {
+            return Err(ProposalError::TooMany(waiting));
+        }
+        let diff = diff::between(&new.base, &new.result);
+        // What is stored must lead to what was measured and shown.
+        if diff::apply(&new.base, &diff)? != new.result {
+            return Err(DiffError::Mismatch(1).into());
+        }
+        let facts = Facts {
+            proposal_id: self.free_id(&new.skill_id, new.at_ms)?,
+            skill_id: new.skill_id,
+            location: new.location,
+            base_digest: Digest::of(new.base.as_bytes()),
+            result_digest: Digest::of(new.result.as_bytes()),
+            proposed_by: new.proposed_by,
+            proposed_at_ms: new.at_ms,
+            state: ProposalState::Waiting,
+            applying: None,
+            decision: None,
+            rollback: None,
+            effect: new.effect,
+        };
+        let proposal = Proposal {
+            facts,
+            justification: new.justification.trim().to_owned(),
+            evidence: new.evidence.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()),
+            diff,
+        };
+        self.write(&proposal)?;
+        Ok(proposal)
+    }
+
+    /// `<skill_id>-<timestamp>`, by a timestamp that no file has.
+    fn free_id(&self, skill: &SkillId, at_ms: i64) -> Result<String, ProposalError> {
+        let mut stem = String::new();
+        for letter in skill.as_str().chars() {
+            let letter = if letter == '/' || letter == '\\' || letter.is_control() { '-' } else { letter };
+            if stem.len() + letter.len_utf8() > MAX_ID_BYTES {
+                break;
+            }
+            stem.push(letter);
+        }
+        let stem = stem.trim_start_matches('.').to_owned();
+        for later in 0..i64::try_from(MAX_WAITING).unwrap_or(i64::MAX) {
+            let at = jiff::Timestamp::from_millisecond(at_ms.saturating_add(later)).unwrap_or_default();
+            let id = format!("{stem}-{}", at.strftime("%Y%m%dT%H%M%S%3fZ"));
+            let file = self.folder.join(format!("{id}.md"));
+            if !file.try_exists().map_err(failed(&file))? {
+                return Ok(id);
+            }
+        }
+        Err(ProposalError::TooMany(MAX_WAITING))
+    }
+
+    fn version_file(&self, digest: Digest) -> PathBuf {
+        self.folder.join(VERSIONS).join(format!("{digest}.md"))
+    }
+
+    fn keep_version(&self, content: &[u8]) -> Result<(), ProposalError> {
+        let file = self.version_file(Digest::of(content));
+        if file.exists() {
+            return Ok(());
+        }
+        private_files::replace(&file, content).map_err(failed(&file))
+    }
+
+    /// A version that was kept.
+    ///
+    /// # Errors
+    /// `NoVersion` when it is missing or not what was kept.
+    pub fn version(&self, facts: &Facts, digest: Digest) -> Result<String, ProposalError> {
+        let folder = self.folder.join(VERSIONS);
+        let name = format!("{digest}.md");
+        let content = Folder::follow(&folder).ok().and_then(|open| open.read_text(&name, MAX_BYTES).ok());
+        content
+            .filter(|content| Digest::of(content.as_bytes()) == digest)
+            .ok_or_else(|| ProposalError::NoVersion { location: facts.location.clone(), folder })
+    }
+
+    /// Approves a proposal and writes the skill's file. The same approval again answers the first one, with `true`.
+    ///
+    /// # Errors
+    /// `AlreadyDecided` for a denied one; `Changed` when the file is not the one it was made for.
+    pub fn approve(&self, id: &str, by: ProposalDecision) -> Result<(Proposal, bool), ProposalError> {
+        let _lock = self.lock()?;
+        let mut proposal = self.find(id)?;
+        match proposal.facts.state {
+            ProposalState::Waiting => {}
+            ProposalState::Approved => return Ok((proposal, true)),
+            _ => return Err(ProposalError::AlreadyDecided(Box::new(proposal.facts))),
+        }
+        let location = proposal.facts.location.clone();
+        let base = files::read_text(&real(&location)?, MAX_BYTES);
+        let base = base.map_err(|refusal| failed(&location)(refusal.into()))?;
+        if Digest::of(base.as_bytes()) != proposal.facts.base_digest {
+            return Err(ProposalError::Changed(location));
+        }
+        let result = diff::apply(&base, &proposal.diff)?;
+        if Digest::of(result.as_bytes()) != proposal.facts.result_digest {
+            return Err(DiffError::Mismatch(1).into());
+        }
+        self.keep_version(base.as_bytes())?;
+        self.keep_version(result.as_bytes())?;
+        // Recorded before the write: after a crash the file tells whether it was written.
+        proposal.facts.applying = Some(by.clone());
+        self.write(&proposal)?;
+        fail::fail_point!("proposal.applying");
+        replace_file(&location, base.as_bytes(), result.as_bytes())?;
+        fail::fail_point!("proposal.applied");
+        proposal.facts.applying = None;
+        proposal.facts.decision = Some(by);
+        proposal.facts.state = ProposalState::Approved;
+        self.write(&proposal)?;
+        Ok((proposal, false))
+    }
+
+    /// Denies a proposal. The same denial again answers the first one, with `true`.
+    ///
+    /// # Errors
+    /// `AlreadyDecided` for an approved one.
+    pub fn deny(&self, id: &str, by: ProposalDecision) -> Result<(Proposal, bool), ProposalError> {
+        let _lock = self.lock()?;
+        let mut proposal = self.find(id)?;
+        match proposal.facts.state {
+            ProposalState::Waiting => {}
+            ProposalState::Denied => return Ok((proposal, true)),
+            _ => return Err(ProposalError::AlreadyDecided(Box::new(proposal.facts))),
+        }
+        proposal.facts.applying = None;
+        proposal.facts.decision = Some(by);
+        proposal.facts.state = ProposalState::Denied;
+        self.write(&proposal)?;
+        Ok((proposal, false))
+    }
+
+    /// Writes the version before an applied proposal. The same again answers the first rollback, with `true`.
+    ///
+    /// # Errors
+    /// `NotApplied`; `ChangedSince` when the file is not what the approval wrote; `NoVersion`.
+    pub fn roll_back(&self, id: &str, by: ProposalDecision) -> Result<(Proposal, bool), ProposalError> {
+        let _lock = self.lock()?;
+        let mut proposal = self.find(id)?;
+        match proposal.facts.state {
+            ProposalState::Approved => {}
+            ProposalState::RolledBack => return Ok((proposal, true)),
+            _ => return Err(ProposalError::NotApplied(Box::new(proposal.facts))),
+        }
+        let facts = &proposal.facts;
+        let base = self.version(facts, facts.base_digest)?;
+        let location = facts.location.clone();
+        let present = files::read_text(&real(&location)?, MAX_BYTES);
+        let present = present.map_err(|refusal| failed(&location)(refusal.into()))?;
+        match Digest::of(present.as_bytes()) {
+            // An earlier rollback that was written and not recorded.
+            digest if digest == facts.base_digest => {}
+            digest if digest == facts.result_digest => {
+                replace_file(&location, present.as_bytes(), base.as_bytes())?;
+            }
+            _ => return Err(ProposalError::ChangedSince(location)),
+        }
+        proposal.facts.rollback = Some(by);
+        proposal.facts.state = ProposalState::RolledBack;
+        self.write(&proposal)?;
+        Ok((proposal, false))
+    }
+}
+
+fn real(location: &Path) -> Result<PathBuf, ProposalError> {
+    location.canonicalize().map_err(failed(location))
+}
+
+/// The digest of a file now.
+#[must_use]
+pub fn present_digest(location: &Path) -> Option<Digest> {
+    let real = location.canonicalize().ok()?;
+    files::read_file(&real, MAX_BYTES).ok().map(|bytes| Digest::of(&bytes))
+}
+
+/// An approval whose end was not recorded: the file tells whether it was written.
+fn recovered(mut proposal: Proposal) -> Proposal {
+    if let Some(decision) = proposal.facts.applying.take()
+        && present_digest(&proposal.facts.location) == Some(proposal.facts.result_digest)
+    {
+        proposal.facts.state = ProposalState::Approved;
+        proposal.facts.decision = Some(decision);
+    }
+    proposal
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BASE: &str = "---\nname: billing\ndescription: Old.\n---\nBody\n";
+    const RESULT: &str = "---\nname: billing\ndescription: New.\n---\nBody\n";
+
+    struct Place {
+        _dir: tempfile::TempDir,
+        store: ProposalStore,
+        file: PathBuf,
+    }
+
+    fn place() -> Place {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("billing/SKILL.md");
+        std::fs::create_dir(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, BASE).unwrap();
+        Place { store: ProposalStore::new(dir.path().join("proposals")), file, _dir: dir }
+    }
+
+    impl Place {
+        fn propose(&self) -> Proposal {
+            self.store.create(self.new_proposal()).unwrap()
+        }
+
+        fn new_proposal(&self) -> NewProposal {
+            NewProposal {
+                skill_id: SkillId::new("billing"),
+                location: self.file.clone(),
+                base: BASE.to_owned(),
+                result: RESULT.to_owned(),
+                justification: "Shorter.".to_owned(),
+                evidence: None,
+                proposed_by: "ana".to_owned(),
+                at_ms: 1_780_000_000_123,
+                effect: None,
+            }
+        }
+
+        fn text(&self) -> String {
+            std::fs::read_to_string(&self.file).unwrap()
+        }
+    }
+
+    fn by(name: &str) -> ProposalDecision {
+        ProposalDecision { by: name.to_owned(), at_ms: 1, notes: None }
+    }
+
+    #[test]
+    fn an_approval_writes_once_and_a_rollback_restores() {
+        let place = place();
+        let id = place.propose().facts.proposal_id;
+        assert_eq!(id, "billing-20260528T202640123Z");
+        assert!(place.store.folder().join(format!("{id}.md")).is_file());
+        assert_ne!(place.propose().facts.proposal_id, id, "two of one millisecond have two names");
+        let (approved, repeated) = place.store.approve(&id, by("kim")).unwrap();
+        assert_eq!(
+            (approved.facts.state, repeated, place.text().as_str()),
+            (ProposalState::Approved, false, RESULT)
+        );
+        let (again, repeated) = place.store.approve(&id, by("lee")).unwrap();
+        assert_eq!((again.facts.decision.unwrap().by.as_str(), repeated), ("kim", true));
+        assert!(matches!(place.store.deny(&id, by("lee")), Err(ProposalError::AlreadyDecided(_))));
+        let (back, _) = place.store.roll_back(&id, by("lee")).unwrap();
+        assert_eq!((back.facts.state, place.text().as_str()), (ProposalState::RolledBack, BASE));
+        assert!(place.store.roll_back(&id, by("kim")).unwrap().1);
+        assert!(matches!(place.store.approve(&id, by("kim")), Err(ProposalError::AlreadyDecided(_))));
+    }
+
+    #[test]
+    fn a_file_that_changed_is_not_overwritten() {
+        let place = place();
+        let id = place.propose().facts.proposal_id;
+        std::fs::write(&place.file, "mine").unwrap();
+        assert!(matches!(place.store.approve(&id, by("kim")), Err(ProposalError::Changed(_))));
+        std::fs::write(&place.file, BASE).unwrap();
+        place.store.approve(&id, by("kim")).unwrap();
+        std::fs::write(&place.file, "mine").unwrap();
+        assert!(matches!(place.store.roll_back(&id, by("kim")), Err(ProposalError::ChangedSince(_))));
+        assert_eq!(place.text(), "mine");
+        let missing = place.store.version_file(Digest::of(BASE.as_bytes()));
+        std::fs::write(&place.file, RESULT).unwrap();
+        std::fs::write(missing, "forged").unwrap();
+        assert!(matches!(place.store.roll_back(&id, by("kim")), Err(ProposalError::NoVersion { .. })));
+    }
+
+    #[test]
+    fn after_a_crash_the_file_tells_whether_it_was_applied() {
+        let place = place();
+        let mut proposal = place.propose();
+        let id = proposal.facts.proposal_id.clone();
+        proposal.facts.applying = Some(by("kim"));
+        place.store.write(&proposal).unwrap();
+        assert_eq!(place.store.find(&id).unwrap().facts.state, ProposalState::Waiting);
+        std::fs::write(&place.file, RESULT).unwrap();
+        let found = place.store.find(&id).unwrap();
+        assert_eq!((found.facts.state, found.facts.decision), (ProposalState::Approved, Some(by("kim"))));
+        assert_eq!(place.store.list().unwrap().proposals[0].facts.state, ProposalState::Approved);
+    }
+
+    #[test]
+    fn a_changed_proposal_does_not_write_something_else() {
+        let place = place();
+        let id = place.propose().facts.proposal_id;
+        let file = place.store.folder().join(format!("{id}.md"));
+        let text = std::fs::read_to_string(&file).unwrap();
+        std::fs::write(&file, text.replace("+description: New.", "+description: Evil.")).unwrap();
+        assert!(matches!(place.store.approve(&id, by("kim")), Err(ProposalError::Diff(_))));
+        assert_eq!(place.text(), BASE);
+    }
+
+    #[test]
+    fn an_id_is_never_a_path_and_other_files_are_reported() {
+        let place = place();
+        let missing = place.store.find("x");
+        assert!(matches!(missing, Err(ProposalError::NotFound { .. })));
+        place.propose();
+        for id in ["../billing/SKILL", "versions", "", "billing"] {
+            assert!(matches!(place.store.find(id), Err(ProposalError::NotFound { .. })), "{id}");
+        }
+        std::fs::write(place.store.folder().join("notes.md"), "# Notes").unwrap();
+        let listed = place.store.list().unwrap();
+        assert_eq!((listed.proposals.len(), listed.damaged.len()), (1, 1));
+        assert!(matches!(place.store.find("notes"), Err(ProposalError::Damaged { .. })));
+        let new = NewProposal { skill_id: SkillId::new("../../x"), ..place.new_proposal() };
+        let id = place.store.create(new).unwrap().facts.proposal_id;
+        assert!(id.starts_with("-..-x-"), "{id}");
+    }
+}

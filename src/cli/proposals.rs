@@ -1,0 +1,341 @@
+//! `skills propose` and `skills proposals`: changes that wait for somebody else's approval.
+
+use std::fmt::Write as _;
+
+use jiff::tz::TimeZone;
+use serde_json::json;
+
+use super::Context;
+use super::args::{ApproveProposalArgs, OrderProposalArgs, ProposalsAction, ProposalsListArgs, ProposeArgs};
+use super::draft::golden;
+use super::failure::{Done, Failure};
+use super::output::{Ink, Look, counted, cut, fit};
+use super::runs::{Caller, ask, clock};
+use skills_api::{
+    CheckResult, Code, Error, HunkLine, Needs, ProposalCheck, ProposalDecision, ProposalFilter, ProposalList,
+    ProposalOrder, ProposalOrderedBy, ProposalRequest, ProposalState, ProposalView,
+};
+use skills_skill::safe_text;
+
+/// Characters of a digest in a list of versions.
+const SHORT_DIGEST: usize = 8;
+
+/// Runs `skills propose`.
+pub async fn propose(cx: &mut Context, args: &ProposeArgs) -> Result<Done, Failure> {
+    let diff = if args.diff.as_os_str() == "-" {
+        std::io::read_to_string(std::io::stdin())
+            .map_err(|error| Failure::usage(format!("cannot read standard input: {error}")))?
+    } else {
+        let file = cx.cwd.join(&args.diff);
+        std::fs::read_to_string(&file).map_err(|error| Failure::file(&args.diff, &error))?
+    };
+    let client = cx.reach(Needs::Index).await?;
+    let view = client
+        .propose(ProposalRequest {
+            skill_id: args.skill.clone(),
+            diff,
+            justification: args.justification.clone(),
+            evidence: args.evidence.clone(),
+            by: args.by.clone(),
+        })
+        .await?;
+    if cx.out.json {
+        cx.out.value(&view)?;
+    } else {
+        let text = render(&view, clock::now_ms(), &TimeZone::system(), cx.out.look);
+        cx.out.raw(text.as_bytes())?;
+        let next = Caller::of(&cx.global).line(&["proposals", "approve", &view.summary.proposal_id]);
+        cx.voice().say(&format!("proposed; to approve: {next}"));
+    }
+    Ok(Done::Fine)
+}
+
+/// Runs `skills proposals`.
+pub async fn run(cx: &mut Context, action: &ProposalsAction) -> Result<Done, Failure> {
+    match action {
+        ProposalsAction::List(args) => list(cx, args).await,
+        ProposalsAction::Show(args) => {
+            let client = cx.reach(Needs::Index).await?;
+            let view = client.proposal(&args.proposal).await?;
+            if cx.out.json {
+                cx.out.value(&view)?;
+            } else {
+                let text = render(&view, clock::now_ms(), &TimeZone::system(), cx.out.look);
+                cx.out.raw(text.as_bytes())?;
+            }
+            Ok(Done::Fine)
+        }
+        ProposalsAction::Approve(args) => {
+            let ApproveProposalArgs { order, proposal_digest, base_digest } = args;
+            let approval =
+                ProposalOrder::Approve { proposal_digest: *proposal_digest, base_digest: *base_digest };
+            decide(cx, order, approval).await
+        }
+        ProposalsAction::Deny(args) => decide(cx, args, ProposalOrder::Deny).await,
+        ProposalsAction::Rollback(args) => decide(cx, args, ProposalOrder::RollBack).await,
+    }
+}
+
+async fn list(cx: &mut Context, args: &ProposalsListArgs) -> Result<Done, Failure> {
+    let client = cx.reach(Needs::Catalogue).await?;
+    let filter = ProposalFilter {
+        state: args.state.clone(),
+        skill: args.skill.clone(),
+        limit: args.limit,
+        cursor: args.cursor.clone(),
+    };
+    let list = client.proposals(filter).await?;
+    if cx.out.json {
+        cx.out.value(&list)?;
+    } else {
+        let text = render_list(&list, clock::now_ms(), cx.out.look);
+        cx.out.raw(text.as_bytes())?;
+    }
+    Ok(Done::Fine)
+}
+
+async fn decide(
+    cx: &mut Context,
+    args: &OrderProposalArgs,
+    mut order: ProposalOrder,
+) -> Result<Done, Failure> {
+    let client = cx.reach(Needs::Index).await?;
+    let view = client.proposal(&args.proposal).await?;
+    let state = view.summary.state;
+    // What is in another state already is refused or answered by the core.
+    let open = match order {
+        ProposalOrder::RollBack => state == ProposalState::Approved,
+        ProposalOrder::Approve { .. } | ProposalOrder::Deny => state == ProposalState::Waiting,
+    };
+    let caller = Caller::of(&cx.global);
+    let (verb, question) = match order {
+        ProposalOrder::Approve { .. } => ("approve", "Approve? [y/N]"),
+        ProposalOrder::Deny => ("deny", "Deny? [y/N]"),
+        ProposalOrder::RollBack => ("rollback", "Roll back? [y/N]"),
+    };
+    let digests = [view.proposal_digest.to_string(), view.base_digest.to_string()];
+    let command = {
+        let mut words = vec!["proposals", verb, args.proposal.as_str()];
+        if let ProposalOrder::Approve { .. } = order {
+            words.extend(["--proposal-digest", &digests[0], "--base-digest", &digests[1]]);
+        }
+        for (option, value) in [("--by", &args.by), ("--notes", &args.notes)] {
+            words.extend(value.iter().flat_map(|value| [option, value.as_str()]));
+        }
+        words.push("--yes");
+        caller.line(&words)
+    };
+    let named = match &order {
+        ProposalOrder::Approve { proposal_digest, base_digest } => {
+            proposal_digest.is_some() && base_digest.is_some()
+        }
+        ProposalOrder::Deny | ProposalOrder::RollBack => true,
+    };
+    if open && !(args.yes && named) {
+        let text = render(&view, clock::now_ms(), &TimeZone::system(), cx.voice().look);
+        cx.voice().say(&text);
+        if args.yes {
+            let message = format!(
+                "no decision made: --yes needs --proposal-digest and --base-digest. To approve, run: {command}"
+            );
+            let reason = json!({ "proposal": view, "command": command });
+            return Err(
+                Error { reason: Some(reason), ..Error::new(Code::ConfirmationRequired, message) }.into()
+            );
+        }
+        if !matches!(ask(question, &format!("run: {command}"))?.as_str(), "y" | "yes") {
+            let message = format!("no decision made: proposal {} is unchanged", args.proposal);
+            return Err(Error::new(Code::ConfirmationRequired, message).into());
+        }
+    }
+    if let ProposalOrder::Approve { proposal_digest, base_digest } = &mut order {
+        proposal_digest.get_or_insert(view.proposal_digest);
+        base_digest.get_or_insert(view.base_digest);
+    }
+    let by = ProposalOrderedBy { by: args.by.clone(), notes: args.notes.clone() };
+    let ordered = client.order_proposal(&args.proposal, order, by).await?;
+    if cx.out.json {
+        cx.out.value(&ordered)?;
+    } else {
+        let line = format!("proposal {} {}", ordered.proposal.proposal_id, ordered.note);
+        cx.out.line(safe_text::line(&line))?;
+    }
+    Ok(Done::Fine)
+}
+
+fn state_ink(state: ProposalState) -> Ink {
+    match state {
+        ProposalState::Waiting => Ink::Warn,
+        ProposalState::Approved => Ink::Good,
+        ProposalState::Denied => Ink::Bad,
+        ProposalState::RolledBack => Ink::Muted,
+    }
+}
+
+fn words(state: ProposalState) -> String {
+    state.to_string().replace('_', " ")
+}
+
+/// A line a proposal.
+fn render_list(list: &ProposalList, now_ms: i64, look: Look) -> String {
+    let mut out = String::new();
+    if list.proposals.is_empty() {
+        out.push_str("no proposals\n");
+    }
+    let ids = list.proposals.iter().map(|one| one.proposal_id.as_str());
+    let width = look.name_width(ids, 12, 60);
+    let available = look.room(usize::MAX).saturating_sub(width + 2 + 11 + 2 + 6 + 2 + 7 + 2);
+    if !list.proposals.is_empty() {
+        let head = format!(
+            "{}  {:<11}  {:>6}  {:>7}  justification",
+            fit("id", width, look.unicode),
+            "state",
+            "age",
+            "P@1"
+        );
+        let _ = writeln!(out, "{}", Ink::Muted.paint(&head, look.colour));
+    }
+    for one in &list.proposals {
+        let id = look.name(&safe_text::line(&one.proposal_id), width);
+        let gain = one.p_at_1.map_or_else(|| "-".to_owned(), |gain| format!("{gain:+.3}"));
+        let title = cut(&safe_text::line(&one.title), available.max(8), look.unicode);
+        let _ = writeln!(
+            out,
+            "{}  {}  {:>6}  {gain:>7}  {title}",
+            Ink::Strong.paint(&id, look.colour),
+            state_ink(one.state).paint(&format!("{:<11}", words(one.state)), look.colour),
+            clock::age(now_ms - one.proposed_at_ms),
+        );
+    }
+    for damaged in &list.damaged {
+        let _ = writeln!(out, "{} {}", Ink::Warn.paint("warning:", look.colour), safe_text::line(damaged));
+    }
+    if !list.proposals.is_empty() {
+        let _ = writeln!(out, "\n{}, {} waiting", counted(list.total, "proposal", "proposals"), list.waiting);
+    }
+    if let Some(next) = &list.next {
+        let _ = writeln!(out, "more: --cursor {next}");
+    }
+    out
+}
+
+/// The changed lines of a proposal.
+pub fn hunks(view: &ProposalView, look: Look) -> String {
+    let mut out = String::new();
+    for hunk in &view.hunks {
+        let place = format!("@@ line {} @@", hunk.old_start);
+        let _ = writeln!(out, "{}", Ink::Muted.paint(&place, look.colour));
+        for line in &hunk.lines {
+            let (sign, text, ink) = match line {
+                HunkLine::Context(text) => (' ', text, None),
+                HunkLine::Removed(text) => ('-', text, Some(Ink::Bad)),
+                HunkLine::Added(text) => ('+', text, Some(Ink::Good)),
+            };
+            let line = format!("{sign} {}", safe_text::line(text));
+            let _ = writeln!(out, "{}", ink.map_or(line.clone(), |ink| ink.paint(&line, look.colour)));
+        }
+    }
+    out
+}
+
+/// A proposal with everything that its decision needs.
+pub fn render(view: &ProposalView, now_ms: i64, zone: &TimeZone, look: Look) -> String {
+    let mut out = String::new();
+    let strong = |text: &str| Ink::Strong.paint(text, look.colour);
+    let muted = |text: &str| Ink::Muted.paint(text, look.colour);
+    let summary = &view.summary;
+    let _ = writeln!(
+        out,
+        "{}  {}  {}",
+        strong(&safe_text::line(summary.skill_id.as_str())),
+        state_ink(summary.state).paint(&words(summary.state), look.colour),
+        muted(&safe_text::line(&summary.proposal_id)),
+    );
+    let _ = writeln!(
+        out,
+        "proposed by {}, {} ago",
+        safe_text::line(&summary.proposed_by),
+        clock::age(now_ms - summary.proposed_at_ms)
+    );
+    let decided = |out: &mut String, what: &str, one: &Option<ProposalDecision>| {
+        if let Some(one) = one {
+            let notes = one.notes.as_deref().map(|notes| format!(": {notes}")).unwrap_or_default();
+            let line = format!("{what} by {}, {}{notes}", one.by, clock::moment(one.at_ms, zone));
+            let _ = writeln!(out, "{}", safe_text::line(&line));
+        }
+    };
+    decided(
+        &mut out,
+        if summary.state == ProposalState::Denied { "denied" } else { "approved" },
+        &summary.decision,
+    );
+    decided(&mut out, "rolled back", &summary.rollback);
+    let _ = writeln!(out, "{}", muted(&safe_text::line(&view.location.display().to_string())));
+    if !view.checks.is_empty() {
+        out.push('\n');
+    }
+    for check in &view.checks {
+        let _ = writeln!(out, "  {}", check_line(check, look));
+    }
+    let part = view.part.map(|part| format!(" of the {part}")).unwrap_or_default();
+    let tokens = view.description_tokens.filter(|(old, new)| old != new);
+    let tokens = tokens.map(|(old, new)| format!(", description {old} -> {new} tokens")).unwrap_or_default();
+    let _ = writeln!(out, "\n{}", strong(&format!("diff{part}{tokens}")));
+    out += &hunks(view, look);
+    let mut text = |title: &str, text: &str| {
+        let _ = writeln!(out, "\n{}", strong(title));
+        for line in text.lines() {
+            let _ = writeln!(out, "  {}", safe_text::line(line));
+        }
+    };
+    text("justification", &view.justification);
+    if let Some(evidence) = &view.evidence {
+        text("evidence", evidence);
+    }
+    for (title, findings) in [("new findings", &view.new_findings), ("fixed findings", &view.fixed_findings)]
+    {
+        if !findings.is_empty() {
+            let _ = writeln!(out, "\n{}", strong(title));
+            for finding in findings {
+                let line = format!("{} ({})", finding.message, finding.code);
+                let _ = writeln!(out, "  {}", safe_text::line(&line));
+            }
+        }
+    }
+    out.push('\n');
+    match &view.effect {
+        Some(effect) => golden(&mut out, effect, look),
+        None => out.push_str("no golden set: the effect on queries is unknown\n"),
+    }
+    if view.versions.len() > 1 {
+        let _ = writeln!(out, "\n{}", strong("versions"));
+        for version in &view.versions {
+            let digest: String = version.digest.to_string().chars().take(SHORT_DIGEST).collect();
+            let when = version.at_ms.map_or_else(|| "-".to_owned(), |at| clock::moment(at, zone));
+            let who = version.by.as_deref().unwrap_or("not by a proposal");
+            let back = if version.rollback { "rollback " } else { "" };
+            let why = version.why.as_deref().unwrap_or_default();
+            let now = if version.current { "  current" } else { "" };
+            let line = format!("  v{}  {digest}  {when}  {who}  {back}{why}{now}", version.number);
+            let _ = writeln!(out, "{}", safe_text::line(line.trim_end()));
+        }
+    }
+    let _ = writeln!(out, "\n{}", muted(&format!("proposal digest  {}", view.proposal_digest)));
+    let _ = writeln!(out, "{}", muted(&format!("base digest      {}", view.base_digest)));
+    out
+}
+
+fn check_line(check: &ProposalCheck, look: Look) -> String {
+    let (sign, ascii, ink) = match check.result {
+        CheckResult::Pass => ("✓", "ok", Ink::Good),
+        CheckResult::Fail => ("✗", "FAIL", Ink::Bad),
+        CheckResult::Unknown => ("!", "!", Ink::Warn),
+    };
+    let sign = if look.unicode { sign } else { ascii };
+    format!(
+        "{} {:<10} {}",
+        ink.paint(sign, look.colour),
+        check.check.to_string(),
+        safe_text::line(&check.evidence)
+    )
+}

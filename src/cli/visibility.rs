@@ -1,0 +1,145 @@
+//! `skills visibility`: which clients show which skills to their models, and why not.
+
+use std::fmt::Write as _;
+
+use super::Context;
+use super::args::VisibilityArgs;
+use super::failure::{Done, Failure};
+use super::output::{Ink, Look, cells, counted, wrap};
+use skills_api::{
+    Needs, Visibility, VisibilityCell, VisibilityReport, VisibilityRequest, VisibilityRow, visibility,
+};
+use skills_skill::safe_text;
+
+/// Cells of the widest state with its count of words.
+const MIN_COLUMN_WIDTH: usize = 6;
+
+/// Runs the command.
+pub async fn run(cx: &mut Context, args: &VisibilityArgs) -> Result<Done, Failure> {
+    let core = cx.reach(Needs::Catalogue).await?;
+    let request = VisibilityRequest {
+        skill: args.skill.clone(),
+        clients: args.client.clone(),
+        limit: args.limit,
+        cursor: args.cursor.clone(),
+    };
+    let report = visibility(&*core, &request).await?;
+    let one = args.skill.as_ref().and(report.skills.first());
+    if cx.out.json {
+        cx.out.value(&report)?;
+    } else {
+        let text = match one {
+            Some(row) => render_one(&report, row, cx.out.look),
+            None => render(&report, cx.out.look),
+        };
+        cx.out.raw(text.as_bytes())?;
+    }
+    let is_shown = |row: &VisibilityRow| {
+        row.cells
+            .iter()
+            .any(|cell| matches!(cell.state, Visibility::Full | Visibility::Cut | Visibility::Undefined))
+    };
+    Ok(if one.is_some_and(|row| !is_shown(row)) { Done::Findings } else { Done::Fine })
+}
+
+fn ink(state: Visibility) -> Ink {
+    match state {
+        Visibility::Full | Visibility::Cut => Ink::Strong,
+        Visibility::Dropped => Ink::Bad,
+        Visibility::Undefined => Ink::Warn,
+        _ => Ink::Muted,
+    }
+}
+
+fn sign(cell: &VisibilityCell, look: Look) -> String {
+    match cell.state {
+        Visibility::Cut => format!("{} {}", cell.state.sign(look.unicode), cell.words),
+        state => state.sign(look.unicode).to_owned(),
+    }
+}
+
+/// The matrix.
+fn render(report: &VisibilityReport, look: Look) -> String {
+    let mut out = String::new();
+    let ids = report.skills.iter().map(|row| row.skill_id.as_str());
+    let width = look.name_width(ids, 16, 40);
+    let column = |name: &str| cells(name).max(MIN_COLUMN_WIDTH);
+    let mut head = format!("{:<width$}  {:>5}", "skill", "words");
+    let mut shown = format!("{:<width$}  {:>5}", "shown with text", "");
+    for client in &report.clients {
+        let name = safe_text::line(&client.name).into_owned();
+        let wide = column(&name);
+        let _ = write!(head, "  {name:<wide$}");
+        let _ = write!(shown, "  {:<wide$}", client.with_description);
+    }
+    let _ = writeln!(out, "{}\n{}", Ink::Muted.paint(head.trim_end(), look.colour), shown.trim_end());
+    let mut root = "";
+    for row in &report.skills {
+        if row.root != root {
+            root = &row.root;
+            let _ = writeln!(out, "\n{}", Ink::Strong.paint(&safe_text::line(root), look.colour));
+        }
+        let id = look.name(&safe_text::line(row.skill_id.as_str()), width);
+        let mut line = format!("{id}  {:>5}", row.words);
+        for (cell, client) in row.cells.iter().zip(&report.clients) {
+            let text = sign(cell, look);
+            let gap = " ".repeat(column(&client.name).saturating_sub(cells(&text)));
+            let _ = write!(line, "  {}{gap}", ink(cell.state).paint(&text, look.colour));
+        }
+        let _ = writeln!(out, "{}", line.trim_end());
+    }
+    let legend = Visibility::ALL.map(|state| format!("{} {}", state.sign(look.unicode), state.label()));
+    let _ = writeln!(out, "\n{}", Ink::Muted.paint(&legend.join("   "), look.colour));
+    let clients = counted(report.clients.len(), "client", "clients");
+    let _ = writeln!(out, "{}, {clients}", counted(report.total, "skill", "skills"));
+    if let Some(next) = &report.next {
+        let _ = writeln!(out, "more: --cursor {next}");
+    }
+    out
+}
+
+/// One skill: each client with its reason and source.
+fn render_one(report: &VisibilityReport, row: &VisibilityRow, look: Look) -> String {
+    let mut out = String::new();
+    let strong = |text: &str| Ink::Strong.paint(text, look.colour);
+    let muted = |text: &str| Ink::Muted.paint(text, look.colour);
+    let location = safe_text::line(&row.location.display().to_string()).into_owned();
+    let _ = writeln!(out, "{}  {}", strong(&safe_text::line(row.skill_id.as_str())), muted(&location));
+    let indent = 18;
+    let width = look.width.saturating_sub(indent).clamp(40, 100);
+    let text = |out: &mut String, label: &str, text: &str| {
+        for (at, line) in wrap(&safe_text::line(text), width).into_iter().enumerate() {
+            let label = if at == 0 { label } else { "" };
+            let _ = writeln!(out, "    {}{line}", muted(&format!("{label:<14}")));
+        }
+    };
+    for (cell, client) in row.cells.iter().zip(&report.clients) {
+        let version = client.version.as_deref().unwrap_or("not measured");
+        let state = match cell.state {
+            Visibility::Cut => format!("cut to {} of {} words", cell.words, row.words),
+            state => state.label().to_owned(),
+        };
+        let sign = cell.state.sign(look.unicode);
+        let title = format!("{} {}", client.name, version);
+        let _ = writeln!(
+            out,
+            "\n{} {}  {state}",
+            ink(cell.state).paint(sign, look.colour),
+            strong(&safe_text::line(&title))
+        );
+        if cell.state == Visibility::Full && cell.repaired.is_none() {
+            continue;
+        }
+        for (label, value) in [("reason", &cell.reason), ("repaired", &cell.repaired), ("shown", &cell.shown)]
+        {
+            if let Some(value) = value.as_ref().filter(|value| !value.is_empty()) {
+                text(&mut out, label, value);
+            }
+        }
+        if !client.limit.is_empty() && matches!(cell.state, Visibility::Cut | Visibility::NameOnly) {
+            text(&mut out, "limit", &client.limit);
+        }
+        text(&mut out, "source", &client.source);
+    }
+    out
+}

@@ -1,0 +1,191 @@
+//! The list of proposals by state, and below it the versions of the selected skill.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::{Part, Proposals, Row};
+use crate::glyphs::Glyphs;
+use crate::pane::Draw;
+use crate::theme::Role;
+use crate::widgets::ages::{age, day};
+use crate::widgets::figures::count;
+use crate::widgets::measure::{cut_end, shown};
+use crate::widgets::pen::Pen;
+use crate::widgets::rich::{RichLine, Seg};
+use crate::widgets::rule::Title;
+use skills_api::{ProposalState, ProposalSummary};
+
+/// Rows of the versions, with their title.
+const VERSION_ROWS: u16 = 7;
+/// Cells of the columns of a row: change of P@1, age.
+const GAIN_WIDTH: u16 = 7;
+const AGE_WIDTH: u16 = 6;
+
+/// Sign and role of a state.
+pub(super) fn sign(state: ProposalState, glyphs: &Glyphs) -> (&'static str, Role) {
+    match state {
+        ProposalState::Waiting => (glyphs.waiting, Role::Waiting),
+        ProposalState::Approved => (glyphs.ok, Role::Success),
+        ProposalState::Denied => (glyphs.bad, Role::Danger),
+        ProposalState::RolledBack => (glyphs.canceled, Role::Muted),
+    }
+}
+
+pub(super) fn word(state: ProposalState) -> &'static str {
+    match state {
+        ProposalState::Waiting => "waiting for approval",
+        ProposalState::Approved => "approved",
+        ProposalState::Denied => "denied",
+        ProposalState::RolledBack => "rolled back",
+    }
+}
+
+/// A change of a figure between 0 and 1, with its sign.
+pub(super) fn gain(value: f64, glyphs: &Glyphs) -> String {
+    if value.abs() < 5e-4 {
+        return "0".to_owned();
+    }
+    format!("{value:+.3}").replace('-', glyphs.minus)
+}
+
+impl Proposals {
+    pub(super) fn draw_list(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
+        let focused = cx.focused && self.focus != Part::Detail;
+        let mut pen = Pen::new(buf, cx);
+        let list = self.list.clone().unwrap_or_default();
+        let mut note = Vec::new();
+        if list.waiting > 0 {
+            note.push(Seg::new(format!("{}{} waiting", pen.glyphs.waiting, list.waiting), Role::Waiting));
+            note.push(Seg::new(format!(" {} ", pen.glyphs.dot), Role::Muted));
+        }
+        note.push(Seg::new(format!("{} all", count(list.total)), Role::Muted));
+        let title = Title { note: RichLine::from_segs(note), ..Title::of("Proposals", focused) };
+        title.draw(&mut pen, area.x, area.y, area.width);
+        let mut top = area.y + 1;
+        if self.focus == Part::Filter || !self.filter.is_empty() {
+            self.drawn.filter =
+                Rect { x: area.x + 3, y: top, width: area.width.saturating_sub(4), height: 1 };
+            pen.put(area.x + 1, top, "/", Role::Key, 1);
+            let style = pen.theme.style(Role::Text);
+            let cursor = self.filter.draw(self.drawn.filter, pen.buf, style, &[]);
+            if self.focus == Part::Filter && cx.focused {
+                cx.cursor = cursor;
+            }
+            top += 1;
+        }
+        let versions = if area.height >= 24 { VERSION_ROWS } else { 0 };
+        let rows = Rect { y: top, height: area.bottom().saturating_sub(top + versions), ..area };
+        self.drawn.list = rows;
+        self.scroll.follow(self.rows.len(), usize::from(rows.height));
+        // The name of a group comes into sight with its first proposal.
+        if self.scroll.offset == self.scroll.cursor && self.scroll.offset > 0 {
+            self.scroll.offset -= 1;
+        }
+        if self.rows.is_empty() {
+            pen.put(
+                rows.x + 3,
+                rows.y,
+                "no proposals match the filter",
+                Role::Muted,
+                rows.width.saturating_sub(3),
+            );
+        }
+        let visible = self.rows.iter().enumerate().skip(self.scroll.offset).take(usize::from(rows.height));
+        let visible: Vec<(usize, Row)> = visible.map(|(at, row)| (at, *row)).collect();
+        for ((at, row), y) in visible.into_iter().zip(rows.y..) {
+            let line = Rect { y, height: 1, ..rows };
+            match row {
+                Row::Blank => {}
+                Row::Group(state) => {
+                    let role = if state == ProposalState::Waiting { Role::Waiting } else { Role::Muted };
+                    pen.put(line.x + 3, y, word(state), role, line.width.saturating_sub(3));
+                    let end = line.right().saturating_sub(2);
+                    if at == 0 {
+                        pen.right(end, y, "age", Role::Muted);
+                        pen.right(end.saturating_sub(AGE_WIDTH), y, "P@1", Role::Muted);
+                    }
+                }
+                Row::Proposal(place) => {
+                    if let Some(one) = list.proposals.get(place) {
+                        draw_row(one, line, at == self.scroll.cursor, focused, cx.clock_ms, &mut pen);
+                    }
+                    self.drawn.rows.push((line, at));
+                }
+            }
+        }
+        if versions > 0 {
+            let below = Rect { y: area.bottom() - versions, height: versions, ..area };
+            self.drawn.versions_rule = Some(below.y);
+            self.draw_versions(below, &mut pen);
+        }
+    }
+
+    fn draw_versions(&self, area: Rect, pen: &mut Pen<'_>) {
+        Title::of("Versions", false).draw(pen, area.x, area.y, area.width);
+        let Some(view) = self.view_of_selected() else { return };
+        let mut rows: Vec<(String, &str, String, String, Role)> = Vec::new();
+        let summary = &view.summary;
+        if summary.state == ProposalState::Waiting {
+            let next = view.versions.len() + 1;
+            rows.push((
+                format!("v{next}"),
+                "proposed",
+                String::new(),
+                day(summary.proposed_at_ms),
+                Role::Waiting,
+            ));
+        }
+        for version in view.versions.iter().rev() {
+            let digest: String = version.digest.to_string().chars().take(6).collect();
+            let who =
+                version.by.as_deref().unwrap_or(if version.number == 1 { "original" } else { "edited" });
+            let when = version.at_ms.map(day).unwrap_or_default();
+            let role = if version.current { Role::Strong } else { Role::Text };
+            let state = match (version.current, version.rollback) {
+                (true, _) => "now".to_owned(),
+                (false, true) => "rollback".to_owned(),
+                (false, false) => digest,
+            };
+            rows.push((format!("v{}", version.number), who, state, when, role));
+        }
+        for ((number, who, state, when, role), y) in rows.into_iter().zip(area.y + 1..area.bottom()) {
+            pen.put(area.x + 3, y, &number, role, 4);
+            pen.put(area.x + 7, y, &cut_end(&shown(who), 9, pen.glyphs.ellipsis), Role::Text, 9);
+            pen.put(area.x + 17, y, &state, Role::Muted, 8);
+            pen.right(area.right().saturating_sub(2), y, &when, Role::Muted);
+        }
+    }
+}
+
+fn draw_row(one: &ProposalSummary, line: Rect, here: bool, focused: bool, clock_ms: i64, pen: &mut Pen<'_>) {
+    if here {
+        pen.band(line, if focused { Role::Selection } else { Role::SelectionWeak });
+        pen.put(line.x, line.y, pen.glyphs.gutter, if focused { Role::Gutter } else { Role::Muted }, 1);
+    }
+    let (glyph, role) = sign(one.state, pen.glyphs);
+    pen.put(line.x + 3, line.y, glyph, role, 1);
+    let end = line.right().saturating_sub(2);
+    let at_ms = one.rollback.as_ref().or(one.decision.as_ref()).map_or(one.proposed_at_ms, |done| done.at_ms);
+    pen.right(end, line.y, &age(clock_ms - at_ms), Role::Muted);
+    let gain_end = end.saturating_sub(AGE_WIDTH);
+    let change = one.p_at_1.map_or_else(|| pen.glyphs.dot.to_owned(), |value| gain(value, pen.glyphs));
+    let change_role = match one.p_at_1 {
+        Some(value) if value < -5e-4 => Role::Danger,
+        Some(_) => Role::Text,
+        None => Role::Muted,
+    };
+    pen.right(gain_end, line.y, &change, change_role);
+    let available = gain_end.saturating_sub(GAIN_WIDTH).saturating_sub(line.x + 5);
+    let role = match (here, one.state) {
+        (true, _) | (_, ProposalState::Waiting) => Role::Strong,
+        (_, ProposalState::RolledBack) => Role::Muted,
+        _ => Role::Text,
+    };
+    pen.put(
+        line.x + 5,
+        line.y,
+        &cut_end(&shown(one.skill_id.as_str()), available, pen.glyphs.ellipsis),
+        role,
+        available,
+    );
+}

@@ -1,0 +1,269 @@
+//! Pane 7: proposed changes of skills, what each would change, and their decisions.
+
+mod detail_view;
+mod diff_view;
+mod keys;
+mod list_view;
+mod mouse;
+mod view;
+
+pub use self::diff_view::changed_lines;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ratatui::layout::Rect;
+
+use crate::field::Field;
+use crate::overlay::{ProposalCommand, Sheet};
+use crate::pane::{Effect, Message, PaneId, Target};
+use crate::proposal_traffic::{ProposalAnswer, ProposalAsk};
+use crate::widgets::scroll::Scroll;
+use skills_api::{Error, Event, ProposalList, ProposalState, ProposalSummary, ProposalView};
+
+/// How often the shown pane looks for proposals of others.
+const LOOK_INTERVAL: Duration = Duration::from_secs(2);
+/// Views that are kept to come back to.
+const MAX_VIEWS: usize = 64;
+
+/// The states in the order of the list.
+const GROUPS: [ProposalState; 4] =
+    [ProposalState::Waiting, ProposalState::Approved, ProposalState::Denied, ProposalState::RolledBack];
+
+/// The parts that can have the focus.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Part {
+    #[default]
+    List,
+    Filter,
+    Detail,
+}
+
+/// A row of the list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Row {
+    Blank,
+    Group(ProposalState),
+    /// The place in the list of proposals.
+    Proposal(usize),
+}
+
+/// Where things were in the last frame.
+#[derive(Debug, Default)]
+struct Drawn {
+    list: Rect,
+    filter: Rect,
+    detail: Rect,
+    /// The row of the rule above the versions.
+    versions_rule: Option<u16>,
+    /// Rows of the list with the place of their row among all rows.
+    rows: Vec<(Rect, usize)>,
+}
+
+/// Pane 7.
+#[derive(Default)]
+pub struct Proposals {
+    list: Option<Arc<ProposalList>>,
+    error: Option<Error>,
+    rows: Vec<Row>,
+    selected: Option<String>,
+    scroll: Scroll,
+    filter: Field,
+    focus: Part,
+    views: HashMap<String, Arc<ProposalView>>,
+    /// Proposals that were asked for and not answered yet.
+    pending: Vec<String>,
+    detail: Scroll,
+    detail_rows: usize,
+    /// Whether the diff has one column although there is room for two.
+    unified: bool,
+    /// When the list was asked for last; none while it is being asked for.
+    looked: Option<Instant>,
+    looking: bool,
+    drawn: Drawn,
+}
+
+impl Proposals {
+    const ID: PaneId = PaneId::Proposals;
+
+    /// An empty pane with the focus on the list.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn summaries(&self) -> &[ProposalSummary] {
+        self.list.as_ref().map_or(&[], |list| &list.proposals)
+    }
+
+    fn summary(&self) -> Option<&ProposalSummary> {
+        let id = self.selected.as_ref()?;
+        self.summaries().iter().find(|one| one.proposal_id == *id)
+    }
+
+    /// The selected proposal, once it is known.
+    fn view_of_selected(&self) -> Option<&Arc<ProposalView>> {
+        self.views.get(self.selected.as_ref()?)
+    }
+
+    fn ask_list(&mut self) -> Vec<Effect> {
+        self.looking = true;
+        vec![Effect::Proposals(ProposalAsk::List(self.list.clone()))]
+    }
+
+    /// Asks for the selected proposal, unless it is known or asked for.
+    fn ask_selected(&mut self) -> Vec<Effect> {
+        let Some(id) = self.selected.clone() else { return Vec::new() };
+        if self.views.contains_key(&id) || self.pending.contains(&id) {
+            return Vec::new();
+        }
+        self.pending.push(id.clone());
+        vec![Effect::Proposals(ProposalAsk::Show(id))]
+    }
+
+    /// Builds the rows again; the cursor stays on its proposal.
+    fn rebuild(&mut self) {
+        let wanted = self.filter.text().trim().to_lowercase();
+        let matches = |one: &ProposalSummary| {
+            let text = format!("{} {} {} {}", one.skill_id, one.title, one.proposed_by, one.state);
+            wanted.is_empty() || text.to_lowercase().contains(&wanted)
+        };
+        let mut rows = Vec::new();
+        for state in GROUPS {
+            let of_state =
+                self.summaries().iter().enumerate().filter(|(_, one)| one.state == state && matches(one));
+            let of_state: Vec<Row> = of_state.map(|(at, _)| Row::Proposal(at)).collect();
+            if of_state.is_empty() {
+                continue;
+            }
+            if !rows.is_empty() {
+                rows.push(Row::Blank);
+            }
+            rows.push(Row::Group(state));
+            rows.extend(of_state);
+        }
+        self.rows = rows;
+        let at = self
+            .rows
+            .iter()
+            .position(|row| self.id_of(*row) == self.selected.as_deref() && self.selected.is_some());
+        match at.or_else(|| self.rows.iter().position(|row| matches!(row, Row::Proposal(_)))) {
+            Some(at) => self.select(at),
+            None => self.selected = None,
+        }
+    }
+
+    fn id_of(&self, row: Row) -> Option<&str> {
+        match row {
+            Row::Proposal(at) => self.summaries().get(at).map(|one| one.proposal_id.as_str()),
+            Row::Blank | Row::Group(_) => None,
+        }
+    }
+
+    fn select(&mut self, at: usize) {
+        let id = self.rows.get(at).and_then(|row| self.id_of(*row)).map(str::to_owned);
+        if id != self.selected {
+            self.detail = Scroll::default();
+        }
+        self.scroll.cursor = at;
+        self.selected = id;
+    }
+
+    /// Moves the cursor to the next proposal in a direction, by that many proposals.
+    fn move_by(&mut self, by: isize) -> Vec<Effect> {
+        let items: Vec<usize> =
+            (0..self.rows.len()).filter(|at| matches!(self.rows[*at], Row::Proposal(_))).collect();
+        let Some(here) = items.iter().position(|at| *at == self.scroll.cursor) else { return Vec::new() };
+        let next = here.saturating_add_signed(by).min(items.len() - 1);
+        self.select(items[next]);
+        self.ask_selected()
+    }
+
+    fn news(&mut self, message: &Message) -> Vec<Effect> {
+        match message {
+            Message::Proposals(ProposalAnswer::Listed(listed)) => self.take_list(listed),
+            Message::Proposals(ProposalAnswer::Shown(id, shown)) => {
+                self.pending.retain(|pending| pending != id);
+                match shown {
+                    Ok(view) => {
+                        if self.views.len() >= MAX_VIEWS {
+                            self.views.clear();
+                        }
+                        self.views.insert(id.clone(), Arc::clone(view));
+                        Vec::new()
+                    }
+                    Err(error) => {
+                        vec![Effect::Trouble("cannot show the proposal".to_owned(), error.message.clone())]
+                    }
+                }
+            }
+            Message::Proposals(ProposalAnswer::Ordered(id, ordered)) => {
+                self.views.remove(id);
+                let mut effects = match ordered {
+                    Ok(ordered) => {
+                        vec![Effect::Toast(format!("{}: {}", ordered.proposal.skill_id, ordered.note))]
+                    }
+                    Err(error) => {
+                        vec![Effect::Trouble("nothing was decided".to_owned(), error.message.clone())]
+                    }
+                };
+                effects.extend(self.ask_list());
+                effects.extend(self.ask_selected());
+                effects
+            }
+            // Checks and effects of what waits depend on the skills.
+            Message::Catalogue(_) | Message::Event(Event::Catalogue(_)) => {
+                self.views.clear();
+                let mut effects = self.ask_list();
+                effects.extend(self.ask_selected());
+                effects
+            }
+            Message::Visit(Target::Proposal(id)) => {
+                self.filter.clear();
+                self.selected = Some(id.clone());
+                self.rebuild();
+                let mut effects = self.ask_list();
+                effects.extend(self.ask_selected());
+                effects
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn take_list(&mut self, listed: &Result<Option<Arc<ProposalList>>, Error>) -> Vec<Effect> {
+        self.looking = false;
+        match listed {
+            Ok(None) => Vec::new(),
+            Ok(Some(list)) => {
+                self.error = None;
+                let before = self.list.replace(Arc::clone(list));
+                // What was decided elsewhere is shown as it is now.
+                for one in &list.proposals {
+                    let known = before.iter().flat_map(|before| &before.proposals);
+                    if known
+                        .into_iter()
+                        .any(|old| old.proposal_id == one.proposal_id && old.state != one.state)
+                    {
+                        self.views.remove(&one.proposal_id);
+                    }
+                }
+                self.rebuild();
+                let mut effects = self.ask_selected();
+                let more = before.filter(|before| before.waiting < list.waiting);
+                effects.extend(more.map(|_| Effect::Awaited("a proposal waits for approval (7)".to_owned())));
+                effects
+            }
+            Err(error) => {
+                self.error = Some(error.clone());
+                Vec::new()
+            }
+        }
+    }
+
+    /// Opens the dialog of a command on the selected proposal.
+    fn open_dialog(&self, command: ProposalCommand) -> Vec<Effect> {
+        let Some(view) = self.view_of_selected() else { return Vec::new() };
+        vec![Effect::Sheet(Box::new(Sheet::Proposal { view: Arc::clone(view), command }))]
+    }
+}

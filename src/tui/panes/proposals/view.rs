@@ -1,0 +1,79 @@
+//! Where the parts of Proposals are at each size.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::{Drawn, Part, Proposals};
+use crate::pane::Draw;
+use crate::theme::Role;
+use crate::widgets::measure::shown;
+use crate::widgets::pen::Pen;
+use crate::widgets::rich::Seg;
+use crate::widgets::rule::{Joint, Title, divider};
+use crate::widgets::wrap::wrap_to;
+
+/// Below this width the parts share one column.
+const FOLD_WIDTH: u16 = 90;
+/// Width of the list.
+const LIST_WIDTH: u16 = 38;
+
+impl Proposals {
+    pub(super) fn draw_pane(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
+        self.drawn = Drawn::default();
+        if self.summaries().is_empty() {
+            self.draw_empty(area, buf, cx);
+            return;
+        }
+        if area.width < FOLD_WIDTH || cx.full_screen {
+            if self.focus == Part::Detail {
+                self.draw_detail(area, buf, cx);
+            } else {
+                self.draw_list(area, buf, cx);
+            }
+            return;
+        }
+        let left = LIST_WIDTH.saturating_add_signed(cx.split).clamp(30, area.width.saturating_sub(40));
+        self.draw_list(Rect { width: left, ..area }, buf, cx);
+        let right = Rect { x: area.x + left + 1, width: area.width - left - 1, ..area };
+        let rules = self.draw_detail(right, buf, cx);
+        let mut joints = vec![(area.y, Joint::Top { heavy: cx.focused })];
+        let versions = self.drawn.versions_rule;
+        joints.extend(versions.filter(|y| !rules.contains(y)).map(|y| (y, Joint::Left { heavy: false })));
+        joints.extend(rules.into_iter().map(|y| match versions == Some(y) {
+            true => (y, Joint::Cross { left: false, right: false }),
+            false => (y, Joint::Right { heavy: false }),
+        }));
+        divider(&mut Pen::new(buf, cx), Rect { x: area.x + left, width: 1, ..area }, &joints);
+    }
+
+    fn draw_empty(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
+        let mut pen = Pen::new(buf, cx);
+        Title::of("Proposals", cx.focused).draw(&mut pen, area.x, area.y, area.width);
+        let (said, role) = match (&self.error, &self.list) {
+            (Some(error), _) => (shown(&error.message), Role::Danger),
+            (None, None) => ("reading proposals".to_owned(), Role::Muted),
+            (None, Some(_)) => ("No proposals.".to_owned(), Role::Strong),
+        };
+        let mut texts = vec![(said, role)];
+        if self.list.is_some() && self.error.is_none() {
+            let how = "A proposal is a change of a skill that waits for approval. Agents propose with the MCP tool \
+                propose_skill_update, people with the command below, and a draft (w in Browse) of a skill that cannot \
+                be written becomes one.";
+            texts.push((how.to_owned(), Role::Muted));
+            let command = "skills propose SKILL --diff change.diff --justification \"why\"";
+            texts.push((command.to_owned(), Role::Text));
+        }
+        let width = area.width.saturating_sub(6).min(84);
+        let mut y = area.y + 2;
+        for (text, role) in texts {
+            for line in wrap_to(&[Seg::new(text, role)], width, 8, pen.glyphs.ellipsis) {
+                if y >= area.bottom() {
+                    return;
+                }
+                pen.line(area.x + 3, y, &line, width);
+                y += 1;
+            }
+            y += 1;
+        }
+    }
+}

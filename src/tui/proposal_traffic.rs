@@ -1,0 +1,69 @@
+//! What the Proposals pane asks of the core, and the answers.
+
+use std::sync::Arc;
+
+use skills_api::{
+    Error, ProposalFilter, ProposalList, ProposalOrder, ProposalOrdered, ProposalOrderedBy, ProposalView,
+    SharedClient,
+};
+
+/// A request about proposals.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ProposalAsk {
+    /// The list; the one that is shown comes along, so that an equal one draws nothing.
+    List(Option<Arc<ProposalList>>),
+    /// One proposal.
+    Show(String),
+    /// A command on one.
+    Order {
+        /// Its id.
+        proposal_id: String,
+        /// The command.
+        order: ProposalOrder,
+        /// Notes.
+        notes: Option<String>,
+    },
+}
+
+/// An answer about proposals.
+#[derive(Debug, Clone)]
+pub enum ProposalAnswer {
+    /// To [`ProposalAsk::List`]; none where the list is the one that is shown.
+    Listed(Result<Option<Arc<ProposalList>>, Error>),
+    /// To [`ProposalAsk::Show`], with the id.
+    Shown(String, Result<Arc<ProposalView>, Error>),
+    /// To [`ProposalAsk::Order`], with the id.
+    Ordered(String, Result<Arc<ProposalOrdered>, Error>),
+}
+
+impl ProposalAsk {
+    /// The name of the task.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::List(_) => "proposals",
+            Self::Show(_) => "proposal",
+            Self::Order { .. } => "order_proposal",
+        }
+    }
+
+    /// Asks the core.
+    pub async fn send(self, client: SharedClient) -> ProposalAnswer {
+        match self {
+            Self::List(shown) => {
+                let listed = client.proposals(ProposalFilter::default()).await;
+                let is_new = |list: &ProposalList| shown.as_deref() != Some(list);
+                ProposalAnswer::Listed(listed.map(|list| is_new(&list).then(|| Arc::new(list))))
+            }
+            Self::Show(id) => {
+                let view = client.proposal(&id).await.map(Arc::new);
+                ProposalAnswer::Shown(id, view)
+            }
+            Self::Order { proposal_id, order, notes } => {
+                let by = ProposalOrderedBy { by: None, notes };
+                let ordered = client.order_proposal(&proposal_id, order, by).await.map(Arc::new);
+                ProposalAnswer::Ordered(proposal_id, ordered)
+            }
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Proposals over HTTP and MCP: what they have to fit, what an approval has to name, and what is written when.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use skills_api::Needs;
+use skills_api::operations::{Caller, Principal, Scope, Service, operation};
+use skills_http::Settings;
+
+use super::house::{Answer, House};
+use super::mistakes::is;
+use crate::runs_place::Place;
+
+const OLD: &str = "---\nname: invoices\ndescription: Reads invoices.\n---\n# Invoices\n\nRead them.\n";
+const DIFF: &str = "--- a/etc/passwd\n+++ b/etc/passwd\n@@ -1,4 +1,4 @@\n ---\n name: invoices\n\
+    -description: Reads invoices.\n+description: Reads invoices and receipts of suppliers.\n ---\n";
+
+async fn house() -> House {
+    let place = Place::new();
+    place.write("skills/invoices/SKILL.md", OLD);
+    place.write(
+        "skills/golden.yaml",
+        "- query: read the receipts of suppliers\n  expect: [invoices]\n- query: sing a song\n  expect: none\n",
+    );
+    let core = place.open_with(Needs::Index).await;
+    House::over(place, core, Settings::default()).await
+}
+
+fn file(house: &House) -> String {
+    std::fs::read_to_string(house.place.path("skills/invoices/SKILL.md")).unwrap()
+}
+
+async fn propose(house: &House, diff: &str) -> Answer {
+    let request = json!({ "skill_id": "invoices", "diff": diff, "justification": "Receipts are missed." });
+    house.call("proposal.create", request).await
+}
+
+async fn proposed(house: &House) -> (String, Value) {
+    let answer = propose(house, DIFF).await;
+    assert_eq!(answer.status, 201, "{}", answer.body);
+    let view = answer.json();
+    (view["summary"]["proposal_id"].as_str().unwrap().to_owned(), view)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_proposal_is_measured_and_writes_nothing() {
+    let house = house().await;
+    let (id, view) = proposed(&house).await;
+    assert_eq!(file(&house), OLD);
+    assert_eq!((&view["summary"]["state"], &view["part"]), (&json!("waiting"), &json!("description")));
+    assert!(view["effect"]["after"]["mrr_at_10"].as_f64() >= view["effect"]["before"]["mrr_at_10"].as_f64());
+    assert_eq!(view["effect"]["after"]["queries"], 1);
+    let checks = view["checks"].as_array().unwrap();
+    let of = |kind: &str| checks.iter().find(|check| check["check"] == kind).unwrap()["result"].clone();
+    assert_eq!(
+        [of("unchanged"), of("writable"), of("golden")],
+        [json!("pass"), json!("pass"), json!("pass")]
+    );
+    assert!(!view["diff"].as_str().unwrap().contains("passwd"), "paths in headers are ignored");
+    let list = house.call("proposal.list", json!({ "state": ["waiting"] })).await.json();
+    assert_eq!((&list["waiting"], &list["proposals"][0]["proposal_id"]), (&json!(1), &json!(id)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_diff_that_does_not_fit_is_refused() {
+    let house = house().await;
+    let second = format!("{DIFF}--- a/run.sh\n+++ b/run.sh\n@@ -1 +1 @@\n-a\n+b\n");
+    let removed: String = OLD.lines().map(|line| format!("-{line}\n")).collect();
+    let unusable = &format!("@@ -1,7 +0,0 @@\n{removed}");
+    let stale = DIFF.replace("-description: Reads invoices.", "-description: Reads bills.");
+    for diff in ["no diff", &second, unusable, &stale, &DIFF.replace(" and receipts of suppliers", "")] {
+        is(&propose(&house, diff).await, 400, "invalid_request");
+    }
+    let blank = json!({ "skill_id": "invoices", "diff": DIFF, "justification": " " });
+    is(&house.call("proposal.create", blank).await, 400, "invalid_request");
+    let unknown = json!({ "skill_id": "invioces", "diff": DIFF, "justification": "x" });
+    is(&house.call("proposal.create", unknown).await, 404, "not_found");
+    assert_eq!(house.call("proposal.list", json!({})).await.json()["total"], 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_approval_names_what_was_reviewed() {
+    let house = house().await;
+    let (id, view) = proposed(&house).await;
+    let path = format!("/v1/proposals/{id}/approve");
+    let digests = json!({ "proposal_digest": view["proposal_digest"], "base_digest": view["base_digest"] });
+    for lacking in [json!({}), json!({ "base_digest": view["base_digest"] })] {
+        let response = house.post(&path, &lacking).await;
+        is(&response, 428, "confirmation_required");
+        let reason = response.json()["error"]["reason"].clone();
+        assert!(reason["missing"].as_array().unwrap().contains(&json!("proposal_digest")), "{reason}");
+        assert_eq!((&reason["send"]["body"], &reason["send"]["path"]), (&digests, &json!(path)));
+    }
+    let other = json!({ "proposal_digest": view["base_digest"], "base_digest": view["base_digest"] });
+    is(&house.post(&path, &other).await, 409, "skill_changed");
+    assert_eq!(file(&house), OLD);
+
+    let mut body = digests.clone();
+    body["notes"] = json!("good");
+    body["by"] = json!("kim");
+    let approved = house.post(&path, &body).await;
+    assert_eq!(approved.status, 200, "{}", approved.body);
+    assert_eq!(file(&house), OLD.replace("invoices.\n", "invoices and receipts of suppliers.\n"));
+    let again = house.post(&path, &digests).await;
+    assert_eq!((again.status, &again.json()["repeated"]), (200, &json!(true)));
+    is(&house.call("proposal.deny", json!({ "proposal_id": id })).await, 409, "invalid_transition");
+
+    let shown = house.call("proposal.show", json!({ "proposal_id": id })).await.json();
+    assert_eq!(shown["summary"]["decision"]["by"], "kim");
+    assert_eq!(shown["versions"][1]["by"], "kim");
+    assert_eq!(shown["versions"][1]["current"], true);
+    let back = house.call("proposal.rollback", json!({ "proposal_id": id })).await;
+    assert_eq!((back.status, file(&house).as_str()), (200, OLD));
+    is(&house.call("proposal.show", json!({ "proposal_id": "../x" })).await, 404, "not_found");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_changed_meanwhile_is_not_overwritten() {
+    let house = house().await;
+    let (id, view) = proposed(&house).await;
+    let edited = OLD.replace("Read them.", "Read them twice.");
+    house.place.write("skills/invoices/SKILL.md", &edited);
+    let digests = json!({ "proposal_id": id, "proposal_digest": view["proposal_digest"], "base_digest": view["base_digest"] });
+    is(&house.call("proposal.approve", digests).await, 409, "skill_changed");
+    assert_eq!(file(&house), edited);
+    is(&house.call("proposal.rollback", json!({ "proposal_id": id })).await, 409, "invalid_transition");
+    let shown = house.call("proposal.show", json!({ "proposal_id": id })).await.json();
+    assert_eq!(shown["checks"][0]["result"], "fail");
+    assert_eq!(house.call("proposal.deny", json!({ "proposal_id": id })).await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn proposing_needs_run_and_deciding_needs_decide() {
+    let house = house().await;
+    let service = Service { core: house.core.clone() as _, sessions: house.core.clone() as _ };
+    let caller = |name: &str, scopes: &[Scope]| {
+        let scopes: BTreeSet<Scope> = scopes.iter().copied().collect();
+        Caller {
+            principal: Some(Principal { name: name.to_owned(), scopes }),
+            local: false,
+            ..Caller::anyone()
+        }
+    };
+    let (reader, agent) = (caller("reader", &[Scope::Read]), caller("agent", &[Scope::Read, Scope::Run]));
+    let request =
+        json!({ "skill_id": "invoices", "diff": DIFF, "justification": "x", "by": "somebody else" });
+    let call = async |name: &str, caller: &Caller, arguments: Value| {
+        operation(name).unwrap().call(&service, caller, arguments).await
+    };
+    assert_eq!(
+        call("proposal.create", &reader, request.clone()).await.unwrap_err().code.to_string(),
+        "forbidden"
+    );
+    let view = call("proposal.create", &agent, request).await.unwrap();
+    assert_eq!(view["summary"]["proposed_by"], "agent", "an authenticated caller cannot take another name");
+    let id = view["summary"]["proposal_id"].clone();
+    let digests = json!({ "proposal_id": id, "proposal_digest": view["proposal_digest"], "base_digest": view["base_digest"] });
+    for (name, arguments) in [
+        ("proposal.approve", digests),
+        ("proposal.deny", json!({ "proposal_id": id })),
+        ("proposal.rollback", json!({ "proposal_id": id })),
+    ] {
+        assert_eq!(call(name, &agent, arguments).await.unwrap_err().code.to_string(), "forbidden", "{name}");
+    }
+    assert_eq!(file(&house), OLD);
+}
