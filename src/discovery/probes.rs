@@ -250,8 +250,9 @@ mod tests {
             found,
             [
                 "Extracts tables, form fields and images from PDF files",
+                "Extracts tables",
                 "Extracts form fields",
-                "Extracts images from PDF files"
+                "images from PDF files"
             ]
         );
     }

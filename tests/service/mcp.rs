@@ -38,7 +38,7 @@ async fn every_tool_answers_what_its_schema_promises_and_fails_as_the_command_li
         ("skill.why", json!({ "skill_id": "words", "intent": "count words" })),
         ("skill.draft", json!({ "skill_id": "words", "description": "Counts words in a text." })),
         ("skill.rivals", json!({ "skill_id": "words" })),
-        ("skill.pair", json!({ "skill_id": "words", "rival": "pdf-tables" })),
+        ("skill.pair", json!({ "skill_id": "words", "rival": "send" })),
         ("skill.collisions", json!({ "wait_ms": 10_000 })),
         ("skill.lint", json!({ "level": "warning" })),
         ("skill.diagnostics", json!({})),

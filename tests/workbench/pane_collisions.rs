@@ -28,8 +28,8 @@ const SKILLS: [(&str, &str); 9] = [
     ),
     ("pdf-reader", "Extracts tables from PDF files. Reads form fields of PDF files."),
     ("pdf-export", "Extracts tables from PDF files into spreadsheets. Fills form fields of PDF files."),
-    ("release-notes", "Writes release notes from merged pull requests."),
-    ("changelog", "Writes release notes from merged pull requests."),
+    ("release-notes", "Writes release notes from merged pull requests. Lists breaking changes of a version."),
+    ("changelog", "Writes release notes from merged pull requests. Lists breaking changes of a version."),
     ("trip-planner", "Plans train journeys with hotels and museums."),
     ("mail-client", "Calls the mail API with retries and typed errors."),
     ("search-client", "Calls the search API with retries and typed errors."),
@@ -93,7 +93,9 @@ impl Core {
     fn drawn(&self, pane: &mut Browse, screen: &mut Screen) -> String {
         loop {
             let (buffer, wanted) = screen.draw(pane);
-            let asks = |effect: &Effect| matches!(effect, Effect::Rivals(_) | Effect::Collisions);
+            let asks = |effect: &Effect| {
+                matches!(effect, Effect::Rivals(_) | Effect::Collisions | Effect::CompareSkills(..))
+            };
             if !wanted.iter().any(asks) {
                 return text(&buffer);
             }
@@ -164,6 +166,7 @@ fn rivals_are_a_tab_and_lead_to_their_pair() {
     let effects =
         pane.message(&Message::Visit(skills_tui::pane::Target::Skill(SkillId::new("stripe-billing"))));
     core.serve(&mut pane, effects);
+    core.act(&mut pane, Action::PreviousTab);
     core.act(&mut pane, Action::PreviousTab);
     insta::assert_snapshot!("rivals-120x36", core.drawn(&mut pane, &mut screen));
     core.act(&mut pane, Action::NextPart);

@@ -184,7 +184,7 @@ pub enum Command {
     Proposals(ProposalsArgs),
     /// Show which skills win a skill's requests.
     Rivals(RivalsArgs),
-    /// Show which skills win each other's requests, and what separates them.
+    /// Show which skills win each other's requests.
     Collisions(CollisionsArgs),
     /// Check skills against the specification and best practices.
     Lint(LintArgs),

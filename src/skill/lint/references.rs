@@ -324,11 +324,8 @@ impl Found {
 
     /// The program of each part of a command line.
     fn commands(&mut self, line: &str, start: usize) {
-        let mut from = 0;
-        for part in line.split_inclusive(['|', ';', '&']) {
-            let at = from;
-            from += part.len();
-            let mut rest = words(part.trim_end_matches(['|', ';', '&']));
+        for (at, part) in parts(line) {
+            let mut rest = words(part);
             let program = rest.find(|(_, word)| {
                 let is_assignment = word.split_once('=').is_some_and(|(name, _)| is_identifier(name));
                 !is_assignment && !matches!(*word, "$" | "sudo" | "env" | "time" | "exec" | "!" | "nohup")
@@ -399,6 +396,25 @@ impl Found {
             }
         }
     }
+}
+
+/// Commands of a line with their places: between `|`, `;` and `&` outside of quotes.
+fn parts(line: &str) -> Vec<(usize, &str)> {
+    let mut out = Vec::new();
+    let (mut from, mut quote) = (0, None);
+    for (at, letter) in line.char_indices() {
+        match quote {
+            Some(open) if letter == open => quote = None,
+            None if matches!(letter, '"' | '\'') => quote = Some(letter),
+            None if matches!(letter, '|' | ';' | '&') => {
+                out.push((from, slice(line, from..at)));
+                from = at + 1;
+            }
+            _ => {}
+        }
+    }
+    out.push((from, slice(line, from..)));
+    out
 }
 
 /// Words of a line with their places; quotes around them are left out.

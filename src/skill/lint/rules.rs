@@ -110,7 +110,7 @@ rules! {
     /// The frontmatter is not YAML, even after repairs.
     BAD_YAML = "bad-yaml" Error: "Correct the YAML; no client can read the fields otherwise."
         why "A client that cannot parse the frontmatter drops the skill."
-        example "---\nname: pdf-tables\ndescription: [one, {two\n---\n";
+        example "---\nname: pdf-tables\ndescription: \"Extracts tables\n---\n# Tables\n";
     /// The frontmatter is YAML, but no mapping.
     NOT_A_MAPPING = "not-a-mapping" Error: "Write `key: value` lines between the fences."
         why "Fields are looked up by key; a list or a text has none."
@@ -141,7 +141,7 @@ rules! {
     /// A key that looks like a misspelling of a known one.
     MISSPELT_KEY = "misspelt-key" Warning: "Correct the key; no client reads it."
         why "The value is silently ignored."
-        example "---\nname: pdf-tables\ndescripton: Extracts tables.\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n---\n# Tables\n";
+        example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\nlicence: MIT\n---\n# Tables\n";
     /// Keys that no known client reads.
     UNKNOWN_KEYS = "unknown-keys" Info: "Move them under `metadata`, which the specification reserves \
         for custom data."
@@ -150,7 +150,7 @@ rules! {
     /// A field is given twice, at the top and under `metadata`, with different values.
     CONTRADICTION = "contradiction" Warning: "Keep the value in one place."
         why "Clients read one place or the other, so the skill behaves differently in each."
-        example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\ntags: [pdf]\nmetadata:\n  tags: [csv]\n---\n# Tables\n";
+        example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\nstatus: stable\nmetadata:\n  status: experimental\n---\n# Tables\n";
 
     // Fields of the specification.
     /// `name` is absent.
@@ -293,7 +293,7 @@ rules! {
     /// A key that no reader of contracts knows.
     CONTRACT_UNKNOWN_KEY = "contract-unknown-key" Warning: "Correct or delete the key; it has no effect."
         why "A misspelled key silently changes what a contract does."
-        example "id: tables.extract\nstpes: []\nsteps:\n  - {id: a, uses: text.count}\n";
+        example "id: tables.extract\nsteps:\n  - {id: a, uses: text.count, inptu: {text: x}}\n";
     /// A step reads or waits for something that is not there.
     CONTRACT_REFERENCE = "contract-reference" Error: "Use an input, an output of an earlier step, or a \
         step of this contract."
@@ -316,7 +316,7 @@ rules! {
     /// An output that no step produces.
     CONTRACT_OUTPUT = "contract-output" Warning: "Write it in a step, or remove it from `outputs`."
         why "The output stays empty."
-        example "id: tables.extract\noutputs: {rows: {type: array}}\nsteps:\n  - {id: a, uses: text.count}\n";
+        example "id: tables.extract\noutputs: {rows: {type: array, required: true}}\nsteps:\n  - {id: a, uses: text.count}\n";
 
     // What a reader should know before trusting it.
     /// Characters that cannot be seen, or that change the order of what is seen.

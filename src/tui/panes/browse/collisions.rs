@@ -79,9 +79,14 @@ impl Map {
         self.complete()?.map.collision(row, column)
     }
 
-    /// Asks for the pair under the cursor where one of the two wins a request of the other.
+    /// Asks for another pair, shown from its top.
     fn ask_pair(&mut self) -> Option<Effect> {
         self.text = Scroll::default();
+        self.ask_missing()
+    }
+
+    /// Asks for the pair that is shown where one of the two wins a request of the other.
+    pub fn ask_missing(&mut self) -> Option<Effect> {
         let (row, column) = self.pair()?;
         let meets = self.chosen.is_some()
             || self.collision(&row, &column).is_some()
@@ -162,6 +167,12 @@ impl Map {
     fn next_collision(&mut self) -> Vec<Effect> {
         let skills: Vec<SkillId> = self.skills().into_iter().cloned().collect();
         let count = skills.len();
+        if count == 0 {
+            let first = self.complete().and_then(|report| report.map.severe().next());
+            let first = first.map(|found| (found.skill_id.clone(), found.rival.clone()));
+            let ask = first.and_then(|(row, column)| self.go_to(&row, &column));
+            return ask.into_iter().collect();
+        }
         let here = self.row * count + self.column;
         let behind = (1..=count * count).map(|step| (here + step) % (count * count));
         let next = behind.map(|at| (at / count, at % count)).find(|(row, column)| {

@@ -38,7 +38,7 @@ pub enum Tab {
 
 /// All sub-tabs in their order.
 pub const TABS: [Tab; 6] =
-    [Tab::Instructions, Tab::Frontmatter, Tab::Files, Tab::Contract, Tab::Findings, Tab::Rivals];
+    [Tab::Instructions, Tab::Frontmatter, Tab::Files, Tab::Contract, Tab::Rivals, Tab::Findings];
 
 /// One skill as far as it is known.
 #[derive(Debug, Default)]
