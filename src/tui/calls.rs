@@ -17,7 +17,7 @@ use super::why_report;
 use super::widgets::render::render;
 use super::widgets::rich::RichLine;
 use skills_api::{
-    Code, CollisionFilter, Connection, Core, DraftMeasure, Error, Event, LocalFiles, NewDescription,
+    CollisionFilter, Connection, Core, DraftMeasure, Error, Event, LocalFiles, NewDescription,
     SavedDescription, SharedClient, SharedSessionClient, save_description, why,
 };
 use skills_config::Invocation;

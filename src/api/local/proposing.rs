@@ -12,8 +12,8 @@ use super::{Local, apart};
 use crate::golden::invalid;
 use crate::{
     CheckResult, Code, Error, ProposalCheck, ProposalCheckKind, ProposalFilter, ProposalList, ProposalOrder,
-    ProposalOrdered, ProposalOrderedBy, ProposalRequest, ProposalSummary, ProposalView, ProposedPart,
-    lint, names, paging,
+    ProposalOrdered, ProposalOrderedBy, ProposalRequest, ProposalSummary, ProposalView, ProposedPart, lint,
+    names, paging,
 };
 use skills_authoring::proposals::diff::{self, DiffError};
 use skills_authoring::proposals::{

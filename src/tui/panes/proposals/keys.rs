@@ -150,7 +150,7 @@ impl Pane for Proposals {
             Action::Approve => self.open_dialog(ProposalCommand::Approve),
             Action::Deny => self.open_dialog(ProposalCommand::Deny),
             Action::RollBack => self.open_dialog(ProposalCommand::RollBack),
-            Action::TakeDraft => self.view_of_selected().and_then(|view| draft(view)).into_iter().collect(),
+            Action::TakeDraft => self.draft().into_iter().collect(),
             Action::Copy => {
                 let id = self.selected.clone();
                 id.map(|id| Effect::Copy(id, "the id of the proposal".to_owned())).into_iter().collect()
@@ -210,16 +210,14 @@ impl Proposals {
         self.rebuild();
         self.ask_selected()
     }
-}
 
-/// The draft editor with the proposed description.
-fn draft(view: &ProposalView) -> Option<Effect> {
-    Some(Effect::EditDescription(Drafting {
-        skill_id: view.summary.skill_id.clone(),
-        description: view.current_description.clone()?,
-        proposed: view.description.clone(),
-        intent: None,
-    }))
+    /// The draft editor with the proposed description.
+    fn draft(&self) -> Option<Effect> {
+        let view = self.view_of_selected()?;
+        let skill = self.catalogue.as_ref()?.by_id(view.summary.skill_id.as_str())?;
+        let proposed = view.description.clone();
+        Some(Effect::EditDescription(Drafting { proposed, ..Drafting::of(skill, None) }))
+    }
 }
 
 /// The whole proposal as a text.

@@ -21,6 +21,7 @@ use crate::pane::{Effect, Message, PaneId, Target};
 use crate::proposal_traffic::{ProposalAnswer, ProposalAsk};
 use crate::widgets::scroll::Scroll;
 use skills_api::{Error, Event, ProposalList, ProposalState, ProposalSummary, ProposalView};
+use skills_registry::Catalogue;
 
 /// How often the shown pane looks for proposals of others.
 const LOOK_INTERVAL: Duration = Duration::from_secs(2);
@@ -64,6 +65,7 @@ struct Drawn {
 /// Pane 7.
 #[derive(Default)]
 pub struct Proposals {
+    catalogue: Option<Arc<Catalogue>>,
     list: Option<Arc<ProposalList>>,
     error: Option<Error>,
     rows: Vec<Row>,
@@ -213,12 +215,8 @@ impl Proposals {
                 effects
             }
             // Checks and effects of what waits depend on the skills.
-            Message::Catalogue(_) | Message::Event(Event::Catalogue(_)) => {
-                self.views.clear();
-                let mut effects = self.ask_list();
-                effects.extend(self.ask_selected());
-                effects
-            }
+            Message::Catalogue(catalogue) => self.skills_changed(catalogue),
+            Message::Event(Event::Catalogue(change)) => self.skills_changed(&change.catalogue),
             Message::Visit(Target::Proposal(id)) => {
                 self.filter.clear();
                 self.selected = Some(id.clone());
@@ -229,6 +227,15 @@ impl Proposals {
             }
             _ => Vec::new(),
         }
+    }
+
+    /// Checks and effects of waiting proposals depend on the skills.
+    fn skills_changed(&mut self, catalogue: &Arc<Catalogue>) -> Vec<Effect> {
+        self.catalogue = Some(Arc::clone(catalogue));
+        self.views.clear();
+        let mut effects = self.ask_list();
+        effects.extend(self.ask_selected());
+        effects
     }
 
     fn take_list(&mut self, listed: &Result<Option<Arc<ProposalList>>, Error>) -> Vec<Effect> {
