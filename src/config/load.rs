@@ -326,7 +326,8 @@ impl Config {
         }
         if let Some(store) = layer.store {
             if !own {
-                let message = "`store` in a project's file would let a repository choose where your runs are recorded";
+                let message =
+                    "`store` in a project's file would let a repository choose where your runs are recorded";
                 return Err(own_only(file, store.referenced, message));
             }
             self.store = Some(store_place(&store.value, folder, &self.dirs.home));

@@ -52,23 +52,35 @@ fn program(programs: &Path, name: &str) -> Command {
 }
 
 impl Server {
-    /// A server, where there is one to be had. Says so where there is none.
+    /// A server; none, with a message, if PostgreSQL is not installed.
     pub fn start() -> Option<Self> {
         if let Ok(address) = std::env::var("SKILLS_TEST_POSTGRES") {
             return Some(Self { address, own: None, next_schema: AtomicU32::new(0) });
         }
         let Some(programs) = programs() else {
-            eprintln!("skipped: PostgreSQL is not installed (apt-get install postgresql), and SKILLS_TEST_POSTGRES is not set");
+            eprintln!(
+                "skipped: PostgreSQL is not installed (apt-get install postgresql), and SKILLS_TEST_POSTGRES is not set"
+            );
             return None;
         };
         let folder = tempfile::Builder::new().prefix("skills-postgres-").tempdir_in("/tmp").unwrap();
         if is_root() {
-            let given = Command::new("chown").arg(ACCOUNT).arg(folder.path()).status().unwrap();
-            assert!(given.success(), "the account {ACCOUNT} owns the folder");
+            let changed = Command::new("chown").arg(ACCOUNT).arg(folder.path()).status().unwrap();
+            assert!(changed.success(), "the account {ACCOUNT} owns the folder");
         }
         let data = folder.path().join("data");
         let made = program(&programs, "initdb")
-            .args(["--auth", "trust", "--username", "tests", "--encoding", "UTF8", "--no-locale", "--no-sync", "-D"])
+            .args([
+                "--auth",
+                "trust",
+                "--username",
+                "tests",
+                "--encoding",
+                "UTF8",
+                "--no-locale",
+                "--no-sync",
+                "-D",
+            ])
             .arg(&data)
             .current_dir(folder.path())
             .stdout(Stdio::null())
@@ -78,11 +90,8 @@ impl Server {
         let process = spawn(&programs, folder.path());
         let socket = folder.path().display().to_string().replace('/', "%2F");
         let address = format!("postgres://tests@{socket}/postgres");
-        let server = Self {
-            address,
-            own: Some(Own { folder, programs, process }),
-            next_schema: AtomicU32::new(0),
-        };
+        let server =
+            Self { address, own: Some(Own { folder, programs, process }), next_schema: AtomicU32::new(0) };
         server.wait_until_ready();
         Some(server)
     }
@@ -105,7 +114,11 @@ impl Server {
     }
 
     fn answers(&self, sql: &str) -> bool {
-        self.psql(sql).stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+        self.psql(sql)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .is_ok_and(|status| status.success())
     }
 
     /// Runs statements; returns what they print.

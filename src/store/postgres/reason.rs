@@ -1,5 +1,5 @@
-//! Why a server could not do it, in words that say what to do. No word of it has the password: neither the library nor
-//! the server repeats it.
+//! Messages of errors of a server, with what to do. None contains the password: neither the library nor the server
+//! repeats it.
 
 use std::error::Error as _;
 
@@ -80,7 +80,9 @@ pub(super) fn failed(doing: &str, error: &tokio_postgres::Error) -> StoreError {
                     "the database does not accept writes from this user; connect to the primary, or grant \
                         the privileges"
                 }
-                Unavailability::Damaged => "the database is damaged; see the log of the server, restore a backup",
+                Unavailability::Damaged => {
+                    "the database is damaged; see the log of the server, restore a backup"
+                }
                 Unavailability::Io => "the database failed to read or write; see the log of the server",
                 _ => "the database cannot be opened; check user, password, database and schema",
             },

@@ -202,11 +202,13 @@ pub(super) async fn prepare(client: &mut Object, expected: &Expected<'_>) -> Res
         return Err(refused(place, Unavailability::Missing, reason));
     }
     if !exists {
-        let sql = "CREATE TABLE schema_version (version BIGINT NOT NULL); INSERT INTO schema_version VALUES (0)";
+        let sql =
+            "CREATE TABLE schema_version (version BIGINT NOT NULL); INSERT INTO schema_version VALUES (0)";
         transaction.batch_execute(sql).await.map_err(failed)?;
     }
     for migration in MIGRATIONS.iter().skip(usize::try_from(found).unwrap_or(0)) {
-        let migration = migration.replace("TEXT", "TEXT COLLATE \"C\"").replace("AS TEXT COLLATE \"C\")", "AS TEXT)");
+        let migration =
+            migration.replace("TEXT", "TEXT COLLATE \"C\"").replace("AS TEXT COLLATE \"C\")", "AS TEXT)");
         transaction.batch_execute(&migration).await.map_err(failed)?;
     }
     transaction.execute("UPDATE schema_version SET version = $1", &[&known]).await.map_err(failed)?;

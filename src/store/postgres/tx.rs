@@ -44,7 +44,7 @@ impl Mode {
 /// Turns a reading of the database's clock into the present moment of the store.
 pub(super) type Steady = Arc<dyn Fn(i64) -> i64 + Send + Sync>;
 
-/// What became of a transaction.
+/// The result of a transaction.
 pub(super) enum Ended<T> {
     /// It is over, with this result.
     Done(Result<T, StoreError>),
@@ -286,12 +286,7 @@ impl Tx for Transaction {
         self.rows(doing, sql, owned(values), false)
     }
 
-    async fn execute(
-        &self,
-        doing: &'static str,
-        sql: &str,
-        values: &[Value<'_>],
-    ) -> Result<u64, StoreError> {
+    async fn execute(&self, doing: &'static str, sql: &str, values: &[Value<'_>]) -> Result<u64, StoreError> {
         let mut sent = self.changes(doing, sql, owned(values)).await?;
         let answered = send(&mut sent).await;
         self.answers().await?;

@@ -20,11 +20,7 @@ pub(crate) struct Order {
     pub payload: Option<Value>,
 }
 
-pub(crate) async fn command<T: Tx>(
-    tx: &T,
-    run: &RunId,
-    order: &Order,
-) -> Result<CommandOutcome, StoreError> {
+pub(crate) async fn command<T: Tx>(tx: &T, run: &RunId, order: &Order) -> Result<CommandOutcome, StoreError> {
     let (recorded, replays) = get(tx, run).await?;
     let now_ms = tx.now().await?.wall_ms;
     let due = recorded.expires_ms.is_some_and(|at| at <= now_ms);
@@ -80,13 +76,7 @@ pub(crate) async fn command<T: Tx>(
             tx.post(
                 "recording a decision",
                 "INSERT INTO decisions (run, at_ms, decision, approver, notes) VALUES (?1, ?2, ?3, ?4, ?5)",
-                values![
-                    run,
-                    now_ms,
-                    encode(decision)?,
-                    record.approver.as_deref(),
-                    record.notes.as_deref()
-                ],
+                values![run, now_ms, encode(decision)?, record.approver.as_deref(), record.notes.as_deref()],
             )
             .await?;
             let mut call = None;

@@ -89,7 +89,8 @@ pub(crate) async fn allowance<T: Tx>(
     let window = values![principal, began_ms];
     if T::POSTGRES {
         // The row has to be there to be locked.
-        let sql = "INSERT INTO allowances (principal, began_ms, taken) VALUES (?1, ?2, 0) ON CONFLICT DO NOTHING";
+        let sql =
+            "INSERT INTO allowances (principal, began_ms, taken) VALUES (?1, ?2, 0) ON CONFLICT DO NOTHING";
         tx.post(doing, sql, window).await?;
     }
     let lock = if T::POSTGRES { "FOR UPDATE" } else { "" };

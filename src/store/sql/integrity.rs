@@ -27,7 +27,8 @@ pub(crate) async fn damage<T: Tx>(tx: &T, run: &RunId) -> Result<Option<&'static
         return Ok(Some("inputs"));
     }
     let head: i64 = row.take(2)?;
-    let sql = "SELECT done, state, digest FROM checkpoints WHERE run = ?1 AND digest IS NOT NULL AND number BETWEEN
+    let sql =
+        "SELECT done, state, digest FROM checkpoints WHERE run = ?1 AND digest IS NOT NULL AND number BETWEEN
         coalesce((SELECT base FROM checkpoints WHERE run = ?1 AND number = ?2), ?2) AND ?2";
     let rows = tx.query(doing, sql, values![run, head]).await?;
     Ok(rows.iter().any(|row| !is_sound(row.text(0), row.text(1), row.text(2))).then_some("checkpoint"))

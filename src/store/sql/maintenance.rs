@@ -38,7 +38,7 @@ pub(crate) async fn retire<T: Tx>(tx: &T, worker: &WorkerId) -> Result<(), Store
     tx.post("deregistering a worker", "DELETE FROM workers WHERE worker = ?1", values![&worker.0]).await
 }
 
-/// Writes to the store, for whoever has to know that this is possible.
+/// Writes to the store, to find out whether that is possible.
 pub(crate) async fn probe<T: Tx>(tx: &T) -> Result<(), StoreError> {
     let now_ms = tx.now().await?.wall_ms;
     let sql = "INSERT INTO write_probe (only_one, at_ms) VALUES (1, ?1)
@@ -66,7 +66,7 @@ pub(crate) async fn purge<T: Tx>(tx: &T, before_ms: i64, limit: usize) -> Result
     Ok(runs.len() as u64)
 }
 
-/// Deletes contracts that no run has any more.
+/// Deletes contracts that no run has.
 pub(crate) async fn purge_contracts<T: Tx>(tx: &T) -> Result<(), StoreError> {
     let sql = "DELETE FROM contracts
         WHERE NOT EXISTS (SELECT 1 FROM runs WHERE runs.contract_digest = contracts.digest)";
@@ -172,10 +172,10 @@ pub(crate) async fn modified<T: Tx>(tx: &T) -> Result<(u64, u64), StoreError> {
     Ok((runs, checkpoints))
 }
 
-/// As [`modified`], in words.
+/// As [`modified`], as text.
 pub(crate) async fn modified_in_words<T: Tx>(tx: &T) -> Result<Vec<String>, StoreError> {
     let (runs, checkpoints) = modified(tx).await?;
     let found = [(runs, "runs with other inputs than"), (checkpoints, "checkpoints with another state than")];
-    let told = found.into_iter().filter(|(count, _)| *count > 0);
-    Ok(told.map(|(count, what)| format!("{count} {what} were written")).collect())
+    let found = found.into_iter().filter(|(count, _)| *count > 0);
+    Ok(found.map(|(count, what)| format!("{count} {what} were written")).collect())
 }

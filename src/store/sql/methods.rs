@@ -178,7 +178,7 @@ macro_rules! implement_store {
                     if newest > after || tokio::time::Instant::now() >= deadline {
                         return Ok(());
                     }
-                    // Our own commits wake us, and those of other processes where the engine is told of them.
+                    // Our own commits wake us, and those of other processes where the engine learns of them.
                     let turn = deadline.min(tokio::time::Instant::now() + self.poll());
                     let _ = tokio::time::timeout_at(turn, committed.changed()).await;
                 }
@@ -413,9 +413,9 @@ pub(crate) mod prelude {
     };
     pub(crate) use crate::{
         Allowance, AuditAnchor, Begun, Checkpoint, Claimed, CommandOutcome, Control, ControlOutcome, Decided,
-        DecisionRecord, Due, Glance, Health, Launch, NewEvent, RunEvent, RunFilter, RunId, RunPage, RunRecord,
-        SessionHead, SessionRow, SkillRuns, StepIntent, StepRecord, StoreError, Tallies, Tally, WorkerId,
-        WriteFailure,
+        DecisionRecord, Due, Glance, Health, Launch, NewEvent, RunEvent, RunFilter, RunId, RunPage,
+        RunRecord, SessionHead, SessionRow, SkillRuns, StepIntent, StepRecord, StoreError, Tallies, Tally,
+        WorkerId, WriteFailure,
     };
     pub(crate) use skills_model::{Command, Standing, WorkerMove};
 

@@ -44,7 +44,7 @@ pub(crate) fn failed(doing: &str, reason: &dyn Display) -> StoreError {
 
 /// An open transaction. Parameters of statements are written `?1`, `?2`, ….
 ///
-/// The embedded store answers at once: its futures are complete when they are created.
+/// In the embedded store the futures are complete when they are created.
 pub(crate) trait Tx {
     /// Whether this is `PostgreSQL`, for the few statements that have two forms.
     const POSTGRES: bool;

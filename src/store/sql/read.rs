@@ -139,7 +139,8 @@ async fn workers_by<T: Tx>(tx: &T, sql: &str, values: &[Value<'_>]) -> Result<Ve
 
 /// Workers that have a run now.
 pub(crate) async fn leaseholders<T: Tx>(tx: &T) -> Result<Vec<WorkerId>, StoreError> {
-    let sql = "SELECT DISTINCT worker FROM runs WHERE lease_until_ms IS NOT NULL AND worker IS NOT NULL ORDER BY 1";
+    let sql =
+        "SELECT DISTINCT worker FROM runs WHERE lease_until_ms IS NOT NULL AND worker IS NOT NULL ORDER BY 1";
     workers_by(tx, sql, &[]).await
 }
 

@@ -108,11 +108,7 @@ pub(crate) async fn report<T: Tx>(tx: &T, run: &RunId, report: &Report) -> Resul
 }
 
 /// Keeps the steps that ended; answers the events that tell of them.
-async fn finish<T: Tx>(
-    tx: &T,
-    run: &RunId,
-    finished: &[StepRecord],
-) -> Result<Vec<NewEvent>, StoreError> {
+async fn finish<T: Tx>(tx: &T, run: &RunId, finished: &[StepRecord]) -> Result<Vec<NewEvent>, StoreError> {
     let mut events = Vec::new();
     let close = format!(
         "DELETE FROM intents WHERE run = ?1 AND step = ?2 AND NOT (?3 AND {} = 'false')",

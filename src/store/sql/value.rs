@@ -186,7 +186,8 @@ impl Row {
         let text = self
             .text(index)
             .ok_or_else(|| failed("reading a row", &format!("column {index} is not a text")))?;
-        serde_json::from_str(text).map_err(|error| failed("reading a row", &format!("column {index}: {error}")))
+        serde_json::from_str(text)
+            .map_err(|error| failed("reading a row", &format!("column {index}: {error}")))
     }
 
     /// As [`Self::json`], where the column may be null.

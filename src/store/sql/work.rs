@@ -23,7 +23,8 @@ pub(crate) async fn claim<T: Tx>(
     let now = tx.now().await?;
     let now_ms = now.wall_ms;
     loop {
-        let Some(Candidate { id, lease_expired, lost, before }) = candidate(tx, only, places, &now).await? else {
+        let Some(Candidate { id, lease_expired, lost, before }) = candidate(tx, only, places, &now).await?
+        else {
             return Ok(None);
         };
         let (run, replays) = get(tx, &id).await?;
@@ -166,7 +167,8 @@ pub(crate) async fn give_back<T: Tx>(tx: &T, run: &RunId, fence: u64) -> Result<
 
 /// Ends the leases of a worker that is known to be dead; the next claim of each counts a loss.
 pub(crate) async fn abandon<T: Tx>(tx: &T, worker: &WorkerId) -> Result<u64, StoreError> {
-    let sql = "UPDATE runs SET lease_until_ms = 0 WHERE worker = ?1 AND lease_until_ms IS NOT NULL RETURNING id";
+    let sql =
+        "UPDATE runs SET lease_until_ms = 0 WHERE worker = ?1 AND lease_until_ms IS NOT NULL RETURNING id";
     let runs = tx.query("expiring the leases of a dead worker", sql, values![&worker.0]).await?;
     let now_ms = tx.now().await?.wall_ms;
     let count = runs.len() as u64;

@@ -33,7 +33,6 @@ const POLL: Duration = Duration::from_secs(1);
 /// As [`POLL`], where the system tells nothing.
 const POLL_BLIND: Duration = Duration::from_millis(100);
 
-
 /// The embedded store.
 pub struct Sqlite {
     place: String,
@@ -298,7 +297,8 @@ impl Sqlite {
 
     async fn count_runs_by_skill(&self) -> Result<Vec<SkillRuns>, StoreError> {
         let now = self.clocks.now();
-        self.read_apart(move |connection| complete(counts::runs_by_skill(&Transaction::new(connection, now)))).await
+        self.read_apart(move |connection| complete(counts::runs_by_skill(&Transaction::new(connection, now))))
+            .await
     }
 
     fn post_audit_anchor(&self, log: String, anchor: AuditAnchor) {

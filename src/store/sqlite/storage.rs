@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode};
 
+use super::failed;
 use super::schema::is_damage;
 use super::tx::{Transaction, complete};
-use super::failed;
 use crate::sql::maintenance::{RULES, modified_in_words};
 use crate::{Glance, Health, Moment, StoreError};
 use skills_base::private_files;

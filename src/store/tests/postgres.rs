@@ -15,13 +15,13 @@ use postgres::Server;
 use serde_json::json;
 use skills_model::{Command, RunState, Verdict, WorkerMove};
 use skills_store::{
-    Checkpoint, Counts as _, KnownStores, Postgres, PostgresAddress, PostgresOptions, RunFilter, RunId, Sessions as _,
-    StepRecord, StepStatus, Store, StoreError, Unavailability, WorkerId,
+    Checkpoint, Counts as _, KnownStores, Postgres, PostgresAddress, PostgresOptions, RunFilter, RunId,
+    Sessions as _, StepRecord, StepStatus, Store, StoreError, Unavailability, WorkerId,
 };
 use store_kit::Time;
 
 /// More than the waits of the store together.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 async fn open_at(address: &str, options: &PostgresOptions) -> Result<Postgres, StoreError> {
     Postgres::open(&PostgresAddress::parse(address)?, options).await
@@ -60,7 +60,9 @@ async fn a_store_is_opened_as_it_was_left() {
     server.sql(&format!("UPDATE {schema}.schema_version SET version = 999"));
     let newer = open_at(&address, &options).await.unwrap_err();
     assert!(matches!(newer, StoreError::Newer { found: 999, .. }), "{newer}");
-    server.sql(&format!("UPDATE {schema}.schema_version SET version = 1; UPDATE {schema}.identity SET id = 'other'"));
+    server.sql(&format!(
+        "UPDATE {schema}.schema_version SET version = 1; UPDATE {schema}.identity SET id = 'other'"
+    ));
     let replaced = open_at(&address, &options).await.unwrap_err();
     assert_eq!(replaced.unavailability(), Some(Unavailability::Replaced), "{replaced}");
     let probed = first.probe().await.unwrap_err();
@@ -182,11 +184,11 @@ async fn two_services_that_decide_get_one_decision() {
         assert_eq!(b.decisions(&run).await.unwrap().len(), 1);
         a.command(&run, Command::Cancel, None, None, None).await.ok();
     }
-    let asked = futures::future::join_all((0..20).map(|n| {
+    let allowances = futures::future::join_all((0..20).map(|n| {
         let store = if n % 2 == 0 { &a } else { &b };
         store.allowance("kim", 1, 3, 25)
     }));
-    let granted: u64 = asked.await.into_iter().map(|allowance| allowance.unwrap().granted).sum();
+    let granted: u64 = allowances.await.into_iter().map(|allowance| allowance.unwrap().granted).sum();
     assert_eq!(granted, 25, "a limit is shared");
     a.create_session("s", None, json!({})).await.unwrap();
     let (one, other) = futures::join!(
@@ -201,7 +203,8 @@ async fn two_services_that_decide_get_one_decision() {
 async fn an_exhausted_pool_and_a_timeout_are_unavailable() {
     let Some(server) = Server::start() else { return };
     let (address, schema) = server.store();
-    let store = Arc::new(open(&format!("{address}&pool_size=1&pool_timeout_ms=200&statement_timeout_ms=1500")).await);
+    let store =
+        Arc::new(open(&format!("{address}&pool_size=1&pool_timeout_ms=200&statement_timeout_ms=1500")).await);
     store.launch(store_kit::launch(1)).await.unwrap();
     let lock = format!("BEGIN; LOCK TABLE {schema}.runs; SELECT pg_sleep(5)");
     std::thread::scope(|scope| {
@@ -239,7 +242,8 @@ async fn work(store: Arc<Postgres>, name: String, stop: Arc<AtomicBool>, done: A
         let mut finished = claim.checkpoint.done.clone();
         let mut number = claim.checkpoint.number;
         let (run, fence) = (&claim.run.id, claim.fence);
-        for step in ["one", "two"].into_iter().filter(|step| !claim.checkpoint.done.iter().any(|d| d == step)) {
+        for step in ["one", "two"].into_iter().filter(|step| !claim.checkpoint.done.iter().any(|d| d == step))
+        {
             finished.push(step.to_owned());
             number += 1;
             let record = StepRecord {
@@ -261,12 +265,11 @@ async fn work(store: Arc<Postgres>, name: String, stop: Arc<AtomicBool>, done: A
             };
             let report = if step == "two" { WorkerMove::Complete } else { WorkerMove::Checkpoint };
             let command = Command::Work { fence, report };
-            let reported =
-                store.report(run, command, vec![record], Some(checkpoint), vec![], vec![]).await;
+            let reported = store.report(run, command, vec![record], Some(checkpoint), vec![], vec![]).await;
             match reported {
                 Ok(run) if run.state == RunState::Completed => _ = done.fetch_add(1, Ordering::SeqCst),
                 Ok(_) => {}
-                // Not known, or taken over: whoever claims it next goes on from what was recorded.
+                // Unknown, or taken over: the next claim continues from what was recorded.
                 Err(_) => break,
             }
         }
@@ -298,7 +301,9 @@ async fn a_server_that_crashes_under_load_loses_nothing() {
     let store = Arc::new(open(&server.store().0).await);
     let (stop, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let workers: Vec<_> = (0..4)
-        .map(|n| tokio::spawn(work(Arc::clone(&store), format!("w{n}"), Arc::clone(&stop), Arc::clone(&done))))
+        .map(|n| {
+            tokio::spawn(work(Arc::clone(&store), format!("w{n}"), Arc::clone(&stop), Arc::clone(&done)))
+        })
         .collect();
     let mut launched = Vec::new();
     for round in 0..2 * soak() {
@@ -311,7 +316,7 @@ async fn a_server_that_crashes_under_load_loses_nothing() {
                 launched.push(run);
             }
             if n == 30 {
-                let deadline = Instant::now() + PATIENCE;
+                let deadline = Instant::now() + TIMEOUT;
                 while done.load(Ordering::SeqCst) == before && Instant::now() < deadline {
                     tokio::task::yield_now().await;
                 }
@@ -319,7 +324,7 @@ async fn a_server_that_crashes_under_load_loses_nothing() {
             }
         }
     }
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         let counts = store.runs(RunFilter::default()).await.map(|page| page.counts).unwrap_or_default();
         if !counts.is_empty() && counts.keys().all(|state| *state == RunState::Completed) {
@@ -343,7 +348,9 @@ async fn connections_lost_at_random_lose_and_repeat_nothing() {
     let store = Arc::new(open(&address).await);
     let (stop, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let workers: Vec<_> = (0..20)
-        .map(|n| tokio::spawn(work(Arc::clone(&store), format!("w{n}"), Arc::clone(&stop), Arc::clone(&done))))
+        .map(|n| {
+            tokio::spawn(work(Arc::clone(&store), format!("w{n}"), Arc::clone(&stop), Arc::clone(&done)))
+        })
         .collect();
     let mut launched = Vec::new();
     let mut lost = 0;
@@ -360,7 +367,7 @@ async fn connections_lost_at_random_lose_and_repeat_nothing() {
         }
     }
     assert!(lost > 0);
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while done.load(Ordering::SeqCst) < launched.len() && Instant::now() < deadline {
         let counts = store.runs(RunFilter::default()).await.map(|page| page.counts).unwrap_or_default();
         if !counts.is_empty() && counts.keys().all(|state| *state == RunState::Completed) {
@@ -412,7 +419,7 @@ async fn no_query_of_the_screens_scans_a_table() {
     ));
     let explained = open(&address).await;
     let worker = WorkerId("w".into());
-    let run = RunId("many-500".into());
+    let run = RunId("run-0001".into());
     for filter in [
         RunFilter::default(),
         RunFilter { states: vec![RunState::Failed], ..RunFilter::default() },

@@ -321,7 +321,9 @@ impl Runs {
         let place = self.store_place()?;
         place.file().map(Path::to_owned).ok_or_else(|| {
             let message = match place {
-                StorePlace::Server(_) => "a store on a server is not reset: create another database or schema for it",
+                StorePlace::Server(_) => {
+                    "a store on a server is not reset: create another database or schema for it"
+                }
                 _ => "an in-memory store has no file; use --store sqlite:PATH",
             };
             Error::new(Code::InvalidRequest, message)
