@@ -7,8 +7,9 @@ use tokio::sync::broadcast;
 
 use super::{
     CallerView, ClientView, CollisionFilter, CollisionReport, Connection, Diagnostics, DraftReport,
-    DraftRequest, Error, Event, FileContent, GovernanceFilter, GovernanceList, LevelTokens, LintFilter,
-    LintReport, ListFilter, MetricsReport, RunClient, SkillDetail, SkillList, SkillRivals,
+    DraftRequest, Error, Event, FileContent, GoldenExplainRequest, GoldenExplanation, GoldenReport,
+    GoldenRequest, GovernanceFilter, GovernanceList, LevelTokens, LintFilter, LintReport, ListFilter,
+    MetricsReport, RunClient, SkillDetail, SkillList, SkillRivals,
 };
 use skills_discovery::{Answer, BodyLine, PairReport, Request};
 use skills_registry::Catalogue;
@@ -86,6 +87,19 @@ pub trait Client: Send + Sync + 'static {
     /// # Errors
     /// `invalid_request` for a description without text; `invalid_configuration` for a golden set that cannot be read.
     async fn draft(&self, request: DraftRequest) -> Result<DraftReport, Error>;
+
+    /// How the queries of the golden sets are answered.
+    ///
+    /// # Errors
+    /// `invalid_configuration` for a golden set that cannot be read, `invalid_request` for an invalid query,
+    /// `not_found` for an unknown skill.
+    async fn golden_report(&self, request: GoldenRequest) -> Result<GoldenReport, Error>;
+
+    /// Why a query is answered as it is, and a measured change that wins it.
+    ///
+    /// # Errors
+    /// As [`Self::golden_report`].
+    async fn golden_explain(&self, request: GoldenExplainRequest) -> Result<GoldenExplanation, Error>;
 
     /// Which skills match each other's requests, or how far that is: a large collection takes up to a minute in the
     /// background.

@@ -3,8 +3,22 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use skills_discovery::{Advice, ClauseValue, GoldenChange};
+use super::GoldenQuery;
+use skills_discovery::{Advice, Attraction, ClauseValue, GoldenChange};
 use skills_skill::{Finding, SkillId};
+
+/// How much of a draft is measured: an editor asks for little at each key, and for more when its user rests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DraftMeasure {
+    /// The request, tokens, findings, and what clients show.
+    Request,
+    /// The golden sets too.
+    Golden,
+    /// Advice for missed queries too.
+    #[default]
+    All,
+}
 
 /// A draft of a skill.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -27,9 +41,20 @@ pub struct DraftRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 20_000))]
     pub intent: Option<String>,
-    /// Whether to measure the contribution of each clause of the description.
+    /// Whether to measure the contribution of each clause of the description, and which of its words attract queries of
+    /// other skills.
     #[serde(default)]
     pub clauses: bool,
+    /// How much to measure; default: everything.
+    #[serde(default)]
+    pub measure: DraftMeasure,
+    /// Whether to write a prompt that asks a model or a colleague for a better description.
+    #[serde(default)]
+    pub prompt: bool,
+    /// Golden queries in addition to those of the roots.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 2_000))]
+    pub queries: Vec<GoldenQuery>,
 }
 
 /// The skill's rank for a request.
@@ -80,8 +105,14 @@ pub struct DraftReport {
     /// Contribution of each clause, if requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clauses: Vec<ClauseValue>,
+    /// A prompt for a better description, if requested. It contains no held-out query.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
+    /// Words of the draft that attract queries of other skills, or of none, if clauses are requested.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attractions: Vec<Attraction>,
     /// Findings of lint about the file with the draft.
     pub findings: Vec<Finding>,
-    /// What clients would show of the description, if they list the skill.
+    /// What clients would show of the description, if they list the skill; empty if only the request is measured.
     pub shown: Vec<DraftShown>,
 }

@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use super::golden::invalid;
 use super::{Code, Error};
 use skills_base::files::Folder;
 use skills_discovery::{
-    self, Baseline, Case, ChangedQuery, EvalOptions, EvalReport, Expect, GoldenError, Policy, Regression,
-    Router, golden_yaml, queries_jsonl, skill_evals, skills_jsonl,
+    self, Advice, Baseline, Case, ChangedQuery, Document, EvalOptions, EvalReport, Expect, GoldenError,
+    Outcome, Policy, Regression, RequestError, Router, golden_yaml, queries_jsonl, skill_evals, skills_jsonl,
 };
 use skills_registry::{Catalogue, RootState};
 use skills_skill::SkillId;
@@ -39,6 +40,12 @@ pub struct EvalJob {
     pub with_body: bool,
     /// Only the queries that expect this skill.
     pub skill: Option<SkillId>,
+    /// A commit whose skills are compared with the current ones.
+    pub against: Option<String>,
+    /// How much worse a figure may be than at that commit (a fraction of 1).
+    pub tolerance: f64,
+    /// Whether changes of descriptions are looked for that win lost queries.
+    pub advice: bool,
     /// An earlier answer to compare with, and how much worse a figure may be (a fraction of 1).
     pub baseline: Option<(PathBuf, f64)>,
 }
@@ -58,6 +65,9 @@ pub struct Evaluation {
     /// Queries whose first result is another one than in the baseline; none where the baseline does not tell.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changed: Option<Vec<ChangedQuery>>,
+    /// Changes of descriptions that win lost queries, each measured by a draft; of the first lost queries only.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub advice: Vec<Advice>,
     /// All queries, in the order of their files.
     #[serde(skip)]
     pub queries: Vec<String>,
@@ -67,22 +77,23 @@ pub struct Evaluation {
 }
 
 /// Queries and the files they come from.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Golden {
     cases: Vec<Case>,
     files: Vec<PathBuf>,
+    /// For each query the number of its file; none for a query of the caller.
+    sources: Vec<Option<usize>>,
 }
 
-/// The golden sets of the roots (`golden.yaml` in a root, `evals/*.json` in a bundle).
+/// The golden sets of the roots (`golden.yaml` in a root, `evals/*.json` in a bundle), and the user's own one.
 ///
 /// # Errors
 /// `invalid_configuration` for a golden set that cannot be read, `not_found` when there is none.
-pub fn golden_of(catalogue: &Catalogue) -> Result<Golden, Error> {
+pub fn golden_of(catalogue: &Catalogue, own: Option<&Path>) -> Result<Golden, Error> {
     let mut golden = Golden::default();
-    for root in catalogue.roots.iter().filter(|root| root.state == RootState::Present) {
-        golden.read(&root.path.join(GOLDEN), golden_yaml, |_| {
-            Ok(Folder::follow(&root.path)?.read_text(GOLDEN, GOLDEN_LIMIT)?)
-        })?;
+    for file in golden_files(catalogue, own) {
+        let folder = file.parent().unwrap_or(&file);
+        golden.read(&file, golden_yaml, |_| Ok(Folder::follow(folder)?.read_text(GOLDEN, GOLDEN_LIMIT)?))?;
     }
     for entry in &catalogue.entries {
         let Ok(bundle) = entry.skill.open() else { continue };
@@ -95,8 +106,7 @@ pub fn golden_of(catalogue: &Catalogue) -> Result<Golden, Error> {
             // A folder of that name holds other things too: what is no such list is not meant.
             let Ok(text) = bundle.read_text(&path, GOLDEN_LIMIT) else { continue };
             if let Ok(cases) = skill_evals(&entry.skill.id, &text) {
-                golden.cases.extend(cases);
-                golden.files.push(entry.skill.root_dir.join(path));
+                golden.take(entry.skill.root_dir.join(path), cases);
             }
         }
     }
@@ -104,10 +114,25 @@ pub fn golden_of(catalogue: &Catalogue) -> Result<Golden, Error> {
         return Err(Error::new(
             Code::NotFound,
             "no root has a golden set; add a golden.yaml (a list of `query` with `expect: [id]` or \
-                `expect: none`), or pass --skills and --queries",
+                `expect: none`), use `skills golden add`, or pass --skills and --queries",
         ));
     }
     Ok(golden)
+}
+
+/// The `golden.yaml` files that count, whether they exist or not: those of the roots, and the user's own one.
+pub fn golden_files(catalogue: &Catalogue, own: Option<&Path>) -> Vec<PathBuf> {
+    let roots = catalogue.roots.iter().filter(|root| root.state == RootState::Present);
+    let mut files: Vec<PathBuf> = roots.map(|root| root.path.join(GOLDEN)).collect();
+    if let Some(own) = own {
+        // A project may be a root itself.
+        let real = own.canonicalize().ok();
+        let known = |file: &PathBuf| file == own || (real.is_some() && file.canonicalize().ok() == real);
+        if !files.iter().any(known) {
+            files.push(own.to_owned());
+        }
+    }
+    files
 }
 
 /// The golden set of files given by name.
@@ -137,6 +162,31 @@ impl Golden {
         &self.cases
     }
 
+    /// The files that they come from.
+    #[must_use]
+    pub fn files(&self) -> &[PathBuf] {
+        &self.files
+    }
+
+    /// For each query the number of its file; none for a query of the caller.
+    #[must_use]
+    pub fn sources(&self) -> &[Option<usize>] {
+        &self.sources
+    }
+
+    /// Adds queries of the caller.
+    pub fn extend(&mut self, cases: impl IntoIterator<Item = Case>) {
+        self.cases.extend(cases);
+        self.sources.resize(self.cases.len(), None);
+    }
+
+    /// Adds the queries of a file.
+    fn take(&mut self, file: PathBuf, cases: Vec<Case>) {
+        self.cases.extend(cases);
+        self.sources.resize(self.cases.len(), Some(self.files.len()));
+        self.files.push(file);
+    }
+
     /// Adds a file's queries; false when there is no such file.
     fn read(
         &mut self,
@@ -149,8 +199,11 @@ impl Golden {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(unreadable(file, &error)),
         };
-        self.cases.extend(read(&text).map_err(|error| unreadable(file, &error))?);
-        self.files.push(file.to_owned());
+        // A file may have lost its last query.
+        let has_queries = text.lines().any(|line| !line.trim().is_empty() && !line.trim().starts_with('#'));
+        let cases =
+            if has_queries { read(&text).map_err(|error| unreadable(file, &error))? } else { Vec::new() };
+        self.take(file.to_owned(), cases);
         Ok(true)
     }
 }
@@ -174,11 +227,17 @@ fn unreadable(file: &Path, error: &dyn std::fmt::Display) -> Error {
     Error::new(Code::InvalidConfiguration, format!("{}: {error}", file.display()))
 }
 
-/// Asks every query and compares with the baseline.
+/// Asks every query and compares with the baseline, or with the skills of `earlier`.
 ///
 /// # Errors
 /// `invalid_request` for an empty query, `invalid_configuration` for a baseline that cannot be read.
-pub fn measure(router: &Router, mut golden: Golden, job: &EvalJob) -> Result<Evaluation, Error> {
+pub fn measure(
+    router: &Router,
+    mut golden: Golden,
+    job: &EvalJob,
+    earlier: Option<&Router>,
+    catalogue: Option<&Catalogue>,
+) -> Result<Evaluation, Error> {
     if let Some(skill) = &job.skill {
         golden.cases.retain(|case| match &case.expect {
             Expect::AnyOf(ids) => ids.contains(skill),
@@ -190,10 +249,17 @@ pub fn measure(router: &Router, mut golden: Golden, job: &EvalJob) -> Result<Eva
         }
     }
     let options = EvalOptions { policy: job.policy, with_body: job.with_body };
-    let report = skills_discovery::eval(router, &golden.cases, options)
-        .map_err(|error| Error::new(Code::InvalidRequest, error.to_string()))?;
+    let report = skills_discovery::eval(router, &golden.cases, options).map_err(invalid)?;
     let (regressions, changed) = match &job.baseline {
-        None => (None, None),
+        None => match earlier {
+            None => (None, None),
+            Some(earlier) => {
+                let before = skills_discovery::eval(earlier, &golden.cases, options).map_err(invalid)?;
+                let changed = other_winners(router, earlier, &golden.cases, options).map_err(invalid)?;
+                let before = Baseline::from(before);
+                (Some(skills_discovery::regressions(&report, &before, job.tolerance)), Some(changed))
+            }
+        },
         Some((file, tolerance)) => {
             let text = fs::read_to_string(file).map_err(|error| match error.kind() {
                 std::io::ErrorKind::NotFound => {
@@ -223,7 +289,52 @@ pub fn measure(router: &Router, mut golden: Golden, job: &EvalJob) -> Result<Eva
         .collect();
     missing.sort();
     missing.dedup();
+    let advice = match catalogue.filter(|_| job.advice) {
+        Some(catalogue) => advice(router, catalogue, &golden.cases, &report, options).map_err(invalid)?,
+        None => Vec::new(),
+    };
     let queries = golden.cases.into_iter().map(|case| case.query).collect();
     let (skills, golden) = (router.len(), golden.files);
-    Ok(Evaluation { report, skills, golden, missing, changed, queries, regressions })
+    Ok(Evaluation { report, skills, golden, missing, changed, advice, queries, regressions })
+}
+
+/// Queries whose first result differs between two rankings.
+fn other_winners(
+    now: &Router,
+    before: &Router,
+    cases: &[Case],
+    options: EvalOptions,
+) -> Result<Vec<ChangedQuery>, RequestError> {
+    let (before, now) = (
+        skills_discovery::outcomes(before, cases, options)?,
+        skills_discovery::outcomes(now, cases, options)?,
+    );
+    let changed = cases.iter().zip(before).zip(now).filter(|((_, before), now)| before.first != now.first);
+    let query = |((case, before), now): ((&Case, Outcome), Outcome)| ChangedQuery {
+        query: case.query.clone(),
+        from: before.first,
+        to: now.first,
+    };
+    Ok(changed.map(query).collect())
+}
+
+/// Lost queries for which changes are looked for.
+const MAX_ADVISED: usize = 10;
+
+fn advice(
+    router: &Router,
+    catalogue: &Catalogue,
+    cases: &[Case],
+    report: &EvalReport,
+    options: EvalOptions,
+) -> Result<Vec<Advice>, RequestError> {
+    let current = skills_discovery::outcomes(router, cases, options)?;
+    let mut found = Vec::new();
+    for lost in report.lost.iter().take(MAX_ADVISED) {
+        let Some(skill) = lost.expected.first().and_then(|id| catalogue.by_id(id.as_str())) else { continue };
+        let text = skills_skill::read_index_text(skill).ok();
+        let document = Document { digest: None, ..Document::from_skill(skill, text) };
+        found.extend(skills_discovery::advise(router, &document, &lost.query, cases, &current)?);
+    }
+    Ok(found)
 }

@@ -1,5 +1,6 @@
 //! The one door to the core: what every adapter may ask, what it gets, and how it fails.
 
+mod bisect;
 mod checkup;
 mod client;
 mod client_order;
@@ -14,6 +15,8 @@ mod door;
 mod draft;
 mod error;
 mod eval;
+mod git;
+pub mod golden;
 mod keys;
 mod known_contracts;
 mod limits;
@@ -30,6 +33,7 @@ mod paging;
 mod policies;
 pub mod remote;
 pub mod resources;
+mod rewrite_prompt;
 mod run_client;
 mod run_compare;
 mod run_failure;
@@ -52,14 +56,19 @@ mod trusting;
 mod types;
 mod why;
 
+pub use bisect::{BisectJob, Bisection, WinnerChange};
 pub use checkup::{Check, Health};
 pub use client::{Client, Core, SharedClient};
 pub use collisions::{CollisionBaseline, CollisionFilter, CollisionReport, SkillRivals};
 pub use contract_types::{CapabilityExplanation, ContractStep, ContractView, InputFields};
 pub use door::MOST_RESULTS;
-pub use draft::{DraftPlace, DraftReport, DraftRequest, DraftShown};
+pub use draft::{DraftMeasure, DraftPlace, DraftReport, DraftRequest, DraftShown};
 pub use error::{Code, Error, ErrorBody, ErrorDetail};
 pub use eval::{EvalJob, Evaluation};
+pub use golden::{
+    Confusion, GoldenExplainRequest, GoldenExplanation, GoldenQuery, GoldenReport, GoldenRequest,
+    GoldenResult, GoldenSource, GoldenState, SkillPrecision,
+};
 pub use keys::{KeyRing, StoredKey, new_key, scopes};
 pub use limits::{Admission, Limiter, RateLimit};
 pub use lint::{
@@ -67,7 +76,7 @@ pub use lint::{
     LintRule, LintStyle, RuleCount, lint_rules, lint_sarif, lint_text,
 };
 pub use listing::QueryWords;
-pub use local::{Local, Needs, eval, lint, usual_request};
+pub use local::{Local, Needs, bisect, eval, lint, usual_request};
 pub use local_files::LocalFiles;
 pub use looks::Looks;
 pub use names::near;

@@ -251,7 +251,7 @@ pub async fn agents(cx: &mut Context, args: &AgentsArgs) -> Result<Done, Failure
             if cx.out.json {
                 cx.out.value(view)?;
             } else {
-                let text = std::fs::read_to_string(&view.location)
+                let text = skills_skill::read_regular_text(&view.location, skills_skill::MAX_BYTES)
                     .map_err(|error| Failure::file(&view.location, &error))?;
                 cx.out.line(view.location.display().to_string())?;
                 cx.out.raw(safe_text::block(&text).as_bytes())?;

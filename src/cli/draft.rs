@@ -10,7 +10,7 @@ use super::failure::{Done, Failure};
 use super::output::{Ink, Look, counted};
 use skills_api::{DraftReport, DraftRequest, Needs};
 use skills_authoring::write_back::{WriteError, replace_file, with_description};
-use skills_discovery::{ChangedQuery, GoldenChange};
+use skills_discovery::{ChangedQuery, GoldenChange, Split};
 use skills_skill::safe_text;
 
 /// Queries of each kind that are listed.
@@ -39,10 +39,18 @@ pub async fn run(cx: &mut Context, args: &DraftArgs) -> Result<Done, Failure> {
         tags: (!args.tags.is_empty()).then(|| args.tags.clone()),
         intent: args.request.clone(),
         clauses: args.clauses,
+        prompt: args.prompt,
+        queries: super::golden::own_queries(cx, &core)?,
+        ..DraftRequest::default()
     };
     let report = core.draft(request).await?;
     if cx.out.json {
         cx.out.value(&report)?;
+    } else if args.prompt {
+        let prompt = report.prompt.as_deref().ok_or_else(|| {
+            Failure::usage("a prompt needs golden queries; add one with `skills golden add`")
+        })?;
+        cx.out.raw(prompt.as_bytes())?;
     } else {
         let text = render(&report, cx.out.look);
         cx.out.raw(text.as_bytes())?;
@@ -128,6 +136,14 @@ pub fn render(report: &DraftReport, look: Look) -> String {
             let _ = writeln!(out, "  {:>3}  {:+.3}  {text}{none}", clause.queries, clause.mrr);
         }
     }
+    if !report.attractions.is_empty() {
+        let _ = writeln!(out, "\n{}", strong("words that attract queries of other skills"));
+        for attraction in &report.attractions {
+            let queries = attraction.queries.iter().map(|query| format!("“{}”", safe_text::line(query)));
+            let queries = queries.collect::<Vec<_>>().join(", ");
+            let _ = writeln!(out, "  {}: {queries}", safe_text::line(&attraction.word));
+        }
+    }
     if !report.shown.is_empty() {
         let _ = writeln!(out, "\n{}", strong("shown by clients"));
         for shown in &report.shown {
@@ -154,8 +170,28 @@ fn golden(out: &mut String, change: &GoldenChange, look: Look) {
     let _ = writeln!(out, "  P@1             {:.3} -> {:.3}", before.p_at_1, after.p_at_1);
     let _ = writeln!(out, "  MRR@10          {:.3} -> {:.3}", before.mrr_at_10, after.mrr_at_10);
     let _ = writeln!(out, "  false triggers  {} -> {}", before.false_triggers, after.false_triggers);
+    if let (Some(before), Some(after)) = (before.out_of_scope_rejected, after.out_of_scope_rejected) {
+        let _ = writeln!(out, "  rejected        {before:.3} -> {after:.3}");
+    }
+    let split = &change.split;
+    if split.held_out.queries > 0 && split.prompt.queries > 0 {
+        let _ = writeln!(
+            out,
+            "  held out        {:.3} -> {:.3} ({} queries that a rewrite prompt does not contain)",
+            split.held_out.before, split.held_out.after, split.held_out.queries
+        );
+        if split.is_telling() && split.gap() >= Split::WIDE_GAP {
+            let _ = writeln!(
+                out,
+                "  gap {:.3}: the gain does not hold for held-out queries; the scopes of skills overlap",
+                split.gap()
+            );
+        }
+    }
     list(out, "won", Ink::Good, &change.won, look);
     list(out, "lost", Ink::Bad, &change.lost, look);
+    list(out, "false triggers removed", Ink::Good, &change.rejected, look);
+    list(out, "false triggers added", Ink::Bad, &change.triggered, look);
 }
 
 fn list(out: &mut String, title: &str, ink: Ink, changed: &[ChangedQuery], look: Look) {

@@ -2,14 +2,18 @@
 //! whether it got worse.
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use tokio::sync::broadcast::error::RecvError;
 
 use super::Context;
 use super::args::{EvalArgs, EvalReportForm};
 use super::eval_report;
 use super::failure::{Done, Failure};
 use super::output::{Ink, Look, counted, cut, took};
-use skills_api::{Code, Error, EvalJob, Evaluation};
-use skills_config::RankPolicy;
+use skills_api::{Client as _, Code, Error, EvalJob, Evaluation, Event, Local};
+use skills_config::{Config, RankPolicy};
 use skills_discovery::{EvalReport, Policy};
 use skills_skill::{SkillId, safe_text};
 
@@ -21,6 +25,7 @@ pub async fn run(cx: &mut Context, args: &EvalArgs) -> Result<Done, Failure> {
     let config = cx.config()?;
     let usual = if config.policy == RankPolicy::Strict { Policy::Strict } else { Policy::Blended };
     let path = |path: &Option<std::path::PathBuf>| path.as_ref().map(|path| cx.cwd.join(path));
+    let form = if cx.out.json { Some(EvalReportForm::Json) } else { args.report };
     let job = EvalJob {
         skills: path(&args.skills),
         queries: path(&args.queries),
@@ -29,13 +34,14 @@ pub async fn run(cx: &mut Context, args: &EvalArgs) -> Result<Done, Failure> {
         with_body: config.with_body && !args.no_body,
         skill: args.skill.as_deref().map(SkillId::new),
         baseline: path(&args.baseline).map(|file| (file, args.tolerance)),
+        against: args.against.clone(),
+        tolerance: args.tolerance,
+        advice: !args.no_advice && matches!(form, None | Some(EvalReportForm::Json)),
     };
-    // A file that cannot be read is wrong usage here: nothing was asked of a skill that could refuse it.
-    let evaluation = skills_api::eval(config, job).await.map_err(|error| match error.code {
-        Code::InvalidConfiguration => Error { code: Code::InvalidRequest, ..error },
-        _ => error,
-    })?;
-    let form = if cx.out.json { Some(EvalReportForm::Json) } else { args.report };
+    if args.watch {
+        return watch(cx, config, job).await;
+    }
+    let evaluation = evaluate(&config, &job).await?;
     let text = match form {
         Some(EvalReportForm::Json) => {
             cx.out.value(&evaluation)?;
@@ -49,6 +55,109 @@ pub async fn run(cx: &mut Context, args: &EvalArgs) -> Result<Done, Failure> {
     cx.out.raw(text.as_bytes())?;
     let worse = evaluation.regressions.as_ref().is_some_and(|worse| !worse.is_empty());
     Ok(if worse { Done::Findings } else { Done::Fine })
+}
+
+async fn evaluate(config: &Config, job: &EvalJob) -> Result<Evaluation, Error> {
+    // A file that cannot be read is wrong usage here: nothing was asked of a skill that could refuse it.
+    skills_api::eval(config.clone(), job.clone()).await.map_err(|error| match error.code {
+        Code::InvalidConfiguration => Error { code: Code::InvalidRequest, ..error },
+        _ => error,
+    })
+}
+
+/// How often files of golden sets are looked at.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Evaluates at each change of a skill or golden set, until it is interrupted. The first evaluation is printed
+/// completely, later ones as what changed.
+async fn watch(cx: &mut Context, config: Config, job: EvalJob) -> Result<Done, Failure> {
+    let local = Local::open(config.clone())?;
+    let mut events = local.events();
+    local.wait_for_catalog().await?;
+    let mut before: Option<Evaluation> = None;
+    loop {
+        let evaluation = evaluate(&config, &job).await;
+        match evaluation {
+            Ok(evaluation) => {
+                let text = match &before {
+                    _ if cx.out.json => String::new(),
+                    Some(before) => changes(before, &evaluation, cx.out.look),
+                    None => render(&evaluation, cx.out.look),
+                };
+                if cx.out.json {
+                    cx.out.value(&evaluation)?;
+                }
+                cx.out.raw(text.as_bytes())?;
+                cx.out.flush()?;
+                before = Some(evaluation);
+            }
+            // A file may be half written, or wrong until the next change.
+            Err(error) if before.is_some() => cx.voice().say(&safe_text::line(&error.message)),
+            Err(error) => return Err(error.into()),
+        }
+        let files = before.as_ref().map(|before| before.golden.clone()).unwrap_or_default();
+        let stamps = |files: &[PathBuf]| -> Vec<Option<SystemTime>> {
+            files.iter().map(|file| std::fs::metadata(file).and_then(|found| found.modified()).ok()).collect()
+        };
+        let stamped = stamps(&files);
+        loop {
+            tokio::select! {
+                event = events.recv() => match event {
+                    Ok(Event::Catalogue(_)) | Err(RecvError::Lagged(_)) => break,
+                    Ok(_) => {}
+                    Err(RecvError::Closed) => return Ok(Done::Fine),
+                },
+                () = tokio::time::sleep(POLL_INTERVAL) => {
+                    if stamps(&files) != stamped {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What differs between two evaluations.
+fn changes(before: &Evaluation, now: &Evaluation, look: Look) -> String {
+    let time = jiff::Zoned::now().strftime("%H:%M:%S").to_string();
+    let (old, new) = (&before.report, &now.report);
+    let figure = |name: &str, old: f64, new: f64| {
+        let ink = match () {
+            () if new > old + 5e-4 => Ink::Good,
+            () if new < old - 5e-4 => Ink::Bad,
+            () => Ink::Muted,
+        };
+        let change = ink.paint(&format!("({:+.3})", new - old), look.colour);
+        format!("{name} {new:.3} {change}")
+    };
+    let mut out = format!(
+        "{} {}  {}  {}\n",
+        Ink::Muted.paint(&time, look.colour),
+        figure("P@1", old.p_at_1, new.p_at_1),
+        figure("MRR@10", old.mrr_at_10, new.mrr_at_10),
+        counted(new.false_triggers.len(), "false trigger", "false triggers"),
+    );
+    let name = |id: &Option<SkillId>| {
+        id.as_ref().map_or_else(|| "none".to_owned(), |id| safe_text::line(id.as_str()).into_owned())
+    };
+    let lost_in = |report: &EvalReport, query: &str| report.lost.iter().any(|lost| lost.query == query);
+    for lost in new.lost.iter().filter(|lost| !lost_in(old, &lost.query)) {
+        let what = format!("lost to {}: {}", name(&lost.won), safe_text::line(&lost.query));
+        let _ = writeln!(
+            out,
+            "  {}",
+            Ink::Bad.paint(&cut(&what, look.width.min(110) - 2, look.unicode), look.colour)
+        );
+    }
+    for won in old.lost.iter().filter(|lost| !lost_in(new, &lost.query)) {
+        let what = format!("won from {}: {}", name(&won.won), safe_text::line(&won.query));
+        let _ = writeln!(
+            out,
+            "  {}",
+            Ink::Good.paint(&cut(&what, look.width.min(110) - 2, look.unicode), look.colour)
+        );
+    }
+    out
 }
 
 /// The evaluation as text.
@@ -86,7 +195,14 @@ fn render(evaluation: &Evaluation, look: Look) -> String {
         let _ = writeln!(out, "\nexpected, but not found: {}", ids.join(", "));
     }
     if let Some(changed) = &evaluation.changed {
-        let _ = writeln!(out, "\nqueries with another winner: {}", changed.len());
+        let _ = writeln!(
+            out,
+            "\n{} their winner",
+            match changed.len() {
+                1 => "1 query changes".to_owned(),
+                count => format!("{count} queries change"),
+            }
+        );
         for one in changed.iter().take(NAMED) {
             let name = |id: &Option<SkillId>| id.as_ref().map_or("none", SkillId::as_str).to_owned();
             let _ = writeln!(
@@ -158,6 +274,16 @@ fn lost(out: &mut String, evaluation: &Evaluation, look: Look) {
         let _ = writeln!(out, "  {}", cut(&safe_text::line(&lost.query), room - 2, look.unicode));
         let what = cut(&safe_text::line(&what), room - 4, look.unicode);
         let _ = writeln!(out, "    {}", Ink::Muted.paint(&what, look.colour));
+        if let Some(advice) = evaluation.advice.iter().find(|advice| advice.query == lost.query) {
+            let then = match advice.rank {
+                Some(1) => "then first".to_owned(),
+                Some(rank) => format!("then rank {rank}"),
+                None => "then not a result".to_owned(),
+            };
+            let word = safe_text::line(&advice.word);
+            let text = format!("add “{word}” to the description: {:+.2}, {then}", advice.gain);
+            let _ = writeln!(out, "    {text}; {} won, {} lost", advice.won, advice.lost);
+        }
     }
     more(out, report.lost.len());
     if !report.false_triggers.is_empty() {

@@ -3,6 +3,7 @@
 mod args;
 mod audit;
 mod bar;
+mod bisect;
 mod budget;
 mod completions;
 mod config;
@@ -16,6 +17,7 @@ mod eval;
 mod eval_report;
 mod failure;
 mod finding;
+mod golden;
 mod governance;
 mod keys;
 mod ledger;
@@ -155,7 +157,7 @@ fn run(cli: Cli, adapters: Adapters) -> Result<Done, Failure> {
 /// Why a command has nothing to do with a service, where it has not.
 fn about_files(command: &Command) -> Option<&'static str> {
     Some(match command {
-        Command::Lint(_) | Command::Eval(_) => "this command checks local files",
+        Command::Lint(_) | Command::Eval(_) | Command::Bisect(_) => "this command checks local files",
         Command::Scaffold(_) | Command::PackagePrepare(_) | Command::PackageValidate(_) => {
             "this command writes local files"
         }
@@ -198,6 +200,8 @@ fn dispatch(cx: &mut Context, command: Command) -> Result<Done, Failure> {
         Command::Collisions(args) => runtime.block_on(rivals::collisions(cx, &args)),
         Command::Lint(args) => runtime.block_on(lint::run(cx, &args)),
         Command::Eval(args) => runtime.block_on(eval::run(cx, &args)),
+        Command::Bisect(args) => runtime.block_on(bisect::run(cx, &args)),
+        Command::Golden(args) => runtime.block_on(golden::run(cx, &args)),
         Command::Run(args) => runtime.block_on(runs::run(cx, &args)),
         Command::Attach(args) => runtime.block_on(runs::attach(cx, &args)),
         Command::Runs(args) => runtime.block_on(runs::act(cx, &args.action)),

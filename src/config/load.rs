@@ -143,7 +143,7 @@ impl Config {
     pub fn load(cwd: &Path, env: &Env, arguments: &Arguments) -> Result<Self, ConfigError> {
         let mut config = Self::defaults(cwd, env);
         for (file, own) in config.candidates() {
-            if let Some(layer) = read(&file)? {
+            if let Some(layer) = read(&file, own)? {
                 config.apply(layer, &file, own)?;
                 config.files.push(file);
             }
@@ -190,6 +190,15 @@ impl Config {
             files: Vec::new(),
             places: BTreeMap::new(),
         }
+    }
+
+    /// Where golden queries of the user are stored: `golden.yaml` next to the project's settings file, else among the
+    /// user's settings. None for the demonstration, which leaves no files.
+    #[must_use]
+    pub fn golden_file(&self) -> Option<PathBuf> {
+        let is_project = |file: &&PathBuf| file.file_name().is_some_and(|name| name == PROJECT_FILE);
+        let project = self.files.iter().find(is_project).and_then(|file| file.parent());
+        (!self.demo).then(|| project.unwrap_or(&self.dirs.config).join("golden.yaml"))
     }
 
     /// Files that may hold settings, in order of application, and whether each is the person's own.
@@ -455,7 +464,7 @@ pub fn check(cwd: &Path, env: &Env) -> Vec<ConfigError> {
     let mut config = Config::defaults(cwd, env);
     let mut wrong = Vec::new();
     for (file, own) in config.candidates() {
-        match read(&file) {
+        match read(&file, own) {
             Ok(Some(layer)) => wrong.extend(config.apply(layer, &file, own).err()),
             Ok(None) => {}
             Err(error) => wrong.push(error),
@@ -465,8 +474,14 @@ pub fn check(cwd: &Path, env: &Env) -> Vec<ConfigError> {
     wrong
 }
 
-fn read(file: &Path) -> Result<Option<Layer>, ConfigError> {
-    match std::fs::read_to_string(file) {
+/// Reads a settings file. A project's comes from elsewhere: as a pipe or a link to a device it would never end.
+fn read(file: &Path, own: bool) -> Result<Option<Layer>, ConfigError> {
+    let text = if own {
+        std::fs::read_to_string(file)
+    } else {
+        skills_skill::read_regular_text(file, MAX_PROJECT_FILE_BYTES)
+    };
+    match text {
         Ok(text) => parse(file, &text).map(Some),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(ConfigError::Unreadable { file: file.to_owned(), why: error.to_string() }),
@@ -493,6 +508,9 @@ fn in_environment(name: &str, value: &str) -> ConfigError {
         allowed: format!("allowed: {words}"),
     }
 }
+
+/// Bytes of a project's settings file, at most.
+const MAX_PROJECT_FILE_BYTES: u64 = 1 << 20;
 
 /// A key that only the person's own file may hold.
 fn own_only(file: &Path, at: serde_saphyr::Location, message: &str) -> ConfigError {

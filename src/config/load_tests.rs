@@ -94,6 +94,21 @@ fn a_project_cannot_choose_the_editor() {
     );
 }
 
+#[cfg(unix)]
+#[test]
+fn a_project_file_that_never_ends_is_refused() {
+    let place = Place::new();
+    let file = place.dir.path().join("repo/.skill-workbench.yaml");
+    std::os::unix::fs::symlink("/dev/zero", &file).unwrap();
+    assert!(matches!(place.load(&Arguments::default()), Err(ConfigError::Unreadable { .. })));
+    std::fs::remove_file(&file).unwrap();
+    std::fs::write(&file, "#".repeat(2 << 20)).unwrap();
+    assert!(matches!(place.load(&Arguments::default()), Err(ConfigError::Unreadable { .. })));
+    std::fs::remove_file(&file).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(&file).status().unwrap().success());
+    assert!(matches!(place.load(&Arguments::default()), Err(ConfigError::Unreadable { .. })));
+}
+
 #[test]
 fn a_store_is_named_from_where_one_stands_and_a_demo_keeps_nothing() {
     let place = Place::new();

@@ -173,15 +173,6 @@ pub fn probes_per_skill(skills: usize) -> usize {
 }
 
 impl Router {
-    /// A copy that ranks without time limits, so that the same requests have the same winners on every machine.
-    #[must_use]
-    pub fn patient_copy(&self) -> Self {
-        let mut copy = Self::with_model(self.weights.clone().patient(), self.model.clone());
-        copy.off.clone_from(&self.off);
-        copy.index = self.index.clone();
-        copy
-    }
-
     /// The first result of a request.
     pub(crate) fn winner(&self, query: &str) -> Result<Option<SkillId>, RequestError> {
         let request = Request { intent: query.to_owned(), limit: 1, ..Request::default() };
@@ -538,7 +529,7 @@ mod tests {
     #[test]
     fn similarity_is_that_of_the_meaning() {
         let router = router();
-        let id = SkillId::new;
+        let id = |text: &str| SkillId::new(text);
         let of = |a: &str, b: &str| router.similarity(&id(a), &id(b)).unwrap();
         assert!((of("pdf-tables", "pdf-tables") - 1.0).abs() < 1e-9);
         assert!(of("stripe-billing", "stripe-checkout") > of("stripe-billing", "trip-planner"));

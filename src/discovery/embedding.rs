@@ -3,6 +3,8 @@
 use std::sync::{Arc, OnceLock};
 
 use half::f16;
+
+use super::fast_hash::hash;
 use skills_skill::slice;
 
 /// The table that is part of this program.
@@ -39,7 +41,12 @@ pub struct Embedding {
     matrix: usize,
     offsets: usize,
     blob: usize,
+    /// Tokens by the hash of their text: open addressing, a power of two long.
+    table: Vec<u16>,
 }
+
+/// An unused place of the table.
+const EMPTY: u16 = u16::MAX;
 
 impl Embedding {
     /// The table that is part of this program; read once.
@@ -73,7 +80,7 @@ impl Embedding {
         if word(36) != bytes.len() {
             return Err(EmbeddingError("truncated"));
         }
-        if tokens > usize::from(u16::MAX)
+        if tokens >= usize::from(EMPTY)
             || scales + tokens * 2 > bytes.len()
             || matrix + tokens * DIM > bytes.len()
             || offsets + (tokens + 1) * 4 > bytes.len()
@@ -86,7 +93,13 @@ impl Embedding {
             return Err(EmbeddingError("its strings are out of order"));
         }
         let longest = ends.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0);
-        Ok(Self { shipped, tokens, longest, scales, matrix, offsets, blob, bytes: own })
+        let table = vec![EMPTY; (tokens * 2).next_power_of_two()];
+        let mut model = Self { shipped, tokens, longest, scales, matrix, offsets, blob, table, bytes: own };
+        for token in 0..tokens {
+            let place = model.place(model.token_bytes(token));
+            model.table[place] = token as u16;
+        }
+        Ok(model)
     }
 
     fn bytes(&self) -> &[u8] {
@@ -112,16 +125,18 @@ impl Embedding {
 
     /// The token with that very text.
     pub(crate) fn find(&self, text: &str) -> Option<u16> {
-        let (mut low, mut high) = (0, self.tokens);
-        while low < high {
-            let middle = usize::midpoint(low, high);
-            match self.token_bytes(middle).cmp(text.as_bytes()) {
-                std::cmp::Ordering::Less => low = middle + 1,
-                std::cmp::Ordering::Greater => high = middle,
-                std::cmp::Ordering::Equal => return u16::try_from(middle).ok(),
-            }
+        let token = self.table[self.place(text.as_bytes())];
+        (token != EMPTY).then_some(token)
+    }
+
+    /// Where a token is in the table, or would go.
+    fn place(&self, text: &[u8]) -> usize {
+        let mask = self.table.len() - 1;
+        let mut at = hash(text) as usize & mask;
+        while self.table[at] != EMPTY && self.token_bytes(usize::from(self.table[at])) != text {
+            at = (at + 1) & mask;
         }
-        None
+        at
     }
 
     /// The only whole word of the table that is one edit from a word and starts like it.

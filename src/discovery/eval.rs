@@ -2,11 +2,13 @@
 
 use std::time::Instant;
 
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::answer::{Answer, Fit, VerdictReason};
+use super::answer::{Fit, VerdictReason};
 use super::confidence::keeps;
 use super::golden::{Case, Expect};
+use super::ranking::Order;
 use super::request::{Policy, Request};
 use super::router::{RequestError, Router};
 use skills_skill::SkillId;
@@ -119,84 +121,159 @@ pub struct EvalReport {
     pub false_triggers: Vec<FalseTrigger>,
 }
 
-/// Asks every case and counts.
+/// What the ranking did with the query of a case.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Outcome {
+    /// The first result.
+    pub first: Option<SkillId>,
+    /// Whether the first result fits.
+    pub fits: bool,
+    /// Rank of the best expected skill, from 1; none where it is not among the first ten.
+    pub rank: Option<usize>,
+    /// Score of the first result minus that of the expected skill; where that is first, minus that of the second.
+    pub by: Option<f64>,
+    /// Score of the first result minus the threshold; none where something else than the score decides.
+    pub margin: Option<f64>,
+    /// The threshold from which the first result fits.
+    threshold: Option<f64>,
+    took_us: u64,
+}
+
+impl Outcome {
+    /// Whether what the case expects happened.
+    #[must_use]
+    pub fn is_expected(&self, expect: &Expect) -> bool {
+        match expect {
+            Expect::AnyOf(_) => self.rank == Some(1),
+            Expect::Nothing => !self.fits || self.first.is_none(),
+            Expect::Not(id) => !self.fits || self.first.as_ref() != Some(id),
+        }
+    }
+}
+
+/// Ranks the query of a case.
 ///
 /// # Errors
-/// When a case has an empty request.
+/// When the query is empty.
+pub fn outcome(router: &Router, case: &Case, options: EvalOptions) -> Result<Outcome, RequestError> {
+    let request = Request {
+        intent: case.query.clone(),
+        policy: options.policy,
+        with_body: options.with_body,
+        ..Request::default()
+    };
+    let started = Instant::now();
+    let Order { mut results, verdict, confidence } = router.order(&request)?;
+    let took_us = started.elapsed().as_micros() as u64;
+    results.truncate(request.limit);
+    let by_score = matches!(
+        verdict.reason,
+        VerdictReason::Fits | VerdictReason::FitsByReading | VerdictReason::BelowThreshold
+    );
+    let score_of = |at: usize| results.get(at).map(|(_, score)| *score);
+    let at = match &case.expect {
+        Expect::AnyOf(expected) => results.iter().position(|(id, _)| expected.contains(id)),
+        _ => None,
+    };
+    let threshold = confidence.filter(|_| by_score && !results.is_empty()).map(|c| c.fits_from);
+    let other = match at {
+        Some(0) => score_of(1),
+        Some(at) => score_of(at),
+        None => None,
+    };
+    Ok(Outcome {
+        fits: verdict.fit != Fit::None,
+        rank: at.map(|at| at + 1),
+        by: score_of(0).zip(other).map(|(first, other)| first - other),
+        margin: score_of(0).zip(threshold).map(|(first, threshold)| first - threshold),
+        threshold,
+        first: results.into_iter().next().map(|(id, _)| id),
+        took_us,
+    })
+}
+
+/// Ranks the queries of all cases, on all cores.
+///
+/// # Errors
+/// When a query is empty.
+pub fn outcomes(router: &Router, cases: &[Case], options: EvalOptions) -> Result<Vec<Outcome>, RequestError> {
+    cases.par_iter().map(|case| outcome(router, case, options)).collect()
+}
+
+/// Ranks the queries of all cases one by one, as the times of single requests matter, and counts.
+///
+/// # Errors
+/// When a query is empty.
 pub fn eval(router: &Router, cases: &[Case], options: EvalOptions) -> Result<EvalReport, RequestError> {
-    let mut lost = Vec::new();
-    let mut false_triggers = Vec::new();
-    let mut times = Vec::with_capacity(cases.len());
-    let (mut queries, mut first, mut five, mut reciprocal) = (0, 0, 0, 0.0);
-    let (mut out_of_scope, mut wrongly_rejected) = (0, 0);
-    let mut near = NearMisses { queries: 0, forbidden_first: 0, routed: 0 };
-    let mut scores = Scores::default();
-    for case in cases {
-        let request = Request {
-            intent: case.query.clone(),
-            policy: options.policy,
-            with_body: options.with_body,
-            ..Request::default()
-        };
-        let started = Instant::now();
-        let answer = router.discover(&request)?;
-        times.push(started.elapsed().as_micros() as u64);
-        let won = answer.results.first().map(|h| h.skill_id.clone());
-        scores.take(&answer, &case.expect);
-        match &case.expect {
-            Expect::AnyOf(expected) => {
-                queries += 1;
-                wrongly_rejected += usize::from(answer.fit == Fit::None);
-                let at = answer.results.iter().position(|h| expected.contains(&h.skill_id));
-                first += usize::from(at == Some(0));
-                five += usize::from(at.is_some_and(|at| at < 5));
-                reciprocal += at.map_or(0.0, |at| 1.0 / (at + 1) as f64);
-                if at != Some(0) {
-                    lost.push(Lost {
-                        query: case.query.clone(),
-                        expected: expected.clone(),
-                        rank: at.map(|at| at + 1),
-                        won,
-                        by: at.map(|at| answer.results[0].score - answer.results[at].score),
-                    });
+    let outcomes = cases.iter().map(|case| outcome(router, case, options));
+    Ok(EvalReport::new(cases, &outcomes.collect::<Result<Vec<_>, _>>()?))
+}
+
+impl EvalReport {
+    /// Counts the outcomes of cases.
+    #[must_use]
+    pub fn new(cases: &[Case], outcomes: &[Outcome]) -> Self {
+        let mut lost = Vec::new();
+        let mut false_triggers = Vec::new();
+        let (mut queries, mut first, mut five, mut reciprocal) = (0, 0, 0, 0.0);
+        let (mut out_of_scope, mut wrongly_rejected) = (0, 0);
+        let mut near = NearMisses { queries: 0, forbidden_first: 0, routed: 0 };
+        let mut scores = Scores::default();
+        for (case, outcome) in cases.iter().zip(outcomes) {
+            scores.take(outcome, &case.expect);
+            match &case.expect {
+                Expect::AnyOf(expected) => {
+                    queries += 1;
+                    wrongly_rejected += usize::from(!outcome.fits);
+                    first += usize::from(outcome.rank == Some(1));
+                    five += usize::from(outcome.rank.is_some_and(|rank| rank <= 5));
+                    reciprocal += outcome.rank.map_or(0.0, |rank| 1.0 / rank as f64);
+                    if outcome.rank != Some(1) {
+                        lost.push(Lost {
+                            query: case.query.clone(),
+                            expected: expected.clone(),
+                            rank: outcome.rank,
+                            won: outcome.first.clone(),
+                            by: outcome.by,
+                        });
+                    }
                 }
-            }
-            Expect::Nothing | Expect::Not(_) => {
-                out_of_scope += 1;
-                if let Expect::Not(id) = &case.expect {
-                    let first = won.as_ref() == Some(id);
-                    near.queries += 1;
-                    near.forbidden_first += usize::from(first);
-                    near.routed += usize::from(first && answer.fit != Fit::None);
-                }
-                let forbidden = |won: &SkillId| match &case.expect {
-                    Expect::Not(id) => won == id,
-                    _ => true,
-                };
-                if let Some(won) = won.filter(|w| answer.fit != Fit::None && forbidden(w)) {
-                    let near_miss = matches!(case.expect, Expect::Not(_));
-                    false_triggers.push(FalseTrigger { query: case.query.clone(), won, near_miss });
+                Expect::Nothing | Expect::Not(_) => {
+                    out_of_scope += 1;
+                    if let Expect::Not(id) = &case.expect {
+                        let first = outcome.first.as_ref() == Some(id);
+                        near.queries += 1;
+                        near.forbidden_first += usize::from(first);
+                        near.routed += usize::from(first && outcome.fits);
+                    }
+                    if !outcome.is_expected(&case.expect)
+                        && let Some(won) = outcome.first.clone()
+                    {
+                        let near_miss = matches!(case.expect, Expect::Not(_));
+                        false_triggers.push(FalseTrigger { query: case.query.clone(), won, near_miss });
+                    }
                 }
             }
         }
+        let share = |n: usize, of: usize| if of == 0 { 0.0 } else { n as f64 / of as f64 };
+        let mut times: Vec<u64> = outcomes.iter().map(|outcome| outcome.took_us).collect();
+        Self {
+            queries,
+            p_at_1: share(first, queries),
+            hit_at_5: share(five, queries),
+            mrr_at_10: if queries == 0 { 0.0 } else { reciprocal / queries as f64 },
+            out_of_scope_rejected: (out_of_scope > 0)
+                .then(|| share(out_of_scope - false_triggers.len(), out_of_scope)),
+            out_of_scope,
+            present: scores.present(),
+            thresholds: KEPT.iter().filter_map(|share| scores.keeping(*share)).collect(),
+            near_misses: (near.queries > 0).then_some(near),
+            wrongly_rejected,
+            latency_us: latency(&mut times),
+            lost,
+            false_triggers,
+        }
     }
-    let share = |n: usize, of: usize| if of == 0 { 0.0 } else { n as f64 / of as f64 };
-    Ok(EvalReport {
-        queries,
-        p_at_1: share(first, queries),
-        hit_at_5: share(five, queries),
-        mrr_at_10: if queries == 0 { 0.0 } else { reciprocal / queries as f64 },
-        out_of_scope_rejected: (out_of_scope > 0)
-            .then(|| share(out_of_scope - false_triggers.len(), out_of_scope)),
-        out_of_scope,
-        present: scores.present(),
-        thresholds: KEPT.iter().filter_map(|share| scores.keeping(*share)).collect(),
-        near_misses: (near.queries > 0).then_some(near),
-        wrongly_rejected,
-        latency_us: latency(&mut times),
-        lost,
-        false_triggers,
-    })
 }
 
 /// What the first results of some requests score. A request that is turned down for another reason than its score
@@ -213,23 +290,17 @@ struct Scores {
 }
 
 impl Scores {
-    fn take(&mut self, answer: &Answer, expect: &Expect) {
-        let by_score = matches!(
-            answer.verdict.reason,
-            VerdictReason::Fits | VerdictReason::FitsByReading | VerdictReason::BelowThreshold
-        );
-        let first = answer.results.first().zip(answer.confidence).filter(|_| by_score);
-        let score = first.map_or(f64::NEG_INFINITY, |(hit, confidence)| hit.score - confidence.fits_from);
-        let lowest = first.map(|(_, confidence)| confidence.fits_from);
-        self.threshold = self.threshold.into_iter().chain(lowest).reduce(f64::min);
+    fn take(&mut self, outcome: &Outcome, expect: &Expect) {
+        let score = outcome.margin.unwrap_or(f64::NEG_INFINITY);
+        self.threshold = self.threshold.into_iter().chain(outcome.threshold).reduce(f64::min);
         match expect {
             Expect::AnyOf(_) => {
                 self.fitting.push(score);
-                self.fits += usize::from(answer.fit != Fit::None);
+                self.fits += usize::from(outcome.fits);
             }
             Expect::Nothing => {
                 self.stray.push(score);
-                self.rejected += usize::from(answer.fit == Fit::None);
+                self.rejected += usize::from(!outcome.fits);
             }
             Expect::Not(_) => {}
         }
@@ -298,6 +369,18 @@ pub struct Baseline {
     /// See [`EvalReport::lost`].
     #[serde(default)]
     pub lost: Option<Vec<Lost>>,
+}
+
+impl From<EvalReport> for Baseline {
+    fn from(report: EvalReport) -> Self {
+        Self {
+            p_at_1: report.p_at_1,
+            hit_at_5: report.hit_at_5,
+            mrr_at_10: report.mrr_at_10,
+            out_of_scope_rejected: report.out_of_scope_rejected,
+            lost: Some(report.lost),
+        }
+    }
 }
 
 /// Queries of `cases` whose first result is another one than in the baseline; none where the baseline has no queries.

@@ -55,9 +55,9 @@ impl Hasher for Fast {
 }
 
 /// Hash of a text.
-pub(crate) fn hash(text: &str) -> u64 {
+pub(crate) fn hash(text: impl AsRef<[u8]>) -> u64 {
     let mut hasher = Fast::default();
-    hasher.write(text.as_bytes());
+    hasher.write(text.as_ref());
     hasher.finish()
 }
 
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn short_texts_spread_over_small_tables() {
-        let places: HashSet<u64> = (0..1000).map(|i| hash(&format!("stem{i}")) & 0xFFFF).collect();
+        let places: HashSet<u64> = (0..1000).map(|i| hash(format!("stem{i}")) & 0xFFFF).collect();
         assert!(places.len() > 970, "{}", places.len());
         assert_ne!(hash("a"), hash("a\0"));
     }

@@ -44,8 +44,17 @@ pub enum GoldenError {
     #[error("invalid golden set: {0}; each entry needs `query: …` with `expect: [id, …]` or `expect: none`")]
     Yaml(String),
     /// An evaluation file.
-    #[error("invalid evaluation file: {0}; expected a list of `{{\"query\", \"should_trigger\"}}`")]
+    #[error(
+        "invalid evaluation file: {0}; expected a list of `{{\"query\", \"should_trigger\"}}`, or \
+            `{{\"evals\": [{{\"prompt\"}}]}}`"
+    )]
     Evals(serde_json::Error),
+    /// `expect` and `not` together, or neither.
+    #[error("`{query}` needs either `expect` or `not`")]
+    Either {
+        /// The request of the entry.
+        query: String,
+    },
     /// `expect` is a word other than `none`.
     #[error("`{query}` expects `{word}`; use a list of ids, or `none`")]
     Word {
@@ -66,7 +75,10 @@ pub enum GoldenError {
 #[serde(deny_unknown_fields)]
 struct YamlCase {
     query: String,
-    expect: YamlExpect,
+    #[serde(default)]
+    expect: Option<YamlExpect>,
+    #[serde(default)]
+    not: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -76,7 +88,8 @@ enum YamlExpect {
     Word(String),
 }
 
-/// Reads a `golden.yaml`: a list of `query` and `expect`, a list of ids or `none`.
+/// Reads a `golden.yaml`: a list of `query` with `expect` (a list of ids, or `none`) or with `not` (an id that must not
+/// win).
 ///
 /// # Errors
 /// When it has not that form.
@@ -85,13 +98,17 @@ pub fn golden_yaml(text: &str) -> Result<Vec<Case>, GoldenError> {
         serde_saphyr::from_str(text).map_err(|error| GoldenError::Yaml(yaml_message(&error)))?;
     cases
         .into_iter()
-        .map(|YamlCase { query, expect }| match expect {
-            YamlExpect::List(ids) if ids.is_empty() => Err(GoldenError::Empty { query }),
-            YamlExpect::List(ids) => {
+        .map(|YamlCase { query, expect, not }| match (expect, not) {
+            (Some(YamlExpect::List(ids)), None) if ids.is_empty() => Err(GoldenError::Empty { query }),
+            (Some(YamlExpect::List(ids)), None) => {
                 Ok(Case { query, expect: Expect::AnyOf(ids.into_iter().map(SkillId::new).collect()) })
             }
-            YamlExpect::Word(word) if word == "none" => Ok(Case { query, expect: Expect::Nothing }),
-            YamlExpect::Word(word) => Err(GoldenError::Word { query, word }),
+            (Some(YamlExpect::Word(word)), None) if word == "none" => {
+                Ok(Case { query, expect: Expect::Nothing })
+            }
+            (Some(YamlExpect::Word(word)), None) => Err(GoldenError::Word { query, word }),
+            (None, Some(id)) => Ok(Case { query, expect: Expect::Not(SkillId::new(id)) }),
+            (Some(_), Some(_)) | (None, None) => Err(GoldenError::Either { query }),
         })
         .collect()
 }
@@ -159,16 +176,33 @@ pub fn queries_jsonl(text: &str) -> Result<Vec<Case>, GoldenError> {
 
 #[derive(Deserialize)]
 struct Eval {
+    #[serde(alias = "prompt")]
     query: String,
+    #[serde(default = "triggers")]
     should_trigger: bool,
 }
 
-/// Reads the evaluation file of a skill: a JSON list of `query` and `should_trigger`.
+fn triggers() -> bool {
+    true
+}
+
+/// The two forms that are in use: a list of queries, or tasks for a comparison with and without the skill, which the
+/// skill is expected to be used for.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Evals {
+    List(Vec<Eval>),
+    Tasks { evals: Vec<Eval> },
+}
+
+/// Reads the evaluation file of a skill: a JSON list of `query` and `should_trigger`, or `evals` with a `prompt` each.
 ///
 /// # Errors
 /// When it has not that form.
 pub fn skill_evals(skill: &SkillId, json: &str) -> Result<Vec<Case>, GoldenError> {
-    let evals: Vec<Eval> = serde_json::from_str(json).map_err(GoldenError::Evals)?;
+    let evals = match serde_json::from_str(json).map_err(GoldenError::Evals)? {
+        Evals::List(evals) | Evals::Tasks { evals } => evals,
+    };
     let cases = evals.into_iter().map(|eval| Case {
         query: eval.query,
         expect: if eval.should_trigger {
@@ -198,6 +232,9 @@ mod tests {
         let message = |text: &str| golden_yaml(text).unwrap_err().to_string();
         assert_eq!(message("- query: q\n  expect: pdf\n"), "`q` expects `pdf`; use a list of ids, or `none`");
         assert!(message("- query: q\n  expect: []\n").contains("use `none`"));
+        let not = golden_yaml("- query: q\n  not: a\n").unwrap();
+        assert_eq!(not[0].expect, Expect::Not(SkillId::new("a")));
+        assert!(matches!(golden_yaml("- query: q\n"), Err(GoldenError::Either { .. })));
         assert!(message("- ask: q\n").starts_with("invalid golden set"));
     }
 
@@ -226,6 +263,9 @@ mod tests {
         let cases = skill_evals(&SkillId::new("a"), json).unwrap();
         assert_eq!(cases[0].expect, any("a"));
         assert_eq!(cases[1].expect, Expect::Not(SkillId::new("a")));
+        let json = r#"{"skill_name": "a", "evals": [{"id": 1, "prompt": "q", "expected_output": "x", "files": []}]}"#;
+        let cases = skill_evals(&SkillId::new("a"), json).unwrap();
+        assert_eq!(cases, [Case { query: "q".into(), expect: any("a") }]);
         assert!(skill_evals(&SkillId::new("a"), "{}").is_err());
     }
 }

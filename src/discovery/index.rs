@@ -153,7 +153,8 @@ pub(crate) struct Index {
     pub labels: Labels,
     segments: Vec<(u32, Segment)>,
     next_segment: u32,
-    slots: Vec<Option<Entry>>,
+    /// Copies of an index share them.
+    slots: Vec<Option<Arc<Entry>>>,
     /// Segment of each slot's document; `NOWHERE` for an empty slot.
     homes: Vec<u32>,
     lengths: Vec<Lengths>,
@@ -202,12 +203,12 @@ impl Index {
 
     /// The document in a slot.
     pub fn entry(&self, slot: usize) -> Option<&Entry> {
-        self.slots.get(slot).and_then(Option::as_ref)
+        self.slots.get(slot).and_then(Option::as_deref)
     }
 
     /// All documents with their slots.
     pub fn entries(&self) -> impl Iterator<Item = (usize, &Entry)> {
-        self.slots.iter().enumerate().filter_map(|(slot, e)| e.as_ref().map(|e| (slot, e)))
+        self.slots.iter().enumerate().filter_map(|(slot, e)| e.as_deref().map(|e| (slot, e)))
     }
 
     /// The slot of a document.
@@ -232,6 +233,10 @@ impl Index {
 
     /// How many documents have a key, as far as `view` sees.
     pub fn frequency(&self, key: Key, view: View) -> usize {
+        // Without dead documents, postings need not be read.
+        if view == View::All && !self.segments.iter().any(|(_, segment)| segment.has_dead()) {
+            return self.segments.iter().map(|(_, segment)| segment.tables().count(key.0)).sum();
+        }
         self.find(key, view).map_or(0, |found| found.documents)
     }
 
@@ -318,7 +323,7 @@ impl Index {
             out.homes.push(entry.home.0);
             out.facts.push(Some(Facts::of(&entry.document)));
             out.lengths.push((entry.lengths, entry.pair_lengths));
-            out.slots.push(Some(entry));
+            out.slots.push(Some(Arc::new(entry)));
         }
         if !segment.slots.is_empty() {
             out.segments.push((0, segment));
@@ -424,7 +429,7 @@ impl Index {
             self.homes[slot as usize] = number;
             self.facts[slot as usize] = Some(Facts::of(&entry.document));
             self.lengths[slot as usize] = (entry.lengths, entry.pair_lengths);
-            self.slots[slot as usize] = Some(entry);
+            self.slots[slot as usize] = Some(Arc::new(entry));
         }
         let mut segment = Segment::build(entries, slots);
         for local in replaced {
@@ -478,6 +483,7 @@ impl Index {
         }
         for (local, slot) in merged.slots.iter().enumerate() {
             if let Some(entry) = &mut self.slots[*slot as usize] {
+                let entry = Arc::make_mut(entry);
                 entry.home = (number, local as u16);
                 self.homes[*slot as usize] = number;
             }

@@ -64,11 +64,14 @@ pub use collisions::{
 };
 pub use confidence::{fit_confidence, keeps};
 pub use document::Document;
-pub use draft::{Advice, ClauseValue, GoldenChange, GoldenFigures, advice, clause_values, clauses, compare};
+pub use draft::{
+    Advice, Attraction, ClauseValue, GoldenChange, GoldenFigures, HalfFigures, Split, advice, advise,
+    attractions, clause_values, clauses, compare, is_held_out, rank_of,
+};
 pub use embedding::{Embedding, EmbeddingError};
 pub use eval::{
     Baseline, ChangedQuery, EvalOptions, EvalReport, FalseTrigger, LatencyUs, Lost, NearMisses,
-    OperatingPoint, Regression, changed_winners, eval, regressions,
+    OperatingPoint, Outcome, Regression, changed_winners, eval, outcome, outcomes, regressions,
 };
 pub use filter::Filter;
 pub use golden::{Case, Expect, GoldenError, golden_yaml, queries_jsonl, skill_evals, skills_jsonl};
@@ -78,7 +81,7 @@ pub use phrases::{ExclusionPhrases, LanguageWords, Phrases};
 pub use probes::ProbeClause;
 pub use request::{Policy, Request};
 pub use rivals::{AdviceKind, AdvisedText, GoldenDuel, PairAdvice, PairReport, PairSide, Rival, RivalReport};
-pub use router::{Counted, Joined, RequestError, Router, UnknownLink, Written};
+pub use router::{Counted, Joined, RequestError, Revision, Router, UnknownLink, Written};
 pub use snapshot::SnapshotError;
 pub use weights::{
     CommonStopWords, Completion, Exact, FieldWeight, Fields, Fitted, Limits, Profile, Profiles, RoleTerms,

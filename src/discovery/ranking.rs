@@ -1,23 +1,25 @@
 //! One request through the chain: reading, columns of every link, candidates, order, answer.
 
+use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
 use super::adjust::Adjustments;
-use super::answer::{Answer, LinkReport, LinkState, PartKind};
+use super::answer::{Answer, Confidence, LinkReport, LinkState, PartKind, Verdict};
 use super::embedding::DIM;
 use super::hit;
 use super::language;
-use super::link::{Addend, Column, Context, Failure, Link, Row, Scorer, matched};
+use super::link::{Addend, Column, Context, Failure, Link, Row, Scorer};
 use super::lookup::View;
 use super::reading::{Reading, is_acronym};
 use super::request::{Policy, Request};
 use super::router::Router;
 use super::rules;
 use super::segment::Key;
-use super::sorting::{Ranked, sort};
+use super::sorting::{Ranked, Sorted, sort};
 use super::verdict;
 use super::weights::Profile;
+use skills_skill::SkillId;
 
 /// Candidates that are scored exactly beyond the limit: the columns are single precision.
 const SLACK: usize = 2;
@@ -34,15 +36,79 @@ pub(crate) struct Asked<'a> {
     pub direction: &'a [i16; DIM],
 }
 
-/// A link's column and its scorer, which can explain it.
+/// A link that scored, which can explain what it gave.
 struct Running<'a> {
     link: usize,
     scorer: Box<dyn Scorer + 'a>,
-    column: Column,
+}
+
+/// The candidates of a request in their order, with what an answer needs beside them.
+struct Ranking<'a> {
+    asked: &'a Asked<'a>,
+    sorted: Sorted,
+    ranked: Vec<(Ranked, Vec<Addend>)>,
+    verdict: Verdict,
+    confidence: Option<Confidence>,
+    reports: Vec<LinkReport>,
+    profile: &'static str,
+    started: Instant,
+}
+
+/// The order of the results of a request, without their breakdowns.
+#[derive(Debug, Clone)]
+pub(crate) struct Order {
+    /// The first results with their scores.
+    pub results: Vec<(SkillId, f64)>,
+    /// Whether the first fits, and why.
+    pub verdict: Verdict,
+    /// The thresholds in force.
+    pub confidence: Option<Confidence>,
 }
 
 /// Answers a request that is not empty.
 pub(crate) fn rank(router: &Router, request: &Request, adjustments: &Adjustments) -> Answer {
+    ranking(router, request, adjustments, |ranking| {
+        let Ranking { asked, sorted, ranked, verdict, confidence, reports, profile, started } = ranking;
+        Answer {
+            below_limit: sorted.matches.saturating_sub(request.offset.saturating_add(ranked.len())),
+            results: ranked
+                .into_iter()
+                .filter_map(|(candidate, addends)| hit::hit(asked, &candidate, addends))
+                .collect(),
+            attachable: sorted.attachable,
+            excluded: sorted.excluded,
+            fit: verdict.fit,
+            verdict,
+            confidence,
+            words: asked.reading.shown(|at| is_known(asked.reading, asked.cx, at)),
+            links: reports,
+            profile: profile.to_owned(),
+            skills: router.index.ranked(),
+            bodies_missing: router.index.unread(),
+            took_us: started.elapsed().as_micros() as u64,
+        }
+    })
+}
+
+/// The same order and verdict as [`rank`], for those who need no breakdowns: it takes less time.
+pub(crate) fn order(router: &Router, request: &Request) -> Order {
+    ranking(router, request, &Adjustments::default(), |ranking| {
+        let id = |slot| router.index.entry(slot).map(|entry| entry.document.id.clone());
+        let results = ranking.ranked.iter();
+        Order {
+            results: results.filter_map(|(ranked, _)| Some((id(ranked.slot)?, ranked.score))).collect(),
+            verdict: ranking.verdict,
+            confidence: ranking.confidence,
+        }
+    })
+}
+
+fn ranking<T>(
+    router: &Router,
+    request: &Request,
+    adjustments: &Adjustments,
+    finish: impl FnOnce(Ranking<'_>) -> T,
+) -> T {
     let started = Instant::now();
     let index = &router.index;
     let view = if request.with_body { View::All } else { View::Short };
@@ -55,6 +121,7 @@ pub(crate) fn rank(router: &Router, request: &Request, adjustments: &Adjustments
         model: router.model.as_deref().map_err(Clone::clone),
         view,
         typing: request.typing,
+        stems: RefCell::default(),
     };
     let mut reports: Vec<LinkReport> =
         router.links.iter().map(|link| report(router, link.as_ref())).collect();
@@ -71,18 +138,24 @@ pub(crate) fn rank(router: &Router, request: &Request, adjustments: &Adjustments
     }
     reading.understand(&router.words, &router.lexicon);
     let reading = reading;
+    let direction = hit::direction(&reading, &cx);
     let mut running: Vec<Running<'_>> = Vec::new();
+    let (mut sums, mut column) = (router.columns.take(index.slots()), router.columns.take(0));
     for (at, (link, report)) in router.links.iter().zip(&mut reports).enumerate() {
-        if let Some((scorer, column)) = score(link.as_ref(), report, &reading, &cx) {
-            running.push(Running { link: at, scorer, column });
+        column.reset(index.slots());
+        if let Some(scorer) = score(link.as_ref(), report, &reading, &cx, &mut column) {
+            sums.add(&column);
+            running.push(Running { link: at, scorer });
         }
     }
+    router.columns.give(column);
+    sums.add_stop_words(cx.weights.stop_words_limit.most as f32);
     let read_only =
         reading.words.first().is_some_and(|w| router.weights.read_only_words.contains(&w.word.text));
-    let direction = hit::direction(&reading, &cx);
     let asked =
         Asked { router, request, adjustments, reading: &reading, cx: &cx, read_only, direction: &direction };
-    let sorted = sort(&asked, candidates(&asked, &running));
+    let sorted = sort(&asked, &sums);
+    router.columns.give(sums);
     // Beside the page, as many as may change places with its ends.
     let start = request.offset.saturating_sub(SLACK);
     let end = request.offset.saturating_add(request.limit).saturating_add(SLACK);
@@ -101,24 +174,16 @@ pub(crate) fn rank(router: &Router, request: &Request, adjustments: &Adjustments
             candidate.rank = Some(request.offset + place + 1);
         }
     }
-    Answer {
-        below_limit: sorted.results.len().saturating_sub(request.offset.saturating_add(ranked.len())),
-        results: ranked
-            .into_iter()
-            .filter_map(|(candidate, addends)| hit::hit(&asked, &candidate, addends))
-            .collect(),
-        attachable: sorted.attachable,
-        excluded: sorted.excluded,
-        fit: verdict.fit,
+    finish(Ranking {
+        asked: &asked,
+        sorted,
+        ranked,
         verdict,
         confidence,
-        words: reading.shown(known),
-        links: reports,
-        profile: profile_name.to_owned(),
-        skills: index.ranked(),
-        bodies_missing: index.unread(),
-        took_us: started.elapsed().as_micros() as u64,
-    }
+        reports,
+        profile: profile_name,
+        started,
+    })
 }
 
 /// Candidates with all their addends, in the order of their exact scores.
@@ -185,6 +250,9 @@ fn contained<T>(report: &mut LinkReport, step: impl FnOnce() -> Result<T, Failur
 }
 
 fn read(link: &dyn Link, report: &mut LinkReport, reading: &mut Reading, cx: &Context<'_>) {
+    if !link.reads() {
+        return;
+    }
     let mut changed = reading.clone();
     if let Some(words) = contained(report, || link.read(&mut changed, cx))
         && words > 0
@@ -200,38 +268,13 @@ fn score<'a>(
     report: &mut LinkReport,
     reading: &'a Reading,
     cx: &'a Context<'a>,
-) -> Option<(Box<dyn Scorer + 'a>, Column)> {
+    column: &mut Column,
+) -> Option<Box<dyn Scorer + 'a>> {
     let scorer = contained(report, || link.prepare(reading, cx))??;
-    let column = contained(report, || scorer.score())?;
+    contained(report, || scorer.score(column))?;
     report.state = LinkState::Ran;
     report.candidates += column.values.iter().filter(|v| **v != 0.0).count();
-    Some((scorer, column))
-}
-
-/// Skills that match at all, with z as the columns say.
-fn candidates(asked: &Asked<'_>, running: &[Running<'_>]) -> Vec<Ranked> {
-    let index = asked.cx.index;
-    // A request of nothing but stop words is matched by stop words.
-    let content = asked.reading.words.iter().any(|w| !w.word.stop);
-    let need = matched::CONTENT | matched::EXACT | matched::MEANING | if content { 0 } else { matched::STOP };
-    let mut flags = vec![0_u8; index.slots()];
-    let mut sums = vec![0.0_f32; index.slots()];
-    let mut stop_words = vec![0.0_f32; index.slots()];
-    for link in running {
-        stop_words.iter_mut().zip(&link.column.stop_words).for_each(|(sum, value)| *sum += value);
-        flags.iter_mut().zip(&link.column.matched).for_each(|(all, one)| *all |= one);
-        sums.iter_mut().zip(&link.column.values).for_each(|(sum, value)| *sum += value);
-    }
-    let most = asked.cx.weights.stop_words_limit.most as f32;
-    sums.iter_mut().zip(&stop_words).for_each(|(sum, value)| *sum += value.min(most));
-    // Often all of them match: the list is made in one piece.
-    let mut out = Vec::with_capacity(flags.iter().filter(|flags| **flags & need != 0).count());
-    for (slot, ((flags, z), facts)) in flags.iter().zip(&sums).zip(index.facts()).enumerate() {
-        if let (true, Some(facts)) = (flags & need != 0, facts) {
-            out.push(Ranked::new(asked, slot, *facts, f64::from(*z), *flags));
-        }
-    }
-    out
+    Some(scorer)
 }
 
 /// All addends of one slot. A link that cannot explain itself loses its part and is reported.
@@ -285,11 +328,8 @@ fn means_nothing(reading: &Reading, cx: &Context<'_>, at: usize) -> bool {
 /// Whether index or embedding knows a word of the request.
 fn is_known(reading: &Reading, cx: &Context<'_>, at: usize) -> bool {
     let read = &reading.words[at];
-    let in_index = |stem: &str| {
-        cx.index.vocabulary.find(stem).is_some_and(|id| cx.index.frequency(Key::stem(id), cx.view) > 0)
-    };
     !read.completions.is_empty()
-        || in_index(&read.word.stem)
+        || cx.documents(&read.word.stem) > 0
         || cx.model.as_ref().is_ok_and(|m| m.find(&read.word.text).is_some())
 }
 

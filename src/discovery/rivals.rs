@@ -303,7 +303,7 @@ impl Router {
 
     /// A router with other documents, and without some.
     fn with_changes(&self, documents: Vec<Document>, removed: &[SkillId]) -> Self {
-        let mut draft = self.patient_copy();
+        let mut draft = self.snapshot();
         draft.update(documents, removed);
         draft
     }

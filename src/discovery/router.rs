@@ -12,8 +12,9 @@ use super::answer::{Answer, BodyLine};
 use super::document::Document;
 use super::embedding::{Embedding, EmbeddingError};
 use super::index::Index;
-use super::link::{Link, chain, link_names};
+use super::link::{Columns, Link, chain, link_names};
 use super::phrases::Lexicon;
+use super::ranking::Order;
 use super::reading::Reading;
 use super::request::Request;
 use super::segment::{CAPACITY, Segment};
@@ -45,12 +46,24 @@ pub struct UnknownLink {
 /// Ranks skills for requests. Shared by reference for asking; [`Router::update`] needs it alone.
 pub struct Router {
     pub(super) weights: Weights,
-    pub(super) words: Words,
-    pub(super) lexicon: Lexicon,
+    pub(super) words: Arc<Words>,
+    pub(super) lexicon: Arc<Lexicon>,
     pub(super) model: Result<Arc<Embedding>, EmbeddingError>,
     pub(super) links: Vec<Box<dyn Link>>,
     pub(super) off: BTreeSet<String>,
     pub(super) index: Index,
+    pub(super) columns: Columns,
+    pub(super) revision: Revision,
+}
+
+/// The state of an index: two routers with the same revision rank alike.
+#[derive(Debug, Clone, Default)]
+pub struct Revision(Arc<()>);
+
+impl PartialEq for Revision {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
 }
 
 /// Skills whose words are counted and that are not in the index yet.
@@ -77,9 +90,19 @@ impl Router {
 
     /// An empty router with this embedding, or the reason why there is none.
     pub fn with_model(weights: Weights, model: Result<Arc<Embedding>, EmbeddingError>) -> Self {
-        let words = Words::new(weights.stop_words.clone());
-        let lexicon = Lexicon::new(&weights.phrases, &words);
-        Self { words, lexicon, model, links: chain(), off: BTreeSet::new(), index: Index::default(), weights }
+        let words = Arc::new(Words::new(weights.stop_words.clone()));
+        let lexicon = Arc::new(Lexicon::new(&weights.phrases, &words));
+        Self {
+            words,
+            lexicon,
+            model,
+            links: chain(),
+            off: BTreeSet::new(),
+            index: Index::default(),
+            columns: Columns::default(),
+            revision: Revision::default(),
+            weights,
+        }
     }
 
     /// Switches links off by name.
@@ -152,6 +175,7 @@ impl Router {
     /// Puts counted skills into the index and takes others out: the short half of an update.
     pub fn put(&mut self, counted: Counted, removed: &[SkillId]) {
         self.index.change(counted.0, removed, &self.weights);
+        self.revision = Revision::default();
     }
 
     /// The index in one piece, where many changes have left it in several: requests are answered quicker then. Made
@@ -202,6 +226,7 @@ impl Router {
     /// When it is damaged, or was made by another version or with other weights; the present index then stays.
     pub fn restore(&mut self, source: Box<dyn ReadAt>) -> Result<(), SnapshotError> {
         self.index = snapshot::read(source, self.stamp(), &self.weights)?;
+        self.revision = Revision::default();
         Ok(())
     }
 
@@ -214,6 +239,13 @@ impl Router {
     /// Forgets every skill.
     pub fn clear(&mut self) {
         self.index = Index::default();
+        self.revision = Revision::default();
+    }
+
+    /// The state of the index: another one after each change of its skills.
+    #[must_use]
+    pub fn revision(&self) -> Revision {
+        self.revision.clone()
     }
 
     /// What an index depends on beside its documents: stop words, limits, cues, and whether there is an embedding.
@@ -248,6 +280,15 @@ impl Router {
             return Err(RequestError::Empty);
         }
         Ok(ranking::rank(self, request, adjustments))
+    }
+
+    /// The first results of a request with their scores, and the verdict: what [`Self::discover`] says without the
+    /// breakdowns.
+    pub(crate) fn order(&self, request: &Request) -> Result<Order, RequestError> {
+        if request.intent.trim().is_empty() {
+            return Err(RequestError::Empty);
+        }
+        Ok(ranking::order(self, request))
     }
 
     /// The lines of a body with the most words of a request, at most `limit`, in order of the file.

@@ -2,6 +2,7 @@
 //! into a new segment and its old place is marked dead; merging drops the dead.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use super::field::Counts;
 use super::tables::{Owned, Tables};
@@ -88,7 +89,7 @@ impl Segment {
         let mut tables = Owned::default();
         tables.postings.reserve_exact(entries.len());
         for (key, posting) in entries {
-            push(&mut tables, key.0, posting);
+            tables.push(key.0, posting.pack());
         }
         Self::new(close(tables), slots)
     }
@@ -166,7 +167,7 @@ impl Segment {
                 for bits in &part.postings[range] {
                     let posting = Posting::unpack(*bits);
                     if let Some(local) = numbers.get(usize::from(posting.local)).copied().flatten() {
-                        push(&mut out, key, Posting { local, ..posting });
+                        out.push(key, Posting { local, ..posting }.pack());
                     }
                 }
             }
@@ -176,19 +177,11 @@ impl Segment {
     }
 }
 
-fn push(tables: &mut Owned, key: u64, posting: Posting) {
-    if tables.keys.last() != Some(&key) {
-        tables.keys.push(key);
-        tables.starts.push(tables.postings.len() as u32);
-    }
-    tables.postings.push(posting.pack());
-}
-
 fn close(mut tables: Owned) -> Tables {
     tables.starts.push(tables.postings.len() as u32);
     tables.keys.shrink_to_fit();
     tables.starts.shrink_to_fit();
-    Tables::Owned(tables)
+    Tables::Owned(Arc::new(tables))
 }
 
 #[cfg(test)]

@@ -6,13 +6,26 @@ use super::adjust::Adjustment;
 use super::answer::{Attachable, Excluded, ExcludedWhy};
 use super::filter::Filter;
 use super::index::{Facts, Index};
-use super::link::matched;
+use super::link::{Column, matched};
 use super::ranking::{Asked, strict};
 use super::rules::{role_rank, terms};
 use skills_skill::{Role, Status};
 
 /// How many of the first results the verdict looks at, with room for those whose order changes with the exact score.
 const FIRST: usize = 4;
+
+/// Hands each skill that matches at all to `take`, with z as the columns say.
+fn candidates(asked: &Asked<'_>, sums: &Column, mut take: impl FnMut(Ranked)) {
+    // A request of nothing but stop words is matched by stop words.
+    let content = asked.reading.words.iter().any(|w| !w.word.stop);
+    let need = matched::CONTENT | matched::EXACT | matched::MEANING | if content { 0 } else { matched::STOP };
+    let slots = sums.matched.iter().zip(&sums.values).zip(asked.cx.index.facts());
+    for (slot, ((flags, z), facts)) in slots.enumerate() {
+        if let (true, Some(facts)) = (flags & need != 0, facts) {
+            take(Ranked::new(asked, slot, *facts, f64::from(*z), *flags));
+        }
+    }
+}
 
 /// A candidate with what its place depends on.
 #[derive(Debug, Clone, PartialEq)]
@@ -72,8 +85,10 @@ impl Ranked {
 pub(crate) struct Sorted {
     /// The first of all results.
     pub first: Vec<Ranked>,
-    /// Results that the request keeps, best first.
+    /// The best results that the request keeps, in order: enough for the page and what may change places with its ends.
     pub results: Vec<Ranked>,
+    /// How many results the request keeps.
+    pub matches: usize,
     /// Sidecars, best first.
     pub attachable: Vec<Attachable>,
     /// Left out, best first.
@@ -81,67 +96,76 @@ pub(crate) struct Sorted {
 }
 
 /// Puts candidates where they belong.
-pub(crate) fn sort(asked: &Asked<'_>, candidates: Vec<Ranked>) -> Sorted {
+pub(crate) fn sort(asked: &Asked<'_>, sums: &Column) -> Sorted {
     let index = asked.cx.index;
-    let by_score = |a: &(Ranked, ExcludedWhy), b: &(Ranked, ExcludedWhy)| a.0.compare(&b.0, index);
-    let mut results = Vec::with_capacity(candidates.len());
-    let (mut sidecars, mut excluded) = (Vec::new(), Vec::new());
-    for candidate in candidates {
-        match place(asked, candidate.slot) {
-            Place::Result => results.push(candidate),
-            Place::Attachable => sidecars.push(candidate),
-            Place::Excluded(why) => excluded.push((candidate, why)),
-            Place::Nowhere => {}
-        }
-    }
     let request = asked.request;
-    let in_order = if request.is_narrowed() {
-        usize::MAX
-    } else {
-        request.offset.saturating_add(request.limit).saturating_add(16)
-    };
-    best(&mut results, in_order, |a, b| a.compare(b, index));
+    // A filter needs the place of every result.
+    let limit = |n: usize| if request.is_narrowed() { usize::MAX } else { n };
+    let mut results = Best::new(limit(request.offset.saturating_add(request.limit).saturating_add(16)));
+    let mut sidecars = Best::new(limit(request.limit));
+    let mut excluded = Best::new(limit(asked.cx.weights.limits.excluded));
+    candidates(asked, sums, |candidate| match place(asked, candidate.slot) {
+        Place::Result => results.push(candidate, index),
+        Place::Attachable => sidecars.push(candidate, index),
+        Place::Excluded => excluded.push(candidate, index),
+        Place::Nowhere => {}
+    });
+    let mut matches = results.pushed;
+    let [mut results, mut sidecars, mut excluded] =
+        [results, sidecars, excluded].map(|best| best.sorted(index));
     let first = results.iter().take(FIRST).cloned().collect();
     if request.is_narrowed() {
         for (place, result) in results.iter_mut().enumerate() {
             result.rank = Some(place + 1);
         }
         let filter = Filter::new(&request.filter);
-        results.retain(|c| is_kept(asked, &filter, c.slot));
-        sidecars.retain(|c| is_kept(asked, &filter, c.slot));
-        excluded.retain(|(c, _)| is_kept(asked, &filter, c.slot));
+        for list in [&mut results, &mut sidecars, &mut excluded] {
+            list.retain(|candidate| is_kept(asked, &filter, candidate.slot));
+        }
+        matches = results.len();
+        sidecars.truncate(request.limit);
+        excluded.truncate(asked.cx.weights.limits.excluded);
     }
-    sidecars.sort_by(|a, b| a.compare(b, index));
-    let before = results_before(&sidecars, &results, index);
-    best(&mut excluded, asked.cx.weights.limits.excluded, by_score);
-    excluded.truncate(asked.cx.weights.limits.excluded);
+    let mut before = ResultsBefore::new(&sidecars);
+    if request.is_narrowed() {
+        results.iter().for_each(|result| before.count(result, index));
+    } else if !sidecars.is_empty() {
+        candidates(asked, sums, |candidate| {
+            if place(asked, candidate.slot) == Place::Result {
+                before.count(&candidate, index);
+            }
+        });
+    }
     let document = |slot: usize| index.entry(slot).map(|e| &e.document);
+    let attachable = sidecars.iter().zip(before.sums());
     Sorted {
-        first,
-        results,
-        attachable: sidecars
-            .into_iter()
-            .zip(before)
-            .take(request.limit)
-            .filter_map(|(c, before)| document(c.slot).map(|d| (c, before, d)))
-            .map(|(c, results_before, d)| Attachable {
-                skill_id: d.id.clone(),
-                name: d.name.clone(),
-                score: c.score,
-                attach_targets: d.attach_targets.clone(),
-                results_before,
+        attachable: attachable
+            .filter_map(|(c, results_before)| {
+                let d = document(c.slot)?;
+                Some(Attachable {
+                    skill_id: d.id.clone(),
+                    name: d.name.clone(),
+                    score: c.score,
+                    attach_targets: d.attach_targets.clone(),
+                    results_before,
+                })
             })
             .collect(),
         excluded: excluded
             .into_iter()
-            .filter_map(|(c, why)| document(c.slot).map(|d| (c, why, d)))
-            .map(|(c, why, d)| Excluded {
-                skill_id: d.id.clone(),
-                score: c.score,
-                why: phrase(&why, d.domain.as_deref(), d.role),
-                reason: why,
+            .filter_map(|c| {
+                let (d, why) = (document(c.slot)?, exclusion(asked, c.slot)?);
+                Some(Excluded {
+                    skill_id: d.id.clone(),
+                    score: c.score,
+                    why: phrase(&why, d.domain.as_deref(), d.role),
+                    reason: why,
+                })
             })
             .collect(),
+        first,
+        results,
+        matches,
     }
 }
 
@@ -154,34 +178,83 @@ fn is_kept(asked: &Asked<'_>, filter: &Filter, slot: usize) -> bool {
     })
 }
 
-/// For each of the sidecars, which are in order, how many of the results stand before it.
-fn results_before(sidecars: &[Ranked], results: &[Ranked], index: &Index) -> Vec<usize> {
-    let mut counts = vec![0; sidecars.len() + 1];
-    if !sidecars.is_empty() {
-        for result in results {
-            counts[sidecars.partition_point(|s| s.compare(result, index) == Ordering::Less)] += 1;
+/// How many results are ranked before each of some sidecars.
+struct ResultsBefore<'a> {
+    /// In order.
+    sidecars: &'a [Ranked],
+    /// By place among the sidecars.
+    counts: Vec<usize>,
+}
+
+impl<'a> ResultsBefore<'a> {
+    fn new(sidecars: &'a [Ranked]) -> Self {
+        Self { sidecars, counts: vec![0; sidecars.len() + 1] }
+    }
+
+    fn count(&mut self, result: &Ranked, index: &Index) {
+        let place = self.sidecars.partition_point(|s| s.compare(result, index) == Ordering::Less);
+        self.counts[place] += 1;
+    }
+
+    fn sums(self) -> impl Iterator<Item = usize> {
+        self.counts.into_iter().scan(0, |total, count| {
+            *total += count;
+            Some(*total)
+        })
+    }
+}
+
+/// The best of many candidates, without keeping the others.
+struct Best {
+    limit: usize,
+    kept: Vec<Ranked>,
+    /// The last that can still be among the best, once more than `limit` were pushed.
+    last: Option<Ranked>,
+    /// How many candidates were pushed.
+    pushed: usize,
+}
+
+impl Best {
+    /// How many more than `limit` are kept before the worst of them are dropped.
+    const SLACK: usize = 128;
+
+    fn new(limit: usize) -> Self {
+        Self { limit, kept: Vec::new(), last: None, pushed: 0 }
+    }
+
+    fn push(&mut self, candidate: Ranked, index: &Index) {
+        self.pushed += 1;
+        if self.last.as_ref().is_some_and(|last| candidate.compare(last, index) == Ordering::Greater) {
+            return;
+        }
+        self.kept.push(candidate);
+        if self.kept.len() >= self.limit.saturating_add(Self::SLACK) {
+            self.cut(index);
         }
     }
-    let sum = |total: &mut usize, count: usize| {
-        *total += count;
-        Some(*total)
-    };
-    counts.into_iter().take(sidecars.len()).scan(0, sum).collect()
-}
 
-/// Brings the best `n` to the front in order; the rest stays as it is.
-fn best<T>(all: &mut [T], n: usize, compare: impl Fn(&T, &T) -> Ordering) {
-    if all.len() > n && n > 0 {
-        all.select_nth_unstable_by(n - 1, &compare);
+    /// Drops all but the best.
+    fn cut(&mut self, index: &Index) {
+        if self.limit > 0 && self.kept.len() > self.limit {
+            self.kept.select_nth_unstable_by(self.limit - 1, |a, b| a.compare(b, index));
+        }
+        self.kept.truncate(self.limit);
+        self.last = self.kept.last().cloned();
     }
-    let n = n.min(all.len());
-    all[..n].sort_by(compare);
+
+    /// In order.
+    fn sorted(mut self, index: &Index) -> Vec<Ranked> {
+        self.cut(index);
+        self.kept.sort_unstable_by(|a, b| a.compare(b, index));
+        self.kept
+    }
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Result,
     Attachable,
-    Excluded(ExcludedWhy),
+    Excluded,
     /// Gone.
     Nowhere,
 }
@@ -198,28 +271,35 @@ fn place(asked: &Asked<'_>, slot: usize) -> Place {
     let request = asked.request;
     let Some(facts) = asked.cx.index.facts()[slot] else { return Place::Nowhere };
     // The usual case needs no look at the document itself.
-    if !facts.offered || !request.domain.is_empty() {
-        let Some(d) = asked.cx.index.entry(slot).map(|e| &e.document) else { return Place::Nowhere };
-        if let Some(winner) = &d.shadowed_by {
-            return Place::Excluded(ExcludedWhy::Shadowed(winner.clone()));
-        }
-        if d.status == Status::Deprecated && !request.include_deprecated {
-            return Place::Excluded(ExcludedWhy::Deprecated);
-        }
-        let in_domain = |wanted: &String| d.domain.as_ref().is_some_and(|d| d.eq_ignore_ascii_case(wanted));
-        if !request.domain.is_empty() && !request.domain.iter().any(in_domain) {
-            return Place::Excluded(ExcludedWhy::Domain);
-        }
-    }
-    if let Some(rule) = own(asked, slot).and_then(|own| own.leave_out.clone()) {
-        return Place::Excluded(ExcludedWhy::Policy(rule));
-    }
+    let usual = facts.offered && request.domain.is_empty() && asked.adjustments.is_empty();
     match (request.role_filter, facts.role) {
+        _ if !usual && exclusion(asked, slot).is_some() => Place::Excluded,
         (None, Role::Sidecar) => Place::Attachable,
         (None, _) => Place::Result,
         (Some(wanted), role) if wanted == role => Place::Result,
-        (Some(_), _) => Place::Excluded(ExcludedWhy::Role),
+        (Some(_), _) => Place::Excluded,
     }
+}
+
+/// Why a candidate is left out.
+fn exclusion(asked: &Asked<'_>, slot: usize) -> Option<ExcludedWhy> {
+    let request = asked.request;
+    let d = &asked.cx.index.entry(slot)?.document;
+    if let Some(winner) = &d.shadowed_by {
+        return Some(ExcludedWhy::Shadowed(winner.clone()));
+    }
+    if d.status == Status::Deprecated && !request.include_deprecated {
+        return Some(ExcludedWhy::Deprecated);
+    }
+    let in_domain = |wanted: &String| d.domain.as_ref().is_some_and(|d| d.eq_ignore_ascii_case(wanted));
+    if !request.domain.is_empty() && !request.domain.iter().any(in_domain) {
+        return Some(ExcludedWhy::Domain);
+    }
+    if let Some(rule) = own(asked, slot).and_then(|own| own.leave_out.clone()) {
+        return Some(ExcludedWhy::Policy(rule));
+    }
+    let other_role = request.role_filter.is_some_and(|wanted| wanted != d.role);
+    other_role.then_some(ExcludedWhy::Role)
 }
 
 fn phrase(why: &ExcludedWhy, domain: Option<&str>, role: Role) -> String {

@@ -17,14 +17,33 @@ pub(crate) struct Owned {
     /// Start of each key's postings, and the end of the last.
     pub starts: Vec<u32>,
     pub postings: Vec<u32>,
+    /// The first key of each group: a search in them stays in the processor's cache.
+    firsts: Vec<u64>,
 }
 
 impl Owned {
     fn range(&self, key: u64) -> &[u32] {
-        match self.keys.binary_search(&key) {
-            Ok(at) => &self.postings[self.starts[at] as usize..self.starts[at + 1] as usize],
-            Err(_) => &[],
+        let Some(at) = self.find(key) else { return &[] };
+        &self.postings[self.starts[at] as usize..self.starts[at + 1] as usize]
+    }
+
+    /// The place of a key.
+    fn find(&self, key: u64) -> Option<usize> {
+        let group = self.firsts.partition_point(|first| *first <= key).checked_sub(1)?;
+        let keys = &self.keys[group * GROUP..self.keys.len().min((group + 1) * GROUP)];
+        keys.binary_search(&key).ok().map(|at| group * GROUP + at)
+    }
+
+    /// Adds a posting to the last key, or to one after it.
+    pub fn push(&mut self, key: u64, posting: u32) {
+        if self.keys.last() != Some(&key) {
+            if self.keys.len().is_multiple_of(GROUP) {
+                self.firsts.push(key);
+            }
+            self.keys.push(key);
+            self.starts.push(self.postings.len() as u32);
         }
+        self.postings.push(posting);
     }
 
     fn holds_together(&self) -> bool {
@@ -32,6 +51,7 @@ impl Owned {
             && self.starts.windows(2).all(|w| w[0] <= w[1])
             && self.starts.last().is_some_and(|end| *end as usize == self.postings.len())
             && self.keys.windows(2).all(|w| w[0] < w[1])
+            && self.keys.iter().step_by(GROUP).eq(&self.firsts)
     }
 
     /// Writes keys, starts, postings, and the first key of each group.
@@ -39,7 +59,7 @@ impl Owned {
         words(out, self.keys.iter().map(|key| key.to_le_bytes()))?;
         words(out, self.starts.iter().map(|start| start.to_le_bytes()))?;
         words(out, self.postings.iter().map(|posting| posting.to_le_bytes()))?;
-        words(out, self.keys.iter().step_by(GROUP).map(|key| key.to_le_bytes()))
+        words(out, self.firsts.iter().map(|key| key.to_le_bytes()))
     }
 }
 
@@ -109,20 +129,25 @@ impl Kept {
     }
 
     fn range(&self, key: u64) -> io::Result<Vec<u32>> {
+        let Some((start, length)) = self.find(key)? else { return Ok(Vec::new()) };
+        let postings = self.blocks.read(self.postings_at() + start as u64 * 4, length * 4, true)?;
+        Ok(numbers(&postings, u32::from_le_bytes))
+    }
+
+    /// Where the postings of a key start, and how many there are.
+    fn find(&self, key: u64) -> io::Result<Option<(usize, usize)>> {
         let Some(group) = self.firsts.partition_point(|first| *first <= key).checked_sub(1) else {
-            return Ok(Vec::new());
+            return Ok(None);
         };
         let first = group * GROUP;
         let keys = self.blocks.read(self.from + first as u64 * 8, GROUP.min(self.keys - first) * 8, true)?;
         let keys: Vec<u64> = numbers(&keys, u64::from_le_bytes);
-        let Ok(at) = keys.binary_search(&key) else { return Ok(Vec::new()) };
+        let Ok(at) = keys.binary_search(&key) else { return Ok(None) };
         let ends = self.blocks.read(self.starts_at() + (first + at) as u64 * 4, 8, true)?;
         let ends: Vec<u32> = numbers(&ends, u32::from_le_bytes);
         let (start, end) = (ends[0] as usize, ends[1] as usize);
         let length = end.checked_sub(start).filter(|_| end <= self.postings);
-        let length = length.ok_or_else(|| self.blocks.damaged())?;
-        let postings = self.blocks.read(self.postings_at() + start as u64 * 4, length * 4, true)?;
-        Ok(numbers(&postings, u32::from_le_bytes))
+        Ok(Some((start, length.ok_or_else(|| self.blocks.damaged())?)))
     }
 
     fn load(&self) -> io::Result<Owned> {
@@ -131,6 +156,7 @@ impl Kept {
             keys: numbers(&read(self.from, self.keys * 8)?, u64::from_le_bytes),
             starts: numbers(&read(self.starts_at(), (self.keys + 1) * 4)?, u32::from_le_bytes),
             postings: numbers(&read(self.postings_at(), self.postings * 4)?, u32::from_le_bytes),
+            firsts: self.firsts.clone(),
         };
         if owned.holds_together() { Ok(owned) } else { Err(self.blocks.damaged()) }
     }
@@ -141,16 +167,16 @@ pub(crate) fn numbers<const N: usize, T>(bytes: &[u8], number: impl Fn([u8; N]) 
     bytes.as_chunks::<N>().0.iter().map(|bytes| number(*bytes)).collect()
 }
 
-/// Where the tables of a segment are.
+/// Where the tables of a segment are. Copies share them.
 #[derive(Debug, Clone)]
 pub(crate) enum Tables {
-    Owned(Owned),
+    Owned(Arc<Owned>),
     Kept(Arc<Kept>),
 }
 
 impl Default for Tables {
     fn default() -> Self {
-        Self::Owned(Owned::default())
+        Self::Owned(Arc::default())
     }
 }
 
@@ -160,6 +186,14 @@ impl Tables {
         match self {
             Self::Owned(tables) => Cow::Borrowed(tables.range(key)),
             Self::Kept(tables) => Cow::Owned(tables.range(key).unwrap_or_default()),
+        }
+    }
+
+    /// How many postings a key has.
+    pub fn count(&self, key: u64) -> usize {
+        match self {
+            Self::Owned(tables) => tables.range(key).len(),
+            Self::Kept(tables) => tables.find(key).ok().flatten().map_or(0, |(_, length)| length),
         }
     }
 

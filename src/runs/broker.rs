@@ -231,6 +231,9 @@ impl Caller for Broker {
                     return Ok(Reply { tried, ..reply });
                 }
                 Err(failure) => {
+                    // A binding that begins late, on a busy machine, is stopped before its own bound is over.
+                    let is_late = failure.code == CallFailure::Canceled && Instant::now() >= deadline;
+                    let failure = if is_late { job.out_of_time(failure) } else { failure };
                     if failure.counts {
                         permit.failed();
                     } else {

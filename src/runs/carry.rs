@@ -73,7 +73,11 @@ async fn bounded(caller: Arc<dyn Caller>, call: Call, stop: CancellationToken) -
     }
     stop.cancel();
     // Its children are ended before this returns, or with the future that is dropped here.
-    let _ = timeout(GRACE, &mut work).await;
+    if let Ok(Err(error)) = timeout(GRACE, &mut work).await
+        && error.code == CallFailure::StepTimeout
+    {
+        return Err(error);
+    }
     let message = format!("timed out after {} s (timeout_seconds of its step)", limit.as_secs_f64());
     Err(CallError::new(CallFailure::StepTimeout, message))
 }

@@ -107,6 +107,9 @@ pub const QUERY_STATES: [&str; 11] = [
 #[error("{0}")]
 pub struct QueryError(String);
 
+/// Terms of a filter, at most: SQLite refuses deeper expressions than about a thousand.
+const MAX_TERMS: usize = 64;
+
 impl RunQuery {
     /// Reads a filter as a person types it.
     ///
@@ -115,6 +118,9 @@ impl RunQuery {
     pub fn parse(text: &str) -> Result<Self, QueryError> {
         let mut terms = Vec::new();
         for token in tokens(text)? {
+            if terms.len() == MAX_TERMS {
+                return Err(QueryError(format!("a filter has at most {MAX_TERMS} terms")));
+            }
             terms.push(Term { negated: token.negated, test: test(&token)? });
         }
         Ok(Self { terms })
@@ -408,6 +414,12 @@ mod tests {
         for state in QUERY_STATES {
             assert!(RunQuery::parse(&format!("state:{state}")).is_ok(), "{state}");
         }
+    }
+
+    #[test]
+    fn filter_has_a_limited_number_of_terms() {
+        assert!(RunQuery::parse(&"a ".repeat(MAX_TERMS)).is_ok());
+        assert!(RunQuery::parse(&"a ".repeat(MAX_TERMS + 1)).is_err());
     }
 
     #[test]

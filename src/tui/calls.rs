@@ -11,12 +11,14 @@ use tokio::sync::mpsc::{Receiver, Sender};
 use tokio::task::AbortHandle;
 
 use super::app::News;
+use super::golden_traffic::{GoldenAnswer, GoldenPlace, own_queries};
 use super::pane::{Effect, Message, PaneId, RenderJob};
 use super::why_report;
 use super::widgets::render::render;
 use super::widgets::rich::RichLine;
 use skills_api::{
-    Code, CollisionFilter, Connection, Core, Error, Event, LocalFiles, SharedClient, SharedSessionClient, why,
+    Code, CollisionFilter, Connection, Core, DraftMeasure, Error, Event, LocalFiles, SharedClient,
+    SharedSessionClient, why,
 };
 use skills_authoring::write_back::{replace_file, with_description};
 use skills_config::Invocation;
@@ -44,6 +46,7 @@ pub struct Calls {
     sessions: Option<SharedSessionClient>,
     invocation: Arc<Invocation>,
     local_files: Option<LocalFiles>,
+    golden: Option<GoldenPlace>,
     news: Sender<News>,
     /// The discover call in progress, by pane: a newer one takes its place.
     ranking: HashMap<PaneId, AbortHandle>,
@@ -78,6 +81,7 @@ impl Calls {
             sessions: None,
             invocation: Arc::default(),
             local_files: None,
+            golden: None,
             news,
             ranking: HashMap::new(),
             drafting: None,
@@ -101,6 +105,13 @@ impl Calls {
     #[must_use]
     pub fn with_local_files(mut self, local_files: Option<LocalFiles>) -> Self {
         self.local_files = local_files;
+        self
+    }
+
+    /// The same, for a person whose golden queries are here.
+    #[must_use]
+    pub fn with_golden(mut self, golden: Option<GoldenPlace>) -> Self {
+        self.golden = golden;
         self
     }
 
@@ -273,8 +284,15 @@ impl Calls {
                     older.abort();
                 }
             }
-            Effect::Draft { request, generation } => {
+            Effect::Draft { mut request, generation } => {
+                let place = self.golden.clone();
                 let task = self.spawn("draft", async move {
+                    if request.measure != DraftMeasure::Request {
+                        match own_queries(&*client, place.as_ref()).await {
+                            Ok(queries) => request.queries = queries,
+                            Err(error) => return answer(Message::Draft(generation, Err(error))),
+                        }
+                    }
                     let report = client.draft(request).await.map(Arc::new);
                     answer(Message::Draft(generation, report))
                 });
@@ -307,6 +325,27 @@ impl Calls {
                     self.tell_if_slow(what, under_way);
                 }
             }
+            Effect::Golden(ask) => {
+                let place = self.golden.clone();
+                self.spawn(ask.name(), async move {
+                    let answered = ask.execute(&*client, place).await;
+                    let mut news = Vec::new();
+                    match &answered {
+                        GoldenAnswer::Edited(Ok(note)) => news.push(News::Done(note.clone())),
+                        GoldenAnswer::Edited(Err(error)) | GoldenAnswer::Baselines(Err(error)) => {
+                            news.push(failed("the golden set was not changed", error));
+                        }
+                        _ => {}
+                    }
+                    let message = Message::Golden(answered);
+                    // A query that was added elsewhere is news for the pane of the golden set.
+                    news.push(match &message {
+                        Message::Golden(GoldenAnswer::Edited(_)) => News::All(message),
+                        _ => News::Answer(pane, message),
+                    });
+                    news
+                });
+            }
             Effect::Session(ask) => {
                 let Some(sessions) = self.sessions.clone() else { return };
                 self.spawn(ask.name(), async move { answer(Message::Session(ask.put_to(sessions).await)) });
@@ -322,6 +361,7 @@ impl Calls {
             | Effect::Awaited(_)
             | Effect::Read(_)
             | Effect::EditDescription(_)
+            | Effect::AddGolden(_)
             | Effect::Keep(..) => {}
         }
     }

@@ -77,6 +77,7 @@ impl Harness {
             let calls = Calls::new(client, sender)
                 .with_sessions(sessions)
                 .with_local_files(settings.local_files.clone())
+                .with_golden(settings.golden.clone())
                 .called(&settings.invocation);
             calls.follow_events();
             calls.follow_runs();

@@ -45,6 +45,7 @@ impl PaneId {
             Self::Attach => "Attach",
             Self::Session => "Session",
             Self::Runs => "Runs",
+            Self::Golden => "Golden",
         }
     }
 
@@ -57,6 +58,7 @@ impl PaneId {
             Self::Attach => 3,
             Self::Session => 4,
             Self::Runs => 5,
+            Self::Golden => 6,
         }
     }
 
@@ -69,6 +71,7 @@ impl PaneId {
             Self::Attach => Action::GoAttach,
             Self::Session => Action::GoSession,
             Self::Runs => Action::GoRuns,
+            Self::Golden => Action::GoGolden,
         }
     }
 }

@@ -104,7 +104,7 @@ fn owned_by_text(key: KeyCombination, context: Context) -> bool {
         );
         return moves;
     };
-    let own = matches!(context, Context::Field | Context::DiscoverIntent);
+    let own = matches!(context, Context::Field | Context::DiscoverIntent | Context::Draft);
     if key.modifiers.contains(KeyModifiers::CONTROL) {
         !own && "abdefhknptuwy_7/".contains(typed)
     } else {

@@ -12,6 +12,7 @@ mod follow_runs;
 pub mod footer;
 pub mod form;
 pub mod glyphs;
+pub mod golden_traffic;
 pub mod harness;
 pub mod header;
 mod input;

@@ -42,6 +42,7 @@ fn home(context: Context) -> Option<PaneId> {
         Context::Attach => Some(PaneId::Attach),
         Context::Session => Some(PaneId::Session),
         Context::Runs | Context::RunsDetail => Some(PaneId::Runs),
+        Context::Golden => Some(PaneId::Golden),
         _ => None,
     }
 }
@@ -63,6 +64,8 @@ fn title(context: Context) -> &'static str {
         Context::Session => "session",
         Context::Runs => "runs",
         Context::RunsDetail => "this run",
+        Context::Golden => "golden queries",
+        Context::Draft => "draft",
         Context::Sheet => "sheet",
         Context::Overlay => "here",
     }
@@ -115,8 +118,10 @@ impl Here<'_> {
         let mut entries: Vec<Entry> = Vec::new();
         for row in self.keymap.bindings() {
             let unseen = !entries.iter().any(|entry| entry.action == row.action);
-            let hidden =
-                matches!(row.context, Context::Overlay | Context::Sheet | Context::Error | Context::Field);
+            let hidden = matches!(
+                row.context,
+                Context::Overlay | Context::Sheet | Context::Draft | Context::Error | Context::Field
+            );
             if unseen && !hidden && row.action != Action::Palette {
                 let row = self.keymap.binding(row.action, self.contexts).unwrap_or(row);
                 entries.push(Entry {

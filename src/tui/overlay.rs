@@ -2,6 +2,7 @@
 
 mod chooser;
 mod draft;
+mod draft_report;
 mod help;
 mod log;
 mod palette;

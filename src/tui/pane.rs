@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 
 use super::action::{Action, Command, Context};
 use super::glyphs::Glyphs;
+use super::golden_traffic::{GoldenAnswer, GoldenAsk, GoldenForm};
 use super::overlay::{Drafting, Reading, Sheet};
 use super::panes::discover::Lookup;
 use super::run_traffic::{RunAsk, RunTold};
@@ -40,6 +41,8 @@ pub enum PaneId {
     Session,
     /// `5`
     Runs,
+    /// `6`
+    Golden,
 }
 
 /// What a pane wants done. The application runs it; answers come back as [`Message`].
@@ -121,6 +124,10 @@ pub enum Effect {
         /// The new one.
         description: String,
     },
+    /// Ask about golden queries; the answer is [`Message::Golden`].
+    Golden(GoldenAsk),
+    /// Let the person add a query to the golden set; without one, that of Discover.
+    AddGolden(GoldenForm),
     /// Something failed: what, and where or what to do. Stays until it is seen.
     Trouble(String, String),
     /// Something began to wait for a person: told where another pane is shown.
@@ -284,6 +291,8 @@ pub enum Message {
     Kept(String, Map<String, Value>),
     /// About sessions: an answer to [`Effect::Session`].
     Session(SessionTold),
+    /// About golden queries: an answer to [`Effect::Golden`], or news.
+    Golden(GoldenAnswer),
     /// About runs: an answer to [`Effect::Run`], or news.
     Run(RunTold),
 }

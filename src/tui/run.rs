@@ -21,6 +21,7 @@ use super::pane::Pane;
 use super::panes::attach::Attach;
 use super::panes::browse::Browse;
 use super::panes::discover::{Discover, History};
+use super::panes::golden::Golden;
 use super::panes::runs::Runs;
 use super::panes::session::SessionPane;
 use super::probe::{self, LateAnswer};
@@ -85,6 +86,7 @@ fn every_pane(remembered: &Remembered) -> Vec<Box<dyn Pane>> {
         Box::new(Attach::new()),
         Box::new(SessionPane::new()),
         Box::new(Runs::new()),
+        Box::new(Golden::new()),
     ]
 }
 
@@ -122,6 +124,7 @@ pub async fn run_panes(
         calls: Calls::new(client, sender)
             .with_sessions(sessions)
             .with_local_files(settings.local_files.clone())
+            .with_golden(settings.golden.clone())
             .called(&settings.invocation),
         news,
         clipboard: Clipboard::default(),

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::golden_traffic::GoldenPlace;
 use super::keymap::Remap;
 use super::theme::Depth;
 use skills_api::{LocalFiles, Signs};
@@ -35,6 +36,8 @@ pub struct Settings {
     pub invocation: Invocation,
     /// The files of this machine that may be named as targets; none, if omitted.
     pub local_files: Option<LocalFiles>,
+    /// Where golden queries and their baselines are on this machine; none, if omitted.
+    pub golden: Option<GoldenPlace>,
     /// Whether runs are kept nowhere: they end with the workbench.
     pub passing: bool,
     /// A wall clock (milliseconds since 1970-01-01 UTC) that moves only as the application's own time does;
@@ -57,6 +60,7 @@ impl Default for Settings {
             signs: Signs::default(),
             invocation: Invocation::default(),
             local_files: None,
+            golden: None,
             passing: false,
             clock_ms: None,
         }
@@ -93,6 +97,12 @@ impl Settings {
             theme_dir: Some(config.dirs.config.join("themes")),
             state_file: Some(config.dirs.state.join("workbench.yaml")),
             local_files: Some(LocalFiles { cwd: config.cwd.clone(), home: config.dirs.home.clone() }),
+            golden: Some(GoldenPlace {
+                file: config.golden_file(),
+                baselines: config.dirs.state.join("golden-baselines.json"),
+                cwd: config.cwd.clone(),
+                home: config.dirs.home.clone(),
+            }),
             config_file: skills_config::shown(&file, &config.cwd, &config.dirs.home),
             ..Self::default()
         }

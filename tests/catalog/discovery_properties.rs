@@ -122,6 +122,38 @@ proptest! {
     }
 
     #[test]
+    fn a_draft_scores_like_an_index_built_from_scratch(
+        documents in prop::collection::vec(document(), 2..30),
+        drafts in prop::collection::vec(document(), 1..4),
+        intents in prop::collection::vec(requested(), 1..4),
+    ) {
+        let mut present: BTreeMap<SkillId, Document> = BTreeMap::new();
+        for document in documents {
+            present.insert(document.id.clone(), document);
+        }
+        let mut base = router();
+        base.update(present.values().cloned().collect(), &[]);
+        for draft in drafts {
+            // One edit after the other, each over the same index.
+            let overlay = base.with_document(draft.clone());
+            let mut with_draft = present.clone();
+            with_draft.insert(draft.id.clone(), draft);
+            let mut rebuilt = router();
+            rebuilt.update(with_draft.into_values().collect(), &[]);
+            for intent in &intents {
+                let request = Request { intent: intent.clone(), limit: 100, ..Request::default() };
+                let (Ok(a), Ok(b)) = (overlay.discover(&request), rebuilt.discover(&request)) else { continue };
+                prop_assert_eq!(a.results.len(), b.results.len(), "{}", intent);
+                for (x, y) in a.results.iter().zip(&b.results) {
+                    prop_assert_eq!(&x.skill_id, &y.skill_id);
+                    prop_assert!((x.score - y.score).abs() < 1e-6, "{}: {} {}", intent, x.score, y.score);
+                }
+                prop_assert_eq!(&a.verdict, &b.verdict);
+            }
+        }
+    }
+
+    #[test]
     fn an_index_changed_piece_by_piece_equals_one_made_at_once(
         steps in prop::collection::vec((document(), any::<bool>()), 1..40),
         intent in text(9),

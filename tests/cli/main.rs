@@ -10,6 +10,7 @@ mod cli_answers;
 mod cli_authoring;
 mod cli_documents;
 mod cli_eval;
+mod cli_golden;
 mod cli_lint;
 mod cli_mistakes;
 mod cli_places;

@@ -101,6 +101,21 @@ fn looks() -> Vec<Case> {
             "draft words --description _",
             "invalid_request",
         ),
+        case("golden.report", json!({}), "golden list"),
+        case("golden.report", json!({"skill_id": "words"}), "golden list --skill words"),
+        wrong("golden.report", json!({"skill_id": "wrods"}), "golden list --skill wrods", "not_found"),
+        wrong("golden.report", json!({"queries": [{"query": " "}]}), "", "invalid_request"),
+        case(
+            "golden.explain",
+            json!({"query": {"query": "count the words", "expect": ["words"]}}),
+            "golden explain count_the_words --expect words",
+        ),
+        wrong(
+            "golden.explain",
+            json!({"query": {"query": "q", "expect": ["words"], "not": "send"}}),
+            "",
+            "invalid_request",
+        ),
         case("skill.rivals", json!({"skill_id": "pdf-tables"}), "rivals pdf-tables"),
         wrong("skill.rivals", json!({"skill_id": "wrods"}), "rivals wrods", "not_found"),
         case(

@@ -131,6 +131,20 @@ impl Client for FakeClient {
         Err(Error::new(Code::NotFound, format!("no skill is called {}", request.skill_id)))
     }
 
+    async fn golden_report(
+        &self,
+        _request: skills_api::GoldenRequest,
+    ) -> Result<skills_api::GoldenReport, Error> {
+        self.missing("golden set")
+    }
+
+    async fn golden_explain(
+        &self,
+        request: skills_api::GoldenExplainRequest,
+    ) -> Result<skills_api::GoldenExplanation, Error> {
+        self.missing(&request.query.query)
+    }
+
     async fn collisions(
         &self,
         _filter: skills_api::CollisionFilter,

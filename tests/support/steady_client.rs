@@ -67,6 +67,20 @@ impl Client for SteadyClient {
         self.0.draft(request).await
     }
 
+    async fn golden_report(
+        &self,
+        request: skills_api::GoldenRequest,
+    ) -> Result<skills_api::GoldenReport, Error> {
+        Ok(skills_api::GoldenReport { took_us: 4_000, ..self.0.golden_report(request).await? })
+    }
+
+    async fn golden_explain(
+        &self,
+        request: skills_api::GoldenExplainRequest,
+    ) -> Result<skills_api::GoldenExplanation, Error> {
+        self.0.golden_explain(request).await
+    }
+
     async fn collisions(
         &self,
         filter: skills_api::CollisionFilter,

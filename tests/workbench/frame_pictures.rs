@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::pane_golden::Place;
 use skills_api::{Local, SharedSessionClient};
 use skills_config::{Arguments, Config, Env};
 use skills_tui::Settings;
@@ -14,6 +15,7 @@ use skills_tui::pane::Pane;
 use skills_tui::panes::attach::Attach;
 use skills_tui::panes::browse::Browse;
 use skills_tui::panes::discover::{Discover, History};
+use skills_tui::panes::golden::Golden;
 use skills_tui::panes::runs::Runs;
 use skills_tui::panes::session::SessionPane;
 use skills_tui::svg::svg;
@@ -23,7 +25,7 @@ use support::run_samples::{every_state, settings};
 use support::steady_client::SteadyClient;
 use support::steady_sessions::SteadySessions;
 
-/// All five, as the workbench has them.
+/// All of them, as the workbench has them.
 fn panes() -> Vec<Box<dyn Pane>> {
     vec![
         Box::new(Browse::new()),
@@ -31,6 +33,7 @@ fn panes() -> Vec<Box<dyn Pane>> {
         Box::new(Attach::new()),
         Box::new(SessionPane::new()),
         Box::new(Runs::new()),
+        Box::new(Golden::new()),
     ]
 }
 
@@ -101,7 +104,11 @@ fn the_sheet_of_a_waiting_run_is_the_screen() {
     let client = core(every_state());
     let mut harness = Harness::new(client, panes(), &settings(), 120, 36).unwrap();
     harness.press("5").wait_for(" all ").wait_for("Checkpoints").press("a").wait_for("Your decision");
-    compare(&mut harness, "runs.svg", "Runs: one run waits, and its dialog shows what an approval would execute");
+    compare(
+        &mut harness,
+        "runs.svg",
+        "Runs: one run waits, and its dialog shows what an approval would execute",
+    );
 }
 
 #[test]
@@ -131,5 +138,20 @@ fn a_session_with_a_loaded_skill_is_the_screen() {
         &mut harness,
         "session.svg",
         "Session: a loaded skill stands in the next call, with tokens by level",
+    );
+}
+
+#[test]
+fn the_golden_set_and_a_draft_are_the_screens() {
+    let place = Place::new();
+    let mut harness = place.open(120, 32);
+    harness.press("6").wait_for("failing first").wait_for("then first");
+    compare(&mut harness, "golden.svg", "Golden: failing queries first, and what would win the selected one");
+    harness.press("w").wait_for("Draft of pdf-tables").type_text(" Makes a sheet of a statement.");
+    harness.wait_until("measured", |screen| screen.contains("1 won") && !screen.contains("updating"));
+    compare(
+        &mut harness,
+        "draft.svg",
+        "Draft: a description, the golden set with and without it, and what changed hands",
     );
 }

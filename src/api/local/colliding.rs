@@ -1,6 +1,7 @@
 //! The collision map of the present index: computed in the background on threads of its own, kept in memory and in the
 //! cache until something of the index changes.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -99,7 +100,7 @@ impl Collisions {
             state.map = Some((key, Arc::clone(&map)));
             return Ok(Progress::Complete(map));
         }
-        let job = self.start(key, router.patient_copy())?;
+        let job = self.start(key, router.snapshot())?;
         let skills = job.skills;
         // The job of an older index stops when it is dropped.
         state.job = Some(job);
@@ -213,11 +214,12 @@ impl Local {
     pub(super) async fn rivals_of(&self, wanted: &str) -> Result<SkillRivals, Error> {
         let skill = self.resolve(wanted)?;
         let (shared, catalogue) = (Arc::clone(&self.shared), self.registry.snapshot());
+        let own = self.config.golden_file();
         let collisions = Arc::clone(&self.collisions);
         apart(move || {
-            let cases = golden_cases(&catalogue)?;
+            let cases = golden_cases(&catalogue, own.as_deref())?;
             // A copy: new skills need not wait until every probe is ranked.
-            let router = shared.router.read().unwrap_or_else(PoisonError::into_inner).patient_copy();
+            let router = shared.router.read().unwrap_or_else(PoisonError::into_inner).snapshot();
             let groups = collisions.groups(&router);
             let report =
                 router.rivals(&skill.id, &cases).map_err(invalid)?.ok_or_else(|| not_ranked(&skill.id))?;
@@ -234,10 +236,11 @@ impl Local {
             return Err(Error::new(Code::InvalidRequest, "name two different skills"));
         }
         let (shared, catalogue) = (Arc::clone(&self.shared), self.registry.snapshot());
+        let own = self.config.golden_file();
         let levels = Arc::clone(&self.levels);
         apart(move || {
-            let cases = golden_cases(&catalogue)?;
-            let router = shared.router.read().unwrap_or_else(PoisonError::into_inner).patient_copy();
+            let cases = golden_cases(&catalogue, own.as_deref())?;
+            let router = shared.router.read().unwrap_or_else(PoisonError::into_inner).snapshot();
             let complete = |id: &SkillId| {
                 let skill = [&a, &b].into_iter().find(|skill| skill.id == *id)?;
                 Some(Document::from_skill(skill, skills_skill::read_index_text(skill).ok()))
@@ -250,9 +253,9 @@ impl Local {
     }
 }
 
-/// The golden queries of the roots; none where no root has any.
-fn golden_cases(catalogue: &Catalogue) -> Result<Vec<Case>, Error> {
-    match eval::golden_of(catalogue) {
+/// The golden queries of the roots and of the user; none if there is no golden set.
+fn golden_cases(catalogue: &Catalogue, own: Option<&Path>) -> Result<Vec<Case>, Error> {
+    match eval::golden_of(catalogue, own) {
         Ok(golden) => Ok(golden.cases().to_vec()),
         Err(error) if error.code == Code::NotFound => Ok(Vec::new()),
         Err(error) => Err(error),

@@ -1,11 +1,14 @@
 //! Drafts of skills, ranked over a copy of the index.
 
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
+use super::golden::with_extra;
 use super::{Local, apart};
-use crate::{Code, DraftPlace, DraftReport, DraftRequest, Error, detail, eval, lint};
+use crate::golden::invalid;
+use crate::rewrite_prompt;
+use crate::{Code, DraftMeasure, DraftPlace, DraftReport, DraftRequest, Error, detail, golden, lint};
 use skills_authoring::write_back::with_description;
-use skills_discovery::{self as discovery, Document, Fit, Request, RequestError, Router};
+use skills_discovery::{self as discovery, Document, EvalOptions, Fit, Request, RequestError, Router};
 use skills_skill::{Finding, Skill, SkillId};
 
 impl Local {
@@ -16,9 +19,14 @@ impl Local {
         if description.trim().is_empty() {
             return Err(Error::new(Code::InvalidRequest, "the description of a draft has no text"));
         }
-        let shown = self.shown_by_clients(&skill.id, &description)?;
-        let (shared, levels) = (std::sync::Arc::clone(&self.shared), std::sync::Arc::clone(&self.levels));
-        let catalogue = self.registry.snapshot();
+        let extra = golden::cases_of(request.queries.clone())?;
+        let shown = match request.measure {
+            DraftMeasure::Request => Vec::new(),
+            DraftMeasure::Golden | DraftMeasure::All => self.shown_by_clients(&skill.id, &description)?,
+        };
+        let (shared, levels) = (Arc::clone(&self.shared), Arc::clone(&self.levels));
+        let (catalogue, own, cache) =
+            (self.registry.snapshot(), self.config.golden_file(), Arc::clone(&self.golden));
         apart(move || {
             let text = skills_skill::read_index_text(&skill).ok();
             let present = Document::from_skill(&skill, text);
@@ -29,39 +37,53 @@ impl Local {
                 digest: None,
                 ..present
             };
-            let golden = match eval::golden_of(&catalogue) {
-                Ok(golden) => Some(golden),
-                Err(error) if error.code == Code::NotFound => None,
-                Err(error) => return Err(error),
-            };
-            let invalid = |error: RequestError| Error::new(Code::InvalidRequest, error.to_string());
-            let router = shared.router.read().unwrap_or_else(PoisonError::into_inner);
+            // New skills need not wait for the measurement.
+            let router = shared.router.read().unwrap_or_else(PoisonError::into_inner).snapshot();
             let draft = router.with_document(document.clone());
             let place = |router: &Router| {
                 request.intent.as_deref().map(|intent| place(router, &skill.id, intent)).transpose()
             };
-            let (before, after) = (place(&router).map_err(invalid)?, place(&draft).map_err(invalid)?);
-            let cases = golden.as_ref().map(eval::Golden::cases);
-            let change = cases.map(|cases| discovery::compare(&router, &draft, cases)).transpose();
-            // Drafts of the draft are made of copies: new skills need not wait for them.
-            drop(router);
-            let advice = cases.map(|cases| discovery::advice(&draft, &document, cases)).transpose();
-            let clauses = cases
-                .filter(|_| request.clauses)
-                .map(|cases| discovery::clause_values(&draft, &document, cases))
-                .transpose();
-            Ok(DraftReport {
+            let mut report = DraftReport {
                 skill_id: skill.id.clone(),
                 tokens: levels.text(&description).tokens,
                 findings: findings(&skill, &description),
                 description,
-                before,
-                after,
-                golden: change.map_err(invalid)?,
-                advice: advice.map_err(invalid)?.unwrap_or_default(),
-                clauses: clauses.map_err(invalid)?.unwrap_or_default(),
+                before: place(&router).map_err(invalid)?,
+                after: place(&draft).map_err(invalid)?,
+                golden: None,
+                advice: Vec::new(),
+                clauses: Vec::new(),
+                attractions: Vec::new(),
+                prompt: None,
                 shown,
-            })
+            };
+            if request.measure == DraftMeasure::Request {
+                return Ok(report);
+            }
+            let known = cache.read(&catalogue, own.as_deref(), false)?;
+            if known.is_none() && extra.is_empty() {
+                return Ok(report);
+            }
+            let golden = with_extra(known, extra);
+            let cases = golden.cases();
+            let before = cache.outcomes(&router, cases)?;
+            let after = discovery::outcomes(&draft, cases, EvalOptions::default()).map_err(invalid)?;
+            report.golden = Some(discovery::compare(cases, &before, &after));
+            if request.measure == DraftMeasure::All {
+                report.advice = discovery::advice(&draft, &document, cases, &after).map_err(invalid)?;
+            }
+            if request.prompt {
+                let shown = std::mem::take(&mut report.shown);
+                report.prompt = Some(rewrite_prompt::prompt(&draft, &document, cases, &after, &shown));
+                report.shown = shown;
+            }
+            if request.clauses {
+                report.clauses =
+                    discovery::clause_values(&draft, &document, cases, &after).map_err(invalid)?;
+                report.attractions =
+                    discovery::attractions(&draft, &skill.id, cases, &after).map_err(invalid)?;
+            }
+            Ok(report)
         })
         .await
     }

@@ -2,6 +2,7 @@
 //! policy.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
 use rayon::prelude::*;
@@ -57,9 +58,10 @@ impl Local {
         let (trust, policy) = (self.trust().clone(), self.policy.current()?);
         let contracts = Arc::clone(&self.contracts);
         let (shared, usual) = (Arc::clone(&self.shared), self.usual_request());
+        let own = self.config.golden_file();
         apart(move || {
             let findings = findings(&catalogue, &skills)?;
-            let golden = golden(&catalogue, &skills, &shared, &usual)?;
+            let golden = golden(&catalogue, own.as_deref(), &skills, &shared, &usual)?;
             let known =
                 Known { catalogue, findings, golden, runs, glance: trust.glance(), trust, contracts, policy };
             let judged = skills.par_iter().map(|skill| {
@@ -199,11 +201,12 @@ fn findings(catalogue: &Catalogue, skills: &[Arc<Skill>]) -> Result<HashMap<Skil
 /// How the golden requests that name these skills are answered.
 fn golden(
     catalogue: &Catalogue,
+    own: Option<&Path>,
     skills: &[Arc<Skill>],
     shared: &Shared,
     usual: &Request,
 ) -> Result<HashMap<SkillId, GoldenFacts>, Error> {
-    let golden = match eval::golden_of(catalogue) {
+    let golden = match eval::golden_of(catalogue, own) {
         Ok(golden) => golden,
         Err(error) if error.code == Code::NotFound => return Ok(HashMap::new()),
         Err(error) => return Err(error),

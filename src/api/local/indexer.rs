@@ -128,7 +128,7 @@ impl Indexer {
     }
 
     /// Fills the empty index from the cache; how that went is kept for `doctor`.
-    fn restore(&mut self) {
+    pub fn restore(&mut self) {
         let mut router = self.shared.router.write().unwrap_or_else(PoisonError::into_inner);
         let said = self.cache.restore(&mut router);
         self.restored = router.ids().cloned().collect();
@@ -231,9 +231,8 @@ impl Indexer {
         }
     }
 
-    /// Takes a snapshot and indexes it whole before it comes back.
+    /// Takes the snapshot of a complete scan and indexes it before it returns. [`Self::restore`] comes first.
     pub fn level(&mut self, catalogue: &Catalogue) {
-        self.restore();
         self.take(catalogue);
         self.prune();
         while !self.behind.is_empty() {
@@ -384,7 +383,9 @@ mod tests {
     fn a_partial_scan_leaves_a_restored_index_alone() {
         let folder = tempfile::tempdir().unwrap();
         let complete = catalogue("Converts tables");
-        indexer(folder.path()).1.level(&complete);
+        let (_, mut first) = indexer(folder.path());
+        first.restore();
+        first.level(&complete);
         let file = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
 
         let (shared, indexer) = indexer(folder.path());

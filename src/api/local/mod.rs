@@ -5,6 +5,7 @@ mod cache_file;
 mod colliding;
 mod counting;
 mod drafting;
+mod golden;
 mod governing;
 mod index_cache;
 mod indexer;
@@ -33,9 +34,10 @@ use self::runs::Runs;
 use super::known_contracts::KnownContracts;
 use super::{
     Check, Client, ClientView, Code, CollisionFilter, CollisionReport, Connection, Diagnostics, DraftReport,
-    DraftRequest, Error, Event, FileContent, GovernanceFilter, GovernanceList, LevelTokens, LintFilter,
-    LintReport, ListFilter, MetricsReport, SkillDetail, SkillList, SkillRivals, checkup, client_view, detail,
-    door, listing, policies::PolicyFile,
+    DraftRequest, Error, Event, FileContent, GoldenExplainRequest, GoldenExplanation, GoldenReport,
+    GoldenRequest, GovernanceFilter, GovernanceList, LevelTokens, LintFilter, LintReport, ListFilter,
+    MetricsReport, SkillDetail, SkillList, SkillRivals, checkup, client_view, detail, door, listing,
+    policies::PolicyFile,
 };
 use skills_base::audit::Recorder;
 use skills_base::telemetry::Metrics;
@@ -46,7 +48,7 @@ use skills_discovery::{
 use skills_registry::{Catalogue, Registry, Settings, Trust};
 use skills_skill::{Skill, SkillId, client};
 
-pub use self::once::{Needs, eval, lint};
+pub use self::once::{Needs, bisect, eval, lint};
 
 /// Up to this many skills a request is answered on the caller's own thread: it takes less than handing
 /// it over to another one and back.
@@ -74,6 +76,7 @@ pub struct Local {
     /// How long a request waits for the first scan.
     catalog_timeout: Duration,
     rebuilding: tokio::sync::Mutex<()>,
+    golden: Arc<golden::GoldenCache>,
 }
 
 impl Local {
@@ -135,6 +138,7 @@ impl Local {
             config,
             catalog_timeout: CATALOG_TIMEOUT,
             rebuilding: tokio::sync::Mutex::default(),
+            golden: Arc::default(),
         })
     }
 
@@ -419,6 +423,18 @@ impl Client for Local {
         let began = Instant::now();
         let report = self.drafted(request).await;
         self.operations.counted("draft", began, report)
+    }
+
+    async fn golden_report(&self, request: GoldenRequest) -> Result<GoldenReport, Error> {
+        let began = Instant::now();
+        let report = self.golden_measured(request).await;
+        self.operations.counted("golden_report", began, report)
+    }
+
+    async fn golden_explain(&self, request: GoldenExplainRequest) -> Result<GoldenExplanation, Error> {
+        let began = Instant::now();
+        let explanation = self.golden_explained(request).await;
+        self.operations.counted("golden_explain", began, explanation)
     }
 
     async fn collisions(&self, filter: CollisionFilter) -> Result<CollisionReport, Error> {

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 
 use super::{Local, SCAN_PATIENCE, apart, router};
+use crate::bisect::{BisectJob, Bisection};
 use crate::eval::{self, EvalJob, Evaluation};
+use crate::git::router_at;
 use crate::lint::{self, LintJob, LintReport};
 use crate::{Code, Error};
 use skills_config::Config;
@@ -29,13 +31,21 @@ impl Local {
     pub async fn open_once(mut config: Config, needs: Needs) -> Result<Self, Error> {
         config.watch = false;
         let local = Self::new(config, true)?;
+        // The index is read from its file while the roots are scanned.
+        let restored = (needs == Needs::Index).then(|| {
+            let mut indexer = local.indexer();
+            tokio::spawn(apart(move || {
+                indexer.restore();
+                Ok(indexer)
+            }))
+        });
         let scanned = tokio::time::timeout(SCAN_PATIENCE, local.registry.wait_scanned()).await;
         let catalogue = scanned.unwrap_or_else(|_| {
             tracing::warn!("the scan is incomplete; using the skills found so far");
             local.registry.snapshot()
         });
-        if needs == Needs::Index {
-            let mut indexer = local.indexer();
+        if let Some(restored) = restored {
+            let mut indexer = restored.await.map_err(|error| Error::broken_off(&error))??;
             apart(move || {
                 indexer.level(&catalogue);
                 Ok(())
@@ -108,16 +118,22 @@ pub async fn eval(config: Config, job: EvalJob) -> Result<Evaluation, Error> {
     apart(move || {
         let golden = match (&job.queries, &router) {
             (Some(queries), _) => eval::golden_in(queries, job.out_of_scope.as_deref())?,
-            (None, Asked::Roots(local)) => eval::golden_of(&local.registry.snapshot())?,
+            (None, Asked::Roots(local)) => {
+                eval::golden_of(&local.registry.snapshot(), local.config.golden_file().as_deref())?
+            }
             (None, Asked::Files(_)) => {
                 return Err(Error::new(Code::InvalidRequest, "--skills needs --queries"));
             }
         };
         match &router {
-            Asked::Files(router) => eval::measure(router, golden, &job),
+            Asked::Files(router) => eval::measure(router, golden, &job, None, None),
             Asked::Roots(local) => {
                 let router = local.shared.router.read().unwrap_or_else(PoisonError::into_inner);
-                let measured = eval::measure(&router, golden, &job);
+                let catalogue = local.registry.snapshot();
+                let earlier = job.against.as_deref();
+                let earlier =
+                    earlier.map(|reference| router_at(&router, &catalogue, reference)).transpose()?;
+                let measured = eval::measure(&router, golden, &job, earlier.as_ref(), Some(&catalogue));
                 if router.is_damaged() {
                     local.remove_index_cache();
                     return Err(Error::new(
@@ -128,6 +144,19 @@ pub async fn eval(config: Config, job: EvalJob) -> Result<Evaluation, Error> {
                 measured
             }
         }
+    })
+    .await
+}
+
+/// Finds the commit that changed the winner of a request.
+///
+/// # Errors
+/// As [`crate::bisect::bisect`].
+pub async fn bisect(config: Config, job: BisectJob) -> Result<Bisection, Error> {
+    let local = Local::open_once(config, Needs::Index).await?;
+    apart(move || {
+        let router = local.shared.router.read().unwrap_or_else(PoisonError::into_inner).snapshot();
+        crate::bisect::bisect(&router, &local.registry.snapshot(), &job)
     })
     .await
 }

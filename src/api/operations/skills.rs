@@ -4,7 +4,8 @@ use super::answers::{ClientProfileList, ClientProfileName, LevelList, LineList, 
 use super::arguments::{Nothing, OneClient, OneSkill, SeveralSkills, SkillFile, SkillLines, SkillPair};
 use super::{Asked, Hints, Operation, Route, Scope};
 use crate::{
-    Code, CollisionFilter, DraftRequest, Error, LintFilter, ListFilter, WhyRequest, lint_rules, why,
+    Code, CollisionFilter, DraftRequest, Error, GoldenExplainRequest, GoldenRequest, LintFilter, ListFilter,
+    WhyRequest, lint_rules, why,
 };
 use skills_discovery::Request;
 
@@ -92,6 +93,30 @@ pub(super) fn operations() -> Vec<Operation> {
             "Shows what a changed description would affect: ranking, golden queries, findings, tokens. \
                 Writes nothing.",
             |asked: Asked, request: DraftRequest| async move { asked.service.core.draft(request).await },
+        )
+        .looks()
+        .tool(),
+        Operation::new(
+            "golden.report",
+            Route::post("/v1/golden/report"),
+            Scope::Read,
+            "Ranks the queries of the golden sets: metrics, failing queries with what won instead, confused \
+                skills.",
+            |asked: Asked, request: GoldenRequest| async move {
+                asked.service.core.golden_report(request).await
+            },
+        )
+        .looks()
+        .tool(),
+        Operation::new(
+            "golden.explain",
+            Route::post("/v1/golden/explain"),
+            Scope::Read,
+            "Explains the ranking of a golden query: score breakdowns of the expected and the first skill, \
+                and a measured change of the description that wins it.",
+            |asked: Asked, request: GoldenExplainRequest| async move {
+                asked.service.core.golden_explain(request).await
+            },
         )
         .looks()
         .tool(),

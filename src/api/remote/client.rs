@@ -12,8 +12,9 @@ use super::wire::Trouble;
 use crate::operations::{ClientProfileList, LevelList, LineList, Rescan};
 use crate::{
     CallerView, Client, ClientView, CollisionFilter, CollisionReport, Connection, Diagnostics, DraftReport,
-    DraftRequest, Error, Event, FileContent, GovernanceFilter, GovernanceList, LevelTokens, LintFilter,
-    LintReport, ListFilter, MetricsReport, SkillDetail, SkillList, SkillRivals,
+    DraftRequest, Error, Event, FileContent, GoldenExplainRequest, GoldenExplanation, GoldenReport,
+    GoldenRequest, GovernanceFilter, GovernanceList, LevelTokens, LintFilter, LintReport, ListFilter,
+    MetricsReport, SkillDetail, SkillList, SkillRivals,
 };
 use skills_discovery::{Answer, BodyLine, PairReport, Request};
 use skills_registry::Catalogue;
@@ -81,6 +82,14 @@ impl Client for Remote {
 
     async fn draft(&self, request: DraftRequest) -> Result<DraftReport, Error> {
         self.inner.ask("skill.draft", written(&request)?).await
+    }
+
+    async fn golden_report(&self, request: GoldenRequest) -> Result<GoldenReport, Error> {
+        self.inner.ask("golden.report", written(&request)?).await
+    }
+
+    async fn golden_explain(&self, request: GoldenExplainRequest) -> Result<GoldenExplanation, Error> {
+        self.inner.ask("golden.explain", written(&request)?).await
     }
 
     async fn collisions(&self, filter: CollisionFilter) -> Result<CollisionReport, Error> {

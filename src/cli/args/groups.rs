@@ -9,7 +9,19 @@ use clap::builder::styling::Style;
 const GROUPS: [(&str, &[&str]); 7] = [
     (
         "Find and check skills",
-        &["discover", "list", "describe", "why", "rivals", "collisions", "lint", "eval", "governance"],
+        &[
+            "discover",
+            "list",
+            "describe",
+            "why",
+            "rivals",
+            "collisions",
+            "lint",
+            "eval",
+            "golden",
+            "bisect",
+            "governance",
+        ],
     ),
     ("Run skills", &["run", "attach", "runs", "trace", "explain-capability", "activate"]),
     ("Maintain runs and the audit log", &["db", "audit", "audit-purge"]),

@@ -3,6 +3,7 @@
 mod authoring;
 mod authority;
 mod capabilities;
+mod golden;
 mod governance;
 mod groups;
 mod mcp;
@@ -21,6 +22,10 @@ use clap::{ArgAction, ArgMatches, Args, CommandFactory as _, FromArgMatches as _
 pub use self::authoring::{PackagePrepareArgs, PackageValidateArgs, ScaffoldArgs, ScriptWord};
 pub use self::authority::{ExplainPolicyArgs, PolicyAction, PolicyArgs, TrustArgs};
 pub use self::capabilities::{ActivateArgs, ExplainCapabilityArgs};
+pub use self::golden::{
+    BisectArgs, ExpectArgs, GoldenAction, GoldenAddArgs, GoldenArgs, GoldenExplainArgs, GoldenExportArgs,
+    GoldenForm, GoldenImportArgs, GoldenListArgs, GoldenRemoveArgs,
+};
 pub use self::governance::{AuditAction, AuditArgs, GovernanceArgs};
 pub use self::mcp::McpArgs;
 pub use self::program::{CompletionsArgs, ConfigAction, ConfigArgs, ManArgs};
@@ -175,6 +180,10 @@ pub enum Command {
     Lint(LintArgs),
     /// Evaluate the ranking against queries with known answers.
     Eval(EvalArgs),
+    /// List, explain, edit and convert golden queries.
+    Golden(GoldenArgs),
+    /// Find the commit that changed the first skill for a request.
+    Bisect(BisectArgs),
     /// Run a skill's contract.
     Run(RunArgs),
     /// Attach a skill to a run, its output, a file, or a task.

@@ -134,6 +134,10 @@ pub struct DraftArgs {
     /// Measure the contribution of each clause of the description.
     #[arg(long)]
     pub clauses: bool,
+    /// Print a prompt that asks a model or a colleague for a better description. It names missed queries, wrongly won
+    /// ones, neighboring skills and length limits; 40 % of the golden queries are held out to judge the result.
+    #[arg(long, conflicts_with = "write")]
+    pub prompt: bool,
     /// Write the description to the file; all other bytes are unchanged.
     #[arg(long)]
     pub write: bool,
@@ -274,6 +278,15 @@ pub struct EvalArgs {
     /// Compare with an earlier `--json` output.
     #[arg(long, value_name = "FILE")]
     pub baseline: Option<PathBuf>,
+    /// Compare with the skills of this git commit: `HEAD`, `main`, `v1.2`.
+    #[arg(long, value_name = "GIT-REF", conflicts_with_all = ["baseline", "skills"])]
+    pub against: Option<String>,
+    /// Evaluate again whenever a skill or golden set changes.
+    #[arg(long, conflicts_with_all = ["skills", "report"])]
+    pub watch: bool,
+    /// Do not look for changes of descriptions that win lost queries.
+    #[arg(long)]
+    pub no_advice: bool,
     /// Report format (`--json` is `--report json`).
     #[arg(long, value_name = "FORM", value_enum)]
     pub report: Option<EvalReportForm>,
@@ -281,7 +294,7 @@ pub struct EvalArgs {
     #[arg(long, value_name = "SKILL")]
     pub skill: Option<String>,
     /// Tolerance for a worse metric, from 0 to 1.
-    #[arg(long, value_name = "X", default_value_t = 0.005, requires = "baseline")]
+    #[arg(long, value_name = "X", default_value_t = 0.005)]
     pub tolerance: f64,
 }
 

@@ -14,8 +14,7 @@ pub(super) struct Exact;
 /// Words that make the name before them a name for sure.
 const NOUNS: [&str; 2] = ["skill", "skills"];
 
-struct Prepared<'a> {
-    cx: &'a Context<'a>,
+struct Prepared {
     found: HashMap<usize, (f64, String)>,
 }
 
@@ -53,7 +52,7 @@ impl Link for Exact {
         if found.is_empty() {
             return Ok(None);
         }
-        Ok(Some(Box::new(Prepared { cx, found })))
+        Ok(Some(Box::new(Prepared { found })))
     }
 }
 
@@ -88,14 +87,13 @@ fn is_marked(word: &str) -> bool {
     word.starts_with('`') || word.strip_prefix(['/', '$', '@']).is_some_and(|name| !name.contains('/'))
 }
 
-impl Scorer for Prepared<'_> {
-    fn score(&self) -> Result<Column, Failure> {
-        let mut column = Column::new(self.cx.index.slots());
+impl Scorer for Prepared {
+    fn score(&self, column: &mut Column) -> Result<(), Failure> {
         for (slot, (value, _)) in &self.found {
             column.values[*slot] = *value as f32;
             column.matched[*slot] = matched::EXACT | matched::CONTENT;
         }
-        Ok(column)
+        Ok(())
     }
 
     fn explain(&self, slot: usize, out: &mut Vec<Addend>) {

@@ -1,6 +1,8 @@
 //! Lexical link: BM25F over stems and over pairs of neighbouring content stems (Robertson & Zaragoza,
 //! "The Probabilistic Relevance Framework", 2009), and stems that stand only in headings or body.
 
+use std::rc::Rc;
+
 use super::super::answer::PartKind;
 use super::super::field::{self, Counts};
 use super::super::lookup::Found;
@@ -14,7 +16,7 @@ pub(super) struct Lexical;
 /// A stem or pair of the request that the index knows.
 struct Term<'a> {
     /// What it may stand for with its idf; one thing, unless it is unfinished.
-    keys: Vec<(Found<'a>, f64)>,
+    keys: Vec<(Rc<Found<'a>>, f64)>,
     /// g: how much it counts.
     weight: f64,
     content: bool,
@@ -66,12 +68,12 @@ fn terms<'a>(reading: &Reading, cx: &'a Context<'a>) -> (Vec<Term<'a>>, f64) {
         } else {
             read.completions.clone()
         };
-        let keys: Vec<(Found<'a>, f64)> = ids
-            .into_iter()
-            .filter_map(|id| cx.index.find(Key::stem(id), cx.view))
-            .map(|found| (rarity(n, found.documents), found))
-            .map(|(idf, found)| (found, idf))
-            .collect();
+        let found = |id| {
+            let found = cx.stem(id)?;
+            let idf = rarity(n, found.documents);
+            Some((found, idf))
+        };
+        let keys: Vec<(Rc<Found<'a>>, f64)> = ids.into_iter().filter_map(found).collect();
         if !content && keys.iter().any(|(found, _)| cx.common(found.documents)) {
             continue;
         }
@@ -109,7 +111,7 @@ fn pairs<'a>(reading: &Reading, cx: &'a Context<'a>) -> Vec<Term<'a>> {
         let idf = rarity(n, found.documents);
         let row = Row::Pair(reading.row(two[0]), reading.row(two[1]));
         let label = format!("{}+{}", first.text, second.text);
-        out.push(Term { keys: vec![(found, idf)], weight: 1.0, content: true, row, label });
+        out.push(Term { keys: vec![(Rc::new(found), idf)], weight: 1.0, content: true, row, label });
     }
     out
 }
@@ -212,15 +214,14 @@ impl Prepared<'_> {
 }
 
 impl Scorer for Prepared<'_> {
-    fn score(&self) -> Result<Column, Failure> {
-        let mut column = Column::new(self.cx.index.slots());
+    fn score(&self, column: &mut Column) -> Result<(), Failure> {
         for term in &self.terms {
-            self.scan(term, false, self.cx.profile.lexical * term.weight * self.scale, &mut column);
+            self.scan(term, false, self.cx.profile.lexical * term.weight * self.scale, column);
         }
         for pair in &self.pairs {
-            self.scan(pair, true, self.cx.profile.bigram * self.scale, &mut column);
+            self.scan(pair, true, self.cx.profile.bigram * self.scale, column);
         }
-        Ok(column)
+        Ok(())
     }
 
     fn explain(&self, slot: usize, out: &mut Vec<Addend>) {

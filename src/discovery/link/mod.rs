@@ -8,11 +8,18 @@ mod semantic;
 mod task;
 mod typo;
 
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use super::answer::{PartKind, Signal};
 use super::embedding::{Embedding, EmbeddingError};
+use super::fast_hash::FastMap;
 use super::index::Index;
-use super::lookup::View;
+use super::lookup::{Found, View};
 use super::reading::Reading;
+use super::segment::Key;
+use super::vocabulary::StemId;
 use super::weights::{Profile, Weights};
 use super::words::Words;
 
@@ -56,9 +63,23 @@ pub(crate) struct Context<'a> {
     pub view: View,
     /// Whether the last word may be unfinished.
     pub typing: bool,
+    /// Stems of the request that were looked up: several links need the same ones.
+    pub stems: RefCell<FastMap<StemId, Option<Rc<Found<'a>>>>>,
 }
 
-impl Context<'_> {
+impl<'a> Context<'a> {
+    /// The skills that have a stem; none where no skill has it.
+    fn stem(&self, id: StemId) -> Option<Rc<Found<'a>>> {
+        let find = || self.index.find(Key::stem(id), self.view).map(Rc::new);
+        self.stems.borrow_mut().entry(id).or_insert_with(find).clone()
+    }
+
+    /// How many skills have a stem of the request.
+    pub fn documents(&self, stem: &str) -> usize {
+        let found = self.index.vocabulary.find(stem).and_then(|id| self.stem(id));
+        found.map_or(0, |found| found.documents)
+    }
+
     /// Whether so many skills have a stop word that it tells nothing and costs most.
     fn common(&self, documents: usize) -> bool {
         let (cut, n) = (&self.weights.common_stop_words, self.index.len());
@@ -70,6 +91,11 @@ impl Context<'_> {
 pub(crate) trait Link: Send + Sync {
     /// Its name in reports and in the configuration.
     fn name(&self) -> &'static str;
+
+    /// Whether [`Link::read`] changes anything.
+    fn reads(&self) -> bool {
+        false
+    }
 
     /// Changes how the request is read; answers how many words it changed.
     fn read(&self, _reading: &mut Reading, _cx: &Context<'_>) -> Result<usize, Failure> {
@@ -88,8 +114,8 @@ pub(crate) trait Link: Send + Sync {
 
 /// A link at work on one request.
 pub(crate) trait Scorer {
-    /// Its addend for every slot of the index.
-    fn score(&self) -> Result<Column, Failure>;
+    /// Adds its addend for every slot of the index to an empty column.
+    fn score(&self, column: &mut Column) -> Result<(), Failure>;
 
     /// The addends that make up its value in one slot.
     fn explain(&self, slot: usize, out: &mut Vec<Addend>);
@@ -109,8 +135,8 @@ pub(crate) mod matched {
     pub const STOP: u8 = 16;
 }
 
-/// A link's addend by slot, and what it matched there.
-#[derive(Debug, Clone, PartialEq)]
+/// Addends by slot, and what was matched there.
+#[derive(Debug, Default)]
 pub(crate) struct Column {
     pub values: Vec<f32>,
     /// What stop words gave of it, apart from `values`; empty when there is nothing.
@@ -119,9 +145,28 @@ pub(crate) struct Column {
 }
 
 impl Column {
-    /// Nothing anywhere.
-    pub fn new(slots: usize) -> Self {
-        Self { values: vec![0.0; slots], stop_words: Vec::new(), matched: vec![0; slots] }
+    /// Makes it empty for so many slots.
+    pub fn reset(&mut self, slots: usize) {
+        self.values.clear();
+        self.values.resize(slots, 0.0);
+        self.stop_words.clear();
+        self.matched.clear();
+        self.matched.resize(slots, 0);
+    }
+
+    /// Adds another column.
+    pub fn add(&mut self, other: &Self) {
+        self.values.iter_mut().zip(&other.values).for_each(|(sum, value)| *sum += value);
+        self.matched.iter_mut().zip(&other.matched).for_each(|(all, one)| *all |= one);
+        if !other.stop_words.is_empty() {
+            let (stop_words, _) = self.of_word(false);
+            stop_words.iter_mut().zip(&other.stop_words).for_each(|(sum, value)| *sum += value);
+        }
+    }
+
+    /// Adds what stop words gave to the values, at most so much.
+    pub fn add_stop_words(&mut self, most: f32) {
+        self.values.iter_mut().zip(&self.stop_words).for_each(|(sum, value)| *sum += value.min(most));
     }
 
     /// Where what a word gives is counted, and what it matches.
@@ -131,6 +176,35 @@ impl Column {
         }
         self.stop_words.resize(self.values.len(), 0.0);
         (&mut self.stop_words, &mut self.matched)
+    }
+}
+
+/// Columns that requests use again: they are the largest allocations of a request, and slow ones where the heap is
+/// fragmented.
+#[derive(Debug, Default)]
+pub(crate) struct Columns(Mutex<Vec<Column>>);
+
+impl Columns {
+    /// Columns that are kept at most: two for each of some requests at once.
+    const MAX_KEPT: usize = 8;
+
+    /// An empty column for so many slots.
+    pub fn take(&self, slots: usize) -> Column {
+        let mut column = self.kept().pop().unwrap_or_default();
+        column.reset(slots);
+        column
+    }
+
+    /// Takes a column back.
+    pub fn give(&self, column: Column) {
+        let mut kept = self.kept();
+        if kept.len() < Self::MAX_KEPT {
+            kept.push(column);
+        }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Vec<Column>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -95,9 +95,8 @@ impl Prepared<'_> {
 }
 
 impl Scorer for Prepared<'_> {
-    fn score(&self) -> Result<Column, Failure> {
+    fn score(&self, column: &mut Column) -> Result<(), Failure> {
         let profile = self.cx.profile;
-        let mut column = Column::new(self.cx.index.slots());
         let mut covered: Vec<(usize, f64)> = Vec::new();
         for piece in &self.pieces {
             let value = piece.value as f32;
@@ -119,7 +118,7 @@ impl Scorer for Prepared<'_> {
                 column.values[slot] += (profile.name * share) as f32;
             }
         }
-        Ok(column)
+        Ok(())
     }
 
     fn explain(&self, slot: usize, out: &mut Vec<Addend>) {

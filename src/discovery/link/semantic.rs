@@ -79,10 +79,9 @@ impl Prepared<'_> {
 }
 
 impl Scorer for Prepared<'_> {
-    fn score(&self) -> Result<Column, Failure> {
+    fn score(&self, column: &mut Column) -> Result<(), Failure> {
         let budget = self.cx.weights.semantic.budget_ms;
         let limit = Duration::from_millis(budget);
-        let mut column = Column::new(self.cx.index.slots());
         // Whole numbers: both vectors have length one at most, so the sum stays below 2^30.
         let query: [i16; DIM] = std::array::from_fn(|i| (self.query[i] * UNIT).round() as i16);
         let shift = dot(&self.query, &self.offset) as f32;
@@ -105,7 +104,7 @@ impl Scorer for Prepared<'_> {
                 column.matched[slot] = matched::MEANING;
             }
         }
-        Ok(column)
+        Ok(())
     }
 
     fn explain(&self, slot: usize, out: &mut Vec<Addend>) {

@@ -50,7 +50,7 @@ impl Link for Task {
         let verb = reading.task.verb.filter(|_| cx.profile.verb > 0.0).and_then(|word| {
             let id = vocabulary.find(&reading.words[word].word.stem)?;
             let found = cx.index.find(Key::verb(id), View::All)?;
-            let rarity = rarity(n, cx.index.frequency(Key::stem(id), cx.view));
+            let rarity = rarity(n, cx.documents(&reading.words[word].word.stem));
             Some(Verb { found, value: cx.profile.verb * rarity.sqrt(), word: reading.row(word) })
         });
         let mut prepared = Prepared { cx, reading, verb, asked: Vec::new(), clauses: Vec::new() };
@@ -71,7 +71,7 @@ impl Prepared<'_> {
             let done =
                 self.reading.row(at) != at || !self.reading.is_content(at) || !read.completions.is_empty();
             let Some(stem) = index.vocabulary.find(&read.word.stem).filter(|_| !done) else { continue };
-            let rarity = rarity(index.len(), index.frequency(Key::stem(stem), self.cx.view));
+            let rarity = rarity(index.len(), self.cx.documents(&read.word.stem));
             self.asked.push(Asked { stem, rarity, word: at });
         }
         let stems: HashSet<u32> = self.asked.iter().map(|asked| asked.stem).collect();
@@ -110,15 +110,14 @@ impl Prepared<'_> {
 }
 
 impl Scorer for Prepared<'_> {
-    fn score(&self) -> Result<Column, Failure> {
-        let mut column = Column::new(self.cx.index.slots());
+    fn score(&self, column: &mut Column) -> Result<(), Failure> {
         if let Some(verb) = &self.verb {
             verb.found.each(|slot, _| column.values[slot] += verb.value as f32);
         }
         for (slot, stems) in &self.clauses {
             column.values[*slot] += self.clause_value(stems).1 as f32;
         }
-        Ok(column)
+        Ok(())
     }
 
     fn explain(&self, slot: usize, out: &mut Vec<Addend>) {

@@ -25,6 +25,10 @@ impl Link for TypoLink {
         "typo"
     }
 
+    fn reads(&self) -> bool {
+        true
+    }
+
     fn read(&self, reading: &mut Reading, cx: &Context<'_>) -> Result<usize, Failure> {
         // A word of another language is no misspelt word of this one.
         if matches!(reading.language, Some(Language::Listed(_))) {
@@ -39,7 +43,7 @@ impl Link for TypoLink {
             cx.typing && reading.words.last().is_some_and(|w| w.word.end as usize == reading.intent.len());
         for at in 0..reading.words.len() {
             let word = &reading.words[at];
-            if word.word.stop || frequency(cx, &word.word.stem) > 0 || !latin(&word.word.text) {
+            if word.word.stop || cx.documents(&word.word.stem) > 0 || !latin(&word.word.text) {
                 continue;
             }
             if Instant::now() > deadline {
@@ -73,7 +77,7 @@ fn join_odd_capitals(reading: &mut Reading, cx: &Context<'_>) -> usize {
         let whole: String = run.iter().map(|w| w.word.text.as_str()).collect();
         let odd = parts > 1
             && whole.chars().all(|c| c.is_ascii_alphabetic())
-            && run.iter().any(|w| !w.word.stop && frequency(cx, &w.word.stem) == 0);
+            && run.iter().any(|w| !w.word.stop && cx.documents(&w.word.stem) == 0);
         if odd {
             let (first, last) = (&run[0].word, &run[parts - 1].word);
             let word = Word {
@@ -84,7 +88,7 @@ fn join_odd_capitals(reading: &mut Reading, cx: &Context<'_>) -> usize {
                 text: whole.clone(),
             };
             let known =
-                frequency(cx, &word.stem) > 0 || cx.model.as_ref().is_ok_and(|m| m.find(&whole).is_some());
+                cx.documents(&word.stem) > 0 || cx.model.as_ref().is_ok_and(|m| m.find(&whole).is_some());
             let correction = known.then_some(Correction::Typo(whole));
             let read = ReadWord { word, correction, completions: Vec::new() };
             let apart: Vec<ReadWord> = reading.words.splice(at..at + parts, [read]).collect();
@@ -102,10 +106,6 @@ fn join_odd_capitals(reading: &mut Reading, cx: &Context<'_>) -> usize {
 
 fn latin(text: &str) -> bool {
     text.chars().all(char::is_alphanumeric) && text.chars().any(char::is_alphabetic)
-}
-
-fn frequency(cx: &Context<'_>, stem: &str) -> usize {
-    cx.index.vocabulary.find(stem).map_or(0, |id| cx.index.frequency(Key::stem(id), cx.view))
 }
 
 /// Reads an unfinished word as the most frequent index words it may become.
@@ -183,7 +183,7 @@ impl Support {
                     continue;
                 }
                 let stem = cx.index.vocabulary.find(&read.word.stem);
-                let Some(found) = stem.and_then(|stem| cx.index.find(Key::stem(stem), cx.view)) else {
+                let Some(found) = stem.and_then(|stem| cx.stem(stem)) else {
                     continue;
                 };
                 let value = rarity(cx.index.len(), found.documents) as f32;
@@ -192,7 +192,7 @@ impl Support {
             by_slot
         });
         let mut most = 0.0_f32;
-        if let Some(found) = cx.index.find(Key::stem(stem), cx.view) {
+        if let Some(found) = cx.stem(stem) {
             found.each(|slot, _| most = most.max(by_slot[slot]));
         }
         f64::from(most)

@@ -58,13 +58,15 @@ impl Job<'_> {
         }
     }
 
+    /// The time of the step is over, with what is known of the attempt.
+    pub fn out_of_time(&self, attempt: Failed) -> Failed {
+        let timeout = Failed::step_timeout(self.call.timeout);
+        Failed { effect: Effect::Possible, counts: true, stderr: attempt.stderr, ..timeout }
+    }
+
     fn too_late(&self, patience: Patience) -> Failed {
         if patience.is_the_steps {
-            return Failed {
-                effect: Effect::Possible,
-                counts: true,
-                ..Failed::step_timeout(self.call.timeout)
-            };
+            return self.out_of_time(Failed::canceled());
         }
         let message = format!("{} did not respond within {} s", self.target, patience.wait.as_secs_f64());
         Failed { code: CallFailure::UpstreamTimeout, ..Failed::upstream(message, Effect::Possible) }

@@ -3,12 +3,14 @@
 use std::time::Instant;
 
 use crossterm::event::{KeyCode, KeyEvent};
+use serde_json::Map;
 
 use super::{App, Want};
 use crate::action::Action;
 use crate::keymap::{Keymap, key_name};
 use crate::overlay::{
-    Chooser, DraftEditor, Help, LogView, Outcome, Palette, Purpose, Question, Reader, SkillEntry,
+    Asking, Chooser, DraftEditor, Help, LogView, Outcome, Palette, Purpose, Question, Reader, Sheet,
+    SkillEntry,
 };
 use crate::pane::{Effect, Message, PaneId, Picker, PickerKind, beginning};
 use crate::theme::contrast;
@@ -64,6 +66,7 @@ impl App {
             Action::GoAttach => self.show(PaneId::Attach),
             Action::GoSession => self.show(PaneId::Session),
             Action::GoRuns => self.show(PaneId::Runs),
+            Action::GoGolden => self.show(PaneId::Golden),
             Action::Palette => {
                 let palette = Palette::new(self.offered(), self.skills_offered());
                 self.overlay = Some(Box::new(palette));
@@ -230,6 +233,13 @@ impl App {
                     self.overlay = Some(sheet);
                 }
                 Effect::Read(reading) => self.overlay = Some(Box::new(Reader::new(pane, *reading))),
+                Effect::AddGolden(mut form) => {
+                    if form.query.is_none() {
+                        form.query = self.panes.iter().find_map(|pane| pane.request());
+                    }
+                    let sheet = Sheet::Ask { asking: Asking::Golden(form), typed: Map::new() };
+                    self.effects_of(pane, vec![Effect::Sheet(Box::new(sheet))], now);
+                }
                 Effect::EditDescription(mut skill) => {
                     if skill.intent.is_none() {
                         skill.intent = self.panes.iter().find_map(|pane| pane.request());
@@ -311,7 +321,12 @@ impl App {
         let gone = |action| {
             let goes = matches!(
                 action,
-                Action::GoBrowse | Action::GoDiscover | Action::GoAttach | Action::GoSession | Action::GoRuns
+                Action::GoBrowse
+                    | Action::GoDiscover
+                    | Action::GoAttach
+                    | Action::GoSession
+                    | Action::GoRuns
+                    | Action::GoGolden
             );
             goes && !present.contains(&action)
         };

@@ -21,7 +21,8 @@ pub struct Remembered {
     pub intents: Vec<String>,
 }
 
-const PANES: [PaneId; 5] = [PaneId::Browse, PaneId::Discover, PaneId::Attach, PaneId::Session, PaneId::Runs];
+const PANES: [PaneId; 6] =
+    [PaneId::Browse, PaneId::Discover, PaneId::Attach, PaneId::Session, PaneId::Runs, PaneId::Golden];
 
 impl Remembered {
     /// Reads the file. One that is missing or damaged remembers nothing; it is written again at the end.

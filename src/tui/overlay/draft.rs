@@ -5,30 +5,28 @@ use std::time::Instant;
 
 use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::{Position, Rect};
+use ratatui::style::Modifier;
 
+use super::draft_report::{Item, left_items, right_items};
 use super::{Hint, Outcome, Overlay, frame};
 use crate::action::{Action, Context};
 use crate::form::Text;
 use crate::pane::{Effect, Message, PaneId};
 use crate::theme::Role;
-use crate::widgets::measure::shown;
+use crate::widgets::figures::tokens;
+use crate::widgets::measure::{cells, shown};
 use crate::widgets::pen::Pen;
 use crate::widgets::rich::{RichLine, Seg};
+use crate::widgets::rule::Title;
 use crate::widgets::scroll::Scroll;
 use crate::widgets::wrap::wrap;
-use skills_api::{DraftPlace, DraftReport, DraftRequest};
-use skills_skill::{Severity, SkillId};
+use skills_api::{DraftMeasure, DraftReport, DraftRequest};
+use skills_skill::{Skill, SkillId};
 
 /// Rows of the text field at most.
 const MAX_FIELD_HEIGHT: u16 = 8;
-/// Queries of each kind that are listed.
-const MAX_QUERIES: usize = 12;
-
-/// Cells of the labels.
-const LABEL_WIDTH: u16 = 10;
-
-/// A label, a text and its role.
-type Line = (&'static str, String, Role);
+/// From this width on there are two columns.
+const TWO_COLUMNS: u16 = 100;
 
 /// A skill whose description is edited.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,27 +35,59 @@ pub struct Drafting {
     pub skill_id: SkillId,
     /// The description as it is in the file.
     pub description: String,
+    /// The name as it is in the file.
+    pub name: String,
+    /// The tags as they are in the file.
+    pub tags: Vec<String>,
     /// The text to begin with, where it is another one.
     pub proposed: Option<String>,
     /// The request of Discover, where there is one.
     pub intent: Option<String>,
 }
 
+impl Drafting {
+    /// Of a skill of the catalog.
+    #[must_use]
+    pub fn of(skill: &Skill, intent: Option<String>) -> Self {
+        Self {
+            skill_id: skill.id.clone(),
+            description: skill.description.clone(),
+            name: skill.name.clone(),
+            tags: skill.tags.clone(),
+            proposed: None,
+            intent,
+        }
+    }
+}
+
+/// The fields of the editor.
+const FIELDS: [&str; 3] = ["description", "name", "tags"];
+
+/// What is measured of a text: more and more, as long as it stays the same.
+const STAGES: [DraftMeasure; 3] = [DraftMeasure::Request, DraftMeasure::Golden, DraftMeasure::All];
+
 /// The overlay.
 pub struct DraftEditor {
     pane: PaneId,
     skill: Drafting,
-    text: Text,
+    fields: [Text; 3],
+    /// The field with the focus.
+    field: usize,
     generation: u64,
-    report: Option<Result<Arc<DraftReport>, String>>,
-    /// The generation that the report is about.
-    reported: u64,
+    /// Stages of the present text that are measured.
+    stages: usize,
+    /// Figures of the present text as far as they are measured, and of an earlier one for the rest.
+    report: Option<Arc<DraftReport>>,
+    error: Option<String>,
     /// Whether the next Ctrl-S writes: the difference is shown.
     confirming: bool,
     written: bool,
+    /// Whether the next Esc discards the text.
+    discarding: bool,
     scroll: Scroll,
     rows: usize,
-    field: Rect,
+    field_area: Rect,
+    tabs: Vec<(Rect, usize)>,
 }
 
 impl DraftEditor {
@@ -66,32 +96,63 @@ impl DraftEditor {
     pub fn open(pane: PaneId, skill: Drafting) -> (Self, Effect) {
         let mut editor = Self {
             pane,
-            text: Text::new(skill.proposed.as_deref().unwrap_or(&skill.description)),
+            fields: [
+                Text::new(skill.proposed.as_deref().unwrap_or(&skill.description)),
+                Text::new(&skill.name),
+                Text::new(&skill.tags.join(", ")),
+            ],
+            field: 0,
             skill,
             generation: 0,
+            stages: 0,
             report: None,
-            reported: 0,
+            error: None,
             confirming: false,
             written: false,
+            discarding: false,
             scroll: Scroll::default(),
             rows: 0,
-            field: Rect::ZERO,
+            field_area: Rect::ZERO,
+            tabs: Vec::new(),
         };
+        editor.generation += 1;
         let effect = editor.measure();
         (editor, effect)
     }
 
-    fn is_changed(&self) -> bool {
-        self.text.text() != self.skill.description
+    fn description(&self) -> &str {
+        self.fields[0].text()
     }
 
-    fn measure(&mut self) -> Effect {
-        self.generation += 1;
+    fn tags(&self) -> Vec<String> {
+        let tags = self.fields[2].text().split(',').map(str::trim);
+        tags.filter(|tag| !tag.is_empty()).map(str::to_owned).collect()
+    }
+
+    fn is_changed(&self) -> bool {
+        self.description() != self.skill.description
+    }
+
+    /// Whether name or tags differ: these are measured, and written by hand.
+    fn has_other_changes(&self) -> bool {
+        self.fields[1].text().trim() != self.skill.name || self.tags() != self.skill.tags
+    }
+
+    /// The request for the next stage.
+    fn measure(&self) -> Effect {
+        let measure = STAGES[self.stages.min(STAGES.len() - 1)];
+        let name = self.fields[1].text().trim();
+        let is_last = measure == DraftMeasure::All;
         Effect::Draft {
             request: DraftRequest {
                 skill_id: self.skill.skill_id.to_string(),
-                description: Some(self.text.text().to_owned()),
+                description: Some(self.description().to_owned()),
+                name: (name != self.skill.name && !name.is_empty()).then(|| name.to_owned()),
+                tags: (self.tags() != self.skill.tags).then(|| self.tags()),
                 intent: self.skill.intent.clone(),
+                clauses: is_last,
+                prompt: is_last,
+                measure,
                 ..DraftRequest::default()
             },
             generation: self.generation,
@@ -99,19 +160,22 @@ impl DraftEditor {
     }
 
     fn changed(&mut self) -> Outcome {
-        (self.confirming, self.written) = (false, false);
-        if self.text.text().trim().is_empty() {
-            self.generation += 1;
-            self.reported = self.generation;
-            self.report = Some(Err("a description needs text".to_owned()));
+        (self.confirming, self.written, self.stages) = (false, false, 0);
+        self.generation += 1;
+        if self.description().trim().is_empty() {
+            self.stages = STAGES.len();
+            self.error = Some("a description needs text".to_owned());
             return Outcome::Stay;
         }
-        let effect = self.measure();
-        Outcome::Ask(self.pane, vec![effect])
+        Outcome::Ask(self.pane, vec![self.measure()])
     }
 
     fn save(&mut self) -> Outcome {
-        if !self.is_changed() || self.text.text().trim().is_empty() {
+        if !self.is_changed() && self.has_other_changes() {
+            let note = "only the description is written; change name and tags in the file";
+            return Outcome::Ask(self.pane, vec![Effect::Toast(note.to_owned())]);
+        }
+        if !self.is_changed() || self.description().trim().is_empty() {
             return Outcome::Stay;
         }
         if !self.confirming {
@@ -123,117 +187,125 @@ impl DraftEditor {
         let write = Effect::WriteDescription {
             skill_id: self.skill.skill_id.clone(),
             present: self.skill.description.clone(),
-            description: self.text.text().to_owned(),
+            description: self.description().to_owned(),
         };
         Outcome::Ask(self.pane, vec![write])
     }
 
-    fn lines(&self) -> Vec<Line> {
+    fn copy_prompt(&self) -> Outcome {
+        let prompt = self.report.as_ref().and_then(|report| report.prompt.clone());
+        let effect = match prompt {
+            Some(prompt) if self.stages == STAGES.len() => {
+                Effect::Copy(prompt, "the rewrite prompt".to_owned())
+            }
+            _ if self.stages < STAGES.len() => {
+                Effect::Toast("the golden set is being measured; try again".to_owned())
+            }
+            _ => Effect::Toast("a rewrite prompt needs golden queries; m adds one".to_owned()),
+        };
+        Outcome::Ask(self.pane, vec![effect])
+    }
+
+    /// Takes a stage of the present text; answers the request for the next one.
+    fn take(&mut self, report: &Result<Arc<DraftReport>, skills_api::Error>) -> Outcome {
+        match report {
+            Err(error) => {
+                self.error = Some(error.message.clone());
+                self.stages = STAGES.len();
+                Outcome::Heard
+            }
+            Ok(new) => {
+                let mut merged = (**new).clone();
+                if let Some(earlier) = &self.report {
+                    // What is not measured yet stays visible, marked as being updated.
+                    if self.stages < 1 {
+                        merged.golden.clone_from(&earlier.golden);
+                        merged.shown.clone_from(&earlier.shown);
+                    }
+                    if self.stages < 2 {
+                        merged.advice.clone_from(&earlier.advice);
+                        merged.clauses.clone_from(&earlier.clauses);
+                        merged.attractions.clone_from(&earlier.attractions);
+                    }
+                }
+                (self.report, self.error) = (Some(Arc::new(merged)), None);
+                self.stages += 1;
+                if self.stages < STAGES.len() {
+                    Outcome::HeardAsk(self.pane, vec![self.measure()])
+                } else {
+                    Outcome::Heard
+                }
+            }
+        }
+    }
+
+    /// What is shown over the figures: the question before writing, what was written, an error.
+    fn notes(&self) -> Vec<(&'static str, String, Role)> {
         if self.confirming {
+            let question = "Write this description? Ctrl-S confirms, any other key cancels.";
             return vec![
-                (
-                    "",
-                    "Write this description? Ctrl-S confirms, any other key cancels.".to_owned(),
-                    Role::Warning,
-                ),
+                ("", question.to_owned(), Role::Warning),
                 ("-", self.skill.description.clone(), Role::Danger),
-                ("+", self.text.text().to_owned(), Role::Success),
+                ("+", self.description().to_owned(), Role::Success),
             ];
         }
         let mut out = Vec::new();
-        if self.written {
-            out.push((
-                "",
-                "Description written; the rest of the file is unchanged.".to_owned(),
-                Role::Success,
-            ));
+        if self.discarding {
+            let text = "The draft is not written. Esc again discards it, any other key continues.";
+            out.push(("", text.to_owned(), Role::Warning));
         }
-        match &self.report {
-            None => out.push(("", "measuring".to_owned(), Role::Muted)),
-            Some(Err(why)) => out.push(("", why.clone(), Role::Danger)),
-            Some(Ok(report)) => push_report(report, self.skill.intent.as_deref(), &mut out),
+        if self.written {
+            let text =
+                "Description written; the rest of the file is unchanged. Ctrl-_ and Ctrl-S restore it.";
+            out.push(("", text.to_owned(), Role::Success));
+        }
+        if let Some(error) = &self.error {
+            out.push(("", error.clone(), Role::Danger));
         }
         out
     }
-}
 
-fn push_report(report: &DraftReport, intent: Option<&str>, out: &mut Vec<Line>) {
-    let place = |place: &DraftPlace| match (place.rank, place.score) {
-        (Some(1), Some(score)) if !place.fits => format!("first ({score:.2}), below the threshold"),
-        (Some(1), Some(score)) => format!("first ({score:.2})"),
-        (Some(rank), Some(score)) => format!("rank {rank} ({score:.2})"),
-        _ => "not a result".to_owned(),
-    };
-    if let (Some(intent), Some(before), Some(after)) = (intent, &report.before, &report.after) {
-        let role = match (before.rank, after.rank) {
-            _ if after.fits != before.fits => {
-                if after.fits {
-                    Role::Success
-                } else {
-                    Role::Danger
-                }
-            }
-            (Some(before), Some(after)) if after < before => Role::Success,
-            (None, Some(_)) => Role::Success,
-            (Some(before), Some(after)) if after > before => Role::Danger,
-            (Some(_), None) => Role::Danger,
-            _ => Role::Text,
-        };
-        out.push(("request", intent.to_owned(), Role::Muted));
-        out.push(("", format!("{} -> {}", place(before), place(after)), role));
-    }
-    match &report.golden {
-        None => out.push(("golden", "no root has a golden.yaml".to_owned(), Role::Muted)),
-        Some(golden) => {
-            let (before, after) = (&golden.before, &golden.after);
-            let role = |up: bool, same: bool| match (same, up) {
-                (true, _) => Role::Text,
-                (false, true) => Role::Success,
-                (false, false) => Role::Danger,
+    fn draw_fields(&mut self, area: Rect, pen: &mut Pen<'_>) -> (u16, Option<Position>) {
+        let mut x = area.x;
+        self.tabs.clear();
+        for (at, name) in FIELDS.iter().enumerate() {
+            let end = if at == self.field {
+                pen.put_plus(
+                    x,
+                    area.y,
+                    name,
+                    Role::Strong,
+                    Modifier::BOLD | Modifier::UNDERLINED,
+                    cells(name),
+                )
+            } else {
+                pen.put(x, area.y, name, Role::Muted, cells(name))
             };
-            let figure = |name: &'static str, old: f64, new: f64| {
-                (name, format!("{old:.3} -> {new:.3}"), role(new > old, (new - old).abs() < 5e-4))
-            };
-            out.push(figure("P@1", before.p_at_1, after.p_at_1));
-            out.push(figure("MRR@10", before.mrr_at_10, after.mrr_at_10));
-            let (old, new) = (before.false_triggers, after.false_triggers);
-            out.push(("triggers", format!("{old} -> {new} false"), role(new < old, new == old)));
-            let name = |id: &Option<SkillId>| id.as_ref().map_or("none".to_owned(), ToString::to_string);
-            for (title, queries, role) in
-                [("won", &golden.won, Role::Success), ("lost", &golden.lost, Role::Danger)]
-            {
-                for one in queries.iter().take(MAX_QUERIES) {
-                    let line = format!("{} ({} -> {})", one.query, name(&one.from), name(&one.to));
-                    out.push((title, line, role));
-                }
-                if queries.len() > MAX_QUERIES {
-                    out.push(("", format!("and {} more", queries.len() - MAX_QUERIES), Role::Muted));
-                }
-            }
+            self.tabs.push((Rect::new(x, area.y, end - x, 1), at));
+            x = end + 2;
         }
-    }
-    for advice in &report.advice {
-        let then = match advice.rank {
-            Some(1) => "then first".to_owned(),
-            Some(rank) => format!("then rank {rank}"),
-            None => "still not a result".to_owned(),
-        };
-        let line = format!("add “{}”: {:+.2}, {then} for “{}”", advice.word, advice.gain, advice.query);
-        out.push(("advice", line, Role::Info));
-    }
-    let characters = report.description.chars().count();
-    out.push(("length", format!("{characters} characters, {} tokens", report.tokens), Role::Text));
-    for shown in report.shown.iter().filter(|shown| shown.characters < shown.of) {
-        let line = format!("{} shows {} of {} characters", shown.client, shown.characters, shown.of);
-        out.push(("clients", line, Role::Warning));
-    }
-    for finding in &report.findings {
-        let role = match finding.severity {
-            Severity::Error => Role::Danger,
-            Severity::Warning => Role::Warning,
-            Severity::Info => Role::Muted,
-        };
-        out.push(("finding", format!("{} ({})", finding.message, finding.code), role));
+        let text = &mut self.fields[self.field];
+        let wanted = u16::try_from(text.height(area.width)).unwrap_or(u16::MAX);
+        let height = wanted.clamp(2, MAX_FIELD_HEIGHT).min(area.height.saturating_sub(1));
+        self.field_area = Rect { y: area.y + 1, height, ..area };
+        pen.band(self.field_area, Role::Field);
+        let style = pen.theme.style(Role::Field).patch(pen.theme.style(Role::Strong));
+        let cursor = text.draw(self.field_area, pen.buf, style);
+        let mut y = area.y + 1 + height;
+        let words = |text: &str| text.split_whitespace().count();
+        let (before, now) = (words(&self.skill.description), words(self.description()));
+        let mut segs = vec![Seg::new(format!("{now} words"), Role::Text)];
+        if before != now {
+            let role = if now > before { Role::DiffAdd } else { Role::DiffDel };
+            segs.push(Seg::new(format!(" {:+}", now as i64 - before as i64), role));
+        }
+        segs.push(Seg::new(format!("   {} characters", self.description().chars().count()), Role::Muted));
+        if let Some(report) = &self.report {
+            segs.push(Seg::new(format!("   {} tok", tokens(report.tokens)), Role::Muted));
+        }
+        pen.line(area.x, y, &RichLine::from_segs(segs), area.width);
+        y += 2;
+        (y - area.y, cursor)
     }
 }
 
@@ -243,18 +315,27 @@ impl Overlay for DraftEditor {
     }
 
     fn contexts(&self) -> Vec<Context> {
-        vec![Context::Sheet, Context::Field]
+        vec![Context::Draft, Context::Sheet, Context::Field]
     }
 
     fn key(&mut self, key: KeyEvent, action: Option<Action>) -> Outcome {
+        let was_discarding = std::mem::take(&mut self.discarding);
         match action {
             Some(Action::CarryOut) => return self.save(),
+            Some(Action::RewritePrompt) => return self.copy_prompt(),
+            Some(Action::NextPart) => self.field = (self.field + 1) % FIELDS.len(),
+            Some(Action::PreviousPart) => self.field = (self.field + FIELDS.len() - 1) % FIELDS.len(),
             Some(Action::Back | Action::Leave) if self.confirming => self.confirming = false,
+            Some(Action::Back | Action::Leave) if self.is_changed() && !was_discarding => {
+                self.discarding = true;
+            }
             Some(Action::Back | Action::Leave) => return Outcome::Close,
             Some(Action::PageUp) => self.scroll.roll(-self.scroll.page(), self.rows),
             Some(Action::PageDown) => self.scroll.roll(self.scroll.page(), self.rows),
+            Some(Action::Up) => drop(self.fields[self.field].by_row(false)),
+            Some(Action::Down) => drop(self.fields[self.field].by_row(true)),
             _ => {
-                if self.text.key(key) {
+                if self.fields[self.field].key(key) {
                     return self.changed();
                 }
                 self.confirming = false;
@@ -266,16 +347,12 @@ impl Overlay for DraftEditor {
     fn paste(&mut self, text: &str) -> Outcome {
         // A description is one paragraph: line breaks of the clipboard become spaces.
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        if self.text.insert(&text) { self.changed() } else { Outcome::Stay }
+        if self.fields[self.field].insert(&text) { self.changed() } else { Outcome::Stay }
     }
 
     fn told(&mut self, message: &Message) -> Outcome {
         match message {
-            Message::Draft(generation, report) if *generation == self.generation => {
-                self.reported = *generation;
-                self.report = Some(report.clone().map_err(|error| error.message));
-                Outcome::Heard
-            }
+            Message::Draft(generation, report) if *generation == self.generation => self.take(report),
             Message::Draft(..) => Outcome::Heard,
             Message::DescriptionWritten(skill, Ok(description)) if *skill == self.skill.skill_id => {
                 self.skill.description.clone_from(description);
@@ -283,7 +360,7 @@ impl Overlay for DraftEditor {
                 Outcome::Heard
             }
             Message::DescriptionWritten(_, Err(error)) => {
-                self.report = Some(Err(error.message.clone()));
+                self.error = Some(error.message.clone());
                 Outcome::Heard
             }
             _ => Outcome::Stay,
@@ -296,8 +373,10 @@ impl Overlay for DraftEditor {
             MouseEventKind::ScrollDown => self.scroll.roll(3, self.rows),
             MouseEventKind::Down(MouseButton::Left) => {
                 let at = Position::new(event.column, event.row);
-                if self.field.contains(at) {
-                    self.text.click(at);
+                if self.field_area.contains(at) {
+                    self.fields[self.field].click(at);
+                } else if let Some((_, field)) = self.tabs.iter().find(|(area, _)| area.contains(at)) {
+                    self.field = *field;
                 }
             }
             _ => {}
@@ -308,6 +387,8 @@ impl Overlay for DraftEditor {
     fn hints(&self) -> Vec<Hint> {
         vec![
             Hint { action: Action::CarryOut, label: "write" },
+            Hint { action: Action::NextPart, label: "next field" },
+            Hint { action: Action::RewritePrompt, label: "copy rewrite prompt" },
             Hint { action: Action::PageDown, label: "scroll" },
             Hint { action: Action::Back, label: "close" },
         ]
@@ -315,38 +396,83 @@ impl Overlay for DraftEditor {
 
     fn draw(&mut self, area: Rect, pen: &mut Pen<'_>, _now: Instant) -> Option<Position> {
         let title = format!("Draft of {}", shown(self.skill.skill_id.as_str()));
-        let note = match (self.reported < self.generation, self.is_changed()) {
-            (true, _) => "measuring",
+        let is_pending = self.stages < STAGES.len();
+        let note = match (is_pending, self.is_changed() || self.has_other_changes()) {
+            (true, _) => "updating",
             (false, true) => "not written",
             (false, false) => "as in the file",
         };
         let inside = frame(area, pen, &title, note, false);
-        let wanted = u16::try_from(self.text.height(inside.width)).unwrap_or(u16::MAX);
-        let height = wanted.clamp(2, MAX_FIELD_HEIGHT).min(inside.height);
-        self.field = Rect { height, ..inside };
-        pen.band(self.field, Role::Field);
-        let style = pen.theme.style(Role::Field).patch(pen.theme.style(Role::Strong));
-        let cursor = self.text.draw(self.field, pen.buf, style);
-        let below =
-            Rect { y: inside.y + height + 1, height: inside.height.saturating_sub(height + 1), ..inside };
-        let mut lines: Vec<RichLine> = Vec::new();
-        for (label, text, role) in self.lines() {
-            let wrapped =
-                wrap(&[Seg::new(shown(&text), role)], below.width.saturating_sub(LABEL_WIDTH).max(10));
-            for (at, segs) in wrapped.into_iter().enumerate() {
-                let label = if at == 0 { label } else { "" };
-                let label = format!("{label:<width$}", width = usize::from(LABEL_WIDTH));
-                let mut line = vec![Seg::new(label, Role::Muted)];
-                line.extend(segs);
-                lines.push(RichLine::from_segs(line));
+        let is_wide = inside.width >= TWO_COLUMNS;
+        let left_width = if is_wide { inside.width * 53 / 100 } else { inside.width };
+        // A title begins two cells before its text.
+        let left = Rect { x: inside.x + 1, width: left_width.saturating_sub(1), ..inside };
+        let (top, cursor) = self.draw_fields(left, pen);
+        let notes = self.notes();
+        let report = self.report.clone();
+        let intent = self.skill.intent.as_deref();
+        let left_below = Rect { y: left.y + top, height: left.height.saturating_sub(top), ..left };
+        let note_items = |width: u16| {
+            let mut items = Vec::new();
+            for (label, text, role) in &notes {
+                let indent = if label.is_empty() { 0 } else { 2 };
+                for (at, segs) in
+                    wrap(&[Seg::new(shown(text), *role)], width - indent).into_iter().enumerate()
+                {
+                    let mut line = Vec::new();
+                    if indent > 0 {
+                        line.push(Seg::new(
+                            if at == 0 { format!("{label} ") } else { "  ".to_owned() },
+                            *role,
+                        ));
+                    }
+                    line.extend(segs);
+                    items.push(Item::Line(RichLine::from_segs(line)));
+                }
             }
+            if !items.is_empty() {
+                items.push(Item::Gap);
+            }
+            items
+        };
+        let mut columns: Vec<(Rect, Vec<Item>)> = Vec::new();
+        let mut first = note_items(left_below.width);
+        if let Some(report) = report.as_deref().filter(|_| !self.confirming) {
+            if is_wide {
+                first.extend(left_items(report, left_below.width, pen));
+                let x = left.right() + 3;
+                let right = Rect { x, width: inside.right().saturating_sub(x), ..inside };
+                columns.push((right, right_items(report, intent, is_pending, right.width, pen)));
+            } else {
+                first.extend(right_items(report, intent, is_pending, left_below.width, pen));
+                first.push(Item::Gap);
+                first.extend(left_items(report, left_below.width, pen));
+            }
+        } else if !self.confirming && self.error.is_none() {
+            first.push(Item::Line(RichLine::of("measuring", Role::Muted)));
         }
-        self.rows = lines.len();
-        self.scroll.height = usize::from(below.height);
+        columns.push((left_below, first));
+        self.rows = columns.iter().map(|(_, items)| items.len()).max().unwrap_or(0);
+        self.scroll.height = columns.iter().map(|(area, _)| usize::from(area.height)).min().unwrap_or(0);
         self.scroll.roll(0, self.rows);
-        for (line, y) in lines.iter().skip(self.scroll.offset).take(usize::from(below.height)).zip(below.y..)
-        {
-            pen.line(below.x, y, line, below.width);
+        for (area, items) in &columns {
+            // A column that fits does not move with the other one.
+            let most = items.len().saturating_sub(usize::from(area.height));
+            let offset = self.scroll.offset.min(most);
+            for (item, y) in items.iter().skip(offset).zip(area.y..area.bottom()) {
+                match item {
+                    Item::Gap => {}
+                    Item::Title(name, note) => {
+                        Title::of(*name, false).note(note.clone()).draw(
+                            pen,
+                            area.x.saturating_sub(2),
+                            y,
+                            area.width + 2,
+                        );
+                    }
+                    Item::Line(line) => drop(pen.line(area.x, y, line, area.width)),
+                }
+            }
         }
         cursor
     }
@@ -366,6 +492,8 @@ mod tests {
         let skill = Drafting {
             skill_id: SkillId::new("statements"),
             description: "Reads statements.".to_owned(),
+            name: "statements".to_owned(),
+            tags: Vec::new(),
             proposed: None,
             intent: Some("read my statement".to_owned()),
         };
@@ -384,13 +512,25 @@ mod tests {
             golden: None,
             advice: Vec::new(),
             clauses: Vec::new(),
+            attractions: Vec::new(),
+            prompt: None,
             findings: Vec::new(),
             shown: Vec::new(),
         })
     }
 
     fn text(editor: &DraftEditor) -> String {
-        editor.lines().iter().map(|(label, text, _)| format!("{label} {text}\n")).collect()
+        editor.notes().iter().map(|(label, text, _)| format!("{label} {text}\n")).collect()
+    }
+
+    fn stage(outcome: &Outcome) -> Option<DraftMeasure> {
+        match outcome {
+            Outcome::Ask(_, effects) | Outcome::HeardAsk(_, effects) => match &effects[..] {
+                [Effect::Draft { request, .. }] => Some(request.measure),
+                _ => None,
+            },
+            _ => None,
+        }
     }
 
     #[test]
@@ -400,9 +540,46 @@ mod tests {
         let [Effect::Draft { request, generation: 2 }] = &effects[..] else { panic!("{effects:?}") };
         assert_eq!(request.description.as_deref(), Some("Reads statements.x"));
         assert_eq!(editor.told(&Message::Draft(1, Ok(report("old")))), Outcome::Heard);
-        assert!(text(&editor).contains("measuring"), "a stale reply is dropped");
+        assert!(editor.report.is_none(), "a stale reply is dropped");
         editor.told(&Message::Draft(2, Ok(report("Reads statements.x"))));
-        assert!(text(&editor).contains("length 18 characters, 7 tokens"), "{}", text(&editor));
+        assert_eq!(editor.report.as_ref().unwrap().description, "Reads statements.x");
+    }
+
+    #[test]
+    fn a_text_is_measured_in_stages_and_keeps_earlier_figures() {
+        let mut editor = editor();
+        let typed = editor.key(key(KeyCode::Char('x')), None);
+        assert_eq!(stage(&typed), Some(DraftMeasure::Request));
+        let next = editor.told(&Message::Draft(2, Ok(report("x"))));
+        assert_eq!(stage(&next), Some(DraftMeasure::Golden));
+        let golden =
+            DraftReport { golden: Some(skills_discovery::GoldenChange::default()), ..(*report("x")).clone() };
+        let next = editor.told(&Message::Draft(2, Ok(Arc::new(golden.clone()))));
+        assert_eq!(stage(&next), Some(DraftMeasure::All));
+        let complete = DraftReport { prompt: Some("Rewrite".to_owned()), ..golden };
+        assert_eq!(editor.told(&Message::Draft(2, Ok(Arc::new(complete)))), Outcome::Heard);
+        let copied = editor.key(key(KeyCode::Null), Some(Action::RewritePrompt));
+        assert!(
+            matches!(&copied, Outcome::Ask(_, effects) if matches!(&effects[..], [Effect::Copy(text, _)] if text == "Rewrite"))
+        );
+        // The next key starts again; the golden figures stay until the new ones are there.
+        editor.key(key(KeyCode::Char('y')), None);
+        editor.told(&Message::Draft(3, Ok(report("xy"))));
+        assert!(editor.report.as_ref().unwrap().golden.is_some());
+        let too_early = editor.key(key(KeyCode::Null), Some(Action::RewritePrompt));
+        assert!(matches!(&too_early, Outcome::Ask(_, effects) if matches!(&effects[..], [Effect::Toast(_)])));
+    }
+
+    #[test]
+    fn tab_measures_another_name() {
+        let mut editor = editor();
+        editor.key(key(KeyCode::Null), Some(Action::NextPart));
+        let typed = editor.key(key(KeyCode::Char('s')), None);
+        let Outcome::Ask(_, effects) = typed else { panic!() };
+        let [Effect::Draft { request, .. }] = &effects[..] else { panic!("{effects:?}") };
+        assert_eq!(request.name.as_deref(), Some("statementss"));
+        assert_eq!(request.description.as_deref(), Some("Reads statements."));
+        assert!(!editor.is_changed() && editor.has_other_changes());
     }
 
     #[test]
@@ -423,12 +600,19 @@ mod tests {
         editor.told(&written);
         assert!(!editor.is_changed());
         assert_eq!(editor.key(key(KeyCode::Null), Some(Action::Back)), Outcome::Close);
+        editor.key(key(KeyCode::Char('?')), None);
+        assert_eq!(
+            editor.key(key(KeyCode::Null), Some(Action::Back)),
+            Outcome::Stay,
+            "a text is not lost by one key"
+        );
+        assert_eq!(editor.key(key(KeyCode::Null), Some(Action::Back)), Outcome::Close);
     }
 
     #[test]
     fn a_draft_without_text_is_refused_here() {
         let mut editor = editor();
-        while !editor.text.is_empty() {
+        while !editor.fields[0].is_empty() {
             editor.key(key(KeyCode::Backspace), None);
         }
         assert!(text(&editor).contains("a description needs text"));

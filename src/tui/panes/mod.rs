@@ -3,5 +3,6 @@
 pub mod attach;
 pub mod browse;
 pub mod discover;
+pub mod golden;
 pub mod runs;
 pub mod session;

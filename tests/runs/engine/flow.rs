@@ -379,3 +379,17 @@ async fn a_nested_skill_without_its_promised_output_fails() {
     let (_, executed) = bench.run(OUTER, json!({"rows": [1]})).await;
     assert!(failed(&executed).1.contains("outputs of skill table.sum: total"), "{executed:?}");
 }
+
+#[tokio::test]
+async fn a_caller_that_ends_late_says_what_timed_out() {
+    let bench = Bench::new();
+    bench.fake.does("x.slow", |_, _, cancel| {
+        Box::pin(async move {
+            cancel.cancelled().await;
+            Err(CallError::new(CallFailure::StepTimeout, "reported by the caller"))
+        })
+    });
+    let text = "id: demo.slow\nsteps:\n  - { id: a, uses: x.slow, config: { timeout_seconds: 0.05 } }\n";
+    let (_, executed) = bench.run(text, json!({})).await;
+    assert_eq!(failed(&executed), ("step_timeout".into(), "reported by the caller".into()));
+}

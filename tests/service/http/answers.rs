@@ -87,6 +87,12 @@ async fn real_answers_of_every_operation_are_as_the_document_says() {
         json!({ "skill_id": "ledger", "description": "Sings.", "intent": "book a sum" }),
     );
     assert_eq!(draft.await["before"]["rank"], 1);
+    let queries = json!([{ "query": "book a sum", "expect": ["ledger"] }, { "query": "sing a song" }]);
+    let golden = all.call("golden.report", json!({ "queries": queries })).await;
+    assert_eq!(golden["figures"]["queries"], 1, "{golden}");
+    let query = json!({ "query": "close the month", "expect": ["ledger"] });
+    let explained = all.call("golden.explain", json!({ "query": query, "queries": queries })).await;
+    assert_ne!(explained["first"]["skill_id"], json!(null), "{explained}");
     all.call("capability.explain", json!({ "capability_id": "test.amounts.add" })).await;
     let sum = json!({ "capability_id": "test.amounts.add", "inputs": { "amounts": [1, 2] }, "include_trace": true });
     assert_eq!(all.call("capability.execute", sum.clone()).await["run"]["state"], "completed");

@@ -57,10 +57,13 @@ impl AskSheet {
     }
 
     fn buttons(&self) -> [Button; 2] {
-        let act = match self.asking {
+        let act = match &self.asking {
             Asking::Message { .. } => "Append",
             Asking::Script { .. } => "Run it",
             Asking::Export { .. } => "Export",
+            Asking::Golden(form) if form.replaces.is_some() => "Change",
+            Asking::Golden(_) => "Add",
+            Asking::Import => "Import",
         };
         [Button::new(Action::Back, "Cancel", "Esc"), Button::new(Action::CarryOut, act, "^S")]
     }
@@ -125,6 +128,15 @@ impl AskSheet {
             }
             Asking::Script { skill, path, isolation, .. } => {
                 vec![("script", path.clone()), ("of", skill.clone()), ("isolation", isolation.clone())]
+            }
+            Asking::Golden(form) => match &form.replaces {
+                Some((file, ..)) => vec![("file", file.display().to_string())],
+                None => vec![("", "The query is added to your golden.yaml.".to_owned())],
+            },
+            Asking::Import => {
+                let text = "Evaluation files of skills, JSON lines, CSV and YAML. Queries that your \
+                    golden.yaml has already are left out.";
+                vec![("", text.to_owned())]
             }
             Asking::Export { exports, desktop, .. } => {
                 let dot = format!(" {} ", pen.glyphs.dot);
@@ -268,6 +280,8 @@ impl Overlay for AskSheet {
             Asking::Message { .. } => ("append", "cancel"),
             Asking::Script { .. } => ("run it", "cancel"),
             Asking::Export { .. } => ("export", "cancel"),
+            Asking::Golden(_) => ("save", "cancel"),
+            Asking::Import => ("import", "cancel"),
         };
         if self.button.is_some() {
             out.push(Hint { action: Action::Open, label: "press" });
@@ -301,10 +315,13 @@ impl Overlay for AskSheet {
         let fixed = head.len() as u16 + said_rows + 5 + 2 * air;
         let rows = self.form.room(inner, look).max(1).min(area.height.saturating_sub(fixed)).max(1);
         let outer = centred(area, width, fixed + rows);
-        let title = match self.asking {
+        let title = match &self.asking {
             Asking::Message { .. } => "Append a message",
             Asking::Script { .. } => "Run this script?",
             Asking::Export { .. } => "Export the session",
+            Asking::Golden(form) if form.replaces.is_some() => "Change a golden query",
+            Asking::Golden(_) => "Add a golden query",
+            Asking::Import => "Import golden queries",
         };
         let inside = frame(outer, pen, title, "", false);
         let inside = Rect { x: inside.x + 1, width: inside.width.saturating_sub(2), ..inside };

@@ -7,12 +7,16 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use crate::form::Form;
+use crate::golden_traffic::{GoldenAsk, GoldenForm, parse_expectation};
 use crate::pane::Effect;
 use crate::session_export::{Exported, Format};
 use crate::session_traffic::SessionAsk;
 use crate::terminal::LONGEST_COPY;
 use crate::widgets::figures::bytes;
+use skills_authoring::golden_file::GoldenEdit;
+use skills_discovery::Case;
 use skills_session::Speaker;
+use skills_skill::SkillId;
 use skills_skill::contract::{Field, FieldType};
 
 /// What is asked for.
@@ -45,6 +49,10 @@ pub enum Asking {
         /// Whether there is a desktop's clipboard: it takes a text of any length.
         desktop: bool,
     },
+    /// A golden query, new or to be changed.
+    Golden(GoldenForm),
+    /// The file that golden queries are imported from.
+    Import,
 }
 
 fn field(description: &str) -> Field {
@@ -91,8 +99,34 @@ impl Asking {
                     ),
                 ])
             }
+            Self::Golden(_) => {
+                let expected = "Ids of the skills of which one should be first; `none` if no skill fits; \
+                    `not ID` for a skill that must not be first.";
+                BTreeMap::from([
+                    ("query".to_owned(), Field { required: true, ..field("What a user asks for.") }),
+                    ("skills".to_owned(), Field { required: true, ..field(expected) }),
+                ])
+            }
+            Self::Import => BTreeMap::from([
+                (
+                    "file".to_owned(),
+                    Field { required: true, ..field("Path of a .json, .jsonl, .csv or .yaml file.") },
+                ),
+                (
+                    "skill".to_owned(),
+                    field("Id of the skill that an evaluation file belongs to, if its path does not tell."),
+                ),
+            ]),
         };
-        Form::new(&fields, &Map::new())
+        let values = match self {
+            Self::Golden(form) => {
+                let query = form.query.as_ref().map(|query| ("query".to_owned(), json!(query)));
+                let skills = (!form.skills.is_empty()).then(|| ("skills".to_owned(), json!(form.skills)));
+                query.into_iter().chain(skills).collect()
+            }
+            _ => Map::new(),
+        };
+        Form::new(&fields, &values)
     }
 
     /// The name under which what was typed is kept.
@@ -101,6 +135,8 @@ impl Asking {
             Self::Message { .. } => "say".to_owned(),
             Self::Script { skill, path, .. } => name_of_script(skill, path),
             Self::Export { .. } => NAME_OF_EXPORT.to_owned(),
+            Self::Golden(_) => "golden".to_owned(),
+            Self::Import => "import".to_owned(),
         }
     }
 
@@ -111,6 +147,23 @@ impl Asking {
     pub(super) fn ask(&self, values: &Map<String, Value>) -> Result<Effect, String> {
         let text = |name: &str| values.get(name).and_then(Value::as_str).unwrap_or_default();
         match self {
+            Self::Golden(form) => {
+                let expect = parse_expectation(text("skills"))?;
+                let query = text("query").split_whitespace().collect::<Vec<_>>().join(" ");
+                let case = Case { query, expect };
+                Ok(Effect::Golden(match &form.replaces {
+                    None => GoldenAsk::Add(case),
+                    Some((file, place, expected)) => GoldenAsk::Edit {
+                        file: file.clone(),
+                        edit: GoldenEdit::Replace(*place, case),
+                        expected: expected.clone(),
+                    },
+                }))
+            }
+            Self::Import => {
+                let skill = Some(text("skill").trim()).filter(|skill| !skill.is_empty()).map(SkillId::new);
+                Ok(Effect::Golden(GoldenAsk::Import { path: text("file").to_owned(), skill }))
+            }
             Self::Message { session } => {
                 let speaker = if text("as") == "assistant" { Speaker::Assistant } else { Speaker::User };
                 Ok(Effect::Session(SessionAsk::Say(session.clone(), speaker, text("text").to_owned())))

@@ -35,6 +35,8 @@ pub struct Map {
     /// Row and column among the skills in sight; in the list of clusters the row is a cluster.
     pub row: usize,
     pub column: usize,
+    /// The pair that was asked for by name; shown until the cursor moves.
+    pub chosen: Option<Pair>,
     /// Whether the pair has the focus.
     pub in_pair: bool,
     /// Scroll of the pair.
@@ -62,8 +64,11 @@ impl Map {
         clusters.flat_map(|cluster| &cluster.skills).collect()
     }
 
-    /// The pair under the cursor.
+    /// The pair that is shown: the chosen one, or that under the cursor.
     pub fn pair(&self) -> Option<Pair> {
+        if let Some(pair) = &self.chosen {
+            return Some(pair.clone());
+        }
         let skills = self.skills();
         let (row, column) = (*skills.get(self.row)?, *skills.get(self.column)?);
         (row != column).then(|| (row.clone(), column.clone()))
@@ -78,7 +83,9 @@ impl Map {
     fn ask_pair(&mut self) -> Option<Effect> {
         self.text = Scroll::default();
         let (row, column) = self.pair()?;
-        let meets = self.collision(&row, &column).or_else(|| self.collision(&column, &row)).is_some();
+        let meets = self.chosen.is_some()
+            || self.collision(&row, &column).is_some()
+            || self.collision(&column, &row).is_some();
         let pair = (row, column);
         if !meets || self.pairs.contains_key(&pair) || self.asked_pair.as_ref() == Some(&pair) {
             return None;
@@ -104,7 +111,8 @@ impl Map {
         self.is_asked = false;
         self.report = Some(report.clone());
         if self.complete().is_some() {
-            (self.row, self.column) = (self.row, self.column.max(1));
+            self.column = self.column.max(1);
+            self.find_chosen();
             return Vec::new();
         }
         if report.is_ok() && self.is_open { self.ask() } else { Vec::new() }
@@ -128,16 +136,26 @@ impl Map {
         if self.complete().is_some() { Vec::new() } else { self.ask() }
     }
 
-    /// Puts the cursor on a cell by its skills: zooms into the cluster that has both.
+    /// Shows a pair by its skills, in the cluster that has both.
     pub fn go_to(&mut self, row: &SkillId, column: &SkillId) -> Option<Effect> {
-        let clusters = &self.complete()?.map.clusters;
-        let at = clusters
-            .iter()
-            .position(|cluster| cluster.skills.contains(row) && cluster.skills.contains(column))?;
-        let place = |id: &SkillId| clusters[at].skills.iter().position(|skill| skill == id);
-        (self.row, self.column) = (place(row)?, place(column)?);
-        (self.zoomed, self.in_sight) = (Some(at), vec![at]);
+        self.chosen = Some((row.clone(), column.clone()));
+        self.find_chosen();
         self.ask_pair()
+    }
+
+    /// Puts the cursor on the cell of the chosen pair, where a cluster has both.
+    fn find_chosen(&mut self) {
+        let found = self.chosen.as_ref().zip(self.complete()).and_then(|((row, column), report)| {
+            let clusters = report.map.clusters.iter().enumerate();
+            clusters.into_iter().find_map(|(at, cluster)| {
+                let place = |id: &SkillId| cluster.skills.iter().position(|skill| skill == id);
+                Some((at, place(row)?, place(column)?))
+            })
+        });
+        if let Some((cluster, row, column)) = found {
+            (self.zoomed, self.in_sight) = (Some(cluster), vec![cluster]);
+            (self.row, self.column) = (row, column);
+        }
     }
 
     /// The next severe collision behind the cursor, around the end.
@@ -152,11 +170,12 @@ impl Map {
         let Some((row, column)) = next else {
             return vec![Effect::Toast("no collision of 20 % or more here".to_owned())];
         };
-        (self.row, self.column) = (row, column);
+        (self.row, self.column, self.chosen) = (row, column, None);
         self.ask_pair().into_iter().collect()
     }
 
     fn move_by(&mut self, rows: isize, columns: isize) -> Vec<Effect> {
+        self.chosen = None;
         let count = self.skills().len();
         if count == 0 {
             let clusters = self.complete().map_or(0, |report| report.map.clusters.len());
@@ -169,6 +188,7 @@ impl Map {
     }
 
     fn zoom(&mut self) -> Vec<Effect> {
+        self.chosen = None;
         if self.zoomed.take().is_some() {
             self.in_sight.clear();
             (self.row, self.column) = (0, 1);
@@ -208,7 +228,7 @@ impl Map {
         let cell =
             self.cells.iter().find(|(area, ..)| area.contains(at)).map(|(_, row, column)| (*row, *column));
         let Some((row, column)) = cell else { return Vec::new() };
-        (self.row, self.column) = (row, column);
+        (self.row, self.column, self.chosen) = (row, column, None);
         if self.in_sight.is_empty() { self.zoom() } else { self.ask_pair().into_iter().collect() }
     }
 }
@@ -255,9 +275,8 @@ impl Browse {
                 let advised = map.advised();
                 let skill = advised.as_ref().map_or(row, |(skill, _)| skill.clone());
                 let known = self.catalogue.by_id(skill.as_str())?;
-                let (skill_id, description) = (known.id.clone(), known.description.clone());
                 let proposed = advised.map(|(_, text)| text);
-                vec![Effect::EditDescription(Drafting { skill_id, description, proposed, intent: None })]
+                vec![Effect::EditDescription(Drafting { proposed, ..Drafting::of(known, None) })]
             }
             Action::Copy => {
                 let (row, column) = map.pair()?;

@@ -8,6 +8,7 @@ use super::detail::{TABS, Tab};
 use super::list::Row;
 use super::{Browse, Part};
 use crate::action::{Action, Command, Context};
+use crate::golden_traffic::GoldenForm;
 use crate::overlay::Drafting;
 use crate::pane::{Draw, Effect, Message, Pane, PaneId, Picker, PickerKind, Target, skills_to_open};
 use crate::widgets::measure::shown as safe;
@@ -84,13 +85,11 @@ impl Pane for Browse {
             Action::DiscoverThis => vec![self.discover_this()?],
             Action::Draft => {
                 let skill = self.catalogue.by_id(self.shown_entry()?.id.as_str())?;
-                let (skill_id, description) = (skill.id.clone(), skill.description.clone());
-                vec![Effect::EditDescription(Drafting {
-                    skill_id,
-                    description,
-                    proposed: None,
-                    intent: None,
-                })]
+                vec![Effect::EditDescription(Drafting::of(skill, None))]
+            }
+            Action::AddGolden => {
+                let skills = self.shown_entry()?.id.to_string();
+                vec![Effect::AddGolden(GoldenForm { skills, ..GoldenForm::default() })]
             }
             Action::Why => {
                 let skill_id = self.shown_entry()?.id.to_string();
@@ -409,6 +408,7 @@ impl Browse {
             on_skill(shown(Action::DiscoverThis, "discover")),
             on_skill(shown(Action::Why, "why")),
             on_skill(shown(Action::Draft, "draft")),
+            on_skill(hidden(Action::AddGolden, "to golden set")),
             shown(Action::ShowCollisions, "collisions"),
             self.attach_command(),
             self.launch_command(false),
@@ -449,6 +449,7 @@ impl Browse {
             on_skill(shown(Action::DiscoverThis, "discover")),
             on_skill(shown(Action::Why, "why")),
             on_skill(shown(Action::Draft, "draft")),
+            on_skill(hidden(Action::AddGolden, "to golden set")),
             hidden(Action::ShowCollisions, "collisions"),
             self.attach_command(),
             on_skill(shown(Action::LoadSkill, "load")),

@@ -71,7 +71,7 @@ fn lead_column(comparison: &super::rival::Comparison<'_>, width: u16) -> u16 {
 }
 
 /// A name with its score and bar. The name gets what it needs as long as a bar is left: it is cut last.
-fn draw_scored(
+pub(crate) fn draw_scored(
     hit: &Hit,
     role: Role,
     column: Rect,

@@ -7,10 +7,12 @@ use ratatui::layout::Rect;
 use super::rows::Item;
 use super::{Discover, Part};
 use crate::action::{Action, Command, Context};
+use crate::golden_traffic::GoldenForm;
 use crate::overlay::Drafting;
 use crate::pane::{Draw, Effect, Message, Pane, PaneId, Picker, PickerKind, Target, skills_to_open};
 use crate::widgets::figures::count;
 use skills_api::WhyRequest;
+use skills_discovery::Fit;
 use skills_skill::Invocation;
 
 impl Pane for Discover {
@@ -253,14 +255,14 @@ impl Discover {
             Action::LoadSkill => Some(vec![Effect::Go(PaneId::Session, Some(Target::Skill(id)))]),
             Action::Draft => {
                 let skill = self.catalogue.by_id(id.as_str())?;
-                let (skill_id, description) = (id, skill.description.clone());
-                let intent = self.request();
-                Some(vec![Effect::EditDescription(Drafting {
-                    skill_id,
-                    description,
-                    proposed: None,
-                    intent,
-                })])
+                Some(vec![Effect::EditDescription(Drafting::of(skill, self.request()))])
+            }
+            Action::AddGolden => {
+                // What the verdict says is the first guess.
+                let is_rejected = self.asking.shown().is_some_and(|shown| shown.answer.fit == Fit::None);
+                let skills =
+                    if is_rejected && self.chosen.is_none() { "none".to_owned() } else { id.to_string() };
+                Some(vec![Effect::AddGolden(GoldenForm { query: self.request(), skills, replaces: None })])
             }
             Action::Why => {
                 let intent = Some(self.field.text().to_owned());
@@ -414,6 +416,7 @@ impl Discover {
             shown(Action::ToggleBody, "body"),
             on_skill(shown(Action::Why, "why")),
             on_skill(shown(Action::Draft, "draft")),
+            on_skill(shown(Action::AddGolden, "to golden set")),
             on_skill(shown(Action::LoadSkill, "load")),
             on_skill(shown(Action::Copy, "copy")),
             self.attach_command(),

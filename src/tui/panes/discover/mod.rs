@@ -20,12 +20,15 @@ use std::sync::Arc;
 
 use ratatui::layout::Rect;
 
+pub(crate) use self::against_view::draw_scored;
 use self::ask::{Asking, Options};
 pub use self::history::History;
 use self::listing::Listing;
 pub use self::listing::Lookup;
+pub(crate) use self::rival::compare as compare_hits;
 use self::rows::{Opened, Row};
 use self::selection::Chosen;
+pub(crate) use self::why_view::draw_differences;
 use crate::field::Field;
 use crate::pane::{Effect, Message, PickerKind, Target};
 use crate::widgets::scroll::Scroll;

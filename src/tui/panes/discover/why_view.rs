@@ -383,7 +383,7 @@ fn draw_lead(comparison: &Comparison<'_>, column: Rect, y: u16, pen: &mut Pen<'_
 }
 
 /// The rows of a comparison: word, difference, bar from the center, reason.
-pub(super) fn draw_differences(comparison: &Comparison<'_>, column: Rect, y: u16, pen: &mut Pen<'_>) -> u16 {
+pub(crate) fn draw_differences(comparison: &Comparison<'_>, column: Rect, y: u16, pen: &mut Pen<'_>) -> u16 {
     let longest = comparison.rows.iter().map(|r| cells(&r.label)).max().unwrap_or(0);
     let label = longest.clamp(9, 16).min(column.width / 4);
     let end = column.x + label + 7;

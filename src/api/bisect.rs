@@ -1,0 +1,134 @@
+//! `bisect`: which commit changed the winner of a request, with both score breakdowns. Blocking.
+
+use serde::Serialize;
+
+use super::git::{GitCommit, History, git_roots};
+use super::golden::invalid;
+use super::{Code, Error};
+use skills_discovery::{Hit, Request, Router};
+use skills_registry::Catalogue;
+use skills_skill::SkillId;
+
+/// What is looked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BisectJob {
+    /// The request.
+    pub request: String,
+    /// Only changes by which this skill becomes first or stops being first.
+    pub skill: Option<SkillId>,
+    /// The newest commit.
+    pub from: String,
+    /// Commits at most.
+    pub max_commits: usize,
+}
+
+/// A commit that changed the winner.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct WinnerChange {
+    /// Id of the commit.
+    pub commit: String,
+    /// When it was committed, milliseconds since 1970-01-01 UTC.
+    pub at_ms: i64,
+    /// Who wrote it.
+    pub author: String,
+    /// The first line of its message.
+    pub subject: String,
+    /// The first result before, with its score breakdown.
+    pub before: Option<Hit>,
+    /// The first result after.
+    pub after: Option<Hit>,
+    /// The result after of the skill that was first before.
+    pub before_now: Option<Hit>,
+    /// The result before of the skill that is first after.
+    pub after_then: Option<Hit>,
+}
+
+/// The outcome of a search.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Bisection {
+    /// The first result at the newest commit.
+    pub current: Option<SkillId>,
+    /// The newest commit that changed the winner; none if no commit did.
+    pub change: Option<WinnerChange>,
+    /// Commits that were read.
+    pub commits: usize,
+    /// Whether older commits were not read.
+    pub is_limited: bool,
+}
+
+/// Searches from the newest commit to older ones: the winner may change back and forth, so that a binary search could
+/// find an older change than the newest one.
+///
+/// # Errors
+/// `invalid_request` for an empty request and where no root is in a repository, `not_found` for an unknown commit.
+pub fn bisect(router: &Router, catalogue: &Catalogue, job: &BisectJob) -> Result<Bisection, Error> {
+    let roots = git_roots(catalogue);
+    let Some(first) = roots.first() else {
+        return Err(Error::new(Code::InvalidRequest, "no root is in a git repository"));
+    };
+    // Roots of one repository share its commits; those of others stay as they are.
+    let roots: Vec<_> = roots.iter().filter(|root| root.top() == first.top()).collect();
+    let newest = first.resolve(&job.from)?;
+    let mut router = router.snapshot();
+    let mut histories = Vec::with_capacity(roots.len());
+    for root in &roots {
+        let mut history = History::at(root, &newest, catalogue)?;
+        history.apply(&mut router, catalogue)?;
+        histories.push(history);
+    }
+    let mut commits: Vec<(usize, GitCommit)> = Vec::new();
+    for (at, root) in roots.iter().enumerate() {
+        commits.extend(root.history(&newest, job.max_commits + 1)?.into_iter().map(|commit| (at, commit)));
+    }
+    // A commit may have changed several roots.
+    commits.sort_by(|a, b| b.1.seconds.cmp(&a.1.seconds).then_with(|| b.1.id.cmp(&a.1.id)));
+    let current = winner(&router, &job.request)?;
+    let differs = |before: &Option<SkillId>, after: &Option<SkillId>| match &job.skill {
+        Some(skill) => (before.as_ref() == Some(skill)) != (after.as_ref() == Some(skill)),
+        None => before != after,
+    };
+    let mut after = current.clone();
+    let mut read = 0;
+    let mut groups = commits.chunk_by(|a, b| a.1.id == b.1.id);
+    for group in groups.by_ref().take(job.max_commits) {
+        read += 1;
+        let changed = router.snapshot();
+        for (at, commit) in group {
+            histories[*at].revert(commit, &mut router)?;
+        }
+        let before = winner(&router, &job.request)?;
+        if differs(&before, &after) {
+            let commit = &group[0].1;
+            let hit = |router: &Router, skill: &Option<SkillId>| match skill {
+                Some(skill) => hit(router, &job.request, skill),
+                None => Ok(None),
+            };
+            let change = WinnerChange {
+                commit: commit.id.clone(),
+                at_ms: commit.seconds * 1_000,
+                author: commit.author.clone(),
+                subject: commit.subject.clone(),
+                before: hit(&router, &before)?,
+                after: hit(&changed, &after)?,
+                before_now: hit(&changed, &before)?,
+                after_then: hit(&router, &after)?,
+            };
+            return Ok(Bisection { current, change: Some(change), commits: read, is_limited: false });
+        }
+        after = before;
+    }
+    Ok(Bisection { current, change: None, commits: read, is_limited: groups.next().is_some() })
+}
+
+/// The first result of a request.
+fn winner(router: &Router, request: &str) -> Result<Option<SkillId>, Error> {
+    let request = Request { intent: request.to_owned(), limit: 1, ..Request::default() };
+    let answer = router.discover(&request).map_err(invalid)?;
+    Ok(answer.results.into_iter().next().map(|hit| hit.skill_id))
+}
+
+fn hit(router: &Router, request: &str, skill: &SkillId) -> Result<Option<Hit>, Error> {
+    let request =
+        Request { intent: request.to_owned(), skill: Some(skill.clone()), limit: 1, ..Request::default() };
+    Ok(router.discover(&request).map_err(invalid)?.results.into_iter().next())
+}

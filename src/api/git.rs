@@ -1,0 +1,415 @@
+//! Skills of earlier commits, read from the objects of git without a checkout.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use super::{Code, Error};
+use skills_discovery::{Document, Router};
+use skills_registry::{Catalogue, RootState};
+use skills_skill::{MAX_BYTES, SkillId, index_text, parse};
+
+/// Separates commits in the output of `git log`; no text of a commit can contain it.
+const RECORD: char = '\u{1e}';
+/// Separates the fields of a commit.
+const FIELD: char = '\u{1f}';
+
+/// A folder of skills in a repository.
+#[derive(Debug, Clone)]
+pub struct GitRoot {
+    /// The top of the work tree.
+    top: PathBuf,
+    /// The folder, relative to the top, `/` between parts; empty for the top itself.
+    prefix: String,
+    /// The folder as the catalog knows it.
+    folder: PathBuf,
+}
+
+/// A commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GitCommit {
+    /// Its id.
+    pub id: String,
+    /// When it was committed, seconds since 1970-01-01 UTC.
+    pub seconds: i64,
+    /// Who wrote it.
+    pub author: String,
+    /// The first line of its message.
+    pub subject: String,
+    /// What it changed below the root: path, and the blob before; none for a new file.
+    changes: Vec<(String, Option<String>)>,
+}
+
+fn failed(what: &str, why: &dyn std::fmt::Display) -> Error {
+    Error::new(Code::InvalidRequest, format!("git {what}: {why}"))
+}
+
+/// A git command in a folder that neither prompts nor writes.
+fn git(folder: &Path) -> Command {
+    let mut command = Command::new("git");
+    command
+        .args(["-c", "core.fsmonitor=false", "-c", "core.quotePath=false", "-C"])
+        .arg(folder)
+        .env("GIT_OPTIONAL_LOCKS", "0")
+        .env("GIT_TERMINAL_PROMPT", "0")
+        .stdin(Stdio::null());
+    command
+}
+
+fn output(mut command: Command, what: &str) -> Result<String, Error> {
+    let output = command.output().map_err(|error| failed(what, &error))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(failed(what, &said.lines().next().unwrap_or("failed").trim()));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// The roots of a catalog that are in a git work tree.
+pub fn git_roots(catalogue: &Catalogue) -> Vec<GitRoot> {
+    let present = catalogue.roots.iter().filter(|root| root.state == RootState::Present);
+    present.filter_map(|root| GitRoot::of(&root.path)).collect()
+}
+
+impl GitRoot {
+    /// A folder in a work tree; none elsewhere.
+    fn of(folder: &Path) -> Option<Self> {
+        let real = folder.canonicalize().ok()?;
+        let mut command = git(&real);
+        command.args(["rev-parse", "--show-toplevel"]);
+        let top = PathBuf::from(output(command, "rev-parse").ok()?.trim_end_matches('\n'));
+        let inside = real.strip_prefix(top.canonicalize().ok()?).ok()?.to_str()?.replace('\\', "/");
+        Some(Self { top, prefix: inside, folder: folder.to_owned() })
+    }
+
+    /// The top of its work tree.
+    pub fn top(&self) -> &Path {
+        &self.top
+    }
+
+    fn paths(&self, command: &mut Command) {
+        command.arg("--").arg(if self.prefix.is_empty() { "." } else { &self.prefix });
+    }
+
+    /// The id of a commit.
+    ///
+    /// # Errors
+    /// `invalid_request` for a reference that git does not know.
+    pub fn resolve(&self, reference: &str) -> Result<String, Error> {
+        let mut command = git(&self.top);
+        command.args(["rev-parse", "--verify", "--quiet", "--end-of-options"]);
+        command.arg(format!("{reference}^{{commit}}"));
+        let unknown = || {
+            let message = format!("git knows no commit `{reference}` in {}", self.top.display());
+            Error::new(Code::NotFound, message)
+        };
+        let id = output(command, "rev-parse").map_err(|_| unknown())?.trim().to_owned();
+        if id.is_empty() { Err(unknown()) } else { Ok(id) }
+    }
+
+    /// The `SKILL.md` files of a commit with their blobs.
+    ///
+    /// # Errors
+    /// What git says.
+    pub fn files(&self, commit: &str) -> Result<BTreeMap<String, String>, Error> {
+        let mut command = git(&self.top);
+        command.args(["ls-tree", "-r", "-z", "--full-tree", commit]);
+        self.paths(&mut command);
+        let listed = output(command, "ls-tree")?;
+        let file = |entry: &str| {
+            let (facts, path) = entry.split_once('\t')?;
+            let blob = facts.split(' ').nth(2)?;
+            is_skill(path).then(|| (path.to_owned(), blob.to_owned()))
+        };
+        Ok(listed.split('\0').filter_map(file).collect())
+    }
+
+    /// Commits that changed the folder, newest first, along the first parents.
+    ///
+    /// # Errors
+    /// What git says.
+    pub fn history(&self, commit: &str, max: usize) -> Result<Vec<GitCommit>, Error> {
+        let mut command = git(&self.top);
+        command.args([
+            "log",
+            "--first-parent",
+            "--diff-merges=first-parent",
+            "--raw",
+            "--no-abbrev",
+            "--no-renames",
+        ]);
+        command.arg(format!("--format={RECORD}%H{FIELD}%ct{FIELD}%an{FIELD}%s"));
+        command.arg(format!("--max-count={max}")).arg(commit);
+        self.paths(&mut command);
+        let log = output(command, "log")?;
+        Ok(log.split(RECORD).filter_map(parse_commit).collect())
+    }
+
+    /// A reader of blobs.
+    ///
+    /// # Errors
+    /// If git cannot be started.
+    pub fn blobs(&self) -> Result<Blobs, Error> {
+        let mut command = git(&self.top);
+        command
+            .args(["cat-file", "--batch"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        let mut child = command.spawn().map_err(|error| failed("cat-file", &error))?;
+        match (child.stdin.take(), child.stdout.take()) {
+            (Some(input), Some(output)) => {
+                Ok(Blobs { child, input: Some(input), output: BufReader::new(output) })
+            }
+            _ => Err(failed("cat-file", &"no pipes")),
+        }
+    }
+
+    /// Where a file of a commit would be in the catalog.
+    fn location(&self, path: &str) -> PathBuf {
+        let inside = path.strip_prefix(&self.prefix).unwrap_or(path).trim_start_matches('/');
+        self.folder.join(inside)
+    }
+
+    /// The skill of a blob as the router takes it; none for a file that is not a readable skill.
+    fn document(&self, path: &str, blob: &str, blobs: &mut Blobs) -> Result<Option<Document>, Error> {
+        let Some(bytes) = blobs.read(blob)? else { return Ok(None) };
+        let Ok(skill) = parse(&self.location(path), &bytes, 0) else { return Ok(None) };
+        let text = String::from_utf8_lossy(&bytes);
+        let text = skill.has_body.then(|| index_text(&text)).unwrap_or_default();
+        Ok(Some(Document { digest: None, ..Document::from_skill(&skill, Some(text)) }))
+    }
+}
+
+/// Whether a path is that of a skill.
+fn is_skill(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.eq_ignore_ascii_case("SKILL.md") && !path.split('/').any(|part| part == "node_modules")
+}
+
+fn parse_commit(record: &str) -> Option<GitCommit> {
+    let (head, raw) = record.split_once('\n').unwrap_or((record, ""));
+    let mut fields = head.splitn(4, FIELD);
+    let (id, seconds) = (fields.next()?.to_owned(), fields.next()?.parse().ok()?);
+    let (author, subject) = (fields.next()?.to_owned(), fields.next()?.to_owned());
+    let change = |line: &str| {
+        let (facts, path) = line.strip_prefix(':')?.split_once('\t')?;
+        let before = facts.split(' ').nth(2)?;
+        let is_new = before.bytes().all(|digit| digit == b'0');
+        let path = unquoted(path);
+        is_skill(&path).then(|| (path, (!is_new).then(|| before.to_owned())))
+    };
+    Some(GitCommit { id, seconds, author, subject, changes: raw.lines().filter_map(change).collect() })
+}
+
+/// A path as git prints it: in quotes where it contains control characters, quotes or backslashes.
+fn unquoted(path: &str) -> String {
+    let Some(inner) = path.strip_prefix('"').and_then(|path| path.strip_suffix('"')) else {
+        return path.to_owned();
+    };
+    let mut out = String::with_capacity(inner.len());
+    let mut characters = inner.chars();
+    while let Some(character) = characters.next() {
+        match (character, if character == '\\' { characters.next() } else { None }) {
+            ('\\', Some('t')) => out.push('\t'),
+            ('\\', Some('n')) => out.push('\n'),
+            ('\\', Some(other)) => out.push(other),
+            (other, _) => out.push(other),
+        }
+    }
+    out
+}
+
+/// `git cat-file --batch`, which answers blob after blob.
+pub struct Blobs {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+}
+
+impl Blobs {
+    /// The content of a blob; none for one that is larger than a skill may be, or missing.
+    ///
+    /// # Errors
+    /// If git ends early.
+    fn read(&mut self, blob: &str) -> Result<Option<Vec<u8>>, Error> {
+        let io = |error: std::io::Error| failed("cat-file", &error);
+        let Some(input) = &mut self.input else { return Err(failed("cat-file", &"it has ended")) };
+        writeln!(input, "{blob}").map_err(io)?;
+        input.flush().map_err(io)?;
+        let mut head = String::new();
+        self.output.read_line(&mut head).map_err(io)?;
+        let Some(size) = head.trim_end().rsplit(' ').next().and_then(|size| size.parse::<u64>().ok()) else {
+            return if head.is_empty() { Err(failed("cat-file", &"it has ended")) } else { Ok(None) };
+        };
+        let mut content = Vec::new();
+        let mut limited = (&mut self.output).take(size);
+        if size <= MAX_BYTES {
+            limited.read_to_end(&mut content).map_err(io)?;
+        } else {
+            std::io::copy(&mut limited, &mut std::io::sink()).map_err(io)?;
+        }
+        let mut end = [0; 1];
+        self.output.read_exact(&mut end).map_err(io)?;
+        Ok((size <= MAX_BYTES).then_some(content))
+    }
+}
+
+impl Drop for Blobs {
+    fn drop(&mut self) {
+        // Without input it ends by itself.
+        drop(self.input.take());
+        drop(self.child.wait());
+    }
+}
+
+/// The skills of one root at a commit, moved from commit to commit.
+pub struct History {
+    root: GitRoot,
+    blobs: Blobs,
+    /// Blob of each file.
+    files: BTreeMap<String, String>,
+    /// Skills that another root of higher precedence has.
+    shadowed: BTreeSet<SkillId>,
+    /// Documents by blob and path: most commits change one file.
+    known: HashMap<(String, String), Option<Document>>,
+}
+
+impl History {
+    /// The skills at a commit.
+    ///
+    /// # Errors
+    /// What git says.
+    pub fn at(root: &GitRoot, commit: &str, catalogue: &Catalogue) -> Result<Self, Error> {
+        let inside = |location: &Path| location.starts_with(&root.folder);
+        let others = catalogue.entries.iter().filter(|entry| !inside(&entry.skill.location));
+        Ok(Self {
+            blobs: root.blobs()?,
+            files: root.files(commit)?,
+            shadowed: others.map(|entry| entry.skill.id.clone()).collect(),
+            known: HashMap::new(),
+            root: root.clone(),
+        })
+    }
+
+    /// Puts the skills of the commit in the place of those that the router has of this root.
+    ///
+    /// # Errors
+    /// What git says.
+    pub fn apply(&mut self, router: &mut Router, catalogue: &Catalogue) -> Result<(), Error> {
+        let inside =
+            catalogue.entries.iter().filter(|entry| entry.skill.location.starts_with(&self.root.folder));
+        let present: Vec<SkillId> = inside.map(|entry| entry.skill.id.clone()).collect();
+        let ids: BTreeSet<String> = self.files.keys().map(|path| id_of(path)).collect();
+        let mut documents = Vec::new();
+        for id in &ids {
+            documents.extend(self.winner(id)?);
+        }
+        let gone: Vec<SkillId> =
+            present.into_iter().filter(|id| !documents.iter().any(|document| document.id == *id)).collect();
+        router.update(documents, &gone);
+        Ok(())
+    }
+
+    /// Takes the changes of a commit back.
+    ///
+    /// # Errors
+    /// What git says.
+    pub fn revert(&mut self, commit: &GitCommit, router: &mut Router) -> Result<(), Error> {
+        let mut ids = BTreeSet::new();
+        for (path, before) in &commit.changes {
+            ids.insert(id_of(path));
+            match before {
+                Some(blob) => drop(self.files.insert(path.clone(), blob.clone())),
+                None => drop(self.files.remove(path)),
+            }
+        }
+        let (mut documents, mut gone) = (Vec::new(), Vec::new());
+        for id in ids {
+            match self.winner(&id)? {
+                Some(document) => documents.push(document),
+                None => gone.push(SkillId::new(id)),
+            }
+        }
+        gone.retain(|id| !self.shadowed.contains(id));
+        router.update(documents, &gone);
+        Ok(())
+    }
+
+    /// The document of an id: that of the first path, as in the catalog.
+    fn winner(&mut self, id: &str) -> Result<Option<Document>, Error> {
+        if self.shadowed.contains(&SkillId::new(id)) {
+            return Ok(None);
+        }
+        let paths = self.files.iter().filter(|(path, _)| id_of(path) == id);
+        for (path, blob) in paths {
+            let key = (blob.clone(), path.clone());
+            if !self.known.contains_key(&key) {
+                let document = self.root.document(path, blob, &mut self.blobs)?;
+                self.known.insert(key.clone(), document);
+            }
+            if let Some(Some(document)) = self.known.get(&key) {
+                return Ok(Some(document.clone()));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The id of a skill: the name of its folder.
+fn id_of(path: &str) -> String {
+    let mut parts = path.rsplit('/');
+    parts.next();
+    parts.next().unwrap_or_default().to_owned()
+}
+
+/// A router with the skills of a commit in the place of the current ones, for every root in a repository.
+///
+/// # Errors
+/// `not_found` for a reference that no repository knows, `invalid_request` where no root is in a repository.
+pub fn router_at(router: &Router, catalogue: &Catalogue, reference: &str) -> Result<Router, Error> {
+    let roots = git_roots(catalogue);
+    if roots.is_empty() {
+        return Err(Error::new(Code::InvalidRequest, "no root is in a git repository"));
+    }
+    let mut at = router.snapshot();
+    let mut unknown = None;
+    let mut is_known = false;
+    for root in roots {
+        match root.resolve(reference) {
+            Ok(commit) => {
+                is_known = true;
+                History::at(&root, &commit, catalogue)?.apply(&mut at, catalogue)?;
+            }
+            Err(error) => unknown = Some(error),
+        }
+    }
+    match unknown {
+        Some(error) if !is_known => Err(error),
+        _ => Ok(at),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_commit_is_read_with_what_it_changed() {
+        let zero = "0".repeat(40);
+        let record = format!(
+            "abc{FIELD}1700000000{FIELD}Ana{FIELD}Say: more\n\n:100644 100644 {a} {b} M\tskills/pdf/SKILL.md\n\
+             :000000 100644 {zero} {b} A\t\"skills/t\\tab/SKILL.md\"\n:100644 100644 {a} {b} M\tREADME.md\n",
+            a = "a".repeat(40),
+            b = "b".repeat(40)
+        );
+        let commit = parse_commit(&record).unwrap();
+        assert_eq!((commit.seconds, commit.subject.as_str()), (1_700_000_000, "Say: more"));
+        let expected = [
+            ("skills/pdf/SKILL.md".to_owned(), Some("a".repeat(40))),
+            ("skills/t\tab/SKILL.md".to_owned(), None),
+        ];
+        assert_eq!(commit.changes, expected);
+    }
+}

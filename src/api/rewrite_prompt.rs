@@ -1,0 +1,144 @@
+//! The prompt that asks for a better description: what is missed, what is wrongly won, the neighbors, and the limits.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use crate::DraftShown;
+use skills_discovery::{Case, Document, Expect, Outcome, Router, is_held_out};
+use skills_skill::SkillId;
+
+/// Queries of each kind.
+const MAX_QUERIES: usize = 30;
+/// Neighboring skills.
+const MAX_NEIGHBORS: usize = 6;
+
+/// Writes the prompt. `outcomes` are those of `router`, in which `document` is the draft. Held-out queries are left out, so
+/// that they can judge the result.
+pub fn prompt(
+    router: &Router,
+    document: &Document,
+    cases: &[Case],
+    outcomes: &[Outcome],
+    shown: &[DraftShown],
+) -> String {
+    let own = |case: &Case| matches!(&case.expect, Expect::AnyOf(ids) if ids.contains(&document.id));
+    let (mut missed, mut winning, mut wrong) = (Vec::new(), Vec::new(), Vec::new());
+    let mut neighbors: BTreeMap<&SkillId, usize> = BTreeMap::new();
+    let usable = cases.iter().zip(outcomes).filter(|(case, _)| !is_held_out(&case.query));
+    for (case, outcome) in usable {
+        let wins = outcome.first.as_ref() == Some(&document.id);
+        if own(case) {
+            if outcome.rank == Some(1) {
+                winning.push(case.query.as_str());
+            } else {
+                missed.push((case.query.as_str(), outcome.first.as_ref()));
+                if let Some(winner) = &outcome.first {
+                    *neighbors.entry(winner).or_default() += 1;
+                }
+            }
+        } else if wins && !outcome.is_expected(&case.expect) {
+            let owner = match &case.expect {
+                Expect::AnyOf(ids) => ids.first(),
+                _ => None,
+            };
+            wrong.push((case.query.as_str(), owner));
+            if let Some(owner) = owner {
+                *neighbors.entry(owner).or_default() += 1;
+            }
+        }
+    }
+    let mut out = format!(
+        "Rewrite the description of the skill `{}`. A router and the models of several clients select the skill by this \
+         text alone.\n\nCurrent description ({} characters):\n\n> {}\n",
+        document.id,
+        document.description.chars().count(),
+        document.description.split_whitespace().collect::<Vec<_>>().join(" ")
+    );
+    let mut list = |title: &str, lines: Vec<String>| {
+        if lines.is_empty() {
+            return;
+        }
+        let _ = writeln!(out, "\n{title}\n");
+        let count = lines.len();
+        for line in lines.into_iter().take(MAX_QUERIES) {
+            let _ = writeln!(out, "- {line}");
+        }
+        if count > MAX_QUERIES {
+            let _ = writeln!(out, "- and {} more", count - MAX_QUERIES);
+        }
+    };
+    let first = |id: Option<&SkillId>| id.map_or_else(|| "nothing".to_owned(), |id| format!("`{id}`"));
+    let missed =
+        missed.into_iter().map(|(query, winner)| format!("“{query}” (first now: {})", first(winner)));
+    list("Requests that must select this skill, and do not:", missed.collect());
+    let wrong = wrong.into_iter().map(|(query, owner)| match owner {
+        Some(owner) => format!("“{query}” (belongs to `{owner}`)"),
+        None => format!("“{query}” (no skill fits)"),
+    });
+    list("Requests that select this skill, and must not:", wrong.collect());
+    list(
+        "Requests that must keep selecting it:",
+        winning.into_iter().map(|query| format!("“{query}”")).collect(),
+    );
+    let mut neighbors: Vec<(&SkillId, usize)> = neighbors.into_iter().collect();
+    neighbors.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
+    let described = neighbors.into_iter().take(MAX_NEIGHBORS).filter_map(|(id, _)| {
+        let (description, exclusions) = router.exclusion_clauses(id)?;
+        let text = description.split_whitespace().collect::<Vec<_>>().join(" ");
+        let exclusions = if exclusions.is_empty() {
+            String::new()
+        } else {
+            format!(" States that it is not for: {}", exclusions.join(" "))
+        };
+        Some(format!("`{id}`: {text}{exclusions}"))
+    });
+    list("Neighboring skills, whose scope stays theirs:", described.collect());
+    let limits = shown.iter().filter(|shown| shown.characters < shown.of);
+    let limits = limits.map(|shown| match shown.characters {
+        0 => format!("{} shows the name only", shown.client),
+        characters => format!("{} shows the first {characters} of {} characters", shown.client, shown.of),
+    });
+    list(
+        "Clients that shorten the description (the most important words belong into its beginning):",
+        limits.collect(),
+    );
+    out += "\nRules:\n\n\
+        - One paragraph of at most 1,024 characters; shorter is better.\n\
+        - State what the skill does and when to use it with words that users write.\n\
+        - State with “Not for …” what belongs to a neighbor, where they are confused.\n\
+        - Promise nothing that the skill does not do, and do not list the requests above.\n\n\
+        Answer with the new description only.\n";
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skills_discovery::{EvalOptions, Weights, outcomes};
+
+    #[test]
+    fn held_out_queries_are_never_part_of_a_prompt() {
+        let mut router = Router::new(Weights::shipped().unwrap().patient());
+        let own = Document::new("pdf", "pdf-tables", "Extracts tables from PDF files.");
+        let other = Document::new("mail", "mail-writer", "Writes short mails. Not for newsletters.");
+        router.update(vec![own.clone(), other], &[]);
+        let case = |n: usize, skill: &str| Case {
+            query: format!("write short mail number {n}"),
+            expect: Expect::AnyOf(vec![SkillId::new(skill)]),
+        };
+        let cases: Vec<Case> = (0..20).map(|n| case(n, "pdf")).collect();
+        let outcomes = outcomes(&router, &cases, EvalOptions::default()).unwrap();
+        let cut = [DraftShown { client: "codex".to_owned(), characters: 10, of: 31 }];
+        let text = prompt(&router, &own, &cases, &outcomes, &cut);
+        let (held_out, usable): (Vec<&Case>, Vec<&Case>) =
+            cases.iter().partition(|case| is_held_out(&case.query));
+        assert!(!held_out.is_empty() && !usable.is_empty());
+        for case in held_out {
+            assert!(!text.contains(&format!("“{}”", case.query)), "{text}");
+        }
+        for case in usable {
+            assert!(text.contains(&format!("“{}”", case.query)), "{text}");
+        }
+        assert!(text.contains("Not for newsletters") && text.contains("codex"), "{text}");
+    }
+}

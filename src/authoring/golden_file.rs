@@ -1,0 +1,383 @@
+//! Edits of a `golden.yaml`: comments, order and quoting of everything else stay.
+
+use std::ops::Range;
+use std::path::Path;
+
+use skills_base::private_files;
+use skills_discovery::{Case, Expect, GoldenError, golden_yaml};
+use skills_skill::{SkillId, read_regular_text};
+
+use crate::write_back::{WriteError, replace_file};
+
+/// Larger files are not edited.
+const MAX_BYTES: u64 = 16 << 20;
+
+/// A change of a golden set. Places count the queries of the file from 0.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GoldenEdit {
+    /// Adds queries at the end.
+    Add(Vec<Case>),
+    /// Replaces the query in a place.
+    Replace(usize, Case),
+    /// Removes the query in a place.
+    Remove(usize),
+}
+
+/// Why a golden set cannot be edited.
+#[derive(Debug, thiserror::Error)]
+pub enum EditError {
+    /// It cannot be read as it is.
+    #[error("{0}")]
+    Invalid(#[from] GoldenError),
+    /// The query in that place is another one now.
+    #[error("the golden set has changed; read it again before editing")]
+    Changed,
+    /// The change would affect other content.
+    #[error("this file cannot be edited without affecting other content; edit it manually")]
+    NotExact,
+    /// The file cannot be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+}
+
+/// The queries of a file and its text; both empty for a file that does not exist.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn read_golden(file: &Path) -> Result<(Vec<Case>, String), EditError> {
+    let text = match read_regular_text(file, MAX_BYTES) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(WriteError::Io(file.display().to_string(), error.to_string()).into()),
+    };
+    let cases = if is_empty(&text) { Vec::new() } else { golden_yaml(&text)? };
+    Ok((cases, text))
+}
+
+/// Edits a file in one step. `expected` is the query that the caller saw in the place of the edit: another one there is
+/// not changed. Answers the queries that the file has afterwards.
+///
+/// # Errors
+/// When the file has changed, or cannot be written.
+pub fn edit_golden(file: &Path, edit: &GoldenEdit, expected: Option<&Case>) -> Result<Vec<Case>, EditError> {
+    let (cases, text) = read_golden(file)?;
+    if let (GoldenEdit::Replace(at, _) | GoldenEdit::Remove(at), Some(expected)) = (edit, expected)
+        && cases.get(*at) != Some(expected)
+    {
+        return Err(EditError::Changed);
+    }
+    let written = edited(&text, edit)?;
+    let io = |error: std::io::Error| WriteError::Io(file.display().to_string(), error.to_string());
+    if file.exists() {
+        replace_file(file, text.as_bytes(), written.as_bytes())?;
+    } else {
+        if let Some(folder) = file.parent() {
+            private_files::create_folder(folder).map_err(io)?;
+        }
+        let new = std::fs::File::options().write(true).create_new(true).open(file);
+        std::io::Write::write_all(&mut new.map_err(io)?, written.as_bytes()).map_err(io)?;
+    }
+    Ok(golden_yaml(&written)?)
+}
+
+/// Queries to add, compared with those of a golden set.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct NewCases {
+    /// Queries that the set does not have.
+    pub new: Vec<Case>,
+    /// Number of queries that the set has, with the same expectation.
+    pub known: usize,
+    /// Queries that the set has with another expectation.
+    pub conflicts: Vec<Case>,
+}
+
+/// Compares queries with those of a golden set.
+#[must_use]
+pub fn split_new(known: &[Case], cases: Vec<Case>) -> NewCases {
+    let mut split = NewCases::default();
+    for case in cases {
+        match known.iter().chain(&split.new).find(|known| known.query == case.query) {
+            None => split.new.push(case),
+            Some(same) if same.expect == case.expect => split.known += 1,
+            Some(_) => split.conflicts.push(case),
+        }
+    }
+    split
+}
+
+/// The text after an edit.
+///
+/// # Errors
+/// When the text is not a golden set, has no query in that place, or the result would not read back exactly.
+pub fn edited(text: &str, edit: &GoldenEdit) -> Result<String, EditError> {
+    let before = if is_empty(text) { Vec::new() } else { golden_yaml(text)? };
+    let line_end = if text.contains("\r\n") { "\r\n" } else { "\n" };
+    let items = items(text);
+    if items.len() != before.len() {
+        return Err(EditError::NotExact);
+    }
+    let mut wanted = before;
+    let mut out = text.to_owned();
+    match edit {
+        GoldenEdit::Add(cases) => {
+            // `[]` is an empty set as well.
+            if wanted.is_empty() && text.trim_end().ends_with("[]") {
+                out.truncate(text.trim_end().len() - 2);
+            }
+            if !out.is_empty() && !out.ends_with('\n') {
+                out.push_str(line_end);
+            }
+            let indent = items.first().map_or("", |item| item.indent);
+            for case in cases {
+                out.push_str(&rendered(case, indent, line_end));
+            }
+            wanted.extend(cases.iter().cloned());
+        }
+        GoldenEdit::Replace(at, case) => {
+            let item = items.get(*at).ok_or(EditError::Changed)?;
+            let old = wanted.get(*at).cloned().ok_or(EditError::Changed)?;
+            item.replace(&mut out, text, &old, case, line_end);
+            wanted[*at] = case.clone();
+        }
+        GoldenEdit::Remove(at) => {
+            let item = items.get(*at).ok_or(EditError::Changed)?;
+            out.replace_range(item.lines.clone(), "");
+            wanted.remove(*at);
+        }
+    }
+    let after = if is_empty(&out) { Vec::new() } else { golden_yaml(&out)? };
+    if after == wanted { Ok(out) } else { Err(EditError::NotExact) }
+}
+
+/// Whether a text has no queries: nothing but blank lines and comments, or an empty list.
+fn is_empty(text: &str) -> bool {
+    let mut content = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    content.all(|line| line == "---" || line == "[]")
+}
+
+/// One entry of the list.
+struct Item<'a> {
+    /// Its lines, without comments and blank lines after it.
+    lines: Range<usize>,
+    /// Before its hyphen.
+    indent: &'a str,
+}
+
+/// The entries of a block list at the top of a file.
+fn items(text: &str) -> Vec<Item<'_>> {
+    let mut items: Vec<Item<'_>> = Vec::new();
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let start = at;
+        at += line.len();
+        let body = line.trim_start_matches(' ');
+        let indent = text.get(start..start + line.len() - body.len()).unwrap_or_default();
+        let is_entry = body.starts_with("- ") || body.trim_end() == "-";
+        let content = !body.trim().is_empty() && !body.starts_with('#');
+        match items.last_mut() {
+            Some(last) if is_entry && indent.len() == last.indent.len() => {
+                items.push(Item { lines: start..at, indent });
+            }
+            Some(last) if content => last.lines.end = at,
+            None if is_entry => items.push(Item { lines: start..at, indent }),
+            _ => {}
+        }
+    }
+    items
+}
+
+impl Item<'_> {
+    /// The bytes of the values of its keys: from behind the colon to the end of the value, without a comment.
+    fn value(&self, text: &str, key: &str) -> Option<(Range<usize>, Range<usize>)> {
+        let mut at = self.lines.start;
+        let mut found: Option<(Range<usize>, usize)> = None;
+        let mut key_indent = None;
+        for line in text.get(self.lines.clone())?.split_inclusive('\n') {
+            let start = at;
+            at += line.len();
+            let rest = line.trim_start_matches([' ', '-']);
+            let indent = line.len() - rest.len();
+            let of_item = *key_indent.get_or_insert(indent) == indent;
+            if let Some((_, end)) = &mut found {
+                if of_item || rest.trim().is_empty() || rest.starts_with('#') {
+                    break;
+                }
+                *end = at;
+            } else if of_item && rest.strip_prefix(key).is_some_and(|rest| rest.starts_with(':')) {
+                let name = start + indent;
+                found = Some((name..name + key.len(), at));
+            }
+        }
+        let (name, end) = found?;
+        let raw = text.get(name.end + 1..end)?;
+        let value = raw.trim();
+        let quoted = match value.chars().next() {
+            Some('"') => value.get(1..)?.rfind('"').map(|at| at + 2),
+            Some('\'') => value.get(1..)?.rfind('\'').map(|at| at + 2),
+            Some('[') => value.rfind(']').map(|at| at + 1),
+            Some('>' | '|') => Some(value.len()),
+            _ => None,
+        };
+        let length = quoted.unwrap_or_else(|| {
+            value
+                .find(" #")
+                .map_or(value.len(), |at| value.get(..at).map_or(at, |value| value.trim_end().len()))
+        });
+        let from = name.end + 1 + raw.len() - raw.trim_start().len();
+        Some((name, from..from + length))
+    }
+
+    /// Writes what differs between two cases into its place; the entry is written again where that is not possible.
+    fn replace(&self, out: &mut String, text: &str, old: &Case, new: &Case, line_end: &str) {
+        let mut changes: Vec<(Range<usize>, String)> = Vec::new();
+        let mut is_complete = true;
+        if old.query != new.query {
+            match self.value(text, "query") {
+                Some((_, value)) => changes.push((value, scalar(&new.query))),
+                None => is_complete = false,
+            }
+        }
+        if old.expect != new.expect {
+            let place = self.value(text, "expect").or_else(|| self.value(text, "not"));
+            match place {
+                Some((name, value)) => {
+                    let (key, expected) = expectation(&new.expect);
+                    changes.push((name, key.to_owned()));
+                    changes.push((value, expected));
+                }
+                None => is_complete = false,
+            }
+        }
+        if !is_complete {
+            out.replace_range(self.lines.clone(), &rendered(new, self.indent, line_end));
+            return;
+        }
+        changes.sort_by_key(|(range, _)| std::cmp::Reverse(range.start));
+        for (range, new) in changes {
+            out.replace_range(range, &new);
+        }
+    }
+}
+
+fn rendered(case: &Case, indent: &str, line_end: &str) -> String {
+    let (key, expected) = expectation(&case.expect);
+    let query = scalar(&case.query);
+    format!("{indent}- query: {query}{line_end}{indent}  {key}: {expected}{line_end}")
+}
+
+fn expectation(expect: &Expect) -> (&'static str, String) {
+    match expect {
+        Expect::AnyOf(ids) => {
+            let ids: Vec<String> = ids.iter().map(|id: &SkillId| scalar(id.as_str())).collect();
+            ("expect", format!("[{}]", ids.join(", ")))
+        }
+        Expect::Nothing => ("expect", "none".to_owned()),
+        Expect::Not(id) => ("not", scalar(id.as_str())),
+    }
+}
+
+/// A text as a YAML scalar: without quotes where it reads back as the same text in block and flow style.
+fn scalar(text: &str) -> String {
+    let begins = text.chars().next().is_some_and(char::is_alphabetic);
+    let simple = |c: char| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_' | '.' | '/' | '\'' | '?' | '!');
+    let words = ["true", "false", "yes", "no", "on", "off", "null", "none", "nan", "inf"];
+    let is_word = words.iter().any(|word| text.eq_ignore_ascii_case(word));
+    if begins && text.chars().all(simple) && text.trim() == text && !is_word {
+        return text.to_owned();
+    }
+    serde_json::Value::from(text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "\
+# The golden set of the team.
+- query: a table from a pdf   # the usual request
+  expect: [pdf-tables]
+
+# Out of scope.
+- expect: none
+  query: \"what's the time: now\"
+-
+  query: >-
+    over two
+    lines
+  expect:
+    - a  # the first
+    - b
+";
+
+    fn any(ids: &[&str]) -> Expect {
+        Expect::AnyOf(ids.iter().map(|id| SkillId::new(*id)).collect())
+    }
+
+    fn case(query: &str, expect: Expect) -> Case {
+        Case { query: query.to_owned(), expect }
+    }
+
+    #[test]
+    fn an_added_query_is_appended() {
+        let new = vec![case("is it 5: yes", Expect::Not(SkillId::new("clock"))), case("no", Expect::Nothing)];
+        let out = edited(TEXT, &GoldenEdit::Add(new)).unwrap();
+        let added = "- query: \"is it 5: yes\"\n  not: clock\n- query: \"no\"\n  expect: none\n";
+        assert_eq!(out, format!("{TEXT}{added}"));
+        assert_eq!(
+            edited("# Empty.\n[]\n", &GoldenEdit::Add(vec![case("q", any(&["a"]))])).unwrap(),
+            "# Empty.\n- query: q\n  expect: [a]\n"
+        );
+        let indented = "  - query: q\r\n    expect: [a]\r\n";
+        let out = edited(indented, &GoldenEdit::Add(vec![case("r", Expect::Nothing)])).unwrap();
+        assert_eq!(out, "  - query: q\r\n    expect: [a]\r\n  - query: r\r\n    expect: none\r\n");
+    }
+
+    #[test]
+    fn a_replaced_query_keeps_comments_and_order() {
+        let new = case("every table of a pdf", any(&["pdf-tables", "xlsx"]));
+        let out = edited(TEXT, &GoldenEdit::Replace(0, new)).unwrap();
+        let wanted = TEXT
+            .replace("a table from a pdf ", "every table of a pdf ")
+            .replace("[pdf-tables]", "[pdf-tables, xlsx]");
+        assert_eq!(out, wanted);
+        let out =
+            edited(TEXT, &GoldenEdit::Replace(1, case("what's the time: now", any(&["clock"])))).unwrap();
+        assert_eq!(out, TEXT.replace("expect: none", "expect: [clock]"));
+        let out = edited(
+            TEXT,
+            &GoldenEdit::Replace(1, case("what's the time: now", Expect::Not(SkillId::new("x")))),
+        )
+        .unwrap();
+        assert_eq!(out, TEXT.replace("expect: none", "not: x"));
+        let out = edited(TEXT, &GoldenEdit::Replace(2, case("one line", any(&["c"])))).unwrap();
+        assert_eq!(golden_yaml(&out).unwrap()[2], case("one line", any(&["c"])));
+        assert!(out.starts_with("# The golden set of the team.\n- query: a table from a pdf   # the usual"));
+    }
+
+    #[test]
+    fn a_removed_query_leaves_the_comments_around_it() {
+        let out = edited(TEXT, &GoldenEdit::Remove(1)).unwrap();
+        assert!(out.contains("# Out of scope.\n-\n  query: >-"), "{out}");
+        assert_eq!(golden_yaml(&out).unwrap().len(), 2);
+        let out = edited("- query: q\n  expect: none\n", &GoldenEdit::Remove(0)).unwrap();
+        assert_eq!(out, "");
+    }
+
+    #[test]
+    fn a_list_in_flow_style_is_refused() {
+        let flow = "[{query: q, expect: none}]\n";
+        assert!(matches!(edited(flow, &GoldenEdit::Remove(0)), Err(EditError::NotExact)));
+    }
+
+    #[test]
+    fn a_file_that_changed_is_not_edited() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("new/golden.yaml");
+        let q = case("q", Expect::Nothing);
+        edit_golden(&file, &GoldenEdit::Add(vec![q.clone()]), None).unwrap();
+        let other = case("r", Expect::Nothing);
+        let refused = edit_golden(&file, &GoldenEdit::Remove(0), Some(&other));
+        assert!(matches!(refused, Err(EditError::Changed)));
+        assert_eq!(edit_golden(&file, &GoldenEdit::Remove(0), Some(&q)).unwrap(), []);
+    }
+}

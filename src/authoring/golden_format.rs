@@ -1,0 +1,246 @@
+//! Golden sets in the formats of other tools: evaluation files of skills (JSON), JSON lines, CSV and YAML.
+
+use std::path::Path;
+use std::str::FromStr;
+
+use serde_json::json;
+use skills_discovery::{Case, Expect, GoldenError, golden_yaml, queries_jsonl, skill_evals};
+use skills_skill::SkillId;
+use strum::{Display, EnumString};
+
+use crate::golden_file::{GoldenEdit, edited};
+
+/// A file format of a golden set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumString)]
+#[strum(serialize_all = "lowercase")]
+pub enum GoldenFormat {
+    /// `golden.yaml`: `query` with `expect` or `not`.
+    Yaml,
+    /// The evaluation file of one skill: a list of `query` and `should_trigger`, or `evals` with a `prompt` each.
+    Json,
+    /// JSON lines: `query` with `relevant` or `not_skill`.
+    Jsonl,
+    /// A table with the columns `query`, `expect` and `not`; ids are separated by spaces.
+    Csv,
+}
+
+impl GoldenFormat {
+    /// The format of a file, by its extension.
+    #[must_use]
+    pub fn of(file: &Path) -> Option<Self> {
+        let extension = file.extension()?.to_str()?.to_ascii_lowercase();
+        match extension.as_str() {
+            "yml" => Some(Self::Yaml),
+            "ndjson" => Some(Self::Jsonl),
+            other => Self::from_str(other).ok(),
+        }
+    }
+}
+
+/// Why a file is not a golden set.
+#[derive(Debug, thiserror::Error)]
+pub enum FormatError {
+    /// A format that has its own message.
+    #[error(transparent)]
+    Golden(#[from] GoldenError),
+    /// The file of one skill, and the skill is not known.
+    #[error("an evaluation file belongs to one skill; name it")]
+    NoSkill,
+    /// A table that cannot be read.
+    #[error("invalid CSV: {0}")]
+    Csv(#[from] csv::Error),
+    /// A table without the needed columns.
+    #[error("the table needs a column `query`, and `expect`, `not` or `should_trigger`")]
+    Columns,
+    /// A row that expects nothing.
+    #[error(
+        "line {0}: needs an id or `none` in `expect`, an id in `not`, or `true` or `false` in `should_trigger`"
+    )]
+    Row(u64),
+    /// Queries that the format cannot hold.
+    #[error("this format holds the queries of one skill; {0} of the queries belong to others")]
+    Others(usize),
+}
+
+/// Reads a golden set. `skill` is the skill of an evaluation file.
+///
+/// # Errors
+/// When the text does not have the format.
+pub fn parse_golden(
+    format: GoldenFormat,
+    text: &str,
+    skill: Option<&SkillId>,
+) -> Result<Vec<Case>, FormatError> {
+    // Spreadsheets write a byte order mark.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut cases = match format {
+        GoldenFormat::Yaml => golden_yaml(text)?,
+        GoldenFormat::Jsonl => queries_jsonl(text)?,
+        GoldenFormat::Json => skill_evals(skill.ok_or(FormatError::NoSkill)?, text)?,
+        GoldenFormat::Csv => table(text, skill)?,
+    };
+    cases.retain(|case| !case.query.trim().is_empty());
+    Ok(cases)
+}
+
+/// The skill that an evaluation file belongs to: `skill_name` in it, else the folder that contains its `evals` folder.
+#[must_use]
+pub fn skill_of_evals(file: &Path, text: &str) -> Option<SkillId> {
+    let stated = serde_json::from_str::<serde_json::Value>(text).ok();
+    let stated = stated.and_then(|value| value.get("skill_name")?.as_str().map(SkillId::new));
+    let folder = file.parent().filter(|folder| folder.ends_with("evals")).and_then(Path::parent);
+    stated.or_else(|| folder.and_then(Path::file_name)?.to_str().map(SkillId::new))
+}
+
+fn table(text: &str, skill: Option<&SkillId>) -> Result<Vec<Case>, FormatError> {
+    let mut reader =
+        csv::ReaderBuilder::new().flexible(true).trim(csv::Trim::All).from_reader(text.as_bytes());
+    let headers = reader.headers()?.clone();
+    let column = |names: &[&str]| {
+        headers.iter().position(|header| names.iter().any(|name| header.eq_ignore_ascii_case(name)))
+    };
+    let query = column(&["query", "prompt"]).ok_or(FormatError::Columns)?;
+    let expect = column(&["expect", "expected", "skill", "skill_id", "relevant"]);
+    let not = column(&["not", "not_skill"]);
+    let triggers = column(&["should_trigger"]);
+    if expect.or(not).or(triggers).is_none() {
+        return Err(FormatError::Columns);
+    }
+    let mut cases = Vec::new();
+    for row in reader.records() {
+        let row = row?;
+        let line = row.position().map_or(0, csv::Position::line);
+        let cell = |column: Option<usize>| column.and_then(|at| row.get(at)).unwrap_or_default();
+        let ids: Vec<SkillId> =
+            cell(expect).split([' ', ',', ';', '|']).filter(|id| !id.is_empty()).map(SkillId::new).collect();
+        let owner = ids.first().or(skill);
+        let expect = match (cell(not), cell(triggers).to_ascii_lowercase().as_str()) {
+            (id, _) if !id.is_empty() => Expect::Not(SkillId::new(id)),
+            (_, "false" | "0" | "no") => Expect::Not(owner.cloned().ok_or(FormatError::NoSkill)?),
+            _ if cell(expect) == "none" => Expect::Nothing,
+            _ if !ids.is_empty() => Expect::AnyOf(ids),
+            (_, "true" | "1" | "yes") => Expect::AnyOf(vec![skill.cloned().ok_or(FormatError::NoSkill)?]),
+            _ => return Err(FormatError::Row(line)),
+        };
+        cases.push(Case { query: row.get(query).unwrap_or_default().to_owned(), expect });
+    }
+    Ok(cases)
+}
+
+/// Writes a golden set. `skill` is the skill of an evaluation file, or the only one whose queries are written.
+///
+/// # Errors
+/// When the format cannot hold all queries.
+pub fn format_golden(
+    format: GoldenFormat,
+    cases: &[Case],
+    skill: Option<&SkillId>,
+) -> Result<String, FormatError> {
+    let ids = |ids: &[SkillId]| ids.iter().map(ToString::to_string).collect::<Vec<_>>();
+    match format {
+        GoldenFormat::Yaml => {
+            let all = GoldenEdit::Add(cases.to_vec());
+            edited("", &all).map_err(|error| match error {
+                crate::golden_file::EditError::Invalid(error) => error.into(),
+                other => GoldenError::Yaml(other.to_string()).into(),
+            })
+        }
+        GoldenFormat::Json => {
+            let skill = skill.ok_or(FormatError::NoSkill)?;
+            let mut others = 0;
+            let mut out = Vec::new();
+            for case in cases {
+                match &case.expect {
+                    Expect::AnyOf(ids) if ids.contains(skill) => {
+                        out.push(json!({"query": case.query, "should_trigger": true}));
+                    }
+                    Expect::Not(id) if id == skill => {
+                        out.push(json!({"query": case.query, "should_trigger": false}));
+                    }
+                    _ => others += 1,
+                }
+            }
+            if others > 0 {
+                return Err(FormatError::Others(others));
+            }
+            let text = serde_json::to_string_pretty(&out).map_err(GoldenError::Evals)?;
+            Ok(text + "\n")
+        }
+        GoldenFormat::Jsonl => Ok(cases
+            .iter()
+            .map(|case| {
+                let line = match &case.expect {
+                    Expect::AnyOf(all) => json!({"query": case.query, "relevant": ids(all)}),
+                    Expect::Not(id) => json!({"query": case.query, "not_skill": id}),
+                    Expect::Nothing => json!({"query": case.query}),
+                };
+                format!("{line}\n")
+            })
+            .collect()),
+        GoldenFormat::Csv => {
+            let mut writer = csv::Writer::from_writer(Vec::new());
+            writer.write_record(["query", "expect", "not"])?;
+            for case in cases {
+                let (expect, not) = match &case.expect {
+                    Expect::AnyOf(all) => (ids(all).join(" "), String::new()),
+                    Expect::Nothing => ("none".to_owned(), String::new()),
+                    Expect::Not(id) => (String::new(), id.to_string()),
+                };
+                writer.write_record([case.query.as_str(), &expect, &not])?;
+            }
+            let bytes = writer.into_inner().map_err(|error| csv::Error::from(error.into_error()))?;
+            Ok(String::from_utf8_lossy(&bytes).into_owned())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cases() -> Vec<Case> {
+        let id = SkillId::new;
+        vec![
+            Case { query: "tables, \"quoted\"".into(), expect: Expect::AnyOf(vec![id("a"), id("b")]) },
+            Case { query: "the time: now?".into(), expect: Expect::Nothing },
+            Case { query: "near".into(), expect: Expect::Not(id("a")) },
+        ]
+    }
+
+    #[test]
+    fn what_is_written_reads_back() {
+        for format in [GoldenFormat::Yaml, GoldenFormat::Jsonl, GoldenFormat::Csv] {
+            let text = format_golden(format, &cases(), None).unwrap();
+            assert_eq!(parse_golden(format, &text, None).unwrap(), cases(), "{format}: {text}");
+        }
+        let (own, a) = (
+            vec![
+                Case { query: "q".into(), expect: Expect::AnyOf(vec![SkillId::new("a")]) },
+                cases().remove(2),
+            ],
+            SkillId::new("a"),
+        );
+        let text = format_golden(GoldenFormat::Json, &own, Some(&a)).unwrap();
+        assert_eq!(parse_golden(GoldenFormat::Json, &text, Some(&a)).unwrap(), own);
+        assert!(matches!(format_golden(GoldenFormat::Json, &cases(), Some(&a)), Err(FormatError::Others(1))));
+    }
+
+    #[test]
+    fn tables_have_columns_in_any_order() {
+        let text = "should_trigger,Prompt\ntrue,do it\nfalse,\"not, this\"\n";
+        let found = parse_golden(GoldenFormat::Csv, text, Some(&SkillId::new("a"))).unwrap();
+        assert_eq!(found[1].expect, Expect::Not(SkillId::new("a")));
+        assert_eq!(found[1].query, "not, this");
+        assert!(matches!(parse_golden(GoldenFormat::Csv, "a,b\n1,2\n", None), Err(FormatError::Columns)));
+        let row = parse_golden(GoldenFormat::Csv, "query,expect\nq,a\nr,\n", None);
+        assert!(matches!(row, Err(FormatError::Row(3))), "{row:?}");
+    }
+
+    #[test]
+    fn the_skill_of_an_evaluation_file_is_its_folder() {
+        let file = Path::new("/s/pdf/evals/evals.json");
+        assert_eq!(skill_of_evals(file, "[]"), Some(SkillId::new("pdf")));
+        assert_eq!(skill_of_evals(file, "{\"skill_name\": \"x\"}"), Some(SkillId::new("x")));
+        assert_eq!(skill_of_evals(Path::new("/s/evals.json"), "[]"), None);
+    }
+}

@@ -1,0 +1,106 @@
+//! `skills bisect`: the commit that changed the first skill for a request.
+
+use std::fmt::Write as _;
+
+use super::Context;
+use super::args::BisectArgs;
+use super::failure::{Done, Failure};
+use super::output::{Ink, Look, counted};
+use skills_api::{BisectJob, Bisection, WinnerChange};
+use skills_discovery::Hit;
+use skills_skill::{SkillId, safe_text};
+
+/// Digits of a commit that are shown.
+const SHORT_ID: usize = 10;
+
+/// Runs the command.
+pub async fn run(cx: &mut Context, args: &BisectArgs) -> Result<Done, Failure> {
+    let config = cx.config()?;
+    let job = BisectJob {
+        request: super::discover::intent(&args.request)?,
+        skill: args.skill.as_ref().map(SkillId::new),
+        from: args.from.clone(),
+        max_commits: args.max_commits,
+    };
+    let found = skills_api::bisect(config, job).await?;
+    if cx.out.json {
+        cx.out.value(&found)?;
+    } else {
+        let text = render(&found, cx.out.look);
+        cx.out.raw(text.as_bytes())?;
+    }
+    Ok(if found.change.is_some() { Done::Fine } else { Done::Findings })
+}
+
+fn name(id: Option<&SkillId>) -> String {
+    id.map_or_else(|| "nothing".to_owned(), |id| safe_text::line(id.as_str()).into_owned())
+}
+
+fn render(found: &Bisection, look: Look) -> String {
+    let commits = counted(found.commits, "commit", "commits");
+    let Some(change) = &found.change else {
+        let end = if found.is_limited { "; older commits were not read (--max-commits)" } else { "" };
+        return format!(
+            "no commit changed the winner: {} is first in {commits}{end}\n",
+            name(found.current.as_ref())
+        );
+    };
+    let mut out = String::new();
+    let id = change.commit.get(..SHORT_ID).unwrap_or(&change.commit);
+    let day = jiff::Timestamp::from_millisecond(change.at_ms).ok();
+    let day = day.map(|day| day.strftime("%Y-%m-%d").to_string()).unwrap_or_default();
+    let _ = writeln!(
+        out,
+        "{} {day} {}: {}",
+        Ink::Strong.paint(id, look.colour),
+        safe_text::line(&change.author),
+        safe_text::line(&change.subject)
+    );
+    let first = |hit: Option<&Hit>| name(hit.map(|hit| &hit.skill_id));
+    let _ = writeln!(
+        out,
+        "first before: {}; first after: {}\n",
+        first(change.before.as_ref()),
+        first(change.after.as_ref())
+    );
+    breakdowns(&mut out, change);
+    let _ = writeln!(out, "\n{commits} read, newest first");
+    out
+}
+
+/// For both skills the score before and after, by words.
+fn breakdowns(out: &mut String, change: &WinnerChange) {
+    let pairs = [
+        (change.before.as_ref(), change.before_now.as_ref()),
+        (change.after_then.as_ref(), change.after.as_ref()),
+    ];
+    for (before, after) in pairs {
+        let Some(id) = before.or(after).map(|hit| &hit.skill_id) else { continue };
+        let score = |hit: Option<&Hit>| match hit {
+            Some(hit) => format!("{:.2}", hit.score),
+            None => "not a result".to_owned(),
+        };
+        let _ = writeln!(out, "{}: {} -> {}", name(Some(id)), score(before), score(after));
+        let mut words: Vec<&str> = Vec::new();
+        for row in before.into_iter().chain(after).flat_map(|hit| &hit.breakdown.words) {
+            if !words.contains(&row.label.as_str()) {
+                words.push(&row.label);
+            }
+        }
+        let sum = |hit: Option<&Hit>, word: &str| {
+            let rows = hit.into_iter().flat_map(|hit| &hit.breakdown.words);
+            rows.filter(|row| row.label == word).map(|row| row.sum).sum::<f64>()
+        };
+        for word in words {
+            let (old, new) = (sum(before, word), sum(after, word));
+            if (new - old).abs() >= 0.005 {
+                let _ = writeln!(
+                    out,
+                    "  {old:>6.2} -> {new:>6.2}  {:>+6.2}  {}",
+                    new - old,
+                    safe_text::line(word)
+                );
+            }
+        }
+    }
+}

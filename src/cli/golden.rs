@@ -1,0 +1,374 @@
+//! `skills golden`: lists, explains and edits golden queries, and converts them.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use super::Context;
+use super::args::{
+    ExpectArgs, GoldenAction, GoldenAddArgs, GoldenArgs, GoldenExplainArgs, GoldenExportArgs, GoldenForm,
+    GoldenImportArgs, GoldenListArgs, GoldenRemoveArgs,
+};
+use super::context::Reached;
+use super::failure::{Done, Failure};
+use super::output::{Ink, Look, counted, cut};
+use serde_json::json;
+use skills_api::{
+    GoldenExplainRequest, GoldenExplanation, GoldenQuery, GoldenReport, GoldenRequest, GoldenResult,
+    GoldenState, Needs,
+};
+use skills_authoring::golden_file::{EditError, GoldenEdit, edit_golden, read_golden, split_new};
+use skills_authoring::golden_format::{GoldenFormat, format_golden, parse_golden, skill_of_evals};
+use skills_discovery::{Advice, Case, Hit};
+use skills_skill::{SkillId, read_regular_text, safe_text};
+
+/// Larger files are not imported.
+const MAX_IMPORT_BYTES: u64 = 16 << 20;
+/// Pairs of skills that are listed.
+const MAX_PAIRS: usize = 10;
+
+/// Runs the command.
+pub async fn run(cx: &mut Context, args: &GoldenArgs) -> Result<Done, Failure> {
+    match &args.action {
+        GoldenAction::List(args) => list(cx, args).await,
+        GoldenAction::Explain(args) => explain(cx, args).await,
+        GoldenAction::Add(args) => add(cx, args),
+        GoldenAction::Remove(args) => remove(cx, args),
+        GoldenAction::Import(args) => import(cx, args),
+        GoldenAction::Export(args) => export(cx, args).await,
+    }
+}
+
+impl From<GoldenForm> for GoldenFormat {
+    fn from(form: GoldenForm) -> Self {
+        match form {
+            GoldenForm::Yaml => Self::Yaml,
+            GoldenForm::Json => Self::Json,
+            GoldenForm::Jsonl => Self::Jsonl,
+            GoldenForm::Csv => Self::Csv,
+        }
+    }
+}
+
+/// The file that is edited: the given one, else the user's own.
+fn file(cx: &Context, file: Option<&PathBuf>) -> Result<PathBuf, Failure> {
+    match file {
+        Some(file) => Ok(cx.cwd.join(file)),
+        None => cx.config()?.golden_file().ok_or_else(|| {
+            Failure::usage("the demonstration has no golden set of its own; remove --demo, or name a file")
+        }),
+    }
+}
+
+/// Queries of the user's own file that a service does not know.
+pub fn own_queries(cx: &Context, core: &Reached) -> Result<Vec<GoldenQuery>, Failure> {
+    if matches!(core, Reached::Here(_)) {
+        return Ok(Vec::new());
+    }
+    let Some(file) = cx.config()?.golden_file() else { return Ok(Vec::new()) };
+    let (cases, _) = read_golden(&file).map_err(|error| refused(&file, &error))?;
+    Ok(cases.into_iter().map(GoldenQuery::from).collect())
+}
+
+fn refused(file: &Path, error: &EditError) -> Failure {
+    Failure::usage(format!("{}: {error}", file.display()))
+}
+
+async fn report(cx: &mut Context, skill: Option<&String>) -> Result<GoldenReport, Failure> {
+    let core = cx.reach(Needs::Index).await?;
+    let queries = own_queries(cx, &core)?;
+    let request = GoldenRequest { skill_id: skill.map(SkillId::new), queries };
+    Ok(core.golden_report(request).await?)
+}
+
+async fn list(cx: &mut Context, args: &GoldenListArgs) -> Result<Done, Failure> {
+    let mut report = report(cx, args.skill.as_ref()).await?;
+    if args.failing {
+        report.results.retain(|result| result.state.is_failing());
+    }
+    let has_failing = report.results.iter().any(|result| result.state.is_failing());
+    if cx.out.json {
+        cx.out.value(&report)?;
+    } else {
+        let text = render(&report, cx.out.look);
+        cx.out.raw(text.as_bytes())?;
+    }
+    Ok(if has_failing { Done::Findings } else { Done::Fine })
+}
+
+fn name(id: Option<&SkillId>) -> String {
+    id.map_or_else(|| "nothing".to_owned(), |id| safe_text::line(id.as_str()).into_owned())
+}
+
+fn render(report: &GoldenReport, look: Look) -> String {
+    let strong = |text: &str| Ink::Strong.paint(text, look.colour);
+    let muted = |text: &str| Ink::Muted.paint(text, look.colour);
+    let mut out = String::new();
+    if report.sources.is_empty() && report.results.is_empty() {
+        return "no golden queries; add one with `skills golden add QUERY --expect SKILL`\n".to_owned();
+    }
+    let figures = &report.figures;
+    let queries = figures.queries + figures.out_of_scope;
+    let _ = writeln!(
+        out,
+        "{} over {}: P@1 {}, MRR@10 {}, {}",
+        counted(queries, "query", "queries"),
+        counted(report.skills, "skill", "skills"),
+        strong(&format!("{:.3}", figures.p_at_1)),
+        strong(&format!("{:.3}", figures.mrr_at_10)),
+        counted(figures.false_triggers, "false trigger", "false triggers"),
+    );
+    let max_width = look.width.min(110);
+    let mut group = None;
+    for result in &report.results {
+        if group != Some(result.state) {
+            group = Some(result.state);
+            let title = match result.state {
+                GoldenState::Lost => "lost",
+                GoldenState::FalseTrigger => "false triggers",
+                GoldenState::Won => "won",
+                GoldenState::Rejected => "rejected, as expected",
+            };
+            let count = report.results.iter().filter(|other| other.state == result.state).count();
+            let _ = writeln!(out, "\n{}", strong(&format!("{title} ({count})")));
+        }
+        let query = cut(&safe_text::line(&result.query.query), max_width.saturating_sub(2), look.unicode);
+        let _ = writeln!(out, "  {query}");
+        let what = cut(&outcome(result), max_width.saturating_sub(4), look.unicode);
+        let _ = writeln!(out, "    {}", muted(&what));
+    }
+    if !report.confusions.is_empty() {
+        let _ = writeln!(out, "\n{}", strong("skills that win each other's queries"));
+        for pair in report.confusions.iter().take(MAX_PAIRS) {
+            let (a, b) = (name(Some(&pair.a)), name(Some(&pair.b)));
+            let _ = writeln!(out, "  {a} {} : {} {b}", pair.a_wins, pair.b_wins);
+        }
+    }
+    out
+}
+
+/// What happened with a query, as one line.
+fn outcome(result: &GoldenResult) -> String {
+    let expects = safe_text::line(&result.query.expectation()).into_owned();
+    let first = name(result.first.as_ref());
+    let by = result.by.unwrap_or_default();
+    match (result.state, result.rank) {
+        (GoldenState::Lost, Some(rank)) => {
+            format!("expects {expects} (rank {rank}); {first} is first, ahead by {by:.2}")
+        }
+        (GoldenState::Lost, None) => format!("expects {expects} (not a result); {first} is first"),
+        (GoldenState::FalseTrigger, _) => {
+            format!("expects {expects}; {first} fits, {by:.2} above the threshold")
+        }
+        (GoldenState::Won, _) if result.by.is_none() => format!("{first}, the only result"),
+        (GoldenState::Won, _) => format!("{first}, lead {by:+.2}"),
+        (GoldenState::Rejected, _) => format!("expects {expects}"),
+    }
+}
+
+impl ExpectArgs {
+    fn is_empty(&self) -> bool {
+        self.expect.is_empty() && !self.none && self.not.is_none()
+    }
+
+    fn query(&self, query: &str) -> GoldenQuery {
+        GoldenQuery {
+            query: query.to_owned(),
+            expect: self.expect.iter().map(SkillId::new).collect(),
+            not: self.not.as_ref().map(SkillId::new),
+        }
+    }
+}
+
+async fn explain(cx: &mut Context, args: &GoldenExplainArgs) -> Result<Done, Failure> {
+    let text = super::discover::intent(std::slice::from_ref(&args.query))?;
+    let core = cx.reach(Needs::Index).await?;
+    let queries = own_queries(cx, &core)?;
+    let query = if args.expect.is_empty() {
+        let request = GoldenRequest { queries: queries.clone(), ..GoldenRequest::default() };
+        let known = core.golden_report(request).await?.results;
+        let found = known.into_iter().find(|result| result.query.query == text);
+        found.map(|result| result.query).ok_or_else(|| {
+            Failure::usage(
+                "no golden set has this query; state what it expects with --expect, --none or --not",
+            )
+        })?
+    } else {
+        args.expect.query(&text)
+    };
+    let explanation = core.golden_explain(GoldenExplainRequest { query, queries }).await?;
+    let is_lost = {
+        let first = explanation.first.as_ref().map(|hit| &hit.skill_id);
+        !explanation.query.expect.is_empty()
+            && !first.is_some_and(|first| explanation.query.expect.contains(first))
+    };
+    if cx.out.json {
+        cx.out.value(&explanation)?;
+    } else {
+        let text = explained(&explanation, is_lost, cx.out.look);
+        cx.out.raw(text.as_bytes())?;
+    }
+    Ok(if is_lost { Done::Findings } else { Done::Fine })
+}
+
+fn explained(explanation: &GoldenExplanation, is_lost: bool, look: Look) -> String {
+    let mut out = String::new();
+    let strong = |text: &str| Ink::Strong.paint(text, look.colour);
+    let _ = writeln!(out, "{}", strong(&safe_text::line(&explanation.query.query)));
+    let _ = writeln!(out, "expects {}", safe_text::line(&explanation.query.expectation()));
+    let (expected, first) = (explanation.expected.as_ref(), explanation.first.as_ref());
+    let words = words_of(expected, first);
+    let score = |hit: Option<&Hit>, word: &str| {
+        let rows = hit.into_iter().flat_map(|hit| &hit.breakdown.words);
+        rows.filter(|row| row.label == word).map(|row| row.sum).sum::<f64>()
+    };
+    let title = |hit: Option<&Hit>| match hit {
+        Some(hit) => format!("{} ({}, {:.2})", name(Some(&hit.skill_id)), rank(hit), hit.score),
+        None => "not a result".to_owned(),
+    };
+    let is_same = expected.map(|hit| &hit.skill_id) == first.map(|hit| &hit.skill_id);
+    let _ = writeln!(out, "\nexpected  {}", title(expected));
+    if !is_same {
+        let _ = writeln!(out, "first     {}", title(first));
+        if expected.is_some() && first.is_some() {
+            let _ = writeln!(out, "\n  {:>8}  {:>8}  {:>8}", "expected", "first", "differs");
+            for word in words {
+                let (ours, theirs) = (score(expected, &word), score(first, &word));
+                let word = safe_text::line(&word);
+                let _ = writeln!(out, "  {ours:>8.2}  {theirs:>8.2}  {:>+8.2}  {word}", ours - theirs);
+            }
+        }
+    }
+    match &explanation.advice {
+        Some(advice) => out += &advised(advice, look),
+        None if is_lost => out += "\nno added word of the query wins it without losing other queries\n",
+        None => {}
+    }
+    out
+}
+
+/// Advice as two lines.
+pub fn advised(advice: &Advice, look: Look) -> String {
+    let then = match advice.rank {
+        Some(1) => "then first".to_owned(),
+        Some(rank) => format!("then rank {rank}"),
+        None => "then not a result".to_owned(),
+    };
+    let main = format!("add “{}” to the description", safe_text::line(&advice.word));
+    let main = Ink::Strong.paint(&main, look.colour);
+    format!("\n{main}\n  {:+.2}, {then}; {} won, {} lost\n", advice.gain, advice.won, advice.lost)
+}
+
+fn rank(hit: &Hit) -> String {
+    format!("rank {}", hit.rank.unwrap_or(1))
+}
+
+/// Labels of both breakdowns, largest difference first.
+fn words_of(expected: Option<&Hit>, first: Option<&Hit>) -> Vec<String> {
+    let mut labels: Vec<(String, f64)> = Vec::new();
+    for (hit, sign) in [(expected, 1.0), (first, -1.0)] {
+        for row in hit.into_iter().flat_map(|hit| &hit.breakdown.words) {
+            match labels.iter_mut().find(|(label, _)| *label == row.label) {
+                Some((_, difference)) => *difference += sign * row.sum,
+                None => labels.push((row.label.clone(), sign * row.sum)),
+            }
+        }
+    }
+    labels.retain(|(_, difference)| difference.abs() >= 0.005);
+    labels.sort_by(|(_, a), (_, b)| b.abs().total_cmp(&a.abs()));
+    labels.into_iter().map(|(label, _)| label).collect()
+}
+
+fn add(cx: &mut Context, args: &GoldenAddArgs) -> Result<Done, Failure> {
+    if args.expect.is_empty() {
+        return Err(Failure::usage("state what the query expects: --expect SKILL, --none or --not SKILL"));
+    }
+    let text = super::discover::intent(std::slice::from_ref(&args.query))?;
+    let file = file(cx, args.file.as_ref())?;
+    let case = args.expect.query(&text).checked()?;
+    let (known, _) = read_golden(&file).map_err(|error| refused(&file, &error))?;
+    if known.iter().any(|known| known.query == case.query) {
+        let message = format!("{} already has this query; remove it first", file.display());
+        return Err(Failure::usage(message));
+    }
+    let cases =
+        edit_golden(&file, &GoldenEdit::Add(vec![case]), None).map_err(|error| refused(&file, &error))?;
+    done(cx, &file, &json!({"file": file, "queries": cases.len()}), "added to")
+}
+
+fn remove(cx: &mut Context, args: &GoldenRemoveArgs) -> Result<Done, Failure> {
+    let file = file(cx, args.file.as_ref())?;
+    let (known, _) = read_golden(&file).map_err(|error| refused(&file, &error))?;
+    let Some(at) = known.iter().position(|case| case.query == args.query) else {
+        let message = format!("{} has no query `{}`", file.display(), args.query);
+        return Err(skills_api::Error::new(skills_api::Code::NotFound, message).into());
+    };
+    let cases =
+        edit_golden(&file, &GoldenEdit::Remove(at), known.get(at)).map_err(|error| refused(&file, &error))?;
+    done(cx, &file, &json!({"file": file, "queries": cases.len()}), "removed from")
+}
+
+fn done(cx: &mut Context, file: &Path, value: &serde_json::Value, verb: &str) -> Result<Done, Failure> {
+    if cx.out.json {
+        cx.out.value(value)?;
+    } else {
+        cx.voice().say(&format!("{verb} {}", safe_text::line(&file.display().to_string())));
+    }
+    Ok(Done::Fine)
+}
+
+fn import(cx: &mut Context, args: &GoldenImportArgs) -> Result<Done, Failure> {
+    let to = file(cx, args.to.as_ref())?;
+    let mut cases: Vec<Case> = Vec::new();
+    for source in &args.files {
+        let source = cx.cwd.join(source);
+        let text =
+            read_regular_text(&source, MAX_IMPORT_BYTES).map_err(|error| Failure::file(&source, &error))?;
+        let format = args.format.map(GoldenFormat::from).or_else(|| GoldenFormat::of(&source));
+        let format = format.ok_or_else(|| {
+            Failure::usage(format!("{}: unknown extension; name the format with --format", source.display()))
+        })?;
+        let skill = args.skill.as_ref().map(SkillId::new).or_else(|| skill_of_evals(&source, &text));
+        let found = parse_golden(format, &text, skill.as_ref());
+        cases.extend(found.map_err(|error| Failure::usage(format!("{}: {error}", source.display())))?);
+    }
+    let (known, _) = read_golden(&to).map_err(|error| refused(&to, &error))?;
+    let split = split_new(&known, cases);
+    let (added, conflicts) = (split.new.len(), split.conflicts.len());
+    if added > 0 {
+        edit_golden(&to, &GoldenEdit::Add(split.new), None).map_err(|error| refused(&to, &error))?;
+    }
+    if cx.out.json {
+        let queries: Vec<GoldenQuery> = split.conflicts.into_iter().map(GoldenQuery::from).collect();
+        cx.out.value(&json!({"file": to, "added": added, "known": split.known, "conflicts": queries}))?;
+    } else {
+        let mut text = format!(
+            "{} added to {}, {} already there\n",
+            counted(added, "query", "queries"),
+            safe_text::line(&to.display().to_string()),
+            split.known
+        );
+        for case in split.conflicts {
+            let query = GoldenQuery::from(case);
+            let _ = writeln!(
+                text,
+                "not imported, the file expects another skill: {} ({})",
+                safe_text::line(&query.query),
+                safe_text::line(&query.expectation())
+            );
+        }
+        cx.out.raw(text.as_bytes())?;
+    }
+    Ok(if conflicts > 0 { Done::Findings } else { Done::Fine })
+}
+
+async fn export(cx: &mut Context, args: &GoldenExportArgs) -> Result<Done, Failure> {
+    let report = report(cx, args.skill.as_ref()).await?;
+    let mut results = report.results;
+    results.sort_by_key(|result| (result.source.unwrap_or(usize::MAX), result.place));
+    let cases: Vec<Case> = results.into_iter().map(|result| result.query.into()).collect();
+    let skill = args.skill.as_ref().map(SkillId::new);
+    let text = format_golden(args.format.into(), &cases, skill.as_ref());
+    let text = text.map_err(|error| Failure::usage(error.to_string()))?;
+    cx.out.raw(text.as_bytes())?;
+    Ok(Done::Fine)
+}

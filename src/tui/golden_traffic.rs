@@ -1,0 +1,366 @@
+//! What panes ask about golden queries and what they get: the measurement of the core, and edits of the user's files on
+//! this machine.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use skills_api::{
+    Code, Connection, Core, Error, GoldenExplainRequest, GoldenExplanation, GoldenQuery, GoldenReport,
+    GoldenRequest,
+};
+use skills_authoring::golden_baseline::{GoldenBaseline, add_baseline, baselines};
+use skills_authoring::golden_file::{EditError, GoldenEdit, edit_golden, read_golden};
+use skills_authoring::golden_format::{FormatError, GoldenFormat, parse_golden, skill_of_evals};
+use skills_config::expand;
+use skills_discovery::{Case, Expect};
+use skills_skill::{SkillId, read_regular_text};
+
+/// Larger files are not imported.
+const MAX_IMPORT_BYTES: u64 = 16 << 20;
+
+/// The files of this machine that belong to golden sets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GoldenPlace {
+    /// Where queries are added; none for a demonstration.
+    pub file: Option<PathBuf>,
+    /// Where baselines are stored.
+    pub baselines: PathBuf,
+    /// Where relative paths begin.
+    pub cwd: PathBuf,
+    /// What `~` stands for.
+    pub home: PathBuf,
+}
+
+/// A query that is edited in a dialog.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct GoldenForm {
+    /// The query; none for the request of Discover.
+    pub query: Option<String>,
+    /// Ids, `none`, or `not ID`.
+    pub skills: String,
+    /// The query that it replaces: its file, its place there, and what it is now.
+    pub replaces: Option<(PathBuf, usize, Case)>,
+}
+
+/// Something a pane asks about golden queries.
+#[derive(Debug, Clone, PartialEq)]
+pub enum GoldenAsk {
+    /// The golden sets, measured.
+    Measure,
+    /// Why a query is answered as it is.
+    Explain(GoldenQuery),
+    /// Add a query to the user's file.
+    Add(Case),
+    /// Change a file.
+    Edit {
+        /// Which file.
+        file: PathBuf,
+        /// The change.
+        edit: GoldenEdit,
+        /// The query that was shown in that place.
+        expected: Case,
+    },
+    /// Add the queries of a file to the user's file.
+    Import {
+        /// Its path.
+        path: String,
+        /// The skill that an evaluation file belongs to.
+        skill: Option<SkillId>,
+    },
+    /// Compare with these figures from now on.
+    SetBaseline(Arc<GoldenMeasurement>),
+}
+
+/// A measurement with what it is compared with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GoldenMeasurement {
+    /// The measurement.
+    pub report: GoldenReport,
+    /// Baselines, oldest first.
+    pub baselines: Vec<GoldenBaseline>,
+    /// Where queries are added.
+    pub file: Option<PathBuf>,
+    /// Whether files of the report are on another machine.
+    pub is_remote: bool,
+}
+
+/// What a pane gets.
+#[derive(Debug, Clone)]
+pub enum GoldenAnswer {
+    /// The golden sets, measured.
+    Measured(Result<Arc<GoldenMeasurement>, Error>),
+    /// Why a query is answered as it is.
+    Explained(GoldenQuery, Result<Arc<GoldenExplanation>, Error>),
+    /// A file was changed, or not: with a note for the user.
+    Edited(Result<String, Error>),
+    /// Baselines after one was set.
+    Baselines(Result<Vec<GoldenBaseline>, Error>),
+}
+
+impl GoldenAsk {
+    /// Its name in the log.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Measure => "golden_report",
+            Self::Explain(_) => "golden_explain",
+            Self::Add(_) | Self::Edit { .. } => "golden_edit",
+            Self::Import { .. } => "golden_import",
+            Self::SetBaseline(_) => "golden_baseline",
+        }
+    }
+
+    /// Executes it.
+    pub(crate) async fn execute(self, client: &dyn Core, place: Option<GoldenPlace>) -> GoldenAnswer {
+        match self {
+            Self::Measure => GoldenAnswer::Measured(measure(client, place).await.map(Arc::new)),
+            Self::Explain(query) => {
+                let explained = explain(client, place, query.clone()).await.map(Arc::new);
+                GoldenAnswer::Explained(query, explained)
+            }
+            Self::Add(case) => {
+                let what = short(&case.query);
+                let edit = move |place: &GoldenPlace| {
+                    let file = own_file(place)?;
+                    let (known, _) = read_golden(file).map_err(refused)?;
+                    if known.iter().any(|known| known.query == case.query) {
+                        let message = format!("{} already has this query; edit it there", file.display());
+                        return Err(Error::new(Code::InvalidRequest, message));
+                    }
+                    edit_golden(file, &GoldenEdit::Add(vec![case]), None).map_err(refused)?;
+                    Ok(format!("added “{what}” to {}", shown(file, place)))
+                };
+                GoldenAnswer::Edited(on_disk(place, edit).await)
+            }
+            Self::Edit { file, edit, expected } => {
+                let is_removal = matches!(edit, GoldenEdit::Remove(_));
+                let what = short(&expected.query);
+                let change = move |place: &GoldenPlace| {
+                    edit_golden(&file, &edit, Some(&expected)).map_err(refused)?;
+                    let verb = if is_removal { "removed" } else { "changed" };
+                    Ok(format!("{verb} “{what}” in {}", shown(&file, place)))
+                };
+                GoldenAnswer::Edited(on_disk(place, change).await)
+            }
+            Self::Import { path, skill } => {
+                let import = move |place: &GoldenPlace| import(&path, skill.as_ref(), place);
+                GoldenAnswer::Edited(on_disk(place, import).await)
+            }
+            Self::SetBaseline(measured) => {
+                GoldenAnswer::Baselines(set_baseline(client, place, measured).await)
+            }
+        }
+    }
+}
+
+/// What tells baselines of golden sets apart.
+fn key(client: &dyn Core, place: &GoldenPlace) -> String {
+    match client.connection() {
+        Connection::Remote { address, .. } => address,
+        Connection::Local => {
+            place.file.as_ref().map_or_else(|| "demo".to_owned(), |file| file.display().to_string())
+        }
+    }
+}
+
+/// Queries of the user's file that a core elsewhere does not know.
+pub(crate) async fn own_queries(
+    client: &dyn Core,
+    place: Option<&GoldenPlace>,
+) -> Result<Vec<GoldenQuery>, Error> {
+    if matches!(client.connection(), Connection::Local) {
+        return Ok(Vec::new());
+    }
+    let Some(file) = place.and_then(|place| place.file.clone()) else { return Ok(Vec::new()) };
+    let read = tokio::task::spawn_blocking(move || read_golden(&file)).await;
+    let (cases, _) =
+        read.map_err(|error| Error::new(Code::InternalError, error.to_string()))?.map_err(refused)?;
+    Ok(cases.into_iter().map(GoldenQuery::from).collect())
+}
+
+async fn measure(client: &dyn Core, place: Option<GoldenPlace>) -> Result<GoldenMeasurement, Error> {
+    let queries = own_queries(client, place.as_ref()).await?;
+    let report = client.golden_report(GoldenRequest { skill_id: None, queries }).await?;
+    let file = place.as_ref().and_then(|place| place.file.clone());
+    let is_remote = matches!(client.connection(), Connection::Remote { .. });
+    let baselines = match place {
+        Some(place) => {
+            let key = key(client, &place);
+            let read = tokio::task::spawn_blocking(move || baselines(&place.baselines, &key)).await;
+            read.unwrap_or_default()
+        }
+        None => Vec::new(),
+    };
+    Ok(GoldenMeasurement { report, baselines, file, is_remote })
+}
+
+async fn explain(
+    client: &dyn Core,
+    place: Option<GoldenPlace>,
+    query: GoldenQuery,
+) -> Result<GoldenExplanation, Error> {
+    let queries = own_queries(client, place.as_ref()).await?;
+    client.golden_explain(GoldenExplainRequest { query, queries }).await
+}
+
+/// The baseline that a measurement is.
+#[must_use]
+pub fn baseline_of(report: &GoldenReport, at_ms: i64) -> GoldenBaseline {
+    let mut baseline = GoldenBaseline { at_ms, figures: report.figures, ..GoldenBaseline::default() };
+    for result in &report.results {
+        let queries = if result.state.is_failing() { &mut baseline.failed } else { &mut baseline.passed };
+        queries.insert(result.query.query.clone(), result.first.clone());
+    }
+    baseline
+}
+
+async fn set_baseline(
+    client: &dyn Core,
+    place: Option<GoldenPlace>,
+    measured: Arc<GoldenMeasurement>,
+) -> Result<Vec<GoldenBaseline>, Error> {
+    let Some(place) = place else {
+        return Err(Error::new(Code::InvalidConfiguration, "this workbench has no folder for baselines"));
+    };
+    let key = key(client, &place);
+    let baseline = baseline_of(&measured.report, jiff::Timestamp::now().as_millisecond());
+    let add = move || add_baseline(&place.baselines, &key, baseline);
+    let added = tokio::task::spawn_blocking(add).await;
+    let added = added.map_err(|error| Error::new(Code::InternalError, error.to_string()))?;
+    added.map_err(|error| Error::new(Code::InternalError, format!("cannot store the baseline: {error}")))
+}
+
+/// Changes files off the async workers.
+async fn on_disk(
+    place: Option<GoldenPlace>,
+    change: impl FnOnce(&GoldenPlace) -> Result<String, Error> + Send + 'static,
+) -> Result<String, Error> {
+    let Some(place) = place else {
+        return Err(Error::new(Code::InvalidConfiguration, "this workbench has no golden set"));
+    };
+    let changed = tokio::task::spawn_blocking(move || change(&place)).await;
+    changed.unwrap_or_else(|error| Err(Error::new(Code::InternalError, error.to_string())))
+}
+
+fn own_file(place: &GoldenPlace) -> Result<&Path, Error> {
+    let message = "the demonstration has no golden set; start the workbench without --demo";
+    place.file.as_deref().ok_or_else(|| Error::new(Code::InvalidConfiguration, message))
+}
+
+fn refused(error: EditError) -> Error {
+    let code = match &error {
+        EditError::Changed => Code::SkillChanged,
+        _ => Code::InvalidConfiguration,
+    };
+    Error::new(code, error.to_string())
+}
+
+fn shown(file: &Path, place: &GoldenPlace) -> String {
+    skills_config::shown(file, &place.cwd, &place.home)
+}
+
+/// The beginning of a query for a note.
+fn short(query: &str) -> String {
+    const MAX_CHARACTERS: usize = 40;
+    match query.char_indices().nth(MAX_CHARACTERS) {
+        Some((at, _)) => format!("{}…", query.get(..at).unwrap_or_default().trim_end()),
+        None => query.to_owned(),
+    }
+}
+
+fn import(path: &str, skill: Option<&SkillId>, place: &GoldenPlace) -> Result<String, Error> {
+    let invalid = |message: String| Error::new(Code::InvalidRequest, message);
+    let source = expand(path.trim(), &place.cwd, &place.home);
+    let text = read_regular_text(&source, MAX_IMPORT_BYTES)
+        .map_err(|error| invalid(format!("{}: {error}", source.display())))?;
+    let format = GoldenFormat::of(&source).ok_or_else(|| {
+        invalid(format!("{}: the name must end with json, jsonl, csv or yaml", source.display()))
+    })?;
+    let skill = skill.cloned().or_else(|| skill_of_evals(&source, &text));
+    let cases = parse_golden(format, &text, skill.as_ref()).map_err(|error| {
+        let message = match error {
+            FormatError::NoSkill => "the file does not name its skill; enter the skill".to_owned(),
+            other => other.to_string(),
+        };
+        invalid(format!("{}: {message}", source.display()))
+    })?;
+    let file = own_file(place)?;
+    let added = add_new(file, cases).map_err(refused)?;
+    let note = format!("{} of {} queries added to {}", added.added, added.of, shown(file, place));
+    Ok(if added.conflicts == 0 {
+        note
+    } else {
+        format!("{note}; {} have another expectation there and were left out", added.conflicts)
+    })
+}
+
+/// What an import came to.
+struct Added {
+    added: usize,
+    of: usize,
+    conflicts: usize,
+}
+
+fn add_new(file: &Path, cases: Vec<Case>) -> Result<Added, EditError> {
+    let (known, _) = read_golden(file)?;
+    let split = skills_authoring::golden_file::split_new(&known, cases);
+    let (added, conflicts) = (split.new.len(), split.conflicts.len());
+    let of = added + conflicts + split.known;
+    if added > 0 {
+        edit_golden(file, &GoldenEdit::Add(split.new), None)?;
+    }
+    Ok(Added { added, of, conflicts })
+}
+
+/// Reads what a person typed as an expectation: ids, `none`, or `not ID`.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn parse_expectation(text: &str) -> Result<Expect, String> {
+    let words: Vec<&str> = text.split([' ', ',']).filter(|word| !word.is_empty()).collect();
+    match words[..] {
+        [] => Err("enter ids of skills, `none`, or `not` and an id".to_owned()),
+        ["none"] => Ok(Expect::Nothing),
+        ["not", id] => Ok(Expect::Not(SkillId::new(id))),
+        ["not", ..] => Err("`not` takes one id".to_owned()),
+        _ if words.contains(&"none") => Err("`none` cannot be combined with ids".to_owned()),
+        _ => Ok(Expect::AnyOf(words.into_iter().map(SkillId::new).collect())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expectations_are_ids_none_or_not() {
+        let ids = |ids: &[&str]| Expect::AnyOf(ids.iter().map(|id| SkillId::new(*id)).collect());
+        assert_eq!(parse_expectation("pdf, xlsx"), Ok(ids(&["pdf", "xlsx"])));
+        assert_eq!(parse_expectation(" none "), Ok(Expect::Nothing));
+        assert_eq!(parse_expectation("not pdf"), Ok(Expect::Not(SkillId::new("pdf"))));
+        for wrong in ["", "not", "not a b", "none a"] {
+            assert!(parse_expectation(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_import_adds_new_queries_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = GoldenPlace {
+            file: Some(folder.path().join("golden.yaml")),
+            baselines: folder.path().join("baselines.json"),
+            cwd: folder.path().to_owned(),
+            home: folder.path().to_owned(),
+        };
+        std::fs::create_dir_all(folder.path().join("pdf/evals")).unwrap();
+        let evals = r#"[{"query": "q", "should_trigger": true}, {"query": "r", "should_trigger": false}]"#;
+        std::fs::write(folder.path().join("pdf/evals/evals.json"), evals).unwrap();
+        std::fs::write(folder.path().join("golden.yaml"), "- query: r\n  expect: [pdf]\n").unwrap();
+        import("pdf/evals/evals.json", None, &place).unwrap();
+        let (cases, _) = read_golden(&folder.path().join("golden.yaml")).unwrap();
+        assert_eq!(cases.len(), 2);
+        assert_eq!(cases[1].expect, Expect::AnyOf(vec![SkillId::new("pdf")]));
+        import("pdf/evals/evals.json", None, &place).unwrap();
+        assert_eq!(read_golden(&folder.path().join("golden.yaml")).unwrap().0.len(), 2);
+        assert_eq!(import("gone.csv", None, &place).unwrap_err().code, Code::InvalidRequest);
+    }
+}

@@ -1,0 +1,313 @@
+//! The figures of a draft as rows: the golden set, what changed hands, the value of clauses, what clients show.
+
+use std::collections::BTreeMap;
+
+use crate::theme::Role;
+use crate::widgets::figures::{count, plain_score, signed};
+use crate::widgets::measure::{cells, cut_end, shown};
+use crate::widgets::pen::Pen;
+use crate::widgets::rich::{RichLine, Seg};
+use crate::widgets::wrap::wrap_to;
+use ratatui::style::Modifier;
+use skills_api::{DraftPlace, DraftReport};
+use skills_discovery::{ChangedQuery, GoldenChange, Split};
+use skills_skill::{Severity, SkillId};
+
+/// Queries of each kind that are listed.
+const MAX_QUERIES: usize = 8;
+/// Cells of a bar.
+const BAR_WIDTH: u16 = 12;
+
+/// A row of a column.
+pub enum Item {
+    /// A title on a rule, with a note.
+    Title(&'static str, String),
+    /// A line.
+    Line(RichLine),
+    /// Nothing.
+    Gap,
+}
+
+fn line(segs: Vec<Seg>) -> Item {
+    Item::Line(RichLine::from_segs(segs))
+}
+
+fn bar(length: u16, pen: &Pen<'_>) -> String {
+    let sign = if pen.glyphs.ascii { "#" } else { "▆" };
+    sign.repeat(usize::from(length))
+}
+
+/// A text of exactly this width.
+fn fixed(text: &str, width: u16, pen: &Pen<'_>) -> String {
+    let text = cut_end(text, width, pen.glyphs.ellipsis).into_owned();
+    let pad = usize::from(width.saturating_sub(cells(&text)));
+    text + &" ".repeat(pad)
+}
+
+/// Clauses with their value, words that attract others, clients, findings.
+pub fn left_items(report: &DraftReport, width: u16, pen: &Pen<'_>) -> Vec<Item> {
+    let mut out = Vec::new();
+    if !report.clauses.is_empty() {
+        out.push(Item::Title("Clauses", "queries lost without each".to_owned()));
+        let most = report.clauses.iter().map(|clause| clause.queries.abs()).max().unwrap_or(0).max(1);
+        let name = width.saturating_sub(6 + BAR_WIDTH);
+        for clause in &report.clauses {
+            let role = if clause.queries < 0 { Role::Danger } else { Role::Level1 };
+            let length = (clause.queries.unsigned_abs() as u16 * BAR_WIDTH) / most as u16;
+            let is_idle = clause.queries == 0 && clause.mrr.abs() < 1e-9 && clause.false_triggers == 0;
+            let value = if is_idle { pen.glyphs.dot.to_owned() } else { format!("{:+}", clause.queries) };
+            let text = if is_idle { Role::Muted } else { Role::Text };
+            out.push(line(vec![
+                Seg::new(fixed(&shown(&clause.clause), name, pen), text),
+                Seg::new(
+                    format!("{value:>5} "),
+                    if clause.queries < 0 { Role::Danger } else { Role::Strong },
+                ),
+                Seg::new(bar(length, pen), role),
+            ]));
+        }
+    }
+    for attraction in &report.attractions {
+        let skills: Vec<String> = attraction.skills.iter().map(|id| shown(id.as_str())).collect();
+        let of = if skills.is_empty() {
+            "that no skill fits".to_owned()
+        } else {
+            format!("of {}", skills.join(", "))
+        };
+        let count = attraction.queries.len();
+        let noun = if count == 1 { "query" } else { "queries" };
+        let text = format!("“{}” attracts {count} {noun} {of}", shown(&attraction.word));
+        let segs = [Seg::new(format!("{} ", pen.glyphs.warn), Role::Warning), Seg::new(text, Role::Text)];
+        out.extend(wrap_to(&segs, width, 2, pen.glyphs.ellipsis).into_iter().map(Item::Line));
+    }
+    if !report.shown.is_empty() {
+        out.extend([Item::Gap, Item::Title("Clients", "what they show of the description".to_owned())]);
+        let name = report.shown.iter().map(|shown| cells(&shown.client)).max().unwrap_or(0);
+        for shown in &report.shown {
+            let length = (shown.characters * usize::from(BAR_WIDTH)).div_ceil(shown.of.max(1)) as u16;
+            let text = match shown.characters {
+                0 => "name only".to_owned(),
+                all if all == shown.of => "full".to_owned(),
+                some => format!("{some} of {} characters", shown.of),
+            };
+            let role = if shown.characters < shown.of { Role::Warning } else { Role::Muted };
+            out.push(line(vec![
+                Seg::new(fixed(&shown.client, name + 2, pen), Role::Text),
+                Seg::new(fixed(&bar(length, pen), BAR_WIDTH + 2, pen), Role::Level1),
+                Seg::new(text, role),
+            ]));
+        }
+    }
+    if !report.findings.is_empty() {
+        out.extend([Item::Gap, Item::Title("Findings", count(report.findings.len()))]);
+    }
+    for finding in &report.findings {
+        let (sign, role) = match finding.severity {
+            Severity::Error => (pen.glyphs.bad, Role::Danger),
+            Severity::Warning => (pen.glyphs.warn, Role::Warning),
+            Severity::Info => (pen.glyphs.dot, Role::Muted),
+        };
+        let text = format!("{} ({})", shown(&finding.message), finding.code);
+        let segs = [Seg::new(format!("{sign} "), role), Seg::new(text, Role::Text)];
+        out.extend(wrap_to(&segs, width, 2, pen.glyphs.ellipsis).into_iter().map(Item::Line));
+    }
+    out
+}
+
+/// The request, the golden set, the two halves of it, what changed hands, and advice.
+pub fn right_items(
+    report: &DraftReport,
+    intent: Option<&str>,
+    is_pending: bool,
+    width: u16,
+    pen: &Pen<'_>,
+) -> Vec<Item> {
+    let mut out = Vec::new();
+    if let (Some(intent), Some(before), Some(after)) = (intent, &report.before, &report.after) {
+        out.push(Item::Title("This request", String::new()));
+        out.push(line(vec![Seg::new(cut_end(&shown(intent), width, pen.glyphs.ellipsis), Role::Text)]));
+        let segs = vec![
+            Seg::new(place(before, pen), Role::Muted),
+            Seg::new(if pen.glyphs.ascii { " -> " } else { " → " }, Role::Muted),
+            Seg::new(place(after, pen), place_role(before, after)).with(Modifier::BOLD),
+        ];
+        out.push(line(segs));
+        if let Some(first) = after.first.as_ref().filter(|_| after.rank != Some(1)) {
+            out.push(line(vec![Seg::new(format!("first: {}", shown(first.as_str())), Role::Muted)]));
+        }
+        out.push(Item::Gap);
+    }
+    let Some(golden) = &report.golden else {
+        out.push(Item::Title("Golden set", if is_pending { "measuring".to_owned() } else { String::new() }));
+        if !is_pending {
+            let text = "no golden queries: m in Discover adds one";
+            out.push(line(vec![Seg::new(text, Role::Muted)]));
+        }
+        return out;
+    };
+    golden_items(golden, is_pending, width, pen, &mut out);
+    for advice in &report.advice {
+        let then = match advice.rank {
+            Some(1) => "then first".to_owned(),
+            Some(rank) => format!("then rank {rank}"),
+            None => "then not a result".to_owned(),
+        };
+        let main = format!("add “{}”: {}, {then}", shown(&advice.word), signed(advice.gain, pen.glyphs));
+        let more = format!("  {} won, {} lost, for “{}”", advice.won, advice.lost, shown(&advice.query));
+        let main = Seg::new(main, Role::Strong).with(Modifier::BOLD);
+        out.push(Item::Gap);
+        out.extend(
+            wrap_to(&[main, Seg::new(more, Role::Muted)], width, 2, pen.glyphs.ellipsis)
+                .into_iter()
+                .map(Item::Line),
+        );
+    }
+    out
+}
+
+fn place(place: &DraftPlace, pen: &Pen<'_>) -> String {
+    match (place.rank, place.score) {
+        (Some(1), Some(score)) if !place.fits => {
+            format!("rank 1 ({}), below the threshold", plain_score(score, pen.glyphs))
+        }
+        (Some(rank), Some(score)) => format!("rank {rank} ({})", plain_score(score, pen.glyphs)),
+        _ => "not a result".to_owned(),
+    }
+}
+
+fn place_role(before: &DraftPlace, after: &DraftPlace) -> Role {
+    let rank = |place: &DraftPlace| (!place.fits, place.rank.unwrap_or(usize::MAX));
+    match rank(after).cmp(&rank(before)) {
+        std::cmp::Ordering::Less => Role::Success,
+        std::cmp::Ordering::Equal => Role::Text,
+        std::cmp::Ordering::Greater => Role::Danger,
+    }
+}
+
+fn golden_items(golden: &GoldenChange, is_pending: bool, width: u16, pen: &Pen<'_>, out: &mut Vec<Item>) {
+    let (before, after) = (&golden.before, &golden.after);
+    let queries = after.queries + after.out_of_scope;
+    let noun = if queries == 1 { "query" } else { "queries" };
+    let updating = if is_pending { format!(" {} updating", pen.glyphs.dot) } else { String::new() };
+    out.push(Item::Title("Golden set", format!("{} {noun}{updating}", count(queries))));
+    let label = width.saturating_sub(30).clamp(8, 22);
+    out.push(line(vec![Seg::new(
+        format!("{:label$}{:>7}  {:>7}", "", "saved", "draft", label = usize::from(label)),
+        Role::Muted,
+    )]));
+    out.push(row("P@1", before.p_at_1, after.p_at_1, (3, true), label, pen));
+    out.push(row("MRR@10", before.mrr_at_10, after.mrr_at_10, (3, true), label, pen));
+    let triggers = (before.false_triggers as f64, after.false_triggers as f64);
+    out.push(row("false triggers", triggers.0, triggers.1, (0, false), label, pen));
+    if let (Some(before), Some(after)) = (before.out_of_scope_rejected, after.out_of_scope_rejected) {
+        out.push(row("out of scope rejected", before, after, (2, true), label, pen));
+    }
+    let split = &golden.split;
+    if split.prompt.queries > 0 && split.held_out.queries > 0 {
+        out.extend([Item::Gap, Item::Title("Verdict", "60/40 split by hash".to_owned())]);
+        for (name, half) in [("in the prompt", split.prompt), ("held out", split.held_out)] {
+            out.push(row(
+                &format!("{name} {}", half.queries),
+                half.before,
+                half.after,
+                (3, true),
+                label,
+                pen,
+            ));
+        }
+        let gap = split.gap();
+        let (text, role) = if gap >= Split::WIDE_GAP {
+            ("overlapping scope: the gain does not hold for held-out queries", Role::Warning)
+        } else {
+            ("the gain holds for held-out queries as well", Role::Muted)
+        };
+        if !split.is_telling() {
+            out.push(line(vec![Seg::new("too few queries for a comparison of the halves", Role::Muted)]));
+        } else if (split.prompt.after - split.prompt.before).abs() > 1e-9 || gap.abs() > 1e-9 {
+            let segs = [Seg::new(format!("gap {gap:+.3}: "), Role::Text), Seg::new(text, role)];
+            out.extend(wrap_to(&segs, width, 2, pen.glyphs.ellipsis).into_iter().map(Item::Line));
+        }
+    }
+    changed_items(golden, width, pen, out);
+}
+
+/// Label, value before, value after, and the change.
+fn row(
+    name: &str,
+    before: f64,
+    after: f64,
+    (decimals, is_higher_better): (usize, bool),
+    label: u16,
+    pen: &Pen<'_>,
+) -> Item {
+    let text = |value: f64| format!("{value:.decimals$}");
+    let difference = after - before;
+    let (change, role) = if difference.abs() < 0.5 / 10_f64.powi(decimals as i32) {
+        ("=".to_owned(), Role::Muted)
+    } else {
+        let is_better = (difference > 0.0) == is_higher_better;
+        let way = if difference > 0.0 { pen.glyphs.up } else { pen.glyphs.down };
+        let sign = if difference > 0.0 { "+" } else { pen.glyphs.minus };
+        (
+            format!("{way} {sign}{}", text(difference.abs())),
+            if is_better { Role::Success } else { Role::Danger },
+        )
+    };
+    line(vec![
+        Seg::new(fixed(name, label, pen), Role::Text),
+        Seg::new(format!("{:>7}  ", text(before)), Role::Muted),
+        Seg::new(format!("{:>7}", text(after)), Role::Strong),
+        Seg::new(format!("  {change}"), role),
+    ])
+}
+
+fn changed_items(golden: &GoldenChange, width: u16, pen: &Pen<'_>, out: &mut Vec<Item>) {
+    let gains: Vec<&ChangedQuery> = golden.won.iter().chain(&golden.rejected).collect();
+    let losses: Vec<&ChangedQuery> = golden.lost.iter().chain(&golden.triggered).collect();
+    let note = format!("{} won {} {} lost", gains.len(), pen.glyphs.dot, losses.len());
+    out.extend([Item::Gap, Item::Title("Changed hands", note)]);
+    if gains.is_empty() && losses.is_empty() {
+        out.push(line(vec![Seg::new("no query changes its winner", Role::Muted)]));
+        return;
+    }
+    let name = |id: &Option<SkillId>| id.as_ref().map_or_else(|| "none".to_owned(), |id| shown(id.as_str()));
+    let other = (width / 3).min(22);
+    let parts =
+        [(&losses, pen.glyphs.bad, Role::Danger, true), (&gains, pen.glyphs.ok, Role::Success, false)];
+    for (queries, sign, role, is_loss) in parts {
+        for one in queries.iter().take(MAX_QUERIES) {
+            let query = fixed(&shown(&one.query), width.saturating_sub(other + 4), pen);
+            let skill = if is_loss { name(&one.to) } else { name(&one.from) };
+            out.push(line(vec![
+                Seg::new(format!("{sign} "), role),
+                Seg::new(query, if is_loss { Role::Strong } else { Role::Text }),
+                Seg::new(format!("  {}", fixed(&skill, other, pen)), Role::Muted),
+            ]));
+        }
+        if queries.len() > MAX_QUERIES {
+            out.push(line(vec![Seg::new(
+                format!("  and {} more", queries.len() - MAX_QUERIES),
+                Role::Muted,
+            )]));
+        }
+    }
+    let mut neighbors: BTreeMap<String, (u16, u16)> = BTreeMap::new();
+    for one in &gains {
+        neighbors.entry(name(&one.from)).or_default().0 += 1;
+    }
+    for one in &losses {
+        neighbors.entry(name(&one.to)).or_default().1 += 1;
+    }
+    out.extend([Item::Gap, Item::Title("Neighbors", "queries won from, lost to".to_owned())]);
+    for (neighbor, (won, lost)) in neighbors {
+        out.push(line(vec![
+            Seg::new(fixed(&neighbor, width.saturating_sub(2 * BAR_WIDTH + 4), pen), Role::Text),
+            Seg::new(
+                format!("{:>width$}", bar(won.min(BAR_WIDTH), pen), width = usize::from(BAR_WIDTH)),
+                Role::Level2,
+            ),
+            Seg::new(format!(" {} ", pen.glyphs.bar), Role::Rule),
+            Seg::new(bar(lost.min(BAR_WIDTH), pen), Role::Danger),
+        ]));
+    }
+}

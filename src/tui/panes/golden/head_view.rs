@@ -1,0 +1,172 @@
+//! The figures at the top of the pane: now, against the baseline, and over earlier baselines.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::Golden;
+use crate::golden_traffic::GoldenMeasurement;
+use crate::pane::Draw;
+use crate::theme::Role;
+use crate::widgets::ages::day;
+use crate::widgets::figures::{count, counted};
+use crate::widgets::measure::cells;
+use crate::widgets::pen::Pen;
+use crate::widgets::rich::{RichLine, Seg};
+use crate::widgets::rule::Title;
+use skills_discovery::GoldenFigures;
+
+/// From this size on the figures have two rows and their history.
+const MIN_WIDTH: u16 = 96;
+const MIN_HEIGHT: u16 = 26;
+/// Cells of a history.
+const MAX_HISTORY: usize = 8;
+const STEPS: [&str; 8] = ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
+
+/// One figure of the head.
+struct Figure {
+    label: &'static str,
+    short: &'static str,
+    value: fn(&GoldenFigures) -> Option<f64>,
+    /// Decimals; 0 for a count.
+    decimals: usize,
+    /// Whether a higher value is better.
+    is_higher_better: bool,
+}
+
+const FIGURES: [Figure; 4] = [
+    Figure {
+        label: "P@1",
+        short: "P@1",
+        value: |figures| (figures.queries > 0).then_some(figures.p_at_1),
+        decimals: 3,
+        is_higher_better: true,
+    },
+    Figure {
+        label: "MRR@10",
+        short: "MRR",
+        value: |figures| (figures.queries > 0).then_some(figures.mrr_at_10),
+        decimals: 3,
+        is_higher_better: true,
+    },
+    Figure {
+        label: "false triggers",
+        short: "false",
+        value: |figures| (figures.out_of_scope > 0).then_some(figures.false_triggers as f64),
+        decimals: 0,
+        is_higher_better: false,
+    },
+    Figure {
+        label: "out of scope rejected",
+        short: "rejected",
+        value: |figures| figures.out_of_scope_rejected,
+        decimals: 2,
+        is_higher_better: true,
+    },
+];
+
+impl Figure {
+    fn text(&self, value: f64) -> String {
+        format!("{value:.decimals$}", decimals = self.decimals)
+    }
+
+    /// The change since a baseline: a sign and the difference, and its role.
+    fn change(&self, now: f64, before: f64, pen: &Pen<'_>) -> (String, Role) {
+        let difference = now - before;
+        let smallest = 0.5 / 10_f64.powi(self.decimals as i32);
+        if difference.abs() < smallest {
+            return ("=".to_owned(), Role::Muted);
+        }
+        let (sign, way) =
+            if difference > 0.0 { ("+", pen.glyphs.up) } else { (pen.glyphs.minus, pen.glyphs.down) };
+        let is_better = (difference > 0.0) == self.is_higher_better;
+        let role = if is_better { Role::Success } else { Role::Danger };
+        (format!("{way} {sign}{}", self.text(difference.abs())), role)
+    }
+}
+
+impl Golden {
+    /// Draws the head; answers its rows.
+    pub(super) fn draw_head(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) -> u16 {
+        let Some(measured) = self.measured.clone() else { return 0 };
+        let is_roomy = area.width >= MIN_WIDTH && area.height >= MIN_HEIGHT;
+        let mut pen = Pen::new(buf, cx);
+        self.title(&measured, cx).draw(&mut pen, area.x, area.y, area.width);
+        let before = measured.baselines.last().map(|baseline| baseline.figures);
+        if !is_roomy {
+            draw_line(&measured.report.figures, before.as_ref(), area, &mut pen);
+            return 2;
+        }
+        let width = area.width / FIGURES.len() as u16;
+        for (figure, x) in FIGURES.iter().zip((area.x + 3..).step_by(usize::from(width))) {
+            pen.put(x, area.y + 2, figure.label, Role::Muted, width - 2);
+            let Some(now) = (figure.value)(&measured.report.figures) else {
+                pen.put(x, area.y + 3, pen.glyphs.dot, Role::Muted, 1);
+                continue;
+            };
+            let end = pen.put(x, area.y + 3, &figure.text(now), Role::Strong, width - 2);
+            if let Some(before) = before.as_ref().and_then(figure.value) {
+                let (text, role) = figure.change(now, before, &pen);
+                pen.put(end + 2, area.y + 3, &text, role, width.saturating_sub(end - x + 4));
+            }
+            draw_history(figure, &measured, x + width - 4, area.y + 3, &mut pen);
+        }
+        5
+    }
+
+    fn title(&self, measured: &GoldenMeasurement, cx: &Draw<'_>) -> Title {
+        let dot = cx.glyphs.dot;
+        let report = &measured.report;
+        let queries = report.results.len();
+        let noun = if queries == 1 { "query" } else { "queries" };
+        let mut note = format!("{} {noun} {dot} {}", count(queries), counted(report.skills, "skill"));
+        match measured.baselines.last() {
+            Some(baseline) => note += &format!(" {dot} baseline {}", day(baseline.at_ms)),
+            None => note += &format!(" {dot} no baseline"),
+        }
+        let mut title = Title::of("Golden set", false).note(note);
+        if self.is_measuring {
+            title.note.segs.insert(0, Seg::new("measuring  ", Role::Info));
+        } else if self.error.is_some() {
+            title.note.segs.insert(0, Seg::new("cannot be read  ", Role::Danger));
+        }
+        title
+    }
+}
+
+/// All figures in one row.
+fn draw_line(now: &GoldenFigures, before: Option<&GoldenFigures>, area: Rect, pen: &mut Pen<'_>) {
+    let mut segs = Vec::new();
+    for figure in &FIGURES {
+        let Some(value) = (figure.value)(now) else { continue };
+        if !segs.is_empty() {
+            segs.push(Seg::new("   ", Role::Text));
+        }
+        segs.push(Seg::new(format!("{} ", figure.short), Role::Muted));
+        segs.push(Seg::new(figure.text(value), Role::Strong));
+        if let Some(before) = before.and_then(figure.value) {
+            let (text, role) = figure.change(value, before, pen);
+            segs.push(Seg::new(format!(" {text}"), role));
+        }
+    }
+    pen.line(area.x + 3, area.y + 1, &RichLine::from_segs(segs), area.width.saturating_sub(4));
+}
+
+/// Earlier baselines and the current value, on a scale from the lowest to the highest of them; ends before `end`.
+fn draw_history(figure: &Figure, measured: &GoldenMeasurement, end: u16, y: u16, pen: &mut Pen<'_>) {
+    if pen.glyphs.ascii || measured.baselines.is_empty() {
+        return;
+    }
+    let earlier = measured.baselines.iter().map(|baseline| &baseline.figures);
+    let values: Vec<f64> = earlier.chain([&measured.report.figures]).filter_map(figure.value).collect();
+    let values = &values[values.len().saturating_sub(MAX_HISTORY)..];
+    let (lowest, highest) = values
+        .iter()
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(*value), high.max(*value)));
+    let span = (highest - lowest).max(if figure.decimals == 0 { 4.0 } else { 0.05 });
+    let start = end.saturating_sub(values.len() as u16 * cells(STEPS[0]));
+    for (at, value) in values.iter().enumerate() {
+        let step = ((value - lowest) / span * 5.0).round().clamp(0.0, 5.0) as usize + 2;
+        let role = if at + 1 == values.len() { Role::Level3 } else { Role::Level1 };
+        pen.put(start + at as u16, y, STEPS[step.min(7)], role, 1);
+    }
+}

@@ -1,0 +1,204 @@
+//! The list drawn: queries in columns, groups with their titles, the filter. Only visible rows are built.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::rows::Row;
+use super::{Golden, Part};
+use crate::pane::Draw;
+use crate::theme::Role;
+use crate::widgets::figures::{count, plain_score, signed};
+use crate::widgets::measure::{cells, cut_end, shown};
+use crate::widgets::pen::Pen;
+use crate::widgets::rule::Title;
+use skills_api::{GoldenResult, GoldenState};
+
+/// Columns of a row: first cell and width; 0 where there is no room.
+struct Columns {
+    query: (u16, u16),
+    expects: (u16, u16),
+    rank_end: u16,
+    first: (u16, u16),
+    by_end: u16,
+}
+
+impl Columns {
+    /// The names get what they need, up to a quarter each; the query gets the rest.
+    fn of(area: Rect, results: &[GoldenResult]) -> Self {
+        let by_end = area.right().saturating_sub(1);
+        let start = area.x + 5;
+        let most = (by_end.saturating_sub(start) / 4).max(9);
+        let expects = results.iter().map(|result| cells(&result.query.expectation())).max().unwrap_or(0);
+        let failing = results.iter().filter(|result| result.state.is_failing());
+        let winners = failing.filter_map(|result| result.first.as_ref());
+        let first = winners.map(|id| cells(id.as_str())).max().unwrap_or(0);
+        let (expects_width, first_width) = (expects.clamp(8, most), first.clamp(13.min(most), most));
+        let first = by_end.saturating_sub(7 + first_width);
+        let rank_end = first.saturating_sub(2);
+        let expects = rank_end.saturating_sub(5 + expects_width);
+        let query = expects.saturating_sub(start + 2);
+        Self {
+            query: (start, query),
+            expects: (expects, expects_width),
+            rank_end,
+            first: (first, first_width),
+            by_end,
+        }
+    }
+}
+
+impl Golden {
+    pub(super) fn draw_list(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
+        let is_focused = self.is_focused(Part::List, cx);
+        let Some(measured) = self.measured.clone() else { return };
+        let results = &measured.report.results;
+        let lost = results.iter().filter(|result| result.state.is_failing()).count();
+        let note = format!("{} failing {} failing first", count(lost), cx.glyphs.dot);
+        Title::of("Queries", is_focused).note(note).draw(&mut Pen::new(buf, cx), area.x, area.y, area.width);
+        let mut y = area.y + 1;
+        if self.focus == Part::Filter || !self.filter.is_empty() {
+            self.draw_filter(Rect { y, height: 1, ..area }, buf, cx);
+            y += 1;
+        }
+        let columns = Columns::of(area, results);
+        let mut pen = Pen::new(buf, cx);
+        header(&columns, y, &mut pen);
+        y += 1;
+        let list = Rect { y, height: area.bottom().saturating_sub(y), ..area };
+        self.drawn.list = area;
+        let height = usize::from(list.height);
+        if self.is_followed {
+            self.scroll.follow(self.rows.len(), height);
+            // The title of a group comes into sight with its first query.
+            let above = self.scroll.cursor.saturating_sub(1);
+            let is_first = self.scroll.offset == self.scroll.cursor && self.scroll.cursor > 0;
+            if is_first && matches!(self.rows.get(above), Some(Row::Heading(_))) {
+                self.scroll.offset = above;
+            }
+        }
+        self.scroll.height = height;
+        self.scroll.offset = self.scroll.offset.min(self.rows.len().saturating_sub(height));
+        if self.rows.is_empty() {
+            pen.put(
+                list.x + 5,
+                list.y,
+                "no queries match the filter",
+                Role::Muted,
+                list.width.saturating_sub(6),
+            );
+        }
+        for place in 0..height.min(self.rows.len().saturating_sub(self.scroll.offset)) {
+            let index = self.scroll.offset + place;
+            let row = Rect { y: list.y + place as u16, height: 1, ..list };
+            match self.rows[index] {
+                Row::Blank => {}
+                Row::Heading(state) => {
+                    pen.put(row.x + 3, row.y, group_title(state), Role::Muted, row.width.saturating_sub(4));
+                }
+                Row::Query(at) => {
+                    let Some(result) = results.get(at) else { continue };
+                    self.drawn.rows.push((row, index));
+                    let is_selected = index == self.scroll.cursor;
+                    if is_selected {
+                        pen.band(row, if is_focused { Role::Selection } else { Role::SelectionWeak });
+                        let role = if is_focused { Role::Gutter } else { Role::Muted };
+                        pen.put(row.x + 1, row.y, pen.glyphs.gutter, role, 1);
+                    }
+                    let passed_before = measured.baselines.last().and_then(|baseline| {
+                        let query = &result.query.query;
+                        let passed = baseline.passed.contains_key(query);
+                        (passed || baseline.failed.contains_key(query)).then_some(passed)
+                    });
+                    draw_query(result, passed_before, is_selected, row.y, &columns, &mut pen);
+                }
+            }
+        }
+    }
+
+    fn draw_filter(&mut self, row: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
+        let mut pen = Pen::new(buf, cx);
+        pen.band(row, Role::Field);
+        pen.put(row.x + 3, row.y, "/", Role::Strong, 1);
+        let found = self.rows.iter().filter(|row| matches!(row, Row::Query(_))).count();
+        let note = format!("{} found", count(found));
+        let start = pen.right(row.right().saturating_sub(1), row.y, &note, Role::Muted);
+        let line = Rect { x: row.x + 5, width: start.saturating_sub(row.x + 6), ..row };
+        self.drawn.filter = row;
+        let style = cx.theme.style(Role::Field).patch(cx.theme.style(Role::Strong));
+        let cursor = self.filter.draw(line, buf, style, &[]);
+        if cx.focused && self.focus == Part::Filter {
+            cx.cursor = cursor;
+        }
+    }
+}
+
+fn group_title(state: GoldenState) -> &'static str {
+    match state {
+        GoldenState::Lost => "lost",
+        GoldenState::FalseTrigger => "false triggers: a skill fits that should not",
+        GoldenState::Won => "won",
+        GoldenState::Rejected => "rejected, as expected",
+    }
+}
+
+fn header(columns: &Columns, y: u16, pen: &mut Pen<'_>) {
+    let ellipsis = pen.glyphs.ellipsis;
+    let mut put = |(x, width): (u16, u16), text: &str| {
+        pen.put(x, y, &cut_end(text, width, ellipsis), Role::Muted, width);
+    };
+    put(columns.query, "query");
+    put(columns.expects, "expects");
+    put(columns.first, "first instead");
+    pen.right(columns.rank_end, y, "rank", Role::Muted);
+    pen.right(columns.by_end, y, "by", Role::Muted);
+}
+
+fn draw_query(
+    result: &GoldenResult,
+    passed_before: Option<bool>,
+    is_selected: bool,
+    y: u16,
+    columns: &Columns,
+    pen: &mut Pen<'_>,
+) {
+    let glyphs = pen.glyphs;
+    let is_failing = result.state.is_failing();
+    let (sign, role) = match result.state {
+        GoldenState::Lost => (glyphs.bad, Role::Danger),
+        GoldenState::FalseTrigger => (glyphs.warn, Role::Danger),
+        GoldenState::Won | GoldenState::Rejected => (glyphs.ok, Role::Success),
+    };
+    pen.put(columns.query.0 - 2, y, sign, role, 1);
+    // Where it has changed since the baseline.
+    match passed_before {
+        Some(true) if is_failing => drop(pen.put(columns.query.0 - 3, y, glyphs.down, Role::Danger, 1)),
+        Some(false) if !is_failing => drop(pen.put(columns.query.0 - 3, y, glyphs.up, Role::Success, 1)),
+        _ => {}
+    }
+    let text = match (is_selected, is_failing) {
+        (true, _) => Role::Strong,
+        (false, true) => Role::Text,
+        (false, false) => Role::Muted,
+    };
+    let other = if is_failing { Role::Text } else { Role::Muted };
+    let (x, width) = columns.query;
+    pen.put(x, y, &cut_end(&shown(&result.query.query), width, glyphs.ellipsis), text, width);
+    let (x, width) = columns.expects;
+    let expects = shown(&result.query.expectation());
+    let role = if result.query.expect.is_empty() { Role::Muted } else { other };
+    pen.put(x, y, &cut_end(&expects, width, glyphs.ellipsis), role, width);
+    let rank = match result.rank {
+        Some(rank) => count(rank),
+        None => glyphs.minus.to_owned(),
+    };
+    pen.right(columns.rank_end, y, &rank, other);
+    if is_failing {
+        let (x, width) = columns.first;
+        let first = result.first.as_ref().map_or_else(|| "nothing".to_owned(), |id| shown(id.as_str()));
+        pen.put(x, y, &cut_end(&first, width, glyphs.ellipsis), Role::Text, width);
+    }
+    if let Some(by) = result.by {
+        let by = if is_failing { plain_score(by, glyphs) } else { signed(by, glyphs) };
+        pen.right(columns.by_end, y, &by, other);
+    }
+}

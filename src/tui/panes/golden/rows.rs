@@ -1,0 +1,99 @@
+//! The rows of the list: lost queries, false triggers, won and rejected ones, each group with its title.
+
+use skills_api::{GoldenResult, GoldenState};
+
+/// A row of the list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Row {
+    /// Title of a group.
+    Heading(GoldenState),
+    /// Between groups.
+    Blank,
+    /// A query, by its place in the report.
+    Query(usize),
+}
+
+/// All rows whose query, expectation or winner has the words of the filter.
+pub fn rows(results: &[GoldenResult], filter: &str) -> Vec<Row> {
+    let words: Vec<String> = filter.split_whitespace().map(str::to_lowercase).collect();
+    let has_words = |result: &GoldenResult| {
+        let first = result.first.as_ref().map(ToString::to_string).unwrap_or_default();
+        let text = format!("{} {} {first}", result.query.query, result.query.expectation()).to_lowercase();
+        words.iter().all(|word| text.contains(word))
+    };
+    let mut out = Vec::new();
+    let mut group = None;
+    for (at, result) in results.iter().enumerate().filter(|(_, result)| has_words(result)) {
+        if group != Some(result.state) {
+            if group.is_some() {
+                out.push(Row::Blank);
+            }
+            // The lost ones come below the names of the columns.
+            if result.state != GoldenState::Lost {
+                out.push(Row::Heading(result.state));
+            }
+            group = Some(result.state);
+        }
+        out.push(Row::Query(at));
+    }
+    out
+}
+
+/// The row of a query at a place, or nearest to it.
+pub fn nearest(rows: &[Row], at: usize) -> usize {
+    let is_query = |row: &usize| matches!(rows.get(*row), Some(Row::Query(_)));
+    let below = (at..rows.len()).find(is_query);
+    below.or_else(|| (0..at.min(rows.len())).rev().find(is_query)).unwrap_or(0)
+}
+
+/// The row of a query that many queries further; stops at the ends.
+pub fn moved(rows: &[Row], at: usize, by: isize) -> usize {
+    let queries: Vec<usize> = (0..rows.len()).filter(|row| matches!(rows[*row], Row::Query(_))).collect();
+    let here = queries.partition_point(|row| *row < at);
+    let next = here.saturating_add_signed(by).min(queries.len().saturating_sub(1));
+    queries.get(next).copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skills_api::GoldenQuery;
+    use skills_skill::SkillId;
+
+    fn result(query: &str, state: GoldenState) -> GoldenResult {
+        GoldenResult {
+            query: GoldenQuery { query: query.to_owned(), expect: vec![SkillId::new("pdf")], not: None },
+            state,
+            rank: Some(2),
+            first: Some(SkillId::new("xlsx")),
+            fits: true,
+            by: Some(0.4),
+            source: None,
+            place: 0,
+        }
+    }
+
+    #[test]
+    fn groups_have_titles_and_the_filter_leaves_matches() {
+        let results = [
+            result("make a sheet", GoldenState::Lost),
+            result("write a poem", GoldenState::FalseTrigger),
+            result("read a table", GoldenState::Won),
+        ];
+        use Row::{Blank, Heading, Query};
+        let all = rows(&results, "");
+        let expected = [
+            Query(0),
+            Blank,
+            Heading(GoldenState::FalseTrigger),
+            Query(1),
+            Blank,
+            Heading(GoldenState::Won),
+            Query(2),
+        ];
+        assert_eq!(all, expected);
+        assert_eq!(rows(&results, "TABLE xlsx"), [Heading(GoldenState::Won), Query(2)]);
+        assert_eq!((moved(&all, 0, 1), moved(&all, 3, -1), moved(&all, 6, 9)), (3, 0, 6));
+        assert_eq!((nearest(&all, 1), nearest(&all, 9)), (3, 6));
+    }
+}

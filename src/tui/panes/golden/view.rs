@@ -1,0 +1,111 @@
+//! Where the parts of the pane are at each size.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::{Drawn, Golden, Part};
+use crate::pane::Draw;
+use crate::theme::Role;
+use crate::widgets::measure::shown;
+use crate::widgets::pen::Pen;
+use crate::widgets::rich::{RichLine, Seg};
+use crate::widgets::rule::{Joint, Title, divider};
+use crate::widgets::wrap::wrap;
+
+/// Below this width the parts share one column.
+const FOLD: u16 = 96;
+/// Cells of the details where there is max_width.
+const DETAIL_WIDTH: u16 = 44;
+
+impl Golden {
+    pub(super) fn view(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
+        self.drawn = Drawn { is_folded: area.width < FOLD || cx.full_screen, ..Drawn::default() };
+        let is_empty = self.measured.as_ref().is_none_or(|measured| measured.report.results.is_empty());
+        if is_empty {
+            self.draw_empty(area, buf, cx);
+            return;
+        }
+        let top = self.draw_head(area, buf, cx);
+        let body = Rect { y: area.y + top, height: area.height.saturating_sub(top), ..area };
+        if self.drawn.is_folded {
+            if self.focus == Part::Detail {
+                self.draw_detail(body, buf, cx);
+            } else {
+                self.draw_list(body, buf, cx);
+            }
+            return;
+        }
+        let share = DETAIL_WIDTH.max((u32::from(area.width) * 37 / 100) as u16);
+        let left =
+            (area.width - share).saturating_add_signed(cx.split).clamp(46, area.width.saturating_sub(34));
+        let list = Rect { width: left, ..body };
+        let right = Rect { x: body.x + left + 1, width: body.width - left - 1, ..body };
+        self.draw_list(list, buf, cx);
+        self.draw_detail(right, buf, cx);
+        let (heavy_left, heavy_right) = (self.is_focused(Part::List, cx), self.is_focused(Part::Detail, cx));
+        let joint = Joint::Cross { left: heavy_left, right: heavy_right };
+        let joint = if heavy_left == heavy_right { Joint::Top { heavy: heavy_left } } else { joint };
+        divider(&mut Pen::new(buf, cx), Rect { x: body.x + left, width: 1, ..body }, &[(body.y, joint)]);
+    }
+
+    /// Whether a part has the focus; the filter is in the list.
+    pub(super) fn is_focused(&self, part: Part, cx: &Draw<'_>) -> bool {
+        cx.focused && (self.focus == part || (part == Part::List && self.focus == Part::Filter))
+    }
+
+    /// Without a query: what would be here, and how to begin.
+    fn draw_empty(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
+        let mut pen = Pen::new(buf, cx);
+        let note = match (&self.error, &self.measured) {
+            (Some(_), _) => "cannot be read",
+            (None, Some(_)) => "no queries",
+            (None, None) => "measuring",
+        };
+        Title::of("Golden set", cx.focused).note(note).draw(&mut pen, area.x, area.y, area.width);
+        self.drawn.list = area;
+        let max_width = area.width.saturating_sub(8);
+        if let Some(error) = &self.error {
+            pen.put(area.x + 3, area.y + 2, pen.glyphs.bad, Role::Danger, 1);
+            let lines = wrap(&[Seg::new(shown(&error.message), Role::Text)], max_width);
+            for (segs, y) in lines.into_iter().zip(area.y + 2..area.bottom()) {
+                pen.line(area.x + 5, y, &RichLine::from_segs(segs), max_width);
+            }
+            return;
+        }
+        let Some(measured) = &self.measured else { return };
+        let key = |key: &str, what: &str| {
+            let segs =
+                vec![Seg::new(format!("{key:>3}  "), Role::Key), Seg::new(what.to_owned(), Role::Text)];
+            RichLine::from_segs(segs)
+        };
+        let mut lines = vec![
+            RichLine::of("no golden queries yet", Role::Strong),
+            RichLine::default(),
+            RichLine::of(
+                "A golden query is a request with the skill that should be first, or `none`.",
+                Role::Muted,
+            ),
+            RichLine::of("With them you see what a changed description wins and loses.", Role::Muted),
+            RichLine::default(),
+        ];
+        match &measured.file {
+            Some(file) => {
+                lines.extend([
+                    key("n", "enter a query"),
+                    key("I", "import an evaluation file, JSON lines or CSV"),
+                    key("2", "rank a request in Discover; m adds it"),
+                    RichLine::default(),
+                    RichLine::from_segs(vec![
+                        Seg::new("stored in  ", Role::Muted),
+                        Seg::new(shown(&file.display().to_string()), Role::Text),
+                    ]),
+                ]);
+            }
+            None => lines.push(RichLine::of("The demonstration stores no queries.", Role::Text)),
+        }
+        let top = area.y + 1 + area.height.saturating_sub(lines.len() as u16 + 1) / 3;
+        for (line, y) in lines.iter().zip(top..area.bottom()) {
+            pen.line(area.x + 3, y, line, max_width);
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! `skills golden`, `skills eval --against` and `skills bisect`: edited files, converted formats, earlier commits.
+
+use crate::binary;
+
+use std::path::Path;
+use std::process::Command;
+
+use binary::Home;
+use serde_json::Value;
+
+fn own(home: &Home) -> std::path::PathBuf {
+    home.path().join("home/.config/skill-workbench/golden.yaml")
+}
+
+#[test]
+fn queries_are_added_listed_and_removed() {
+    let home = Home::with_skills();
+    let added = home.json(&["golden", "add", "read the tables of a pdf", "--expect", "pdf-tables"]);
+    assert_eq!(added["queries"], 1);
+    assert_eq!(added["file"], own(&home).to_str().unwrap());
+    home.json(&["golden", "add", "zzxx qqvv", "--none"]);
+    home.json(&["golden", "add", "join two csv files", "--expect", "deploy-check"]);
+    let listed = home.run(&["golden", "list", "--json"]);
+    assert_eq!(listed.code, 1, "a query fails: {}", listed.stderr);
+    let report = listed.json();
+    let states: Vec<&str> = report["results"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|result| result["state"].as_str().unwrap())
+        .collect();
+    assert_eq!(states, ["lost", "won", "rejected"]);
+    assert_eq!(report["results"][0]["first"], "csv-tools");
+    assert_eq!(report["sources"][0]["is_editable"], true);
+    let failing = home.run(&["golden", "list", "--failing", "--json"]).json();
+    assert_eq!(failing["results"].as_array().unwrap().len(), 1);
+
+    let again = home.run(&["golden", "add", "zzxx qqvv", "--none"]);
+    assert_eq!(again.code, 2, "a query is added once");
+    assert_eq!(home.run(&["golden", "add", "q"]).code, 2, "an expectation is needed");
+    assert_eq!(home.run(&["golden", "remove", "no such query"]).code, 3);
+    home.json(&["golden", "remove", "join two csv files"]);
+    assert_eq!(home.run(&["golden", "list"]).code, 0);
+    // The draft and the evaluation count the same file.
+    assert_eq!(home.json(&["eval"])["queries"], 1);
+    assert_eq!(home.json(&["draft", "pdf-tables"])["golden"]["after"]["queries"], 1);
+}
+
+#[test]
+fn a_project_has_its_own_file() {
+    let home = Home::with_skills();
+    std::fs::write(home.path().join("work/.skill-workbench.yaml"), "limit: 5\n").unwrap();
+    let added = home.json(&["golden", "add", "read a pdf", "--expect", "pdf-tables"]);
+    assert_eq!(added["file"], home.path().join("work/golden.yaml").to_str().unwrap());
+}
+
+#[test]
+fn files_of_other_tools_are_imported_and_exported() {
+    let home = Home::with_skills();
+    let work = home.path().join("work");
+    let write = |name: &str, text: &str| {
+        let path = work.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    write(
+        "pdf-tables/evals/evals.json",
+        r#"[{"query": "rows of a pdf", "should_trigger": true}, {"query": "a poem", "should_trigger": false}]"#,
+    );
+    write("tasks.json", r#"{"evals": [{"id": 1, "prompt": "check the deployment"}]}"#);
+    write("more.csv", "query,expect\n\"join, then clean\",csv-tools\nrows of a pdf,csv-tools\n");
+    let first = home.json(&["golden", "import", "pdf-tables/evals/evals.json"]);
+    assert_eq!((&first["added"], &first["known"]), (&2.into(), &0.into()));
+    assert_eq!(home.run(&["golden", "import", "tasks.json"]).code, 2, "the skill is not known");
+    home.json(&["golden", "import", "tasks.json", "--skill", "deploy-check"]);
+    let conflict = home.run(&["golden", "import", "more.csv", "--json"]);
+    assert_eq!(conflict.code, 1);
+    assert_eq!(conflict.json()["conflicts"][0]["query"], "rows of a pdf");
+    for format in ["yaml", "jsonl", "csv"] {
+        let text = home.run(&["golden", "export", "--format", format]).stdout;
+        write(&format!("all.{format}"), &text);
+        let to = format!("copy-{format}.yaml");
+        let copied = home.json(&["golden", "import", &format!("all.{format}"), "--to", &to]);
+        assert_eq!(copied["added"], 4, "{format}: {text}");
+    }
+    let evals = home.run(&["golden", "export", "--format", "json", "--skill", "pdf-tables"]).stdout;
+    let evals: Value = serde_json::from_str(&evals).unwrap();
+    assert_eq!(evals.as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_lost_query_is_explained_with_measured_advice() {
+    let home = Home::with_skills();
+    home.json(&["golden", "add", "frobnicate the deployment", "--expect", "csv-tools"]);
+    let explained = home.run(&["golden", "explain", "frobnicate the deployment", "--json"]);
+    assert_eq!(explained.code, 1, "{}", explained.stderr);
+    let explained = explained.json();
+    assert_eq!(explained["first"]["skill_id"], "deploy-check");
+    let advice = &explained["advice"];
+    assert_eq!((&advice["rank"], &advice["won"]), (&1.into(), &1.into()), "{explained}");
+    // The advice is what a draft gives.
+    let description = home.json(&["describe", "csv-tools"])["description"].as_str().unwrap().to_owned();
+    let better = format!("{description} {}", advice["word"].as_str().unwrap());
+    let draft = home.json(&[
+        "draft",
+        "csv-tools",
+        "--description",
+        &better,
+        "--request",
+        "frobnicate the deployment",
+    ]);
+    assert_eq!(draft["after"]["rank"], 1, "{draft}");
+    assert_eq!(draft["golden"]["won"].as_array().unwrap().len(), 1);
+    let eval = home.json(&["eval"]);
+    assert_eq!(eval["advice"][0]["word"], advice["word"]);
+}
+
+fn git(folder: &Path, args: &[&str]) {
+    let output = Command::new("git")
+        .arg("-C")
+        .arg(folder)
+        .args(["-c", "user.name=Ana", "-c", "user.email=ana@example.org", "-c", "commit.gpgsign=false"])
+        .args(args)
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Two commits: with the second one another skill wins.
+fn repository(home: &Home) {
+    let skills = home.skills();
+    git(&skills, &["init", "--quiet"]);
+    git(&skills, &["add", "."]);
+    git(&skills, &["commit", "--quiet", "-m", "Add the skills"]);
+    home.skill(
+        "csv-tools",
+        "description: Joins CSV files. Extracts tables from PDF files and PDF tables.",
+        "# CSV\n",
+    );
+    git(&skills, &["commit", "--quiet", "-am", "Let csv-tools read tables"]);
+    std::fs::write(skills.join("README.md"), "Notes\n").unwrap();
+    git(&skills, &["add", "."]);
+    git(&skills, &["commit", "--quiet", "-m", "Add notes"]);
+}
+
+#[test]
+fn the_commit_that_changed_the_winner_is_found() {
+    let home = Home::with_skills();
+    repository(&home);
+    let request = "join csv files and extract tables from pdf files";
+    let found = home.run(&["bisect", request, "--skill", "csv-tools", "--json"]);
+    let report = found.json();
+    let current = home.json(&["discover", request])["results"][0]["skill_id"].clone();
+    assert_eq!(report["current"], current);
+    if current == "csv-tools" {
+        assert_eq!(report["change"]["subject"], "Let csv-tools read tables", "{report}");
+        assert_ne!(report["change"]["before"]["skill_id"], "csv-tools");
+        assert_eq!(report["change"]["after"]["skill_id"], "csv-tools");
+    } else {
+        panic!("the test needs another winner: {report}");
+    }
+    let none = home.run(&["bisect", "check the deployment", "--json"]);
+    assert_eq!(none.code, 1);
+    assert_eq!(none.json()["change"], Value::Null);
+    assert_eq!(home.run(&["bisect", "q", "--from", "no-such-commit"]).code, 3);
+}
+
+#[test]
+fn an_evaluation_against_a_commit_lists_other_winners() {
+    let home = Home::with_skills();
+    let query = "join csv files and extract tables from pdf files";
+    home.json(&["golden", "add", query, "--expect", "pdf-tables"]);
+    repository(&home);
+    let report = home.run(&["eval", "--against", "HEAD~2", "--json"]);
+    assert_eq!(report.code, 1, "P@1 fell: {}", report.stderr);
+    let report = report.json();
+    assert_eq!(report["changed"][0]["query"], query);
+    assert_eq!(report["changed"][0]["to"], "csv-tools");
+    let same = home.json(&["eval", "--against", "HEAD"]);
+    assert_eq!(same["changed"].as_array().unwrap().len(), 0);
+    let markdown = home.run(&["eval", "--against", "HEAD~2", "--report", "markdown"]).stdout;
+    assert!(markdown.contains(query), "{markdown}");
+    assert_eq!(home.run(&["eval", "--against", "no-such"]).code, 3);
+}
