@@ -57,7 +57,7 @@ const MIGRATIONS: &[&str] = &["
     CREATE INDEX runs_by_skill ON runs(skill_id, seq);
     CREATE INDEX runs_asking ON runs(since_ms, seq) WHERE state = 'waiting_for_human';
     CREATE INDEX runs_by_trace ON runs(trace_id);
-    CREATE INDEX runs_counted ON runs(skill_id, contract_digest, state, since_ms);
+    CREATE INDEX runs_counted ON runs(skill_id, contract_digest, state, since_ms, expires_ms);
     CREATE TABLE steps (
         run TEXT NOT NULL, n BIGINT NOT NULL, step TEXT NOT NULL, superseded BIGINT NOT NULL DEFAULT 0,
         json TEXT NOT NULL, PRIMARY KEY (run, n)
