@@ -7,17 +7,17 @@ use tokio::sync::broadcast;
 
 use super::{
     CallerView, ClientView, Connection, Diagnostics, DraftReport, DraftRequest, Error, Event, FileContent,
-    GovernanceFilter, GovernanceList, LevelTokens, ListFilter, MetricsReport, RunClient, SkillDetail,
+    GovernanceFilter, GovernanceList, LevelTokens, ListFilter, MetricsReport, OperatorClient, RunClient, SkillDetail,
     SkillList,
 };
 use skills_discovery::{Answer, BodyLine, Request};
 use skills_registry::Catalogue;
 use skills_skill::SkillId;
 
-/// Everything an adapter asks: of skills and of runs.
-pub trait Core: Client + RunClient {}
+/// Everything an adapter asks: of skills, of runs and of what operators look after.
+pub trait Core: Client + RunClient + OperatorClient {}
 
-impl<T: Client + RunClient + ?Sized> Core for T {}
+impl<T: Client + RunClient + OperatorClient + ?Sized> Core for T {}
 
 /// A client that several tasks share.
 pub type SharedClient = Arc<dyn Core>;

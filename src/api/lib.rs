@@ -1,5 +1,6 @@
 //! The one door to the core: what every adapter may ask, what it gets, and how it fails.
 
+mod board;
 mod checkup;
 mod client;
 mod client_order;
@@ -23,6 +24,8 @@ mod local_files;
 mod looks;
 mod names;
 pub mod operations;
+mod operator_client;
+mod operator_types;
 mod origin;
 mod package;
 mod paging;
@@ -51,6 +54,7 @@ mod trusting;
 mod types;
 mod why;
 
+pub use board::{SLICES, facets, term};
 pub use checkup::{Check, Health};
 pub use client::{Client, Core, SharedClient};
 pub use contract_types::{CapabilityExplanation, ContractStep, ContractView, InputFields};
@@ -65,6 +69,11 @@ pub use local::{Local, Needs, eval, lint, usual_request};
 pub use local_files::LocalFiles;
 pub use looks::Looks;
 pub use names::near;
+pub use operator_client::OperatorClient;
+pub use operator_types::{
+    Board, BoardFailures, BoardRun, Facet, FacetList, FacetValue, LogLine, LogPage, LogRequest, SavedView, ViewList,
+    WorkerList, WorkerState, WorkerView,
+};
 pub use origin::Origin;
 pub use package::{
     Manifest, PackageFinding, PackageJob, PackageReport, PackedFile, prepare as package_prepare,

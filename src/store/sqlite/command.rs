@@ -1,7 +1,7 @@
 //! What people and other programs do to a run: decide, signal, cancel, resume.
 
 use rusqlite::{Connection, params};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::checkpoints;
 use super::failed;
@@ -9,7 +9,7 @@ use super::integrity::{damage, digest};
 use super::read;
 use super::rows::{append, apply, as_of, execute, get, json as encode, moved, own_steps, signed, standing};
 use crate::{
-    CommandEffect, CommandOutcome, Decided, DecisionRecord, EventKind, NewEvent, RunId, RunRecord,
+    CommandEffect, CommandOutcome, Decided, DecisionRecord, EventKind, NewEvent, RunId, RunOptions, RunRecord,
     StoreError, expiry,
 };
 use skills_model::{Asked, Command, Expiry, Gate, Next, Refusal, RunState, Verdict, transition};
@@ -44,7 +44,7 @@ pub(super) fn command(
     };
     let mut earlier: Vec<Decided> = Vec::new();
     let command = match &order.command {
-        Command::Decide(decision) => {
+        Command::Decide(decision) | Command::Endorse { decision, .. } => {
             earlier = read::decisions(connection, run)?;
             let decisions = earlier.iter().map(|decided| &decided.decision);
             let decision = decision.clone().bound_to(before.gate.as_ref(), decisions);
@@ -53,14 +53,19 @@ pub(super) fn command(
             {
                 return Ok(repeated(before, Some(first.clone())));
             }
-            Command::Decide(decision)
+            match &order.command {
+                Command::Endorse { by, need, .. } => {
+                    Command::Endorse { decision, by: by.clone(), need: *need }
+                }
+                _ => Command::Decide(decision),
+            }
         }
         other => other.clone(),
     };
     let next = transition(&standing(&before, replays), &command)
         .map_err(|refusal| already_decided(&command, before.gate.as_ref(), &earlier, refusal))?;
     let decided = match &command {
-        Command::Decide(decision) => Some(decision),
+        Command::Decide(decision) | Command::Endorse { decision, .. } => Some(decision),
         _ => None,
     };
     if next == Next::Same {
@@ -77,8 +82,9 @@ pub(super) fn command(
     apply(connection, run, &next, decided, now_ms)?;
     let mut events: Vec<NewEvent> = Vec::new();
     let by = order.record.as_ref().and_then(|record| record.approver.as_deref());
+    let is_endorsed = matches!(&next, Next::Move { gate: Some(Gate::Human { .. }), .. });
     match &command {
-        Command::Decide(decision) => {
+        Command::Decide(decision) | Command::Endorse { decision, .. } => {
             let record = order.record.clone().unwrap_or(DecisionRecord { approver: None, notes: None });
             execute(
                 connection,
@@ -87,8 +93,8 @@ pub(super) fn command(
                 params![run.0, now_ms, encode(decision)?, record.approver, record.notes],
             )?;
             let mut call = None;
-            if let (Verdict::Approve, Some(Gate::Human { why: Asked::Changed { now, call: of, .. }, .. })) =
-                (decision.verdict, &before.gate)
+            if let (Verdict::Approve, false, Some(Gate::Human { why: Asked::Changed { now, call: of, .. }, .. })) =
+                (decision.verdict, is_endorsed, &before.gate)
             {
                 call.clone_from(of);
                 // What was approved is what runs: further edits are asked about again.
@@ -103,7 +109,11 @@ pub(super) fn command(
             }
             let approved = decision.verdict == Verdict::Approve;
             events.push(NewEvent {
-                kind: if approved { EventKind::GateApproved } else { EventKind::GateDenied },
+                kind: match (approved, is_endorsed) {
+                    (true, true) => EventKind::GateEndorsed,
+                    (true, false) => EventKind::GateApproved,
+                    (false, _) => EventKind::GateDenied,
+                },
                 step: Some(decision.step.clone()),
                 data: json!({"approver": record.approver, "notes": record.notes, "choice": decision.choice,
                              "result": decision.result, "inputs_digest": decision.inputs_digest, "call": call}),
@@ -179,6 +189,36 @@ pub(super) fn command(
     Ok(CommandOutcome { run: after, before: state, effect, expired })
 }
 
+/// Merges fields into the options of a run, and tells of it.
+pub(super) fn annotate(
+    connection: &Connection,
+    run: &RunId,
+    fields: &Map<String, Value>,
+    events: &[NewEvent],
+    now_ms: i64,
+) -> Result<RunRecord, StoreError> {
+    let (before, _) = get(connection, run)?;
+    let mut options = serde_json::to_value(&before.options)
+        .map_err(|e| failed(format!("reading the options of run {run}"), &e))?;
+    for (name, value) in fields {
+        match value {
+            Value::Null => drop(options.as_object_mut().and_then(|options| options.remove(name))),
+            value => options[name.as_str()] = value.clone(),
+        }
+    }
+    let options: RunOptions = serde_json::from_value(options)
+        .map_err(|e| StoreError::Unasked(format!("invalid options of run {run}: {e}")))?;
+    execute(
+        connection,
+        "storing the options of a run",
+        "UPDATE runs SET options = ?2 WHERE id = ?1",
+        params![run.0, encode(&options)?],
+    )?;
+    append(connection, run, events, now_ms)?;
+    let (after, replays) = get(connection, run)?;
+    Ok(as_of(after, replays, now_ms))
+}
+
 /// Records that the time of a wait is over.
 fn expire(connection: &Connection, run: &RunId, now_ms: i64) -> Result<RunRecord, StoreError> {
     let expiry = get(connection, run)?.0.options.on_expiry;
@@ -194,7 +234,7 @@ fn already_decided(
     refusal: Refusal,
 ) -> StoreError {
     let first = match command {
-        Command::Decide(decision) if !decision.answers(gate) => {
+        Command::Decide(decision) | Command::Endorse { decision, .. } if !decision.answers(gate) => {
             earlier.iter().rev().find(|decided| decided.decision.same_gate(decision))
         }
         _ => None,

@@ -25,6 +25,13 @@ fn condition(test: &Test, state: &str, now_ms: i64, values: &mut Vec<Sql>) -> St
             format!("({state} IN ({}))", vec!["?"; states.len()].join(", "))
         }
         Test::Skill(pattern) => like("r.skill_id", pattern_of(pattern), values),
+        Test::Title(pattern) => like("(r.options ->> '$.title')", pattern_of(pattern), values),
+        Test::Label(name, pattern) => {
+            values.push(Sql::from(format!("$.labels.\"{}\"", name.replace('"', ""))));
+            like("(r.options ->> ?)", pattern_of(pattern), values)
+        }
+        Test::Assigned(text) => like("(r.options ->> '$.assigned.to')", containing(text), values),
+        Test::Worker(text) => like("r.worker", containing(text), values),
         Test::Step(pattern) => like("r.step", pattern_of(pattern), values),
         Test::Id(text) => like("r.id", containing(text), values),
         Test::StartedBy(text) => like("r.started_by", containing(text), values),
@@ -40,6 +47,7 @@ fn condition(test: &Test, state: &str, now_ms: i64, values: &mut Vec<Sql>) -> St
                 ("r.id", word),
                 ("r.skill_id", word),
                 ("r.step", word),
+                ("(r.options ->> '$.title')", word),
                 ("r.inputs", &quoted),
                 ("r.error", &quoted),
             ];

@@ -11,6 +11,7 @@ use super::schema::is_damage;
 use super::{failed, integrity};
 use crate::{Glance, Health, Moment, StoreError, WorkerId};
 use skills_base::private_files;
+use skills_model::RunState;
 
 /// How long a worker that said nothing is remembered.
 const FORGET_WORKERS_MS: i64 = 86_400_000;
@@ -42,9 +43,12 @@ pub(super) fn retire(connection: &Connection, worker: &WorkerId) -> Result<(), S
     Ok(())
 }
 
-/// Deletes runs that ended before a moment, with everything of theirs, and contracts that no run has any more.
-pub(super) fn purge(connection: &Connection, before_ms: i64) -> Result<u64, StoreError> {
-    let ended = "state IN ('completed', 'canceled', 'failed') AND since_ms < ?1";
+/// Deletes runs that ended in one of these states before a moment, with everything of theirs, and contracts that no
+/// run has any more.
+pub(super) fn purge(connection: &Connection, states: &[RunState], before_ms: i64) -> Result<u64, StoreError> {
+    let ends = |state: &&RunState| state.is_terminal() || **state == RunState::Failed;
+    let states: Vec<String> = states.iter().filter(ends).map(|state| format!("'{state}'")).collect();
+    let ended = format!("state IN ({}) AND since_ms < ?1", states.join(", "));
     for table in OF_RUN {
         execute(
             connection,

@@ -5,17 +5,17 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use fail::fail_point;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{
-    Sqlite, checkpoints, command, control, integrity, launch, maintenance, read, report, rows, work,
+    Sqlite, checkpoints, command, control, documents, integrity, launch, maintenance, read, report, rows, work,
 };
 use crate::{
-    Begun, Checkpoint, Claimed, CommandOutcome, Control, ControlOutcome, Decided, DecisionRecord, Due,
+    Begun, Checkpoint, Claimed, CommandOutcome, Control, ControlOutcome, Decided, DecisionRecord, Document, Due,
     Glance, Health, Launch, NewEvent, RunEvent, RunFilter, RunId, RunPage, RunRecord, StepIntent, StepRecord,
     Store, StoreError, WorkerId, WriteFailure,
 };
-use skills_model::{Command, Standing, WorkerMove};
+use skills_model::{Command, RunState, Standing, WorkerMove};
 
 #[async_trait]
 impl Store for Sqlite {
@@ -232,8 +232,34 @@ impl Store for Sqlite {
         self.read(read::newest).await
     }
 
-    async fn purge(&self, before_ms: i64) -> Result<u64, StoreError> {
-        self.write(move |connection, _| maintenance::purge(connection, before_ms)).await
+    async fn purge_states(&self, states: &[RunState], before_ms: i64) -> Result<u64, StoreError> {
+        let states = states.to_vec();
+        self.write(move |connection, _| maintenance::purge(connection, &states, before_ms)).await
+    }
+
+    async fn annotate(
+        &self,
+        run: &RunId,
+        options: Map<String, Value>,
+        events: Vec<NewEvent>,
+    ) -> Result<RunRecord, StoreError> {
+        let run = run.clone();
+        self.write(move |connection, now| command::annotate(connection, &run, &options, &events, now)).await
+    }
+
+    async fn documents(&self, prefix: &str) -> Result<Vec<Document>, StoreError> {
+        let prefix = prefix.to_owned();
+        self.read(move |connection| documents::list(connection, &prefix)).await
+    }
+
+    async fn put_document(
+        &self,
+        name: &str,
+        value: Option<Value>,
+        expected: Option<u64>,
+    ) -> Result<u64, StoreError> {
+        let name = name.to_owned();
+        self.write(move |connection, _| documents::put(connection, &name, value.as_ref(), expected)).await
     }
 
     async fn forget(&self, before_ms: i64) -> Result<u64, StoreError> {

@@ -5,6 +5,7 @@ mod audit_anchors;
 mod checkpoints;
 mod command;
 mod control;
+mod documents;
 mod counts;
 mod filter;
 mod foreign;

@@ -131,6 +131,8 @@ const MIGRATIONS: &[&str] = &["
         log TEXT NOT NULL, day INTEGER NOT NULL, seq INTEGER NOT NULL, head TEXT NOT NULL,
         PRIMARY KEY (log, day)
     ) WITHOUT ROWID;
+", "
+    CREATE TABLE documents (name TEXT PRIMARY KEY, version INTEGER NOT NULL, json TEXT NOT NULL) WITHOUT ROWID;
 "];
 
 /// Marks a file as ours in its header (bytes 68 to 71 of the `SQLite` file format): `SkWb`.

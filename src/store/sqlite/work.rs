@@ -48,6 +48,7 @@ pub(super) fn claim(
             continue;
         }
         let taken_over_from = before.filter(|_| lease_expired);
+        let takeover = taken_over_from.is_some();
         let lost = lost + u32::from(taken_over_from.is_some());
         execute(
             connection,
@@ -70,7 +71,7 @@ pub(super) fn claim(
         let contract = read::contract(connection, &run.contract_digest)?.ok_or_else(|| {
             failed(format!("claiming run {id}"), &"its contract is missing; see `skills db check`")
         })?;
-        return Ok(Some(Claimed { fence: run.fence, run, contract, checkpoint, unfinished }));
+        return Ok(Some(Claimed { fence: run.fence, run, contract, checkpoint, takeover, unfinished }));
     }
 }
 
