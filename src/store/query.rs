@@ -169,7 +169,12 @@ impl Test {
             Self::Id(text) => contains(&run.id.0, text),
             Self::StartedBy(text) => contains(&run.started_by, text),
             Self::Trace(text) => run.trace_id.starts_with(text),
-            Self::Error(text) => contains(&json(&run.error), &in_json(text)),
+            // The words of a code are found as lists show them.
+            Self::Error(text) => {
+                let code = run.error.as_ref().and_then(|error| error.get("code")?.as_str());
+                contains(&json(&run.error), &in_json(text))
+                    || code.is_some_and(|code| contains(&code.replace('_', " "), text))
+            }
             Self::Target(text) => contains(&json(&run.target), &in_json(text)),
             Self::Input(path, comparison) => {
                 let value = path.iter().try_fold(&run.inputs, |value, name| value.as_object()?.get(name));

@@ -93,6 +93,12 @@ pub enum Action {
     Compare,
     ShowCheckpoint,
     ReadWhole,
+    ShowBoard,
+    SaveView,
+    AddTerm,
+    SortRuns,
+    ZoomOut,
+    Drain,
     // sheets and forms
     ApproveNow,
     DenyNow,
@@ -131,6 +137,7 @@ pub enum Context {
     Session,
     Runs,
     RunsDetail,
+    RunsBoard,
     Sheet,
     Overlay,
 }

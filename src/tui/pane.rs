@@ -192,6 +192,8 @@ pub enum PickerKind {
     CopyAs,
     Domain,
     Checkpoint,
+    FilterTerm,
+    RunSort,
     Launchable,
     SkillToLoad,
     SkillToOpen,

@@ -36,7 +36,11 @@ fn condition(test: &Test, state: &str, now_ms: i64, values: &mut Vec<Sql>) -> St
         Test::Id(text) => like("r.id", containing(text), values),
         Test::StartedBy(text) => like("r.started_by", containing(text), values),
         Test::Trace(text) => trace(text, values),
-        Test::Error(text) => like("r.error", containing(&in_json(text)), values),
+        Test::Error(text) => {
+            let within = like("r.error", containing(&in_json(text)), values);
+            let code = like("replace(r.error ->> '$.code', '_', ' ')", containing(text), values);
+            format!("({within} OR coalesce({code}, 0))")
+        }
         Test::Target(text) => like("r.target", containing(&in_json(text)), values),
         Test::Input(path, comparison) => input(path, comparison, values),
         Test::Age(ordering, age) => older("r.created_ms", *ordering, now_ms - millis(*age), values),

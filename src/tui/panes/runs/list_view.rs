@@ -74,6 +74,10 @@ impl Runs {
         let focused = cx.focused && self.focus != Part::Detail;
         self.list_title(focused, area.width, cx).draw(&mut Pen::new(buf, cx), area.x, area.y, area.width);
         let mut y = area.y + 1;
+        if area.height >= 12 {
+            self.draw_tabs(Rect { y, height: 1, ..area }, buf, cx);
+            y += 1;
+        }
         if self.focus == Part::Filter || !self.filter.field.is_empty() {
             self.draw_filter(Rect { y, height: 1, ..area }, buf, cx);
             y += 1;
@@ -91,6 +95,10 @@ impl Runs {
             list.height -= TROUBLE;
             let below = Rect { y: list.bottom(), height: TROUBLE, ..area };
             trouble(&error.message, below, &mut Pen::new(buf, cx));
+        }
+        if self.is_table() {
+            self.draw_table(list, buf, cx);
+            return;
         }
         self.drawn.list = list;
         let height = usize::from(list.height);
@@ -212,7 +220,7 @@ impl Runs {
             _ => Role::Text,
         };
         let (x, room) = columns.name;
-        let name = cut_end(&shown(&run.skill_id), room, pen.glyphs.ellipsis).into_owned();
+        let name = cut_end(&shown(run.title_or_skill()), room, pen.glyphs.ellipsis).into_owned();
         pen.put(x, y, &name, name_role, room);
         pen.put(columns.id, y, &tail(&run.id), Role::Muted, 4);
         let (through, all) = run.progress;
@@ -229,7 +237,15 @@ impl Runs {
         let step_role = if quiet { Role::Muted } else { Role::Text };
         pen.put(step_at, y, &cut_end(&step, step_room, pen.glyphs.ellipsis), step_role, step_room);
         let (word_at, word_room) = columns.word;
-        let word_role = if asks { Role::Waiting } else { Role::Muted };
+        let waits = matches!(run.state, RunState::WaitingForHuman | RunState::WaitingForSignal);
+        let word_role = match (run.expires_ms.filter(|_| waits && asks), asks) {
+            (Some(at), _) => match self.deadline(Some(at), now_ms).1 {
+                Role::Text => Role::Waiting,
+                urgent => urgent,
+            },
+            (None, true) => Role::Waiting,
+            (None, false) => Role::Muted,
+        };
         // Without a column of its own the step stands where there is no word for the state.
         let text = if word.is_empty() && step_room == 0 { step } else { word };
         pen.put(word_at, y, &cut_end(&text, word_room, pen.glyphs.ellipsis), word_role, word_room);
@@ -254,7 +270,7 @@ fn trouble(message: &str, area: Rect, pen: &mut Pen<'_>) {
 }
 
 /// From when the age in the list counts: a running run's from its launch, others' from their last change.
-fn since(run: &RunRecord) -> i64 {
+pub(super) fn since(run: &RunRecord) -> i64 {
     if run.state.is_active() { run.created_ms } else { run.since_ms }
 }
 
