@@ -8,7 +8,9 @@ use super::failure::Failure;
 use super::output::{Look, Out, stderr_look};
 use super::runs::Voice;
 use skills_api::remote::{Address, KEY_VARIABLE, Key, Remote};
-use skills_api::{Client, Code, ConnectionState, Error, Local, Needs, OperatorClient, RunClient, SessionClient};
+use skills_api::{
+    Client, Code, ConnectionState, Error, Local, Needs, OperatorClient, RunClient, SessionClient,
+};
 use skills_config::{Arguments, Config, Env, GlyphSet, MEMORY_STORE};
 use skills_skill::safe_text;
 

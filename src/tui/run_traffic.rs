@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use skills_api::{
-    AttachPreview, AttachRequest, Attached, CapabilityExplanation, ContractView, Error, LaunchRequest,
+    AttachPreview, AttachRequest, Attached, Board, CapabilityExplanation, ContractView, Error, LaunchRequest,
     Launched, ListFilter, LocalFiles, Ordered, RunDetail, RunOrder, SessionAccess, SharedClient,
-    TargetChoice, Board, ViewList, WorkerList,
+    TargetChoice, ViewList, WorkerList,
 };
 use skills_config::Invocation;
 use skills_skill::{AttachTarget, SkillId};

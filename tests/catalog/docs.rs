@@ -85,7 +85,8 @@ fn alert_rules_and_dashboard_name_existing_metrics() {
     let metrics = skills_base::telemetry::Metrics::default();
     metrics.set_run_gauges(&skills_base::telemetry::RunGauges::default());
     let text = metrics.text().unwrap();
-    let known: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
+    let known: Vec<&str> =
+        text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
     let dashboard: serde_json::Value = serde_json::from_str(&read("assets/monitoring/grafana.json")).unwrap();
     assert!(dashboard["panels"].as_array().unwrap().len() >= 10);
     for file in ["assets/monitoring/grafana.json", "assets/monitoring/alerts.yaml"] {

@@ -18,9 +18,9 @@ fn key(name: &str, scopes: &[Scope]) -> Option<Principal> {
     Some(Principal { name: name.to_owned(), scopes: scopes.iter().copied().collect::<BTreeSet<_>>() })
 }
 
-async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+async fn until(what: &str, mut is_met: impl AsyncFnMut() -> bool) {
     for _ in 0..600 {
-        if holds().await {
+        if is_met().await {
             return;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -37,7 +37,10 @@ async fn listed(core: &Local, filter: &str) -> Vec<RunRecord> {
 async fn a_run_is_told_apart_by_title_label_and_reason() {
     let place = Place::new();
     let contract = std::fs::read_to_string(place.path("skills/upload/skill.yaml")).unwrap();
-    place.write("skills/upload/skill.yaml", &format!("{contract}title: \"Upload {{inputs.name}} at night\"\n"));
+    place.write(
+        "skills/upload/skill.yaml",
+        &format!("{contract}title: \"Upload {{inputs.name}} at night\"\n"),
+    );
     let core = place.open().await;
     let mut labeled = request("upload", json!({ "name": "wrong.csv" }));
     labeled.options.labels = [("env".to_owned(), "prod".to_owned())].into();
@@ -93,8 +96,8 @@ async fn two_other_people_have_to_approve() {
     let last = by(key("root", &[Scope::Admin, Scope::Decide])).await.unwrap();
     assert_eq!(last.run.state, RunState::Pending);
     assert_eq!(settle(&core, &waiting.id.0).await.state, RunState::Completed);
-    let told = kinds(&core, &waiting).await;
-    let gates: Vec<&String> = told.iter().filter(|kind| kind.starts_with("gate.")).collect();
+    let recorded = kinds(&core, &waiting).await;
+    let gates: Vec<&String> = recorded.iter().filter(|kind| kind.starts_with("gate.")).collect();
     assert_eq!(gates, ["gate.waiting", "gate.endorsed", "gate.approved"]);
 
     let denied = run(&core, "ledger", json!({ "amounts": [3] })).await;
@@ -167,10 +170,8 @@ async fn a_draining_worker_claims_nothing_until_it_may_again() {
     .await;
     let left = left.unwrap();
     core.drain(&worker.worker, false).await.unwrap();
-    until("it is executed again", async || {
-        core.run(&left.0).await.unwrap().run.state == RunState::Completed
-    })
-    .await;
+    until("it is executed again", async || core.run(&left.0).await.unwrap().run.state == RunState::Completed)
+        .await;
     let text = core.metrics_text().await.unwrap();
     assert!(text.contains("agent_skills_runtime_workers{state=\"live\"} 1"), "{text}");
     assert!(text.contains("agent_skills_runtime_runs{state=\"completed\"}"), "{text}");
@@ -194,14 +195,21 @@ async fn ended_runs_are_deleted_and_late_approvals_escalated() {
         .order_as(&waiting.id.0, decide(&waiting, Verdict::Approve, "boss"), key("boss", &[Scope::Decide]))
         .await;
     assert_eq!(refused.unwrap_err().code, Code::Forbidden, "not before the escalation");
-    until("both are older than a second", async || !listed(&core, "since:>1s state:waiting").await.is_empty()).await;
+    until("both are older than a second", async || {
+        !listed(&core, "since:>1s state:waiting").await.is_empty()
+    })
+    .await;
     core.start_workers().await.unwrap();
     until("the completed run is deleted", async || core.run(&done.id.0).await.is_err()).await;
     until("the approval is escalated", async || {
         kinds(&core, &waiting).await.iter().any(|kind| kind == "run.escalated")
     })
     .await;
-    assert_eq!(core.run(&failed.id.0).await.unwrap().run.state, RunState::Failed, "nothing is said of failed runs");
+    assert_eq!(
+        core.run(&failed.id.0).await.unwrap().run.state,
+        RunState::Failed,
+        "nothing is said of failed runs"
+    );
     core.stop_workers().await;
     let approved = core
         .order_as(&waiting.id.0, decide(&waiting, Verdict::Approve, "boss"), key("boss", &[Scope::Decide]))
@@ -231,7 +239,8 @@ async fn views_facets_board_and_logs_are_answered() {
     let errors = facets.facets.iter().find(|facet| facet.key == "error");
     assert!(errors.is_none(), "two runs failed for one reason: {facets:?}");
 
-    let views = core.save_view("Failed uploads", Some("state:failed skill:upload"), Some("ana".to_owned())).await;
+    let views =
+        core.save_view("Failed uploads", Some("state:failed skill:upload"), Some("ana".to_owned())).await;
     assert_eq!(views.unwrap().views[0].by.as_deref(), Some("ana"));
     assert_eq!(place.open().await.views().await.unwrap().views.len(), 1, "shared through the store");
     assert_eq!(core.save_view("x", Some("stat:failed"), None).await.unwrap_err().code, Code::InvalidRequest);
@@ -247,7 +256,10 @@ async fn views_facets_board_and_logs_are_answered() {
         wait_ms: 0,
     };
     let lines = core.run_log(log("send", None)).await.unwrap();
-    assert_eq!(lines.lines.iter().map(|line| line.text.as_str()).collect::<Vec<_>>(), ["only right.csv is taken"]);
+    assert_eq!(
+        lines.lines.iter().map(|line| line.text.as_str()).collect::<Vec<_>>(),
+        ["only right.csv is taken"]
+    );
     assert!(!lines.open);
     assert_eq!(core.run_log(log("send", Some("RIGHT"))).await.unwrap().lines.len(), 1);
     assert!(core.run_log(log("send", Some("left"))).await.unwrap().lines.is_empty());
@@ -264,4 +276,60 @@ async fn views_facets_board_and_logs_are_answered() {
     let nobody = order(&core, &waiting, assign(None)).await.unwrap().run;
     assert_eq!(nobody.options.assigned, None);
     assert!(order(&core, &waiting, resume()).await.is_err(), "an assignment does not move the run");
+}
+
+/// What `skills --plain runs` prints for these answers.
+fn plain(place: &Place, answers: &str) -> String {
+    use std::io::Write as _;
+    use std::process::{Command, Stdio};
+
+    let skills = place.path("skills");
+    place.write("home/.config/skill-workbench/config.yaml", &format!("trust: [{}]\n", skills.display()));
+    let mut child = Command::new(env!("CARGO_BIN_EXE_skills"))
+        .args(["--plain", "runs", "--root"])
+        .arg(&skills)
+        .current_dir(place.path("work"))
+        .env_clear()
+        .env("HOME", place.path("home"))
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(answers.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_plain_dialog_lists_reads_and_decides() {
+    let place = Place::new();
+    let core = place.open().await;
+    let waiting = run(&core, "ledger", json!({ "amounts": [1, 2] })).await;
+    for name in ["wrong.csv", "other.csv"] {
+        run(&core, "upload", json!({ "name": name })).await;
+    }
+    let state = async || core.run(&waiting.id.0).await.unwrap().run.state;
+
+    let read = plain(&place, "1\n\nb\nq\n");
+    for part in
+        ["1 waiting for approval", "1. account: 4711", "No deadline.", "Digest: sha256 ", "Choose i inputs"]
+    {
+        assert!(read.contains(part), "{part:?} is missing in\n{read}");
+    }
+    assert!(read.is_ascii() && !read.contains('\u{1b}'), "{read}");
+    assert_eq!(state().await, RunState::WaitingForHuman, "Enter alone decides nothing");
+    let refused = plain(&place, "1\na\nyes\nq\n");
+    assert!(refused.contains("Nothing was sent."), "{refused}");
+    assert_eq!(state().await, RunState::WaitingForHuman, "only the word itself decides");
+    let approved = plain(&place, "1\na\napprove\nchecked with Ana\nb\nq\n");
+    assert!(approved.contains("Sent: approve"), "{approved}");
+    assert_eq!(state().await, RunState::Pending);
+    let notes = core.run(&waiting.id.0).await.unwrap().decisions[0].by.notes.clone();
+    assert_eq!(notes.as_deref(), Some("checked with Ana"));
+
+    let resumed = plain(&place, "v\nr\n2\nresume 1\nq\n");
+    assert!(resumed.contains("Summary: 1 resumed, 0 skipped."), "{resumed}");
+    assert_eq!(listed(&core, "skill:upload state:failed").await.len(), 1, "the other was left out");
 }

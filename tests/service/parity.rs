@@ -136,7 +136,12 @@ fn looks() -> Vec<Case> {
         wrong("run.facets", json!({"where": "colour:red"}), "", "invalid_request"),
         wrong("run.board", json!({"hours": 0}), "", "invalid_request"),
         wrong("run.log", json!({"run_id": "no-such-run"}), "runs logs no-such-run", "not_found"),
-        wrong("run.assign", json!({"run_id": "no-such-run", "to": "kim"}), "runs assign no-such-run kim", "not_found"),
+        wrong(
+            "run.assign",
+            json!({"run_id": "no-such-run", "to": "kim"}),
+            "runs assign no-such-run kim",
+            "not_found",
+        ),
         wrong("worker.drain", json!({"worker": "no-such"}), "runs workers --drain no-such", "not_found"),
         wrong("view.save", json!({"name": "x", "where": "colour:red"}), "", "invalid_request"),
         case("view.delete", json!({"name": "no-such"}), "runs views --delete no-such"),

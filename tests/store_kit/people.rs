@@ -77,7 +77,9 @@ pub async fn annotations_are_merged_and_told(store: &dyn Store, _: &Time) {
 }
 
 pub async fn titles_labels_and_assignees_are_found(store: &dyn Store, time: &Time) {
-    for (n, (title, env)) in (0..).zip([("Deploy 5.4.0 to eu", "prod"), ("Deploy 5.4.1 to us", "test"), ("", "")]) {
+    for (n, (title, env)) in
+        (0..).zip([("Deploy 5.4.0 to eu", "prod"), ("Deploy 5.4.1 to us", "test"), ("", "")])
+    {
         let mut options = RunOptions::default();
         if !title.is_empty() {
             options.title = Some(title.into());
@@ -124,7 +126,7 @@ pub async fn documents_are_shared_and_versioned(store: &dyn Store, _: &Time) {
     assert_eq!(names, [("view:%", 1), ("view:a", 2)]);
     assert_eq!(views[1].value, json!({"where": "y"}));
     assert_eq!(store.put_document("view:a", None, Some(2)).await, Ok(0));
-    assert_eq!(store.put_document("view:a", None, None).await, Ok(0), "deleting twice is no error");
+    assert_eq!(store.put_document("view:a", None, None).await, Ok(0), "deleting twice is allowed");
     assert_eq!(store.documents("view:").await.unwrap().len(), 1);
     let large = store.put_document("view:b", Some(json!("x".repeat(100_000))), None).await;
     assert!(matches!(large, Err(StoreError::Unasked(_))), "{large:?}");

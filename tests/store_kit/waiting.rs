@@ -204,8 +204,7 @@ pub async fn another_question_at_the_same_step_leaves_the_wait_as_it_is(store: &
     );
     let old = store.command(&run, decision(Verdict::Approve), None, None, None).await;
     assert!(matches!(old, Err(StoreError::Refused(Refusal::OtherDecision(_)))), "{old:?}");
-    let elsewhere =
-        Gate::human("other", "d9", Asked::Confirmation);
+    let elsewhere = Gate::human("other", "d9", Asked::Confirmation);
     assert!(store.command(&run, Command::Ask(elsewhere), None, None, None).await.is_err());
     let Gate::Human { step, inputs_digest, .. } = anew else { unreachable!() };
     let (verdict, choice, result) = (Verdict::Approve, None, None);

@@ -9,10 +9,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use skills_api::{
-    AttachCheck, AttachCheckResult, AttachPreview, AttachRequest, Attached, CapabilityExplanation,
-    CapabilityRequest, Code, ContractView, Error, LaunchRequest, Launched, LocalFiles, NewArtifact, Ordered,
-    RunClient, RunDetail, RunOrder, SessionAccess, StoredArtifact, TargetChoice,
-    Board, FacetList, LogLine, LogPage, LogRequest, OperatorClient, SavedView, ViewList, WorkerList, WorkerView, facets,
+    AttachCheck, AttachCheckResult, AttachPreview, AttachRequest, Attached, Board, CapabilityExplanation,
+    CapabilityRequest, Code, ContractView, Error, FacetList, LaunchRequest, Launched, LocalFiles, LogLine,
+    LogPage, LogRequest, NewArtifact, OperatorClient, Ordered, RunClient, RunDetail, RunOrder, SavedView,
+    SessionAccess, StoredArtifact, TargetChoice, ViewList, WorkerList, WorkerView, facets,
 };
 use skills_model::{Next, RunState, allowed, transition};
 use skills_skill::{AttachTarget, EffectMode, SkillId};
@@ -234,7 +234,13 @@ impl RunClient for FakeRuns {
             book.tell(&run.id, kind, data);
             drop(book);
             self.news.notify_waiters();
-            return Ok(Ordered { run, note: "assigned".to_owned(), worker_alive: true, repeated: false, mode: None });
+            return Ok(Ordered {
+                run,
+                note: "assigned".to_owned(),
+                worker_alive: true,
+                repeated: false,
+                mode: None,
+            });
         }
         let before = &book.runs[at].run;
         let next = transition(&standing(before), &command(&order)).map_err(Error::from)?;
@@ -434,7 +440,8 @@ impl OperatorClient for FakeRuns {
 
     async fn drain(&self, worker: &str, drain: bool) -> Result<WorkerList, Error> {
         for known in self.workers.lock().unwrap().iter_mut().filter(|known| known.worker == worker) {
-            known.state = if drain { skills_api::WorkerState::Draining } else { skills_api::WorkerState::Live };
+            known.state =
+                if drain { skills_api::WorkerState::Draining } else { skills_api::WorkerState::Live };
         }
         self.workers().await
     }
@@ -457,7 +464,11 @@ impl OperatorClient for FakeRuns {
         {
             let mut views = self.views.lock().unwrap();
             views.retain(|view| view.name != name);
-            views.extend(filter.map(|filter| SavedView { name: name.to_owned(), r#where: filter.to_owned(), by }));
+            views.extend(filter.map(|filter| SavedView {
+                name: name.to_owned(),
+                r#where: filter.to_owned(),
+                by,
+            }));
         }
         self.views().await
     }
@@ -467,7 +478,13 @@ impl OperatorClient for FakeRuns {
         let line = |event: &RunEvent| {
             let text = event.event.data.get("text")?.as_str()?.to_owned();
             let step = event.event.step.clone().unwrap_or_default();
-            Some(LogLine { number: event.number, at_ms: event.at_ms, step, stream: "stdout".to_owned(), text })
+            Some(LogLine {
+                number: event.number,
+                at_ms: event.at_ms,
+                step,
+                stream: "stdout".to_owned(),
+                text,
+            })
         };
         Ok(LogPage { lines: detail.events.iter().filter_map(line).collect(), next: 0, open: false })
     }

@@ -223,7 +223,9 @@ fn push(out: &mut Vec<RunEvent>, run: &RunRecord, kind: &str, step: Option<&str>
 
 /// What a person reads to decide the gate that this run waits at.
 pub fn sheet(run: &RunRecord) -> DecisionSheet {
-    let Some(Gate::Human { step, inputs_digest, why, .. }) = &run.gate else { panic!("no gate for a person") };
+    let Some(Gate::Human { step, inputs_digest, why, .. }) = &run.gate else {
+        panic!("no gate for a person")
+    };
     DecisionSheet {
         run: run.id.clone(),
         skill_id: run.skill_id.clone(),

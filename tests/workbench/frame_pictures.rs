@@ -101,7 +101,11 @@ fn the_sheet_of_a_waiting_run_is_the_screen() {
     let client = core(every_state());
     let mut harness = Harness::new(client, panes(), &settings(), 120, 36).unwrap();
     harness.press("5").wait_for(" all ").wait_for("Checkpoints").press("a").wait_for("Your decision");
-    compare(&mut harness, "runs.svg", "Runs: one run waits, and its dialog shows what an approval would execute");
+    compare(
+        &mut harness,
+        "runs.svg",
+        "Runs: one run waits, and its dialog shows what an approval would execute",
+    );
 }
 
 #[test]

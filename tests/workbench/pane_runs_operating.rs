@@ -24,7 +24,8 @@ fn runs() -> Vec<RunDetail> {
         run(5, RunState::WaitingForHuman, "Promote 5.4.0 to eu-west-1", "eu-west-1"),
         run(6, RunState::WaitingForHuman, "Delete 41 stale branches", "eu-west-1"),
     ];
-    all[2].run.error = Some(json!({"code": "step_timeout", "message": "step push_image took longer than 60 s"}));
+    all[2].run.error =
+        Some(json!({"code": "step_timeout", "message": "step push_image took longer than 60 s"}));
     all[4].run.expires_ms = Some(NOW_MS + 5 * 60_000);
     all[5].run.expires_ms = None;
     all
@@ -102,9 +103,9 @@ fn the_board_shows_deadlines_failures_and_workers() {
     harness.press("b").wait_for("process 4711 on build-2");
     has(&harness, &["expires in", "no deadline", "failed, by reason", "2 waiting"]);
     insta::assert_snapshot!("runs-board-120x36", harness.screen());
-    harness.press("G D").wait_until("it drains", |_| {
-        client.runs.workers.lock().unwrap()[0].state == WorkerState::Draining
-    });
+    harness
+        .press("G D")
+        .wait_until("it drains", |_| client.runs.workers.lock().unwrap()[0].state == WorkerState::Draining);
     harness.wait_for("draining");
     harness.press("g enter").wait_for("Checkpoints");
     has(&harness, &["Promote 5.4.0 to eu-west-1"]);

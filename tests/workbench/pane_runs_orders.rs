@@ -185,8 +185,7 @@ fn two_runs_of_a_skill_with_other_inputs_part_at_their_inputs() {
 fn of_a_step_that_happened_unseen_the_result_is_asked_and_checked() {
     let mut run = detail(&id(1), "vendor-sync", RunState::WaitingForHuman);
     let digest = "ab".repeat(32);
-    run.run.gate =
-        Some(Gate::human("book", digest, Asked::UnknownOutcome));
+    run.run.gate = Some(Gate::human("book", digest, Asked::UnknownOutcome));
     let mut asked = sheet(&run.run);
     asked.outputs = contract_view("invoice-intake", INVOICE).contract.outputs;
     asked.outputs.get_mut("booking").unwrap().required = true;

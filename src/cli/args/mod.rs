@@ -26,7 +26,8 @@ pub use self::mcp::McpArgs;
 pub use self::program::{CompletionsArgs, ConfigAction, ConfigArgs, ManArgs};
 pub use self::runs::{
     AttachArgs, BranchArgs, CancelArgs, CompareArgs, DecideArgs, ExecArgs, InputArgs, ResumeArgs, RunArgs,
-    RunsAction, RunsArgs, RunsAssignArgs, RunsBoardArgs, RunsLogsArgs, RunsViewsArgs, RunsWorkersArgs, RunsListArgs, RunsShowArgs, RunsWatchArgs, SignalArgs, TraceArgs, WorkArgs,
+    RunsAction, RunsArgs, RunsAssignArgs, RunsBoardArgs, RunsListArgs, RunsLogsArgs, RunsShowArgs,
+    RunsViewsArgs, RunsWatchArgs, RunsWorkersArgs, SignalArgs, TraceArgs, WorkArgs,
 };
 pub use self::service::{KeysAction, KeysArgs, NewKeyArgs, OpenapiArgs, ServeArgs, Verifier, VerifyArgs};
 pub use self::sessions::{

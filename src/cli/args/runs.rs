@@ -354,7 +354,9 @@ pub struct RunsBoardArgs {
 
 /// `skills runs workers`
 #[derive(Debug, Args)]
-#[command(after_help = "A draining worker finishes its runs and claims no others. WORKER is its id, or a unique part of it.")]
+#[command(
+    after_help = "A draining worker finishes its runs and claims no others. WORKER is its id, or a unique part of it."
+)]
 pub struct RunsWorkersArgs {
     /// Let a worker finish its runs and claim no others.
     #[arg(long, value_name = "WORKER", conflicts_with = "undrain")]

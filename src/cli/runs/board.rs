@@ -60,7 +60,11 @@ pub async fn run(cx: &mut Context, args: &RunsBoardArgs) -> Result<Done, Failure
 
 /// A row of counts, one sign per slice: `▁▂▃▄▅▆▇`, or `1` to `7`.
 fn sparkline(slices: &[u32], cells: usize, unicode: bool) -> String {
-    let signs = if unicode { ['▁', '▂', '▃', '▄', '▅', '▆', '▇'] } else { ['1', '2', '3', '4', '5', '6', '7'] };
+    let signs = if unicode {
+        ['▁', '▂', '▃', '▄', '▅', '▆', '▇']
+    } else {
+        ['1', '2', '3', '4', '5', '6', '7']
+    };
     let per_cell = slices.len().div_ceil(cells.max(1)).max(1);
     let sums: Vec<u32> = slices.chunks(per_cell).map(|chunk| chunk.iter().sum()).collect();
     let most = sums.iter().copied().max().unwrap_or(0).max(1);
@@ -76,9 +80,9 @@ fn render(board: &Board, hours: u32, thresholds: Thresholds, look: Look) -> Stri
     let count = |states: &[RunState]| states.iter().filter_map(|state| board.counts.get(state)).sum::<u64>();
     let failed: u64 = board.failed.iter().map(|reason| reason.runs).sum();
     let completed: u64 = board.completed.iter().map(|runs| u64::from(*runs)).sum();
-    let oldest = board.oldest_waiting_ms.map_or_else(String::new, |since| {
-        format!(", oldest {}", clock::age(board.now_ms - since))
-    });
+    let oldest = board
+        .oldest_waiting_ms
+        .map_or_else(String::new, |since| format!(", oldest {}", clock::age(board.now_ms - since)));
     let _ = writeln!(
         out,
         "{}, {} running, {} waiting for a signal, {} pending; last {hours} h: {} failed, {} completed",
@@ -128,7 +132,11 @@ fn render(board: &Board, hours: u32, thresholds: Thresholds, look: Look) -> Stri
     group("running", &board.running, &runs_for);
     let bars = room.saturating_sub(title_width + 24).clamp(8, 64);
     if !board.failed.is_empty() {
-        let _ = writeln!(out, "\n{}", Ink::Muted.paint(&format!("failed, last {hours} h, by reason"), look.colour));
+        let _ = writeln!(
+            out,
+            "\n{}",
+            Ink::Muted.paint(&format!("failed, last {hours} h, by reason"), look.colour)
+        );
         for reason in board.failed.iter().take(MAX_ROWS) {
             let _ = writeln!(
                 out,

@@ -38,7 +38,10 @@ pub fn render(event: &RunEvent, with_run: bool, zone: &TimeZone, look: Look) -> 
 /// The ink of a kind of event.
 fn ink(kind: &EventKind) -> Ink {
     match kind {
-        EventKind::RunCompleted | EventKind::StepCompleted | EventKind::GateApproved | EventKind::GateEndorsed => Ink::Good,
+        EventKind::RunCompleted
+        | EventKind::StepCompleted
+        | EventKind::GateApproved
+        | EventKind::GateEndorsed => Ink::Good,
         EventKind::RunFailed | EventKind::StepFailed | EventKind::GateDenied => Ink::Bad,
         EventKind::RunAbandoned
         | EventKind::RunPaused

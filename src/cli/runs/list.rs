@@ -84,7 +84,10 @@ fn sort(runs: &mut [RunRecord], by: Option<&str>) -> Result<(), Failure> {
     let Some(by) = by else { return Ok(()) };
     let column = by.trim_start_matches('-');
     if !RUN_COLUMNS.contains(&column) {
-        return Err(Failure::usage(format!("unknown column `{column}`; use one of {}", RUN_COLUMNS.join(", "))));
+        return Err(Failure::usage(format!(
+            "unknown column `{column}`; use one of {}",
+            RUN_COLUMNS.join(", ")
+        )));
     }
     let look = Look { colour: false, unicode: true, width: 80, terminal: false };
     match column {
@@ -101,8 +104,11 @@ fn sort(runs: &mut [RunRecord], by: Option<&str>) -> Result<(), Failure> {
 
 /// Runs in columns of their own.
 fn table(page: &RunPage, columns: &[&str], now_ms: i64, look: Look) -> String {
-    let rows: Vec<Vec<String>> =
-        page.runs.iter().map(|run| columns.iter().map(|column| cell(run, column, now_ms, look)).collect()).collect();
+    let rows: Vec<Vec<String>> = page
+        .runs
+        .iter()
+        .map(|run| columns.iter().map(|column| cell(run, column, now_ms, look)).collect())
+        .collect();
     let most = if look.terminal { 40 } else { usize::MAX };
     let widths: Vec<usize> = (0..columns.len())
         .map(|at| {

@@ -49,7 +49,17 @@ pub async fn run(cx: &mut Context) -> Result<Done, Failure> {
 /// Text from runs on one ASCII line.
 fn clean(text: &str) -> String {
     let line = safe_text::line(text).replace('…', "...");
-    line.chars().map(|c| if c.is_ascii() { c } else if c.is_alphanumeric() { c } else { '?' }).collect()
+    line.chars()
+        .map(|c| {
+            if c.is_ascii() {
+                c
+            } else if c.is_alphanumeric() {
+                c
+            } else {
+                '?'
+            }
+        })
+        .collect()
 }
 
 fn span(ms: i64) -> String {
@@ -149,20 +159,23 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
                 }
                 Err(error) => return Err(error.into()),
             };
-            let name = own.as_ref().map_or(VIEWS[view].0.to_owned(), |filter| format!("filter {}", clean(filter)));
+            let name =
+                own.as_ref().map_or(VIEWS[view].0.to_owned(), |filter| format!("filter {}", clean(filter)));
             let runs = self.show_list(&page, &name)?;
             let range = match runs.len() {
                 0 => String::new(),
                 1 => "1, ".to_owned(),
                 count => format!("1 to {count}, "),
             };
-            let prompt = format!("Choose {range}v view, f filter, r resume all listed failed runs, h help, q quit.");
+            let prompt =
+                format!("Choose {range}v view, f filter, r resume all listed failed runs, h help, q quit.");
             let Some(answer) = self.ask(&prompt)? else { return Ok(Done::Fine) };
             match answer.as_str() {
                 "q" => return Ok(Done::Fine),
                 "v" => (view, own) = ((view + 1) % VIEWS.len(), None),
                 "f" => {
-                    let typed = self.ask("Filter, for example state:failed skill:deploy* age:>1h, or Enter for none.")?;
+                    let typed = self
+                        .ask("Filter, for example state:failed skill:deploy* age:>1h, or Enter for none.")?;
                     own = typed.filter(|typed| !typed.is_empty());
                 }
                 "r" => self.resume_all(client, &runs).await?,
@@ -276,15 +289,27 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
             _ => String::new(),
         };
         self.say(format!("State: {}, for {}.{wait}", state_words(run.state), span(now_ms - run.since_ms)))?;
-        self.say(format!("Started by: {}, {} ago. Trace: {}.", clean(&run.started_by), span(now_ms - run.created_ms), clean(&run.trace_id)))?;
+        self.say(format!(
+            "Started by: {}, {} ago. Trace: {}.",
+            clean(&run.started_by),
+            span(now_ms - run.created_ms),
+            clean(&run.trace_id)
+        ))?;
         if let Some(assigned) = &run.options.assigned {
-            let note = assigned.note.as_ref().map(|note| format!(" Note: {}.", clean(note))).unwrap_or_default();
+            let note =
+                assigned.note.as_ref().map(|note| format!(" Note: {}.", clean(note))).unwrap_or_default();
             self.say(format!("Assigned to: {}, by {}.{note}", clean(&assigned.to), clean(&assigned.by)))?;
         }
         let named = |state: StepState| -> Vec<String> {
-            detail.steps.iter().filter(|step| step.depth == 0 && step.state == state).map(|step| clean(&step.step)).collect()
+            detail
+                .steps
+                .iter()
+                .filter(|step| step.depth == 0 && step.state == state)
+                .map(|step| clean(&step.step))
+                .collect()
         };
-        let mut parts = vec![format!("Steps: {}.", detail.steps.iter().filter(|step| step.depth == 0).count())];
+        let mut parts =
+            vec![format!("Steps: {}.", detail.steps.iter().filter(|step| step.depth == 0).count())];
         for (label, state) in [
             ("Completed", StepState::Completed),
             ("Running", StepState::Running),
@@ -415,7 +440,12 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
         match client.order(&run.id.0, order).await {
             Ok(ordered) => {
                 self.say(format!("Sent: {word}, run {}.", short(run)))?;
-                self.say(format!("Result: {}. Run {} is {}.", clean(&ordered.note), short(&ordered.run), state_words(ordered.run.state)))
+                self.say(format!(
+                    "Result: {}. Run {} is {}.",
+                    clean(&ordered.note),
+                    short(&ordered.run),
+                    state_words(ordered.run.state)
+                ))
             }
             Err(error) => self.refused(&error),
         }
@@ -438,7 +468,8 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
                 self.say(format!("{number}. {}", item(run, now_ms)))?;
             }
             let word = format!("resume {}", chosen.len());
-            let prompt = format!("Type {word} to send them, a number to leave one out, or press Enter to go back.");
+            let prompt =
+                format!("Type {word} to send them, a number to leave one out, or press Enter to go back.");
             let Some(answer) = self.ask(&prompt)? else { return Ok(()) };
             if answer == word {
                 break;
@@ -484,12 +515,19 @@ mod tests {
             "Send 214 invoices to ana.... Run 0000abcd, skill invoice-intake, step 4 of 4 book. Expires in 5 minutes."
         );
         let failed = record(RunState::Failed);
-        assert!(item(&failed, NOW_MS).ends_with("Failed: the service answered 502."), "{}", item(&failed, NOW_MS));
+        assert!(
+            item(&failed, NOW_MS).ends_with("Failed: the service answered 502."),
+            "{}",
+            item(&failed, NOW_MS)
+        );
     }
 
     #[test]
     fn times_are_said_in_words() {
-        assert_eq!((span(1_000), span(61_000), span(7_200_000)), ("1 second".into(), "1 minute".into(), "2 hours".into()));
+        assert_eq!(
+            (span(1_000), span(61_000), span(7_200_000)),
+            ("1 second".into(), "1 minute".into(), "2 hours".into())
+        );
         assert_eq!(deadline(None, 0), "No deadline");
         assert_eq!(deadline(Some(5), 5), "Expired");
     }

@@ -102,7 +102,11 @@ fn render(line: &LogLine, with_step: bool, zone: &TimeZone, look: Look) -> Strin
     if !look.terminal {
         return text.into_owned();
     }
-    let step = if with_step { format!("{}  ", fit(&safe_text::line(&line.step), 16, look.unicode)) } else { String::new() };
+    let step = if with_step {
+        format!("{}  ", fit(&safe_text::line(&line.step), 16, look.unicode))
+    } else {
+        String::new()
+    };
     let text = if line.stream == "stderr" { Ink::Warn.paint(&text, look.colour) } else { text.into_owned() };
     format!("{}  {step}{text}", Ink::Muted.paint(&clock::time_of_day(line.at_ms, zone), look.colour))
 }

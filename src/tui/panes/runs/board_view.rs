@@ -98,7 +98,8 @@ impl Runs {
     pub(super) fn open_board(&mut self) -> Vec<Effect> {
         if self.board.is_none() {
             let (hours, board, error, spots) = (8, None, None, Vec::new());
-            self.board = Some(BoardState { hours, board, error, spots, cursor: 0, asked: None, waits: false });
+            self.board =
+                Some(BoardState { hours, board, error, spots, cursor: 0, asked: None, waits: false });
         }
         self.focus = Part::List;
         self.ask_board()
@@ -113,7 +114,11 @@ impl Runs {
         vec![Effect::Run(RunAsk::Board { hours: state.hours })]
     }
 
-    pub(super) fn take_board(&mut self, hours: u32, answer: &Result<std::sync::Arc<Board>, Error>) -> Vec<Effect> {
+    pub(super) fn take_board(
+        &mut self,
+        hours: u32,
+        answer: &Result<std::sync::Arc<Board>, Error>,
+    ) -> Vec<Effect> {
         let Some(state) = &mut self.board else { return Vec::new() };
         state.waits = false;
         if state.hours != hours {
@@ -182,7 +187,11 @@ impl Runs {
             Action::Bottom => state.cursor = last,
             Action::AddTerm | Action::ZoomOut => {
                 let at = ZOOMS.iter().position(|hours| *hours >= state.hours).unwrap_or(3);
-                let at = if action == Action::AddTerm { at.saturating_sub(1) } else { (at + 1).min(ZOOMS.len() - 1) };
+                let at = if action == Action::AddTerm {
+                    at.saturating_sub(1)
+                } else {
+                    (at + 1).min(ZOOMS.len() - 1)
+                };
                 state.hours = ZOOMS[at];
                 return Some(self.ask_board());
             }
@@ -251,7 +260,8 @@ impl Runs {
         board_hours(board, line, y, &mut Pen::new(buf, cx));
         y += 1;
         // Workers keep their place at the foot; what does not fit above them is counted.
-        let workers = if area.height >= 20 { (board.workers.len() as u16 + 1).min(area.height / 4) } else { 1 };
+        let workers =
+            if area.height >= 20 { (board.workers.len() as u16 + 1).min(area.height / 4) } else { 1 };
         let bottom = area.bottom().saturating_sub(workers);
         let mut spot = 0;
         let groups: [(&str, &[BoardRun], Role); 3] = [
@@ -275,7 +285,12 @@ impl Runs {
             for (at, run) in runs.iter().enumerate() {
                 if y >= limit {
                     let more = format!("{} more", count(runs.len() - at));
-                    Pen::new(buf, cx).right(area.right().saturating_sub(1), y.saturating_sub(1), &more, Role::Muted);
+                    Pen::new(buf, cx).right(
+                        area.right().saturating_sub(1),
+                        y.saturating_sub(1),
+                        &more,
+                        Role::Muted,
+                    );
                     break;
                 }
                 let row = Rect { y, height: 1, ..area };
@@ -302,7 +317,11 @@ impl Runs {
         let role = if waiting > 0 { Role::Waiting } else { Role::Muted };
         let parts = [
             (glyphs.waiting, role, format!("{} waiting", number(waiting))),
-            (glyphs.running[0], Role::Info, format!("{} running", number(of(&[RunState::Running, RunState::Replaying])))),
+            (
+                glyphs.running[0],
+                Role::Info,
+                format!("{} running", number(of(&[RunState::Running, RunState::Replaying]))),
+            ),
             (glyphs.signal, Role::Text, format!("{} signal", number(of(&[RunState::WaitingForSignal])))),
             (glyphs.pending, Role::Muted, format!("{} pending", number(of(&[RunState::Pending])))),
             (glyphs.bad, Role::Danger, format!("{} failed", number(failed))),
@@ -315,7 +334,8 @@ impl Runs {
                 return;
             }
             pen.put(x, row.y, sign, role, 1);
-            x = pen.put(x + 2, row.y, &text, if role == Role::Waiting { role } else { Role::Text }, width) + 3;
+            x = pen.put(x + 2, row.y, &text, if role == Role::Waiting { role } else { Role::Text }, width)
+                + 3;
         }
         if let Some(since) = board.oldest_waiting_ms {
             let text = format!("oldest approval {}", age(board.now_ms - since));
@@ -369,7 +389,8 @@ impl Runs {
             RunState::Running | RunState::Replaying => (turning, Role::Info),
         };
         pen.put(row.x + 3, row.y, sign, role, 1);
-        let name_role = if run.state == RunState::WaitingForHuman || at_cursor { Role::Strong } else { Role::Text };
+        let name_role =
+            if run.state == RunState::WaitingForHuman || at_cursor { Role::Strong } else { Role::Text };
         let name = cut_end(&shown(&run.title), name_width, pen.glyphs.ellipsis).into_owned();
         pen.put(row.x + 5, row.y, &name, name_role, name_width);
         let (work, waits_sign, waits_role) = (
@@ -421,7 +442,14 @@ impl Runs {
             y += 1;
         }
         if completed > 0 {
-            rows.push(("completed".to_owned(), completed, &board.completed, Role::Success, String::new(), None));
+            rows.push((
+                "completed".to_owned(),
+                completed,
+                &board.completed,
+                Role::Success,
+                String::new(),
+                None,
+            ));
         }
         for (name, runs, slices, role, note, term) in rows {
             if y >= bottom {
@@ -508,7 +536,13 @@ impl Runs {
                 _ => runs.join(" "),
             };
             let room = start.saturating_sub(x + 2);
-            pen.put(x, y, &cut_end(what.trim_end_matches([':', ' ']), room, pen.glyphs.ellipsis), Role::Muted, room);
+            pen.put(
+                x,
+                y,
+                &cut_end(what.trim_end_matches([':', ' ']), room, pen.glyphs.ellipsis),
+                Role::Muted,
+                room,
+            );
         }
     }
 }

@@ -394,7 +394,11 @@ impl Runs {
         let began = self.known.began_to_wait(&before);
         let tell = |run: RunRecord| {
             let step = run.step.as_deref().map(|step| format!(" at {}", shown(step))).unwrap_or_default();
-            Effect::Awaited(format!("{} {} waits for you{step}", shown(run.title_or_skill()), list::tail(&run.id)))
+            Effect::Awaited(format!(
+                "{} {} waits for you{step}",
+                shown(run.title_or_skill()),
+                list::tail(&run.id)
+            ))
         };
         began.into_iter().map(tell).collect()
     }

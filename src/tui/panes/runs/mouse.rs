@@ -39,7 +39,8 @@ impl Runs {
             }
             return self.add_term(&term);
         }
-        let column = self.drawn.columns.iter().find(|(rect, _)| rect.contains(at)).map(|(_, name)| name.clone());
+        let column =
+            self.drawn.columns.iter().find(|(rect, _)| rect.contains(at)).map(|(_, name)| name.clone());
         if let Some(column) = column {
             // A second click on a header turns the order.
             self.sort = Some(if self.sort.as_ref() == Some(&column) { format!("-{column}") } else { column });

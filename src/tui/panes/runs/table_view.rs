@@ -58,7 +58,8 @@ impl Runs {
         let columns = self.columns(list, &records, now_ms);
         let mut pen = Pen::new(buf, cx);
         for column in &columns {
-            let sorted = self.sort.as_deref().map(|sort| (sort.trim_start_matches('-'), sort.starts_with('-')));
+            let sorted =
+                self.sort.as_deref().map(|sort| (sort.trim_start_matches('-'), sort.starts_with('-')));
             let sign = match sorted.filter(|(name, _)| *name == column.name) {
                 Some((_, true)) => pen.glyphs.down,
                 Some((_, false)) => pen.glyphs.up,
@@ -78,7 +79,13 @@ impl Runs {
             self.drawn.columns.push((Rect::new(column.x, head.y, column.width, 1), column.name.clone()));
         }
         if self.rows.is_empty() {
-            pen.put(list.x + 3, list.y, "no runs match the filter", Role::Muted, list.width.saturating_sub(3));
+            pen.put(
+                list.x + 3,
+                list.y,
+                "no runs match the filter",
+                Role::Muted,
+                list.width.saturating_sub(3),
+            );
         }
         let turning = spinner(cx);
         for ((index, run), y) in records.iter().zip(list.y..) {

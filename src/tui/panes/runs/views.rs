@@ -112,9 +112,7 @@ impl Runs {
         for (at, tab) in self.tabs().iter().enumerate() {
             let name = match tab {
                 Tab::Board => "Board".to_owned(),
-                Tab::Filter(name, _) => {
-                    cut_end(&shown(name), MAX_TAB, pen.glyphs.ellipsis).into_owned()
-                }
+                Tab::Filter(name, _) => cut_end(&shown(name), MAX_TAB, pen.glyphs.ellipsis).into_owned(),
             };
             let number = self.tab_count(tab, cx.clock_ms);
             let waiting = matches!(tab, Tab::Filter(name, _) if name == "Waiting");
@@ -176,10 +174,8 @@ impl Runs {
     /// `+`: lets a value of the run under the cursor be chosen, which is added to the filter.
     pub(super) fn choose_term(&self) -> Vec<Effect> {
         let Some(run) = self.record() else { return Vec::new() };
-        let choices: Vec<(String, String, String)> = terms_of(run)
-            .into_iter()
-            .map(|text| (text.clone(), shown(&text), String::new()))
-            .collect();
+        let choices: Vec<(String, String, String)> =
+            terms_of(run).into_iter().map(|text| (text.clone(), shown(&text), String::new())).collect();
         let title = "Add to the filter".to_owned();
         vec![Effect::Pick(Picker { what: PickerKind::FilterTerm, title, choices, current: Some(0) })]
     }
@@ -195,7 +191,8 @@ impl Runs {
 
     /// `o`: lets the column be chosen that sorts the table.
     pub(super) fn choose_sort(&self) -> Vec<Effect> {
-        let mut choices = vec![(String::new(), "as they are".to_owned(), "waiting first, then newest".to_owned())];
+        let mut choices =
+            vec![(String::new(), "as they are".to_owned(), "waiting first, then newest".to_owned())];
         for column in &self.settings.columns {
             choices.push((column.clone(), column.clone(), "smallest or first".to_owned()));
             choices.push((format!("-{column}"), column.clone(), "largest or last".to_owned()));
