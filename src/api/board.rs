@@ -4,9 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::operator_types::{
-    Board, BoardFailures, BoardRun, Facet, FacetList, FacetValue, WorkerView,
-};
+use super::operator_types::{Board, BoardFailures, BoardRun, Facet, FacetList, FacetValue, WorkerView};
 use skills_model::{Gate, RunState};
 use skills_store::RunRecord;
 
@@ -66,10 +64,9 @@ impl Board {
         for run in runs {
             match run.state {
                 RunState::WaitingForHuman => board.waiting.push(BoardRun::of(run)),
-                RunState::Pending
-                | RunState::Running
-                | RunState::Replaying
-                | RunState::WaitingForSignal => board.running.push(BoardRun::of(run)),
+                RunState::Pending | RunState::Running | RunState::Replaying | RunState::WaitingForSignal => {
+                    board.running.push(BoardRun::of(run))
+                }
                 _ if run.since_ms < from_ms => {}
                 RunState::Completed => {
                     board.completed[slice_of(run.since_ms)] += 1;
@@ -183,7 +180,8 @@ mod tests {
     const HOUR: i64 = 3_600_000;
 
     fn run(id: &str, state: RunState, since_ms: i64) -> RunRecord {
-        let error = (state == RunState::Failed).then(|| json!({"code": "runtime_error", "message": "no space left"}));
+        let error =
+            (state == RunState::Failed).then(|| json!({"code": "runtime_error", "message": "no space left"}));
         RunRecord {
             id: RunId(id.to_owned()),
             skill_id: "deploy".to_owned(),
@@ -243,7 +241,8 @@ mod tests {
     #[test]
     fn facets_are_fields_that_group_runs_and_their_terms_select_them() {
         let names = ["a", "bb", "c", "dd", "e", "ff", "g", "hh"];
-        let runs = names.map(|id| run(id, if id.len() == 1 { RunState::Failed } else { RunState::Completed }, 5));
+        let runs =
+            names.map(|id| run(id, if id.len() == 1 { RunState::Failed } else { RunState::Completed }, 5));
         let list = facets(&runs, false);
         let keys: Vec<&str> = list.facets.iter().map(|facet| facet.key.as_str()).collect();
         assert_eq!(keys, ["state", "input.region"], "ids group nothing, one skill distinguishes nothing");

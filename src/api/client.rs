@@ -7,8 +7,8 @@ use tokio::sync::broadcast;
 
 use super::{
     CallerView, ClientView, Connection, Diagnostics, DraftReport, DraftRequest, Error, Event, FileContent,
-    GovernanceFilter, GovernanceList, LevelTokens, ListFilter, MetricsReport, OperatorClient, RunClient, SkillDetail,
-    SkillList,
+    GovernanceFilter, GovernanceList, LevelTokens, ListFilter, MetricsReport, OperatorClient, RunClient,
+    SkillDetail, SkillList,
 };
 use skills_discovery::{Answer, BodyLine, Request};
 use skills_registry::Catalogue;

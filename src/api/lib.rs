@@ -71,8 +71,8 @@ pub use looks::Looks;
 pub use names::near;
 pub use operator_client::OperatorClient;
 pub use operator_types::{
-    Board, BoardFailures, BoardRun, Facet, FacetList, FacetValue, LogLine, LogPage, LogRequest, SavedView, ViewList,
-    WorkerList, WorkerState, WorkerView,
+    Board, BoardFailures, BoardRun, Facet, FacetList, FacetValue, LogLine, LogPage, LogRequest, SavedView,
+    ViewList, WorkerList, WorkerState, WorkerView,
 };
 pub use origin::Origin;
 pub use package::{

@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 
-use super::operator_types::{Board, FacetList, LogPage, LogRequest, ViewList, WorkerList};
 use super::Error;
+use super::operator_types::{Board, FacetList, LogPage, LogRequest, ViewList, WorkerList};
 
 /// What operators ask beside single runs.
 #[async_trait]

@@ -3,12 +3,12 @@
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
+use super::operations::Principal;
 use super::{
     AttachPreview, AttachRequest, Attached, CapabilityExplanation, CapabilityRequest, Code, ContractView,
     Error, LaunchRequest, Launched, LocalFiles, NewArtifact, Ordered, RunDetail, RunOrder, SessionAccess,
     StoredArtifact, TargetChoice,
 };
-use super::operations::Principal;
 use skills_skill::AttachTarget;
 use skills_store::{RunEvent, RunFilter, RunPage, RunRecord};
 

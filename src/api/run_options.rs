@@ -33,7 +33,9 @@ impl ExecutionOptions {
         for (name, value) in &self.labels {
             let fits = name.starts_with(|c: char| c.is_ascii_lowercase())
                 && name.len() <= MAX_LABEL_NAME
-                && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-.".contains(&byte));
+                && name
+                    .bytes()
+                    .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-.".contains(&byte));
             if !fits {
                 let message = format!(
                     "the label {name:?} has no valid name; allowed: a lowercase letter, then up to {} of a-z, 0-9, _, - and .",
@@ -42,7 +44,9 @@ impl ExecutionOptions {
                 return Err(Error::new(Code::InvalidRequest, message));
             }
             if value.is_empty() || value.len() > LONGEST || value.chars().any(char::is_control) {
-                let message = format!("the label {name} has the value {value:?}; allowed: 1 to {LONGEST} bytes on one line");
+                let message = format!(
+                    "the label {name} has the value {value:?}; allowed: 1 to {LONGEST} bytes on one line"
+                );
                 return Err(Error::new(Code::InvalidRequest, message));
             }
         }
@@ -70,7 +74,8 @@ mod tests {
             ..Default::default()
         };
         assert!(labeled("env", "prod west").check().is_ok());
-        for (name, value) in [("", "x"), ("Env", "x"), ("a b", "x"), ("env", ""), ("env", "a\nb"), ("1", "x")] {
+        for (name, value) in [("", "x"), ("Env", "x"), ("a b", "x"), ("env", ""), ("env", "a\nb"), ("1", "x")]
+        {
             assert!(labeled(name, value).check().is_err(), "{name} {value:?}");
         }
         let never = ExecutionOptions { expires_in: Some(0), ..Default::default() };

@@ -28,10 +28,12 @@ mod tests {
     #[test]
     fn a_duration_is_a_number_and_a_unit() {
         let seconds = |text| parse(text).map(|duration| duration.as_secs());
-        for (text, expected) in [("90s", 90), ("10m", 600), ("2min", 120), ("4h", 14_400), ("30d", 2_592_000)] {
+        for (text, expected) in [("90s", 90), ("10m", 600), ("2min", 120), ("4h", 14_400), ("30d", 2_592_000)]
+        {
             assert_eq!(seconds(text), Some(expected), "{text}");
         }
-        for text in ["", "5", "h", "-1h", "1.5h", "1y", "99999999999999999999d", "9999999999w", "1 h", "1hh"] {
+        for text in ["", "5", "h", "-1h", "1.5h", "1y", "99999999999999999999d", "9999999999w", "1 h", "1hh"]
+        {
             assert_eq!(seconds(text), None, "{text}");
         }
     }

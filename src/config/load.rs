@@ -6,8 +6,8 @@ use std::str::FromStr;
 
 use super::file::{Layer, MOST, ScriptsLayer, allowed, parse, place, wrong};
 use super::{
-    AuditLog, ConfigError, Dirs, Env, GlyphSet, Keys, Links, Notify, Place, RankPolicy, Retention, RunSettings, Scripts, expand,
-    repository_root, services,
+    AuditLog, ConfigError, Dirs, Env, GlyphSet, Keys, Links, Notify, Place, RankPolicy, Retention,
+    RunSettings, Scripts, expand, repository_root, services,
 };
 use skills_base::private_files::FILE_MODE;
 use skills_skill::client;

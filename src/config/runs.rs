@@ -13,7 +13,8 @@ use skills_base::duration;
 
 /// Columns of the run list, with their names in the settings.
 pub const RUN_COLUMNS: [&str; 12] = [
-    "state", "title", "skill", "id", "progress", "step", "error", "by", "approver", "worker", "deadline", "age",
+    "state", "title", "skill", "id", "progress", "step", "error", "by", "approver", "worker", "deadline",
+    "age",
 ];
 
 /// How runs are listed and how long they wait.
@@ -50,7 +51,7 @@ impl Default for RunSettings {
     }
 }
 
-/// When ended runs are deleted, by how they ended; never, where nothing is said.
+/// When ended runs are deleted, by how they ended; default: never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Retention {
     /// Completed runs.
@@ -136,12 +137,7 @@ fn read(written: &Spanned<String>, key: &str, file: &Path) -> Result<Duration, C
     })
 }
 
-fn known_column(
-    written: &Spanned<String>,
-    name: &str,
-    key: &str,
-    file: &Path,
-) -> Result<(), ConfigError> {
+fn known_column(written: &Spanned<String>, name: &str, key: &str, file: &Path) -> Result<(), ConfigError> {
     if RUN_COLUMNS.contains(&name) {
         return Ok(());
     }
@@ -182,7 +178,7 @@ mod tests {
     fn mistakes_name_their_place_and_what_is_allowed() {
         for (text, message) in [
             ("runs:\n  expires_in: soon\n", ":2:15: `runs.expires_in` is `soon`; allowed: a duration"),
-            ("runs: {columns: [state, colour]}\n", "unknown column `colour`; allowed: state, title"),
+            ("runs: {columns: [state, size]}\n", "unknown column `size`; allowed: state, title"),
             ("runs: {sort: -size}\n", "`runs.sort` has the unknown column `size`"),
             ("retention: {completed: 0d}\n", "`retention.completed` is `0d`"),
         ] {

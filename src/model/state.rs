@@ -8,8 +8,8 @@
 use strum::IntoEnumIterator as _;
 
 use super::words::{
-    Approvals, Asked, Choice, Command, CommandName, Decision, Expiry, Gate, Lease, Next, Refusal, RunState, Standing,
-    Verdict, WorkerMove, time_was_over,
+    Approvals, Asked, Choice, Command, CommandName, Decision, Expiry, Gate, Lease, Next, Refusal, RunState,
+    Standing, Verdict, WorkerMove, time_was_over,
 };
 
 /// The commands of people that a run takes now, in the order of [`CommandName`].
@@ -154,7 +154,8 @@ fn decide(run: &Standing, decision: &Decision) -> Result<Next, Refusal> {
 fn endorse(run: &Standing, decision: &Decision, by: &str, need: u32) -> Result<Next, Refusal> {
     // Whatever refuses a single approval refuses one of several.
     let decided = decide(run, decision)?;
-    let (Next::Move { .. }, Some(Gate::Human { step, inputs_digest, why, approvals })) = (&decided, &run.gate)
+    let (Next::Move { .. }, Some(Gate::Human { step, inputs_digest, why, approvals })) =
+        (&decided, &run.gate)
     else {
         return Ok(decided);
     };
@@ -263,7 +264,9 @@ fn pause(run: &Standing) -> Result<Next, Refusal> {
 /// Another question about the step that waits, in place of the one that stands.
 fn ask(run: &Standing, gate: &Gate) -> Result<Next, Refusal> {
     match (run.state, &run.gate, gate) {
-        (RunState::WaitingForHuman, Some(present), wanted) if present.is_same_question(wanted) => Ok(Next::Same),
+        (RunState::WaitingForHuman, Some(present), wanted) if present.is_same_question(wanted) => {
+            Ok(Next::Same)
+        }
         (RunState::WaitingForHuman, Some(Gate::Human { step: at, .. }), Gate::Human { step, .. })
             if at == step =>
         {

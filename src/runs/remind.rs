@@ -229,9 +229,8 @@ pub async fn remind(
         let events = store.events(None, seen, PAGE).await?;
         let Some(last) = events.last() else { continue };
         seen = last.global;
-        let tells = |event: &&RunEvent| {
-            matches!(event.event.kind, EventKind::GateWaiting | EventKind::RunEscalated)
-        };
+        let tells =
+            |event: &&RunEvent| matches!(event.event.kind, EventKind::GateWaiting | EventKind::RunEscalated);
         for event in events.iter().filter(tells) {
             let Some(reminder) = still_waiting(&*store, event).await? else { continue };
             while deliveries.try_join_next().is_some() {}

@@ -238,7 +238,10 @@ async fn follow_drain(shared: &Shared, process: &str) {
         Err(error) => return tracing::warn!("looking for a request to drain: {error}"),
     };
     if shared.draining.swap(asked, Ordering::SeqCst) != asked {
-        tracing::info!("{}", if asked { "draining: no more runs are claimed" } else { "claiming runs again" });
+        tracing::info!(
+            "{}",
+            if asked { "draining: no more runs are claimed" } else { "claiming runs again" }
+        );
         if !asked {
             shared.resumed.notify_waiters();
         }
@@ -315,17 +318,17 @@ async fn beat(shared: Arc<Shared>, name: WorkerId, process: String) {
     let about = format!("{WORKER_PREFIX}{process}");
     forget_lost_workers(&*shared.store, started_ms).await;
     loop {
-        let told = json!({
+        let about_worker = json!({
             "version": env!("CARGO_PKG_VERSION"),
             "slots": shared.settings.workers.max(1),
             "started_ms": started_ms,
             "seen_ms": Moment::now().wall_ms,
         });
-        if let Err(error) = shared.store.put_document(&about, Some(told), None).await {
-            tracing::warn!("describing the worker: {error}");
-        }
         if let Err(error) = shared.store.beat(&name).await {
             tracing::warn!("sending heartbeats: {error}");
+        }
+        if let Err(error) = shared.store.put_document(&about, Some(about_worker), None).await {
+            tracing::warn!("describing the worker: {error}");
         }
         tokio::select! {
             () = tokio::time::sleep(ALIVE / 3) => {}

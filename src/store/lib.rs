@@ -31,10 +31,10 @@ pub use sessions::{SessionHead, SessionRow, Sessions};
 pub use sqlite::{CommitObserver, OpenOptions, Opened, Reset, Sqlite, adopt, reset};
 pub use summary::failure_summary;
 pub use types::{
-    Assignment, AuditMode, Begun, Checkpoint, Claimed, CommandEffect, CommandOutcome, Control, ControlOutcome, Decided,
-    DecisionRecord, Idempotency, IdempotencyOutcome, Launch, NewEvent, RunEvent, RunFilter, RunId,
-    RunOptions, RunPage, RunRecord, StepIntent, StepRecord, StepStatus, StoreError, Unavailability, WorkerId,
-    WriteFailure,
+    Assignment, AuditMode, Begun, Checkpoint, Claimed, CommandEffect, CommandOutcome, Control,
+    ControlOutcome, Decided, DecisionRecord, Idempotency, IdempotencyOutcome, Launch, NewEvent, RunEvent,
+    RunFilter, RunId, RunOptions, RunPage, RunRecord, StepIntent, StepRecord, StepStatus, StoreError,
+    Unavailability, WorkerId, WriteFailure,
 };
 
 use std::path::Path;

@@ -50,7 +50,9 @@ pub fn failure_summary(error: &Value) -> String {
     let status = reason.and_then(|reason| reason.get("status")?.as_i64());
     let kind = reason.and_then(|reason| text(reason, "kind"));
     let short = match (kind.as_deref(), status) {
-        (Some("error_answer"), Some(status)) if (100..600).contains(&status) => Some(format!("http {status}")),
+        (Some("error_answer"), Some(status)) if (100..600).contains(&status) => {
+            Some(format!("http {status}"))
+        }
         (Some("error_answer"), Some(status)) => Some(format!("error {status}")),
         (Some("error_answer"), None) => Some("error response".to_owned()),
         (Some("invalid_answer"), _) => Some("invalid response".to_owned()),
@@ -92,15 +94,24 @@ mod tests {
     #[test]
     fn a_failure_is_named_by_its_typed_reason() {
         for (error, words) in [
-            (json!({"code": "upstream_failure", "message": "registry.push: its service returned an error",
-                    "reason": {"kind": "error_answer", "capability": "registry.push", "status": 503}}), "http 503"),
-            (json!({"code": "upstream_failure", "message": "x", "reason": {"kind": "error_answer", "status": -32000}}),
-             "error -32000"),
-            (json!({"code": "upstream_failure", "message": "x", "reason": {"kind": "breaker_open"}}),
-             "circuit breaker open"),
+            (
+                json!({"code": "upstream_failure", "message": "registry.push: its service returned an error",
+                    "reason": {"kind": "error_answer", "capability": "registry.push", "status": 503}}),
+                "http 503",
+            ),
+            (
+                json!({"code": "upstream_failure", "message": "x", "reason": {"kind": "error_answer", "status": -32000}}),
+                "error -32000",
+            ),
+            (
+                json!({"code": "upstream_failure", "message": "x", "reason": {"kind": "breaker_open"}}),
+                "circuit breaker open",
+            ),
             (json!({"code": "step_timeout", "message": "step a took longer than 2 s"}), "step timeout"),
-            (json!({"code": "runtime_error", "message": "version 'bad' is not in the registry. Use another."}),
-             "version 'bad' is not in the registry"),
+            (
+                json!({"code": "runtime_error", "message": "version 'bad' is not in the registry. Use another."}),
+                "version 'bad' is not in the registry",
+            ),
             (json!({"code": "runtime_error"}), "runtime error"),
         ] {
             assert_eq!(failure_summary(&error), words, "{error}");

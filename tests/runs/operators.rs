@@ -150,7 +150,8 @@ async fn a_draining_worker_claims_nothing_until_it_may_again() {
     let core = place.open().await;
     core.start_workers().await.unwrap();
     until("the worker tells of itself", async || {
-        core.workers().await.unwrap().workers.iter().any(|worker| worker.version.is_some())
+        let list = core.workers().await.unwrap().workers;
+        list.iter().any(|worker| worker.version.is_some() && worker.state == WorkerState::Live)
     })
     .await;
     let worker = core.workers().await.unwrap().workers[0].clone();

@@ -39,7 +39,7 @@ pub(super) fn operations() -> Vec<Operation> {
             "run.assign",
             Route::post("/v1/runs/{run_id}/assign"),
             Scope::Run,
-            "Assigns a run to a person with a note, or to nobody.",
+            "Assigns a run to a person with a note, or removes the assignment.",
             |asked: Asked, ask: Assignment| async move {
                 let Assignment { run_id, to, note, by } = ask;
                 let by = asked.caller.name(by);

@@ -49,7 +49,8 @@ impl OperatorClient for Remote {
 
     async fn run_log(&self, request: LogRequest) -> Result<LogPage, Error> {
         let LogRequest { run, step, text, after, limit, wait_ms } = request;
-        let mut fields = arguments(json!({ "run_id": run, "after": after, "limit": limit, "wait_ms": wait_ms }));
+        let mut fields =
+            arguments(json!({ "run_id": run, "after": after, "limit": limit, "wait_ms": wait_ms }));
         for (name, value) in [("step", step), ("text", text)] {
             if let Some(value) = value {
                 fields.insert(name.to_owned(), value.into());

@@ -53,7 +53,13 @@ pub struct RequiredApprovals {
 
 impl Default for RequiredApprovals {
     fn default() -> Self {
-        Self { need: 1, not_by_starter: false, of: Vec::new(), escalate_after_s: None, escalate_to: Vec::new() }
+        Self {
+            need: 1,
+            not_by_starter: false,
+            of: Vec::new(),
+            escalate_after_s: None,
+            escalate_to: Vec::new(),
+        }
     }
 }
 
@@ -94,7 +100,9 @@ impl RequiredApprovals {
     #[must_use]
     pub fn refuses(&self, approver: Approver<'_>, started_by: &str, waited_s: u64) -> Option<String> {
         if self.not_by_starter && approver.names.contains(&started_by) {
-            return Some(format!("the policy requires another person than {started_by}, who started the run"));
+            return Some(format!(
+                "the policy requires another person than {started_by}, who started the run"
+            ));
         }
         let escalated = self.escalate_after_s.is_some_and(|after| waited_s >= after);
         let is_on = |list: &[String]| {
@@ -127,7 +135,8 @@ mod tests {
         let labels = [("env".to_owned(), env.to_owned())].into();
         let (location, tags) = (Path::new("/s/SKILL.md"), []);
         let (role, effect) = (Role::Procedure, EffectMode::Enrich);
-        let subject = Subject { id, tags: &tags, domain: None, role, effect, location, root: "", labels: &labels };
+        let subject =
+            Subject { id, tags: &tags, domain: None, role, effect, location, root: "", labels: &labels };
         policy(text).unwrap().approvals(&subject)
     }
 

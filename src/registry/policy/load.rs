@@ -8,8 +8,8 @@ use serde::Deserialize;
 use serde::de::{self, DeserializeOwned, Deserializer, SeqAccess, Visitor};
 use serde_saphyr::{Location, Spanned};
 
-use super::matching::{Criteria, RootPattern};
 use super::approvals::{ApprovalRule, NotBy};
+use super::matching::{Criteria, RootPattern};
 use super::verdict::{Effect, MAX_PREFERENCE, Policy, Rule};
 use skills_skill::{EffectMode, Role};
 

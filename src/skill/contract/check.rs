@@ -124,7 +124,8 @@ pub(super) fn check(reader: &mut Reader<'_>, contract: &Contract, root: &Node) {
                     suggest(finding, input, contract.inputs.keys().map(String::as_str));
                 }
                 None => {
-                    let message = format!("`title` reads `{name}`; a title reads inputs only: {{inputs.NAME}}");
+                    let message =
+                        format!("`title` reads `{name}`; a title reads inputs only: {{inputs.NAME}}");
                     reader.note(&rules::CONTRACT_REFERENCE, "title", &place, message);
                 }
             }

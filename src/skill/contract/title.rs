@@ -9,7 +9,7 @@ const MAX_VALUE: usize = 60;
 /// Inputs in a title without a template.
 const MAX_DERIVED: usize = 3;
 
-/// What stands in the braces of a template, in its order.
+/// The placeholders of a template, in order.
 pub(super) fn placeholders(template: &str) -> Vec<&str> {
     pieces(template).into_iter().filter_map(Result::err).collect()
 }
@@ -86,7 +86,8 @@ mod tests {
 
     #[test]
     fn a_template_takes_inputs_by_their_paths() {
-        let given = inputs(json!({"version": "5.4.0", "to": {"region": "eu-west-1"}, "tags": ["a", "b"], "n": 3}));
+        let given =
+            inputs(json!({"version": "5.4.0", "to": {"region": "eu-west-1"}, "tags": ["a", "b"], "n": 3}));
         for (template, title) in [
             ("Deploy {inputs.version} to {inputs.to.region}", "Deploy 5.4.0 to eu-west-1"),
             ("{inputs.n} of { inputs.tags }", "3 of a, b"),

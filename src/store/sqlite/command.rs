@@ -9,8 +9,8 @@ use super::integrity::{damage, digest};
 use super::read;
 use super::rows::{append, apply, as_of, execute, get, json as encode, moved, own_steps, signed, standing};
 use crate::{
-    CommandEffect, CommandOutcome, Decided, DecisionRecord, EventKind, NewEvent, RunId, RunOptions, RunRecord,
-    StoreError, expiry,
+    CommandEffect, CommandOutcome, Decided, DecisionRecord, EventKind, NewEvent, RunId, RunOptions,
+    RunRecord, StoreError, expiry,
 };
 use skills_model::{Asked, Command, Expiry, Gate, Next, Refusal, RunState, Verdict, transition};
 
@@ -93,8 +93,11 @@ pub(super) fn command(
                 params![run.0, now_ms, encode(decision)?, record.approver, record.notes],
             )?;
             let mut call = None;
-            if let (Verdict::Approve, false, Some(Gate::Human { why: Asked::Changed { now, call: of, .. }, .. })) =
-                (decision.verdict, is_endorsed, &before.gate)
+            if let (
+                Verdict::Approve,
+                false,
+                Some(Gate::Human { why: Asked::Changed { now, call: of, .. }, .. }),
+            ) = (decision.verdict, is_endorsed, &before.gate)
             {
                 call.clone_from(of);
                 // What was approved is what runs: further edits are asked about again.

@@ -8,12 +8,13 @@ use fail::fail_point;
 use serde_json::{Map, Value};
 
 use super::{
-    Sqlite, checkpoints, command, control, documents, integrity, launch, maintenance, read, report, rows, work,
+    Sqlite, checkpoints, command, control, documents, integrity, launch, maintenance, read, report, rows,
+    work,
 };
 use crate::{
-    Begun, Checkpoint, Claimed, CommandOutcome, Control, ControlOutcome, Decided, DecisionRecord, Document, Due,
-    Glance, Health, Launch, NewEvent, RunEvent, RunFilter, RunId, RunPage, RunRecord, StepIntent, StepRecord,
-    Store, StoreError, WorkerId, WriteFailure,
+    Begun, Checkpoint, Claimed, CommandOutcome, Control, ControlOutcome, Decided, DecisionRecord, Document,
+    Due, Glance, Health, Launch, NewEvent, RunEvent, RunFilter, RunId, RunPage, RunRecord, StepIntent,
+    StepRecord, Store, StoreError, WorkerId, WriteFailure,
 };
 use skills_model::{Command, RunState, Standing, WorkerMove};
 

@@ -115,12 +115,6 @@ async fn real_answers_of_every_operation_are_as_the_document_says() {
     assert_eq!(all.call("view.delete", json!({ "name": "Failed" })).await["views"], json!([]));
     let board = all.call("run.board", json!({ "hours": 2 })).await;
     assert!(board["waiting"].as_array().is_some_and(|runs| !runs.is_empty()), "{board}");
-    let workers = all.call("worker.list", json!({})).await;
-    let worker = workers["workers"][0]["worker"].clone();
-    let drained = all.call("worker.drain", json!({ "worker": worker })).await;
-    assert_eq!(drained["workers"][0]["state"], "draining", "{drained}");
-    let claiming = all.call("worker.drain", json!({ "worker": worker, "drain": false })).await;
-    assert_eq!(claiming["workers"][0]["state"], "live", "{claiming}");
     let decision = all.house.decision(&run).await;
     all.call("run.approve", decision).await;
     assert_eq!(all.call("run.settle", one.clone()).await["state"], "completed");
@@ -151,6 +145,19 @@ async fn real_answers_of_every_operation_are_as_the_document_says() {
     all.call("skill.levels", json!({ "skill_id": "ledger", "session_id": session })).await;
     all.call("session.export", json!({ "session_id": session, "api": "anthropic", "model": "m" })).await;
     all.call("session.list", json!({})).await;
+    all.house.core.start_workers().await.unwrap();
+    let worker = loop {
+        let list = all.call("worker.list", json!({})).await;
+        if list["workers"][0]["state"] == "live" {
+            break list["workers"][0]["worker"].clone();
+        }
+        tokio::task::yield_now().await;
+    };
+    let drained = all.call("worker.drain", json!({ "worker": worker })).await;
+    assert_eq!(drained["workers"][0]["state"], "draining", "{drained}");
+    let claiming = all.call("worker.drain", json!({ "worker": worker, "drain": false })).await;
+    assert_eq!(claiming["workers"][0]["state"], "live", "{claiming}");
+    all.house.core.stop_workers().await;
     // Again, with something in them.
     for name in ["run.list", "event.list", "skill.diagnostics", "runtime.metrics", "skill.metrics.reset"] {
         all.call(name, json!({})).await;

@@ -93,7 +93,8 @@ pub(super) fn commanded(
 /// A run was assigned to somebody.
 pub(super) fn assigned(after: &RunRecord) -> Entry {
     let assigned = after.options.assigned.as_ref();
-    let data = json!({ "run": after.id, "skill": after.skill_id, "to": assigned.map(|assigned| &assigned.to) });
+    let data =
+        json!({ "run": after.id, "skill": after.skill_id, "to": assigned.map(|assigned| &assigned.to) });
     let entry = Entry::new("run.assigned", assigned.map(|assigned| assigned.by.as_str()), data);
     with(entry, after, json!({ "note": assigned.and_then(|assigned| assigned.note.as_ref()) })).durably()
 }

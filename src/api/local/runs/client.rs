@@ -8,12 +8,12 @@ use tokio_util::sync::CancellationToken;
 use super::super::Local;
 use super::find;
 use super::tended::tended;
+use crate::operations::Principal;
 use crate::{
     AttachPreview, AttachRequest, Attached, CapabilityExplanation, CapabilityRequest, ContractView, Error,
     LaunchRequest, Launched, LocalFiles, NewArtifact, Ordered, RunClient, RunDetail, RunOrder, SessionAccess,
     StoredArtifact, TargetChoice,
 };
-use crate::operations::Principal;
 use skills_skill::AttachTarget;
 use skills_store::{RunEvent, RunFilter, RunPage, RunRecord};
 

@@ -121,7 +121,8 @@ fn with_approvals(why: String, run: &RunRecord, required: &RequiredApprovals) ->
             Some(Gate::Human { approvals, .. }) => approvals.by.as_slice(),
             _ => &[],
         };
-        let so_far = if by.is_empty() { "nobody has yet".to_owned() } else { format!("so far {}", by.join(", ")) };
+        let so_far =
+            if by.is_empty() { "nobody has yet".to_owned() } else { format!("so far {}", by.join(", ")) };
         parts.push(format!("{} people have to approve, {so_far}", required.need));
     }
     if required.not_by_starter {

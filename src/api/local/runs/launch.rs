@@ -139,7 +139,8 @@ impl Runs {
             return plan;
         }
         let catalogue = self.registry.snapshot();
-        let subject = Subject::of(&ready.skill, policies::root_label(&catalogue, &ready.skill)).with_labels(labels);
+        let subject =
+            Subject::of(&ready.skill, policies::root_label(&catalogue, &ready.skill)).with_labels(labels);
         let verdict = self.deciding()?.verdict(&subject);
         let approval = allowed(&ready.skill.id, verdict)?;
         if approval == ready.approval {

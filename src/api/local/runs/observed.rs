@@ -7,14 +7,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::audited;
+use serde_json::{Map, Value};
 use skills_base::audit::Recorder;
 use skills_base::telemetry::{KeyOutcome, Metrics};
-use serde_json::{Map, Value};
 use skills_model::{Command, RunState, Standing};
 use skills_store::{
-    Begun, Checkpoint, Claimed, CommandOutcome, Control, ControlOutcome, Decided, DecisionRecord, Document, Due,
-    EventKind, Glance, Health, IdempotencyOutcome, Launch, NewEvent, RunEvent, RunFilter, RunId, RunPage, RunRecord,
-    StepIntent, StepRecord, StepStatus, Store, StoreError, WorkerId, WriteFailure,
+    Begun, Checkpoint, Claimed, CommandOutcome, Control, ControlOutcome, Decided, DecisionRecord, Document,
+    Due, EventKind, Glance, Health, IdempotencyOutcome, Launch, NewEvent, RunEvent, RunFilter, RunId,
+    RunPage, RunRecord, StepIntent, StepRecord, StepStatus, Store, StoreError, WorkerId, WriteFailure,
 };
 
 /// A store, and where it is counted.
@@ -145,7 +145,8 @@ impl Store for Observed {
     ) -> Result<RunRecord, StoreError> {
         let ended: Vec<(StepStatus, u64)> =
             finished.iter().map(|step| (step.status, took_ms(step))).collect();
-        let reported = self.counted(self.inner.report(run, command, finished, checkpoint, intents, events).await);
+        let reported =
+            self.counted(self.inner.report(run, command, finished, checkpoint, intents, events).await);
         if let Ok(run) = &reported {
             for (status, took) in ended {
                 self.metrics.step(&status.to_string(), Duration::from_millis(took));
@@ -172,7 +173,8 @@ impl Store for Observed {
         head: Option<u64>,
         payload: Option<serde_json::Value>,
     ) -> Result<CommandOutcome, StoreError> {
-        let outcome = self.counted(self.inner.command(run, command.clone(), record.clone(), head, payload).await);
+        let outcome =
+            self.counted(self.inner.command(run, command.clone(), record.clone(), head, payload).await);
         if let Ok(outcome) = &outcome {
             if let Some(ended) = &outcome.expired {
                 self.metrics.run_moved(&ended.state.to_string());

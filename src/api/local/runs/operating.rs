@@ -1,5 +1,5 @@
-//! What operators ask: the board, workers, facets, saved views, logs of steps; and what looks after runs while they
-//! are executed here: retention and escalation.
+//! Operations for operators: the board, workers, facets, saved views, logs of steps; and periodic maintenance of runs
+//! while a worker runs here: retention and escalation.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use super::{Room, Runs, find, people, tended::tended};
 use crate::board::facets;
 use crate::operator_types::worker_process;
 use crate::{
-    Board, BoardRun, Code, Error, FacetList, LogLine, LogPage, LogRequest, OperatorClient, SavedView, ViewList,
-    WorkerList, WorkerState, WorkerView, policies,
+    Board, BoardRun, Code, Error, FacetList, LogLine, LogPage, LogRequest, OperatorClient, SavedView,
+    ViewList, WorkerList, WorkerState, WorkerView, policies,
 };
 use skills_base::audit::Entry;
 use skills_base::telemetry::RunGauges;
@@ -22,7 +22,9 @@ use skills_model::RunState;
 use skills_registry::policy::{RequiredApprovals, Subject};
 use skills_runs::{ALIVE, DRAIN_PREFIX, WORKER_PREFIX, Workplace};
 use skills_skill::{EffectMode, Role, safe_text};
-use skills_store::{EventKind, Moment, NewEvent, RunFilter, RunId, RunQuery, RunRecord, StoreError, WorkerId};
+use skills_store::{
+    EventKind, Moment, NewEvent, RunFilter, RunId, RunQuery, RunRecord, StoreError, WorkerId,
+};
 
 /// Runs read at once.
 const PAGE: usize = 500;
@@ -150,8 +152,7 @@ impl Runs {
     async fn worker_list(self: &Arc<Self>) -> Result<WorkerList, Error> {
         let room = self.room().await?;
         let states = vec![RunState::Running, RunState::Replaying];
-        let (runs, _) =
-            read(&room, RunFilter { states, ..RunFilter::default() }, MAX_BOARD_RUNS).await?;
+        let (runs, _) = read(&room, RunFilter { states, ..RunFilter::default() }, MAX_BOARD_RUNS).await?;
         Ok(WorkerList { workers: self.workers_of(&room, &runs).await? })
     }
 
@@ -308,7 +309,9 @@ impl Runs {
                     page.next = event.number;
                     let line = log_line(event).filter(|line| {
                         let of_step = |step: &String| {
-                            line.step == *step || line.step.starts_with(&format!("{step}[")) || line.step.starts_with(&format!("{step}/"))
+                            line.step == *step
+                                || line.step.starts_with(&format!("{step}["))
+                                || line.step.starts_with(&format!("{step}/"))
                         };
                         request.step.as_ref().is_none_or(of_step)
                             && text.as_ref().is_none_or(|text| line.text.to_lowercase().contains(text))
@@ -412,7 +415,8 @@ impl Runs {
                 continue;
             }
             let data = json!({ "to": required.escalate_to, "waited_s": waited_s });
-            let event = NewEvent { kind: EventKind::RunEscalated, step: run.step.clone(), data: data.clone() };
+            let event =
+                NewEvent { kind: EventKind::RunEscalated, step: run.step.clone(), data: data.clone() };
             let fields = Map::from_iter([("escalated_ms".to_owned(), json!(run.since_ms))]);
             room.store.annotate(&run.id, fields, vec![event]).await?;
             let mut entry = Entry::new("run.escalated", None, data);
@@ -474,9 +478,8 @@ pub(super) async fn assign(
     by: &str,
     note: Option<String>,
 ) -> Result<RunRecord, Error> {
-    let assignment = to.as_ref().map(|to| {
-        json!({ "to": to, "by": by, "note": note, "at_ms": Moment::now().wall_ms })
-    });
+    let assignment =
+        to.as_ref().map(|to| json!({ "to": to, "by": by, "note": note, "at_ms": Moment::now().wall_ms }));
     let event = NewEvent {
         kind: EventKind::RunAssigned,
         step: None,

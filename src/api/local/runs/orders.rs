@@ -12,7 +12,9 @@ use crate::{Code, Error, Ordered, ResumeMode, RunOrder};
 use skills_model::{Asked, Choice, Command, Decision, Gate, Next, Verdict, transition};
 use skills_registry::policy::{Approver, RequiredApprovals};
 use skills_runs::{Plan, check_inputs, check_outputs};
-use skills_store::{CommandEffect, CommandOutcome, Decided, DecisionRecord, Moment, RunId, RunRecord, StoreError};
+use skills_store::{
+    CommandEffect, CommandOutcome, Decided, DecisionRecord, Moment, RunId, RunRecord, StoreError,
+};
 
 /// A decision as it was sent: what it leaves out may be missing.
 struct DecisionRequest {

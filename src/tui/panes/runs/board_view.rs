@@ -227,7 +227,8 @@ impl Runs {
         if let Some(board) = &board {
             let live = board.workers.iter().filter(|worker| worker.state != WorkerState::Lost).count();
             let (from, now, dot) = (minute(board.from_ms), minute(board.now_ms), cx.glyphs.dot);
-            let note = format!("{from} to {now} {dot} {hours} h {dot} {live} workers");
+            let plural = if live == 1 { "" } else { "s" };
+            let note = format!("{from} to {now} {dot} {hours} h {dot} {live} worker{plural}");
             title = title.note(note);
         }
         title.draw(&mut Pen::new(buf, cx), area.x, area.y, area.width);
@@ -315,18 +316,24 @@ impl Runs {
         let glyphs = pen.glyphs;
         let waiting = of(&[RunState::WaitingForHuman]);
         let role = if waiting > 0 { Role::Waiting } else { Role::Muted };
-        let parts = [
+        let (signals, pending) = (of(&[RunState::WaitingForSignal]), of(&[RunState::Pending]));
+        let mut parts = vec![
             (glyphs.waiting, role, format!("{} waiting", number(waiting))),
             (
                 glyphs.running[0],
                 Role::Info,
                 format!("{} running", number(of(&[RunState::Running, RunState::Replaying]))),
             ),
-            (glyphs.signal, Role::Text, format!("{} signal", number(of(&[RunState::WaitingForSignal])))),
-            (glyphs.pending, Role::Muted, format!("{} pending", number(of(&[RunState::Pending])))),
             (glyphs.bad, Role::Danger, format!("{} failed", number(failed))),
             (glyphs.ok, Role::Success, format!("{} completed", number(completed))),
         ];
+        // Rare states are named only where there are runs in them.
+        if signals > 0 {
+            parts.insert(2, (glyphs.signal, Role::Text, format!("{} signal", number(signals))));
+        }
+        if pending > 0 {
+            parts.insert(2, (glyphs.pending, Role::Muted, format!("{} pending", number(pending))));
+        }
         let mut x = row.x + 3;
         for (sign, role, text) in parts {
             let width = cells(&text) + 2;

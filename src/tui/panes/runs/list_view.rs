@@ -34,7 +34,8 @@ struct Columns {
 }
 
 impl Columns {
-    fn of(area: Rect) -> Self {
+    /// Titles tell runs apart by their ends: where there are any, the step gives its room to them.
+    fn of(area: Rect, has_titles: bool) -> Self {
         let age_end = area.right().saturating_sub(1);
         let end = age_end.saturating_sub(6);
         let x = area.x + 5;
@@ -51,7 +52,7 @@ impl Columns {
         // Name, id, progress, step, word; the step is truncated first, then the word shrinks.
         let fixed = 5 + 6;
         let word = if inner >= 46 { 13 } else { 12 };
-        let step = if inner >= 42 { (inner - fixed - word) * 2 / 5 } else { 0 };
+        let step = if inner >= 42 && !has_titles { (inner - fixed - word) * 2 / 5 } else { 0 };
         let gap = u16::from(step > 0);
         let name = inner.saturating_sub(fixed + word + step + gap);
         let id = x + name + 1;
@@ -113,7 +114,10 @@ impl Runs {
         }
         self.scroll.height = height;
         self.scroll.offset = self.scroll.offset.min(self.rows.len().saturating_sub(height));
-        let columns = Columns::of(list);
+        let titled =
+            |row: &Row| row.run().and_then(|id| self.known.get(id)).is_some_and(|run| run.title().is_some());
+        let has_titles = self.rows.iter().skip(self.scroll.offset).take(height).any(titled);
+        let columns = Columns::of(list, has_titles);
         let mut pen = Pen::new(buf, cx);
         if self.rows.is_empty() {
             pen.put(list.x + 3, list.y, "no runs match the filter", Role::Muted, list.width - 3);

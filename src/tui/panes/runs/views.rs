@@ -195,7 +195,7 @@ impl Runs {
             vec![(String::new(), "as they are".to_owned(), "waiting first, then newest".to_owned())];
         for column in &self.settings.columns {
             choices.push((column.clone(), column.clone(), "smallest or first".to_owned()));
-            choices.push((format!("-{column}"), column.clone(), "largest or last".to_owned()));
+            choices.push((format!("-{column}"), format!("-{column}"), "largest or last".to_owned()));
         }
         let now = self.sort.clone().unwrap_or_default();
         let current = choices.iter().position(|(value, ..)| *value == now);
