@@ -6,11 +6,11 @@ use async_trait::async_trait;
 use tokio::sync::broadcast;
 
 use super::{
-    CallerView, ClientView, Connection, Diagnostics, DraftReport, DraftRequest, Error, Event, FileContent,
-    GovernanceFilter, GovernanceList, LevelTokens, ListFilter, MetricsReport, OperatorClient, RunClient,
-    SkillDetail, SkillList,
+    CallerView, ClientView, CollisionFilter, CollisionReport, Connection, Diagnostics, DraftReport,
+    DraftRequest, Error, Event, FileContent, GovernanceFilter, GovernanceList, LevelTokens, LintFilter,
+    LintReport, ListFilter, MetricsReport, OperatorClient, RunClient, SkillDetail, SkillList, SkillRivals,
 };
-use skills_discovery::{Answer, BodyLine, Request};
+use skills_discovery::{Answer, BodyLine, PairReport, Request};
 use skills_registry::Catalogue;
 use skills_skill::SkillId;
 
@@ -86,6 +86,31 @@ pub trait Client: Send + Sync + 'static {
     /// # Errors
     /// `invalid_request` for a description without text; `invalid_configuration` for a golden set that cannot be read.
     async fn draft(&self, request: DraftRequest) -> Result<DraftReport, Error>;
+
+    /// Which skills match each other's requests, or how far that is: a large collection takes up to a minute in the
+    /// background.
+    ///
+    /// # Errors
+    /// `not_found` with near names, `invalid_request` for a limit or a time out of range.
+    async fn collisions(&self, filter: CollisionFilter) -> Result<CollisionReport, Error>;
+
+    /// The nearest rivals of a skill: who wins requests made from its description, and golden queries.
+    ///
+    /// # Errors
+    /// `not_found` with near names; `invalid_configuration` for a golden set that cannot be read.
+    async fn rivals(&self, skill: &str) -> Result<SkillRivals, Error>;
+
+    /// Two skills with the terms and clauses that separate them, and measured advice.
+    ///
+    /// # Errors
+    /// As [`Self::rivals`]; `invalid_request` for the same skill twice.
+    async fn compare_skills(&self, first: &str, second: &str) -> Result<PairReport, Error>;
+
+    /// Findings of lint about the present catalog.
+    ///
+    /// # Errors
+    /// `not_found` with near names, `invalid_request` for an unknown rule, limit or cursor.
+    async fn lint(&self, filter: LintFilter) -> Result<LintReport, Error>;
 
     /// The client profiles known, `(id, name)`.
     async fn client_profiles(&self) -> Result<Vec<(String, String)>, Error>;

@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::lint::Neighbors;
+use super::lint::{Neighbors, checked};
 use super::listing::summary;
 use super::{Code, Error, FileContent, FileEntry, FileText, SkillDetail};
 use skills_base::files::Refusal;
@@ -36,10 +36,14 @@ pub fn describe(catalogue: &Catalogue, skill: &Arc<Skill>) -> Result<SkillDetail
     let root = loser.map(|l| l.root).or_else(|| catalogue.entry(skill.id.as_str()).map(|e| e.root));
     let mut summary =
         summary(catalogue, skill, root.unwrap_or(usize::MAX), loser.map(|l| l.winner.as_path()));
-    let mut findings = lint::bundle(skill, &source);
-    if !skill.requires.is_empty() || skill.root_dir.join("skill.yaml").is_file() {
-        findings.extend(Neighbors::of(catalogue).check(skill, &source));
-    }
+    let mentions_skills = || {
+        let found = lint::references(skills_skill::body(&source));
+        found.iter().any(|found| found.kind == lint::ReferenceKind::Skill)
+    };
+    let needs_neighbors =
+        !skill.requires.is_empty() || skill.root_dir.join("skill.yaml").is_file() || mentions_skills();
+    let known = needs_neighbors.then(|| Neighbors::of(catalogue));
+    let (mut findings, _) = checked(skill, &source, known.as_ref());
     findings.extend(loser.map(|loser| lint::shadowed(skill, &loser.winner, loser.identical)));
     summary.findings = findings.len();
     let files = files_of(skill);

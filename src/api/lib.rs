@@ -7,6 +7,7 @@ mod client_order;
 mod client_people;
 mod client_places;
 mod client_view;
+mod collisions;
 mod content;
 mod contract_types;
 mod detail;
@@ -57,6 +58,7 @@ mod why;
 pub use board::{SLICES, facets, term};
 pub use checkup::{Check, Health};
 pub use client::{Client, Core, SharedClient};
+pub use collisions::{CollisionBaseline, CollisionFilter, CollisionReport, SkillRivals};
 pub use contract_types::{CapabilityExplanation, ContractStep, ContractView, InputFields};
 pub use door::MOST_RESULTS;
 pub use draft::{DraftPlace, DraftReport, DraftRequest, DraftShown};
@@ -64,7 +66,11 @@ pub use error::{Code, Error, ErrorBody, ErrorDetail};
 pub use eval::{EvalJob, Evaluation};
 pub use keys::{KeyRing, StoredKey, new_key, scopes};
 pub use limits::{Admission, Limiter, RateLimit};
-pub use lint::{FixedFile, LintFinding, LintReport, LintStyle, lint_text};
+pub use lint::{
+    BaselineChange, FixedFile, IgnoredFinding, LintBaseline, LintFilter, LintFinding, LintJob, LintReport,
+    LintRule, LintStyle, RuleCount, lint_rules, lint_sarif, lint_text,
+};
+pub use listing::QueryWords;
 pub use local::{Local, Needs, eval, lint, usual_request};
 pub use local_files::LocalFiles;
 pub use looks::Looks;

@@ -1,23 +1,133 @@
 //! `lint`: everything that can be said of the bundles below some paths, and their repair. Blocking.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+mod baseline;
+mod machine;
+mod sarif;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use rayon::prelude::*;
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use super::{Code, Error, names};
+use self::machine::Machine;
+use super::{Code, Error, names, paging};
 use skills_registry::Catalogue;
 use skills_runs::{Capabilities, Place};
 use skills_skill::client::SameName;
 use skills_skill::contract;
+use skills_skill::lint::{Ignored, ReferenceKind, rules};
 use skills_skill::{Finding, Severity, Skill, SkillId, fix, lint};
 
+pub use baseline::LintBaseline;
+pub(super) use baseline::{check_version, read_baseline};
+pub use sarif::lint_sarif;
+
+/// What `skills lint` checks, and how.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LintJob {
+    /// Files and folders; all roots where there are none.
+    pub paths: Vec<PathBuf>,
+    /// Whether to repair first what can be repaired unambiguously.
+    pub fix: bool,
+    /// Whether to look up commands and environment variables on this machine.
+    pub environment: bool,
+}
+
+/// What the operation returns of the findings.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct LintFilter {
+    /// Only this skill: id, unambiguous name or location.
+    #[schemars(length(min = 1))]
+    pub skill: Option<String>,
+    /// The lowest severity.
+    pub level: Option<Severity>,
+    /// Only these rules.
+    pub rule: Vec<String>,
+    /// Page size, 1 to 1,000; default: all findings.
+    #[schemars(range(min = 1, max = 1000))]
+    pub limit: Option<usize>,
+    /// Cursor: the `next` of the previous page.
+    #[schemars(length(min = 1))]
+    pub cursor: Option<String>,
+}
+
+/// A rule of the linter.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LintRule {
+    /// Stable code.
+    pub code: String,
+    /// Severity of its findings.
+    pub severity: Severity,
+    /// Whether `skills lint --fix` can fix it.
+    pub fixable: bool,
+    /// Whether a comment in the file may ignore it.
+    pub can_be_ignored: bool,
+    /// What it finds.
+    pub subject: String,
+    /// What to do.
+    pub help: String,
+    /// Why it matters.
+    pub reason: String,
+    /// What it reports: a complete file, or a situation.
+    pub example: String,
+}
+
+/// All rules, in the order of the documentation.
+#[must_use]
+pub fn lint_rules() -> Vec<LintRule> {
+    let rule = |rule: &rules::Rule| LintRule {
+        code: rule.code.to_owned(),
+        severity: rule.severity,
+        fixable: rule.fixable,
+        can_be_ignored: rule.can_be_ignored(),
+        subject: rule.subject.to_owned(),
+        help: rule.help.to_owned(),
+        reason: rule.reason.to_owned(),
+        example: rule.example.to_owned(),
+    };
+    rules::ALL.iter().map(rule).collect()
+}
+
+/// How often a rule was violated.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RuleCount {
+    /// The rule.
+    pub code: String,
+    /// The highest severity of its findings.
+    pub severity: Severity,
+    /// Its findings.
+    pub findings: usize,
+    /// Skills with such a finding.
+    pub skills: usize,
+}
+
+/// A finding that a comment in its file ignores.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct IgnoredFinding {
+    /// The finding.
+    #[serde(flatten)]
+    pub found: LintFinding,
+    /// The reason in the comment.
+    pub reason: String,
+}
+
+/// The findings compared with a baseline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct BaselineChange {
+    /// Findings of the baseline that are still there, and not among `findings`.
+    pub known: usize,
+    /// Findings of the baseline that are gone.
+    pub resolved: usize,
+}
+
 /// One finding, and the bundle it is about.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LintFinding {
     /// The skill, or the id that a refused bundle would have had.
     pub skill_id: SkillId,
@@ -29,24 +139,39 @@ pub struct LintFinding {
 }
 
 /// A file that `--fix` changed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FixedFile {
     /// Absolute path.
     pub location: PathBuf,
     /// Codes of the findings that are repaired.
-    pub repaired: Vec<&'static str>,
+    pub repaired: Vec<String>,
 }
 
 /// What lint found.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct LintReport {
     /// Bundles that were looked at, refused ones included.
     pub skills: usize,
     /// All findings, by file and place.
     pub findings: Vec<LintFinding>,
     /// Files that were repaired before.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fixed: Vec<FixedFile>,
+    /// Findings that comments in their files ignore.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ignored: Vec<IgnoredFinding>,
+    /// The findings by rule, the most frequent first; of all pages.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub summary: Vec<RuleCount>,
+    /// The change since the baseline, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<BaselineChange>,
+    /// Findings that the baseline has too.
+    #[serde(skip)]
+    pub known: Vec<LintFinding>,
+    /// Cursor of the next page, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
 }
 
 impl LintFinding {
@@ -62,6 +187,61 @@ impl LintReport {
     #[must_use]
     pub fn count(&self, severity: Severity) -> usize {
         self.findings.iter().filter(|found| found.finding.severity == severity).count()
+    }
+
+    /// Leaves out findings below a severity.
+    pub fn keep_from(&mut self, level: Severity) {
+        self.findings.retain(|found| found.finding.severity >= level);
+        self.ignored.retain(|ignored| ignored.found.finding.severity >= level);
+    }
+
+    /// Counts the findings by rule.
+    pub fn summarize(&mut self) {
+        let mut rules: BTreeMap<&str, (Severity, usize, HashSet<&Path>)> = BTreeMap::new();
+        for found in &self.findings {
+            let finding = &found.finding;
+            let rule = rules.entry(&finding.code).or_insert((finding.severity, 0, HashSet::new()));
+            rule.0 = rule.0.max(finding.severity);
+            rule.1 += 1;
+            rule.2.insert(&found.location);
+        }
+        let count = |(code, (severity, findings, skills)): (&str, (Severity, usize, HashSet<&Path>))| {
+            RuleCount { code: code.to_owned(), severity, findings, skills: skills.len() }
+        };
+        let mut summary: Vec<RuleCount> = rules.into_iter().map(count).collect();
+        summary.sort_by(|a, b| b.findings.cmp(&a.findings).then_with(|| a.code.cmp(&b.code)));
+        self.summary = summary;
+    }
+
+    /// The page of the findings that a filter asks for, with the summary of all that it keeps. `skill` is the one that
+    /// it names.
+    ///
+    /// # Errors
+    /// `invalid_request` for an unknown rule, a limit outside 1 to 1,000 and an unknown cursor.
+    pub fn page(mut self, filter: &LintFilter, skill: Option<&Skill>) -> Result<Self, Error> {
+        if let Some(unknown) = filter.rule.iter().find(|code| rules::by_code(code).is_none()) {
+            let near = names::near(unknown, rules::ALL.iter().map(|rule| rule.code));
+            let help =
+                if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(", ")) };
+            return Err(Error::new(Code::InvalidRequest, format!("there is no lint rule `{unknown}`{help}")));
+        }
+        self.keep_from(filter.level.unwrap_or(Severity::Info));
+        let wanted = |found: &LintFinding| {
+            (filter.rule.is_empty() || filter.rule.contains(&found.finding.code))
+                && skill.is_none_or(|skill| skill.location == found.location)
+        };
+        self.findings.retain(wanted);
+        self.ignored.retain(|ignored| wanted(&ignored.found));
+        self.summarize();
+        if skill.is_some() {
+            self.skills = 1;
+        }
+        let ids: Vec<String> = (0..self.findings.len()).map(|at| at.to_string()).collect();
+        let (page, next) = paging::part(ids.len(), |at| &ids[at], filter.limit, filter.cursor.as_deref())?;
+        self.findings.truncate(page.end);
+        self.findings.drain(..page.start);
+        self.next = next;
+        Ok(self)
     }
 
     /// The findings of each file, in order.
@@ -115,23 +295,49 @@ pub fn lint_text(findings: &[LintFinding], shown: &str, style: LintStyle) -> Str
 /// What is wrong in a catalog: the parser's, the linter's and the neighbors' findings.
 #[must_use]
 pub fn catalogue(catalogue: &Catalogue) -> LintReport {
-    let known = Neighbors::of(catalogue);
-    let winners = catalogue.entries.par_iter().flat_map_iter(|entry| of_skill(&entry.skill, Some(&known)));
-    let losers = catalogue.shadowed.par_iter().flat_map_iter(|loser| {
+    checked_catalogue(catalogue, false)
+}
+
+/// The same, with commands and environment variables of this machine where `environment` is set.
+#[must_use]
+pub fn checked_catalogue(catalogue: &Catalogue, environment: bool) -> LintReport {
+    let known = Neighbors { machine: environment.then(Machine::of_process), ..Neighbors::of(catalogue) };
+    let winners = catalogue.entries.par_iter().map(|entry| of_skill(&entry.skill, Some(&known)));
+    let losers = catalogue.shadowed.par_iter().map(|loser| {
         let shadowed = lint::shadowed(&loser.skill, &loser.winner, loser.identical);
-        let own = of_skill(&loser.skill, Some(&known));
-        own.into_iter().chain([found(&loser.skill.id, &loser.skill.location, shadowed)])
+        let mut own = of_skill(&loser.skill, Some(&known));
+        own.findings.push(found(&loser.skill.id, &loser.skill.location, shadowed));
+        own
     });
-    let refused = catalogue.refused.par_iter().flat_map_iter(|refusal| {
-        refusal.findings.iter().map(|finding| found(&refusal.id, &refusal.location, finding.clone()))
+    let refused = catalogue.refused.par_iter().map(|refusal| {
+        let all = refusal.findings.iter();
+        let findings = all.map(|finding| found(&refusal.id, &refusal.location, finding.clone())).collect();
+        LintReport { findings, ..LintReport::default() }
     });
-    let mut all: Vec<LintFinding> = winners.chain(losers).chain(refused).collect();
-    all.extend(undefined(catalogue));
-    LintReport {
-        skills: catalogue.entries.len() + catalogue.shadowed.len() + catalogue.refused.len(),
-        findings: sorted(all),
-        fixed: Vec::new(),
+    let undefined = LintReport { findings: undefined(catalogue), ..LintReport::default() };
+    let reports: Vec<LintReport> = winners.chain(losers).chain(refused).collect();
+    let skills = catalogue.entries.len() + catalogue.shadowed.len() + catalogue.refused.len();
+    joined(skills, reports.into_iter().chain([undefined]))
+}
+
+fn joined(skills: usize, reports: impl Iterator<Item = LintReport>) -> LintReport {
+    let mut out = LintReport { skills, ..LintReport::default() };
+    for report in reports {
+        out.findings.extend(report.findings);
+        out.ignored.extend(report.ignored);
     }
+    out.findings = sorted(out.findings);
+    out
+}
+
+/// The findings of these skills, none of them shadowed.
+pub fn winners(catalogue: &Catalogue, skills: &[Arc<Skill>]) -> Vec<LintFinding> {
+    let known = Neighbors::of(catalogue);
+    let own = skills.par_iter().flat_map_iter(|skill| of_skill(skill, Some(&known)));
+    let mut all: Vec<LintFinding> = own.collect();
+    let locations: HashSet<&Path> = skills.iter().map(|skill| skill.location.as_path()).collect();
+    all.extend(undefined(catalogue).into_iter().filter(|found| locations.contains(found.location.as_path())));
+    all
 }
 
 /// Skills of one name in folders of a client that keeps one of them, and not always the same.
@@ -172,10 +378,12 @@ pub fn files(paths: &[PathBuf]) -> LintReport {
     report_of(paths, None)
 }
 
-/// What is wrong in single files, and between their contracts and the capabilities in addition to them.
+/// What is wrong in single files, and between their contracts and the capabilities in addition to them; with commands
+/// and environment variables of this machine where `environment` is set.
 #[must_use]
-pub fn files_in_place(paths: &[PathBuf]) -> LintReport {
-    report_of(paths, Some(&Neighbors::default()))
+pub fn files_in_place(paths: &[PathBuf], environment: bool) -> LintReport {
+    let machine = environment.then(Machine::of_process);
+    report_of(paths, Some(&Neighbors { machine, ..Neighbors::default() }))
 }
 
 fn report_of(paths: &[PathBuf], known: Option<&Neighbors>) -> LintReport {
@@ -183,11 +391,12 @@ fn report_of(paths: &[PathBuf], known: Option<&Neighbors>) -> LintReport {
         Ok(skill) => of_skill(&skill, known),
         Err(refusal) => {
             let all = refusal.findings.into_iter();
-            all.map(|finding| found(&refusal.id, &refusal.location, finding)).collect()
+            let findings = all.map(|finding| found(&refusal.id, &refusal.location, finding)).collect();
+            LintReport { findings, ..LintReport::default() }
         }
     };
-    let findings = paths.par_iter().flat_map_iter(of_file).collect();
-    LintReport { skills: paths.len(), findings: sorted(findings), fixed: Vec::new() }
+    let reports: Vec<LintReport> = paths.par_iter().map(of_file).collect();
+    joined(paths.len(), reports.into_iter())
 }
 
 impl LintReport {
@@ -198,6 +407,7 @@ impl LintReport {
         self.skills += other.skills;
         self.findings.extend(other.findings.into_iter().filter(|found| !known.contains(&found.location)));
         self.findings = sorted(self.findings);
+        self.ignored.extend(other.ignored);
         self
     }
 }
@@ -211,6 +421,8 @@ pub struct Neighbors {
     capabilities: OnceLock<(Vec<Place>, Capabilities)>,
     /// Names by which skills can be loaded; nothing where the others are not known.
     skills: Option<BTreeSet<String>>,
+    /// Commands and variables of this machine, if they are to be looked up.
+    machine: Option<Machine>,
 }
 
 impl Neighbors {
@@ -227,31 +439,44 @@ impl Neighbors {
                 skills.iter().flat_map(|skill| [skill.id.to_string(), skill.name.clone()]).collect(),
             ),
             capabilities: OnceLock::new(),
+            machine: None,
         }
     }
 
     /// Findings about what a skill names of others. Reads the folders that hold capabilities where it has a contract.
     #[must_use]
     pub fn check(&self, skill: &Skill, source: &str) -> Vec<Finding> {
-        let mut findings = self.requirements(skill, source);
+        let mut findings = self.skills(skill, source);
         findings.extend(self.calls(skill).unwrap_or_default());
+        if let Some(machine) = &self.machine {
+            let kinds = [ReferenceKind::Command, ReferenceKind::Variable];
+            findings.extend(lint::mentions(
+                skill,
+                source,
+                &kinds,
+                |found| machine.has(found, skill),
+                |_| Vec::new(),
+            ));
+        }
         findings
     }
 
-    fn requirements(&self, skill: &Skill, source: &str) -> Vec<Finding> {
+    /// Skills that `requires` lists, or that the body mentions, and that are not here.
+    fn skills(&self, skill: &Skill, source: &str) -> Vec<Finding> {
         let Some(known) = &self.skills else { return Vec::new() };
-        let beside = |name: &String| {
+        let is_known = |name: &str| {
             let sibling = skill.root_dir.parent().map(|parent| parent.join(name));
-            let plain = !name.contains(['/', '\\']) && !name.starts_with('.');
-            plain && sibling.is_some_and(|sibling| sibling.join("SKILL.md").is_file())
+            let is_plain = !name.contains(['/', '\\']) && !name.starts_with('.');
+            known.contains(name)
+                || (is_plain && sibling.is_some_and(|sibling| sibling.join("SKILL.md").is_file()))
         };
-        let missing = skill.requires.iter().filter(|name| !known.contains(*name) && !beside(name));
-        missing
-            .map(|name| {
-                let near = names::near(name, known.iter().map(String::as_str));
-                lint::requires_unknown(skill, source, name, &near)
-            })
-            .collect()
+        let near = |name: &str| names::near(name, known.iter().map(String::as_str));
+        let missing = skill.requires.iter().filter(|name| !is_known(name));
+        let mut findings: Vec<Finding> =
+            missing.map(|name| lint::requires_unknown(skill, source, name, &near(name))).collect();
+        let is_here = |found: &lint::Reference| is_known(&found.name) || skill.requires.contains(&found.name);
+        findings.extend(lint::mentions(skill, source, &[ReferenceKind::Skill], is_here, near));
+        findings
     }
 
     fn calls(&self, skill: &Skill) -> Option<Vec<Finding>> {
@@ -281,19 +506,45 @@ fn capability_place(folder: &Path) -> Option<Place> {
     holds.then(|| Place { dir: folder.to_owned(), bundle: None, shipped: false })
 }
 
-fn of_skill(skill: &Skill, known: Option<&Neighbors>) -> Vec<LintFinding> {
+fn of_skill(skill: &Skill, known: Option<&Neighbors>) -> LintReport {
     let source = skill.read().ok().and_then(|bytes| String::from_utf8(bytes).ok());
-    let findings = match source {
-        Some(source) => {
-            let mut findings = lint::bundle(skill, &source);
-            findings.extend(known.into_iter().flat_map(|known| known.check(skill, &source)));
-            findings
-        }
+    let (findings, ignored) = match source {
+        Some(source) => checked(skill, &source, known),
         // It was read a moment ago; what was found then still holds.
-        None => skill.findings.clone(),
+        None => (skill.findings.clone(), Vec::new()),
     };
-    findings.into_iter().map(|finding| found(&skill.id, &skill.location, finding)).collect()
+    let of = |finding: Finding| found(&skill.id, &skill.location, finding);
+    LintReport {
+        skills: 1,
+        findings: findings.into_iter().map(of).collect(),
+        ignored: ignored
+            .into_iter()
+            .map(|Ignored { finding, reason }| IgnoredFinding { found: of(finding), reason })
+            .collect(),
+        ..LintReport::default()
+    }
 }
+
+/// The findings of one bundle without those that its comments ignore, and those. `source` is the file at its location.
+#[must_use]
+pub fn checked(skill: &Skill, source: &str, known: Option<&Neighbors>) -> (Vec<Finding>, Vec<Ignored>) {
+    let mut findings = lint::bundle(skill, source);
+    findings.extend(known.into_iter().flat_map(|known| known.check(skill, source)));
+    let file = skill.location.file_name().map_or(Path::new("SKILL.md"), Path::new);
+    let (findings, mut ignored) = lint::ignore(findings, file, source);
+    if file == Path::new(CONTRACT) {
+        return (findings, ignored);
+    }
+    let contract =
+        skill.open().ok().and_then(|bundle| bundle.read_text(CONTRACT, skills_skill::MAX_BYTES).ok());
+    let Some(contract) = contract else { return (findings, ignored) };
+    let (findings, of_contract) = lint::ignore(findings, Path::new(CONTRACT), &contract);
+    ignored.extend(of_contract);
+    (findings, ignored)
+}
+
+/// The file of a contract.
+const CONTRACT: &str = "skill.yaml";
 
 fn found(id: &SkillId, location: &Path, finding: Finding) -> LintFinding {
     LintFinding { skill_id: id.clone(), location: location.to_owned(), finding }
@@ -323,7 +574,8 @@ pub fn repair<'a>(files: impl Iterator<Item = &'a Path>) -> Result<Vec<FixedFile
         replace(path, &better.bytes).map_err(|error| {
             Error::new(Code::InvalidConfiguration, format!("cannot fix {}: {error}", path.display()))
         })?;
-        fixed.push(FixedFile { location: path.to_owned(), repaired: better.applied });
+        let repaired = better.applied.into_iter().map(str::to_owned).collect();
+        fixed.push(FixedFile { location: path.to_owned(), repaired });
     }
     Ok(fixed)
 }
@@ -438,7 +690,7 @@ steps:
     input: {text: inputs.text, style: short}
 ";
         fs::write(dir.path().join("notes/skill.yaml"), contract).unwrap();
-        let report = files_in_place(std::slice::from_ref(&path));
+        let report = files_in_place(std::slice::from_ref(&path), false);
         assert_eq!(
             codes(&report),
             [

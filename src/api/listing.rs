@@ -65,19 +65,45 @@ fn keeps(filter: &ListFilter, skill: &Skill) -> bool {
 
 fn by_match<'a>(skills: Vec<Found<'a>>, query: &str) -> Vec<Found<'a>> {
     let pattern = Pattern::parse(query, CaseMatching::Ignore, Normalization::Smart);
+    let words = QueryWords::new(query);
     let mut matcher = Matcher::new(Config::DEFAULT);
     let mut buffer = Vec::new();
     let mut scored: Vec<(u32, Found<'a>)> = skills
         .into_iter()
         .filter_map(|found| {
             let mut score = |text: &str| pattern.score(Utf32Str::new(text, &mut buffer), &mut matcher);
-            let best = score(found.skill.id.as_str()).max(score(&found.skill.name))?;
+            let by_name = score(found.skill.id.as_str()).max(score(&found.skill.name));
+            // A description that has the words comes behind every name that matches.
+            let best = by_name.or_else(|| words.is_in(&found.skill.description).then_some(0))?;
             Some((best, found))
         })
         .collect();
     // Stable: equals stay in catalog order.
     scored.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
     scored.into_iter().map(|(_, found)| found).collect()
+}
+
+/// Words of a query, to be found in descriptions: each at the beginning of a word, in any case.
+#[derive(Debug, Clone, Default)]
+pub struct QueryWords(Vec<String>);
+
+impl QueryWords {
+    /// The words of a query.
+    #[must_use]
+    pub fn new(query: &str) -> Self {
+        Self(query.split_whitespace().map(str::to_lowercase).collect())
+    }
+
+    /// Whether a text has all of them; false without a word.
+    #[must_use]
+    pub fn is_in(&self, text: &str) -> bool {
+        let text = text.to_lowercase();
+        let begins = |word: &String| {
+            text.match_indices(word.as_str())
+                .any(|(at, _)| !text.get(..at).is_some_and(|before| before.ends_with(char::is_alphanumeric)))
+        };
+        !self.0.is_empty() && self.0.iter().all(begins)
+    }
 }
 
 /// One line of `list`.
@@ -137,6 +163,17 @@ mod tests {
         let catalogue = catalogue(&[("deploy-check", "x"), ("p-d-f", "x"), ("pdf", "x")]);
         let filter = ListFilter { query: Some("pdf".into()), ..ListFilter::default() };
         assert_eq!(ids(&list(&catalogue, &filter).unwrap()), ["pdf", "p-d-f"]);
+    }
+
+    #[test]
+    fn a_query_finds_words_of_descriptions_behind_names() {
+        let mut catalogue = catalogue(&[("a", "a"), ("log-sum", "log-sum"), ("c", "c")]);
+        for (entry, text) in catalogue.entries.iter_mut().zip(["Reads log files", "Sums", "Catalogs books"]) {
+            std::sync::Arc::make_mut(&mut entry.skill).description = text.to_owned();
+        }
+        let filter = |query: &str| ListFilter { query: Some(query.into()), ..ListFilter::default() };
+        assert_eq!(ids(&list(&catalogue, &filter("log")).unwrap()), ["log-sum", "a"]);
+        assert_eq!(ids(&list(&catalogue, &filter("files LOG")).unwrap()), ["a"]);
     }
 
     #[test]

@@ -153,7 +153,7 @@ pub struct ListFilter {
     pub role: Option<Role>,
     /// Only this status.
     pub status: Option<String>,
-    /// Fuzzy filter over ids and names; the result is then sorted by match.
+    /// Fuzzy filter over ids and names, and words of descriptions; the result is then sorted by match.
     pub query: Option<String>,
     /// Page size, 1 to 1,000; default: all skills.
     #[schemars(range(min = 1, max = 1000))]

@@ -25,6 +25,7 @@ mod man;
 mod output;
 mod package;
 mod policy;
+mod rivals;
 mod roots;
 mod runs;
 mod scaffold;
@@ -193,6 +194,8 @@ fn dispatch(cx: &mut Context, command: Command) -> Result<Done, Failure> {
         Command::Describe(args) => runtime.block_on(describe::run(cx, &args)),
         Command::Draft(args) => runtime.block_on(draft::run(cx, &args)),
         Command::Why(args) => runtime.block_on(why::run(cx, &args)),
+        Command::Rivals(args) => runtime.block_on(rivals::rivals(cx, &args)),
+        Command::Collisions(args) => runtime.block_on(rivals::collisions(cx, &args)),
         Command::Lint(args) => runtime.block_on(lint::run(cx, &args)),
         Command::Eval(args) => runtime.block_on(eval::run(cx, &args)),
         Command::Run(args) => runtime.block_on(runs::run(cx, &args)),

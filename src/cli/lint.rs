@@ -1,4 +1,4 @@
-//! `skills lint`: findings like a compiler's, for GitHub, or as JSON; and their repair.
+//! `skills lint`: findings like a compiler's, for GitHub, as SARIF or as JSON; known findings; and their repair.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -6,13 +6,19 @@ use std::path::{Path, PathBuf};
 use super::Context;
 use super::args::{Deny, LintArgs, LintFormat};
 use super::failure::{Done, Failure};
-use super::output::{Ink, counted};
-use skills_api::{LintReport, LintStyle};
+use super::output::{Ink, Look, counted};
+use skills_api::{
+    LintBaseline, LintJob, LintReport, LintRule, LintStyle, RuleCount, lint_rules, lint_sarif, lint_text,
+};
 use skills_config::shown;
 use skills_skill::{Severity, safe_text};
 
 /// Runs the command.
 pub async fn run(cx: &mut Context, args: &LintArgs) -> Result<Done, Failure> {
+    let format = if cx.out.json { LintFormat::Json } else { args.format };
+    if args.rules {
+        return rules(cx, format);
+    }
     for path in &args.paths {
         let path = cx.cwd.join(path);
         path.metadata().map_err(|e| Failure::file(&path, &e))?;
@@ -20,43 +26,108 @@ pub async fn run(cx: &mut Context, args: &LintArgs) -> Result<Done, Failure> {
     let config = cx.config()?;
     let home = config.dirs.home.clone();
     let paths: Vec<PathBuf> = args.paths.iter().map(|path| cx.cwd.join(path)).collect();
-    let report = skills_api::lint(config, paths, args.fix).await?;
-    let cwd = cx.cwd.clone();
-    if cx.out.json {
-        cx.out.value(&report)?;
-    } else {
-        let look = cx.out.look;
-        let style = match args.format {
-            LintFormat::Github => LintStyle::Github,
-            LintFormat::Text => {
-                LintStyle::Report { colours: look.colour, unicode: look.unicode, width: look.width.min(110) }
-            }
-        };
-        let path = |location: &Path| match args.format {
-            // GitHub takes paths from the top of the repository, where its steps run.
-            LintFormat::Github => location.strip_prefix(&cwd).unwrap_or(location).display().to_string(),
-            LintFormat::Text => {
-                let path = shown(location, &cwd, &home);
-                path.strip_prefix("./").unwrap_or(&path).to_owned()
-            }
-        };
-        for fixed in &report.fixed {
-            let what = fixed.repaired.join(", ");
-            let word = cx.out.ink(Ink::Good, "repaired");
-            cx.out.line(format!("{word} {}: {what}", safe_text::line(&path(&fixed.location))))?;
+    let job = LintJob { paths, fix: args.fix, environment: args.environment };
+    let mut report = skills_api::lint(config, job).await?;
+    if let Some(file) = &args.baseline {
+        let file = cx.cwd.join(file);
+        let folder = file.parent().unwrap_or(&cx.cwd).to_owned();
+        if args.write_baseline {
+            write_baseline(&report, &file, &folder)?;
+            let message =
+                format!("{}: {}", file.display(), counted(report.findings.len(), "finding", "findings"));
+            cx.out.line(message)?;
+            return Ok(Done::Fine);
         }
+        LintBaseline::read(&file)?.apply(&mut report, &folder);
+    }
+    let failed = fails(&report, args.deny.unwrap_or(Deny::Errors));
+    report.keep_from(args.level.unwrap_or(Severity::Info));
+    report.summarize();
+    match format {
+        LintFormat::Json => cx.out.value(&report)?,
+        LintFormat::Sarif => cx.out.value(&lint_sarif(&report, &cx.cwd))?,
+        LintFormat::Github | LintFormat::Text => print(cx, &report, args, &home)?,
+    }
+    Ok(if failed { Done::Findings } else { Done::Fine })
+}
+
+/// Whether findings of the report are denied.
+fn fails(report: &LintReport, deny: Deny) -> bool {
+    let least = match deny {
+        Deny::None => return false,
+        Deny::Errors => Severity::Error,
+        Deny::Warnings => Severity::Warning,
+        Deny::All => Severity::Info,
+    };
+    report.findings.iter().any(|found| found.finding.severity >= least)
+}
+
+fn write_baseline(report: &LintReport, file: &Path, folder: &Path) -> Result<(), Failure> {
+    let json = serde_json::to_string_pretty(&LintBaseline::of(report, folder));
+    let json = json.map_err(|error| Failure::usage(error.to_string()))?;
+    std::fs::write(file, format!("{json}\n")).map_err(|error| Failure::file(file, &error))
+}
+
+fn print(cx: &mut Context, report: &LintReport, args: &LintArgs, home: &Path) -> Result<(), Failure> {
+    let (cwd, look) = (cx.cwd.clone(), cx.out.look);
+    let is_github = args.format == LintFormat::Github;
+    let style = if is_github {
+        LintStyle::Github
+    } else {
+        LintStyle::Report { colours: look.colour, unicode: look.unicode, width: look.width.min(110) }
+    };
+    let path = |location: &Path| {
+        // GitHub takes paths from the top of the repository, where its steps run.
+        if is_github {
+            return location.strip_prefix(&cwd).unwrap_or(location).display().to_string();
+        }
+        let path = shown(location, &cwd, home);
+        path.strip_prefix("./").unwrap_or(&path).to_owned()
+    };
+    for fixed in &report.fixed {
+        let what = fixed.repaired.join(", ");
+        let word = cx.out.ink(Ink::Good, "repaired");
+        cx.out.line(format!("{word} {}: {what}", safe_text::line(&path(&fixed.location))))?;
+    }
+    if !args.summary {
         for findings in report.by_file() {
-            let text = skills_api::lint_text(findings, &path(&findings[0].path()), style);
+            let text = lint_text(findings, &path(&findings[0].path()), style);
             cx.out.raw(text.as_bytes())?;
         }
-        if args.format == LintFormat::Text {
-            let summary = summary(&report, args.fix);
-            cx.out.line(summary)?;
-        }
     }
-    let warnings = args.deny == Some(Deny::Warnings) && report.count(Severity::Warning) > 0;
-    let failed = report.count(Severity::Error) > 0 || warnings;
-    Ok(if failed { Done::Findings } else { Done::Fine })
+    if !is_github {
+        // One file with a few findings needs no table.
+        if args.summary || report.summary.len() >= SUMMARY_FROM_RULES {
+            cx.out.raw(table(&report.summary, look).as_bytes())?;
+        }
+        cx.out.line(summary(report, args.fix))?;
+    }
+    Ok(())
+}
+
+/// Rules from which a table follows the findings.
+const SUMMARY_FROM_RULES: usize = 5;
+
+/// The findings by rule.
+fn table(rules: &[RuleCount], look: Look) -> String {
+    let width = rules.iter().map(|rule| rule.code.len()).max().unwrap_or(0);
+    let mut out = String::new();
+    for rule in rules {
+        let severity =
+            severity_ink(rule.severity).paint(&format!("{:<7}", rule.severity.to_string()), look.colour);
+        let skills = counted(rule.skills, "skill", "skills");
+        // Writing to a string cannot fail.
+        let _ = writeln!(out, "{severity}  {:<width$}  {:>6}  in {skills}", rule.code, rule.findings);
+    }
+    out
+}
+
+fn severity_ink(severity: Severity) -> Ink {
+    match severity {
+        Severity::Error => Ink::Bad,
+        Severity::Warning => Ink::Warn,
+        Severity::Info => Ink::Info,
+    }
 }
 
 /// The last line: how much was looked at and what was found.
@@ -64,19 +135,63 @@ fn summary(report: &LintReport, fixing: bool) -> String {
     let skills = counted(report.skills, "skill", "skills");
     let [errors, warnings, remarks] =
         [Severity::Error, Severity::Warning, Severity::Info].map(|severity| report.count(severity));
-    if errors + warnings + remarks == 0 {
-        return format!("{skills}: no findings");
-    }
-    let mut out = format!(
-        "{skills}: {}, {}, {}",
-        counted(errors, "error", "errors"),
-        counted(warnings, "warning", "warnings"),
-        counted(remarks, "remark", "remarks")
-    );
+    let mut out = if errors + warnings + remarks == 0 {
+        let new = if report.baseline.is_some() { "new " } else { "" };
+        format!("{skills}: no {new}findings")
+    } else {
+        format!(
+            "{skills}: {}, {}, {}",
+            counted(errors, "error", "errors"),
+            counted(warnings, "warning", "warnings"),
+            counted(remarks, "remark", "remarks")
+        )
+    };
     let fixable = report.findings.iter().filter(|found| found.finding.fixable).count();
     if fixable > 0 && !fixing {
         let _ = write!(out, "; {} can be fixed with --fix", counted(fixable, "finding", "findings"));
     }
+    if !report.ignored.is_empty() {
+        let _ = write!(out, "; {} ignored by comments", report.ignored.len());
+    }
+    if let Some(change) = report.baseline {
+        let _ = write!(out, "; {} known, {} of the baseline resolved", change.known, change.resolved);
+    }
+    out
+}
+
+/// `skills lint --rules`.
+fn rules(cx: &mut Context, format: LintFormat) -> Result<Done, Failure> {
+    let rules = lint_rules();
+    match format {
+        LintFormat::Text => {
+            let look = cx.out.look;
+            for rule in &rules {
+                cx.out.raw(described(rule, look).as_bytes())?;
+            }
+        }
+        LintFormat::Json => cx.out.value(&serde_json::json!({ "rules": rules }))?,
+        LintFormat::Github | LintFormat::Sarif => {
+            return Err(Failure::usage("--rules prints text, or JSON with --format json"));
+        }
+    }
+    Ok(Done::Fine)
+}
+
+fn described(rule: &LintRule, look: Look) -> String {
+    let severity = severity_ink(rule.severity).paint(&rule.severity.to_string(), look.colour);
+    let fixable = if rule.fixable { ", fixed by --fix" } else { "" };
+    let ignorable = if rule.can_be_ignored { "" } else { ", cannot be ignored" };
+    let mut out =
+        format!("{} ({severity}{fixable}{ignorable})\n", Ink::Strong.paint(&rule.code, look.colour));
+    for (label, text) in [("finds", &rule.subject), ("reason", &rule.reason), ("help", &rule.help)] {
+        let _ = writeln!(out, "  {label:<8}{text}");
+    }
+    for (at, line) in rule.example.lines().enumerate() {
+        let label = if at == 0 { "example" } else { "" };
+        let line = format!("  {label:<8}{}", safe_text::line(line));
+        let _ = writeln!(out, "{}", line.trim_end());
+    }
+    out.push('\n');
     out
 }
 

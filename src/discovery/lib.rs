@@ -11,6 +11,7 @@ mod adjust;
 mod analysis;
 mod answer;
 mod body_lines;
+mod collisions;
 mod confidence;
 mod derived;
 mod document;
@@ -22,6 +23,7 @@ mod field;
 mod filter;
 mod forms;
 mod golden;
+mod groups;
 mod hit;
 mod index;
 mod labels;
@@ -31,10 +33,12 @@ mod link;
 mod lookup;
 mod marks;
 mod phrases;
+mod probes;
 mod ranking;
 mod reading;
 mod reason;
 mod request;
+mod rivals;
 mod router;
 mod rules;
 mod segment;
@@ -54,6 +58,10 @@ pub use answer::{
     Lead, LinkReport, LinkState, Mark, Part, PartKind, QueryWord, RequestLanguage, Signal, SignalSums,
     Verdict, VerdictReason, WordRow,
 };
+pub use collisions::{
+    COLLIDES_FROM, Cluster, Collision, CollisionMap, LostProbe, MAX_CLUSTER, MAX_PROBES, ProbedClause,
+    ProbedSkill, probes_per_skill,
+};
 pub use confidence::{fit_confidence, keeps};
 pub use document::Document;
 pub use draft::{Advice, ClauseValue, GoldenChange, GoldenFigures, advice, clause_values, clauses, compare};
@@ -64,9 +72,12 @@ pub use eval::{
 };
 pub use filter::Filter;
 pub use golden::{Case, Expect, GoldenError, golden_yaml, queries_jsonl, skill_evals, skills_jsonl};
+pub use groups::{GroupKind, SimilarGroup};
 pub use link::link_names;
 pub use phrases::{ExclusionPhrases, LanguageWords, Phrases};
+pub use probes::ProbeClause;
 pub use request::{Policy, Request};
+pub use rivals::{AdviceKind, AdvisedText, GoldenDuel, PairAdvice, PairReport, PairSide, Rival, RivalReport};
 pub use router::{Counted, Joined, RequestError, Router, UnknownLink, Written};
 pub use snapshot::SnapshotError;
 pub use weights::{

@@ -217,7 +217,7 @@ impl Router {
     }
 
     /// What an index depends on beside its documents: stop words, limits, cues, and whether there is an embedding.
-    fn stamp(&self) -> u64 {
+    pub(super) fn stamp(&self) -> u64 {
         let mut stops: Vec<&String> = self.weights.stop_words.iter().collect();
         stops.sort_unstable();
         let pieces = self.model.as_ref().map_or(0, |m| m.len());

@@ -305,7 +305,7 @@ fn refers_elsewhere(text: &str, sentence: &Range<usize>) -> bool {
 }
 
 /// Parts of a sentence between semicolons, dashes and brackets.
-fn segments(text: &str, sentence: Range<usize>) -> Vec<Range<usize>> {
+pub(crate) fn segments(text: &str, sentence: Range<usize>) -> Vec<Range<usize>> {
     let mut out = Vec::new();
     let mut from = sentence.start;
     for (at, c) in slice(text, sentence.clone()).char_indices() {

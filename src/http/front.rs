@@ -1,7 +1,6 @@
 //! What happens to every request before and after its route: whose it is, which trace it belongs to, what is counted.
 
 use std::collections::BTreeSet;
-use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,7 +14,7 @@ use axum::response::Response;
 use futures::FutureExt as _;
 
 use super::app::{App, OPEN};
-use super::listen::{Busy, Peer};
+use super::listen::{Busy, Peer, neighborhood};
 use super::problem::Refusal;
 use super::trace::{TRACE, trace_of};
 use super::{carry, cors, guard};
@@ -55,7 +54,7 @@ pub(super) async fn admit(
     let limited = match app.limiter.as_ref().filter(|_| !open) {
         Some(limiter) => {
             let who = admitted.as_ref().ok().and_then(Option::as_ref);
-            let who = who.map_or_else(|| neighbourhood(peer.address.ip()), |who| format!("key:{}", who.name));
+            let who = who.map_or_else(|| neighborhood(peer.address.ip()), |who| format!("key:{}", who.name));
             let admission = limiter.admit(&who).await;
             Some((admission, limiter.limit().policy_header()))
         }
@@ -116,17 +115,6 @@ fn too_many(admission: &Admission) -> Refusal {
         admission.limit, admission.reset_seconds
     );
     Refusal::new(Code::RateLimited, message).header(header::RETRY_AFTER, &admission.reset_seconds.to_string())
-}
-
-/// Who shares a limit where nobody has a name: an address, or the network of it that one customer is given (RFC 6177).
-fn neighbourhood(address: IpAddr) -> String {
-    match address.to_canonical() {
-        IpAddr::V4(address) => format!("peer:{address}"),
-        IpAddr::V6(address) => {
-            let [a, b, c, d, ..] = address.segments();
-            format!("peer:{a:x}:{b:x}:{c:x}:{d:x}::/64")
-        }
-    }
 }
 
 fn is_open(route: &str) -> bool {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::future::Future as _;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,6 +31,9 @@ pub struct Patience {
     pub write: Duration,
     /// Connections at once. One more takes the place of an idle one, or waits until one ends.
     pub connections: usize,
+    /// Connections at once of one address. One more takes the place of an idle one of these, or is closed. As many as
+    /// there may be at all: addresses have no limit of their own.
+    pub per_address: usize,
 }
 
 /// A connection that has not sent a whole request for so long is evicted when there are too many.
@@ -49,6 +52,7 @@ impl Default for Patience {
             body: Duration::from_secs(30),
             write: Duration::from_secs(30),
             connections: 4096,
+            per_address: 2048,
         }
     }
 }
@@ -63,6 +67,8 @@ pub(super) struct Peer {
 /// What continues on a connection.
 #[derive(Debug)]
 pub(super) struct Activity {
+    /// Who shares a limit: see [`neighborhood`].
+    from: String,
     began: Instant,
     /// Requests that are being answered.
     busy: AtomicUsize,
@@ -79,8 +85,9 @@ pub(super) struct Activity {
 }
 
 impl Activity {
-    fn begin() -> Self {
+    fn begin(from: String) -> Self {
         Self {
+            from,
             began: Instant::now(),
             busy: AtomicUsize::new(0),
             asked: AtomicU64::new(0),
@@ -125,15 +132,33 @@ impl Connections {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Cuts the most idle one.
-    fn evict_one(&self) {
+    /// Cuts the most idle one of those; answers whether there is one.
+    fn evict_one(&self, of: impl Fn(&Activity) -> bool) -> bool {
         let now = Instant::now();
         self.with(|all| {
-            let idle = all.values().filter_map(|one| Some((one.idleness(now)?, one)));
-            if let Some((_, one)) = idle.max_by_key(|(idleness, _)| *idleness) {
-                one.evicted.cancel();
-            }
-        });
+            let all = all.values().filter(|one| of(one));
+            let idle = all.filter_map(|one| Some((one.idleness(now)?, one)));
+            let most = idle.max_by_key(|(idleness, _)| *idleness);
+            most.inspect(|(_, one)| one.evicted.cancel()).is_some()
+        })
+    }
+
+    /// Whether one more of these may be there: within the limit, or in the place of an idle one.
+    fn admits(&self, from: &str, limit: usize) -> bool {
+        let open = |one: &Activity| one.from == from && !one.evicted.is_cancelled();
+        let count = self.with(|all| all.values().filter(|one| open(one)).count());
+        count < limit || self.evict_one(open)
+    }
+}
+
+/// Who shares a limit where nobody has a name: an address, or the network of it that one customer is given (RFC 6177).
+pub(super) fn neighborhood(address: IpAddr) -> String {
+    match address.to_canonical() {
+        IpAddr::V4(address) => format!("peer:{address}"),
+        IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            format!("peer:{a:x}:{b:x}:{c:x}:{d:x}::/64")
+        }
     }
 }
 
@@ -183,20 +208,25 @@ impl Entrance {
         }
     }
 
+    /// Logs that there are too many, once in a while.
+    fn warn(&mut self, message: impl Fn(&Patience) -> String) {
+        if self.warned.is_none_or(|warned| warned.elapsed() >= WARNING_INTERVAL) {
+            self.warned = Some(Instant::now());
+            tracing::warn!("{}", message(&self.patience));
+        }
+    }
+
     /// A place for one more connection; where there is none, that of an idle one.
     async fn place(&mut self) -> Option<OwnedSemaphorePermit> {
         if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
             return Some(place);
         }
-        if self.warned.is_none_or(|warned| warned.elapsed() >= WARNING_INTERVAL) {
-            self.warned = Some(Instant::now());
-            tracing::warn!(
-                "all {} connections are in use; idle ones are closed for new ones (--max-connections)",
-                self.patience.connections
-            );
-        }
+        self.warn(|limits| {
+            let limit = limits.connections;
+            format!("all {limit} connections are in use; idle ones are closed for new ones (--max-connections)")
+        });
         loop {
-            self.connections.evict_one();
+            self.connections.evict_one(|_| true);
             let place = Arc::clone(&self.places).acquire_owned();
             // The semaphore is never closed.
             if let Ok(place) = tokio::time::timeout(EVICTION_INTERVAL, place).await {
@@ -211,12 +241,23 @@ impl Listener for Entrance {
     type Addr = SocketAddr;
 
     async fn accept(&mut self) -> (Line, SocketAddr) {
-        let (stream, address) = Listener::accept(&mut self.listener).await;
+        let (stream, address, from) = loop {
+            let (stream, address) = Listener::accept(&mut self.listener).await;
+            let from = neighborhood(address.ip());
+            let is_unlimited = self.patience.per_address >= self.patience.connections;
+            if is_unlimited || self.connections.admits(&from, self.patience.per_address) {
+                break (stream, address, from);
+            }
+            self.warn(|limits| {
+                let limit = limits.per_address;
+                format!("{address} has {limit} busy connections already; further ones are closed (--max-connections-per-address)")
+            });
+        };
         let place = self.place().await;
         // Small answers must not wait for more to come; a peer that is gone shows at the first read.
         let _ = stream.set_nodelay(true);
         self.accepted += 1;
-        let seat = Seat::take(self.accepted, &self.connections, place);
+        let seat = Seat::take(self.accepted, from, &self.connections, place);
         (Line::new(stream, self.patience, seat), address)
     }
 
@@ -234,8 +275,13 @@ struct Seat {
 }
 
 impl Seat {
-    fn take(number: u64, connections: &Arc<Connections>, place: Option<OwnedSemaphorePermit>) -> Self {
-        let activity = Arc::new(Activity::begin());
+    fn take(
+        number: u64,
+        from: String,
+        connections: &Arc<Connections>,
+        place: Option<OwnedSemaphorePermit>,
+    ) -> Self {
+        let activity = Arc::new(Activity::begin(from));
         connections.with(|all| all.insert(number, Arc::clone(&activity)));
         Self { number, activity, connections: Arc::clone(connections), _place: place }
     }

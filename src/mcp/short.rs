@@ -9,7 +9,7 @@ pub const EXPLAIN: &str = "explain";
 /// The members of an answer that its short form has, by operation, as paths: lists are passed through, `*` is every
 /// member, and a number behind a colon is how many bytes of a text stay. Operations that are missing here are short
 /// by themselves.
-const FORMS: [(&str, &[&str]); 10] = [
+const FORMS: [(&str, &[&str]); 12] = [
     (
         "skill.discover",
         &[
@@ -64,6 +64,36 @@ const FORMS: [(&str, &[&str]); 10] = [
             "findings.message",
             "files.path",
             "files.bytes",
+        ],
+    ),
+    (
+        "skill.collisions",
+        &[
+            "complete",
+            "done",
+            "skills",
+            "severe",
+            "total",
+            "map.clusters",
+            "map.collisions.skill_id",
+            "map.collisions.rival",
+            "map.collisions.lost",
+            "map.collisions.made",
+            "map.groups.kind",
+            "map.groups.skills",
+        ],
+    ),
+    (
+        "skill.lint",
+        &[
+            "skills",
+            "findings.skill_id",
+            "findings.code",
+            "findings.severity",
+            "findings.message:240",
+            "findings.span.line",
+            "summary",
+            "next",
         ],
     ),
     ("skill.diagnostics", DIAGNOSTICS),

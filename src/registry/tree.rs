@@ -184,11 +184,13 @@ impl Tree {
             if !walked.insert(real.clone()) {
                 continue;
             }
+            let top = &self.grounds[root].spec.path;
+            let depth = start.strip_prefix(top).map_or(0, |below| below.components().count());
             let (send, receive) = mpsc::sync_channel(PIECES);
             std::thread::scope(|scope| {
                 let (fences, real, start) = (&fences, &real, &start);
                 scope.spawn(move || {
-                    walk::walk(start, real, fences, scan.threads, scan.stop, &|seen| {
+                    walk::walk(start, real, fences, depth, scan.threads, scan.stop, &|seen| {
                         report(root, seen, scan, &send);
                     });
                     // Dropped here, the channel closes.

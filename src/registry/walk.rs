@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use ignore::{WalkBuilder, WalkState};
 
+use skills_base::files::MAX_DEPTH;
 use skills_skill::is_main_file;
 
 /// Folders that are never looked into: they hold versions, dependencies and build products.
@@ -32,17 +33,20 @@ pub(super) enum Seen {
 const BATCH: usize = 64;
 
 /// Walks `start` in parallel and hands over what it sees, in batches from several threads. `real` is
-/// `start` without links; `fences` are the real paths of all roots. Raising `stop` ends it early.
+/// `start` without links; `fences` are the real paths of all roots. `depth` is how far below its root `start` is: nothing
+/// more than [`MAX_DEPTH`] levels below a root is looked at. Raising `stop` ends it early.
 pub(super) fn walk(
     start: &Path,
     real: &Path,
     fences: &[PathBuf],
+    depth: usize,
     threads: usize,
     stop: &AtomicBool,
     see: &(dyn Fn(Vec<Seen>) + Sync),
 ) {
+    let Some(levels) = MAX_DEPTH.checked_sub(depth) else { return };
     let mut builder = WalkBuilder::new(start);
-    builder.standard_filters(false).follow_links(false).threads(threads).filter_entry(|entry| {
+    builder.max_depth(Some(levels)).standard_filters(false).follow_links(false).threads(threads).filter_entry(|entry| {
         let folder = entry.file_type().is_some_and(|kind| kind.is_dir());
         entry.depth() == 0 || !folder || !is_skipped(entry.file_name().to_str())
     });
@@ -158,7 +162,7 @@ mod tests {
         let out = Mutex::new(Vec::new());
         let real = root.canonicalize().unwrap();
         let name = |path: &Path| path.strip_prefix(root).unwrap_or(path).display().to_string();
-        walk(root, &real, std::slice::from_ref(&real), 2, &AtomicBool::new(false), &|seen| {
+        walk(root, &real, std::slice::from_ref(&real), 0, 2, &AtomicBool::new(false), &|seen| {
             let lines = seen.into_iter().filter_map(|seen| match seen {
                 Seen::Folder(_) => None,
                 Seen::Bundle(path, _) => Some(format!("bundle {}", name(&path))),

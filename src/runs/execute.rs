@@ -255,7 +255,8 @@ impl Engine {
         let what = "the change since the launch was reverted".to_owned();
         let why = Asked::Changed { what, now, call: None, besides: None };
         let inputs = Value::Object(leaf.inputs.clone());
-        Some(about_change(&leaf.path, &leaf.capability, &inputs, &leaf.digest, &why, None))
+        let question = progress.grants.question(&leaf.path, &leaf.digest);
+        Some(about_change(&leaf.path, &leaf.capability, &inputs, &question, &why, None))
     }
 
     /// Why nothing can carry a capability of a run out now; none where something can.

@@ -184,7 +184,7 @@ impl Progress {
             }
         }
         match human {
-            Some(why) if !self.grants.allow(path, digest) => Admission::Ask(why),
+            Some(why) if !self.grants.allow(path, &self.grants.question(path, digest)) => Admission::Ask(why),
             _ => Admission::Go(1),
         }
     }

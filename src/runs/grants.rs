@@ -1,8 +1,11 @@
 //! What people have allowed and nobody has used yet. An approval belongs to one step with exactly what it would run;
 //! the step's beginning uses it up.
 
-use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 
+use serde_json::{Map, Value, json};
+
+use super::canonical::digest_of;
 use skills_model::Choice;
 use skills_store::{EventKind, RunEvent};
 
@@ -19,9 +22,13 @@ struct Grant {
     result: Map<String, Value>,
 }
 
-/// Approvals that are not used up.
+/// Approvals that are not used up, and how many were.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Grants(Vec<Grant>);
+pub(super) struct Grants {
+    open: Vec<Grant>,
+    /// Approvals that were used up, by step.
+    used: BTreeMap<String, u64>,
+}
 
 impl Grants {
     /// Takes the events of a run in their order: approvals add, a step that begins or ends uses up its own.
@@ -32,13 +39,13 @@ impl Grants {
                 EventKind::GateApproved => {
                     let text = |field: &str| event.data.get(field).and_then(|value| value.as_str());
                     // An approval to what a call became is one to the call.
-                    self.0.extend(text("call").map(|call| Grant {
+                    self.open.extend(text("call").map(|call| Grant {
                         step: step.to_owned(),
                         digest: call.to_owned(),
                         choice: None,
                         result: Map::new(),
                     }));
-                    self.0.push(Grant {
+                    self.open.push(Grant {
                         step: step.to_owned(),
                         digest: text("inputs_digest").unwrap_or_default().to_owned(),
                         choice: text("choice").and_then(|word| word.parse().ok()),
@@ -56,12 +63,25 @@ impl Grants {
 
     /// Forgets the approvals of a step.
     pub fn use_up(&mut self, step: &str) {
-        self.0.retain(|grant| grant.step != step);
+        let before = self.open.len();
+        self.open.retain(|grant| grant.step != step);
+        if self.open.len() < before {
+            *self.used.entry(step.to_owned()).or_default() += 1;
+        }
+    }
+
+    /// The digest of the question whether a step may run this. Once an approval of the step is used up, it is another
+    /// one: a request that approved the step before a resume, sent again, does not approve what comes after it.
+    pub fn question(&self, step: &str, digest: &str) -> String {
+        match self.used.get(step) {
+            None => digest.to_owned(),
+            Some(used) => digest_of(&json!({"call": digest, "approvals_used": used})),
+        }
     }
 
     /// Whether a person allowed this step to run exactly this.
     pub fn allow(&self, step: &str, digest: &str) -> bool {
-        self.0.iter().any(|grant| {
+        self.open.iter().any(|grant| {
             grant.step == step && grant.digest == digest && matches!(grant.choice, None | Some(Choice::Rerun))
         })
     }
@@ -79,7 +99,7 @@ impl Grants {
 
     /// The newest first.
     fn about(&self, step: &str, digest: &str) -> impl Iterator<Item = &Grant> {
-        self.0.iter().rev().filter(move |grant| grant.step == step && grant.digest == digest)
+        self.open.iter().rev().filter(move |grant| grant.step == step && grant.digest == digest)
     }
 }
 
@@ -115,6 +135,9 @@ mod tests {
         assert_eq!(grants.choice("send", "d1"), None);
         let used = follow(&[yes.clone(), ("step.started", "send", json!({}))]);
         assert!(!used.allow("send", "d1"));
+        assert_eq!(grants.question("send", "d1"), "d1");
+        assert_ne!(used.question("send", "d1"), "d1");
+        assert_eq!(used.question("archive", "d1"), "d1");
         let again = follow(&[yes.clone(), ("step.started", "send", json!({})), yes]);
         assert!(again.allow("send", "d1"));
     }

@@ -59,16 +59,17 @@ impl Progress {
         if unknown && self.grants.choice(path, &self.asked_digest(path, digest)) != Some(Choice::Rerun) {
             return None;
         }
-        let open = human.filter(|_| !unknown && !self.grants.allow(path, digest));
+        let question = self.grants.question(path, digest);
+        let open = human.filter(|_| !unknown && !self.grants.allow(path, &question));
         if let Some(why) = self.changes(&capability.id) {
-            return Some(about_change(path, capability, inputs, digest, &why, open.as_ref()));
+            return Some(about_change(path, capability, inputs, &question, &why, open.as_ref()));
         }
         match self.admit(path, digest, open) {
             Admission::Ask(why) => Some(Ask {
                 step: path.to_owned(),
                 capability: Some(Arc::clone(capability)),
                 inputs: inputs.clone(),
-                digest: digest.to_owned(),
+                digest: question,
                 why,
             }),
             _ => None,

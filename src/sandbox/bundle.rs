@@ -13,6 +13,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use sha2::{Digest as _, Sha256};
 
+use skills_base::files::MAX_DEPTH;
 use skills_base::hex;
 
 use super::error::SandboxError;
@@ -203,6 +204,12 @@ impl<'a> Walk<'a> {
     }
 
     fn folder(&mut self, folder: &File, place: &Path, only: Option<&[&str]>) -> Result<(), SandboxError> {
+        if place.components().count() > MAX_DEPTH {
+            return Err(SandboxError::bad(
+                format!("bundle {}", self.root.display()),
+                format!("has folders nested more than {MAX_DEPTH} levels deep; move their content up"),
+            ));
+        }
         if let Some(to) = self.to {
             let to = to.join(place);
             fs::create_dir(&to).map_err(|source| SandboxError::io("creating", &to, source))?;

@@ -18,6 +18,8 @@ use super::spec::InputFile;
 /// Produced files that are listed, and how deep the list goes.
 const MAX_LISTED: usize = 10_000;
 pub const MAX_DEPTH: usize = 32;
+/// Levels of folders that are looked into: each takes some of the stack.
+const MAX_NESTED: usize = 256;
 
 /// How often what a script has written is counted.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -100,12 +102,16 @@ impl WorkDir {
     /// What the script has written so far beyond what was put in.
     pub fn usage(&self) -> Usage {
         let mut usage = Usage::default();
-        self.count(&self.work, &mut usage);
+        self.count(&self.work, 0, &mut usage);
         usage.files = usage.files.saturating_sub(self.laid_out);
         usage
     }
 
-    fn count(&self, folder: &Path, usage: &mut Usage) {
+    fn count(&self, folder: &Path, depth: usize, usage: &mut Usage) {
+        if depth > MAX_NESTED {
+            usage.is_closed = true;
+            return;
+        }
         let Ok(entries) = fs::read_dir(folder) else {
             // A folder that vanished meanwhile is nothing; one that cannot be looked into may hold anything.
             usage.is_closed |= fs::symlink_metadata(folder).is_ok();
@@ -119,7 +125,7 @@ impl WorkDir {
             }
             usage.files += 1;
             if meta.is_dir() {
-                self.count(&path, usage);
+                self.count(&path, depth + 1, usage);
             } else {
                 usage.bytes += meta.blocks().saturating_mul(512);
             }
@@ -302,7 +308,7 @@ fn abandoned(folder: &Path) -> Option<File> {
 }
 
 fn size(folder: &Path, depth: usize) -> u64 {
-    if depth > 256 {
+    if depth > MAX_NESTED {
         return 0;
     }
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -338,7 +344,7 @@ fn give(path: &Path, number: u32) -> Result<(), SandboxError> {
 
 fn open_folders(folder: &Path, depth: usize) {
     let is_folder = fs::symlink_metadata(folder).is_ok_and(|meta| meta.is_dir());
-    if !is_folder || depth > 256 {
+    if !is_folder || depth > MAX_NESTED {
         return;
     }
     let _ = fs::set_permissions(folder, PermissionsExt::from_mode(0o700));

@@ -9,7 +9,7 @@ use std::time::UNIX_EPOCH;
 use super::lint::rules;
 use super::parse::{MAX_BYTES, refusal, too_large};
 use super::{RealPaths, Refusal, RefusalReason, Skill, parse};
-use skills_base::files::{self, Folder};
+use skills_base::files::{self, Folder, MAX_DEPTH};
 
 /// A file of a bundle beside its main file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,7 +74,7 @@ fn unreadable(location: &Path, error: &io::Error) -> Refusal {
 }
 
 /// The resource files of a bundle, by path. Left out: its main files, hidden files, `node_modules`,
-/// folders that are skills themselves, and links that lead out of the bundle.
+/// folders that are skills themselves, links that lead out of the bundle, and what is nested too deep.
 ///
 /// # Errors
 /// The bundle's folder cannot be read. Folders below that cannot be read are left out.
@@ -111,7 +111,7 @@ pub fn bundle_files(bundle: &Folder) -> io::Result<Vec<BundleFile>> {
             } else if metadata.is_dir() {
                 // A link to a folder above it would never end.
                 let fresh = identity(&metadata).map_or(!entry.is_link, |id| visited.insert(id));
-                if fresh {
+                if fresh && path.matches('/').count() < MAX_DEPTH {
                     folders.push(format!("{path}/"));
                 }
             }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use skills_api::{Code, Error, Local, SharedClient, SharedSessionClient};
 use skills_base::telemetry::Ring;
 use skills_cli::{Context, DemoArgs, Done, Failure, connect, invocation};
-use skills_config::{AuditLog, Config, MEMORY_STORE};
+use skills_config::{AuditLog, Config, Dirs, Env, MEMORY_STORE};
 use skills_skill::safe_text;
 use skills_tui::demo::{Play, Redaction, Script, shipped};
 use skills_tui::keymap::Keymap;
@@ -43,10 +43,17 @@ fn play(cx: &mut Context, args: &DemoArgs) -> Result<Play, Failure> {
         }
         seconds => seconds.map(Duration::from_secs_f64),
     };
-    let home = cx.env.home.to_string_lossy().into_owned();
-    let redaction =
-        if args.no_redaction { Redaction::default() } else { Redaction::of(&home, cx.env.get("USER")) };
+    let redaction = if args.no_redaction { Redaction::default() } else { redaction(&cx.env) };
     Ok(Play { script, auto, record: args.record.clone(), pictures: args.pictures.clone(), redaction })
+}
+
+/// What others must not read on a screen that they see: the folders of this user, and the user's name.
+fn redaction(env: &Env) -> Redaction {
+    let dirs = Dirs::new(env);
+    let named =
+        [(&dirs.config, "$CONFIG"), (&dirs.data, "$DATA"), (&dirs.cache, "$CACHE"), (&dirs.state, "$STATE")];
+    let folders = named.map(|(folder, name)| (folder.to_string_lossy().into_owned(), name));
+    Redaction::of(&env.home.to_string_lossy(), &folders, env.get("USER"))
 }
 
 fn show(cx: &Context, log: Ring, play: Option<Play>) -> Result<Done, Failure> {

@@ -15,7 +15,9 @@ use super::pane::{Effect, Message, PaneId, RenderJob};
 use super::why_report;
 use super::widgets::render::render;
 use super::widgets::rich::RichLine;
-use skills_api::{Code, Connection, Core, Error, Event, LocalFiles, SharedClient, SharedSessionClient, why};
+use skills_api::{
+    Code, CollisionFilter, Connection, Core, Error, Event, LocalFiles, SharedClient, SharedSessionClient, why,
+};
 use skills_authoring::write_back::{replace_file, with_description};
 use skills_config::Invocation;
 use skills_skill::SkillId;
@@ -24,6 +26,8 @@ use skills_skill::SkillId;
 const KEPT: usize = 128;
 /// How long an answer may take before it is said that it is awaited.
 const SLOW: std::time::Duration = std::time::Duration::from_secs(2);
+/// How long one request for the collision map waits, before its progress is shown.
+const MAP_WAIT_MS: u64 = 500;
 /// Lines of a body that tell where words of the intent stand.
 const BODY_LINES: usize = 12;
 
@@ -45,6 +49,8 @@ pub struct Calls {
     ranking: HashMap<PaneId, AbortHandle>,
     /// The draft that is being measured.
     drafting: Option<AbortHandle>,
+    /// The pair of skills that is being compared.
+    comparing: Option<AbortHandle>,
     rendered: HashMap<RenderJob, Arc<[RichLine]>>,
     order: VecDeque<RenderJob>,
     finished: (Sender<Rendering>, Receiver<Rendering>),
@@ -75,6 +81,7 @@ impl Calls {
             news,
             ranking: HashMap::new(),
             drafting: None,
+            comparing: None,
             rendered: HashMap::new(),
             order: VecDeque::new(),
             finished: tokio::sync::mpsc::channel(KEPT),
@@ -243,6 +250,28 @@ impl Calls {
                     }
                 });
                 self.tell_if_slow("the checks of the skill", under_way);
+            }
+            Effect::Rivals(id) => {
+                self.spawn("rivals", async move {
+                    let rivals = client.rivals(id.as_str()).await.map(Arc::new);
+                    answer(Message::Rivals(id, rivals))
+                });
+            }
+            Effect::Collisions => {
+                self.spawn("collisions", async move {
+                    let filter = CollisionFilter { wait_ms: Some(MAP_WAIT_MS), ..CollisionFilter::default() };
+                    answer(Message::Collisions(client.collisions(filter).await.map(Arc::new)))
+                });
+            }
+            Effect::CompareSkills(a, b) => {
+                let task = self.spawn("compare_skills", async move {
+                    let pair = client.compare_skills(a.as_str(), b.as_str()).await.map(Arc::new);
+                    answer(Message::Pair(a, b, pair))
+                });
+                // A newer cell takes the place of the one that is being compared.
+                if let Some(older) = self.comparing.replace(task) {
+                    older.abort();
+                }
             }
             Effect::Draft { request, generation } => {
                 let task = self.spawn("draft", async move {

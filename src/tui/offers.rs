@@ -37,7 +37,7 @@ const PAIRS: [(Action, Action, &str); 6] = [
 /// The pane a context belongs to; lists and texts are on every pane.
 fn home(context: Context) -> Option<PaneId> {
     match context {
-        Context::Browse | Context::BrowseDetail => Some(PaneId::Browse),
+        Context::Browse | Context::BrowseDetail | Context::BrowseMap => Some(PaneId::Browse),
         Context::Discover | Context::DiscoverIntent => Some(PaneId::Discover),
         Context::Attach => Some(PaneId::Attach),
         Context::Session => Some(PaneId::Session),
@@ -56,6 +56,7 @@ fn title(context: Context) -> &'static str {
         Context::Form => "forms",
         Context::Browse => "skills",
         Context::BrowseDetail => "skill",
+        Context::BrowseMap => "collisions",
         Context::Discover => "results",
         Context::DiscoverIntent => "request",
         Context::Attach => "attachment",

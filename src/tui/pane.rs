@@ -19,10 +19,10 @@ use super::theme::Theme;
 use super::widgets::measure::shown;
 use super::widgets::rich::RichLine;
 use skills_api::{
-    ClientView, Diagnostics, DraftReport, DraftRequest, Error, Event, FileContent, LevelTokens, SkillDetail,
-    WhyRequest,
+    ClientView, CollisionReport, Diagnostics, DraftReport, DraftRequest, Error, Event, FileContent,
+    LevelTokens, SkillDetail, SkillRivals, WhyRequest,
 };
-use skills_discovery::{Answer, BodyLine, Request};
+use skills_discovery::{Answer, BodyLine, PairReport, Request};
 use skills_registry::Catalogue;
 use skills_skill::SkillId;
 use skills_store::RunId;
@@ -97,6 +97,12 @@ pub enum Effect {
     Read(Box<Reading>),
     /// Show why clients use a skill or do not; without a request, for that of Discover.
     Why(WhyRequest),
+    /// Ask who wins requests made from a skill's description; the answer is [`Message::Rivals`].
+    Rivals(SkillId),
+    /// Ask which skills win each other's requests; the answer is [`Message::Collisions`], complete or not.
+    Collisions,
+    /// Compare two skills; the answer is [`Message::Pair`].
+    CompareSkills(SkillId, SkillId),
     /// Edit the description of a skill, with what that would change; without a request, for that of Discover.
     EditDescription(Drafting),
     /// Measure a draft; the answer is [`Message::Draft`].
@@ -254,6 +260,12 @@ pub enum Message {
     BodyLines(SkillId, String, Vec<BodyLine>),
     /// Answer to [`Effect::ClientView`].
     ClientView(Option<Arc<ClientView>>),
+    /// Answer to [`Effect::Rivals`].
+    Rivals(SkillId, Result<Arc<SkillRivals>, Error>),
+    /// Answer to [`Effect::Collisions`].
+    Collisions(Result<Arc<CollisionReport>, Error>),
+    /// Answer to [`Effect::CompareSkills`].
+    Pair(SkillId, SkillId, Result<Arc<PairReport>, Error>),
     /// Answer to [`Effect::Draft`].
     Draft(u64, Result<Arc<DraftReport>, Error>),
     /// Answer to [`Effect::WriteDescription`]: the description that is in the file now.

@@ -20,6 +20,7 @@ use ratatui::backend::CrosstermBackend;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::termios::{Winsize, tcgetwinsize, tcsetwinsize};
 
 /// Whether this process has the terminal in its hands now. The panic hook asks it.
 static ENTERED: AtomicBool = AtomicBool::new(false);
@@ -112,9 +113,23 @@ impl Drop for Screen {
     }
 }
 
+/// Gives a terminal without a size (a pseudo-terminal of `script`, a serial line) the size that programs assume there:
+/// nothing could be drawn on it, and what the workbench waits for would never be seen.
+fn ensure_size() {
+    let out = io::stdout();
+    let unknown = tcgetwinsize(&out).is_ok_and(|size| size.ws_row == 0 || size.ws_col == 0);
+    if unknown {
+        let usual = Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
+        if let Err(error) = tcsetwinsize(&out, usual) {
+            tracing::warn!("the terminal has no size, and it cannot be set: {error}");
+        }
+    }
+}
+
 fn take() -> io::Result<()> {
     enable_raw_mode()?;
     ENTERED.store(true, Ordering::SeqCst);
+    ensure_size();
     execute!(
         io::stdout(),
         EnterAlternateScreen,

@@ -176,3 +176,108 @@ fn a_swallowed_key_is_not_quoted_away() {
     assert!(codes(&["lint", "--fix"]).contains(&"swallowed-key".to_owned()));
     assert_eq!(std::fs::read_to_string(home.skills().join("notes/SKILL.md")).unwrap(), source);
 }
+
+const TWO_LINKS: &str = "---\nname: notes\ndescription: Writes meeting notes. Use when notes are requested.\nlicense: MIT\n---\n\n\
+    Read [a](a.md).\n\nRead [b](b.md).\n";
+
+fn codes(report: &serde_json::Value) -> Vec<&str> {
+    report["findings"].as_array().unwrap().iter().map(|finding| finding["code"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn only_findings_outside_the_baseline_fail() {
+    let home = Home::empty();
+    home.file("notes/SKILL.md", TWO_LINKS);
+    home.file("notes/other.md", "");
+    let baseline = home.skills().join("known.json");
+    let baseline = baseline.to_str().unwrap();
+    let lint = |more: &[&str]| {
+        let all: Vec<&str> =
+            ["lint", "--deny", "warnings", "--baseline", baseline].iter().chain(more).copied().collect();
+        home.run(&all)
+    };
+    assert_eq!(lint(&[]).code, 3, "the file does not exist yet");
+    assert_eq!(lint(&["--write-baseline"]).code, 0);
+    assert_eq!(lint(&[]).code, 0);
+    home.file("notes/SKILL.md", &format!("{}\nRead [c](c.md).\n", TWO_LINKS.replace("[a](a.md)", "a")));
+    let answer = lint(&["--format", "json"]);
+    let report = answer.json();
+    assert_eq!((answer.code, codes(&report)), (1, vec!["broken-link"]), "{report}");
+    assert_eq!(
+        (report["baseline"]["known"].as_u64(), report["baseline"]["resolved"].as_u64()),
+        (Some(1), Some(1))
+    );
+    let sarif = lint(&["--format", "sarif"]).json();
+    let states: Vec<&str> = sarif["runs"][0]["results"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|result| result["baselineState"].as_str().unwrap())
+        .collect();
+    assert_eq!(states, ["new", "unchanged"]);
+}
+
+#[test]
+fn the_level_filters_and_deny_decides() {
+    let home = Home::empty();
+    home.file("notes/SKILL.md", TWO_LINKS);
+    home.file("notes/other.md", "");
+    let answer = home.run(&["lint", "--json", "--level", "error", "--deny", "warnings"]);
+    assert_eq!((answer.code, answer.json()["findings"].as_array().unwrap().len()), (1, 0));
+    assert_eq!(home.run(&["lint", "--deny", "none"]).code, 0);
+    assert_eq!(home.run(&["lint", "--deny", "all"]).code, 1);
+    let report = home.json(&["lint"]);
+    assert_eq!(report["summary"][0]["code"], "broken-link");
+    assert_eq!(
+        (report["summary"][0]["findings"].as_u64(), report["summary"][0]["skills"].as_u64()),
+        (Some(2), Some(1))
+    );
+    assert_eq!(home.run(&["lint", "--summary"]).stdout.lines().count(), 2);
+}
+
+#[test]
+fn a_comment_ignores_a_finding_for_its_reason() {
+    let home = Home::empty();
+    let comment = "<!-- skills-lint: ignore broken-link: written by the installer -->\nRead [b]";
+    home.file("notes/SKILL.md", &TWO_LINKS.replace("Read [b]", comment));
+    home.file("notes/other.md", "");
+    let report = home.json(&["lint"]);
+    assert_eq!(codes(&report), ["broken-link"]);
+    assert_eq!(report["ignored"][0]["reason"], "written by the installer");
+    let skill = home.json(&["describe", "notes"]);
+    assert_eq!(skill["findings"].as_array().unwrap().len(), 1, "describe reports the same");
+}
+
+#[test]
+fn mentions_of_what_does_not_exist_are_found() {
+    let home = Home::empty();
+    home.file(
+        "pdf-tables/SKILL.md",
+        "---\nname: pdf-tables\ndescription: Reads tables of PDF files. Use for PDFs.\n---\nText.\n",
+    );
+    home.file(
+        "notes/SKILL.md",
+        "---\nname: notes\ndescription: Writes meeting notes. Use when notes are requested.\n---\n\
+            Use the `pdf-tables` skill, not the `pdf-tabels` skill. Ask with the `AskUserQuestions` tool.\n\
+            Run `scripts/gone.py`.\n\n```bash\nnosuchcommand-here --x \"$NO_SUCH_VARIABLE\"\n```\n",
+    );
+    home.file("notes/scripts/there.py", "");
+    let report = home.json(&["lint"]);
+    assert_eq!(codes(&report), ["skill-unknown", "tool-unknown", "file-missing"], "{report}");
+    assert!(report["findings"][0]["help"].as_str().unwrap().contains("pdf-tables"));
+    let report = home.json(&["lint", "--environment"]);
+    assert_eq!(codes(&report)[3..], ["command-missing", "variable-unset"], "{report}");
+}
+
+#[test]
+fn every_rule_is_explained() {
+    let home = Home::empty();
+    let rules = home.json(&["lint", "--rules"]);
+    for rule in rules["rules"].as_array().unwrap() {
+        for field in ["code", "severity", "subject", "help", "reason", "example"] {
+            assert!(!rule[field].as_str().unwrap().is_empty(), "{field}: {rule}");
+        }
+    }
+    let text = home.run(&["lint", "--rules"]).stdout;
+    assert!(text.contains("broken-link") && !text.contains('\u{202e}'));
+}

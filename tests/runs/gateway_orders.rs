@@ -174,6 +174,30 @@ async fn a_repeated_rerun_decides_nothing_new() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_approval_from_before_a_resume_decides_nothing_after_it() {
+    let place = Place::new();
+    bundle(&place, "pay", "test.bank.pay", SAFE, "#!/usr/bin/env bash\nexit 1\n");
+    let declared = "id: test.bank.pay\nversion: 1.0.0\ndescription: Pays.\nsafety: {requires_confirmation: true}\n";
+    place.write("skills/pay/capabilities/pay.yaml", declared);
+    let core = place.open().await;
+    let waiting = run(&core, "pay", json!({})).await;
+    let approval = decide(&waiting, Verdict::Approve, "bo");
+    order(&core, &waiting, approval.clone()).await.unwrap();
+    assert_eq!(settle(&core, &waiting.id.0).await.state, RunState::Failed);
+    order(&core, &waiting, resume()).await.unwrap();
+    let again = settle(&core, &waiting.id.0).await;
+    assert!(matches!(&again.gate, Some(Gate::Human { why: Asked::Confirmation, .. })), "{again:?}");
+    let repeated = order(&core, &waiting, approval).await.unwrap();
+    assert!(repeated.repeated, "it answers the question from before the resume");
+    assert_eq!((repeated.run.state, &repeated.run.gate), (RunState::WaitingForHuman, &again.gate));
+    let shown = core.run(&waiting.id.0).await.unwrap();
+    assert_eq!(shown.decisions.len(), 1);
+    let current = decide(&shown.run, Verdict::Approve, "bo");
+    assert_eq!(order(&core, &waiting, current).await.unwrap().run.state, RunState::Pending);
+    assert_eq!(settle(&core, &waiting.id.0).await.state, RunState::Failed, "the approved call was made");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn only_what_changed_is_named_as_changed() {
     let place = Place::new();
     let core = place.open().await;

@@ -131,6 +131,29 @@ impl Client for FakeClient {
         Err(Error::new(Code::NotFound, format!("no skill is called {}", request.skill_id)))
     }
 
+    async fn collisions(
+        &self,
+        _filter: skills_api::CollisionFilter,
+    ) -> Result<skills_api::CollisionReport, Error> {
+        Ok(skills_api::CollisionReport { complete: true, ..Default::default() })
+    }
+
+    async fn rivals(&self, skill: &str) -> Result<skills_api::SkillRivals, Error> {
+        self.missing(skill)
+    }
+
+    async fn compare_skills(
+        &self,
+        first: &str,
+        _second: &str,
+    ) -> Result<skills_discovery::PairReport, Error> {
+        self.missing(first)
+    }
+
+    async fn lint(&self, _filter: skills_api::LintFilter) -> Result<skills_api::LintReport, Error> {
+        Ok(skills_api::LintReport::default())
+    }
+
     async fn client_profiles(&self) -> Result<Vec<(String, String)>, Error> {
         Ok(vec![
             ("claude-code".to_owned(), "Claude Code".to_owned()),

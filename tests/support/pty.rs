@@ -23,6 +23,7 @@ pub struct Pty {
 }
 
 impl Pty {
+    /// A program in a terminal of this size. One without a size (0) is emulated with 80×24.
     pub fn spawn(command: CommandBuilder, width: u16, height: u16) -> Self {
         let size = PtySize { rows: height, cols: width, pixel_width: 0, pixel_height: 0 };
         let pair = native_pty_system().openpty(size).unwrap();
@@ -39,6 +40,7 @@ impl Pty {
             }
         });
         let writer = pair.master.take_writer().unwrap();
+        let (width, height) = if width == 0 { (80, 24) } else { (width, height) };
         let parser = vt100::Parser::new(cells(height), cells(width), 0);
         let (master, writer, reader) = (Some(pair.master), Some(writer), Some(reader));
         Self { master, writer, child, bytes, reader, parser, raw: Vec::new() }

@@ -67,6 +67,25 @@ impl Client for SteadyClient {
         self.0.draft(request).await
     }
 
+    async fn collisions(
+        &self,
+        filter: skills_api::CollisionFilter,
+    ) -> Result<skills_api::CollisionReport, Error> {
+        self.0.collisions(filter).await
+    }
+
+    async fn rivals(&self, skill: &str) -> Result<skills_api::SkillRivals, Error> {
+        self.0.rivals(skill).await
+    }
+
+    async fn compare_skills(&self, first: &str, second: &str) -> Result<skills_discovery::PairReport, Error> {
+        self.0.compare_skills(first, second).await
+    }
+
+    async fn lint(&self, filter: skills_api::LintFilter) -> Result<skills_api::LintReport, Error> {
+        self.0.lint(filter).await
+    }
+
     async fn client_profiles(&self) -> Result<Vec<(String, String)>, Error> {
         self.0.client_profiles().await
     }

@@ -155,6 +155,13 @@ fn burst() -> String {
 }
 
 #[test]
+fn a_terminal_without_a_size_is_drawn_on() {
+    let mut pty = Pty::spawn(command("plain"), 0, 0);
+    pty.wait_for("pdf-tables").wait_for(": commands").send("q");
+    assert_eq!(pty.wait_for_end(), 0);
+}
+
+#[test]
 fn a_closed_terminal_ends_it_under_any_backlog() {
     let home = tempfile::tempdir().unwrap();
     // The first start reads every file; the later ones find the cache.

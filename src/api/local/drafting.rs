@@ -3,10 +3,10 @@
 use std::sync::PoisonError;
 
 use super::{Local, apart};
-use crate::{Code, DraftPlace, DraftReport, DraftRequest, Error, detail, eval};
+use crate::{Code, DraftPlace, DraftReport, DraftRequest, Error, detail, eval, lint};
 use skills_authoring::write_back::with_description;
 use skills_discovery::{self as discovery, Document, Fit, Request, RequestError, Router};
-use skills_skill::{Finding, Skill, SkillId, lint};
+use skills_skill::{Finding, Skill, SkillId};
 
 impl Local {
     /// What a draft would change. Nothing is written.
@@ -89,7 +89,5 @@ fn findings(skill: &Skill, description: &str) -> Vec<Finding> {
         Some((skills_skill::parse(&skill.location, source.as_bytes(), 0).ok()?, source))
     });
     let Some((draft, source)) = draft else { return Vec::new() };
-    let mut findings = draft.findings.clone();
-    findings.extend(lint::bundle(&draft, &source));
-    findings
+    lint::checked(&draft, &source, None).0
 }

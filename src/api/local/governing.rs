@@ -50,7 +50,9 @@ impl Local {
             let domain = skill.domain.as_ref().map(|domain| domain.value.as_str());
             filter.domain.is_empty() || domain.is_some_and(|domain| filter.domain.iter().any(|d| d == domain))
         };
-        let skills: Vec<Arc<Skill>> = skills.into_iter().filter(in_domain).collect();
+        let mut skills: Vec<Arc<Skill>> = skills.into_iter().filter(in_domain).collect();
+        // Without a filter by state the page is known beforehand, and only its skills are judged.
+        let page = if filter.state.is_empty() { Some(self::page(&mut skills, &filter)?) } else { None };
         let runs = self.runs_of(&skills).await?;
         let (trust, policy) = (self.trust().clone(), self.policy.current()?);
         let contracts = Arc::clone(&self.contracts);
@@ -71,11 +73,7 @@ impl Local {
             });
             let wanted = |one: &GovernedSkill| filter.state.is_empty() || filter.state.contains(&one.state);
             let mut skills: Vec<GovernedSkill> = judged.filter(wanted).collect();
-            let total = skills.len();
-            let id = |at: usize| skills[at].skill_id.as_str();
-            let (page, next) = paging::part(total, id, filter.limit, filter.cursor.as_deref())?;
-            skills.truncate(page.end);
-            skills.drain(..page.start);
+            let (total, next) = page.map_or_else(|| self::page(&mut skills, &filter), Ok)?;
             Ok(GovernanceList { skills, total, next })
         })
         .await
@@ -148,6 +146,33 @@ impl Known {
     }
 }
 
+/// Something in a list of skills.
+trait Listed {
+    fn id(&self) -> &SkillId;
+}
+
+impl Listed for Arc<Skill> {
+    fn id(&self) -> &SkillId {
+        &self.id
+    }
+}
+
+impl Listed for GovernedSkill {
+    fn id(&self) -> &SkillId {
+        &self.skill_id
+    }
+}
+
+/// Keeps the page that is asked for; answers how many there are in all, and the cursor of the next page.
+fn page<T: Listed>(all: &mut Vec<T>, filter: &GovernanceFilter) -> Result<(usize, Option<String>), Error> {
+    let total = all.len();
+    let id = |at: usize| all[at].id().as_str();
+    let (part, next) = paging::part(total, id, filter.limit, filter.cursor.as_deref())?;
+    all.truncate(part.end);
+    all.drain(..part.start);
+    Ok((total, next))
+}
+
 /// Errors and warnings by skill.
 fn findings(catalogue: &Catalogue, skills: &[Arc<Skill>]) -> Result<HashMap<SkillId, Findings>, Error> {
     let count = |all: &mut HashMap<SkillId, Findings>, id: &SkillId, severity: Severity| {
@@ -164,7 +189,7 @@ fn findings(catalogue: &Catalogue, skills: &[Arc<Skill>]) -> Result<HashMap<Skil
             count(&mut all, &skill.id, finding.severity);
         }
     } else {
-        for found in lint::catalogue(catalogue).findings {
+        for found in lint::winners(catalogue, skills) {
             count(&mut all, &found.skill_id, found.finding.severity);
         }
     }

@@ -198,13 +198,15 @@ impl Indexer {
             match next {
                 Some(RegistryEvent::Progress(progress)) => {
                     if progress.done {
-                        self.prune();
+                        self.catch_up(latest());
                     }
                     self.shared.tell(Event::Scan(progress));
                 }
                 Some(RegistryEvent::Change(change)) => {
                     self.shared.tell(Event::Catalogue(Arc::clone(&change)));
-                    self.take(&change.catalogue);
+                    if self.takes_partial_scans() {
+                        self.take(&change.catalogue);
+                    }
                 }
                 // Some news were missed: what is now is what counts.
                 None => self.catch_up(latest()),
@@ -212,9 +214,17 @@ impl Indexer {
         }
     }
 
+    /// Whether the index follows partial snapshots of the first scan. Where the cache filled it, it does not: with only some of the bundles found, other ones win an id, and skills
+    /// would be indexed again that the cache has as they are.
+    fn takes_partial_scans(&self) -> bool {
+        self.restored.is_empty()
+    }
+
     fn catch_up(&mut self, latest: Option<(Arc<Catalogue>, bool)>) {
         if let Some((catalogue, scanned)) = latest {
-            self.take(&catalogue);
+            if scanned || self.takes_partial_scans() {
+                self.take(&catalogue);
+            }
             if scanned {
                 self.prune();
             }
@@ -341,5 +351,63 @@ fn place(catalogue: &Catalogue, location: &Path, home: &Path) -> String {
         Some((_, below)) if catalogue.roots.len() == 1 => below.display().to_string(),
         Some((root, below)) => format!("{}/{}", root.label, below.display()),
         None => skills_config::shown(folder, Path::new("/"), home),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::testing;
+    use skills_discovery::Weights;
+    use skills_registry::{Change, ScanProgress};
+
+    /// More than an index must have to be kept.
+    const SKILLS: usize = 120;
+
+    fn catalogue(description: &str) -> Arc<Catalogue> {
+        let ids: Vec<String> = (0..SKILLS).map(|n| format!("skill-{n}")).collect();
+        let named: Vec<(&str, &str)> = ids.iter().map(|id| (id.as_str(), id.as_str())).collect();
+        let mut catalogue = testing::catalogue(&named);
+        Arc::make_mut(&mut catalogue.entries[5].skill).description = description.to_owned();
+        Arc::new(catalogue)
+    }
+
+    fn indexer(folder: &Path) -> (Arc<Shared>, Indexer) {
+        let shared = Arc::new(Shared::new(Router::new(Weights::shipped().unwrap())));
+        let cache = IndexCache::new(folder, &[], "a");
+        (Arc::clone(&shared), Indexer::new(shared, PathBuf::from("/home"), cache))
+    }
+
+    #[test]
+    fn a_partial_scan_leaves_a_restored_index_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let complete = catalogue("Converts tables");
+        indexer(folder.path()).1.level(&complete);
+        let file = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
+
+        let (shared, indexer) = indexer(folder.path());
+        let (events, news) = broadcast::channel(4);
+        // Of the copies of a skill the scan has found another one first.
+        let partial = Change { catalogue: catalogue("Another copy"), ..Change::default() };
+        events.send(RegistryEvent::Change(Arc::new(partial))).unwrap();
+        let done = ScanProgress { done: true, ..ScanProgress::default() };
+        events.send(RegistryEvent::Progress(done)).unwrap();
+        drop(events);
+        let scanned = Cell::new(false);
+        indexer.follow(news, || {
+            if scanned.replace(true) {
+                return Some((Arc::clone(&complete), true));
+            }
+            // It is restored by now: a file that is there at the end was written after this.
+            std::fs::remove_file(&file).unwrap();
+            Some((Arc::default(), false))
+        });
+
+        assert_eq!(*shared.cache.lock().unwrap(), "used");
+        assert!(*shared.ready.borrow());
+        assert_eq!(shared.router.read().unwrap().len(), SKILLS);
+        assert!(!file.exists(), "the index was changed and written again");
     }
 }

@@ -2,6 +2,7 @@
 
 mod auditing;
 mod cache_file;
+mod colliding;
 mod counting;
 mod drafting;
 mod governing;
@@ -22,6 +23,7 @@ use rayon::prelude::*;
 use tokio::sync::broadcast;
 
 use self::cache_file::CacheFile;
+use self::colliding::Collisions;
 use self::counting::Counter;
 use self::index_cache::IndexCache;
 use self::indexer::{Indexer, Shared};
@@ -30,14 +32,17 @@ use self::operations::Operations;
 use self::runs::Runs;
 use super::known_contracts::KnownContracts;
 use super::{
-    Check, Client, ClientView, Code, Connection, Diagnostics, DraftReport, DraftRequest, Error, Event,
-    FileContent, GovernanceFilter, GovernanceList, LevelTokens, ListFilter, MetricsReport, SkillDetail,
-    SkillList, checkup, client_view, detail, door, listing, policies::PolicyFile,
+    Check, Client, ClientView, Code, CollisionFilter, CollisionReport, Connection, Diagnostics, DraftReport,
+    DraftRequest, Error, Event, FileContent, GovernanceFilter, GovernanceList, LevelTokens, LintFilter,
+    LintReport, ListFilter, MetricsReport, SkillDetail, SkillList, SkillRivals, checkup, client_view, detail,
+    door, listing, policies::PolicyFile,
 };
 use skills_base::audit::Recorder;
 use skills_base::telemetry::Metrics;
 use skills_config::{Config, RankPolicy};
-use skills_discovery::{Adjustments, Answer, BodyLine, LinkState, Policy, Request, Router, Weights};
+use skills_discovery::{
+    Adjustments, Answer, BodyLine, LinkState, PairReport, Policy, Request, Router, Weights,
+};
 use skills_registry::{Catalogue, Registry, Settings, Trust};
 use skills_skill::{Skill, SkillId, client};
 
@@ -53,6 +58,7 @@ pub struct Local {
     registry: Arc<Registry>,
     shared: Arc<Shared>,
     levels: Arc<Levels>,
+    collisions: Arc<Collisions>,
     operations: Arc<Operations>,
     counter: Counter,
     metrics: Metrics,
@@ -101,6 +107,9 @@ impl Local {
         let settings = Settings::new(&config);
         let tokens =
             (!config.demo).then(|| CacheFile::new(config.dirs.cache.join("tokens.bin"), "tokens", "o200k 2"));
+        let collisions = (!config.demo).then(|| {
+            CacheFile::new(config.dirs.cache.join("collisions.json"), "collisions", settings.build.clone())
+        });
         let registry = Registry::open(settings).map_err(|e| internal("the registry", e.to_string()))?;
         let (config, registry, shared) =
             (Arc::new(config), Arc::new(registry), Arc::new(Shared::new(router)));
@@ -119,6 +128,7 @@ impl Local {
             registry,
             shared,
             levels: Arc::new(Levels::new(tokens)),
+            collisions: Arc::new(Collisions::new(collisions)),
             trust,
             contracts: Arc::default(),
             policy,
@@ -418,6 +428,36 @@ impl Client for Local {
         let began = Instant::now();
         let report = self.drafted(request).await;
         self.operations.counted("draft", began, report)
+    }
+
+    async fn collisions(&self, filter: CollisionFilter) -> Result<CollisionReport, Error> {
+        let began = Instant::now();
+        let report = self.collided(filter).await;
+        self.operations.counted("collisions", began, report)
+    }
+
+    async fn rivals(&self, skill: &str) -> Result<SkillRivals, Error> {
+        let began = Instant::now();
+        let report = self.rivals_of(skill).await;
+        self.operations.counted("rivals", began, report)
+    }
+
+    async fn compare_skills(&self, first: &str, second: &str) -> Result<PairReport, Error> {
+        let began = Instant::now();
+        let report = self.compared(first, second).await;
+        self.operations.counted("compare_skills", began, report)
+    }
+
+    async fn lint(&self, filter: LintFilter) -> Result<LintReport, Error> {
+        let began = Instant::now();
+        let report = match filter.skill.as_deref().map(|wanted| self.resolve(wanted)).transpose() {
+            Ok(skill) => {
+                let catalogue = self.registry.snapshot();
+                apart(move || super::lint::catalogue(&catalogue).page(&filter, skill.as_deref())).await
+            }
+            Err(error) => Err(error),
+        };
+        self.operations.counted("lint", began, report)
     }
 
     async fn client_profiles(&self) -> Result<Vec<(String, String)>, Error> {

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError};
 
 use super::{Local, SCAN_PATIENCE, apart, router};
 use crate::eval::{self, EvalJob, Evaluation};
-use crate::lint::{self, LintReport};
+use crate::lint::{self, LintJob, LintReport};
 use crate::{Code, Error};
 use skills_config::Config;
 use skills_discovery::Router;
@@ -52,7 +52,8 @@ impl Local {
 ///
 /// # Errors
 /// `invalid_configuration` when a repair cannot be written.
-pub async fn lint(config: Config, paths: Vec<PathBuf>, fix: bool) -> Result<LintReport, Error> {
+pub async fn lint(config: Config, job: LintJob) -> Result<LintReport, Error> {
+    let LintJob { paths, fix, environment } = job;
     let (files, folders): (Vec<PathBuf>, Vec<PathBuf>) = paths.into_iter().partition(|path| !path.is_dir());
     let all_roots = files.is_empty() && folders.is_empty();
     let mut fixed = Vec::new();
@@ -61,7 +62,7 @@ pub async fn lint(config: Config, paths: Vec<PathBuf>, fix: bool) -> Result<Lint
         let files = files.clone();
         let (repaired, found) = apart(move || {
             let repaired = if fix { lint::repair(files.iter().map(PathBuf::as_path))? } else { Vec::new() };
-            Ok((repaired, lint::files_in_place(&files)))
+            Ok((repaired, lint::files_in_place(&files, environment)))
         })
         .await?;
         fixed.extend(repaired);
@@ -85,9 +86,10 @@ pub async fn lint(config: Config, paths: Vec<PathBuf>, fix: bool) -> Result<Lint
             );
         }
         let catalogue = catalogue(config).await?;
-        report = report.and(apart(move || Ok(lint::catalogue(&catalogue))).await?);
+        report = report.and(apart(move || Ok(lint::checked_catalogue(&catalogue, environment))).await?);
     }
     report.fixed = fixed;
+    report.summarize();
     Ok(report)
 }
 

@@ -59,6 +59,13 @@ pub struct ClientProfileList {
     pub clients: Vec<ClientProfileName>,
 }
 
+/// The rules of the linter.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LintRuleList {
+    /// The rules.
+    pub rules: Vec<crate::LintRule>,
+}
+
 /// The capabilities known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CapabilityList {

@@ -33,6 +33,14 @@ arguments! {
         skill_id: String,
     }
 
+    /// Two skills.
+    SkillPair {
+        /// Id, unambiguous name, or location.
+        skill_id: String,
+        /// The other skill: id, unambiguous name, or location.
+        rival: String,
+    }
+
     /// A file of a skill.
     SkillFile {
         /// Id, unambiguous name, or location.

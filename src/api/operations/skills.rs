@@ -1,9 +1,11 @@
 //! Operations on skills: rank, list, describe, read.
 
-use super::answers::{ClientProfileList, ClientProfileName, LevelList, LineList, Rescan};
-use super::arguments::{Nothing, OneClient, OneSkill, SeveralSkills, SkillFile, SkillLines};
+use super::answers::{ClientProfileList, ClientProfileName, LevelList, LineList, LintRuleList, Rescan};
+use super::arguments::{Nothing, OneClient, OneSkill, SeveralSkills, SkillFile, SkillLines, SkillPair};
 use super::{Asked, Hints, Operation, Route, Scope};
-use crate::{Code, DraftRequest, Error, ListFilter, WhyRequest, why};
+use crate::{
+    Code, CollisionFilter, DraftRequest, Error, LintFilter, ListFilter, WhyRequest, lint_rules, why,
+};
 use skills_discovery::Request;
 
 /// Skills that a tool call is answered with at once, where it does not say how many.
@@ -93,6 +95,55 @@ pub(super) fn operations() -> Vec<Operation> {
         )
         .looks()
         .tool(),
+        Operation::new(
+            "skill.rivals",
+            Route::get("/v1/skills/{skill_id}/rivals"),
+            Scope::Read,
+            "Returns the nearest rivals of a skill: probe requests made from each clause of its description, \
+                and golden queries, won and lost.",
+            |asked: Asked, one: OneSkill| async move { asked.service.core.rivals(&one.skill_id).await },
+        )
+        .tool(),
+        Operation::new(
+            "skill.pair",
+            Route::get("/v1/skills/{skill_id}/rivals/{rival}"),
+            Scope::Read,
+            "Compares two skills: the terms and clauses that separate them, and measured advice to merge, split \
+                or add an exclusion.",
+            |asked: Asked, pair: SkillPair| async move {
+                asked.service.core.compare_skills(&pair.skill_id, &pair.rival).await
+            },
+        )
+        .tool(),
+        Operation::new(
+            "skill.collisions",
+            Route::get("/v1/skills/collisions"),
+            Scope::Read,
+            "Returns which skills win each other's requests: clusters, collisions, identical and template \
+                descriptions. Computed in the background: ask again until `complete`.",
+            |asked: Asked, filter: CollisionFilter| async move { asked.service.core.collisions(filter).await },
+        )
+        .shared()
+        .pages(TOOL_PAGE)
+        .tool(),
+        Operation::new(
+            "skill.lint",
+            Route::get("/v1/skills/lint"),
+            Scope::Read,
+            "Returns findings about the skills of the catalog, filtered by skill, severity or rule, with a \
+                summary by rule.",
+            |asked: Asked, filter: LintFilter| async move { asked.service.core.lint(filter).await },
+        )
+        .shared()
+        .pages(TOOL_PAGE)
+        .tool(),
+        Operation::new(
+            "lint.rules",
+            Route::get("/v1/lint/rules"),
+            Scope::Read,
+            "Lists the rules of the linter with reason and example.",
+            |_: Asked, _: Nothing| async move { Ok(LintRuleList { rules: lint_rules() }) },
+        ),
         Operation::new(
             "skill.tokens",
             Route::post("/v1/skills/tokens"),

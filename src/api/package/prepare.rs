@@ -14,7 +14,7 @@ use super::{
     path_problem, runs,
 };
 use crate::{Code, Error, lint};
-use skills_base::files;
+use skills_base::files::{self, MAX_DEPTH};
 use skills_registry::trust::{FileKind, SeenFile, is_bundle, whole};
 use skills_skill::{Digest, Skill, SkillId, contract, is_main_file};
 
@@ -109,6 +109,9 @@ impl Gathered<'_> {
             let kind = entry.file_type().map_err(|error| unreadable(&entry.path(), &error))?;
             if name.starts_with('.') || (kind.is_dir() && CACHES.contains(&name.as_str())) {
                 self.report.left_out.push(if kind.is_dir() { format!("{path}/") } else { path });
+            } else if kind.is_dir() && path.matches('/').count() >= MAX_DEPTH {
+                let message = format!("folders are nested more than {MAX_DEPTH} levels deep");
+                self.found("too-deep", prefix, &message);
             } else if kind.is_dir() {
                 self.folder(&entry.path(), &format!("{path}/"))?;
             } else if kind.is_file() {

@@ -11,11 +11,11 @@ use super::call::{Arguments, arguments, written};
 use super::wire::Trouble;
 use crate::operations::{ClientProfileList, LevelList, LineList, Rescan};
 use crate::{
-    CallerView, Client, ClientView, Connection, Diagnostics, DraftReport, DraftRequest, Error, Event,
-    FileContent, GovernanceFilter, GovernanceList, LevelTokens, ListFilter, MetricsReport, SkillDetail,
-    SkillList,
+    CallerView, Client, ClientView, CollisionFilter, CollisionReport, Connection, Diagnostics, DraftReport,
+    DraftRequest, Error, Event, FileContent, GovernanceFilter, GovernanceList, LevelTokens, LintFilter,
+    LintReport, ListFilter, MetricsReport, SkillDetail, SkillList, SkillRivals,
 };
-use skills_discovery::{Answer, BodyLine, Request};
+use skills_discovery::{Answer, BodyLine, PairReport, Request};
 use skills_registry::Catalogue;
 use skills_skill::SkillId;
 
@@ -81,6 +81,22 @@ impl Client for Remote {
 
     async fn draft(&self, request: DraftRequest) -> Result<DraftReport, Error> {
         self.inner.ask("skill.draft", written(&request)?).await
+    }
+
+    async fn collisions(&self, filter: CollisionFilter) -> Result<CollisionReport, Error> {
+        self.inner.ask("skill.collisions", written(&filter)?).await
+    }
+
+    async fn rivals(&self, skill: &str) -> Result<SkillRivals, Error> {
+        self.inner.ask("skill.rivals", arguments(json!({ "skill_id": skill }))).await
+    }
+
+    async fn compare_skills(&self, first: &str, second: &str) -> Result<PairReport, Error> {
+        self.inner.ask("skill.pair", arguments(json!({ "skill_id": first, "rival": second }))).await
+    }
+
+    async fn lint(&self, filter: LintFilter) -> Result<LintReport, Error> {
+        self.inner.ask("skill.lint", written(&filter)?).await
     }
 
     async fn client_profiles(&self) -> Result<Vec<(String, String)>, Error> {

@@ -203,6 +203,10 @@ fn regular(file: File, path: &str) -> Result<(File, Metadata), Refusal> {
     Ok((file, metadata))
 }
 
+fn is_hidden(path: &Path) -> bool {
+    path.iter().any(|name| name.as_encoded_bytes().starts_with(b"."))
+}
+
 /// The link on the way that is the reason why a path was refused, where there is one.
 fn blocking_link(root: &Path, inside: &Path, path: &str) -> Option<Refusal> {
     let base = root.canonicalize().ok()?;
@@ -221,6 +225,9 @@ fn blocking_link(root: &Path, inside: &Path, path: &str) -> Option<Refusal> {
                     "{link} is an absolute symbolic link, which is not followed; use {}",
                     there.display()
                 )),
+                Ok(there) if is_hidden(there) => {
+                    refused(format!("{link} is a symbolic link to a hidden file or folder"))
+                }
                 // A link that stays inside was followed: something behind it is the reason.
                 Ok(_) => None,
             },
@@ -240,9 +247,13 @@ fn blocking_link(root: &Path, inside: &Path, path: &str) -> Option<Refusal> {
 mod unix {
     //! The system's own way: names are resolved against an open folder.
 
+    #[cfg(target_os = "linux")]
+    use std::ffi::OsString;
     use std::fs::{File, Metadata};
     use std::io;
     use std::os::fd::OwnedFd;
+    #[cfg(target_os = "linux")]
+    use std::path::PathBuf;
     use std::path::{Component, Path};
 
     use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, statat};
@@ -309,8 +320,46 @@ mod unix {
     #[cfg(target_os = "linux")]
     fn beneath(folder: &Handle, inside: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
         use rustix::fs::ResolveFlags;
-        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-        resolved(folder, inside, flags, resolve).unwrap_or_else(|| walk(folder, inside, flags))
+        // What is opened is a path without links, which was looked at whole: a link swapped in meanwhile is refused.
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        let open = |inside: &Path| resolved(folder, inside, flags, resolve);
+        let opened = match open(inside) {
+            Some(Err(Errno::LOOP)) => open(&link_target(folder, inside)?),
+            opened => opened,
+        };
+        opened.unwrap_or_else(|| walk(folder, inside, flags))
+    }
+
+    /// The path without links that a path with links leads to. It may be as little hidden as the path itself.
+    #[cfg(target_os = "linux")]
+    fn link_target(folder: &Handle, inside: &Path) -> Result<PathBuf, Errno> {
+        use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+        /// As many links as the kernel follows (path_resolution(7)).
+        const MAX_LINKS: usize = 40;
+        let parts = |path: &Path| path.components().rev().map(|part| part.as_os_str().to_owned()).collect();
+        let mut pending: Vec<OsString> = parts(inside);
+        let (mut at, mut links) = (PathBuf::new(), 0);
+        while let Some(name) = pending.pop() {
+            match name.as_bytes() {
+                b"." => continue,
+                b".." if at.pop() => continue,
+                // The root, too much upwards, and what is hidden.
+                [b'/' | b'.', ..] => return Err(Errno::XDEV),
+                _ => at.push(&name),
+            }
+            let target = match rustix::fs::readlinkat(folder, &at, Vec::new()) {
+                Ok(target) => PathBuf::from(OsString::from_vec(target.into_bytes())),
+                Err(Errno::INVAL) => continue,
+                Err(error) => return Err(error),
+            };
+            links += 1;
+            if links > MAX_LINKS {
+                return Err(Errno::LOOP);
+            }
+            at.pop();
+            pending.extend::<Vec<OsString>>(parts(&target));
+        }
+        Ok(if at.as_os_str().is_empty() { PathBuf::from(".") } else { at })
     }
 
     #[cfg(not(target_os = "linux"))]
@@ -567,6 +616,28 @@ mod tests {
         }
         assert!(matches!(folder.read("references", 100), Err(Refusal::NotRegular { .. })));
         assert!(matches!(folder.read("references/rules.md", 9), Err(Refusal::TooLarge { .. })));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn links_lead_to_nothing_hidden() {
+        let (_dir, folder) = bundle();
+        let root = folder.path().to_owned();
+        fs::create_dir_all(root.join(".git/deep")).unwrap();
+        fs::write(root.join(".env"), "KEY=1").unwrap();
+        fs::write(root.join(".git/deep/config"), "x").unwrap();
+        symlink("../.env", root.join("references/env")).unwrap();
+        symlink("references/env", root.join("twice")).unwrap();
+        symlink(".git/deep", root.join("history")).unwrap();
+        for path in ["references/env", "twice", "history/config"] {
+            let refusal = folder.read(path, 100).unwrap_err();
+            assert!(matches!(refusal, Refusal::Link { .. }), "{path}: {refusal}");
+            assert!(folder.metadata(path).is_err(), "{path} is not listed either");
+        }
+        assert!(folder.entries("history").is_err());
+        symlink("../references", root.join("references/self")).unwrap();
+        assert_eq!(folder.read("references/self/./self/rules.md", 100).unwrap(), b"0123456789");
+        assert!(folder.metadata("references/self/none").is_err_and(|e| matches!(e, Refusal::NotFound { .. })));
     }
 
     #[test]

@@ -8,5 +8,9 @@
 mod folder;
 mod refusal;
 
+/// Levels of folders in a bundle, at most: what walks one may call itself for each level, and every level makes all
+/// paths below it longer to resolve.
+pub const MAX_DEPTH: usize = 64;
+
 pub use folder::{Entry, Folder, open_file, read_file, read_text};
 pub use refusal::Refusal;

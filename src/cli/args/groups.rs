@@ -7,7 +7,10 @@ use clap::builder::styling::Style;
 
 /// What belongs together, in the order of the page. What is in no group is under the last title.
 const GROUPS: [(&str, &[&str]); 7] = [
-    ("Find and check skills", &["discover", "list", "describe", "why", "lint", "eval", "governance"]),
+    (
+        "Find and check skills",
+        &["discover", "list", "describe", "why", "rivals", "collisions", "lint", "eval", "governance"],
+    ),
     ("Run skills", &["run", "attach", "runs", "trace", "explain-capability", "activate"]),
     ("Maintain runs and the audit log", &["db", "audit", "audit-purge"]),
     ("Write and share skills", &["scaffold", "draft", "package-prepare", "package-validate", "schema"]),

@@ -34,8 +34,8 @@ pub use self::sessions::{
     AgentsAction, AgentsArgs, BudgetArgs, DemoArgs, SessionAction, SessionArgs, SettingsArgs,
 };
 pub use self::skills::{
-    Deny, DescribeArgs, DiscoverArgs, DraftArgs, EvalArgs, EvalReportForm, LintArgs, LintFormat, ListArgs,
-    SchemaArgs, WhyArgs,
+    CollisionsArgs, Deny, DescribeArgs, DiscoverArgs, DraftArgs, EvalArgs, EvalReportForm, FailOn, LintArgs,
+    LintFormat, ListArgs, RivalsArgs, SchemaArgs, WhyArgs,
 };
 pub use self::store::{BackupArgs, BeforeArgs, ConfirmArgs, DbAction, DbArgs};
 pub use self::words::HandedFile;
@@ -169,6 +169,10 @@ pub enum Command {
     Why(WhyArgs),
     /// Measure a changed description before writing it.
     Draft(DraftArgs),
+    /// Show which skills win a skill's requests.
+    Rivals(RivalsArgs),
+    /// Show which skills win each other's requests, and what would separate them.
+    Collisions(CollisionsArgs),
     /// Check skills against the specification and best practices.
     Lint(LintArgs),
     /// Evaluate the ranking against queries with known answers.

@@ -40,6 +40,10 @@ pub struct ServeArgs {
     #[arg(long, value_name = "COUNT", default_value_t = 4096,
         value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub max_connections: u32,
+    /// Maximum number of connections of one address (IPv6: of its /64 network). A further one replaces an idle
+    /// connection of that address, or is closed [default: half of --max-connections].
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub max_connections_per_address: Option<u32>,
     /// Maximum number of MCP sessions over HTTP. A further one replaces a session without a handshake,
     /// or an idle one.
     #[arg(long, value_name = "COUNT", default_value_t = 1024,

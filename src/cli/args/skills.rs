@@ -7,7 +7,10 @@ use clap::{Args, ValueEnum};
 
 use skills_api::MOST_RESULTS;
 use skills_discovery::Policy;
-use skills_skill::Role;
+use skills_skill::{Role, Severity};
+
+/// Severities of findings, as the wire names them.
+const SEVERITIES: &[&str] = &["info", "warning", "error"];
 
 /// `skills discover`
 #[derive(Debug, Args)]
@@ -143,30 +146,109 @@ pub enum LintFormat {
     Text,
     /// GitHub workflow commands, shown next to the line.
     Github,
+    /// SARIF 2.1.0, for code scanning.
+    Sarif,
+    /// The same as --json.
+    Json,
 }
 
-/// What makes `skills lint` fail beside errors.
+/// The findings that make `skills lint` fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Deny {
+    /// Never fail on findings.
+    None,
+    /// Fail on errors.
+    Errors,
     /// Also fail on warnings.
     Warnings,
+    /// Fail on every finding.
+    All,
+}
+
+/// `skills rivals`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Probe requests are made from each clause of a description and ranked against all skills. \
+    Without SKILL, lists the skills that lose requests; a large collection takes up to a minute the first time."
+)]
+pub struct RivalsArgs {
+    /// Id, unambiguous name or location [default: all skills that lose requests].
+    pub skill: Option<String>,
+    /// Print all lines.
+    #[arg(long)]
+    pub all: bool,
+}
+
+/// What makes `skills collisions` fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FailOn {
+    /// Any collision.
+    Collisions,
+    /// A collision that is not in the baseline.
+    NewCollisions,
+}
+
+/// `skills collisions`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "A collision is a skill that loses at least two, and at least 20 %, of its probe requests to \
+    one other skill. With two skills, prints what separates them and measured advice."
+)]
+pub struct CollisionsArgs {
+    /// One skill: its cluster. Two skills: the pair [default: the complete collection].
+    #[arg(num_args = 0..=2, value_name = "SKILL")]
+    pub skills: Vec<String>,
+    /// Exit with 1 on these.
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub fail_on: Option<FailOn>,
+    /// File of known collisions.
+    #[arg(long, value_name = "FILE", required_if_eq("fail_on", "new-collisions"))]
+    pub baseline: Option<PathBuf>,
+    /// Write the present collisions to the baseline, and exit with 0.
+    #[arg(long, requires = "baseline")]
+    pub write_baseline: bool,
+    /// Print all clusters, collisions and groups.
+    #[arg(long)]
+    pub all: bool,
 }
 
 /// `skills lint`
 #[derive(Debug, Args)]
-#[command(after_help = "Exits with 1 if there are errors; warnings alone do not fail.")]
+#[command(after_help = "Exits with 1 if there are errors; warnings alone do not fail (--deny).\n\n\
+    A comment ignores a rule for its line and the next, or for the complete file; the reason is required:\n  \
+    <!-- skills-lint: ignore broken-link: created at install time -->\n  \
+    <!-- skills-lint: ignore-file body-many-lines: a generated table -->\n\
+    In frontmatter and skill.yaml, use `# skills-lint: …`.")]
 pub struct LintArgs {
     /// `SKILL.md` files or folders with skills [default: all roots].
     pub paths: Vec<PathBuf>,
     /// Output format.
     #[arg(long, value_enum, default_value_t = LintFormat::Text)]
     pub format: LintFormat,
+    /// Print only findings of this severity or above: info, warning, error.
+    #[arg(long, value_name = "SEVERITY", value_parser = super::words::words::<Severity>(SEVERITIES))]
+    pub level: Option<Severity>,
+    /// Print only the number of findings of each rule.
+    #[arg(long)]
+    pub summary: bool,
     /// Fix what can be fixed unambiguously: quoting, fences, byte order mark, line endings.
     #[arg(long)]
     pub fix: bool,
-    /// Also fail on these findings.
+    /// The findings that fail, whether they are printed or not [default: errors].
     #[arg(long, value_enum)]
     pub deny: Option<Deny>,
+    /// File of known findings: only others are printed and fail.
+    #[arg(long, value_name = "FILE")]
+    pub baseline: Option<PathBuf>,
+    /// Write all present findings to the baseline, and exit with 0.
+    #[arg(long, requires = "baseline")]
+    pub write_baseline: bool,
+    /// Also look up the commands and environment variables that instructions use on this machine.
+    #[arg(long)]
+    pub environment: bool,
+    /// Print the rules with their reasons and examples.
+    #[arg(long, conflicts_with_all = ["paths", "fix", "baseline", "environment", "summary"])]
+    pub rules: bool,
 }
 
 /// `skills eval`

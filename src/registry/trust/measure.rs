@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use skills_base::files;
+use skills_base::files::{self, MAX_DEPTH};
 use skills_skill::{Digest, is_main_file};
 
 /// More files than this are not pinned: a digest over them would be taken before every step.
@@ -79,6 +79,9 @@ pub enum Obstacle {
     #[error("there are more than {} MiB; trust individual bundles, or list the folder under `trust:` in \
         your config.yaml", MAX_BYTES >> 20)]
     TooLarge,
+    /// Its folders are nested too deep.
+    #[error("`{0}` is nested more than {MAX_DEPTH} levels deep; move it up")]
+    TooDeep(String),
     /// The system refuses.
     #[error("`{path}` cannot be read: {source}")]
     Unreadable {
@@ -245,6 +248,9 @@ impl Walk<'_> {
             Err(source) => return Err(Obstacle::Unreadable { path, source }),
         };
         if metadata.is_dir() {
+            if path.matches('/').count() >= MAX_DEPTH {
+                return Err(Obstacle::TooDeep(short(&path)));
+            }
             return self.folder(place, &format!("{path}/"));
         }
         let kind = if metadata.is_symlink() {
@@ -268,6 +274,13 @@ impl Walk<'_> {
         self.found.push(Found { stamp, place: place.to_owned() });
         Ok(())
     }
+}
+
+/// The beginning of a path that is too long for a message.
+fn short(path: &str) -> String {
+    const SHOWN: usize = 60;
+    let shown: String = path.chars().take(SHOWN).collect();
+    if shown.len() < path.len() { format!("{shown}…") } else { shown }
 }
 
 /// Whether a link leads to something below `top` (or would, were it there).

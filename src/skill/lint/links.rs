@@ -51,7 +51,7 @@ pub(super) fn check(body: &str, start: usize, root_dir: &Path, notes: &mut Notes
 }
 
 /// Whether a bundle has nothing but its main file.
-fn is_alone(root_dir: &Path) -> bool {
+pub(super) fn is_alone(root_dir: &Path) -> bool {
     std::fs::read_dir(root_dir).is_ok_and(|entries| entries.flatten().take(2).count() < 2)
 }
 

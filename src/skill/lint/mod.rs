@@ -3,7 +3,9 @@
 
 mod description;
 mod fields;
+mod ignore;
 mod links;
+mod references;
 mod report;
 pub mod rules;
 pub(super) mod size;
@@ -16,6 +18,8 @@ use super::notes::{Notes, slice};
 use super::yaml::{Entry, Node};
 use super::{Finding, Skill, fence};
 
+pub use ignore::{Ignored, ignore};
+pub use references::{Reference, ReferenceKind, references};
 pub use report::{Look, github, report};
 
 /// What the pure rules look at.
@@ -79,6 +83,7 @@ pub fn bundle(skill: &Skill, source: &str) -> Vec<Finding> {
         let body = fence::split(source).body;
         size::exact(slice(source, body.clone()), body.start, &mut notes);
         links::check(slice(source, body.clone()), body.start, &skill.root_dir, &mut notes);
+        references::check(slice(source, body.clone()), body.start, &skill.root_dir, &mut notes);
     }
     let counted = [rules::BODY_MANY_TOKENS.code, rules::BODY_TOO_MANY_TOKENS.code];
     let mut findings: Vec<Finding> =
@@ -152,6 +157,47 @@ pub fn requires_unknown(skill: &Skill, source: &str, wanted: &str, near: &[Strin
         finding.help = format!("Did you mean {}?", near.join(", "));
     }
     finding.clone()
+}
+
+/// The findings of what a body mentions and `is_known` does not know: skills, or with the environment of a machine,
+/// commands and variables. `near` gives names that may have been meant.
+#[must_use]
+pub fn mentions(
+    skill: &Skill,
+    source: &str,
+    kinds: &[ReferenceKind],
+    is_known: impl Fn(&Reference) -> bool,
+    near: impl Fn(&str) -> Vec<String>,
+) -> Vec<Finding> {
+    if !skill.has_body {
+        return Vec::new();
+    }
+    let file = skill.location.file_name().map_or(Path::new("SKILL.md"), Path::new);
+    let mut notes = Notes::new(file, source);
+    let body = fence::split(source).body;
+    for reference in references(slice(source, body.clone())) {
+        if !kinds.contains(&reference.kind) || is_known(&reference) {
+            continue;
+        }
+        let name = &reference.name;
+        let at = body.start + reference.at.start..body.start + reference.at.end;
+        let (rule, message) = match reference.kind {
+            ReferenceKind::Skill => (&rules::SKILL_UNKNOWN, format!("there is no skill `{name}`")),
+            ReferenceKind::Command => {
+                (&rules::COMMAND_MISSING, format!("this machine has no command `{name}`"))
+            }
+            ReferenceKind::Variable => {
+                (&rules::VARIABLE_UNSET, format!("`{name}` is not set in this environment"))
+            }
+            ReferenceKind::Tool | ReferenceKind::File => continue,
+        };
+        let finding = notes.add(rule, None, at, message);
+        let near = if reference.kind == ReferenceKind::Skill { near(name) } else { Vec::new() };
+        if !near.is_empty() {
+            finding.help = format!("Did you mean {}?", near.join(", "));
+        }
+    }
+    notes.finish()
 }
 
 /// What is wrong with the contract of a bundle, where it has one.

@@ -11,17 +11,37 @@ pub struct Rule {
     pub severity: Severity,
     /// Whether `skills lint --fix` can repair it without a guess.
     pub fixable: bool,
+    /// What it finds, as a phrase with a period.
+    pub subject: &'static str,
     /// What to do, as a sentence; single findings may say it more exactly.
     pub help: &'static str,
+    /// Why it matters, as a sentence.
+    pub reason: &'static str,
+    /// What it reports: a complete `SKILL.md` or `skill.yaml` where one shows it, otherwise the situation.
+    pub example: &'static str,
+}
+
+impl Rule {
+    /// Whether a comment in the file may ignore it. A bundle must not hide what a reader should know before trusting it.
+    #[must_use]
+    pub fn can_be_ignored(&self) -> bool {
+        let trust =
+            [&HIDDEN_CHARACTERS, &SMUGGLED_TEXT, &COMMAND_EXPANSION, &HOOKS, &GRANTS_SHELL, &GRANTS_TOOLS];
+        !trust.contains(&self) && !self.code.starts_with("ignore-")
+    }
 }
 
 macro_rules! rules {
-    ($($(#[$doc:meta])* $name:ident = $code:literal $severity:ident $($fixable:ident)? : $help:literal;)+) => {
-        $($(#[$doc])* pub const $name: Rule = Rule {
+    ($(#[doc = $subject:literal] $name:ident = $code:literal $severity:ident $($fixable:ident)? : $help:literal
+        why $reason:literal example $example:literal;)+) => {
+        $(#[doc = $subject] pub const $name: Rule = Rule {
             code: $code,
             severity: Severity::$severity,
             fixable: rules!(@fixable $($fixable)?),
+            subject: $subject.trim_ascii(),
             help: $help,
+            reason: $reason,
+            example: $example,
         };)+
 
         /// Every rule, in the order of the table.
@@ -35,180 +55,347 @@ rules! {
     // The file.
     /// The file is larger than 2 MiB.
     FILE_TOO_LARGE = "file-too-large" Error: "Move reference material into files next to SKILL.md; they \
-        are read only when needed.";
+        are read only when needed."
+        why "No client loads instructions of that size, and reading them would stall the scan."
+        example "a SKILL.md of 3 MiB with a pasted reference manual";
     /// The bytes are not UTF-8.
-    NOT_UTF8 = "not-utf8" Error: "Save the file as UTF-8.";
+    NOT_UTF8 = "not-utf8" Error: "Save the file as UTF-8."
+        why "The specification requires UTF-8; clients drop the file or show wrong characters."
+        example "a file saved as Latin-1 with `é`";
     /// The file cannot be read.
-    UNREADABLE = "unreadable" Error: "Check that the file exists and that you may read it.";
+    UNREADABLE = "unreadable" Error: "Check that the file exists and that you may read it."
+        why "A skill that cannot be read is listed by no client."
+        example "a SKILL.md with mode 000";
     /// A link leads out of the root.
     LINK_LEAVES_ROOT = "link-leaves-root" Error: "Copy the bundle into the root, or add its target \
-        folder as a root.";
+        folder as a root."
+        why "Reading it would expose files outside the folders that were configured."
+        example "skills/notes -> /home/ana/private/notes";
     /// The file's name differs from `SKILL.md` by case.
     FILE_NAME_CASE = "file-name-case" Warning: "Rename it to SKILL.md: on a case-sensitive file system \
-        most clients accept only that name.";
+        most clients accept only that name."
+        why "Case-sensitive file systems have no other match, so most clients skip the folder."
+        example "pdf-tables/Skill.md";
     /// A file that nobody reads, because one beside it has the same name but for its case.
     FILE_IGNORED = "file-ignored" Warning: "Keep one of the two: a case-insensitive file system can hold \
-        only one of them, and which one is undefined.";
+        only one of them, and which one is undefined."
+        why "The result depends on the file system, so colleagues see different skills."
+        example "SKILL.md and skill.md in one folder";
     /// A byte order mark before the frontmatter.
-    BYTE_ORDER_MARK = "byte-order-mark" Warning fixable: "Save the file as UTF-8 without a byte order mark: Codex and Gemini CLI drop the skill.";
+    BYTE_ORDER_MARK = "byte-order-mark" Warning fixable: "Save the file as UTF-8 without a byte order mark: Codex and Gemini CLI drop the skill."
+        why "Clients that compare the first three bytes with `---` find no frontmatter."
+        example "a file that starts with the bytes EF BB BF";
     /// Lines end in CR LF.
-    CRLF = "crlf" Info fixable: "Use line feeds only; some clients expect `---` followed by a line feed.";
+    CRLF = "crlf" Info fixable: "Use line feeds only; some clients expect `---` followed by a line feed."
+        why "Clients that search for `---` followed by a line feed find no frontmatter."
+        example "a file with Windows line endings";
     /// Blank lines before the opening fence.
-    LEADING_BLANK_LINES = "leading-blank-lines" Warning fixable: "Start the file with `---`: Codex, Gemini CLI, OpenCode, OpenClaw and Copilot drop the skill, and Claude Code lists `---` as its description.";
+    LEADING_BLANK_LINES = "leading-blank-lines" Warning fixable: "Start the file with `---`: Codex, Gemini CLI, OpenCode, OpenClaw and Copilot drop the skill, and Claude Code lists `---` as its description."
+        why "Clients expect the frontmatter at the first byte of the file."
+        example "\n\n---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n---\n# Tables\n";
 
     // Frontmatter as a whole.
     /// There is no frontmatter.
-    NO_FRONTMATTER = "no-frontmatter" Error: "Start the file with `---`, a `name`, a `description`, and `---`.";
+    NO_FRONTMATTER = "no-frontmatter" Error: "Start the file with `---`, a `name`, a `description`, and `---`."
+        why "Without frontmatter there is no name and no description to select by."
+        example "# Tables\n\nExtract the tables of a PDF.\n";
     /// The opening fence is missing.
-    NO_OPENING_FENCE = "no-opening-fence" Error fixable: "Put `---` on a line of its own before the first key.";
+    NO_OPENING_FENCE = "no-opening-fence" Error fixable: "Put `---` on a line of its own before the first key."
+        why "The keys are read as body text, so the skill has no description."
+        example "name: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n---\n# Tables\n";
     /// The closing fence is missing.
-    NO_CLOSING_FENCE = "no-closing-fence" Error fixable: "Put `---` on a line of its own after the last key.";
+    NO_CLOSING_FENCE = "no-closing-fence" Error fixable: "Put `---` on a line of its own after the last key."
+        why "The body is read as YAML, which fails in most clients."
+        example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n\n# Tables\n";
     /// The frontmatter is not YAML, even after repairs.
-    BAD_YAML = "bad-yaml" Error: "Correct the YAML; no client can read the fields otherwise.";
+    BAD_YAML = "bad-yaml" Error: "Correct the YAML; no client can read the fields otherwise."
+        why "A client that cannot parse the frontmatter drops the skill."
+        example "---\nname: pdf-tables\ndescription: [one, {two\n---\n";
     /// The frontmatter is YAML, but no mapping.
-    NOT_A_MAPPING = "not-a-mapping" Error: "Write `key: value` lines between the fences.";
+    NOT_A_MAPPING = "not-a-mapping" Error: "Write `key: value` lines between the fences."
+        why "Fields are looked up by key; a list or a text has none."
+        example "---\n- pdf-tables\n- Extracts tables from PDF files.\n---\n";
     /// A plain scalar that holds `: `.
     UNQUOTED_COLON = "unquoted-colon" Error fixable: "Put the value in quotes: `: ` in an unquoted value \
-        is not valid YAML, and Copilot drops the skill without a message.";
+        is not valid YAML, and Copilot drops the skill without a message."
+        why "YAML reads `: ` as the start of a nested mapping."
+        example "---\nname: pdf-tables\ndescription: Extracts tables: from PDF files. Use for PDFs.\n---\n# Tables\n";
     /// A plain scalar that starts with a character which YAML reserves.
     UNQUOTED_VALUE = "unquoted-value" Error fixable: "Put the value in quotes: it starts with a reserved \
-        character of YAML.";
+        character of YAML."
+        why "YAML gives some characters a meaning at the start of a value."
+        example "---\nname: pdf-tables\ndescription: @tables of PDF files, extracted. Use for PDFs.\n---\n# Tables\n";
     /// A key that is in the value of another one: its line break is lost.
     SWALLOWED_KEY = "swallowed-key" Warning: "Put the key on its own line, or quote the value if it is \
-        meant as text.";
+        meant as text."
+        why "The key has no effect, and its text becomes part of the description."
+        example "---\nname: pdf-tables\ndescription: 提取表格。license: MIT\n---\n# Tables\n";
     /// A key stands twice.
-    DUPLICATE_KEY = "duplicate-key" Error: "Keep one of them: Codex, OpenCode, OpenClaw and Copilot drop the skill, others take the last.";
+    DUPLICATE_KEY = "duplicate-key" Error: "Keep one of them: Codex, OpenCode, OpenClaw and Copilot drop the skill, others take the last."
+        why "The YAML standard forbids it, and parsers disagree about which value counts."
+        example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\nlicense: MIT\nlicense: Apache-2.0\n---\n# Tables\n";
     /// A value has another type than its field.
-    WRONG_TYPE = "wrong-type" Warning: "Use the type that the field requires.";
+    WRONG_TYPE = "wrong-type" Warning: "Use the type that the field requires."
+        why "Clients convert such values differently or drop the skill."
+        example "---\nname: 42\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n---\n# Tables\n";
     /// A key that looks like a misspelling of a known one.
-    MISSPELT_KEY = "misspelt-key" Warning: "Correct the key; no client reads it.";
+    MISSPELT_KEY = "misspelt-key" Warning: "Correct the key; no client reads it."
+        why "The value is silently ignored."
+        example "---\nname: pdf-tables\ndescripton: Extracts tables.\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n---\n# Tables\n";
     /// Keys that no known client reads.
     UNKNOWN_KEYS = "unknown-keys" Info: "Move them under `metadata`, which the specification reserves \
-        for custom data.";
+        for custom data."
+        why "Strict validators reject them, and a later version of a client may give them a meaning."
+        example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\nshoe-size: 42\n---\n# Tables\n";
     /// A field is given twice, at the top and under `metadata`, with different values.
-    CONTRADICTION = "contradiction" Warning: "Keep the value in one place.";
+    CONTRADICTION = "contradiction" Warning: "Keep the value in one place."
+        why "Clients read one place or the other, so the skill behaves differently in each."
+        example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\ntags: [pdf]\nmetadata:\n  tags: [csv]\n---\n# Tables\n";
 
     // Fields of the specification.
     /// `name` is absent.
-    NAME_MISSING = "name-missing" Error: "Add `name:` with the folder's name.";
+    NAME_MISSING = "name-missing" Error: "Add `name:` with the folder's name."
+        why "The specification requires it; some clients drop the skill."
+        example "---\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n---\n# Tables\n";
     /// `name` is not 1 to 64 lower-case letters, digits and single hyphens.
-    NAME_INVALID = "name-invalid" Error: "Use 1 to 64 lowercase letters, digits and single hyphens.";
+    NAME_INVALID = "name-invalid" Error: "Use 1 to 64 lowercase letters, digits and single hyphens."
+        why "The specification restricts names, so that they work as folder names and in commands."
+        example "---\nname: PDF Tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n---\n# Tables\n";
     /// `name` has a sign that a client does not take.
     NAME_SIGNS = "name-signs" Warning: "Use only ASCII letters, digits, `:`, `_`, spaces and hyphens: \
-        Copilot drops other names without a message.";
+        Copilot drops other names without a message."
+        why "Copilot drops the skill without a message."
+        example "---\nname: pdf.tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n---\n# Tables\n";
     /// Two skills of `OpenCode`'s folders have one name.
     NAME_UNDEFINED = "name-undefined" Warning: "Rename one of them, or keep it in a folder that OpenCode \
-        does not read: which one it lists varies between starts.";
+        does not read: which one it lists varies between starts."
+        why "OpenCode reads the folders in parallel and keeps the last one."
+        example ".opencode/skills/notes and .claude/skills/notes, both named `notes`";
     /// `name` differs from the folder's.
     NAME_NOT_FOLDER = "name-not-folder" Error: "Use the same text for folder and name: some clients load \
-        by one, some by the other.";
+        by one, some by the other."
+        why "Some clients load by folder, some by name; only equal texts work in all."
+        example "---\nname: tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n---\n# Tables\n";
     /// `description` is absent.
     DESCRIPTION_MISSING = "description-missing" Error: "Add a `description:` that states what the skill \
-        does and when to use it; a model selects by it alone.";
+        does and when to use it; a model selects by it alone."
+        why "A model selects a skill by its description alone."
+        example "---\nname: pdf-tables\n---\n# Tables\n";
     /// `description` is longer than 1,024 characters.
     DESCRIPTION_TOO_LONG = "description-too-long" Error: "Shorten it to 1024 characters: Copilot drops \
-        the skill, and Codex lists only the first 1021.";
+        the skill, and Codex lists only the first 1021."
+        why "The specification allows 1,024 characters; clients truncate or drop longer ones."
+        example "a description of 1,200 characters";
     /// `description` is longer than 220 characters.
     DESCRIPTION_OVER_220 = "description-over-220" Info: "Put the most important terms into the first 217 \
-        characters: OpenClaw truncates the rest.";
+        characters: OpenClaw truncates the rest."
+        why "What a client cuts off cannot be matched."
+        example "a description of 400 characters whose trigger terms are at its end";
     /// `description` holds a closing tag.
     DESCRIPTION_CLOSING_TAG = "description-closing-tag" Warning: "Remove `</`: Gemini CLI and OpenCode \
-        write descriptions between tags without escaping, so it can end the enclosing list.";
+        write descriptions between tags without escaping, so it can end the enclosing list."
+        why "A closing tag in an unescaped list can end the list early."
+        example "---\nname: pdf-tables\ndescription: Extracts </tables> of PDF files. Use for PDFs.\n---\n# Tables\n";
     /// `description` is left over from a template.
     DESCRIPTION_TEMPLATE = "description-template" Error: "Replace it with what the skill does and when \
-        to use it.";
+        to use it."
+        why "Template text matches nothing and looks like a skill that was never finished."
+        example "---\nname: pdf-tables\ndescription: TODO\n---\n# Tables\n";
     /// `description` is so short that nothing can be matched to it.
     DESCRIPTION_SHORT = "description-short" Warning: "State what it does and when to use it, with words \
-        of typical requests.";
+        of typical requests."
+        why "A few words leave nothing to match requests with."
+        example "---\nname: pdf-tables\ndescription: PDF tool\n---\n# Tables\n";
     /// `description` only repeats the name.
     DESCRIPTION_REPEATS_NAME = "description-repeats-name" Warning: "State what the name does not: \
-        inputs, outputs, and when to use it.";
+        inputs, outputs, and when to use it."
+        why "The name is matched already; the repetition adds no term."
+        example "---\nname: pdf-tables\ndescription: PDF tables\n---\n# Tables\n";
     /// `description` does not say when to use the skill.
     DESCRIPTION_NO_WHEN = "description-no-when" Info: "Add a sentence such as “Use when …”: a model \
-        selects by it.";
+        selects by it."
+        why "A model needs the trigger, not only the function."
+        example "---\nname: pdf-tables\ndescription: Extracts the tables of documents into spreadsheets with typed columns.\n---\n# Tables\n";
     /// `description` speaks as "I" or "we".
     DESCRIPTION_FIRST_PERSON = "description-first-person" Info: "Use the third person (“Converts …”): \
-        the text is part of the model's instructions, where “I” is the model.";
+        the text is part of the model's instructions, where “I” is the model."
+        why "The text is read as a statement about the model itself."
+        example "---\nname: pdf-tables\ndescription: I extract tables from PDF files. Use when a request names a PDF.\n---\n# Tables\n";
     /// `description` holds XML tags.
     DESCRIPTION_XML = "description-xml" Warning: "Remove the angle brackets: clients put descriptions \
-        between XML tags, and some reject this.";
+        between XML tags, and some reject this."
+        why "Tags in a description can break the prompt that lists the skills."
+        example "---\nname: pdf-tables\ndescription: Extracts <b>tables</b> from PDF files. Use when a request names a PDF.\n---\n# Tables\n";
     /// `compatibility` is longer than 500 characters.
     COMPATIBILITY_TOO_LONG = "compatibility-too-long" Error: "Shorten it to 500 characters; details \
-        belong in the body.";
+        belong in the body."
+        why "The specification limits the field."
+        example "a compatibility of 700 characters";
 
     // Classification.
     /// A word that the field does not know.
-    CLASSIFICATION_INVALID = "classification-invalid" Error: "Use one of the allowed values.";
+    CLASSIFICATION_INVALID = "classification-invalid" Error: "Use one of the allowed values."
+        why "An unknown value is replaced by the default."
+        example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\nmetadata:\n  classification:\n    role: helper\n---\n# Tables\n";
     /// A sidecar that is invoked directly.
-    SIDECAR_DIRECT = "sidecar-direct" Error: "A sidecar can only be attached: use `invocation: attach`.";
+    SIDECAR_DIRECT = "sidecar-direct" Error: "A sidecar can only be attached: use `invocation: attach`."
+        why "A sidecar acts on the output of another skill and has nothing to do alone."
+        example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\nmetadata:\n  classification:\n    role: sidecar\n    invocation: direct\n---\n# Tables\n";
     /// Attaching without anything to attach to.
-    ATTACH_WITHOUT_TARGETS = "attach-without-targets" Error: "Add `attach_targets` with at least one of task, run, output, transcript, artifact.";
+    ATTACH_WITHOUT_TARGETS = "attach-without-targets" Error: "Add `attach_targets` with at least one of task, run, output, transcript, artifact."
+        why "Without a target the skill can never be attached."
+        example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\nmetadata:\n  classification:\n    role: sidecar\n    invocation: attach\n---\n# Tables\n";
     /// Targets of a skill that cannot be attached.
-    DIRECT_WITH_TARGETS = "direct-with-targets" Error: "Remove `attach_targets`, or use `invocation: both`.";
+    DIRECT_WITH_TARGETS = "direct-with-targets" Error: "Remove `attach_targets`, or use `invocation: both`."
+        why "The targets have no effect."
+        example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\nmetadata:\n  classification:\n    invocation: direct\n    attach_targets: [output]\n---\n# Tables\n";
 
     // Body.
     /// Nothing is below the frontmatter.
     BODY_EMPTY = "body-empty" Warning: "Add instructions below the frontmatter; loading this skill has \
-        no effect.";
+        no effect."
+        why "The model receives nothing beyond the description it already had."
+        example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n---\n";
     /// The body has 500 lines or more.
-    BODY_MANY_LINES = "body-many-lines" Warning: "Keep the body below 500 lines; move details into `references/` and link them.";
+    BODY_MANY_LINES = "body-many-lines" Warning: "Keep the body below 500 lines; move details into `references/` and link them."
+        why "The specification recommends less; the complete body is loaded at once."
+        example "a body of 640 lines";
     /// The body takes 5,000 tokens or more.
     BODY_MANY_TOKENS = "body-many-tokens" Info: "Less than 5,000 tokens is recommended: the complete \
-        body is added to the context on every load.";
+        body is added to the context on every load."
+        why "Every load takes that share of the context."
+        example "a body of 6,200 tokens";
     /// The body takes more than 8,000 tokens.
     BODY_TOO_MANY_TOKENS = "body-too-many-tokens" Warning: "Move material that is not always needed into \
-        `references/` and link it.";
+        `references/` and link it."
+        why "Long instructions displace the conversation, and their middle is followed less reliably."
+        example "a body of 11,000 tokens";
     /// A relative link leads nowhere.
-    BROKEN_LINK = "broken-link" Warning: "Correct the path, or add the file to the bundle.";
+    BROKEN_LINK = "broken-link" Warning: "Correct the path, or add the file to the bundle."
+        why "The model tries to read a file that is not there."
+        example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n---\nRead [the layout](references/layout.md).\n";
     /// Several relative links lead nowhere, and there is no other file at all.
     RESOURCES_MISSING = "resources-missing" Warning: "Copy the files of the skill next to its SKILL.md, \
-        or remove the links.";
+        or remove the links."
+        why "The skill was copied without its files and cannot work as written."
+        example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n---\nRead [one](references/one.md) and [two](references/two.md).\n";
     /// A relative link leads out of the bundle.
     LINK_LEAVES_BUNDLE = "link-leaves-bundle" Info: "Copy the file into the bundle, or refer to the \
-        other skill instead: this file is missing if the skill is installed alone.";
+        other skill instead: this file is missing if the skill is installed alone."
+        why "The file exists only as long as the skill stays where it is."
+        example "[the other skill](../csv-tools/SKILL.md)";
 
     // Contracts, capabilities, bindings and services.
     /// A part that the form demands is absent or has no meaning.
-    CONTRACT_INVALID = "contract-invalid" Error: "Correct it; the contract cannot run otherwise.";
+    CONTRACT_INVALID = "contract-invalid" Error: "Correct it; the contract cannot run otherwise."
+        why "A contract that cannot be read cannot run."
+        example "id: tables.extract\nsteps: 3\n";
     /// A key that no reader of contracts knows.
-    CONTRACT_UNKNOWN_KEY = "contract-unknown-key" Warning: "Correct or delete the key; it has no effect.";
+    CONTRACT_UNKNOWN_KEY = "contract-unknown-key" Warning: "Correct or delete the key; it has no effect."
+        why "A misspelled key silently changes what a contract does."
+        example "id: tables.extract\nstpes: []\nsteps:\n  - {id: a, uses: text.count}\n";
     /// A step reads or waits for something that is not there.
     CONTRACT_REFERENCE = "contract-reference" Error: "Use an input, an output of an earlier step, or a \
-        step of this contract.";
+        step of this contract."
+        why "The step would fail when it starts."
+        example "id: tables.extract\nsteps:\n  - id: a\n    uses: text.count\n    input: {text: vars.missing}\n";
     /// An expression that cannot be read.
-    CONTRACT_EXPRESSION = "contract-expression" Error: "Use references, constants, == != > < >= <=, in, not in, and, or, not.";
+    CONTRACT_EXPRESSION = "contract-expression" Error: "Use references, constants, == != > < >= <=, in, not in, and, or, not."
+        why "The condition cannot be evaluated, so the run would stop."
+        example "id: tables.extract\nsteps:\n  - id: a\n    uses: text.count\n    config: {condition: \"a ===\"}\n";
     /// A step calls something that is declared nowhere.
     CONTRACT_CAPABILITY = "contract-capability" Warning: "Declare it in `capabilities/`, in the bundle \
-        or next to it, or use an existing one.";
+        or next to it, or use an existing one."
+        why "No binding can be chosen for an undeclared capability."
+        example "uses: text.conut";
     /// A step gives a capability what it does not take.
     CONTRACT_INPUT = "contract-input" Error: "Pass the inputs that the capability declares, with their \
-        types.";
+        types."
+        why "The capability would reject the call."
+        example "input: {txet: inputs.text}";
     /// An output that no step produces.
-    CONTRACT_OUTPUT = "contract-output" Warning: "Write it in a step, or remove it from `outputs`.";
+    CONTRACT_OUTPUT = "contract-output" Warning: "Write it in a step, or remove it from `outputs`."
+        why "The output stays empty."
+        example "id: tables.extract\noutputs: {rows: {type: array}}\nsteps:\n  - {id: a, uses: text.count}\n";
 
     // What a reader should know before trusting it.
     /// Characters that cannot be seen, or that change the order of what is seen.
     HIDDEN_CHARACTERS = "hidden-characters" Warning: "Delete them: a model reads them, but a person \
-        cannot see them.";
+        cannot see them."
+        why "A reviewer approves text that differs from what the model reads."
+        example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n---\nRead\u{200b} the file.\n";
     /// Unicode tag characters, bidi overrides, smuggled variation selectors.
-    SMUGGLED_TEXT = "smuggled-text" Error: "Delete them: such text can carry hidden instructions.";
+    SMUGGLED_TEXT = "smuggled-text" Error: "Delete them: such text can carry hidden instructions."
+        why "Such characters can carry instructions that no reviewer sees."
+        example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n---\nRead the \u{202e}file.\n";
     /// `` !`command` `` in the body.
     COMMAND_EXPANSION = "command-expansion" Warning: "Write the command as text instead: Claude Code \
-        runs it as soon as the skill is loaded.";
+        runs it as soon as the skill is loaded."
+        why "The command runs before anybody can decide about it."
+        example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n---\nState: !`git status`\n";
     /// The frontmatter has hooks.
-    HOOKS = "hooks" Warning: "Note: clients that support hooks run these commands automatically.";
+    HOOKS = "hooks" Warning: "Note: clients that support hooks run these commands automatically."
+        why "Hooks run outside of the model's control."
+        example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\nhooks:\n  PostToolUse: []\n---\n# Tables\n";
     /// Tools that the skill grants itself without a limit.
     GRANTS_SHELL = "grants-shell" Warning: "List specific commands, such as `Bash(git status:*)`: this \
-        allows any command without asking.";
+        allows any command without asking."
+        why "The skill can run any command without a question."
+        example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\nallowed-tools: Bash\n---\n# Tables\n";
     /// Tools that the skill grants itself.
-    GRANTS_TOOLS = "grants-tools" Info: "Note: these tools run without asking while the skill is active.";
+    GRANTS_TOOLS = "grants-tools" Info: "Note: these tools run without asking while the skill is active."
+        why "Whoever installs the skill accepts these tools."
+        example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\nallowed-tools: Write\n---\n# Tables\n";
+
+    // What a body mentions.
+    /// A file of the bundle that the body mentions is missing.
+    FILE_MISSING = "file-missing" Warning: "Correct the path, or add the file to the bundle."
+        why "The model runs or reads a file that is not there."
+        example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n---\nRun `scripts/extract.py` first.\n\n```bash\npython scripts/extract.py input.pdf\n```\n";
+    /// The body mentions a tool that no client has.
+    TOOL_UNKNOWN = "tool-unknown" Warning: "Correct the name: the model calls tools by their exact name."
+        why "A call of a tool with another name fails."
+        example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n---\nUse the `AskUserQuestions` tool.\n";
+    /// The body mentions a skill that is not in the roots.
+    SKILL_UNKNOWN = "skill-unknown" Warning: "Correct the name, or install the skill: the body tells the \
+        model to use it."
+        why "The model looks for a skill that it cannot load."
+        example "Use the `pdf-raeder` skill.";
+    /// The body runs a command that this machine does not have (`--environment`).
+    COMMAND_MISSING = "command-missing" Info: "Install it, or name it in `compatibility`."
+        why "The instructions fail at that step on this machine."
+        example "a shell block with `pdftotext input.pdf`, where poppler is not installed";
+    /// The body reads an environment variable that is not set (`--environment`).
+    VARIABLE_UNSET = "variable-unset" Info: "Set it, or name it in `compatibility`."
+        why "The command runs with an empty value on this machine."
+        example "a shell block with `curl -H \"Authorization: $API_TOKEN\"`";
+
+    // Ignored findings.
+    /// An ignore comment without a reason.
+    IGNORE_WITHOUT_REASON = "ignore-without-reason" Warning: "Add the reason after a colon: \
+        `skills-lint: ignore RULE: reason`."
+        why "Nobody can tell later whether the finding may return."
+        example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n---\n<!-- skills-lint: ignore broken-link -->\nRead [the layout](references/layout.md).\n";
+    /// An ignore comment that names no rule, or one that cannot be ignored.
+    IGNORE_INVALID = "ignore-invalid" Warning: "Name a rule of `skills lint --rules`; rules about trust \
+        cannot be ignored in the file that they check."
+        why "The comment has no effect."
+        example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n---\n<!-- skills-lint: ignore brokn-link: made at install time -->\n";
+    /// An ignore comment that suppresses nothing.
+    IGNORE_UNUSED = "ignore-unused" Info: "Delete the comment."
+        why "It would hide a later finding."
+        example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n---\n<!-- skills-lint: ignore broken-link: made at install time -->\nText.\n";
 
     // Among other skills.
     /// `requires` names a skill that is not here.
     REQUIRES_UNKNOWN = "requires-unknown" Warning: "Correct the name, or install the skill: this skill \
-        tells the model to read it.";
+        tells the model to read it."
+        why "The model is told to read a skill that it cannot load."
+        example "requires: [pdf-reader], which no root has";
     /// Another bundle of higher precedence has the same id.
-    SHADOWED = "shadowed" Warning: "Rename one of them, or delete the copy.";
+    SHADOWED = "shadowed" Warning: "Rename one of them, or delete the copy."
+        why "Only one of them is listed, and the client decides which."
+        example "~/.claude/skills/notes and .claude/skills/notes";
 }
 
 /// The rule with a code, if there is one.
@@ -231,6 +418,60 @@ mod tests {
             assert!(rule.code.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-'));
             assert!(rule.help.ends_with('.'), "{}", rule.code);
             assert_eq!(by_code(rule.code), Some(rule));
+            assert!(rule.reason.ends_with('.') && rule.subject.ends_with('.'), "{}", rule.code);
+        }
+    }
+
+    /// Rules whose example is a situation, not a file.
+    const SITUATIONS: &[&str] = &[
+        "file-too-large",
+        "not-utf8",
+        "unreadable",
+        "link-leaves-root",
+        "file-name-case",
+        "file-ignored",
+        "byte-order-mark",
+        "crlf",
+        "name-undefined",
+        "description-too-long",
+        "description-over-220",
+        "compatibility-too-long",
+        "body-many-lines",
+        "body-many-tokens",
+        "body-too-many-tokens",
+        "link-leaves-bundle",
+        "contract-capability",
+        "contract-input",
+        "requires-unknown",
+        "shadowed",
+        "skill-unknown",
+        "command-missing",
+        "variable-unset",
+    ];
+
+    #[test]
+    fn an_example_is_reported_by_its_rule() {
+        for rule in ALL.iter().filter(|rule| !SITUATIONS.contains(&rule.code)) {
+            let dir = tempfile::tempdir().unwrap();
+            let folder = dir.path().join("pdf-tables");
+            std::fs::create_dir(&folder).unwrap();
+            let main = folder.join("SKILL.md");
+            let valid = "---\nname: pdf-tables\ndescription: Extracts tables. Use for PDFs.\n---\nText.\n";
+            let is_contract = rule.code.starts_with("contract-");
+            std::fs::write(&main, if is_contract { valid } else { rule.example }).unwrap();
+            if is_contract {
+                std::fs::write(folder.join("skill.yaml"), rule.example).unwrap();
+            }
+            let findings = match crate::read_bundle(&main) {
+                Ok(skill) => {
+                    let source = std::fs::read_to_string(&main).unwrap();
+                    super::super::ignore(super::super::bundle(&skill, &source), "SKILL.md".as_ref(), &source)
+                        .0
+                }
+                Err(refusal) => refusal.findings,
+            };
+            let codes: Vec<&str> = findings.iter().map(|finding| finding.code.as_str()).collect();
+            assert!(codes.contains(&rule.code), "{}: {codes:?}", rule.code);
         }
     }
 }

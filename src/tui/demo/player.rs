@@ -389,7 +389,7 @@ mod tests {
     fn sentences_of_ones_own_name_no_path_and_no_person() {
         let source = "title: What /home/ann has\nsteps:\n- say: ann opens /home/ann/skills\n  do: [{until: /home/ann/skills}]\n";
         let now = Instant::now();
-        let redaction = Redaction::of("/home/ann", Some("ann"));
+        let redaction = Redaction::of("/home/ann", &[], Some("ann"));
         let script = Script::parse(source).unwrap();
         let play = Play { script, auto: None, record: None, pictures: None, redaction: redaction.clone() };
         let mut player = Player::new(play, now);

@@ -7,10 +7,12 @@ use ratatui::buffer::Buffer;
 pub struct Redaction(Vec<(String, String)>);
 
 impl Redaction {
-    /// The home folder becomes `~`, the user's name `user`.
+    /// The home folder becomes `~`, every other of these folders its replacement, the user's name `user`.
     #[must_use]
-    pub fn of(home: &str, user: Option<&str>) -> Self {
-        let mut pairs = Vec::new();
+    pub fn of(home: &str, folders: &[(String, &str)], user: Option<&str>) -> Self {
+        let folders = folders.iter().filter(|(folder, _)| !std::path::Path::new(folder).starts_with(home));
+        let mut pairs: Vec<(String, String)> =
+            folders.map(|(folder, to)| (folder.clone(), (*to).to_owned())).collect();
         if home.len() > 1 {
             pairs.push((home.to_owned(), "~".to_owned()));
         }
@@ -28,41 +30,56 @@ impl Redaction {
         self.0.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
     }
 
-    /// The same as it is on a screen that was redacted: filled up, so that columns stay.
+    /// The same as it is on a screen that was redacted.
     pub(super) fn on_screen(&self, text: &str) -> String {
-        self.0.iter().fold(text.to_owned(), |text, (from, to)| {
-            let width = from.chars().count();
-            let filled: String = to.chars().chain(std::iter::repeat(' ')).take(width).collect();
-            text.replace(from, &filled)
-        })
+        let mut signs: Vec<String> = text.chars().map(String::from).collect();
+        self.replace(&mut signs);
+        signs.concat().trim_end().to_owned()
     }
 
-    /// Replaces on the whole screen; what is shorter then is filled up, so that columns stay.
+    /// Replaces on the whole screen; columns stay.
     pub fn apply(&self, screen: &mut Buffer) {
         let width = usize::from(screen.area.width);
         for row in 0..usize::from(screen.area.height) {
             let cells = row * width..(row + 1) * width;
             let Some(cells) = screen.content.get_mut(cells) else { continue };
-            for (from, to) in &self.0 {
-                let wanted: Vec<String> = from.chars().map(String::from).collect();
-                let mut at = 0;
-                while at + wanted.len() <= cells.len() {
-                    let here =
-                        cells[at..at + wanted.len()].iter().zip(&wanted).all(|(cell, c)| cell.symbol() == c);
-                    if here {
-                        let mut letters = to.chars();
-                        for cell in &mut cells[at..at + wanted.len()] {
-                            let mut sign = [0; 4];
-                            cell.set_symbol(letters.next().unwrap_or(' ').encode_utf8(&mut sign));
-                        }
-                        at += wanted.len();
-                    } else {
-                        at += 1;
-                    }
-                }
+            let mut signs: Vec<String> = cells.iter().map(|cell| cell.symbol().to_owned()).collect();
+            self.replace(&mut signs);
+            for (cell, sign) in cells.iter_mut().zip(&signs).filter(|(cell, sign)| cell.symbol() != *sign) {
+                cell.set_symbol(sign);
             }
         }
     }
+
+    /// Replaces in the signs of a line. What is shorter then moves the rest of its word to the left, and blanks follow
+    /// the word.
+    fn replace(&self, signs: &mut [String]) {
+        for (from, to) in &self.0 {
+            let wanted: Vec<String> = from.chars().map(String::from).collect();
+            let mut at = 0;
+            while at + wanted.len() <= signs.len() {
+                let after = at + wanted.len();
+                if signs[at..after] != wanted[..] {
+                    at += 1;
+                    continue;
+                }
+                let end =
+                    signs[after..].iter().position(|sign| ends_word(sign)).map_or(signs.len(), |n| after + n);
+                let shown = to.chars().count().min(wanted.len());
+                for (sign, letter) in signs[at..].iter_mut().zip(to.chars().take(shown)) {
+                    *sign = letter.to_string();
+                }
+                signs[at + shown..end].rotate_left(wanted.len() - shown);
+                signs[end - (wanted.len() - shown)..end].fill(" ".to_owned());
+                at += shown;
+            }
+        }
+    }
+}
+
+/// Whether a sign is behind a word: a blank, or a line of a box.
+fn ends_word(sign: &str) -> bool {
+    sign.chars().all(|c| c.is_whitespace() || ('\u{2500}'..='\u{257f}').contains(&c)) && !sign.is_empty()
 }
 
 #[cfg(test)]
@@ -74,7 +91,7 @@ mod tests {
 
     #[test]
     fn what_a_script_says_is_made_unreadable_as_the_screen_is() {
-        let redaction = Redaction::of("/home/ann", Some("ann"));
+        let redaction = Redaction::of("/home/ann", &[], Some("ann"));
         assert_eq!(redaction.text("ann looks into /home/ann/skills"), "user looks into ~/skills");
         assert_eq!(Redaction::default().text("/home/ann"), "/home/ann");
     }
@@ -83,8 +100,18 @@ mod tests {
     fn paths_and_names_go_and_columns_stay() {
         let mut screen = Buffer::empty(Rect::new(0, 0, 40, 1));
         screen.set_string(0, 0, "/home/ann/skills by ann | next", Style::new());
-        Redaction::of("/home/ann", Some("ann")).apply(&mut screen);
+        Redaction::of("/home/ann", &[], Some("ann")).apply(&mut screen);
         let text: String = screen.content.iter().map(ratatui::buffer::Cell::symbol).collect();
-        assert_eq!(text.trim_end(), "~        /skills by use | next");
+        assert_eq!(text.trim_end(), "~/skills         by use | next");
+    }
+
+    #[test]
+    fn folders_outside_of_home_are_replaced_too() {
+        let folders =
+            [("/srv/cache/app".to_owned(), "$CACHE"), ("/home/ann/.config/app".to_owned(), "$CONFIG")];
+        let redaction = Redaction::of("/home/ann", &folders, None);
+        assert_eq!(redaction.on_screen("in /srv/cache/app/x and"), "in $CACHE/x         and");
+        assert_eq!(redaction.on_screen("│/srv/cache/app/x│ |"), "│$CACHE/x        │ |");
+        assert_eq!(redaction.on_screen("/home/ann/.config/app/x"), "~/.config/app/x");
     }
 }

@@ -37,6 +37,8 @@ pub struct Drafting {
     pub skill_id: SkillId,
     /// The description as it is in the file.
     pub description: String,
+    /// The text to begin with, where it is another one.
+    pub proposed: Option<String>,
     /// The request of Discover, where there is one.
     pub intent: Option<String>,
 }
@@ -64,7 +66,7 @@ impl DraftEditor {
     pub fn open(pane: PaneId, skill: Drafting) -> (Self, Effect) {
         let mut editor = Self {
             pane,
-            text: Text::new(&skill.description),
+            text: Text::new(skill.proposed.as_deref().unwrap_or(&skill.description)),
             skill,
             generation: 0,
             report: None,
@@ -364,6 +366,7 @@ mod tests {
         let skill = Drafting {
             skill_id: SkillId::new("statements"),
             description: "Reads statements.".to_owned(),
+            proposed: None,
             intent: Some("read my statement".to_owned()),
         };
         let (editor, effect) = DraftEditor::open(PaneId::Browse, skill);

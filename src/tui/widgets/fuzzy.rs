@@ -3,16 +3,24 @@
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str, Utf32String};
 
+use skills_api::QueryWords;
+
 /// A filter text and its matcher. Words are matched in any order, each letter by letter.
 pub struct Fuzzy {
     matcher: Matcher,
     pattern: Pattern,
+    words: QueryWords,
     empty: bool,
 }
 
 impl Default for Fuzzy {
     fn default() -> Self {
-        Self { matcher: Matcher::new(Config::DEFAULT), pattern: Pattern::default(), empty: true }
+        Self {
+            matcher: Matcher::new(Config::DEFAULT),
+            pattern: Pattern::default(),
+            words: QueryWords::default(),
+            empty: true,
+        }
     }
 }
 
@@ -20,6 +28,7 @@ impl Fuzzy {
     /// Takes a new filter text.
     pub fn set(&mut self, text: &str) {
         self.empty = text.trim().is_empty();
+        self.words = QueryWords::new(text);
         self.pattern.reparse(text, CaseMatching::Smart, Normalization::Smart);
     }
 
@@ -32,6 +41,12 @@ impl Fuzzy {
     /// How well a name matches; `None` when it does not. Everything matches an empty filter.
     pub fn score(&mut self, name: &Utf32String) -> Option<u32> {
         if self.empty { Some(0) } else { self.pattern.score(name.slice(..), &mut self.matcher) }
+    }
+
+    /// Whether a longer text has every word of the filter, each at the beginning of a word.
+    #[must_use]
+    pub fn finds(&self, text: &str) -> bool {
+        self.words.is_in(text)
     }
 
     /// The matched characters of a text, ascending and without doubles.

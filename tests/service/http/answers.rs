@@ -78,6 +78,14 @@ async fn real_answers_of_every_operation_are_as_the_document_says() {
     all.call("client.view", json!({ "client": "claude-code" })).await;
     let why = all.call("skill.why", json!({ "skill_id": "ledger", "intent": "book a sum" })).await;
     assert_eq!(why["ranking"]["rank"], 1, "{why}");
+    let rivals = all.call("skill.rivals", json!({ "skill_id": "ledger" })).await;
+    assert_eq!(rivals["skill_id"], "ledger", "{rivals}");
+    all.call("skill.pair", json!({ "skill_id": "ledger", "rival": "upload" })).await;
+    let map = all.call("skill.collisions", json!({ "wait_ms": 10_000 })).await;
+    assert_eq!(map["complete"], true, "{map}");
+    let lint = all.call("skill.lint", json!({ "level": "error", "limit": 1 })).await;
+    assert!(lint["findings"].is_array(), "{lint}");
+    assert!(all.call("lint.rules", json!({})).await["rules"].as_array().unwrap().len() > 50);
     let draft = all.call(
         "skill.draft",
         json!({ "skill_id": "ledger", "description": "Sings.", "intent": "book a sum" }),

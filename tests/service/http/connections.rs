@@ -14,7 +14,7 @@ use crate::runs_place::Place;
 
 pub fn hasty() -> Settings {
     let soon = Duration::from_millis(300);
-    let patience = Patience { head: soon, body: soon, write: soon, connections: 64 };
+    let patience = Patience { head: soon, body: soon, write: soon, connections: 64, per_address: 64 };
     Settings { patience, ..Settings::default() }
 }
 
@@ -125,7 +125,7 @@ async fn whoever_waits_for_a_run_when_the_service_ends_is_told_where_it_goes_on(
 async fn idle_connections_give_way_to_new_ones() {
     // Long waits: only giving way makes room.
     let long = Duration::from_secs(600);
-    let patience = Patience { head: long, body: long, write: long, connections: 16 };
+    let patience = Patience { head: long, body: long, write: long, connections: 16, per_address: 16 };
     let house = House::with(Settings { patience, ..Settings::default() }).await;
     let mut idle = Vec::new();
     for begun in ["", "GET /v1/hea"].repeat(8) {
@@ -139,4 +139,33 @@ async fn idle_connections_give_way_to_new_ones() {
     // Those that gave way were the oldest.
     let mut rest = Vec::new();
     tokio::time::timeout(PATIENCE, idle[0].read_to_end(&mut rest)).await.unwrap().ok();
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn one_address_does_not_take_all_places() {
+    let long = Duration::from_secs(600);
+    let patience = Patience { head: long, body: long, write: long, connections: 16, per_address: 4 };
+    let house = House::with(Settings { patience, ..Settings::default() }).await;
+    let mut streams = Vec::new();
+    for _ in 0..4 {
+        let mut stream = Stream::open(&house, "/v1/events", None).await;
+        stream.next().await.unwrap();
+        streams.push(stream);
+    }
+    let request = b"GET /livez HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+    let answer_to = async |source: &str| {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(format!("{source}:0").parse().unwrap()).unwrap();
+        let mut stream = socket.connect(house.address).await.unwrap();
+        // A connection that is closed at once may refuse to be written to.
+        stream.write_all(request).await.ok();
+        let mut answer = Vec::new();
+        tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer)).await.unwrap().ok();
+        String::from_utf8(answer).unwrap()
+    };
+    assert_eq!(answer_to("127.0.0.1").await, "", "all of its connections are busy");
+    assert!(answer_to("127.0.0.2").await.starts_with("HTTP/1.1 200"));
+    streams.pop();
+    while !answer_to("127.0.0.1").await.starts_with("HTTP/1.1 200") {}
 }

@@ -190,3 +190,35 @@ fn the_document_names_a_code_for_every_status_of_an_error() {
         assert!(response["x-codes"].as_array().is_some_and(|all: &Vec<Value>| !all.is_empty()), "{name}");
     }
 }
+
+/// Makes a chain of folders in a folder, as deep as a path can name.
+#[cfg(unix)]
+fn nest(folder: &std::path::Path) {
+    const LONGEST_PATH: usize = 4_000;
+    std::fs::create_dir_all(folder).unwrap();
+    let mut at = folder.to_owned();
+    while at.as_os_str().len() < LONGEST_PATH {
+        at.push("d");
+        std::fs::create_dir(&at).unwrap();
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn deeply_nested_folders_harm_nobody() {
+    for (trusted, code) in [(true, "invalid_request"), (false, "untrusted")] {
+        let mut place = Place::new();
+        nest(&place.path("skills/ledger/references"));
+        if !trusted {
+            place.config.trust.clear();
+        }
+        let core = place.open_with(Needs::Index).await;
+        let house = House::over(place, core, Settings::default()).await;
+        assert_eq!(house.get("/v1/skills/governance").await.status, 200);
+        assert_eq!(house.get("/v1/skills/ledger/describe").await.status, 200);
+        let ledger = json!({ "skill_id": "ledger", "inputs": { "amounts": [1] } });
+        let launched = house.call("skill.execute", ledger).await;
+        assert_eq!(launched.code(), code, "{}", launched.body);
+        assert_eq!(house.get("/livez").await.status, 200);
+    }
+}

@@ -10,7 +10,7 @@ use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::scroll::Scroll;
 use crate::widgets::tree::{TreeRow, rows};
 use crate::widgets::wrap::break_code;
-use skills_api::{ContractView, Error, FileContent, SkillDetail};
+use skills_api::{ContractView, Error, FileContent, SkillDetail, SkillRivals};
 use skills_skill::{SkillId, safe_text};
 
 /// How many rendered texts are kept.
@@ -32,10 +32,13 @@ pub enum Tab {
     Contract,
     /// What parser and lint say.
     Findings,
+    /// Skills that win requests made from the description.
+    Rivals,
 }
 
 /// All sub-tabs in their order.
-pub const TABS: [Tab; 5] = [Tab::Instructions, Tab::Frontmatter, Tab::Files, Tab::Contract, Tab::Findings];
+pub const TABS: [Tab; 6] =
+    [Tab::Instructions, Tab::Frontmatter, Tab::Files, Tab::Contract, Tab::Findings, Tab::Rivals];
 
 /// One skill as far as it is known.
 #[derive(Debug, Default)]
@@ -54,6 +57,11 @@ pub struct Detail {
     pub preview: Scroll,
     /// Cursor among the findings.
     pub finding: usize,
+    /// Rivals that came, and those asked for.
+    pub rivals: HashMap<SkillId, Result<Arc<SkillRivals>, Error>>,
+    pub asked_rivals: HashSet<SkillId>,
+    /// Cursor among the rivals.
+    pub rival: usize,
     /// Folders folded in the tree.
     pub folded: HashSet<String>,
     /// The file in the preview.
@@ -86,6 +94,7 @@ impl Detail {
         self.tree = Scroll::default();
         self.preview = Scroll::default();
         self.finding = 0;
+        self.rival = 0;
         self.folded.clear();
         self.file = None;
     }

@@ -56,6 +56,7 @@ impl Browse {
             Tab::Files => self.draw_files(body, buf, cx),
             Tab::Contract => self.draw_contract(body, buf, cx),
             Tab::Findings => self.draw_findings(body, buf, cx),
+            Tab::Rivals => self.draw_rivals(body, buf, cx),
         };
         let mut title = Title::of(label, focused).note(note);
         title.name.segs[0].plus = Modifier::BOLD;
@@ -98,9 +99,17 @@ impl Browse {
         let findings = self.findings().len();
         let mut pen = Pen::new(buf, cx);
         let mut x = row.x + 2;
-        let counted = |name: &str, n: usize| if n > 0 { format!("{name} {n}") } else { name.to_owned() };
-        let short = row.width < 56;
-        let gap = if short { 2 } else { 3 };
+        let short = row.width < 64;
+        let tight = row.width < 50;
+        let gap = if tight {
+            1
+        } else if short {
+            2
+        } else {
+            3
+        };
+        let counted =
+            |name: &str, n: usize| if n > 0 && !tight { format!("{name} {n}") } else { name.to_owned() };
         for tab in TABS {
             let label = match tab {
                 Tab::Instructions if short => "Text".to_owned(),
@@ -110,6 +119,7 @@ impl Browse {
                 Tab::Files => counted("Files", files),
                 Tab::Contract => "Contract".to_owned(),
                 Tab::Findings => counted("Findings", findings),
+                Tab::Rivals => "Rivals".to_owned(),
             };
             let room = row.right().saturating_sub(x);
             let end = if tab == self.detail.tab {

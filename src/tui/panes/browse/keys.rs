@@ -21,19 +21,23 @@ impl Pane for Browse {
 
     fn contexts(&self) -> Vec<Context> {
         match (self.focus, self.detail.tab) {
+            _ if self.map.is_open => vec![Context::BrowseMap, Context::List],
             (Part::List, _) => vec![Context::Browse, Context::List],
             (Part::Filter, _) => vec![Context::Field],
-            (Part::Detail, Tab::Files | Tab::Findings) => vec![Context::BrowseDetail, Context::List],
+            (Part::Detail, Tab::Files | Tab::Findings | Tab::Rivals) => {
+                vec![Context::BrowseDetail, Context::List]
+            }
             (Part::Detail, _) => vec![Context::BrowseDetail, Context::Text],
         }
     }
 
     fn in_text(&self) -> bool {
-        self.focus == Part::Filter
+        self.focus == Part::Filter && !self.map.is_open
     }
 
     fn commands(&self) -> Vec<Command> {
         match self.focus {
+            _ if self.map.is_open => self.map_commands(),
             Part::Filter => vec![
                 shown(Action::Submit, "take"),
                 shown(Action::Down, "move"),
@@ -51,7 +55,11 @@ impl Pane for Browse {
     }
 
     fn act(&mut self, action: Action) -> Option<Vec<Effect>> {
+        if self.map.is_open && !matches!(action, Action::OpenByName) {
+            return self.act_in_map(action);
+        }
         let effects = match action {
+            Action::ShowCollisions => self.map.open(),
             Action::NextTab => self.turn_tab(1),
             Action::PreviousTab => self.turn_tab(TABS.len() - 1),
             Action::PickClient => vec![Effect::PickClient(self.client.as_ref().map(|c| c.client.clone()))],
@@ -77,7 +85,12 @@ impl Pane for Browse {
             Action::Draft => {
                 let skill = self.catalogue.by_id(self.shown_entry()?.id.as_str())?;
                 let (skill_id, description) = (skill.id.clone(), skill.description.clone());
-                vec![Effect::EditDescription(Drafting { skill_id, description, intent: None })]
+                vec![Effect::EditDescription(Drafting {
+                    skill_id,
+                    description,
+                    proposed: None,
+                    intent: None,
+                })]
             }
             Action::Why => {
                 let skill_id = self.shown_entry()?.id.to_string();
@@ -214,7 +227,22 @@ impl Browse {
                 Some(Vec::new())
             }
             Tab::Files => self.act_in_files(action),
+            Tab::Rivals => self.act_in_rivals(action),
         }
+    }
+
+    /// Moves among the rivals; Enter compares the skill with one.
+    fn act_in_rivals(&mut self, action: Action) -> Option<Vec<Effect>> {
+        if action == Action::Open {
+            let (own, rival) = (self.shown_entry()?.id.clone(), self.chosen_rival()?);
+            let mut effects = self.map.open();
+            effects.extend(self.map.go_to(&own, &rival));
+            return Some(effects);
+        }
+        let rows = rows_of(action, 5)?;
+        let last = self.rival_count().saturating_sub(1);
+        self.detail.rival = self.detail.rival.saturating_add_signed(rows).min(last);
+        Some(Vec::new())
     }
 
     fn act_in_files(&mut self, action: Action) -> Option<Vec<Effect>> {
@@ -297,6 +325,7 @@ impl Browse {
                 let finding = self.findings().get(self.detail.finding)?;
                 (skill.root_dir.join(&finding.file), finding.span.map_or(1, |s| s.line))
             }
+            Tab::Rivals => (skill.location.clone(), 1),
         };
         Some(Effect::Edit(path, line))
     }
@@ -380,6 +409,7 @@ impl Browse {
             on_skill(shown(Action::DiscoverThis, "discover")),
             on_skill(shown(Action::Why, "why")),
             on_skill(shown(Action::Draft, "draft")),
+            shown(Action::ShowCollisions, "collisions"),
             self.attach_command(),
             self.launch_command(false),
             on_skill(shown(Action::LoadSkill, "load")),
@@ -401,10 +431,15 @@ impl Browse {
     fn detail_commands(&self) -> Vec<Command> {
         let none = self.shown_entry().is_none().then(|| "no skill selected".to_owned());
         let on_skill = |command: Command| Command { blocked: none.clone(), ..command };
-        let label = if matches!(self.detail.tab, Tab::Files | Tab::Findings) { "move" } else { "scroll" };
+        let is_list = matches!(self.detail.tab, Tab::Files | Tab::Findings | Tab::Rivals);
+        let label = if is_list { "move" } else { "scroll" };
         let mut out = vec![shown(Action::Down, label)];
         if matches!(self.detail.tab, Tab::Files | Tab::Findings) {
             out.push(on_skill(shown(Action::Open, "edit there")));
+        }
+        if self.detail.tab == Tab::Rivals {
+            let blocked = self.chosen_rival().is_none().then(|| "no rival".to_owned());
+            out.push(Command { blocked, ..shown(Action::Open, "compare") });
         }
         out.push(self.launch_command(self.detail.tab == Tab::Contract));
         out.extend([
@@ -414,6 +449,7 @@ impl Browse {
             on_skill(shown(Action::DiscoverThis, "discover")),
             on_skill(shown(Action::Why, "why")),
             on_skill(shown(Action::Draft, "draft")),
+            hidden(Action::ShowCollisions, "collisions"),
             self.attach_command(),
             on_skill(shown(Action::LoadSkill, "load")),
             on_skill(shown(Action::Copy, "copy")),
@@ -431,7 +467,7 @@ impl Browse {
 }
 
 /// How far an action moves, in rows.
-fn rows_of(action: Action, page: isize) -> Option<isize> {
+pub(super) fn rows_of(action: Action, page: isize) -> Option<isize> {
     Some(match action {
         Action::Up => -1,
         Action::Down => 1,
@@ -443,14 +479,14 @@ fn rows_of(action: Action, page: isize) -> Option<isize> {
     })
 }
 
-fn moves() -> [Command; 5] {
+pub(super) fn moves() -> [Command; 5] {
     [Action::Up, Action::PageUp, Action::PageDown, Action::Top, Action::Bottom].map(|a| hidden(a, "move"))
 }
 
-fn shown(action: Action, label: &str) -> Command {
+pub(super) fn shown(action: Action, label: &str) -> Command {
     Command { action, label: label.to_owned(), blocked: None, footer: true }
 }
 
-fn hidden(action: Action, label: &str) -> Command {
+pub(super) fn hidden(action: Action, label: &str) -> Command {
     Command { footer: false, ..shown(action, label) }
 }

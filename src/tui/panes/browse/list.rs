@@ -126,8 +126,15 @@ pub fn rows(
     wishes: &Wishes<'_>,
     fuzzy: &mut Fuzzy,
 ) -> (Vec<Row>, usize) {
+    // A description that has the words comes behind every name that matches.
+    let mut score = |entry: &Entry| {
+        fuzzy.score(&entry.hay).or_else(|| {
+            let skill = catalogue.by_id(entry.id.as_str())?;
+            fuzzy.finds(&skill.description).then_some(0)
+        })
+    };
     let mut matched: Vec<(u32, usize)> =
-        order.iter().filter_map(|&i| fuzzy.score(&entries[i].hay).map(|score| (score, i))).collect();
+        order.iter().filter_map(|&i| score(&entries[i]).map(|score| (score, i))).collect();
     if !fuzzy.is_empty() {
         matched.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
     }

@@ -1,6 +1,8 @@
 //! Pane 1: every skill that was found, and what is in it.
 
 mod budget;
+mod collisions;
+mod collisions_view;
 mod contract_view;
 mod detail;
 mod detail_view;
@@ -12,6 +14,7 @@ mod keys;
 mod list;
 mod list_view;
 mod mouse;
+mod rivals_view;
 mod view;
 
 use std::collections::{HashMap, HashSet};
@@ -86,6 +89,8 @@ pub struct Browse {
     asked_levels: HashSet<SkillId>,
     edited: HashSet<SkillId>,
     detail: Detail,
+    /// The collision map.
+    map: collisions::Map,
     visit: Option<SkillId>,
     wanted: Vec<Effect>,
     drawn: Drawn,
@@ -220,6 +225,7 @@ impl Browse {
             self.build();
         }
         self.focus = Part::List;
+        self.map.is_open = false;
         self.follow = true;
         if let Some(row) = self.row_of(id) {
             self.scroll.cursor = row;
@@ -239,6 +245,9 @@ impl Browse {
                     self.edited.extend(change.changed.iter().chain(&change.added).cloned());
                 }
                 let mut effects = self.take_catalogue(&change.catalogue);
+                self.detail.rivals.clear();
+                self.detail.asked_rivals.clear();
+                effects.extend(self.map.forget());
                 if let Some(client) = &self.client {
                     effects.extend(Self::as_client(&client.client));
                 }
@@ -313,6 +322,20 @@ impl Browse {
                         )];
                     }
                 }
+                Vec::new()
+            }
+            Message::Rivals(id, rivals) => {
+                if self.detail.rivals.len() > CONTRACTS_KEPT {
+                    self.detail.rivals.clear();
+                    self.detail.asked_rivals.clear();
+                }
+                self.detail.asked_rivals.insert(id.clone());
+                self.detail.rivals.insert(id.clone(), rivals.clone());
+                Vec::new()
+            }
+            Message::Collisions(report) => self.map.take_report(report),
+            Message::Pair(a, b, report) => {
+                self.map.take_pair(a, b, report);
                 Vec::new()
             }
             Message::Picked(PickerKind::CopyAs, what) => self.copy_as(what),

@@ -26,6 +26,9 @@ impl Browse {
     }
 
     fn clicked(&mut self, at: Position) -> Vec<Effect> {
+        if self.map.is_open {
+            return self.map.click(at);
+        }
         if self.drawn.filter.contains(at) {
             self.focus = Part::Filter;
             self.filter.click(at);
@@ -65,6 +68,12 @@ impl Browse {
     }
 
     fn wheel(&mut self, at: Position, rows: isize) {
+        if self.map.is_open {
+            if self.map.pair_area.contains(at) {
+                self.map.text.offset = self.map.text.offset.saturating_add_signed(rows);
+            }
+            return;
+        }
         if self.drawn.list.contains(at) {
             self.follow = false;
             self.scroll.roll(rows, self.rows.len());

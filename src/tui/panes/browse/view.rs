@@ -18,6 +18,10 @@ impl Browse {
             self.draw_empty(area, buf, cx);
             return;
         }
+        if self.map.is_open {
+            self.draw_map(area, buf, cx);
+            return;
+        }
         let detail = self.focus == Part::Detail;
         if area.width < FOLD || cx.full_screen {
             if detail {

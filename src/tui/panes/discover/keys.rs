@@ -255,7 +255,12 @@ impl Discover {
                 let skill = self.catalogue.by_id(id.as_str())?;
                 let (skill_id, description) = (id, skill.description.clone());
                 let intent = self.request();
-                Some(vec![Effect::EditDescription(Drafting { skill_id, description, intent })])
+                Some(vec![Effect::EditDescription(Drafting {
+                    skill_id,
+                    description,
+                    proposed: None,
+                    intent,
+                })])
             }
             Action::Why => {
                 let intent = Some(self.field.text().to_owned());

@@ -1,0 +1,198 @@
+//! Known findings: those of a baseline file do not fail a check, so that only new ones do.
+
+use std::collections::BTreeMap;
+use std::path::{Component, Path};
+
+use serde::{Deserialize, Serialize};
+
+use super::{BaselineChange, LintFinding, LintReport};
+use crate::{Code, Error};
+
+/// The version of the file's form.
+const VERSION: u32 = 1;
+
+/// Known findings of a collection, independent of line numbers and of where it is checked out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LintBaseline {
+    version: u32,
+    findings: Vec<Known>,
+}
+
+/// A number of equal findings of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Known {
+    /// Path from the baseline's folder, with `/`.
+    file: String,
+    code: String,
+    message: String,
+    count: usize,
+}
+
+type Key = (String, String, String);
+
+impl LintBaseline {
+    /// The findings of a report. `folder` is that of the baseline file.
+    #[must_use]
+    pub fn of(report: &LintReport, folder: &Path) -> Self {
+        let mut counts: BTreeMap<Key, usize> = BTreeMap::new();
+        for found in report.findings.iter().chain(&report.known) {
+            *counts.entry(key(found, folder)).or_default() += 1;
+        }
+        let known = |((file, code, message), count): (Key, usize)| Known { file, code, message, count };
+        Self { version: VERSION, findings: counts.into_iter().map(known).collect() }
+    }
+
+    /// Reads a baseline file.
+    ///
+    /// # Errors
+    /// `not_found`, `invalid_configuration` for another form or version.
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        let baseline: Self = read_baseline(path)?;
+        check_version(path, baseline.version, VERSION)?;
+        Ok(baseline)
+    }
+
+    /// Moves the findings that the baseline has from `findings` to `known`. `folder` is that of the baseline file.
+    pub fn apply(&self, report: &mut LintReport, folder: &Path) {
+        let mut left: BTreeMap<Key, usize> = BTreeMap::new();
+        for known in &self.findings {
+            let key = (known.file.clone(), known.code.clone(), known.message.clone());
+            *left.entry(key).or_default() += known.count;
+        }
+        let mut known = Vec::new();
+        report.findings.retain(|found| match left.get_mut(&key(found, folder)) {
+            Some(count) if *count > 0 => {
+                *count -= 1;
+                known.push(found.clone());
+                false
+            }
+            _ => true,
+        });
+        let resolved = left.values().sum();
+        report.baseline = Some(BaselineChange { known: known.len(), resolved });
+        report.known = known;
+        report.summarize();
+    }
+}
+
+/// Reads a baseline file of any kind.
+///
+/// # Errors
+/// `not_found`, `invalid_configuration` for another form.
+pub fn read_baseline<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, Error> {
+    let text = std::fs::read_to_string(path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => {
+            let message =
+                format!("baseline {} does not exist; create it with --write-baseline", path.display());
+            Error::new(Code::NotFound, message)
+        }
+        _ => Error::new(Code::InvalidConfiguration, format!("{}: {error}", path.display())),
+    })?;
+    serde_json::from_str(&text)
+        .map_err(|error| Error::new(Code::InvalidConfiguration, format!("{}: {error}", path.display())))
+}
+
+/// Refuses a baseline of another version.
+///
+/// # Errors
+/// `invalid_configuration`.
+pub fn check_version(path: &Path, found: u32, expected: u32) -> Result<(), Error> {
+    if found == expected {
+        return Ok(());
+    }
+    let message = format!("{}: version {found} of a baseline; this program reads {expected}", path.display());
+    Err(Error::new(Code::InvalidConfiguration, message))
+}
+
+/// What makes a finding the same as an earlier one: numbers in its message do not count, they follow the text.
+fn key(found: &LintFinding, folder: &Path) -> Key {
+    let mut message = String::with_capacity(found.finding.message.len());
+    for letter in found.finding.message.chars() {
+        let letter = if letter.is_ascii_digit() { '#' } else { letter };
+        if letter != '#' || !message.ends_with('#') {
+            message.push(letter);
+        }
+    }
+    // Messages may name other files.
+    let message = message.replace(&format!("{}/", folder.display()), "");
+    (relative(&found.path(), folder), found.finding.code.clone(), message)
+}
+
+/// A path from a folder, with `/` between its parts; unchanged where both have no folder in common.
+pub(super) fn relative(path: &Path, folder: &Path) -> String {
+    let (mut path_parts, mut folder_parts) = (path.components().peekable(), folder.components().peekable());
+    let mut common = 0;
+    while let (Some(a), Some(b)) = (path_parts.peek(), folder_parts.peek()) {
+        if a != b {
+            break;
+        }
+        common += usize::from(!matches!(a, Component::RootDir | Component::Prefix(_)));
+        path_parts.next();
+        folder_parts.next();
+    }
+    if common == 0 {
+        return path.display().to_string();
+    }
+    let up = folder_parts.map(|_| "..".to_owned());
+    let down = path_parts.map(|part| part.as_os_str().to_string_lossy().into_owned());
+    up.chain(down).collect::<Vec<_>>().join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::files;
+    use super::*;
+
+    fn collection(folder: &Path, lines: &str) -> LintReport {
+        let path = folder.join("skills/notes/SKILL.md");
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path.with_file_name("other.md"), "").unwrap();
+        let head =
+            "---\nname: notes\ndescription: Writes meeting notes. Use when notes are requested.\n---\n";
+        std::fs::write(&path, format!("{head}{lines}")).unwrap();
+        files(&[path])
+    }
+
+    #[test]
+    fn only_new_findings_remain_in_any_checkout() {
+        let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let before = collection(here.path(), "[a](a.md) [b](b.md)\n");
+        let baseline = LintBaseline::of(&before, here.path());
+        let mut now = collection(there.path(), "New line.\n\n[b](b.md) [c](c.md)\n");
+        baseline.apply(&mut now, there.path());
+        assert_eq!(now.baseline, Some(BaselineChange { known: 1, resolved: 1 }));
+        let [only] = now.findings.as_slice() else { panic!("{now:?}") };
+        assert!(only.finding.message.contains("c.md"));
+        assert_eq!((now.summary.len(), now.summary[0].findings), (1, 1));
+        assert_eq!(LintBaseline::of(&now, there.path()).findings.len(), 2);
+    }
+
+    #[test]
+    fn equal_findings_are_counted() {
+        let dir = tempfile::tempdir().unwrap();
+        let before = collection(dir.path(), "\u{200b}\n");
+        let baseline = LintBaseline::of(&before, dir.path());
+        let mut now = collection(dir.path(), "\u{200b}\n[d](d.md)\n");
+        baseline.apply(&mut now, dir.path());
+        assert_eq!(
+            now.findings.iter().map(|found| found.finding.code.as_str()).collect::<Vec<_>>(),
+            ["broken-link"]
+        );
+    }
+
+    #[test]
+    fn another_version_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("baseline.json");
+        assert_eq!(LintBaseline::read(&file).unwrap_err().code, Code::NotFound);
+        std::fs::write(&file, "{\"version\": 2, \"findings\": []}").unwrap();
+        assert_eq!(LintBaseline::read(&file).unwrap_err().code, Code::InvalidConfiguration);
+    }
+
+    #[test]
+    fn paths_are_relative_to_the_folder() {
+        assert_eq!(relative(Path::new("/a/b/c.md"), Path::new("/a")), "b/c.md");
+        assert_eq!(relative(Path::new("/a/b/c.md"), Path::new("/a/d")), "../b/c.md");
+        assert_eq!(relative(Path::new("/a/b.md"), Path::new("/x/y")), "/a/b.md");
+    }
+}

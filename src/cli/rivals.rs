@@ -1,0 +1,369 @@
+//! `skills rivals` and `skills collisions`: which skills win each other's requests, and what would separate them.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use super::Context;
+use super::args::{CollisionsArgs, FailOn, RivalsArgs};
+use super::failure::{Done, Failure};
+use super::output::{Ink, Look, counted, cut};
+use skills_api::{CollisionBaseline, CollisionFilter, CollisionReport, Needs, SkillRivals};
+use skills_discovery::{
+    AdviceKind, Cluster, Collision, CollisionMap, GroupKind, PairAdvice, PairReport, PairSide, ProbedClause,
+    SimilarGroup,
+};
+use skills_skill::{SkillId, safe_text};
+
+/// Lines of a list without `--all`.
+const MAX_LISTED: usize = 20;
+/// How long one request for the map waits.
+const WAIT_MS: u64 = 1_000;
+
+/// `skills rivals [SKILL]`.
+pub async fn rivals(cx: &mut Context, args: &RivalsArgs) -> Result<Done, Failure> {
+    let core = cx.reach(Needs::Index).await?;
+    let Some(skill) = &args.skill else {
+        let report = complete(cx, &*core, None).await?;
+        if cx.out.json {
+            cx.out.value(&serde_json::json!({ "skills": report.skills, "losers": report.map.losers }))?;
+        } else {
+            let text = losers(&report.map, args.all, cx.out.look);
+            cx.out.raw(text.as_bytes())?;
+        }
+        return Ok(Done::Fine);
+    };
+    let report = core.rivals(skill).await?;
+    if cx.out.json {
+        cx.out.value(&report)?;
+    } else {
+        let text = rivals_text(&report, cx.out.look);
+        cx.out.raw(text.as_bytes())?;
+    }
+    Ok(Done::Fine)
+}
+
+/// `skills collisions [SKILL [SKILL]]`.
+pub async fn collisions(cx: &mut Context, args: &CollisionsArgs) -> Result<Done, Failure> {
+    let core = cx.reach(Needs::Index).await?;
+    if let [first, second] = args.skills.as_slice() {
+        let pair = core.compare_skills(first, second).await?;
+        if cx.out.json {
+            cx.out.value(&pair)?;
+        } else {
+            let text = pair_text(&pair, cx.out.look);
+            cx.out.raw(text.as_bytes())?;
+        }
+        return Ok(Done::Fine);
+    }
+    let report = complete(cx, &*core, args.skills.first().cloned()).await?;
+    let baseline = args.baseline.as_ref().map(|file| cx.cwd.join(file));
+    if let Some(file) = baseline.as_deref().filter(|_| args.write_baseline) {
+        write_baseline(&report.map, file)?;
+        let found = counted(report.severe, "collision", "collisions");
+        cx.out.line(format!("{}: {found}", file.display()))?;
+        return Ok(Done::Fine);
+    }
+    let baseline = baseline.as_deref().map(CollisionBaseline::read).transpose()?;
+    let new: Option<Vec<&Collision>> =
+        baseline.as_ref().map(|baseline| baseline.new_collisions(&report.map).collect());
+    let failed = match args.fail_on {
+        None => false,
+        Some(FailOn::Collisions) => report.map.severe().next().is_some(),
+        Some(FailOn::NewCollisions) => new.as_ref().is_some_and(|new| !new.is_empty()),
+    };
+    if cx.out.json {
+        let mut value = serde_json::to_value(&report).map_err(|error| Failure::usage(error.to_string()))?;
+        if let Some(new) = &new {
+            value["new"] = serde_json::json!(new);
+        }
+        cx.out.value(&value)?;
+    } else {
+        let text = map_text(&report, new.as_deref(), args.all, cx.out.look);
+        cx.out.raw(text.as_bytes())?;
+    }
+    Ok(if failed { Done::Findings } else { Done::Fine })
+}
+
+fn write_baseline(map: &CollisionMap, file: &Path) -> Result<(), Failure> {
+    let json = serde_json::to_string_pretty(&CollisionBaseline::of(map));
+    let json = json.map_err(|error| Failure::usage(error.to_string()))?;
+    std::fs::write(file, format!("{json}\n")).map_err(|error| Failure::file(file, &error))
+}
+
+/// The map, once it is complete; until then its progress is on standard error.
+async fn complete(
+    cx: &Context,
+    core: &dyn super::context::Whole,
+    skill: Option<String>,
+) -> Result<CollisionReport, Failure> {
+    let mut voice = cx.voice();
+    loop {
+        let filter = CollisionFilter { skill: skill.clone(), wait_ms: Some(WAIT_MS), ..CollisionFilter::default() };
+        let report = core.collisions(filter).await?;
+        if report.complete {
+            voice.clear();
+            return Ok(report);
+        }
+        voice.show(&format!("probing {} of {}", report.done, counted(report.skills, "skill", "skills")));
+    }
+}
+
+fn name(id: &SkillId) -> String {
+    safe_text::line(id.as_str()).into_owned()
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+/// Skills by the share of their requests that others win.
+fn losers(map: &CollisionMap, all: bool, look: Look) -> String {
+    let mut out = heading(map);
+    let shown = if all { usize::MAX } else { MAX_LISTED };
+    let width = look.name_width(map.losers.iter().take(shown).map(|skill| skill.skill_id.as_str()), 5, 40);
+    if !map.losers.is_empty() {
+        let head = format!("{:<width$}  {:>5}  {:>5}  nearest rival", "skill", "made", "kept");
+        let _ = writeln!(out, "\n{}", Ink::Muted.paint(&head, look.colour));
+    }
+    for skill in map.losers.iter().take(shown) {
+        let rival = skill.rival.as_ref().map(name).unwrap_or_default();
+        let own = look.name(&name(&skill.skill_id), width);
+        let _ = writeln!(out, "{own}  {:>5}  {:>5}  {rival} ({})", skill.made, skill.kept, skill.lost_to_rival);
+    }
+    more(&mut out, map.losers.len(), shown, look);
+    out
+}
+
+fn heading(map: &CollisionMap) -> String {
+    format!(
+        "{}: {} of {} lost to another skill\n",
+        counted(map.skills, "skill", "skills"),
+        map.lost,
+        counted(map.probes, "probe request", "probe requests")
+    )
+}
+
+fn more(out: &mut String, total: usize, shown: usize, look: Look) {
+    if total > shown {
+        let text = format!("{} more; --all prints them", total - shown);
+        let _ = writeln!(out, "{}", Ink::Muted.paint(&text, look.colour));
+    }
+}
+
+fn clauses(out: &mut String, clauses: &[ProbedClause], look: Look) {
+    for clause in clauses {
+        let counts = format!("{:>2} of {:>2}", clause.kept, clause.made);
+        let ink = if clause.kept * 2 < clause.made { Ink::Warn } else { Ink::Muted };
+        let text = cut(&safe_text::line(&clause.clause), look.room(100).saturating_sub(14), look.unicode);
+        let _ = writeln!(out, "  {}  {text}", ink.paint(&counts, look.colour));
+    }
+}
+
+fn rivals_text(rivals: &SkillRivals, look: Look) -> String {
+    let report = &rivals.report;
+    let mut out = format!(
+        "{}: keeps {} of {}",
+        Ink::Strong.paint(&name(&report.skill_id), look.colour),
+        report.kept,
+        counted(report.made, "probe request", "probe requests")
+    );
+    if report.golden > 0 {
+        let _ = write!(out, ", {} of {}", report.golden_kept, counted(report.golden, "golden query", "golden queries"));
+    }
+    out.push_str("\n\nclauses, with the probe requests that the skill keeps\n");
+    clauses(&mut out, &report.clauses, look);
+    if !report.rivals.is_empty() {
+        let width = look.name_width(report.rivals.iter().map(|rival| rival.skill_id.as_str()), 5, 40);
+        let head = format!("{:<width$}  {:>7}  {:>6}  {:>11}  {:>10}", "rival", "loses to", "wins", "golden -/+", "similarity");
+        let _ = writeln!(out, "\n{}", Ink::Muted.paint(&head, look.colour));
+        for rival in &report.rivals {
+            let golden = format!("{} / {}", rival.golden_lost.len(), rival.golden_won.len());
+            let own = look.name(&name(&rival.skill_id), width);
+            let _ = writeln!(out, "{own}  {:>8}  {:>6}  {golden:>11}  {:>10.2}", rival.lost, rival.won, rival.similarity);
+        }
+        let note = "similarity is a candidate for review and does not decide the order";
+        let _ = writeln!(out, "{}", Ink::Muted.paint(note, look.colour));
+    }
+    if !report.lost.is_empty() {
+        out.push_str("\nlost probe requests\n");
+        for lost in &report.lost {
+            let won = lost.won.as_ref().map_or_else(|| "no skill".to_owned(), name);
+            let query = cut(&safe_text::line(&lost.query), look.room(100).saturating_sub(6 + won.len()), look.unicode);
+            let _ = writeln!(out, "  {query}  {}", Ink::Warn.paint(&won, look.colour));
+        }
+    }
+    if !rivals.groups.is_empty() {
+        out.push('\n');
+        groups(&mut out, &rivals.groups, usize::MAX, look);
+    }
+    out
+}
+
+fn groups(out: &mut String, groups: &[SimilarGroup], shown: usize, look: Look) {
+    for group in groups.iter().take(shown) {
+        let text = match group.kind {
+            GroupKind::Template => format!(
+                "{} with the description “{}”: {}",
+                counted(group.skills.len(), "skill", "skills"),
+                safe_text::line(&group.text),
+                joined(&group.skills)
+            ),
+            GroupKind::Identical | GroupKind::Shadowed => joined(&group.skills),
+        };
+        let text = cut(&text, look.room(110).saturating_sub(12), look.unicode);
+        let _ = writeln!(out, "{:<10} {text}", group.kind.to_string());
+    }
+    more(out, groups.len(), shown, look);
+}
+
+fn joined(skills: &[SkillId]) -> String {
+    skills.iter().map(name).collect::<Vec<_>>().join(", ")
+}
+
+fn map_text(report: &CollisionReport, new: Option<&[&Collision]>, all: bool, look: Look) -> String {
+    let map = &report.map;
+    let shown = if all { usize::MAX } else { MAX_LISTED };
+    let mut out = heading(map);
+    let clustered: usize = map.clusters.iter().map(|cluster| cluster.skills.len()).sum();
+    let _ = writeln!(
+        out,
+        "{} in {}; {} of 20 % or more",
+        counted(clustered, "skill", "skills"),
+        counted(map.clusters.len(), "cluster", "clusters"),
+        counted(report.severe, "collision", "collisions")
+    );
+    for cluster in map.clusters.iter().take(if all { usize::MAX } else { MAX_MATRICES }) {
+        out.push('\n');
+        matrix(&mut out, cluster, map, look);
+    }
+    more(&mut out, map.clusters.len(), if all { usize::MAX } else { MAX_MATRICES }, look);
+    let severe: Vec<&Collision> = map.severe().collect();
+    if !severe.is_empty() {
+        let _ = writeln!(out, "\n{}", Ink::Muted.paint("loses to another skill", look.colour));
+    }
+    for collision in severe.iter().take(shown) {
+        let is_new = new.is_some_and(|new| new.contains(collision));
+        let note = if is_new { Ink::Warn.paint("  new", look.colour) } else { String::new() };
+        let _ = writeln!(
+            out,
+            "{} loses {} of {} ({}) to {}{note}",
+            name(&collision.skill_id),
+            collision.lost,
+            collision.made,
+            percent(collision.share),
+            name(&collision.rival)
+        );
+    }
+    more(&mut out, severe.len(), shown, look);
+    if !map.groups.is_empty() {
+        let _ = writeln!(out, "\n{}", Ink::Muted.paint("the same or nearly the same text", look.colour));
+        groups(&mut out, &map.groups, shown, look);
+    }
+    if let Some(new) = new {
+        let _ = writeln!(out, "\n{} since the baseline", counted(new.len(), "new collision", "new collisions"));
+    }
+    out
+}
+
+/// Clusters printed as matrices without `--all`.
+const MAX_MATRICES: usize = 4;
+
+/// A cluster: what each row loses to each column, in percent.
+fn matrix(out: &mut String, cluster: &Cluster, map: &CollisionMap, look: Look) {
+    let letter = |at: usize| char::from(b'a' + u8::try_from(at % 26).unwrap_or_default());
+    let width = look.name_width(cluster.skills.iter().map(SkillId::as_str), 5, 32);
+    let heads: String = (0..cluster.skills.len()).map(|at| format!("{:>4}", letter(at))).collect();
+    let label = safe_text::line(&cluster.label).into_owned();
+    let label = format!("{label:<width$}");
+    let heads = Ink::Muted.paint(&heads, look.colour);
+    let _ = writeln!(out, "{}  {heads}", Ink::Strong.paint(&format!("  {label}"), look.colour));
+    for (row, skill) in cluster.skills.iter().enumerate() {
+        let mut cells = String::new();
+        for (column, rival) in cluster.skills.iter().enumerate() {
+            let cell = match map.collision(skill, rival) {
+                _ if row == column => Ink::Muted.paint("   \\", look.colour),
+                None => Ink::Muted.paint(if look.unicode { "   ·" } else { "   ." }, look.colour),
+                Some(found) => {
+                    let text = format!("{:>4.0}", found.share * 100.0);
+                    if found.is_severe() { Ink::Warn.paint(&text, look.colour) } else { text }
+                }
+            };
+            cells.push_str(&cell);
+        }
+        let _ = writeln!(out, "{} {}  {cells}", letter(row), look.name(&name(skill), width));
+    }
+    let note = "percent of the probe requests of the row that the column wins";
+    let _ = writeln!(out, "{}", Ink::Muted.paint(note, look.colour));
+}
+
+fn pair_text(pair: &PairReport, look: Look) -> String {
+    let mut out = String::new();
+    for (letter, side) in [("A", &pair.a), ("B", &pair.b)] {
+        let lost = format!("{} lost to the other", side.lost);
+        let lost = if side.lost > 0 { Ink::Warn.paint(&lost, look.colour) } else { lost };
+        let _ = writeln!(
+            out,
+            "{letter} {}: {} of {} kept, {lost}",
+            Ink::Strong.paint(&name(&side.skill_id), look.colour),
+            side.kept,
+            counted(side.made, "probe request", "probe requests")
+        );
+    }
+    if !pair.golden.is_empty() {
+        let won = |side: &PairSide| pair.golden.iter().filter(|duel| duel.won == side.skill_id).count();
+        let queries = counted(pair.golden.len(), "golden query", "golden queries");
+        let _ = writeln!(out, "{queries}: A wins {}, B wins {}", won(&pair.a), won(&pair.b));
+    }
+    let _ = writeln!(out, "similarity {:.2}, not used by the advice", pair.similarity);
+    for (letter, side) in [("A", &pair.a), ("B", &pair.b)] {
+        let _ = writeln!(out, "\nclauses of {letter}");
+        clauses(&mut out, &side.clauses, look);
+    }
+    out.push_str("\nseparating clause\n");
+    for (letter, side) in [("A", &pair.a), ("B", &pair.b)] {
+        if side.own_terms.is_empty() {
+            let _ = writeln!(out, "  {letter} has no term that the other lacks and that wins a request");
+            continue;
+        }
+        let terms = side.own_terms.iter().map(|term| safe_text::line(term).into_owned()).collect::<Vec<_>>().join(", ");
+        let kept = format!("{} of {} kept", side.separable_kept, side.separable);
+        let _ = writeln!(out, "  only {letter} says {terms}: {kept}");
+        if let Some(clause) = &side.separating_clause {
+            let _ = writeln!(out, "    {}", cut(&safe_text::line(clause), look.room(100).saturating_sub(4), look.unicode));
+        }
+    }
+    let _ = writeln!(out, "  requests without a term of only one side: {} of {} lost", pair.shared_lost, pair.shared);
+    out.push_str("\nadvice, measured; nothing is written\n");
+    for advice in &pair.advice {
+        advice_text(&mut out, advice, look);
+    }
+    if !pair.advice.iter().any(|advice| advice.is_best) {
+        out.push_str("  no option was found that helps\n");
+    }
+    out
+}
+
+fn advice_text(out: &mut String, advice: &PairAdvice, look: Look) {
+    let label = match advice.kind {
+        AdviceKind::AddExclusion => "add an exclusion",
+        AdviceKind::Merge => "merge",
+        AdviceKind::Split => "split",
+    };
+    let label = format!("{label:<17}");
+    let label = if advice.is_best { Ink::Strong.paint(&label, look.colour) } else { label };
+    let golden = advice.golden.map(|change| format!(", golden queries {change:+}")).unwrap_or_default();
+    let mark = if advice.is_best { "*" } else { " " };
+    let _ = writeln!(
+        out,
+        "{mark} {label} lost probe requests {} to {}{golden}, tokens {:+}",
+        advice.lost_before, advice.lost_after, advice.tokens
+    );
+    if advice.is_best {
+        for text in &advice.texts {
+            let _ = writeln!(out, "    {}: {}", name(&text.skill_id), safe_text::line(&text.description));
+        }
+        if let Some(removed) = &advice.removed {
+            let _ = writeln!(out, "    {} is removed", name(removed));
+        }
+    }
+}

@@ -1,0 +1,548 @@
+//! Which skills match each other's requests: probe requests of every skill are ranked against all, and a request that
+//! another skill wins is a loss to that skill.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use rayon::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::document::Document;
+use super::embedding::DIM;
+use super::groups::{GroupKind, SimilarGroup, groups};
+use super::lookup::View;
+use super::probes::ProbeClause;
+use super::request::Request;
+use super::router::{RequestError, Router};
+use super::segment::Key;
+use skills_skill::SkillId;
+
+/// Probe requests of a skill, at most.
+pub const MAX_PROBES: usize = 24;
+/// Probe requests of a skill, at least, however large the collection is.
+const MIN_PROBES: usize = 3;
+/// Probe requests of a collection, about: what two cores rank in less than a minute among 14,639 skills.
+const PROBE_BUDGET: usize = 45_000;
+/// Share of a skill's probes from which losing them to one other skill is a collision.
+pub const COLLIDES_FROM: f64 = 0.20;
+/// Lost probes from which it is one: a single one may be an accident of wording.
+const COLLIDES_FROM_PROBES: usize = 2;
+/// Share from which two skills belong to one cluster.
+const CLUSTERS_FROM: f64 = 0.10;
+/// Skills of a cluster, at most: what one screen shows as a matrix.
+pub const MAX_CLUSTER: usize = 24;
+
+/// A clause of a description, with what became of its probe requests.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProbedClause {
+    /// The clause.
+    pub clause: String,
+    /// Probe requests made from it.
+    pub made: usize,
+    /// Those that its own skill wins.
+    pub kept: usize,
+}
+
+/// A probe request that its own skill does not win.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LostProbe {
+    /// The request.
+    pub query: String,
+    /// The skill that wins it; none if no skill is a result.
+    pub won: Option<SkillId>,
+}
+
+/// A skill with what became of its probe requests.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProbedSkill {
+    /// The skill.
+    pub skill_id: SkillId,
+    /// Probe requests made from its description.
+    pub made: usize,
+    /// Those that it wins.
+    pub kept: usize,
+    /// The skill that wins most of the others.
+    pub rival: Option<SkillId>,
+    /// Probe requests that the rival wins.
+    pub lost_to_rival: usize,
+}
+
+/// A skill that wins probe requests of another one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Collision {
+    /// The skill that loses.
+    pub skill_id: SkillId,
+    /// The skill that wins.
+    pub rival: SkillId,
+    /// Probe requests lost.
+    pub lost: usize,
+    /// Probe requests made.
+    pub made: usize,
+    /// `lost` of `made`, 0 to 1.
+    pub share: f64,
+}
+
+impl Collision {
+    /// Whether so many requests are lost that a person should look.
+    #[must_use]
+    pub fn is_severe(&self) -> bool {
+        self.share >= COLLIDES_FROM && self.lost >= COLLIDES_FROM_PROBES
+    }
+}
+
+/// Skills that win each other's requests.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Cluster {
+    /// A word that its skills have in common.
+    pub label: String,
+    /// The skills; neighbors lose most to each other.
+    pub skills: Vec<SkillId>,
+}
+
+/// A collection as a map of collisions.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct CollisionMap {
+    /// Skills that were compared.
+    pub skills: usize,
+    /// Probe requests that were ranked.
+    pub probes: usize,
+    /// Those that another skill than their own wins.
+    pub lost: usize,
+    /// Probe requests of a skill, at most; fewer in a large collection.
+    pub probes_per_skill: usize,
+    /// Skills that win each other's requests, the largest cluster first.
+    pub clusters: Vec<Cluster>,
+    /// Losses to a single skill, the largest share first.
+    pub collisions: Vec<Collision>,
+    /// Skills that lose requests, the largest share first.
+    pub losers: Vec<ProbedSkill>,
+    /// Skills with the same or nearly the same text.
+    pub groups: Vec<SimilarGroup>,
+}
+
+/// The ranking of one skill's probes.
+pub(crate) struct Probing {
+    pub clauses: Vec<ProbeClause>,
+    /// By clause and probe: who wins.
+    pub winners: Vec<Vec<Option<SkillId>>>,
+}
+
+impl Probing {
+    /// Probes of the clauses with their winners.
+    pub fn each(&self) -> impl Iterator<Item = (&str, Option<&SkillId>)> {
+        self.clauses.iter().zip(&self.winners).flat_map(|(clause, winners)| {
+            clause.probes.iter().map(String::as_str).zip(winners.iter().map(Option::as_ref))
+        })
+    }
+
+    pub fn made(&self) -> usize {
+        self.winners.iter().map(Vec::len).sum()
+    }
+
+    pub fn won_by(&self, skill: &SkillId) -> usize {
+        self.each().filter(|(_, winner)| *winner == Some(skill)).count()
+    }
+
+    pub fn probed_clauses(&self, own: &SkillId) -> Vec<ProbedClause> {
+        let clause = |(clause, winners): (&ProbeClause, &Vec<Option<SkillId>>)| ProbedClause {
+            clause: clause.text.clone(),
+            made: winners.len(),
+            kept: winners.iter().filter(|winner| winner.as_ref() == Some(own)).count(),
+        };
+        self.clauses.iter().zip(&self.winners).map(clause).collect()
+    }
+
+    /// Probes lost to each other skill, the most first.
+    pub fn lost_to(&self, own: &SkillId) -> Vec<(&SkillId, usize)> {
+        let mut lost: BTreeMap<&SkillId, usize> = BTreeMap::new();
+        for winner in self.each().filter_map(|(_, winner)| winner).filter(|winner| *winner != own) {
+            *lost.entry(winner).or_default() += 1;
+        }
+        let mut lost: Vec<(&SkillId, usize)> = lost.into_iter().collect();
+        lost.sort_by_key(|(_, lost)| std::cmp::Reverse(*lost));
+        lost
+    }
+}
+
+/// Probe requests of each skill of a collection of this size, at most.
+#[must_use]
+pub fn probes_per_skill(skills: usize) -> usize {
+    (PROBE_BUDGET / skills.max(1)).clamp(MIN_PROBES, MAX_PROBES)
+}
+
+impl Router {
+    /// A copy that ranks without time limits, so that the same requests have the same winners on every machine.
+    #[must_use]
+    pub fn patient_copy(&self) -> Self {
+        let mut copy = Self::with_model(self.weights.clone().patient(), self.model.clone());
+        copy.off.clone_from(&self.off);
+        copy.index = self.index.clone();
+        copy
+    }
+
+    /// The first result of a request.
+    pub(crate) fn winner(&self, query: &str) -> Result<Option<SkillId>, RequestError> {
+        let request = Request { intent: query.to_owned(), limit: 1, ..Request::default() };
+        Ok(self.discover(&request)?.results.into_iter().next().map(|hit| hit.skill_id))
+    }
+
+    /// Ranks the probes of some clauses.
+    pub(crate) fn probing(&self, clauses: Vec<ProbeClause>) -> Result<Probing, RequestError> {
+        let winners = clauses
+            .iter()
+            .map(|clause| clause.probes.iter().map(|probe| self.winner(probe)).collect())
+            .collect::<Result<_, _>>()?;
+        Ok(Probing { clauses, winners })
+    }
+
+    /// The document of a skill, without headings and body.
+    pub(crate) fn document(&self, id: &SkillId) -> Option<&Document> {
+        let slot = self.index.slot_of(id)?;
+        self.index.entry(slot).map(|entry| &entry.document)
+    }
+
+    /// Documents that can be results, by id.
+    fn ranked_documents(&self) -> Vec<&Document> {
+        let mut documents: Vec<&Document> = self
+            .index
+            .entries()
+            .map(|(slot, entry)| (slot, &entry.document))
+            .filter(|(slot, _)| self.index.facts()[*slot].is_some_and(|facts| facts.offered))
+            .map(|(_, document)| document)
+            .collect();
+        documents.sort_by(|a, b| a.id.cmp(&b.id));
+        documents
+    }
+
+    /// How near in meaning two skills are: the cosine of their vectors without the mean of the collection. A candidate
+    /// for review, no proof.
+    #[must_use]
+    pub fn similarity(&self, a: &SkillId, b: &SkillId) -> Option<f64> {
+        let centred = |id: &SkillId| {
+            let vector = self.index.vector(self.index.slot_of(id)?);
+            let mean = &self.index.derived.mean;
+            let mut out: [f64; DIM] = std::array::from_fn(|i| {
+                f64::from(vector[i]) / super::analysis::UNIT - mean.get(i).copied().unwrap_or(0.0)
+            });
+            super::embedding::normalise(&mut out);
+            Some(out)
+        };
+        Some(super::embedding::dot(&centred(a)?, &centred(b)?))
+    }
+
+    /// The skills nearest in meaning, the nearest first.
+    pub(crate) fn nearest(&self, id: &SkillId, limit: usize) -> Vec<(SkillId, f64)> {
+        let others =
+            self.ranked_documents().into_iter().map(|document| &document.id).filter(|other| *other != id);
+        let mut near: Vec<(SkillId, f64)> =
+            others.filter_map(|other| Some((other.clone(), self.similarity(id, other)?))).collect();
+        near.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        near.truncate(limit);
+        near
+    }
+
+    /// Skills whose headings and bodies are still to be read.
+    #[must_use]
+    pub fn unread(&self) -> usize {
+        self.index.unread()
+    }
+
+    /// What identifies the present content of the index: with the same key the same requests have the same winners.
+    #[must_use]
+    pub fn content_key(&self) -> String {
+        let mut documents: Vec<&Document> = self.index.entries().map(|(_, entry)| &entry.document).collect();
+        documents.sort_by(|a, b| a.id.cmp(&b.id));
+        let mut text = format!("{} {:?}\n", self.stamp(), self.off);
+        for document in documents {
+            let _ = writeln!(
+                text,
+                "{:?}",
+                (
+                    (&document.id, &document.name, &document.description, &document.tags),
+                    (document.role, document.invocation, &document.status, document.effect_mode),
+                    (
+                        &document.domain,
+                        document.shadowed_by.is_some(),
+                        document.digest.map(|digest| digest.to_string())
+                    ),
+                )
+            );
+        }
+        skills_skill::Digest::of(text.as_bytes()).to_string()
+    }
+
+    /// Groups of skills with the same or nearly the same text.
+    #[must_use]
+    pub fn similar_groups(&self) -> Vec<SimilarGroup> {
+        let all: Vec<&Document> = self.index.entries().map(|(_, entry)| &entry.document).collect();
+        groups(&all, &self.words)
+    }
+
+    /// Probes every skill against all others, on the threads of the calling pool. `done` counts skills; nothing is
+    /// returned once `stop` is set.
+    #[must_use]
+    pub fn collision_map(&self, done: &AtomicUsize, stop: &AtomicBool) -> Option<CollisionMap> {
+        let documents = self.ranked_documents();
+        let limit = probes_per_skill(documents.len());
+        let probed: Vec<Option<Probing>> = documents
+            .par_iter()
+            .map(|document| {
+                if stop.load(Ordering::Relaxed) {
+                    return None;
+                }
+                let probing = self.probing(self.probes(document, limit)).ok();
+                done.fetch_add(1, Ordering::Relaxed);
+                probing
+            })
+            .collect();
+        if stop.load(Ordering::Relaxed) {
+            return None;
+        }
+        let mut map =
+            CollisionMap { skills: documents.len(), probes_per_skill: limit, ..CollisionMap::default() };
+        for (document, probing) in documents.iter().zip(&probed) {
+            let Some(probing) = probing.as_ref().filter(|probing| probing.made() > 0) else { continue };
+            let (made, lost) = (probing.made(), probing.lost_to(&document.id));
+            map.probes += made;
+            map.lost += lost.iter().map(|(_, lost)| lost).sum::<usize>();
+            if let Some((rival, lost_to_rival)) = lost.first() {
+                map.losers.push(ProbedSkill {
+                    skill_id: document.id.clone(),
+                    made,
+                    kept: probing.won_by(&document.id),
+                    rival: Some((*rival).clone()),
+                    lost_to_rival: *lost_to_rival,
+                });
+            }
+            map.collisions.extend(lost.into_iter().map(|(rival, lost)| Collision {
+                skill_id: document.id.clone(),
+                rival: rival.clone(),
+                lost,
+                made,
+                share: lost as f64 / made as f64,
+            }));
+        }
+        let by_share = |a: &Collision, b: &Collision| b.share.total_cmp(&a.share).then(b.lost.cmp(&a.lost));
+        map.collisions.sort_by(|a, b| {
+            by_share(a, b).then_with(|| (&a.skill_id, &a.rival).cmp(&(&b.skill_id, &b.rival)))
+        });
+        let kept = |skill: &ProbedSkill| skill.kept as f64 / skill.made as f64;
+        map.losers.sort_by(|a, b| kept(a).total_cmp(&kept(b)).then_with(|| a.skill_id.cmp(&b.skill_id)));
+        map.clusters = self.clusters(&map.collisions);
+        map.groups = self.similar_groups();
+        Some(map)
+    }
+
+    /// Groups of skills that lose to each other, by the strongest losses first.
+    fn clusters(&self, collisions: &[Collision]) -> Vec<Cluster> {
+        let mut weights: BTreeMap<(&SkillId, &SkillId), f64> = BTreeMap::new();
+        for collision in collisions.iter().filter(|collision| collision.share >= CLUSTERS_FROM) {
+            let (a, b) = (&collision.skill_id, &collision.rival);
+            *weights.entry(if a < b { (a, b) } else { (b, a) }).or_default() += collision.share;
+        }
+        let mut edges: Vec<((&SkillId, &SkillId), f64)> =
+            weights.iter().map(|(pair, weight)| (*pair, *weight)).collect();
+        edges.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        let mut of: HashMap<&SkillId, usize> = HashMap::new();
+        let mut members: Vec<Vec<&SkillId>> = Vec::new();
+        for ((a, b), _) in edges {
+            let [first, second] = [a, b].map(|id| {
+                *of.entry(id).or_insert_with(|| {
+                    members.push(vec![id]);
+                    members.len() - 1
+                })
+            });
+            if first != second && members[first].len() + members[second].len() <= MAX_CLUSTER {
+                let moved = std::mem::take(&mut members[second]);
+                moved.iter().for_each(|id| {
+                    of.insert(id, first);
+                });
+                members[first].extend(moved);
+            }
+        }
+        let weight = |a: &SkillId, b: &SkillId| {
+            weights.get(&if a < b { (a, b) } else { (b, a) }).copied().unwrap_or(0.0)
+        };
+        let mut clusters: Vec<Cluster> = members
+            .into_iter()
+            .filter(|members| members.len() > 1)
+            .map(|members| {
+                let ordered = in_order(members, &weight);
+                Cluster { label: self.label(&ordered), skills: ordered.into_iter().cloned().collect() }
+            })
+            .collect();
+        clusters.sort_by(|a, b| b.skills.len().cmp(&a.skills.len()).then_with(|| a.label.cmp(&b.label)));
+        clusters
+    }
+
+    /// The word that names a cluster best: one of many of its names, else of its descriptions, and of few other skills.
+    fn label(&self, skills: &[&SkillId]) -> String {
+        let mut in_names: BTreeMap<String, (usize, String)> = BTreeMap::new();
+        let mut in_descriptions: BTreeMap<String, (usize, String)> = BTreeMap::new();
+        for document in skills.iter().filter_map(|id| self.document(id)) {
+            for (text, counts) in
+                [(&document.name, &mut in_names), (&document.description, &mut in_descriptions)]
+            {
+                let mut seen = std::collections::HashSet::new();
+                for word in self.words.split(&text.replace(['-', '_'], " ")) {
+                    let is_number = word.text.chars().all(|c| c.is_ascii_digit());
+                    if !word.stop && !is_number && seen.insert(word.stem.clone()) {
+                        counts.entry(word.stem).or_insert((0, word.text)).0 += 1;
+                    }
+                }
+            }
+        }
+        let rarity = |stem: &str| {
+            let documents = self
+                .index
+                .vocabulary
+                .find(stem)
+                .map_or(0, |id| self.index.frequency(Key::stem(id), View::Short));
+            (self.len() as f64 / documents.max(1) as f64).ln().max(0.0)
+        };
+        let best = |counts: &BTreeMap<String, (usize, String)>, least: usize| {
+            counts
+                .iter()
+                .filter(|(_, (count, _))| *count >= least)
+                .map(|(stem, (count, word))| (*count as f64 * (0.5 + rarity(stem)), word.clone()))
+                .max_by(|a, b| a.0.total_cmp(&b.0))
+                .map(|(_, word)| word)
+        };
+        let common = skills.len().div_ceil(2).max(2);
+        best(&in_names, common)
+            .or_else(|| best(&in_descriptions, common))
+            .or_else(|| best(&in_names, 1))
+            .unwrap_or_default()
+    }
+}
+
+/// Members so that each stands next to those it loses most to: the pair with the greatest weight first, then always the
+/// one with the greatest weight to those that are placed.
+fn in_order<'a>(mut left: Vec<&'a SkillId>, weight: &impl Fn(&SkillId, &SkillId) -> f64) -> Vec<&'a SkillId> {
+    left.sort();
+    let total = |id: &SkillId, others: &[&SkillId]| others.iter().map(|other| weight(id, other)).sum::<f64>();
+    let mut placed: Vec<&SkillId> = Vec::with_capacity(left.len());
+    while !left.is_empty() {
+        let among: &[&SkillId] = if placed.is_empty() { &left } else { &placed };
+        let scores: Vec<f64> = left.iter().map(|id| total(id, among)).collect();
+        let next =
+            (0..left.len()).max_by(|a, b| scores[*a].total_cmp(&scores[*b]).then(b.cmp(a))).unwrap_or(0);
+        placed.push(left.remove(next));
+    }
+    placed
+}
+
+impl CollisionMap {
+    /// Losses from which a person should look.
+    pub fn severe(&self) -> impl Iterator<Item = &Collision> {
+        self.collisions.iter().filter(|collision| collision.is_severe())
+    }
+
+    /// What a skill loses to another one; none where it loses nothing.
+    #[must_use]
+    pub fn collision(&self, skill: &SkillId, rival: &SkillId) -> Option<&Collision> {
+        self.collisions.iter().find(|collision| collision.skill_id == *skill && collision.rival == *rival)
+    }
+
+    /// The cluster of a skill.
+    #[must_use]
+    pub fn cluster_of(&self, skill: &SkillId) -> Option<&Cluster> {
+        self.clusters.iter().find(|cluster| cluster.skills.contains(skill))
+    }
+
+    /// Groups that have a skill, by kind.
+    pub fn groups_of<'a>(&'a self, skill: &'a SkillId) -> impl Iterator<Item = &'a SimilarGroup> {
+        self.groups.iter().filter(move |group| group.skills.contains(skill))
+    }
+
+    /// How many groups of a kind there are.
+    #[must_use]
+    pub fn count(&self, kind: GroupKind) -> usize {
+        self.groups.iter().filter(|group| group.kind == kind).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::weights::Weights;
+    use super::*;
+
+    pub(crate) fn router() -> Router {
+        let mut router = Router::new(Weights::shipped().unwrap().patient());
+        let skills = [
+            (
+                "stripe-billing",
+                "Bills recurring subscriptions with Stripe. Customers, products and prices of Stripe.",
+            ),
+            (
+                "stripe-checkout",
+                "Builds Stripe checkout pages and payment links. Stripe products, prices and customers; one-time payments with Stripe.",
+            ),
+            ("pdf-tables", "Extracts tables from PDF files into spreadsheets."),
+            ("release-notes", "Writes release notes from merged pull requests."),
+            ("trip-planner", "Plans train journeys with hotels and museums."),
+        ];
+        router.update(skills.map(|(id, text)| Document::new(id, id, text)).into(), &[]);
+        router
+    }
+
+    fn map() -> CollisionMap {
+        router().collision_map(&AtomicUsize::new(0), &AtomicBool::new(false)).unwrap()
+    }
+
+    #[test]
+    fn skills_that_claim_the_same_collide_in_one_cluster() {
+        let map = map();
+        assert_eq!(map.skills, 5);
+        assert!(map.probes > map.lost && map.lost > 0, "{map:?}");
+        let [cluster] = map.clusters.as_slice() else { panic!("{:?}", map.clusters) };
+        assert_eq!(cluster.label, "stripe");
+        assert_eq!(cluster.skills.len(), 2);
+        assert!(map.collisions.iter().all(|found| found.share > 0.0 && found.lost <= found.made));
+        assert!(map.losers.iter().all(|skill| skill.kept < skill.made && skill.rival.is_some()));
+        assert!(map.cluster_of(&SkillId::new("pdf-tables")).is_none());
+    }
+
+    #[test]
+    fn a_stopped_map_is_none_and_a_complete_one_counts_every_skill() {
+        let done = AtomicUsize::new(0);
+        assert_eq!(router().collision_map(&done, &AtomicBool::new(true)), None);
+        router().collision_map(&done, &AtomicBool::new(false)).unwrap();
+        assert_eq!(done.into_inner(), 5);
+    }
+
+    #[test]
+    fn a_cluster_never_outgrows_the_screen() {
+        let mut router = Router::new(Weights::shipped().unwrap().patient());
+        let skills = (0..60).map(|n| {
+            let text = format!(
+                "Deploys services to Kubernetes clusters in region {n}. Rolls back failed deployments."
+            );
+            Document::new(format!("deploy-{n:02}"), format!("deploy-{n:02}"), text)
+        });
+        router.update(skills.collect(), &[]);
+        let map = router.collision_map(&AtomicUsize::new(0), &AtomicBool::new(false)).unwrap();
+        assert!(!map.clusters.is_empty());
+        assert!(map.clusters.iter().all(|cluster| (2..=MAX_CLUSTER).contains(&cluster.skills.len())));
+        assert_eq!(map.count(GroupKind::Template), 1);
+    }
+
+    #[test]
+    fn large_collections_get_fewer_probes() {
+        assert_eq!(probes_per_skill(20), MAX_PROBES);
+        assert_eq!(probes_per_skill(14_639), 3);
+    }
+
+    #[test]
+    fn similarity_is_that_of_the_meaning() {
+        let router = router();
+        let id = SkillId::new;
+        let of = |a: &str, b: &str| router.similarity(&id(a), &id(b)).unwrap();
+        assert!((of("pdf-tables", "pdf-tables") - 1.0).abs() < 1e-9);
+        assert!(of("stripe-billing", "stripe-checkout") > of("stripe-billing", "trip-planner"));
+        assert_eq!(router.nearest(&id("stripe-billing"), 1)[0].0, id("stripe-checkout"));
+        assert_eq!(router.similarity(&id("stripe-billing"), &id("nobody")), None);
+    }
+}

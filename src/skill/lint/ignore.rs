@@ -1,0 +1,176 @@
+//! Ignored findings: `skills-lint: ignore RULE: reason` in a comment, for the line of the comment and the next one, and
+//! `skills-lint: ignore-file RULE: reason` for the complete file.
+
+use std::path::Path;
+
+use super::rules;
+use crate::Finding;
+use crate::notes::{Notes, slice};
+
+/// What starts a comment for the linter.
+const MARK: &str = "skills-lint:";
+
+/// A finding that a comment ignores.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ignored {
+    /// The finding.
+    pub finding: Finding,
+    /// The reason in the comment.
+    pub reason: String,
+}
+
+/// A comment for the linter.
+struct Comment<'a> {
+    line: u32,
+    at: std::ops::Range<usize>,
+    rule: &'a str,
+    reason: &'a str,
+    of_file: bool,
+    used: bool,
+}
+
+/// Takes the findings that comments of one file ignore out of `findings`, and adds those about the comments themselves.
+/// Findings of other files stay.
+#[must_use]
+pub fn ignore(findings: Vec<Finding>, file: &Path, source: &str) -> (Vec<Finding>, Vec<Ignored>) {
+    let mut comments = comments(source);
+    if comments.is_empty() {
+        return (findings, Vec::new());
+    }
+    let mut notes = Notes::new(file, source);
+    comments.retain(|comment| {
+        let at = comment.at.clone();
+        let known = rules::by_code(comment.rule);
+        match known {
+            None => {
+                let message = format!("there is no rule `{}`", comment.rule);
+                notes.add(&rules::IGNORE_INVALID, None, at, message);
+            }
+            Some(rule) if !rule.can_be_ignored() => {
+                let message = format!("`{}` cannot be ignored here", comment.rule);
+                notes.add(&rules::IGNORE_INVALID, None, at, message);
+            }
+            Some(_) if comment.reason.is_empty() => {
+                let message = format!("`{}` is ignored without a reason", comment.rule);
+                notes.add(&rules::IGNORE_WITHOUT_REASON, None, at, message);
+            }
+            Some(_) => return true,
+        }
+        false
+    });
+    let (mut kept, mut ignored) = (Vec::new(), Vec::new());
+    for finding in findings {
+        let line = finding.span.map(|span| span.line);
+        let comment = comments.iter_mut().find(|comment| {
+            let is_there =
+                comment.of_file || line.is_some_and(|line| line == comment.line || line == comment.line + 1);
+            finding.file == file && finding.code == comment.rule && is_there
+        });
+        match comment {
+            Some(comment) => {
+                comment.used = true;
+                ignored.push(Ignored { finding, reason: comment.reason.to_owned() });
+            }
+            None => kept.push(finding),
+        }
+    }
+    for comment in comments.iter().filter(|comment| !comment.used) {
+        let message = format!("no finding of `{}` is ignored by this comment", comment.rule);
+        notes.add(&rules::IGNORE_UNUSED, None, comment.at.clone(), message);
+    }
+    kept.extend(notes.finish());
+    kept.sort_by_key(|finding| (finding.file != file, finding.span.map(|span| span.offset)));
+    (kept, ignored)
+}
+
+/// The comments of a file: HTML in a body, `#` in YAML. One in a code span is text.
+fn comments(source: &str) -> Vec<Comment<'_>> {
+    let mut out = Vec::new();
+    let mut from = 0;
+    for (number, line) in source.split_inclusive('\n').enumerate() {
+        let start = from;
+        from += line.len();
+        let Some(mark) = line.find(MARK) else { continue };
+        let before = slice(line, ..mark).trim_end();
+        let is_html = before.ends_with("<!--");
+        if !is_html && !before.ends_with('#') {
+            continue;
+        }
+        let body = slice(line, mark + MARK.len()..);
+        let body = if is_html { body.split("-->").next().unwrap_or_default() } else { body };
+        let text = body.trim();
+        let (of_file, text) = match (text.strip_prefix("ignore-file"), text.strip_prefix("ignore")) {
+            (Some(rest), _) => (true, rest.trim()),
+            (None, Some(rest)) => (false, rest.trim()),
+            (None, None) => (false, text),
+        };
+        let (rule, reason) = text.split_once(':').unwrap_or((text, ""));
+        out.push(Comment {
+            line: u32::try_from(number + 1).unwrap_or(u32::MAX),
+            at: start + mark..start + mark + MARK.len() + body.trim_end().len(),
+            rule: rule.trim(),
+            reason: reason.trim(),
+            of_file,
+            used: false,
+        });
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn findings(source: &str) -> (Vec<String>, Vec<(String, String)>) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("notes/SKILL.md");
+        std::fs::create_dir(path.parent().unwrap()).unwrap();
+        std::fs::write(path.with_file_name("other.md"), "").unwrap();
+        std::fs::write(&path, source).unwrap();
+        let skill = crate::read_bundle(&path).unwrap();
+        let (kept, ignored) = ignore(super::super::bundle(&skill, source), Path::new("SKILL.md"), source);
+        (
+            kept.into_iter().map(|finding| finding.code).collect(),
+            ignored.into_iter().map(|ignored| (ignored.finding.code, ignored.reason)).collect(),
+        )
+    }
+
+    const HEAD: &str = "---\nname: notes\ndescription: Writes meeting notes. Use when notes are requested.\n";
+
+    #[test]
+    fn a_comment_ignores_its_line_and_the_next() {
+        let source = format!(
+            "{HEAD}---\n<!-- skills-lint: ignore broken-link: made at install time -->\n[a](a.md)\n\n[b](b.md)\n"
+        );
+        let (kept, ignored) = findings(&source);
+        assert_eq!(kept, ["broken-link"]);
+        assert_eq!(ignored, [("broken-link".to_owned(), "made at install time".to_owned())]);
+    }
+
+    #[test]
+    fn a_comment_can_cover_the_file_and_stand_in_yaml() {
+        let source = format!(
+            "{HEAD}# skills-lint: ignore-file broken-link: the files come with the plugin\n---\n[a](a.md)\n\n\n[b](b.md)\n"
+        );
+        let (kept, ignored) = findings(&source);
+        assert_eq!((kept.len(), ignored.len()), (0, 2), "{kept:?}");
+    }
+
+    #[test]
+    fn a_comment_needs_a_reason_a_rule_and_something_to_ignore() {
+        for (comment, code) in [
+            ("ignore broken-link", "ignore-without-reason"),
+            ("ignore brokn-link: x", "ignore-invalid"),
+            ("ignore smuggled-text: x", "ignore-invalid"),
+            ("ignore crlf: x", "ignore-unused"),
+        ] {
+            let source = format!("{HEAD}---\n<!-- skills-lint: {comment} -->\n[a](a.md)\n");
+            let (kept, ignored) = findings(&source);
+            assert_eq!(ignored, [], "{comment}");
+            assert!(
+                kept.contains(&code.to_owned()) && kept.contains(&"broken-link".to_owned()),
+                "{comment}: {kept:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,640 @@
+//! What a body mentions: skills, tools, files of its bundle, commands and environment variables; and which of them do
+//! not exist.
+
+use std::collections::HashSet;
+use std::ops::Range;
+use std::path::Path;
+
+use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
+
+use super::rules;
+use crate::notes::{Notes, slice};
+
+/// What a mention refers to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ReferenceKind {
+    /// Another skill, by its name.
+    Skill,
+    /// A tool of the client, by its name.
+    Tool,
+    /// A file of the bundle, by its relative path.
+    File,
+    /// A program that a shell block runs.
+    Command,
+    /// An environment variable that code reads.
+    Variable,
+}
+
+/// The first mention of something in a body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reference {
+    /// What it refers to.
+    pub kind: ReferenceKind,
+    /// Its name or path.
+    pub name: String,
+    /// Where, in bytes of the body.
+    pub at: Range<usize>,
+    /// Whether a command runs it, or the path starts at the folder of the skill (`${CLAUDE_SKILL_DIR}/…`); of files only.
+    pub is_certain: bool,
+}
+
+/// Tools of known clients, from the tool references of Claude Code, Codex, Gemini CLI, OpenCode and Copilot.
+const TOOLS: &[&str] = &[
+    "Agent",
+    "AskUserQuestion",
+    "Artifact",
+    "Bash",
+    "BashOutput",
+    "Edit",
+    "EnterPlanMode",
+    "EnterWorktree",
+    "ExitPlanMode",
+    "ExitWorktree",
+    "Glob",
+    "GlobTool",
+    "GoogleSearch",
+    "Grep",
+    "GrepTool",
+    "KillShell",
+    "LS",
+    "ListMcpResourcesTool",
+    "LSP",
+    "MemoryTool",
+    "Monitor",
+    "MonitorTool",
+    "MultiEdit",
+    "NotebookEdit",
+    "NotebookRead",
+    "Read",
+    "ReadFile",
+    "ReadFolder",
+    "ReadManyFiles",
+    "ReadMcpResourceTool",
+    "SaveMemory",
+    "SendMessage",
+    "Shell",
+    "Skill",
+    "SlashCommand",
+    "Task",
+    "TaskCreate",
+    "TaskGet",
+    "TaskList",
+    "TaskOutput",
+    "TaskStop",
+    "TaskUpdate",
+    "TodoRead",
+    "TodoWrite",
+    "ToolSearch",
+    "WebFetch",
+    "WebSearch",
+    "Workflow",
+    "Write",
+    "WriteFile",
+    "WriteTodos",
+];
+
+/// Folders that bundles keep their files in.
+const FOLDERS: &[&str] =
+    &["scripts/", "references/", "assets/", "templates/", "reference/", "resources/", "examples/"];
+/// What clients replace with the folder of the skill.
+const BUNDLE_PREFIXES: &[&str] = &[
+    "${CLAUDE_SKILL_DIR}/",
+    "$CLAUDE_SKILL_DIR/",
+    "${SKILL_DIR}/",
+    "$SKILL_DIR/",
+    "{baseDir}/",
+    "${baseDir}/",
+];
+/// Programs that run a script given as a file.
+const INTERPRETERS: &[&str] = &[
+    "python", "python3", "bash", "sh", "zsh", "node", "ruby", "perl", "bun", "tsx", "deno", "uv", "npx",
+    "run", "source",
+];
+/// Languages of code blocks whose lines are commands.
+const SHELLS: &[&str] = &["bash", "sh", "shell", "zsh", "console", "shell-session"];
+/// Words of a shell that are not programs.
+const SHELL_WORDS: &[&str] = &[
+    "alias", "bg", "break", "builtin", "case", "cd", "command", "continue", "declare", "dirs", "disown",
+    "do", "done", "echo", "elif", "else", "esac", "eval", "exec", "exit", "export", "false", "fg", "fi",
+    "for", "function", "getopts", "hash", "if", "in", "jobs", "let", "local", "mapfile", "popd", "printf",
+    "pushd", "pwd", "read", "readonly", "return", "select", "set", "shift", "shopt", "source", "test",
+    "then", "time", "times", "trap", "true", "type", "typeset", "ulimit", "umask", "unalias", "unset",
+    "until", "wait", "while",
+];
+/// Variables that a shell, a client or a CI system sets.
+const SET_ELSEWHERE: &[&str] =
+    &["ARGUMENTS", "BASH_SOURCE", "HOME", "IFS", "OLDPWD", "PATH", "PWD", "SHELL", "TMPDIR", "USER"];
+const SET_ELSEWHERE_PREFIXES: &[&str] = &["BASH_", "CLAUDE_", "CODEX_", "GITHUB_", "SKILL_"];
+/// Words of a line that speaks of something to be made, or of an example.
+const HYPOTHETICAL: &[&str] = &[
+    "building",
+    "create",
+    "creates",
+    "creating",
+    "design",
+    "designing",
+    "e.g",
+    "example",
+    "examples",
+    "future",
+    "generate",
+    "generates",
+    "imagine",
+    "like",
+    "mkdir",
+    "name",
+    "named",
+    "output",
+    "rename",
+    "save",
+    "touch",
+    "write",
+    "writes",
+];
+
+/// The first mention of each thing that a body refers to, in order.
+#[must_use]
+pub fn references(body: &str) -> Vec<Reference> {
+    let mut found = Found { out: Vec::new(), seen: HashSet::new() };
+    let mut block: Option<String> = None;
+    for (event, at) in Parser::new_ext(body, Options::ENABLE_TABLES).into_offset_iter() {
+        match event {
+            Event::Start(Tag::CodeBlock(kind)) => {
+                block = Some(match kind {
+                    CodeBlockKind::Fenced(info) => {
+                        info.split([' ', ',', '{']).next().unwrap_or_default().to_ascii_lowercase()
+                    }
+                    CodeBlockKind::Indented => String::new(),
+                });
+            }
+            Event::End(TagEnd::CodeBlock) => block = None,
+            Event::Text(_) => {
+                let Some(language) = &block else { continue };
+                // The source itself: offsets of a text inside a quote or a list would not hold otherwise.
+                if SHELLS.contains(&language.as_str()) {
+                    found.shell(body, at.clone());
+                }
+                found.variables_of_code(body, at, language);
+            }
+            Event::Code(_) => found.code_span(body, at),
+            Event::Start(Tag::Strong) => found.strong(body, at),
+            _ => {}
+        }
+    }
+    found.out
+}
+
+struct Found {
+    out: Vec<Reference>,
+    seen: HashSet<(ReferenceKind, String)>,
+}
+
+impl Found {
+    fn add(&mut self, kind: ReferenceKind, name: &str, at: Range<usize>, is_certain: bool) {
+        if self.seen.insert((kind, name.to_owned())) {
+            self.out.push(Reference { kind, name: name.to_owned(), at, is_certain });
+        } else if is_certain
+            && let Some(known) = self.out.iter_mut().find(|known| known.kind == kind && known.name == name)
+        {
+            known.is_certain = true;
+        }
+    }
+
+    /// `` `name` skill ``, ``skill `name` ``, `` `Name` tool ``, and paths.
+    fn code_span(&mut self, body: &str, at: Range<usize>) {
+        let written = slice(body, at.clone());
+        let ticks = written.len() - written.trim_start_matches('`').len();
+        let inner = at.start + ticks..at.end.saturating_sub(ticks).max(at.start + ticks);
+        let text = slice(body, inner.clone());
+        let (before, after) = (slice(body, ..at.start), slice(body, at.end..));
+        let name = text.trim_start_matches('/');
+        let name_at = inner.end - name.len()..inner.end;
+        if is_skill_name(name)
+            && (is_followed_by(after, "skill") || is_preceded_by(before, &["skill", "skills"]))
+        {
+            if !is_hypothetical(body, at.start) {
+                self.add(ReferenceKind::Skill, name, name_at, true);
+            }
+        } else if is_followed_by(after, "tool") && is_tool_name(text) {
+            self.add(ReferenceKind::Tool, text, inner.clone(), true);
+        }
+        self.paths(body, inner);
+    }
+
+    /// `**name** skill`.
+    fn strong(&mut self, body: &str, at: Range<usize>) {
+        let text = slice(body, at.clone());
+        let name = text.trim_matches('*');
+        let is_adjective = name.ends_with("-invoked") || name.ends_with("-based") || name.ends_with("-only");
+        let is_named = is_skill_name(name) && !is_adjective;
+        if is_named && is_followed_by(slice(body, at.end..), "skill") && !is_hypothetical(body, at.start) {
+            let start = at.start + text.len() - text.trim_start_matches('*').len();
+            self.add(ReferenceKind::Skill, name, start..start + name.len(), true);
+        }
+    }
+
+    /// Paths of files among the words of a code span.
+    fn paths(&mut self, body: &str, at: Range<usize>) {
+        let text = slice(body, at.clone());
+        let mut is_run = false;
+        for (start, word) in words(text) {
+            let place = at.start + start;
+            let (path, is_absolute) = bundle_path(word);
+            let is_program = INTERPRETERS.contains(&word);
+            if let Some(path) = path
+                && is_file_path(path)
+                && (is_absolute || FOLDERS.iter().any(|folder| path.starts_with(folder)))
+                && !is_hypothetical(body, place)
+            {
+                let from = place + word.len() - path.len();
+                self.add(ReferenceKind::File, path, from..from + path.len(), is_absolute || is_run);
+            }
+            is_run = is_program || (is_run && word.starts_with('-'));
+        }
+    }
+
+    /// Commands of a shell block, the scripts that they run, and the variables that they read.
+    fn shell(&mut self, body: &str, at: Range<usize>) {
+        let mut from = at.start;
+        let mut continued = false;
+        let mut heredoc: Option<String> = None;
+        let text = slice(body, at);
+        let is_session = text.lines().any(|line| line.trim_start().starts_with("$ "));
+        for line in text.split_inclusive('\n') {
+            let start = from;
+            from += line.len();
+            let bare = line.trim();
+            if let Some(end) = &heredoc {
+                if bare == end {
+                    heredoc = None;
+                }
+                continue;
+            }
+            let is_output = is_session && !bare.starts_with("$ ") && !continued;
+            if bare.is_empty() || bare.starts_with('#') || is_output {
+                continued = false;
+                continue;
+            }
+            if let Some((_, marker)) = line.split_once("<<") {
+                let marker = marker.trim_start_matches(['-', '<', ' ']);
+                let marker = marker
+                    .split(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '_' | '\'' | '"'))
+                    .next();
+                heredoc = marker
+                    .map(|word| word.trim_matches(['\'', '"']).to_owned())
+                    .filter(|word| !word.is_empty());
+            }
+            if !continued {
+                self.commands(line, start);
+            }
+            self.paths_of_line(body, start..from);
+            continued = bare.ends_with('\\');
+        }
+    }
+
+    fn paths_of_line(&mut self, body: &str, at: Range<usize>) {
+        let code = slice(body, at.clone());
+        let end = code.find(" #").unwrap_or(code.len());
+        // What a line writes (`> path`) is not there before.
+        let end = code.find('>').map_or(end, |redirect| redirect.min(end));
+        let line = slice(code, ..end);
+        let runs: Vec<&str> = words(line).map(|(_, word)| word).collect();
+        let is_script = |word: &str| {
+            let (path, is_absolute) = bundle_path(word);
+            path.is_some_and(|path| {
+                is_absolute || path.starts_with("scripts/") || path.starts_with("assets/")
+            })
+        };
+        let first_script = runs.iter().position(|word| is_script(word));
+        let Some(first) = first_script else { return };
+        let runs_it = first == 0
+            || runs.get(..first).unwrap_or_default().iter().any(|word| INTERPRETERS.contains(word));
+        if runs_it {
+            let start = line.find(runs[first]).unwrap_or_default();
+            let (path, is_absolute) = bundle_path(runs[first]);
+            if let Some(path) = path.filter(|path| is_file_path(path)) {
+                let from = at.start + start + runs[first].len() - path.len();
+                let is_relative_script = path.starts_with("scripts/") || path.starts_with("assets/");
+                if is_absolute || is_relative_script {
+                    self.add(ReferenceKind::File, path, from..from + path.len(), true);
+                }
+            }
+        }
+    }
+
+    /// The program of each part of a command line.
+    fn commands(&mut self, line: &str, start: usize) {
+        let mut from = 0;
+        for part in line.split_inclusive(['|', ';', '&']) {
+            let at = from;
+            from += part.len();
+            let mut rest = words(part.trim_end_matches(['|', ';', '&']));
+            let program = rest.find(|(_, word)| {
+                let is_assignment = word.split_once('=').is_some_and(|(name, _)| is_identifier(name));
+                !is_assignment && !matches!(*word, "$" | "sudo" | "env" | "time" | "exec" | "!" | "nohup")
+            });
+            let Some((offset, program)) = program else { continue };
+            let is_program = program.len() > 1
+                && program.bytes().next().is_some_and(|b| b.is_ascii_lowercase())
+                && program.bytes().all(|b| {
+                    b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'_' | b'.' | b'+')
+                })
+                && !program.contains("..")
+                && !program.ends_with(['.', '-']);
+            if is_program
+                && !SHELL_WORDS.contains(&program)
+                && !slice(line, at + offset..).starts_with(&format!("{program}()"))
+            {
+                let place = start + at + offset;
+                self.add(ReferenceKind::Command, program, place..place + program.len(), true);
+            } else if !is_program && !program.starts_with(['$', '.', '/', '{', '[', '-']) {
+                // A part that does not begin with a program is the rest of a quoted text.
+                return;
+            }
+        }
+    }
+
+    /// `$NAME` in shell, `os.environ["NAME"]`, `os.getenv("NAME")`, `process.env.NAME`.
+    fn variables_of_code(&mut self, body: &str, at: Range<usize>, language: &str) {
+        let text = slice(body, at.clone());
+        let mut read = |name: &str, offset: usize| {
+            let is_name = name.len() >= 4
+                && name.contains('_')
+                && name.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
+                && name.bytes().next().is_some_and(|b| b.is_ascii_uppercase());
+            let is_set_elsewhere = SET_ELSEWHERE.contains(&name)
+                || SET_ELSEWHERE_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+            // The body sets it somewhere: by assignment, as a loop variable, by `read`, in an `env:` mapping.
+            let is_set = [
+                format!("{name}="),
+                format!("{name}:"),
+                format!("for {name} "),
+                format!("read {name}"),
+                format!("read -r {name}"),
+            ]
+            .iter()
+            .any(|form| body.contains(form.as_str()));
+            if is_name && !is_set_elsewhere && !is_set {
+                let from = at.start + offset;
+                self.add(ReferenceKind::Variable, name, from..from + name.len(), true);
+            }
+        };
+        let openings: &[&str] = match language {
+            language if SHELLS.contains(&language) => &["${", "$"],
+            "python" | "py" => {
+                &["os.environ[\"", "os.environ['", "os.environ.get(\"", "os.getenv(\"", "os.getenv('"]
+            }
+            "javascript" | "js" | "typescript" | "ts" | "jsx" | "tsx" => &["process.env."],
+            _ => return,
+        };
+        for opening in openings {
+            for (place, _) in text.match_indices(opening) {
+                let from = place + opening.len();
+                let rest = slice(text, from..);
+                let length = rest.bytes().take_while(|b| b.is_ascii_alphanumeric() || *b == b'_').count();
+                // `${NAME:-default}` says what to use instead.
+                if !slice(rest, length..).starts_with(":-") {
+                    read(slice(rest, ..length), from);
+                }
+            }
+        }
+    }
+}
+
+/// Words of a line with their places; quotes around them are left out.
+fn words(line: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut at = 0;
+    line.split([' ', '\t', '\n', '\r']).filter_map(move |word| {
+        let start = at;
+        at += word.len() + 1;
+        let bare = word.trim_start_matches(['"', '\'', '(']);
+        let offset = start + word.len() - bare.len();
+        let bare = bare.trim_end_matches(['"', '\'', ')', ',', ':']);
+        (!bare.is_empty()).then_some((offset, bare))
+    })
+}
+
+/// A path inside the bundle, and whether it names the bundle's folder.
+fn bundle_path(word: &str) -> (Option<&str>, bool) {
+    if let Some(path) = BUNDLE_PREFIXES.iter().find_map(|prefix| word.strip_prefix(prefix)) {
+        return (Some(path), true);
+    }
+    let path = word.strip_prefix("./").unwrap_or(word);
+    (path.contains('/').then_some(path), false)
+}
+
+/// Whether a path is one file, not a pattern or a placeholder.
+fn is_file_path(path: &str) -> bool {
+    let is_plain = path.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'/' | b'.' | b'-' | b'_'));
+    let extension = path.rsplit_once('.').map(|(name, extension)| (!name.ends_with('/'), extension));
+    let has_extension = extension.is_some_and(|(named, extension)| {
+        named && (1..=5).contains(&extension.len()) && extension.bytes().all(|b| b.is_ascii_alphanumeric())
+    });
+    is_plain && has_extension && !path.contains("..") && !path.contains("//") && !is_placeholder(path)
+}
+
+fn is_placeholder(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path).to_ascii_lowercase();
+    let stem = name.split('.').next().unwrap_or_default();
+    matches!(
+        stem,
+        "example"
+            | "file"
+            | "filename"
+            | "foo"
+            | "bar"
+            | "script"
+            | "my-script"
+            | "my_script"
+            | "name"
+            | "xxx"
+    ) || path.contains("YYYY")
+        || path.contains("path/to")
+}
+
+fn is_skill_name(name: &str) -> bool {
+    name.contains('-')
+        && !name.starts_with('-')
+        && !name.ends_with('-')
+        && name.len() <= 64
+        && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+        && !matches!(
+            name,
+            "your-skill" | "my-skill" | "skill-name" | "your-skill-name" | "my-skill-name" | "skill-id"
+        )
+}
+
+fn is_tool_name(name: &str) -> bool {
+    name.len() > 2
+        && name.bytes().next().is_some_and(|b| b.is_ascii_uppercase())
+        && name.bytes().any(|b| b.is_ascii_lowercase())
+        && name.bytes().all(|b| b.is_ascii_alphabetic())
+}
+
+fn is_identifier(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+}
+
+fn is_followed_by(after: &str, word: &str) -> bool {
+    after.strip_prefix(' ').and_then(|rest| rest.strip_prefix(word)).is_some_and(|rest| {
+        !rest.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '’' | '\''))
+    })
+}
+
+fn is_preceded_by(before: &str, names: &[&str]) -> bool {
+    let before = before.trim_end_matches([' ', ':']);
+    names.iter().any(|word| {
+        before.strip_suffix(word).is_some_and(|rest| {
+            !rest.ends_with(|c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '/'))
+        })
+    })
+}
+
+/// Whether the sentence up to a place speaks of an example, or of something to be made.
+fn is_hypothetical(body: &str, at: usize) -> bool {
+    let before = slice(body, ..at);
+    let start = before.rfind(['\n', '|']).map_or(0, |newline| newline + 1);
+    let line = slice(before, start..).to_ascii_lowercase();
+    line.split(|c: char| !c.is_alphanumeric() && c != '.' && c != '-')
+        .any(|word| HYPOTHETICAL.contains(&word.trim_end_matches('.')))
+}
+
+/// The known tool that a name is probably meant to be; none where it is one, or like none.
+fn intended_tool(name: &str) -> Option<&'static str> {
+    if TOOLS.contains(&name) {
+        return None;
+    }
+    let without = name.strip_suffix("Tool").or_else(|| name.strip_suffix('s'));
+    let exact = TOOLS.iter().find(|tool| without == Some(**tool) || tool.eq_ignore_ascii_case(name));
+    exact
+        .or_else(|| TOOLS.iter().find(|tool| name.len() >= 6 && strsim::damerau_levenshtein(tool, name) <= 1))
+        .copied()
+}
+
+/// Notes tools that no client has, and files that are not there. `files` is what the body refers to by links, already
+/// checked.
+pub(super) fn check(body: &str, start: usize, root_dir: &Path, notes: &mut Notes<'_>) {
+    let place = |reference: &Reference| reference.at.start + start..reference.at.end + start;
+    let mut missing = Vec::new();
+    for reference in references(body) {
+        match reference.kind {
+            ReferenceKind::Tool => {
+                if let Some(intended) = intended_tool(&reference.name) {
+                    let message = format!("no known client has a tool `{}`", reference.name);
+                    let finding = notes.add(&rules::TOOL_UNKNOWN, None, place(&reference), message);
+                    finding.help =
+                        format!("Did you mean `{intended}`? The model calls tools by their exact name.");
+                }
+            }
+            ReferenceKind::File => {
+                let first = reference.name.split('/').next().unwrap_or_default();
+                // A folder of that name makes it a path of the bundle; otherwise it may be one of the reader's project.
+                let is_of_bundle = reference.is_certain || root_dir.join(first).is_dir();
+                if is_of_bundle && !root_dir.join(&reference.name).exists() {
+                    missing.push(reference);
+                }
+            }
+            ReferenceKind::Skill | ReferenceKind::Command | ReferenceKind::Variable => {}
+        }
+    }
+    if let [first, _, ..] = missing.as_slice()
+        && super::links::is_alone(root_dir)
+    {
+        let message = format!(
+            "{} files, such as `{}`, are missing: the folder contains only SKILL.md",
+            missing.len(),
+            first.name
+        );
+        notes.add(&rules::FILE_MISSING, None, place(first), message);
+        return;
+    }
+    for reference in &missing {
+        let message = format!("there is no file `{}` in the bundle", reference.name);
+        notes.add(&rules::FILE_MISSING, None, place(reference), message);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(body: &str, kind: ReferenceKind) -> Vec<String> {
+        references(body).into_iter().filter(|found| found.kind == kind).map(|found| found.name).collect()
+    }
+
+    #[test]
+    fn skills_are_recognized_by_their_wording() {
+        let body = "Use the `pdf-tables` skill, then the **csv-tools** skill. See skill `log-sum`.\n\
+            A `two-step` process; `my-skill` skill; **user-invoked** skill.\n\
+            When building a `pdf-editor` skill, ask first.\n";
+        assert_eq!(names(body, ReferenceKind::Skill), ["pdf-tables", "csv-tools", "log-sum"]);
+    }
+
+    #[test]
+    fn files_are_those_that_commands_run_or_folders_name() {
+        let body = "Read `references/layout.md`. Create `assets/new.svg`. Use `scripts/*.py`.\n\n\
+            ```bash\n# scripts/comment.py\npython3 scripts/extract.py in.pdf > scripts/out.txt\n\
+            ${CLAUDE_SKILL_DIR}/bin/run.sh\ncat scripts/data.csv\n```\n\n```\nscripts/tree.py\n```\n";
+        let found = references(body);
+        let files: Vec<_> = found
+            .iter()
+            .filter(|found| found.kind == ReferenceKind::File)
+            .map(|found| (found.name.as_str(), found.is_certain))
+            .collect();
+        assert_eq!(
+            files,
+            [("references/layout.md", false), ("scripts/extract.py", true), ("bin/run.sh", true)]
+        );
+        for reference in found {
+            assert_eq!(&body[reference.at.clone()], reference.name, "{reference:?}");
+        }
+    }
+
+    #[test]
+    fn commands_begin_the_parts_of_a_shell_line() {
+        let body = "```bash\nexport A=1\nFOO=2 pdftotext in.pdf | sort -u && jq . x\ncat <<EOF\nnotacommand\nEOF\n\
+            git commit -m \"one; two\" \\\n  --amend\n```\n\n```python\nprint(1)\n```\n";
+        assert_eq!(names(body, ReferenceKind::Command), ["pdftotext", "sort", "jq", "cat", "git"]);
+        let session = "```console\n$ kubectl get pods\nname   ready\n```\n";
+        assert_eq!(names(session, ReferenceKind::Command), ["kubectl"]);
+    }
+
+    #[test]
+    fn variables_are_those_that_nobody_sets() {
+        let body = "```bash\ncurl -H \"X: $API_TOKEN\" \"$BASE_URL\" ${LOG_LEVEL:-info} $HOME_DIR $1\nBASE_URL=x\n```\n\n\
+            ```python\nos.environ[\"SERVICE_KEY\"]\n```\n\n```text\n$NOT_CODE\n```\n";
+        assert_eq!(names(body, ReferenceKind::Variable), ["API_TOKEN", "HOME_DIR", "SERVICE_KEY"]);
+    }
+
+    #[test]
+    fn only_near_misses_of_tools_are_unknown() {
+        assert_eq!(intended_tool("AskUserQuestions"), Some("AskUserQuestion"));
+        assert_eq!(intended_tool("WebSerch"), Some("WebSearch"));
+        assert_eq!(intended_tool("BashTool"), Some("Bash"));
+        assert_eq!(intended_tool("Read"), None);
+        assert_eq!(intended_tool("CreateInvoice"), None);
+    }
+
+    #[test]
+    fn missing_files_are_found_in_folders_that_exist() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("scripts")).unwrap();
+        std::fs::write(dir.path().join("scripts/there.py"), "").unwrap();
+        std::fs::write(dir.path().join("SKILL.md"), "").unwrap();
+        let body = "Run `scripts/there.py`, then `scripts/gone.py`; read `references/none.md`.\n";
+        let found = |root: &Path, body: &str| {
+            let mut notes = Notes::new(Path::new("SKILL.md"), body);
+            check(body, 0, root, &mut notes);
+            notes
+                .finish()
+                .into_iter()
+                .map(|found| (found.code, found.span.unwrap().offset))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(found(dir.path(), body), [("file-missing".to_owned(), 30)]);
+        let alone = tempfile::tempdir().unwrap();
+        std::fs::write(alone.path().join("SKILL.md"), "").unwrap();
+        let body = "```bash\npython scripts/one.py\npython scripts/two.py\n```\n";
+        assert_eq!(found(alone.path(), body).len(), 1);
+    }
+}

@@ -1,0 +1,301 @@
+//! The collision map's state: which clusters are in sight, the cell under the cursor, and the pair that it shows.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use ratatui::layout::{Position, Rect};
+
+use super::Browse;
+use crate::action::{Action, Command};
+use crate::overlay::Drafting;
+use crate::pane::Effect;
+use crate::widgets::scroll::Scroll;
+use skills_api::{CollisionReport, Error};
+use skills_discovery::{Collision, PairReport};
+use skills_skill::SkillId;
+
+/// Pairs kept for coming back to.
+const MAX_PAIRS: usize = 64;
+
+type Pair = (SkillId, SkillId);
+
+/// State of the map.
+#[derive(Debug, Default)]
+pub struct Map {
+    /// Whether it is shown in place of the list.
+    pub is_open: bool,
+    /// The map, or how far it is.
+    pub report: Option<Result<Arc<CollisionReport>, Error>>,
+    /// Whether an answer is on its way.
+    pub is_asked: bool,
+    /// The only cluster in sight.
+    pub zoomed: Option<usize>,
+    /// Clusters in sight as a matrix, by the last frame; empty where clusters are listed.
+    pub in_sight: Vec<usize>,
+    /// Row and column among the skills in sight; in the list of clusters the row is a cluster.
+    pub row: usize,
+    pub column: usize,
+    /// Whether the pair has the focus.
+    pub in_pair: bool,
+    /// Scroll of the pair.
+    pub text: Scroll,
+    /// First row in sight, of a list of clusters.
+    pub list: Scroll,
+    pub pairs: HashMap<Pair, Result<Arc<PairReport>, Error>>,
+    pub asked_pair: Option<Pair>,
+    /// Cells of the last frame with row and column.
+    pub cells: Vec<(Rect, usize, usize)>,
+    /// Where the pair was in the last frame.
+    pub pair_area: Rect,
+}
+
+impl Map {
+    /// The complete map.
+    pub fn complete(&self) -> Option<&Arc<CollisionReport>> {
+        self.report.as_ref()?.as_ref().ok().filter(|report| report.complete)
+    }
+
+    /// Skills in sight, row by row.
+    pub fn skills(&self) -> Vec<&SkillId> {
+        let Some(report) = self.complete() else { return Vec::new() };
+        let clusters = self.in_sight.iter().filter_map(|at| report.map.clusters.get(*at));
+        clusters.flat_map(|cluster| &cluster.skills).collect()
+    }
+
+    /// The pair under the cursor.
+    pub fn pair(&self) -> Option<Pair> {
+        let skills = self.skills();
+        let (row, column) = (*skills.get(self.row)?, *skills.get(self.column)?);
+        (row != column).then(|| (row.clone(), column.clone()))
+    }
+
+    /// What the row of a cell loses to its column.
+    pub fn collision(&self, row: &SkillId, column: &SkillId) -> Option<&Collision> {
+        self.complete()?.map.collision(row, column)
+    }
+
+    /// Asks for the pair under the cursor where one of the two wins a request of the other.
+    fn ask_pair(&mut self) -> Option<Effect> {
+        self.text = Scroll::default();
+        let (row, column) = self.pair()?;
+        let meets = self.collision(&row, &column).or_else(|| self.collision(&column, &row)).is_some();
+        let pair = (row, column);
+        if !meets || self.pairs.contains_key(&pair) || self.asked_pair.as_ref() == Some(&pair) {
+            return None;
+        }
+        self.asked_pair = Some(pair.clone());
+        Some(Effect::CompareSkills(pair.0, pair.1))
+    }
+
+    /// Takes the answer to [`Effect::CompareSkills`].
+    pub fn take_pair(&mut self, a: &SkillId, b: &SkillId, report: &Result<Arc<PairReport>, Error>) {
+        if self.pairs.len() >= MAX_PAIRS {
+            self.pairs.clear();
+        }
+        let pair = (a.clone(), b.clone());
+        if self.asked_pair.as_ref() == Some(&pair) {
+            self.asked_pair = None;
+        }
+        self.pairs.insert(pair, report.clone());
+    }
+
+    /// Takes the answer to [`Effect::Collisions`]; asks again until the map is complete.
+    pub fn take_report(&mut self, report: &Result<Arc<CollisionReport>, Error>) -> Vec<Effect> {
+        self.is_asked = false;
+        self.report = Some(report.clone());
+        if self.complete().is_some() {
+            (self.row, self.column) = (self.row, self.column.max(1));
+            return Vec::new();
+        }
+        if report.is_ok() && self.is_open { self.ask() } else { Vec::new() }
+    }
+
+    /// The catalog changed: the map is another one.
+    pub fn forget(&mut self) -> Vec<Effect> {
+        self.pairs.clear();
+        self.asked_pair = None;
+        self.report = None;
+        if self.is_open { self.ask() } else { Vec::new() }
+    }
+
+    fn ask(&mut self) -> Vec<Effect> {
+        if std::mem::replace(&mut self.is_asked, true) { Vec::new() } else { vec![Effect::Collisions] }
+    }
+
+    /// Opens the map.
+    pub fn open(&mut self) -> Vec<Effect> {
+        self.is_open = true;
+        if self.complete().is_some() { Vec::new() } else { self.ask() }
+    }
+
+    /// Puts the cursor on a cell by its skills: zooms into the cluster that has both.
+    pub fn go_to(&mut self, row: &SkillId, column: &SkillId) -> Option<Effect> {
+        let clusters = &self.complete()?.map.clusters;
+        let at = clusters
+            .iter()
+            .position(|cluster| cluster.skills.contains(row) && cluster.skills.contains(column))?;
+        let place = |id: &SkillId| clusters[at].skills.iter().position(|skill| skill == id);
+        (self.row, self.column) = (place(row)?, place(column)?);
+        (self.zoomed, self.in_sight) = (Some(at), vec![at]);
+        self.ask_pair()
+    }
+
+    /// The next severe collision behind the cursor, around the end.
+    fn next_collision(&mut self) -> Vec<Effect> {
+        let skills: Vec<SkillId> = self.skills().into_iter().cloned().collect();
+        let count = skills.len();
+        let here = self.row * count + self.column;
+        let behind = (1..=count * count).map(|step| (here + step) % (count * count));
+        let next = behind.map(|at| (at / count, at % count)).find(|(row, column)| {
+            self.collision(&skills[*row], &skills[*column]).is_some_and(Collision::is_severe)
+        });
+        let Some((row, column)) = next else {
+            return vec![Effect::Toast("no collision of 20 % or more here".to_owned())];
+        };
+        (self.row, self.column) = (row, column);
+        self.ask_pair().into_iter().collect()
+    }
+
+    fn move_by(&mut self, rows: isize, columns: isize) -> Vec<Effect> {
+        let count = self.skills().len();
+        if count == 0 {
+            let clusters = self.complete().map_or(0, |report| report.map.clusters.len());
+            self.row = self.row.saturating_add_signed(rows).min(clusters.saturating_sub(1));
+            return Vec::new();
+        }
+        self.row = self.row.saturating_add_signed(rows).min(count - 1);
+        self.column = self.column.saturating_add_signed(columns).min(count - 1);
+        self.ask_pair().into_iter().collect()
+    }
+
+    fn zoom(&mut self) -> Vec<Effect> {
+        if self.zoomed.take().is_some() {
+            self.in_sight.clear();
+            (self.row, self.column) = (0, 1);
+            return Vec::new();
+        }
+        let cluster = if self.in_sight.is_empty() { Some(self.row) } else { self.cluster_of_row() };
+        if let Some(cluster) = cluster {
+            (self.zoomed, self.in_sight) = (Some(cluster), vec![cluster]);
+            (self.row, self.column) = (0, 1);
+        }
+        self.ask_pair().into_iter().collect()
+    }
+
+    /// The cluster that the row is in.
+    fn cluster_of_row(&self) -> Option<usize> {
+        let report = self.complete()?;
+        let mut row = self.row;
+        self.in_sight.iter().copied().find(|at| {
+            let count = report.map.clusters.get(*at).map_or(0, |cluster| cluster.skills.len());
+            let is_here = row < count;
+            row = row.saturating_sub(count);
+            is_here
+        })
+    }
+
+    /// The best advice about the pair under the cursor.
+    pub fn advised(&self) -> Option<(SkillId, String)> {
+        let pair = self.pairs.get(&self.pair()?)?.as_ref().ok()?;
+        let best = pair.advice.iter().find(|advice| advice.is_best)?;
+        let text = best.texts.iter().find(|text| text.skill_id == pair.a.skill_id).or(best.texts.first())?;
+        Some((text.skill_id.clone(), text.description.clone()))
+    }
+
+    /// A click on a cell.
+    pub fn click(&mut self, at: Position) -> Vec<Effect> {
+        self.in_pair = self.pair_area.contains(at);
+        let cell =
+            self.cells.iter().find(|(area, ..)| area.contains(at)).map(|(_, row, column)| (*row, *column));
+        let Some((row, column)) = cell else { return Vec::new() };
+        (self.row, self.column) = (row, column);
+        if self.in_sight.is_empty() { self.zoom() } else { self.ask_pair().into_iter().collect() }
+    }
+}
+
+impl Browse {
+    pub(super) fn act_in_map(&mut self, action: Action) -> Option<Vec<Effect>> {
+        let map = &mut self.map;
+        if map.in_pair
+            && let Some(rows) = super::keys::rows_of(action, map.text.page())
+        {
+            map.text.offset = map.text.offset.saturating_add_signed(rows).min(usize::MAX / 2);
+            return Some(Vec::new());
+        }
+        Some(match action {
+            Action::ShowCollisions | Action::NextTab | Action::PreviousTab => {
+                map.is_open = false;
+                Vec::new()
+            }
+            Action::NextPart | Action::PreviousPart => {
+                map.in_pair = !map.in_pair;
+                Vec::new()
+            }
+            Action::Back => {
+                if map.in_pair {
+                    map.in_pair = false;
+                } else if map.zoomed.is_some() {
+                    return Some(map.zoom());
+                } else {
+                    map.is_open = false;
+                }
+                Vec::new()
+            }
+            Action::Open if map.in_sight.is_empty() => map.zoom(),
+            Action::Open => {
+                map.in_pair = true;
+                Vec::new()
+            }
+            Action::ZoomCluster => map.zoom(),
+            Action::NextCollision => map.next_collision(),
+            Action::Left => map.move_by(0, -1),
+            Action::Right => map.move_by(0, 1),
+            Action::Draft => {
+                let (row, _) = map.pair()?;
+                let advised = map.advised();
+                let skill = advised.as_ref().map_or(row, |(skill, _)| skill.clone());
+                let known = self.catalogue.by_id(skill.as_str())?;
+                let (skill_id, description) = (known.id.clone(), known.description.clone());
+                let proposed = advised.map(|(_, text)| text);
+                vec![Effect::EditDescription(Drafting { skill_id, description, proposed, intent: None })]
+            }
+            Action::Copy => {
+                let (row, column) = map.pair()?;
+                vec![Effect::CopyCommand(
+                    format!("skills collisions {row} {column}"),
+                    "command line".to_owned(),
+                )]
+            }
+            other => {
+                let rows = super::keys::rows_of(other, 8)?;
+                map.move_by(rows, 0)
+            }
+        })
+    }
+
+    pub(super) fn map_commands(&self) -> Vec<Command> {
+        let no_pair = self.map.pair().is_none().then(|| "no pair selected".to_owned());
+        let on_pair = |command: Command| Command { blocked: no_pair.clone(), ..command };
+        let zoom = if self.map.zoomed.is_some() { "all clusters" } else { "zoom cluster" };
+        let shown = super::keys::shown;
+        let hidden = super::keys::hidden;
+        let mut out = vec![
+            shown(Action::Down, "move"),
+            shown(Action::NextCollision, "next collision"),
+            shown(Action::Open, if self.map.in_sight.is_empty() { "zoom" } else { "pair" }),
+            on_pair(shown(Action::Draft, "draft")),
+            shown(Action::ZoomCluster, zoom),
+            shown(Action::ShowCollisions, "list"),
+            on_pair(hidden(Action::Copy, "copy")),
+            hidden(Action::Left, "move left"),
+            hidden(Action::Right, "move right"),
+            hidden(Action::Back, "back"),
+            hidden(Action::NextTab, "next tab"),
+            hidden(Action::PreviousTab, "previous tab"),
+            hidden(Action::NextPart, "next panel"),
+            hidden(Action::PreviousPart, "previous panel"),
+        ];
+        out.extend(super::keys::moves());
+        out
+    }
+}

@@ -1,0 +1,551 @@
+//! The collision map: a matrix by cluster, groups of equal texts below it, and the pair under the cursor.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Modifier;
+
+use super::Browse;
+use crate::pane::Draw;
+use crate::theme::{BarStyle, Role};
+use crate::widgets::figures::{count, counted};
+use crate::widgets::measure::{cells, cut_end, shown};
+use crate::widgets::pen::Pen;
+use crate::widgets::rich::{RichLine, Seg};
+use crate::widgets::rule::{Joint, Title, divider};
+use crate::widgets::wrap::{cut_line, wrap};
+use skills_api::CollisionReport;
+use skills_discovery::{AdviceKind, Collision, GroupKind, PairAdvice, PairReport, PairSide, ProbedClause};
+use skills_skill::SkillId;
+
+/// Below this width the pair is under the matrix.
+const FOLD: u16 = 100;
+/// Cells of a column.
+const CELL: u16 = 2;
+/// Cells of a row's letter and the space behind it, behind the gutter.
+const LETTER: u16 = 2;
+/// Cells of a name, at least.
+const MIN_NAME: u16 = 10;
+/// Rows of the list of groups, at most.
+const MAX_GROUPS: u16 = 5;
+
+impl Browse {
+    pub(super) fn draw_map(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
+        self.map.cells.clear();
+        self.map.pair_area = Rect::ZERO;
+        let is_folded = area.width < FOLD;
+        let left_width = if is_folded {
+            area.width
+        } else {
+            let share = (u32::from(area.width) * 62 / 120) as u16;
+            share.saturating_add_signed(cx.split).clamp(40, area.width.saturating_sub(40))
+        };
+        let height = if is_folded { area.height / 2 + 1 } else { area.height };
+        let left = Rect { width: left_width, height, ..area };
+        self.draw_matrix_part(left, buf, cx, !is_folded);
+        if is_folded {
+            let below = Rect { y: area.y + height, height: area.height.saturating_sub(height), ..area };
+            self.draw_pair(below, buf, cx);
+            return;
+        }
+        let right =
+            Rect { x: area.x + left_width + 1, width: area.width.saturating_sub(left_width + 1), ..area };
+        self.draw_pair(right, buf, cx);
+        let joints = [(area.y, Joint::Top { heavy: cx.focused })];
+        divider(&mut Pen::new(buf, cx), Rect { x: area.x + left_width, width: 1, ..area }, &joints);
+    }
+
+    fn draw_matrix_part(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>, with_groups: bool) {
+        let focused = cx.focused && !self.map.in_pair;
+        let report = self.map.complete().cloned();
+        let note = report.as_ref().map_or_else(String::new, |report| {
+            let clustered: usize = report.map.clusters.iter().map(|cluster| cluster.skills.len()).sum();
+            format!(
+                "{} of {} in {}",
+                count(clustered),
+                count(report.skills),
+                counted(report.map.clusters.len(), "cluster")
+            )
+        });
+        Title::of("Skills", focused).note(note).draw(&mut Pen::new(buf, cx), area.x, area.y, area.width);
+        self.draw_map_tabs(Rect { y: area.y + 1, height: 1, ..area }, buf, cx);
+        let body = Rect { y: area.y + 2, height: area.height.saturating_sub(2), ..area };
+        let mut pen = Pen::new(buf, cx);
+        let Some(report) = report else {
+            self.draw_map_progress(body, &mut pen);
+            return;
+        };
+        if report.map.clusters.is_empty() {
+            let text = "no skill loses requests to another one";
+            pen.put(body.x + 2, body.y + 1, pen.glyphs.ok, Role::Success, 1);
+            pen.put(body.x + 4, body.y + 1, text, Role::Text, body.width.saturating_sub(5));
+        }
+        let groups = if with_groups { groups_height(&report, body.height) } else { 0 };
+        let matrix = Rect { height: body.height.saturating_sub(groups), ..body };
+        self.place_clusters(&report, matrix);
+        if self.map.in_sight.is_empty() {
+            self.draw_clusters(&report, matrix, &mut pen, focused);
+        } else {
+            self.draw_matrix(&report, matrix, &mut pen, focused);
+        }
+        if groups > 0 {
+            draw_groups(&report, Rect { y: matrix.bottom(), height: groups, ..body }, &mut pen);
+        }
+    }
+
+    fn draw_map_tabs(&mut self, row: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
+        let severe = self.map.complete().map_or(0, |report| report.severe);
+        let mut pen = Pen::new(buf, cx);
+        let end = pen.put(row.x + 2, row.y, "List", Role::Muted, row.width.saturating_sub(2));
+        let room = row.right().saturating_sub(end + 3);
+        let end = pen.put_plus(end + 3, row.y, "Collisions", Role::Strong, Modifier::UNDERLINED, room);
+        if severe > 0 {
+            pen.put(end + 1, row.y, &count(severe), Role::Warning, row.right().saturating_sub(end + 1));
+        }
+        if !self.map.in_sight.is_empty() && row.width >= 50 {
+            pen.right(row.right().saturating_sub(1), row.y, "row loses to column", Role::Muted);
+        }
+    }
+
+    fn draw_map_progress(&self, area: Rect, pen: &mut Pen<'_>) {
+        let width = area.width.saturating_sub(4);
+        let text = match &self.map.report {
+            Some(Err(error)) => RichLine::of(shown(&error.message), Role::Danger),
+            Some(Ok(report)) => RichLine::of(
+                format!(
+                    "ranking requests made from {} of {} skills",
+                    count(report.done),
+                    count(report.skills)
+                ),
+                Role::Muted,
+            ),
+            None => RichLine::of("ranking requests made from every description", Role::Muted),
+        };
+        pen.line(area.x + 2, area.y + 1, &cut_line(&text, width, pen.glyphs.ellipsis), width);
+        if let Some(Ok(report)) = &self.map.report
+            && report.skills > 0
+        {
+            let full = (report.done * usize::from(width) / report.skills).min(usize::from(width)) as u16;
+            pen.run(area.x + 2, area.y + 2, pen.glyphs.heavy, full, Role::Focus);
+            pen.run(area.x + 2 + full, area.y + 2, pen.glyphs.rule, width - full, Role::Rule);
+        }
+    }
+
+    /// Decides what is in sight: one cluster where it is zoomed, all of them where they fit, otherwise a list.
+    fn place_clusters(&mut self, report: &CollisionReport, area: Rect) {
+        let clusters = &report.map.clusters;
+        self.map.zoomed = self.map.zoomed.filter(|at| *at < clusters.len());
+        self.map.in_sight = match self.map.zoomed {
+            Some(at) => vec![at],
+            None => {
+                let skills: usize = clusters.iter().map(|cluster| cluster.skills.len()).sum();
+                let gaps = clusters.len().saturating_sub(1);
+                let width = 2 + LETTER + MIN_NAME + CELL * skills as u16 + gaps as u16 + 2;
+                let height = 2 + skills + gaps + 2;
+                let fits = skills <= 24 && width <= area.width && height <= usize::from(area.height);
+                if fits { (0..clusters.len()).collect() } else { Vec::new() }
+            }
+        };
+        let count = self.map.skills().len();
+        if count > 0 {
+            (self.map.row, self.map.column) = (self.map.row.min(count - 1), self.map.column.min(count - 1));
+        } else {
+            self.map.row = self.map.row.min(clusters.len().saturating_sub(1));
+        }
+    }
+
+    /// More clusters than fit: one line each.
+    fn draw_clusters(&mut self, report: &CollisionReport, area: Rect, pen: &mut Pen<'_>, focused: bool) {
+        let clusters = &report.map.clusters;
+        let height = usize::from(area.height);
+        self.map.list.cursor = self.map.row;
+        self.map.list.follow(clusters.len(), height);
+        for (place, (at, cluster)) in
+            clusters.iter().enumerate().skip(self.map.list.offset).take(height).enumerate()
+        {
+            let row = Rect { y: area.y + place as u16, height: 1, ..area };
+            self.map.cells.push((row, at, 0));
+            if at == self.map.row {
+                select(pen, row, focused);
+            }
+            let severe = report.map.severe().filter(|found| {
+                cluster.skills.contains(&found.skill_id) && cluster.skills.contains(&found.rival)
+            });
+            let severe = severe.count();
+            let name = shown(&cluster.label);
+            let plus = if at == self.map.row { Modifier::BOLD } else { Modifier::empty() };
+            pen.put_plus(row.x + 2, row.y, &cut_end(&name, 18, pen.glyphs.ellipsis), Role::Text, plus, 18);
+            pen.right(row.x + 28, row.y, &counted(cluster.skills.len(), "skill"), Role::Muted);
+            let role = if severe > 0 { Role::Warning } else { Role::Muted };
+            pen.right(row.x + 44, row.y, &counted(severe, "collision"), role);
+            let rest = cluster.skills.iter().map(|id| shown(id.as_str())).collect::<Vec<_>>().join(", ");
+            let room = area.width.saturating_sub(47);
+            pen.put(row.x + 46, row.y, &cut_end(&rest, room, pen.glyphs.ellipsis), Role::Muted, room);
+        }
+    }
+
+    fn draw_matrix(&mut self, report: &CollisionReport, area: Rect, pen: &mut Pen<'_>, focused: bool) {
+        let clusters: Vec<_> =
+            self.map.in_sight.iter().filter_map(|at| report.map.clusters.get(*at)).collect();
+        let skills: Vec<&SkillId> = clusters.iter().flat_map(|cluster| &cluster.skills).collect();
+        let cells_width = CELL * skills.len() as u16 + clusters.len().saturating_sub(1) as u16;
+        let longest = skills.iter().map(|id| cells(&shown(id.as_str()))).max().unwrap_or(0);
+        let room = area.width.saturating_sub(2 + LETTER + cells_width + 2);
+        let name_width = longest.min(room);
+        let x = area.x + 2 + LETTER + name_width + 1;
+        let columns: Vec<u16> = places(&clusters, CELL).into_iter().map(|at| x + at).collect();
+        let rows: Vec<u16> = places(&clusters, 1).into_iter().map(|at| area.y + 2 + at).collect();
+        let letter = |at: usize| char::from(b'a' + (at % 26) as u8).to_string();
+        let (row_at, column_at) = (self.map.row, self.map.column);
+        let mut first = 0;
+        for cluster in &clusters {
+            let start = columns.get(first).copied().unwrap_or(x);
+            let width = (CELL * cluster.skills.len() as u16).max(3);
+            pen.put(
+                start,
+                area.y,
+                &cut_end(&shown(&cluster.label), width, pen.glyphs.ellipsis),
+                Role::Muted,
+                width,
+            );
+            first += cluster.skills.len();
+        }
+        for (at, column) in columns.iter().enumerate() {
+            let is_here = at == column_at;
+            let (role, plus) =
+                if is_here { (Role::Strong, Modifier::BOLD) } else { (Role::Muted, Modifier::empty()) };
+            pen.put_plus(*column, area.y + 1, &letter(at), role, plus, 1);
+            if is_here && let (Some(top), Some(bottom)) = (rows.first(), rows.last()) {
+                let height = (bottom + 1).min(area.bottom()).saturating_sub(*top);
+                pen.band(Rect { x: *column, y: *top, width: CELL, height }, Role::SelectionWeak);
+            }
+        }
+        for (at, (skill, y)) in skills.iter().zip(&rows).enumerate() {
+            if *y >= area.bottom() {
+                break;
+            }
+            let row = Rect { y: *y, height: 1, ..area };
+            let plus = if at == row_at { Modifier::BOLD } else { Modifier::empty() };
+            if at == row_at {
+                select(pen, row, focused);
+            }
+            pen.put(area.x + 2, *y, &letter(at), Role::Muted, 1);
+            let name = shown(skill.as_str());
+            pen.put_plus(
+                area.x + 2 + LETTER,
+                *y,
+                &cut_end(&name, name_width, pen.glyphs.ellipsis),
+                Role::Text,
+                plus,
+                name_width,
+            );
+            for (to, (rival, column)) in skills.iter().zip(&columns).enumerate() {
+                let cell = Rect { x: *column, y: *y, width: CELL, height: 1 };
+                self.map.cells.push((cell, at, to));
+                let lost = report.map.collision(skill, rival);
+                let same = clusters.iter().any(|c| c.skills.contains(skill) && c.skills.contains(rival));
+                let (sign, role) = match lost {
+                    _ if at == to => (if pen.glyphs.ascii { "\\" } else { "╲" }.to_owned(), Role::Faint),
+                    Some(lost) => heat(lost, pen),
+                    None if same => (pen.glyphs.dot.to_owned(), Role::Faint),
+                    None => continue,
+                };
+                pen.put(*column, *y, &sign, role, CELL);
+                if (at, to) == (row_at, column_at) && at != to {
+                    pen.buf.set_style(cell, pen.theme.style(Role::Cursor));
+                    pen.put(*column, *y, &sign, role, CELL);
+                    pen.put(column.saturating_sub(1), *y, "[", Role::Strong, 1);
+                    pen.put(column + CELL, *y, "]", Role::Strong, 1);
+                }
+            }
+        }
+        let legend = rows.last().map_or(area.y, |last| last + 2);
+        if legend < area.bottom() {
+            draw_legend(Rect { y: legend, height: 1, ..area }, pen);
+        }
+    }
+
+    fn draw_pair(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
+        if area.height < 2 {
+            return;
+        }
+        self.map.pair_area = area;
+        let focused = cx.focused && self.map.in_pair;
+        let mut pen = Pen::new(buf, cx);
+        let Some((row, column)) = self.map.pair() else {
+            Title::of("Pair", focused).draw(&mut pen, area.x, area.y, area.width);
+            let text = match self.map.complete() {
+                Some(_) if self.map.in_sight.is_empty() => "zoom into a cluster, then select a cell",
+                Some(_) => "select a cell: its row loses requests to its column",
+                None => "",
+            };
+            pen.put(area.x + 2, area.y + 2, text, Role::Muted, area.width.saturating_sub(3));
+            return;
+        };
+        let mut title = Title::of(shown(row.as_str()), focused);
+        title.name.segs[0].plus = Modifier::BOLD;
+        title.name.segs.push(Seg::new(" and ", Role::Muted));
+        title.name.segs.push(Seg::new(shown(column.as_str()), Role::Text).with(Modifier::BOLD));
+        title.draw(&mut pen, area.x, area.y, area.width);
+        let width = area.width.saturating_sub(4);
+        let lines = match self.map.pairs.get(&(row.clone(), column.clone())) {
+            Some(Ok(report)) => pair_lines(report, width, &pen),
+            Some(Err(error)) => vec![RichLine::of(shown(&error.message), Role::Danger)],
+            None if self.map.asked_pair.is_some() => {
+                vec![RichLine::of("comparing the two skills", Role::Muted)]
+            }
+            None => vec![RichLine::of("neither wins a request of the other", Role::Muted)],
+        };
+        let height = usize::from(area.height - 2);
+        self.map.text.height = height;
+        self.map.text.offset = self.map.text.offset.min(lines.len().saturating_sub(height));
+        for (line, y) in lines.iter().skip(self.map.text.offset).take(height).zip(area.y + 2..) {
+            pen.line(area.x + 2, y, line, width);
+        }
+    }
+}
+
+/// Places of the skills of some clusters, with a gap between clusters.
+fn places(clusters: &[&skills_discovery::Cluster], size: u16) -> Vec<u16> {
+    let mut out = Vec::new();
+    let mut at = 0;
+    for cluster in clusters {
+        for _ in &cluster.skills {
+            out.push(at);
+            at += size;
+        }
+        at += 1;
+    }
+    out
+}
+
+fn select(pen: &mut Pen<'_>, row: Rect, focused: bool) {
+    pen.band(row, if focused { Role::Selection } else { Role::SelectionWeak });
+    pen.put(row.x, row.y, pen.glyphs.gutter, if focused { Role::Gutter } else { Role::Muted }, 1);
+}
+
+/// Steps of the map: below 5, 10 and 20 %, and from there on.
+const STEPS: [(&str, Role); 4] =
+    [("1-4 %", Role::Level0), ("5-9", Role::Level1), ("10-19", Role::Level2), ("20 and more", Role::Warning)];
+
+fn step(collision: &Collision) -> usize {
+    match collision.share {
+        share if share < 0.05 => 0,
+        share if share < 0.10 => 1,
+        _ if !collision.is_severe() => 2,
+        _ => 3,
+    }
+}
+
+/// A cell by weight; without colors by shade, in ASCII by number.
+fn heat(collision: &Collision, pen: &Pen<'_>) -> (String, Role) {
+    let step = step(collision);
+    (sign(step, pen).repeat(usize::from(CELL)), STEPS[step].1)
+}
+
+fn sign(step: usize, pen: &Pen<'_>) -> &'static str {
+    if pen.glyphs.ascii || pen.theme.bars == BarStyle::Letters {
+        ["1", "2", "3", "4"][step]
+    } else if pen.theme.bars == BarStyle::Shades {
+        ["░", "▒", "▓", "█"][step]
+    } else {
+        "▆"
+    }
+}
+
+fn draw_legend(row: Rect, pen: &mut Pen<'_>) {
+    let mut x = pen.put(row.x + 2, row.y, "requests lost", Role::Muted, row.width.saturating_sub(3)) + 2;
+    for (at, (label, role)) in STEPS.iter().enumerate() {
+        if x + 4 + cells(label) > row.right() {
+            return;
+        }
+        x = pen.put(x, row.y, &sign(at, pen).repeat(usize::from(CELL)), *role, CELL) + 1;
+        x = pen.put(x, row.y, label, Role::Muted, row.right().saturating_sub(x)) + 2;
+    }
+}
+
+fn groups_height(report: &CollisionReport, height: u16) -> u16 {
+    if report.map.groups.is_empty() || height < 20 {
+        return 0;
+    }
+    (report.map.groups.len() as u16).min(MAX_GROUPS) + 1
+}
+
+fn draw_groups(report: &CollisionReport, area: Rect, pen: &mut Pen<'_>) {
+    Title::of("Groups", false).note("the same or nearly the same text").draw(pen, area.x, area.y, area.width);
+    // The largest of each kind first, so that no kind is out of sight.
+    let mut groups: Vec<_> = report.map.groups.iter().collect();
+    let nth = |group: &&skills_discovery::SimilarGroup| {
+        report.map.groups.iter().filter(|other| other.kind == group.kind).position(|other| other == *group)
+    };
+    groups.sort_by_key(|group| (nth(group), group.kind as u8));
+    for (group, y) in groups.iter().take(usize::from(area.height - 1)).zip(area.y + 1..) {
+        pen.put(area.x + 2, y, &group.kind.to_string(), Role::Text, 10);
+        pen.right(area.x + 16, y, &count(report.map.count(group.kind)), Role::Strong);
+        let names = group.skills.iter().map(|id| shown(id.as_str())).collect::<Vec<_>>();
+        let text = match group.kind {
+            GroupKind::Template => format!("{}: “{}”", counted(names.len(), "skill"), shown(&group.text)),
+            GroupKind::Identical | GroupKind::Shadowed => names.join(" = "),
+        };
+        let room = area.width.saturating_sub(20);
+        pen.put(area.x + 18, y, &cut_end(&text, room, pen.glyphs.ellipsis), Role::Muted, room);
+    }
+}
+
+/// A bar of kept and lost requests.
+fn bar(kept: usize, lost: usize, made: usize, width: usize, pen: &Pen<'_>) -> [Seg; 2] {
+    let part = |n: usize| (n * width).div_ceil(made.max(1)).min(width);
+    let lost_cells = part(lost);
+    let kept_cells = (kept * width / made.max(1)).min(width - lost_cells);
+    let (kept_sign, lost_sign) = if pen.glyphs.ascii { ("#", "-") } else { (sign(1, pen), sign(3, pen)) };
+    [
+        Seg::new(kept_sign.repeat(kept_cells), Role::Level1),
+        Seg::new(lost_sign.repeat(lost_cells), Role::Warning),
+    ]
+}
+
+/// The parts of a pair, top down.
+fn pair_lines(report: &PairReport, width: u16, pen: &Pen<'_>) -> Vec<RichLine> {
+    let mut out = vec![RichLine::of(
+        format!("{:<26}{:>5}{:>6}{:>6}", "probe requests", "made", "kept", "lost"),
+        Role::Muted,
+    )];
+    let bar_width = usize::from(width).saturating_sub(45).min(18);
+    for (letter, side) in [("A", &report.a), ("B", &report.b)] {
+        let name = shown(side.skill_id.as_str());
+        let name = cut_end(&name, 23, pen.glyphs.ellipsis).into_owned();
+        let padding = " ".repeat(usize::from(24_u16.saturating_sub(cells(&name))));
+        let lost_role = if side.lost > 0 { Role::Warning } else { Role::Text };
+        let mut segs = vec![
+            Seg::new(format!("{letter} "), Role::Muted),
+            Seg::new(format!("{name}{padding}"), Role::Text).with(Modifier::BOLD),
+            Seg::new(format!("{:>5}", side.made), Role::Muted),
+            Seg::new(format!("{:>6}", side.kept), Role::Text),
+            Seg::new(format!("{:>6}", side.lost), lost_role),
+            Seg::new("  ", Role::Text),
+        ];
+        segs.extend(bar(side.kept, side.lost, side.made, bar_width, pen));
+        out.push(RichLine::from_segs(segs));
+    }
+    if !report.golden.is_empty() {
+        let won = |side: &PairSide| report.golden.iter().filter(|duel| duel.won == side.skill_id).count();
+        out.push(RichLine::from_segs(vec![
+            Seg::new(format!("{:<26}{:>5}", "golden queries", report.golden.len()), Role::Muted),
+            Seg::new(format!("   A wins {}, B wins {}", won(&report.a), won(&report.b)), Role::Text),
+        ]));
+    }
+    out.push(RichLine::of(
+        format!("{:<26}{:>5.2}   not used by the advice", "similarity", report.similarity),
+        Role::Muted,
+    ));
+    heading(&mut out, "Clauses", "requests kept by their own skill", width, pen);
+    for (letter, side) in [("A", &report.a), ("B", &report.b)] {
+        out.extend(side.clauses.iter().map(|clause| clause_line(letter, clause, width, pen)));
+    }
+    heading(&mut out, "Separating clause", "", width, pen);
+    for (letter, side) in [("A", &report.a), ("B", &report.b)] {
+        separating(&mut out, letter, side, width);
+    }
+    if report.shared > 0 {
+        let role = if report.shared_lost > 0 { Role::Warning } else { Role::Muted };
+        let text =
+            format!("requests with terms of both only: {} of {} lost", report.shared_lost, report.shared);
+        out.push(RichLine::from_segs(vec![
+            Seg::new(format!("{} ", pen.glyphs.warn), role),
+            Seg::new(text, Role::Text),
+        ]));
+    }
+    heading(&mut out, "Advice", "measured, nothing written", width, pen);
+    out.push(RichLine::of(
+        format!("{:<20}{:>14}{:>9}{:>9}", "", "lost requests", "golden", "tokens"),
+        Role::Muted,
+    ));
+    out.extend(report.advice.iter().map(|advice| advice_line(advice, pen)));
+    match report.advice.iter().find(|advice| advice.is_best) {
+        Some(best) => advised_texts(&mut out, best, width),
+        None => out.push(RichLine::of("no option was found that helps", Role::Muted)),
+    }
+    out
+}
+
+fn heading(out: &mut Vec<RichLine>, name: &str, note: &str, width: u16, pen: &Pen<'_>) {
+    out.push(RichLine::default());
+    let rule = width.saturating_sub(cells(name) + cells(note) + 2);
+    out.push(RichLine::from_segs(vec![
+        Seg::new(name, Role::Text).with(Modifier::BOLD),
+        Seg::new(format!(" {} ", pen.glyphs.rule.repeat(usize::from(rule))), Role::Rule),
+        Seg::new(note, Role::Muted),
+    ]));
+}
+
+pub(super) fn clause_line(letter: &str, clause: &ProbedClause, width: u16, pen: &Pen<'_>) -> RichLine {
+    let is_weak = clause.kept * 2 < clause.made;
+    let bar_width = 10;
+    let room = width.saturating_sub(2 + 10 + bar_width + 2);
+    let text = shown(&clause.clause);
+    let text = cut_end(&text, room, pen.glyphs.ellipsis).into_owned();
+    let padding = " ".repeat(usize::from(room.saturating_sub(cells(&text))));
+    let plus = if is_weak { Modifier::BOLD } else { Modifier::empty() };
+    let mut segs = vec![
+        Seg::new(format!("{letter:<2}"), Role::Muted),
+        Seg::new(text, Role::Text).with(plus),
+        Seg::new(padding, Role::Text),
+        Seg::new(format!("{:>3}", clause.kept), if is_weak { Role::Warning } else { Role::Text }),
+        Seg::new(format!(" of {:<2} ", clause.made), Role::Muted),
+    ];
+    segs.extend(bar(clause.kept, clause.made - clause.kept, clause.made, usize::from(bar_width), pen));
+    RichLine::from_segs(segs)
+}
+
+fn separating(out: &mut Vec<RichLine>, letter: &str, side: &PairSide, width: u16) {
+    if side.own_terms.is_empty() {
+        out.push(RichLine::of(format!("{letter} has no term of its own that wins a request"), Role::Muted));
+        return;
+    }
+    let mut segs = vec![Seg::new(format!("only {letter} says "), Role::Muted)];
+    for (at, term) in side.own_terms.iter().enumerate() {
+        if at > 0 {
+            segs.push(Seg::new(", ", Role::Muted));
+        }
+        segs.push(Seg::new(shown(term), Role::MarkDescription));
+    }
+    segs.push(Seg::new(format!(": {} of {} kept", side.separable_kept, side.separable), Role::Muted));
+    out.extend(wrap(&segs, width).into_iter().map(RichLine::from_segs));
+}
+
+fn advice_line(advice: &PairAdvice, pen: &Pen<'_>) -> RichLine {
+    let label = match advice.kind {
+        AdviceKind::AddExclusion => "add an exclusion",
+        AdviceKind::Merge => "merge",
+        AdviceKind::Split => "split",
+    };
+    let plus = if advice.is_best { Modifier::BOLD } else { Modifier::empty() };
+    let mark = if advice.is_best { pen.glyphs.set } else { pen.glyphs.pending };
+    let golden = advice.golden.map_or_else(|| pen.glyphs.dot.to_owned(), |change| format!("{change:+}"));
+    let golden_role = match advice.golden {
+        Some(change) if change > 0 => Role::Success,
+        Some(change) if change < 0 => Role::Danger,
+        _ => Role::Muted,
+    };
+    let lost = format!("{} to {}", advice.lost_before, advice.lost_after);
+    RichLine::from_segs(vec![
+        Seg::new(format!("{mark} "), Role::Text),
+        Seg::new(format!("{label:<18}"), Role::Text).with(plus),
+        Seg::new(format!("{lost:>14}"), Role::Text).with(plus),
+        Seg::new(format!("{golden:>9}"), golden_role),
+        Seg::new(format!("{:>+9}", advice.tokens), Role::Muted),
+    ])
+}
+
+fn advised_texts(out: &mut Vec<RichLine>, advice: &PairAdvice, width: u16) {
+    for text in &advice.texts {
+        out.push(RichLine::default());
+        let segs = [
+            Seg::new(format!("{}  ", shown(text.skill_id.as_str())), Role::Muted),
+            Seg::new(shown(&text.description), Role::DiffAdd),
+        ];
+        out.extend(wrap(&segs, width).into_iter().map(RichLine::from_segs));
+    }
+    if let Some(removed) = &advice.removed {
+        out.push(RichLine::of(format!("{} is removed", shown(removed.as_str())), Role::DiffDel));
+    }
+}

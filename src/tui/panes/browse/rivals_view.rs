@@ -1,0 +1,147 @@
+//! The sub-tab of rivals: what requests made from the description become, and who wins the others.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Modifier;
+
+use super::collisions_view::clause_line;
+use super::{Browse, Part};
+use crate::pane::{Draw, Effect};
+use crate::theme::Role;
+use crate::widgets::measure::{cells, cut_end, shown};
+use crate::widgets::pen::Pen;
+use crate::widgets::rich::{RichLine, Seg};
+use crate::widgets::wrap::wrap;
+use skills_api::SkillRivals;
+use skills_discovery::GroupKind;
+
+impl Browse {
+    /// Draws the rivals; answers the note of the title.
+    pub(super) fn draw_rivals(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> String {
+        let Some(id) = self.shown_entry().map(|entry| entry.id.clone()) else { return String::new() };
+        if self.detail.asked_rivals.insert(id.clone()) {
+            self.wanted.push(Effect::Rivals(id.clone()));
+        }
+        let mut pen = Pen::new(buf, cx);
+        let width = area.width.saturating_sub(4);
+        let rivals = match self.detail.rivals.get(&id) {
+            Some(Ok(rivals)) => rivals.clone(),
+            Some(Err(error)) => {
+                let segs = [Seg::new(shown(&error.message), Role::Danger)];
+                for (line, y) in wrap(&segs, width).into_iter().zip(area.y..area.bottom()) {
+                    pen.line(area.x + 2, y, &RichLine::from_segs(line), width);
+                }
+                return String::new();
+            }
+            None => {
+                pen.put(area.x + 2, area.y, "ranking requests made from the description", Role::Muted, width);
+                return String::new();
+            }
+        };
+        let report = &rivals.report;
+        self.detail.rival = self.detail.rival.min(report.rivals.len().saturating_sub(1));
+        let (lines, first) = lines(&rivals, width, &pen);
+        let chosen = first + self.detail.rival;
+        let height = usize::from(area.height);
+        let scroll = &mut self.detail.text;
+        scroll.height = height;
+        if !report.rivals.is_empty() {
+            if chosen >= scroll.offset + height {
+                scroll.offset = chosen + 1 - height;
+            }
+            scroll.offset = scroll.offset.min(if self.detail.rival == 0 { 0 } else { chosen });
+        }
+        scroll.offset = scroll.offset.min(lines.len().saturating_sub(height));
+        let focused = cx.focused && self.focus == Part::Detail;
+        for (at, line) in lines.iter().enumerate().skip(scroll.offset).take(height) {
+            let row = Rect { y: area.y + (at - scroll.offset) as u16, height: 1, ..area };
+            if at == chosen && focused && !report.rivals.is_empty() {
+                pen.band(row, Role::Selection);
+                pen.put(row.x, row.y, pen.glyphs.gutter, Role::Gutter, 1);
+            }
+            pen.line(row.x + 2, row.y, line, width);
+        }
+        format!("keeps {} of {} requests", report.kept, report.made)
+    }
+
+    /// The rival under the cursor.
+    pub(super) fn chosen_rival(&self) -> Option<skills_skill::SkillId> {
+        let id = &self.shown_entry()?.id;
+        let rivals = self.detail.rivals.get(id)?.as_ref().ok()?;
+        rivals.report.rivals.get(self.detail.rival).map(|rival| rival.skill_id.clone())
+    }
+
+    /// How many rivals the skill has.
+    pub(super) fn rival_count(&self) -> usize {
+        let rivals = self.shown_entry().and_then(|entry| self.detail.rivals.get(&entry.id));
+        rivals.and_then(|rivals| rivals.as_ref().ok()).map_or(0, |rivals| rivals.report.rivals.len())
+    }
+}
+
+/// All lines, and the place of the first rival among them.
+fn lines(rivals: &SkillRivals, width: u16, pen: &Pen<'_>) -> (Vec<RichLine>, usize) {
+    let report = &rivals.report;
+    let mut out = vec![RichLine::of("requests made from each clause, kept by the skill", Role::Muted)];
+    out.extend(report.clauses.iter().map(|clause| clause_line("", clause, width, pen)));
+    if report.golden > 0 {
+        let text = format!("golden queries: {} of {} won", report.golden_kept, report.golden);
+        out.push(RichLine::of(text, Role::Text));
+    }
+    out.push(RichLine::default());
+    let name_width = width.saturating_sub(34).clamp(10, 32);
+    if report.rivals.is_empty() {
+        out.push(RichLine::of("no rival: no other skill wins a request or is near in meaning", Role::Muted));
+    } else {
+        let name = format!("{:<width$}", "rival", width = usize::from(name_width));
+        let head = format!("{name}{:>8}{:>6}{:>9}{:>11}", "loses to", "wins", "golden", "similarity");
+        out.push(RichLine::of(head, Role::Muted));
+    }
+    let first = out.len();
+    for rival in &report.rivals {
+        let name = shown(rival.skill_id.as_str());
+        let name = cut_end(&name, name_width, pen.glyphs.ellipsis).into_owned();
+        let padding = " ".repeat(usize::from(name_width.saturating_sub(cells(&name))));
+        let is_strong = rival.lost > 0 || !rival.golden_lost.is_empty();
+        let plus = if is_strong { Modifier::BOLD } else { Modifier::empty() };
+        let golden = format!("-{}/+{}", rival.golden_lost.len(), rival.golden_won.len());
+        let figure = |value: usize| if value == 0 { pen.glyphs.dot.to_owned() } else { value.to_string() };
+        out.push(RichLine::from_segs(vec![
+            Seg::new(format!("{name}{padding}"), Role::Text).with(plus),
+            Seg::new(
+                format!("{:>8}", figure(rival.lost)),
+                if rival.lost > 0 { Role::Warning } else { Role::Muted },
+            ),
+            Seg::new(format!("{:>6}", figure(rival.won)), Role::Text),
+            Seg::new(
+                format!("{golden:>9}"),
+                if rival.golden_lost.is_empty() { Role::Muted } else { Role::Warning },
+            ),
+            Seg::new(format!("{:>11.2}", rival.similarity), Role::Muted),
+        ]));
+    }
+    if !report.lost.is_empty() {
+        out.push(RichLine::default());
+        out.push(RichLine::of("lost requests, and who wins them", Role::Muted));
+    }
+    for lost in &report.lost {
+        let won = lost.won.as_ref().map_or_else(|| "no skill".to_owned(), |won| shown(won.as_str()));
+        let room = width.saturating_sub(cells(&won) + 2);
+        let query = shown(&lost.query);
+        out.push(RichLine::from_segs(vec![
+            Seg::new(cut_end(&query, room, pen.glyphs.ellipsis).into_owned(), Role::Text),
+            Seg::new(format!("  {won}"), Role::Warning),
+        ]));
+    }
+    for group in &rivals.groups {
+        let others = group.skills.iter().filter(|id| **id != report.skill_id).map(|id| shown(id.as_str()));
+        let others = others.collect::<Vec<_>>().join(", ");
+        let text = match group.kind {
+            GroupKind::Identical => format!("same description as {others}"),
+            GroupKind::Template => format!("same template as {others}"),
+            GroupKind::Shadowed => format!("same name as {others}"),
+        };
+        out.push(RichLine::default());
+        out.extend(wrap(&[Seg::new(text, Role::Warning)], width).into_iter().map(RichLine::from_segs));
+    }
+    (out, first)
+}
