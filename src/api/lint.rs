@@ -333,7 +333,7 @@ fn joined(skills: usize, reports: impl Iterator<Item = LintReport>) -> LintRepor
 /// The findings of these skills, none of them shadowed.
 pub fn winners(catalogue: &Catalogue, skills: &[Arc<Skill>]) -> Vec<LintFinding> {
     let known = Neighbors::of(catalogue);
-    let own = skills.par_iter().flat_map_iter(|skill| of_skill(skill, Some(&known)));
+    let own = skills.par_iter().flat_map_iter(|skill| of_skill(skill, Some(&known)).findings);
     let mut all: Vec<LintFinding> = own.collect();
     let locations: HashSet<&Path> = skills.iter().map(|skill| skill.location.as_path()).collect();
     all.extend(undefined(catalogue).into_iter().filter(|found| locations.contains(found.location.as_path())));

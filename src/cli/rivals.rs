@@ -98,7 +98,8 @@ async fn complete(
 ) -> Result<CollisionReport, Failure> {
     let mut voice = cx.voice();
     loop {
-        let filter = CollisionFilter { skill: skill.clone(), wait_ms: Some(WAIT_MS), ..CollisionFilter::default() };
+        let filter =
+            CollisionFilter { skill: skill.clone(), wait_ms: Some(WAIT_MS), ..CollisionFilter::default() };
         let report = core.collisions(filter).await?;
         if report.complete {
             voice.clear();
@@ -128,7 +129,8 @@ fn losers(map: &CollisionMap, all: bool, look: Look) -> String {
     for skill in map.losers.iter().take(shown) {
         let rival = skill.rival.as_ref().map(name).unwrap_or_default();
         let own = look.name(&name(&skill.skill_id), width);
-        let _ = writeln!(out, "{own}  {:>5}  {:>5}  {rival} ({})", skill.made, skill.kept, skill.lost_to_rival);
+        let _ =
+            writeln!(out, "{own}  {:>5}  {:>5}  {rival} ({})", skill.made, skill.kept, skill.lost_to_rival);
     }
     more(&mut out, map.losers.len(), shown, look);
     out
@@ -168,18 +170,30 @@ fn rivals_text(rivals: &SkillRivals, look: Look) -> String {
         counted(report.made, "probe request", "probe requests")
     );
     if report.golden > 0 {
-        let _ = write!(out, ", {} of {}", report.golden_kept, counted(report.golden, "golden query", "golden queries"));
+        let _ = write!(
+            out,
+            ", {} of {}",
+            report.golden_kept,
+            counted(report.golden, "golden query", "golden queries")
+        );
     }
     out.push_str("\n\nclauses, with the probe requests that the skill keeps\n");
     clauses(&mut out, &report.clauses, look);
     if !report.rivals.is_empty() {
         let width = look.name_width(report.rivals.iter().map(|rival| rival.skill_id.as_str()), 5, 40);
-        let head = format!("{:<width$}  {:>7}  {:>6}  {:>11}  {:>10}", "rival", "loses to", "wins", "golden -/+", "similarity");
+        let head = format!(
+            "{:<width$}  {:>7}  {:>6}  {:>11}  {:>10}",
+            "rival", "loses to", "wins", "golden -/+", "similarity"
+        );
         let _ = writeln!(out, "\n{}", Ink::Muted.paint(&head, look.colour));
         for rival in &report.rivals {
             let golden = format!("{} / {}", rival.golden_lost.len(), rival.golden_won.len());
             let own = look.name(&name(&rival.skill_id), width);
-            let _ = writeln!(out, "{own}  {:>8}  {:>6}  {golden:>11}  {:>10.2}", rival.lost, rival.won, rival.similarity);
+            let _ = writeln!(
+                out,
+                "{own}  {:>8}  {:>6}  {golden:>11}  {:>10.2}",
+                rival.lost, rival.won, rival.similarity
+            );
         }
         let note = "similarity is a candidate for review and does not decide the order";
         let _ = writeln!(out, "{}", Ink::Muted.paint(note, look.colour));
@@ -188,7 +202,11 @@ fn rivals_text(rivals: &SkillRivals, look: Look) -> String {
         out.push_str("\nlost probe requests\n");
         for lost in &report.lost {
             let won = lost.won.as_ref().map_or_else(|| "no skill".to_owned(), name);
-            let query = cut(&safe_text::line(&lost.query), look.room(100).saturating_sub(6 + won.len()), look.unicode);
+            let query = cut(
+                &safe_text::line(&lost.query),
+                look.room(100).saturating_sub(6 + won.len()),
+                look.unicode,
+            );
             let _ = writeln!(out, "  {query}  {}", Ink::Warn.paint(&won, look.colour));
         }
     }
@@ -260,7 +278,8 @@ fn map_text(report: &CollisionReport, new: Option<&[&Collision]>, all: bool, loo
         groups(&mut out, &map.groups, shown, look);
     }
     if let Some(new) = new {
-        let _ = writeln!(out, "\n{} since the baseline", counted(new.len(), "new collision", "new collisions"));
+        let _ =
+            writeln!(out, "\n{} since the baseline", counted(new.len(), "new collision", "new collisions"));
     }
     out
 }
@@ -325,14 +344,27 @@ fn pair_text(pair: &PairReport, look: Look) -> String {
             let _ = writeln!(out, "  {letter} has no term that the other lacks and that wins a request");
             continue;
         }
-        let terms = side.own_terms.iter().map(|term| safe_text::line(term).into_owned()).collect::<Vec<_>>().join(", ");
+        let terms = side
+            .own_terms
+            .iter()
+            .map(|term| safe_text::line(term).into_owned())
+            .collect::<Vec<_>>()
+            .join(", ");
         let kept = format!("{} of {} kept", side.separable_kept, side.separable);
         let _ = writeln!(out, "  only {letter} says {terms}: {kept}");
         if let Some(clause) = &side.separating_clause {
-            let _ = writeln!(out, "    {}", cut(&safe_text::line(clause), look.room(100).saturating_sub(4), look.unicode));
+            let _ = writeln!(
+                out,
+                "    {}",
+                cut(&safe_text::line(clause), look.room(100).saturating_sub(4), look.unicode)
+            );
         }
     }
-    let _ = writeln!(out, "  requests without a term of only one side: {} of {} lost", pair.shared_lost, pair.shared);
+    let _ = writeln!(
+        out,
+        "  requests without a term of only one side: {} of {} lost",
+        pair.shared_lost, pair.shared
+    );
     out.push_str("\nadvice, measured; nothing is written\n");
     for advice in &pair.advice {
         advice_text(&mut out, advice, look);

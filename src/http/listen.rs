@@ -223,7 +223,9 @@ impl Entrance {
         }
         self.warn(|limits| {
             let limit = limits.connections;
-            format!("all {limit} connections are in use; idle ones are closed for new ones (--max-connections)")
+            format!(
+                "all {limit} connections are in use; idle ones are closed for new ones (--max-connections)"
+            )
         });
         loop {
             self.connections.evict_one(|_| true);

@@ -46,10 +46,15 @@ pub(super) fn walk(
 ) {
     let Some(levels) = MAX_DEPTH.checked_sub(depth) else { return };
     let mut builder = WalkBuilder::new(start);
-    builder.max_depth(Some(levels)).standard_filters(false).follow_links(false).threads(threads).filter_entry(|entry| {
-        let folder = entry.file_type().is_some_and(|kind| kind.is_dir());
-        entry.depth() == 0 || !folder || !is_skipped(entry.file_name().to_str())
-    });
+    builder
+        .max_depth(Some(levels))
+        .standard_filters(false)
+        .follow_links(false)
+        .threads(threads)
+        .filter_entry(|entry| {
+            let folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+            entry.depth() == 0 || !folder || !is_skipped(entry.file_name().to_str())
+        });
     builder.build_parallel().run(|| {
         let mut batch = Batch { seen: Vec::new(), see };
         Box::new(move |entry| {

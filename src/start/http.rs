@@ -84,7 +84,8 @@ async fn listen(
         None => None,
     };
     let connections = connections(args.max_connections as usize, raised_file_limit());
-    let per_address = args.max_connections_per_address.map_or_else(|| connections.div_ceil(2), |limit| limit as usize);
+    let per_address =
+        args.max_connections_per_address.map_or_else(|| connections.div_ceil(2), |limit| limit as usize);
     let patience = Patience { connections, per_address, ..Patience::default() };
     let settings = Settings { authenticator, limiter, metrics: local.recorder(), patience, more, cors };
     let server = Server::bind(address, service, settings).await?;

@@ -177,7 +177,8 @@ async fn a_repeated_rerun_decides_nothing_new() {
 async fn an_approval_from_before_a_resume_decides_nothing_after_it() {
     let place = Place::new();
     bundle(&place, "pay", "test.bank.pay", SAFE, "#!/usr/bin/env bash\nexit 1\n");
-    let declared = "id: test.bank.pay\nversion: 1.0.0\ndescription: Pays.\nsafety: {requires_confirmation: true}\n";
+    let declared =
+        "id: test.bank.pay\nversion: 1.0.0\ndescription: Pays.\nsafety: {requires_confirmation: true}\n";
     place.write("skills/pay/capabilities/pay.yaml", declared);
     let core = place.open().await;
     let waiting = run(&core, "pay", json!({})).await;

@@ -62,7 +62,7 @@ async fn a_run_is_told_apart_by_title_label_and_reason() {
     assert_eq!(resumed.title(), Some("Upload right.csv at night"), "the title follows the inputs");
 
     let derived = run(&core, "ledger", json!({ "amounts": [1, 2] })).await;
-    assert_eq!(derived.title(), Some("account: 4711, amounts: 1, 2"));
+    assert_eq!(derived.title(), Some("ledger: account: 4711, amounts: 1, 2"));
     labeled.options.labels = [("Env".to_owned(), "prod".to_owned())].into();
     assert_eq!(core.launch(labeled).await.unwrap_err().code, Code::InvalidRequest);
 }
@@ -314,9 +314,13 @@ async fn the_plain_dialog_lists_reads_and_decides() {
     let state = async || core.run(&waiting.id.0).await.unwrap().run.state;
 
     let read = plain(&place, "1\n\nb\nq\n");
-    for part in
-        ["1 waiting for approval", "1. account: 4711", "No deadline.", "Digest: sha256 ", "Choose i inputs"]
-    {
+    for part in [
+        "1 waiting for approval",
+        "1. ledger: account: 4711",
+        "No deadline.",
+        "Digest: sha256 ",
+        "Choose i inputs",
+    ] {
         assert!(read.contains(part), "{part:?} is missing in\n{read}");
     }
     assert!(read.is_ascii() && !read.contains('\u{1b}'), "{read}");

@@ -637,7 +637,9 @@ mod tests {
         assert!(folder.entries("history").is_err());
         symlink("../references", root.join("references/self")).unwrap();
         assert_eq!(folder.read("references/self/./self/rules.md", 100).unwrap(), b"0123456789");
-        assert!(folder.metadata("references/self/none").is_err_and(|e| matches!(e, Refusal::NotFound { .. })));
+        assert!(
+            folder.metadata("references/self/none").is_err_and(|e| matches!(e, Refusal::NotFound { .. }))
+        );
     }
 
     #[test]

@@ -127,6 +127,9 @@ fn render(board: &Board, hours: u32, thresholds: Thresholds, look: Look) -> Stri
     group("waiting for approval, nearest deadline first", &board.waiting, &waits);
     let runs_for = |run: &BoardRun| match &run.signal {
         Some(signal) => format!("waits for signal {}", safe_text::line(signal)),
+        None if run.state == RunState::Pending => {
+            format!("pending {}", clock::age(board.now_ms - run.since_ms))
+        }
         None => format!("for {}", clock::age(board.now_ms - run.created_ms)),
     };
     group("running", &board.running, &runs_for);

@@ -136,7 +136,9 @@ fn render(page: &RunPage, now_ms: i64, zone: &TimeZone, look: Look, begin: &str)
     let id_width = page.runs.iter().map(|run| cells(&id(run))).max().unwrap_or(8).max(3);
     // A title tells a run apart; without one its skill is what there is.
     let name = |run: &RunRecord| match run.title() {
-        Some(title) if look.terminal => safe_text::line(title).into_owned(),
+        Some(title) if look.terminal || title.starts_with(&run.skill_id) => {
+            safe_text::line(title).into_owned()
+        }
         Some(title) => format!("{}: {}", safe_text::line(&run.skill_id), safe_text::line(title)),
         None => safe_text::line(&run.skill_id).into_owned(),
     };

@@ -126,7 +126,7 @@ impl Runs {
         let inputs = check_inputs(&ready.read.contract.inputs, inputs)
             .map_err(|problems| inputs_error(skill.id.as_str(), &problems))?;
         let plan = self.labeled_plan(ready, &options.labels)?;
-        let title = title_of(&ready.read.contract, &inputs);
+        let title = title_of(skill.id.as_str(), &ready.read.contract, &inputs);
         let expires_in_s = ready.read.contract.expires_in_seconds;
         let options = RunOptions { place: ready.place.clone(), ..self.run_options(options)? };
         Ok(Prepared { skill_id: skill.id.clone(), plan, inputs, options, title, expires_in_s })
@@ -251,13 +251,24 @@ impl Runs {
     }
 }
 
-/// What a run is called in lists: the contract's template with its inputs, or its first inputs.
-pub(super) fn title_of(contract: &Contract, inputs: &Map<String, Value>) -> Option<String> {
-    let title = match &contract.title {
-        Some(template) => render_title(template, inputs),
-        None => derived_title(inputs),
+/// Characters of a text that can be a part of a title which no contract wrote.
+const MAX_TITLE_INPUT: usize = 40;
+
+/// What a run is called in lists: the contract's template with its inputs, or the skill with its first short inputs.
+/// None where no input is short: the skill is shown then.
+pub(super) fn title_of(skill: &str, contract: &Contract, inputs: &Map<String, Value>) -> Option<String> {
+    if let Some(template) = &contract.title {
+        return Some(render_title(template, inputs)).filter(|title| !title.is_empty());
+    }
+    let is_short = |value: &Value| match value {
+        Value::String(text) => text.chars().count() <= MAX_TITLE_INPUT && text.lines().count() == 1,
+        Value::Array(items) => Value::Array(items.clone()).to_string().len() <= MAX_TITLE_INPUT,
+        other => !other.is_object(),
     };
-    Some(title).filter(|title| !title.is_empty())
+    let short = inputs.iter().filter(|(_, value)| is_short(value));
+    let short: Map<String, Value> = short.map(|(name, value)| (name.clone(), value.clone())).collect();
+    let title = derived_title(&short);
+    (!title.is_empty()).then(|| format!("{skill}: {title}"))
 }
 
 /// The rule that requires an approval, of what the policy allows.

@@ -252,7 +252,11 @@ impl Runs {
         let after = room.store.command(&run.id, Command::Resume, Some(by), checkpoint, payload).await?.run;
         let after = match &inputs {
             Some(corrected) if !corrected.is_empty() => {
-                let title = launch::title_of(&plan.contract, after.inputs.as_object().unwrap_or(&Map::new()));
+                let title = launch::title_of(
+                    &run.skill_id,
+                    &plan.contract,
+                    after.inputs.as_object().unwrap_or(&Map::new()),
+                );
                 let fields = Map::from_iter([("title".to_owned(), json!(title))]);
                 room.store.annotate(&run.id, fields, Vec::new()).await?
             }

@@ -44,7 +44,7 @@ impl Runs {
             };
             let plan = plan(&known, &capability, &inputs, approval)?;
             Ok(Prepared {
-                title: title_of(&plan.contract, &inputs),
+                title: title_of(&id, &plan.contract, &inputs),
                 expires_in_s: None,
                 skill_id: SkillId::new(id),
                 plan: runs.pinned(&plan)?,
