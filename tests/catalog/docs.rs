@@ -83,7 +83,16 @@ fn every_direct_dependency_has_a_row_with_its_reason() {
 #[test]
 fn alert_rules_and_dashboard_name_existing_metrics() {
     let metrics = skills_base::telemetry::Metrics::default();
-    metrics.set_run_gauges(&skills_base::telemetry::RunGauges::default());
+    let one = |state: &str| [(state.to_owned(), 1)].into();
+    metrics.set_run_gauges(&skills_base::telemetry::RunGauges {
+        runs: one("failed"),
+        workers: one("live"),
+        ..skills_base::telemetry::RunGauges::default()
+    });
+    metrics.run_moved("failed");
+    metrics.step("completed", std::time::Duration::from_millis(1));
+    metrics.store_error("busy");
+    metrics.labeled_run("failed", "env", "prod");
     let text = metrics.text().unwrap();
     let known: Vec<&str> =
         text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
