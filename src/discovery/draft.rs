@@ -25,6 +25,7 @@ impl Router {
             links: super::link::chain(),
             off: self.off.clone(),
             index: self.index.clone(),
+            columns: super::link::Columns::default(),
             revision: self.revision.clone(),
         }
     }

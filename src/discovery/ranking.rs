@@ -15,7 +15,6 @@ use super::reading::{Reading, is_acronym};
 use super::request::{Policy, Request};
 use super::router::Router;
 use super::rules;
-use super::segment::Key;
 use super::sorting::{Ranked, Sorted, sort};
 use super::verdict;
 use super::weights::Profile;
@@ -43,8 +42,8 @@ struct Running<'a> {
 }
 
 /// The candidates of a request in their order, with what an answer needs beside them.
-struct Ranking<'a> {
-    asked: &'a Asked<'a>,
+struct Ranking<'r, 'a> {
+    asked: &'r Asked<'a>,
     sorted: Sorted,
     ranked: Vec<(Ranked, Vec<Addend>)>,
     verdict: Verdict,
@@ -107,7 +106,7 @@ fn ranking<T>(
     router: &Router,
     request: &Request,
     adjustments: &Adjustments,
-    finish: impl FnOnce(Ranking<'_>) -> T,
+    finish: impl FnOnce(Ranking<'_, '_>) -> T,
 ) -> T {
     let started = Instant::now();
     let index = &router.index;

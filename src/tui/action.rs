@@ -108,6 +108,12 @@ pub enum Action {
     EditQuery,
     RemoveQuery,
     ImportGolden,
+    ShowBoard,
+    SaveView,
+    AddTerm,
+    SortRuns,
+    ZoomOut,
+    Drain,
     // sheets and forms
     ApproveNow,
     DenyNow,
@@ -149,6 +155,7 @@ pub enum Context {
     RunsDetail,
     Golden,
     Draft,
+    RunsBoard,
     Sheet,
     Overlay,
 }

@@ -41,7 +41,7 @@ fn home(context: Context) -> Option<PaneId> {
         Context::Discover | Context::DiscoverIntent => Some(PaneId::Discover),
         Context::Attach => Some(PaneId::Attach),
         Context::Session => Some(PaneId::Session),
-        Context::Runs | Context::RunsDetail => Some(PaneId::Runs),
+        Context::Runs | Context::RunsDetail | Context::RunsBoard => Some(PaneId::Runs),
         Context::Golden => Some(PaneId::Golden),
         _ => None,
     }
@@ -66,6 +66,7 @@ fn title(context: Context) -> &'static str {
         Context::RunsDetail => "this run",
         Context::Golden => "golden queries",
         Context::Draft => "draft",
+        Context::RunsBoard => "the board",
         Context::Sheet => "sheet",
         Context::Overlay => "here",
     }

@@ -205,6 +205,8 @@ pub enum PickerKind {
     CopyAs,
     Domain,
     Checkpoint,
+    FilterTerm,
+    RunSort,
     Launchable,
     SkillToLoad,
     SkillToOpen,

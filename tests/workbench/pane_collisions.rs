@@ -18,7 +18,10 @@ use support::catalogues::{catalogue, skill};
 use support::screen::{Screen, text};
 
 const SKILLS: [(&str, &str); 9] = [
-    ("stripe-billing", "Bills recurring subscriptions with proration and trials. Customers, products and prices of Stripe."),
+    (
+        "stripe-billing",
+        "Bills recurring subscriptions with proration and trials. Customers, products and prices of Stripe.",
+    ),
     (
         "stripe-checkout",
         "Builds checkout pages and payment links. Stripe products, prices and customers. Refunds one-time payments.",
@@ -108,7 +111,13 @@ impl Core {
 
     fn browse(&self) -> Browse {
         let mut pane = Browse::new();
-        let entries = SKILLS.iter().map(|(id, text)| Entry { skill: Arc::new(skill(id, Role::Procedure, text, Vec::new())), root: 0 }).collect();
+        let entries = SKILLS
+            .iter()
+            .map(|(id, text)| Entry {
+                skill: Arc::new(skill(id, Role::Procedure, text, Vec::new())),
+                root: 0,
+            })
+            .collect();
         let roots = catalogue().roots;
         let message = Message::Catalogue(Arc::new(Catalogue { roots, entries, ..Catalogue::default() }));
         let effects = pane.message(&message);
@@ -152,7 +161,8 @@ fn rivals_are_a_tab_and_lead_to_their_pair() {
     let mut screen = Screen::new(120, 36);
     let mut pane = core.browse();
     core.drawn(&mut pane, &mut screen);
-    let effects = pane.message(&Message::Visit(skills_tui::pane::Target::Skill(SkillId::new("stripe-billing"))));
+    let effects =
+        pane.message(&Message::Visit(skills_tui::pane::Target::Skill(SkillId::new("stripe-billing"))));
     core.serve(&mut pane, effects);
     core.act(&mut pane, Action::PreviousTab);
     insta::assert_snapshot!("rivals-120x36", core.drawn(&mut pane, &mut screen));

@@ -3,6 +3,7 @@
 use super::integrity::is_sound;
 use super::{Row, Tx, dialect, values};
 use crate::{StoreError, WorkerId};
+use skills_model::RunState;
 
 /// How long a worker that said nothing is remembered.
 const FORGET_WORKERS_MS: i64 = 86_400_000;
@@ -46,12 +47,26 @@ pub(crate) async fn probe<T: Tx>(tx: &T) -> Result<(), StoreError> {
     tx.post("probing the store", sql, values![now_ms]).await
 }
 
-/// Deletes at most `limit` of the runs that ended before a moment, with everything of theirs.
-pub(crate) async fn purge<T: Tx>(tx: &T, before_ms: i64, limit: usize) -> Result<u64, StoreError> {
+/// Deletes at most `limit` of the runs that ended in one of these states before a moment, with everything of theirs.
+pub(crate) async fn purge<T: Tx>(
+    tx: &T,
+    states: &[RunState],
+    before_ms: i64,
+    limit: usize,
+) -> Result<u64, StoreError> {
     let doing = "purging ended runs";
+    let ends = [RunState::Completed, RunState::Canceled, RunState::Failed];
+    let states: Vec<String> =
+        ends.iter().filter(|state| states.contains(state)).map(|state| format!("'{state}'")).collect();
+    if states.is_empty() {
+        return Ok(0);
+    }
     // What another transaction works on at this moment is not over.
     let lock = if T::POSTGRES { "FOR UPDATE SKIP LOCKED" } else { "" };
-    let sql = format!("SELECT id FROM runs WHERE {ENDED} LIMIT ?2 {lock}");
+    let sql = format!(
+        "SELECT id FROM runs WHERE state IN ({}) AND since_ms < ?1 LIMIT ?2 {lock}",
+        states.join(", ")
+    );
     let rows = tx.query(doing, &sql, values![before_ms, limit]).await?;
     let runs = rows.into_iter().map(|mut row| row.take(0)).collect::<Result<Vec<String>, _>>()?;
     if runs.is_empty() {

@@ -6,6 +6,7 @@ pub(crate) mod checkpoints;
 pub(crate) mod command;
 pub(crate) mod control;
 pub(crate) mod counts;
+pub(crate) mod documents;
 mod filter;
 pub(crate) mod integrity;
 pub(crate) mod launch;

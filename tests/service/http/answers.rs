@@ -59,6 +59,10 @@ async fn real_answers_of_every_operation_are_as_the_document_says() {
         "run.list",
         "event.list",
         "event.newest",
+        "run.board",
+        "run.facets",
+        "worker.list",
+        "view.list",
     ] {
         all.call(name, json!({})).await;
     }
@@ -107,7 +111,7 @@ async fn real_answers_of_every_operation_are_as_the_document_says() {
     let run = all.call("run.launch", ledger.clone()).await["run"]["id"].as_str().unwrap().to_owned();
     let one = json!({ "run_id": run });
     assert_eq!(all.call("run.settle", one.clone()).await["state"], "waiting_for_human");
-    for name in ["run.show", "run.checkpoints", "run.events", "run.status"] {
+    for name in ["run.show", "run.checkpoints", "run.events", "run.status", "run.log"] {
         all.call(name, one.clone()).await;
     }
     let attached = json!({ "skill_id": "watch", "target_type": "run", "target_ref": run });
@@ -116,6 +120,15 @@ async fn real_answers_of_every_operation_are_as_the_document_says() {
     all.call("skill.attach_async", attached).await;
     all.call("target.list", json!({ "target_type": "run" })).await;
     all.call("artifact.create", json!({ "name": "rows.csv", "content": "a,b\n" })).await;
+    let assigned = json!({ "run_id": run, "to": "kim", "note": "registry is back", "by": "ana" });
+    let assigned = all.call("run.assign", assigned).await;
+    assert_eq!(assigned["run"]["options"]["assigned"]["to"], "kim", "{assigned}");
+    let view = json!({ "name": "Failed", "where": "state:failed", "by": "ana" });
+    let views = all.call("view.save", view).await;
+    assert_eq!(views["views"][0]["where"], "state:failed", "{views}");
+    assert_eq!(all.call("view.delete", json!({ "name": "Failed" })).await["views"], json!([]));
+    let board = all.call("run.board", json!({ "hours": 2 })).await;
+    assert!(board["waiting"].as_array().is_some_and(|runs| !runs.is_empty()), "{board}");
     let decision = all.house.decision(&run).await;
     all.call("run.approve", decision).await;
     assert_eq!(all.call("run.settle", one.clone()).await["state"], "completed");
@@ -146,6 +159,19 @@ async fn real_answers_of_every_operation_are_as_the_document_says() {
     all.call("skill.levels", json!({ "skill_id": "ledger", "session_id": session })).await;
     all.call("session.export", json!({ "session_id": session, "api": "anthropic", "model": "m" })).await;
     all.call("session.list", json!({})).await;
+    all.house.core.start_workers().await.unwrap();
+    let worker = loop {
+        let list = all.call("worker.list", json!({})).await;
+        if list["workers"][0]["state"] == "live" {
+            break list["workers"][0]["worker"].clone();
+        }
+        tokio::task::yield_now().await;
+    };
+    let drained = all.call("worker.drain", json!({ "worker": worker })).await;
+    assert_eq!(drained["workers"][0]["state"], "draining", "{drained}");
+    let claiming = all.call("worker.drain", json!({ "worker": worker, "drain": false })).await;
+    assert_eq!(claiming["workers"][0]["state"], "live", "{claiming}");
+    all.house.core.stop_workers().await;
     // Again, with something in them.
     for name in ["run.list", "event.list", "skill.diagnostics", "runtime.metrics", "skill.metrics.reset"] {
         all.call(name, json!({})).await;
