@@ -128,6 +128,18 @@ pub async fn documents_are_shared_and_versioned(store: &dyn Store, _: &Time) {
     assert_eq!(store.put_document("view:a", None, Some(2)).await, Ok(0));
     assert_eq!(store.put_document("view:a", None, None).await, Ok(0), "deleting twice is allowed");
     assert_eq!(store.documents("view:").await.unwrap().len(), 1);
+    let write = |value: u64| store.put_document("view:c", Some(json!(value)), Some(0));
+    let (first, second) = futures::join!(write(1), write(2));
+    let conflict = Err(StoreError::DocumentConflict { name: "view:c".into() });
+    assert!(
+        [(Ok(1), conflict.clone()), (conflict.clone(), Ok(1))].contains(&(first.clone(), second.clone())),
+        "{first:?} {second:?}"
+    );
+    assert_eq!(store.put_document("view:c", None, Some(0)).await, conflict, "there is one");
+    assert_eq!(store.put_document("view:c", None, Some(2)).await, conflict, "it has another version");
+    assert_eq!(store.put_document("view:c", None, Some(1)).await, Ok(0));
+    let gone = store.put_document("view:c", Some(json!(3)), Some(1)).await;
+    assert_eq!(gone, conflict, "an update creates nothing");
     let large = store.put_document("view:b", Some(json!("x".repeat(100_000))), None).await;
     assert!(matches!(large, Err(StoreError::Unasked(_))), "{large:?}");
 }

@@ -60,9 +60,10 @@ async fn a_store_is_opened_as_it_was_left() {
     server.sql(&format!("UPDATE {schema}.schema_version SET version = 999"));
     let newer = open_at(&address, &options).await.unwrap_err();
     assert!(matches!(newer, StoreError::Newer { found: 999, .. }), "{newer}");
-    server.sql(&format!(
-        "UPDATE {schema}.schema_version SET version = 1; UPDATE {schema}.identity SET id = 'other'"
-    ));
+    server.sql(&format!("UPDATE {schema}.schema_version SET version = 1; DROP TABLE {schema}.documents"));
+    let migrated = open_at(&address, &options).await.unwrap();
+    assert_eq!(migrated.put_document("view:a", Some(json!(1)), Some(0)).await, Ok(1));
+    server.sql(&format!("UPDATE {schema}.identity SET id = 'other'"));
     let replaced = open_at(&address, &options).await.unwrap_err();
     assert_eq!(replaced.unavailability(), Some(Unavailability::Replaced), "{replaced}");
     let probed = first.probe().await.unwrap_err();
