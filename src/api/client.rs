@@ -9,17 +9,17 @@ use super::{
     CallerView, ClientView, CollisionFilter, CollisionReport, Connection, Diagnostics, DraftReport,
     DraftRequest, Error, Event, FileContent, GoldenExplainRequest, GoldenExplanation, GoldenReport,
     GoldenRequest, GovernanceFilter, GovernanceList, LevelTokens, LintFilter, LintReport, ListFilter,
-    MetricsReport, ProposalFilter, ProposalList, ProposalOrder, ProposalOrdered, ProposalOrderedBy,
-    ProposalRequest, ProposalView, RunClient, SkillDetail, SkillList, SkillRivals,
+    MetricsReport, OperatorClient, ProposalFilter, ProposalList, ProposalOrder, ProposalOrdered,
+    ProposalOrderedBy, ProposalRequest, ProposalView, RunClient, SkillDetail, SkillList, SkillRivals,
 };
 use skills_discovery::{Answer, BodyLine, PairReport, Request};
 use skills_registry::Catalogue;
 use skills_skill::SkillId;
 
-/// Everything an adapter asks: of skills and of runs.
-pub trait Core: Client + RunClient {}
+/// Everything an adapter asks: of skills, of runs and of what operators look after.
+pub trait Core: Client + RunClient + OperatorClient {}
 
-impl<T: Client + RunClient + ?Sized> Core for T {}
+impl<T: Client + RunClient + OperatorClient + ?Sized> Core for T {}
 
 /// A client that several tasks share.
 pub type SharedClient = Arc<dyn Core>;

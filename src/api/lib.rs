@@ -1,6 +1,7 @@
 //! The one door to the core: what every adapter may ask, what it gets, and how it fails.
 
 mod bisect;
+mod board;
 mod checkup;
 mod client;
 mod client_order;
@@ -28,6 +29,8 @@ mod local_files;
 mod looks;
 mod names;
 pub mod operations;
+mod operator_client;
+mod operator_types;
 mod origin;
 mod package;
 mod paging;
@@ -60,6 +63,7 @@ mod visibility;
 mod why;
 
 pub use bisect::{BisectJob, Bisection, WinnerChange};
+pub use board::{SLICES, facets, term};
 pub use checkup::{Check, Health};
 pub use client::{Client, Core, SharedClient};
 pub use collisions::{CollisionBaseline, CollisionFilter, CollisionReport, SkillRivals};
@@ -84,6 +88,11 @@ pub use local::{Local, Needs, bisect, eval, lint, usual_request};
 pub use local_files::LocalFiles;
 pub use looks::Looks;
 pub use names::near;
+pub use operator_client::OperatorClient;
+pub use operator_types::{
+    Board, BoardFailures, BoardRun, Facet, FacetList, FacetValue, LogLine, LogPage, LogRequest, SavedView,
+    ViewList, WorkerList, WorkerState, WorkerView,
+};
 pub use origin::Origin;
 pub use package::{
     Manifest, PackageFinding, PackageJob, PackageReport, PackedFile, prepare as package_prepare,

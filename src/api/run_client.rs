@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
+use super::operations::Principal;
 use super::{
     AttachPreview, AttachRequest, Attached, CapabilityExplanation, CapabilityRequest, Code, ContractView,
     Error, LaunchRequest, Launched, LocalFiles, NewArtifact, Ordered, RunDetail, RunOrder, SessionAccess,
@@ -42,6 +43,17 @@ pub trait RunClient: Send + Sync + 'static {
     /// # Errors
     /// `invalid_transition` with what the run takes instead; `skill_changed`; `checkpoint_not_found`; `not_found`.
     async fn order(&self, run: &str, order: RunOrder) -> Result<Ordered, Error>;
+
+    /// The same for a caller who was authenticated: rules about approvals go by their name and scopes.
+    async fn order_as(
+        &self,
+        run: &str,
+        order: RunOrder,
+        principal: Option<Principal>,
+    ) -> Result<Ordered, Error> {
+        drop(principal);
+        self.order(run, order).await
+    }
 
     /// Takes back a decision on a run that waits for a connection; who ordered it is answered that it was.
     ///

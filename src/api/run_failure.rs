@@ -36,6 +36,7 @@ impl From<StoreError> for Error {
             StoreError::IdempotencyConflict { run, .. } => {
                 Self { reason: Some(json!({ "run": run })), ..Self::new(Code::IdempotencyConflict, message) }
             }
+            StoreError::DocumentConflict { .. } => Self::new(Code::SessionConflict, message),
             StoreError::SessionConflict { .. } => Self::new(Code::SessionConflict, message),
             StoreError::Newer { .. } => Self::new(Code::InvalidConfiguration, message),
             StoreError::Unavailable { cause, .. } => {

@@ -47,6 +47,10 @@ pub fn ordered(kind: &EventKind, data: &Value) -> Option<String> {
             safe_text::line(&format!("resumed{from}{with}")).into_owned()
         }
         EventKind::SignalReceived => format!("signal {}", text("name")?),
+        EventKind::RunAssigned => {
+            let note = text("note").map(|note| format!(": {note}")).unwrap_or_default();
+            format!("assigned to {}{note}", text("to").unwrap_or_else(|| "nobody".to_owned()))
+        }
         EventKind::RunReplayedTo => format!("replayed as {}", text("run")?),
         EventKind::RunForkedTo => format!("forked as {}", text("run")?),
         _ => return None,
@@ -68,6 +72,7 @@ mod tests {
             ("run.resumed", json!({"by": "cy", "checkpoint": 2, "corrected_inputs": {"name": "right.csv"}})),
             ("signal.received", json!({"by": "di\u{1b}[31m", "name": "go", "payload": null})),
             ("run.forked_to", json!({"by": "ed", "run": "r2", "checkpoint": 0})),
+            ("run.assigned", json!({"by": "fi", "to": "kim", "note": "see INC-7"})),
             ("control.applied", json!({"by": "a-sidecar", "asked": "cancel"})),
             ("run.canceled", json!({})),
         ];
@@ -88,6 +93,6 @@ mod tests {
         assert_eq!(given[1], ("resumed from checkpoint 2 with other name", "cy"));
         assert_eq!(given[2].0, "signal go");
         assert!(!given[2].1.contains('\u{1b}'));
-        assert_eq!(given[3..], [("forked as r2", "ed")]);
+        assert_eq!(given[3..], [("forked as r2", "ed"), ("assigned to kim: see INC-7", "fi")]);
     }
 }

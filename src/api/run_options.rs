@@ -4,6 +4,10 @@ use super::{Code, Error, ExecutionOptions};
 
 /// Longest idempotency key and trace id, in bytes.
 const LONGEST: usize = 255;
+/// Labels of a run.
+const MAX_LABELS: usize = 32;
+/// Bytes of the name of a label.
+const MAX_LABEL_NAME: usize = 63;
 
 impl ExecutionOptions {
     /// Whether every member is what it may be.
@@ -19,6 +23,30 @@ impl ExecutionOptions {
             if let Some(text) = text.as_ref().filter(|text| !fits(text)) {
                 let message =
                     format!("the {what} is {text:?}; allowed: 1 to {LONGEST} visible ASCII characters");
+                return Err(Error::new(Code::InvalidRequest, message));
+            }
+        }
+        if self.labels.len() > MAX_LABELS {
+            let message = format!("{} labels; the maximum is {MAX_LABELS}", self.labels.len());
+            return Err(Error::new(Code::InvalidRequest, message));
+        }
+        for (name, value) in &self.labels {
+            let fits = name.starts_with(|c: char| c.is_ascii_lowercase())
+                && name.len() <= MAX_LABEL_NAME
+                && name
+                    .bytes()
+                    .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-.".contains(&byte));
+            if !fits {
+                let message = format!(
+                    "the label {name:?} has no valid name; allowed: a lowercase letter, then up to {} of a-z, 0-9, _, - and .",
+                    MAX_LABEL_NAME - 1
+                );
+                return Err(Error::new(Code::InvalidRequest, message));
+            }
+            if value.is_empty() || value.len() > LONGEST || value.chars().any(char::is_control) {
+                let message = format!(
+                    "the label {name} has the value {value:?}; allowed: 1 to {LONGEST} bytes on one line"
+                );
                 return Err(Error::new(Code::InvalidRequest, message));
             }
         }
@@ -40,6 +68,15 @@ mod tests {
         assert!(with("order-7").check().is_ok());
         for wrong in ["", "a b", "a\n", &"x".repeat(256), "ü"] {
             assert!(with(wrong).check().is_err(), "{wrong:?}");
+        }
+        let labeled = |name: &str, value: &str| ExecutionOptions {
+            labels: [(name.to_owned(), value.to_owned())].into(),
+            ..Default::default()
+        };
+        assert!(labeled("env", "prod west").check().is_ok());
+        for (name, value) in [("", "x"), ("Env", "x"), ("a b", "x"), ("env", ""), ("env", "a\nb"), ("1", "x")]
+        {
+            assert!(labeled(name, value).check().is_err(), "{name} {value:?}");
         }
         let never = ExecutionOptions { expires_in: Some(0), ..Default::default() };
         assert!(never.check().unwrap_err().message.contains("expires_in"));

@@ -43,6 +43,9 @@ pub struct ExecutionOptions {
     pub unsandboxed: bool,
     /// Files for the work directories of its scripts: name there to path.
     pub files: BTreeMap<String, String>,
+    /// Labels for filters, metrics and policy: `{"env": "prod"}`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
 }
 
 /// A run to launch.
@@ -118,6 +121,15 @@ pub enum RunOrder {
     },
     /// Stop it.
     Cancel {
+        /// Who orders it; the account, if omitted.
+        by: Option<String>,
+    },
+    /// Assign it to a person, or to nobody.
+    Assign {
+        /// The person; nobody, if omitted.
+        to: Option<String>,
+        /// What they have to know.
+        note: Option<String>,
         /// Who orders it; the account, if omitted.
         by: Option<String>,
     },

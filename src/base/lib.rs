@@ -4,6 +4,7 @@
 
 pub mod audit;
 pub mod blocks;
+pub mod duration;
 pub mod files;
 pub mod hex;
 pub mod private_files;

@@ -8,14 +8,16 @@ use super::failure::Failure;
 use super::output::{Look, Out, stderr_look};
 use super::runs::Voice;
 use skills_api::remote::{Address, KEY_VARIABLE, Key, Remote};
-use skills_api::{Client, Code, ConnectionState, Error, Local, Needs, RunClient, SessionClient};
+use skills_api::{
+    Client, Code, ConnectionState, Error, Local, Needs, OperatorClient, RunClient, SessionClient,
+};
 use skills_config::{Arguments, Config, Env, GlyphSet, MEMORY_STORE};
 use skills_skill::safe_text;
 
 /// Everything that commands ask of the core, wherever it is.
-pub trait Whole: Client + RunClient + SessionClient {}
+pub trait Whole: Client + RunClient + OperatorClient + SessionClient {}
 
-impl<T: Client + RunClient + SessionClient> Whole for T {}
+impl<T: Client + RunClient + OperatorClient + SessionClient> Whole for T {}
 
 /// The core that a command works on: in this process, or behind an address.
 pub enum Reached {

@@ -209,7 +209,7 @@ fn dispatch(cx: &mut Context, command: Command) -> Result<Done, Failure> {
         Command::Golden(args) => runtime.block_on(golden::run(cx, &args)),
         Command::Run(args) => runtime.block_on(runs::run(cx, &args)),
         Command::Attach(args) => runtime.block_on(runs::attach(cx, &args)),
-        Command::Runs(args) => runtime.block_on(runs::act(cx, &args.action)),
+        Command::Runs(args) => runtime.block_on(runs::act(cx, args.action.as_ref())),
         Command::Trace(args) => runtime.block_on(runs::trace(cx, &args)),
         Command::ExplainCapability(args) => runtime.block_on(runs::explain(cx, &args)),
         Command::Activate(args) => runtime.block_on(runs::activate(cx, &args)),

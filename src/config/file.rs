@@ -6,6 +6,7 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_saphyr::{Location, Spanned};
 
+use super::runs::{RetentionLayer, RunsLayer};
 use super::services::ServiceLayer;
 use super::values::{AuditLog, GlyphSet, RankPolicy, WrittenKeys, WrittenRoot};
 use super::{ConfigError, Place};
@@ -39,6 +40,10 @@ pub(super) struct Layer {
     pub api_key_file: Option<Spanned<String>>,
     pub store: Option<Spanned<String>>,
     pub store_mode: Option<Spanned<String>>,
+    pub runs: Option<RunsLayer>,
+    pub retention: Option<Spanned<RetentionLayer>>,
+    pub reduced_motion: Option<bool>,
+    pub plain: Option<bool>,
 }
 
 /// Where scripts write and how much, as a file says it.
@@ -80,7 +85,7 @@ pub(super) struct LinkLayer {
 }
 
 /// What may be after each key.
-const ALLOWED: [(&str, &str); 24] = [
+const ALLOWED: [(&str, &str); 28] = [
     ("roots", "a list of folders, each a path or `{path: …, label: …}`"),
     ("watch", "`true` or `false`"),
     ("theme", "the name of a theme"),
@@ -114,6 +119,16 @@ const ALLOWED: [(&str, &str); 24] = [
     ("api_key_file", "the path of a file with a key, in your own config.yaml only"),
     ("store", "`sqlite:PATH` or `postgres://USER@HOST/DATABASE`, in your own config.yaml only"),
     ("store_mode", "`0600`, `0640` or `0660`, in your own config.yaml only"),
+    (
+        "runs",
+        "a map of `expires_in`, `warn_before`, `danger_before`, `columns`, `sort`, `views` and `metric_labels`",
+    ),
+    (
+        "retention",
+        "a map of `completed`, `failed` and `canceled` to durations such as 30d, in your own config.yaml only",
+    ),
+    ("reduced_motion", "`true` or `false`"),
+    ("plain", "`true` or `false`"),
 ];
 
 /// Most that a script may be allowed to write.

@@ -6,8 +6,8 @@ use std::str::FromStr;
 
 use super::file::{Layer, MOST, ScriptsLayer, allowed, parse, place, wrong};
 use super::{
-    AuditLog, ConfigError, Dirs, Env, GlyphSet, Keys, Links, Notify, Place, RankPolicy, Scripts, expand,
-    repository_root, services,
+    AuditLog, ConfigError, Dirs, Env, GlyphSet, Keys, Links, Notify, Place, RankPolicy, Retention,
+    RunSettings, Scripts, expand, repository_root, services,
 };
 use skills_base::private_files::FILE_MODE;
 use skills_skill::client;
@@ -17,7 +17,7 @@ use skills_skill::contract::{Conformance, Endpoint};
 pub const PROJECT_FILE: &str = ".skill-workbench.yaml";
 
 /// Environment variables that set something, each with what it takes.
-pub const VARIABLES: [(&str, &str); 12] = [
+pub const VARIABLES: [(&str, &str); 14] = [
     ("SKILLS_CONFIG", "a configuration file to use instead of the default config.yaml"),
     ("SKILLS_ROOTS", "folders, separated as in PATH; take precedence over the files"),
     ("SKILLS_WATCH", "`true` or `false`"),
@@ -30,6 +30,8 @@ pub const VARIABLES: [(&str, &str); 12] = [
     ("SKILLS_CLIENT", "the id of a client profile"),
     ("SKILLS_CONNECT", "the address of a service"),
     ("SKILLS_STORE", "`sqlite:PATH`, `postgres://USER@HOST/DATABASE` or `memory:`"),
+    ("SKILLS_PLAIN", "`true` or `false`"),
+    ("SKILLS_REDUCED_MOTION", "`true` or `false`"),
 ];
 
 /// What the command line says about settings; nothing where it is silent.
@@ -125,6 +127,14 @@ pub struct Config {
     pub scripts: Scripts,
     /// How a person is notified that a run waits.
     pub notify: Notify,
+    /// How runs are listed and how long they wait.
+    pub runs: RunSettings,
+    /// When ended runs are deleted.
+    pub retention: Retention,
+    /// Whether nothing on the screen moves by itself.
+    pub reduced_motion: bool,
+    /// Whether commands are a linear dialog of labeled lines, for screen readers.
+    pub plain: bool,
     /// The address of the service to work on, instead of this machine.
     pub connect: Option<String>,
     /// The file with the key to it; absolute.
@@ -187,6 +197,10 @@ impl Config {
             workers: None,
             scripts: Scripts::default(),
             notify: Notify::default(),
+            runs: RunSettings::default(),
+            retention: Retention::default(),
+            reduced_motion: false,
+            plain: false,
             files: Vec::new(),
             places: BTreeMap::new(),
         }
@@ -315,6 +329,18 @@ impl Config {
             self.places.insert("notify".to_owned(), place(file, notify.referenced));
             self.notify.apply(notify, file)?;
         }
+        if let Some(runs) = layer.runs {
+            self.runs.apply(runs, file)?;
+        }
+        if let Some(retention) = layer.retention {
+            if !own {
+                let message = "`retention` in a project's file would let a repository delete your runs";
+                return Err(own_only(file, retention.referenced, message));
+            }
+            self.retention.apply(&retention.value, file)?;
+        }
+        set(&mut self.reduced_motion, layer.reduced_motion);
+        set(&mut self.plain, layer.plain);
         if let Some(connect) = layer.connect {
             if !own {
                 let message =
@@ -399,6 +425,8 @@ impl Config {
         set(&mut self.glyphs, variable(env, "SKILLS_GLYPHS")?);
         set(&mut self.policy, variable(env, "SKILLS_POLICY")?);
         set(&mut self.with_body, variable(env, "SKILLS_WITH_BODY")?);
+        set(&mut self.plain, switch(env, "SKILLS_PLAIN")?);
+        set(&mut self.reduced_motion, switch(env, "SKILLS_REDUCED_MOTION")?);
         if let Some(limit) = variable::<usize>(env, "SKILLS_LIMIT")? {
             if !(1..=MOST).contains(&limit) {
                 return Err(in_environment("SKILLS_LIMIT", &limit.to_string()));
@@ -497,6 +525,15 @@ fn set<T>(slot: &mut T, value: Option<T>) {
 fn variable<T: FromStr>(env: &Env, name: &str) -> Result<Option<T>, ConfigError> {
     let parsed = env.get(name).map(|value| value.parse().map_err(|_| in_environment(name, value)));
     parsed.transpose()
+}
+
+/// A variable that is switched on by `true` or `1`.
+fn switch(env: &Env, name: &str) -> Result<Option<bool>, ConfigError> {
+    match env.get(name) {
+        Some("1") => Ok(Some(true)),
+        Some("0") => Ok(Some(false)),
+        _ => variable(env, name),
+    }
 }
 
 fn in_environment(name: &str, value: &str) -> ConfigError {

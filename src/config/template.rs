@@ -5,7 +5,7 @@ pub const TEMPLATE: &str = "\
 # Settings of Skill Workbench. Remove '#: ' before a line to activate it.
 # A project may have a .skill-workbench.yaml with the same keys in its repository, but for those that are
 # yours alone: editor, trust, policy_file, services, bindings, audit, scripts, notify, connect, api_key_file,
-# store, store_mode.
+# store, store_mode, retention.
 
 # Folders with skills, searched before those of known clients. Paths are relative to this file.
 #: roots:
@@ -95,6 +95,26 @@ pub const TEMPLATE: &str = "\
 #:   bell: true
 #:   osc: true
 #:   webhook: {url: 'https://hooks.example.com/runs', secret_env: SKILLS_WEBHOOK_SECRET}
+
+# The list of runs, and how long they wait for an approval or a signal where neither launch nor contract says.
+# Views are filters with a name; see docs/runs.md.
+#: runs:
+#:   expires_in: 7d
+#:   warn_before: 1h
+#:   danger_before: 15m
+#:   columns: [state, title, skill, id, progress, step, error, by, age]
+#:   sort: -age
+#:   views: {Failed deploys: 'state:failed skill:deploy*'}
+#:   metric_labels: [env]
+
+# Delete ended runs by themselves, by how they ended. Only in your own config.yaml.
+#: retention: {completed: 30d, failed: 90d, canceled: 30d}
+
+# No spinners and no animation on the screen.
+#: reduced_motion: true
+
+# Commands as a linear dialog of labeled lines, for screen readers; as --plain.
+#: plain: true
 
 # The service to use instead of this machine, and the file with its API key.
 #: connect: https://gateway.example.com

@@ -6,6 +6,6 @@ mod words;
 pub use state::{allowed, transition};
 pub use words::time_was_over;
 pub use words::{
-    Asked, Choice, Command, CommandName, Decision, Expiry, Gate, Lease, Next, Refusal, RunState, Standing,
-    Verdict, WorkerMove,
+    Approvals, Asked, Choice, Command, CommandName, Decision, Expiry, Gate, Lease, Next, Refusal, RunState,
+    Standing, Verdict, WorkerMove,
 };

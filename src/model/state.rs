@@ -8,8 +8,8 @@
 use strum::IntoEnumIterator as _;
 
 use super::words::{
-    Asked, Choice, Command, CommandName, Decision, Expiry, Gate, Lease, Next, Refusal, RunState, Standing,
-    Verdict, WorkerMove, time_was_over,
+    Approvals, Asked, Choice, Command, CommandName, Decision, Expiry, Gate, Lease, Next, Refusal, RunState,
+    Standing, Verdict, WorkerMove, time_was_over,
 };
 
 /// The commands of people that a run takes now, in the order of [`CommandName`].
@@ -40,6 +40,7 @@ pub fn transition(run: &Standing, command: &Command) -> Result<Next, Refusal> {
         Command::Claim { lease_expired, attempts_used_up } => claim(run, *lease_expired, *attempts_used_up),
         Command::Work { fence, report } => work(run, *fence, report),
         Command::Decide(decision) => decide(run, decision),
+        Command::Endorse { decision, by, need } => endorse(run, decision, by, *need),
         Command::Signal { name } => signal(run, name),
         Command::Cancel => cancel(run),
         Command::Pause => pause(run),
@@ -149,6 +150,36 @@ fn decide(run: &Standing, decision: &Decision) -> Result<Next, Refusal> {
     }
 }
 
+/// Counts an approval. The run waits on until as many different people as the rule requires have approved.
+fn endorse(run: &Standing, decision: &Decision, by: &str, need: u32) -> Result<Next, Refusal> {
+    // Whatever refuses a single approval refuses one of several.
+    let decided = decide(run, decision)?;
+    let (Next::Move { .. }, Some(Gate::Human { step, inputs_digest, why, approvals })) =
+        (&decided, &run.gate)
+    else {
+        return Ok(decided);
+    };
+    if approvals.by.iter().any(|earlier| earlier == by) {
+        return Ok(Next::Same);
+    }
+    let by: Vec<String> = approvals.by.iter().cloned().chain([by.to_owned()]).collect();
+    if u32::try_from(by.len()).unwrap_or(u32::MAX) >= need {
+        return Ok(decided);
+    }
+    Ok(Next::Move {
+        state: run.state,
+        fence: run.fence,
+        lease: Lease::Release,
+        held: run.held,
+        gate: Some(Gate::Human {
+            step: step.clone(),
+            inputs_digest: inputs_digest.clone(),
+            why: why.clone(),
+            approvals: Approvals { need, by },
+        }),
+    })
+}
+
 /// A choice belongs to the approval of an unknown outcome, and such an approval needs one.
 fn fits(step: &str, why: &Asked, decision: &Decision) -> Result<(), Refusal> {
     let unknown = *why == Asked::UnknownOutcome && decision.verdict == Verdict::Approve;
@@ -233,7 +264,9 @@ fn pause(run: &Standing) -> Result<Next, Refusal> {
 /// Another question about the step that waits, in place of the one that stands.
 fn ask(run: &Standing, gate: &Gate) -> Result<Next, Refusal> {
     match (run.state, &run.gate, gate) {
-        (RunState::WaitingForHuman, Some(present), wanted) if present == wanted => Ok(Next::Same),
+        (RunState::WaitingForHuman, Some(present), wanted) if present.is_same_question(wanted) => {
+            Ok(Next::Same)
+        }
         (RunState::WaitingForHuman, Some(Gate::Human { step: at, .. }), Gate::Human { step, .. })
             if at == step =>
         {

@@ -76,6 +76,9 @@ pub enum Gate {
         inputs_digest: String,
         /// Why a person is asked.
         why: Asked,
+        /// Approvals so far, where one is not enough.
+        #[serde(default, skip_serializing_if = "Approvals::is_empty")]
+        approvals: Approvals,
     },
     /// A signal of this name.
     Signal {
@@ -84,6 +87,44 @@ pub enum Gate {
         /// The name it waits for.
         name: String,
     },
+}
+
+/// Approvals of a gate that needs several, each of another person.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Approvals {
+    /// How many are needed, as the rule said when the last one was recorded.
+    pub need: u32,
+    /// Who has approved, oldest first.
+    pub by: Vec<String>,
+}
+
+impl Approvals {
+    /// Whether nobody has approved yet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.by.is_empty()
+    }
+}
+
+impl Gate {
+    /// A question to a person that nobody has answered.
+    #[must_use]
+    pub fn human(step: impl Into<String>, inputs_digest: impl Into<String>, why: Asked) -> Self {
+        let (step, inputs_digest) = (step.into(), inputs_digest.into());
+        Self::Human { step, inputs_digest, why, approvals: Approvals::default() }
+    }
+
+    /// Whether both ask the same, whatever approvals were recorded.
+    #[must_use]
+    pub fn is_same_question(&self, other: &Self) -> bool {
+        match (self, other) {
+            (
+                Self::Human { step, inputs_digest, why, .. },
+                Self::Human { step: other_step, inputs_digest: other_digest, why: other_why, .. },
+            ) => step == other_step && inputs_digest == other_digest && why == other_why,
+            _ => self == other,
+        }
+    }
 }
 
 /// Why a person is asked.
@@ -311,6 +352,15 @@ pub enum Command {
     },
     /// A person decides a gate.
     Decide(Decision),
+    /// One of several approvals that a rule requires. The last one decides the gate.
+    Endorse {
+        /// The approval.
+        decision: Decision,
+        /// Whose it is: nobody counts twice.
+        by: String,
+        /// How many the rule requires.
+        need: u32,
+    },
     /// A signal arrives.
     Signal {
         /// Its name.

@@ -93,7 +93,7 @@ pub(super) fn stuck(progress: &Progress) -> Failure {
 
 /// The question as the state machine knows it.
 pub(super) fn human(ask: Ask) -> Gate {
-    Gate::Human { step: ask.step, inputs_digest: ask.digest, why: ask.why }
+    Gate::human(ask.step, ask.digest, ask.why)
 }
 
 /// How an execution ends whose report the store did not take.

@@ -199,7 +199,7 @@ impl Engine {
     /// The store's.
     pub async fn at_gate(&self, run: &RunId) -> Result<Option<AtGate>, StoreError> {
         let Some(record) = self.store.run(run).await? else { return Err(StoreError::NoRun(run.clone())) };
-        let Some(Gate::Human { step, inputs_digest, why }) = record.gate.clone() else { return Ok(None) };
+        let Some(Gate::Human { step, inputs_digest, why, .. }) = record.gate.clone() else { return Ok(None) };
         if record.state != RunState::WaitingForHuman {
             return Ok(None);
         }

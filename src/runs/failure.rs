@@ -77,5 +77,9 @@ pub(super) fn error_json(error: &CallError, code: &str, step: Option<&str>) -> V
     if let Some(reason) = &error.reason {
         out["reason"] = Value::clone(reason);
     }
+    if error.public.is_some() {
+        // Filters find an error by the words that lists show of it.
+        out["summary"] = skills_store::failure_summary(&out).into();
+    }
     out
 }

@@ -51,6 +51,6 @@ pub use plan::{MAX_DEPTH, Plan, PlanError, PlanProblem};
 pub use remind::{Reminder, Signs, Webhook, remind, terminal_bytes};
 pub use schedule::PARALLEL;
 pub use settle::RESULT_BYTES;
-pub use supervisor::{ALIVE, Supervisor, SupervisorSettings};
+pub use supervisor::{ALIVE, DRAIN_PREFIX, Supervisor, SupervisorSettings, WORKER_PREFIX};
 pub use worker::{Execute, Leases, work_one};
 pub use workplace::Workplace;

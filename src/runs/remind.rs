@@ -229,7 +229,9 @@ pub async fn remind(
         let events = store.events(None, seen, PAGE).await?;
         let Some(last) = events.last() else { continue };
         seen = last.global;
-        for event in events.iter().filter(|event| event.event.kind == EventKind::GateWaiting) {
+        let tells =
+            |event: &&RunEvent| matches!(event.event.kind, EventKind::GateWaiting | EventKind::RunEscalated);
+        for event in events.iter().filter(tells) {
             let Some(reminder) = still_waiting(&*store, event).await? else { continue };
             while deliveries.try_join_next().is_some() {}
             if let Some(webhook) = webhook.clone() {
@@ -283,7 +285,13 @@ async fn deliver(
 ) {
     // The same for each repetition, so that a receiver can drop them.
     let id = format!("msg_{}_{}", event.run, event.number);
-    let body = json!({"type": "run.waiting", "timestamp_ms": event.at_ms, "data": reminder}).to_string();
+    let escalates = event.event.kind == EventKind::RunEscalated;
+    let kind = if escalates { "run.escalated" } else { "run.waiting" };
+    let mut body = json!({"type": kind, "timestamp_ms": event.at_ms, "data": reminder});
+    if escalates {
+        body["escalate_to"] = event.event.data["to"].clone();
+    }
+    let body = body.to_string();
     let mut pauses = webhook.pauses.iter();
     loop {
         let why = match send(client, webhook, &id, &body).await {
@@ -359,11 +367,7 @@ mod tests {
 
     #[test]
     fn nothing_of_a_bundle_reaches_the_terminal_but_words() {
-        let gate = Gate::Human {
-            step: "pay\x1b]0;x\x07;rm".into(),
-            inputs_digest: "d".into(),
-            why: Asked::Confirmation,
-        };
+        let gate = Gate::human("pay\x1b]0;x\x07;rm", "d", Asked::Confirmation);
         let reminder = Reminder {
             run: RunId("r".into()),
             skill_id: "demo\x1b[2J".into(),

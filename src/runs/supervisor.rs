@@ -1,7 +1,7 @@
 //! The workers of this process: they claim what is claimable, as soon as it is, and end waits whose time is over.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -11,8 +11,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::worker::{Execute, Leases, Left, carry_out};
 use super::workplace::Workplace;
+use serde_json::{Value, json};
 use skills_model::Command;
-use skills_store::{Store, StoreError, WorkerId};
+use skills_store::{Moment, Store, StoreError, WorkerId};
 
 /// How long a worker that said nothing counts as alive.
 pub const ALIVE: Duration = Duration::from_secs(30);
@@ -42,6 +43,15 @@ impl Default for SupervisorSettings {
         }
     }
 }
+
+/// What the name of the document begins with in which a worker process tells of itself.
+pub const WORKER_PREFIX: &str = "worker:";
+
+/// What the name of the document begins with that asks a worker process to claim no more runs.
+pub const DRAIN_PREFIX: &str = "drain:";
+
+/// How long what a lost worker told of itself is kept.
+const KEEP_LOST_WORKERS_MS: i64 = 86_400_000;
 
 /// Shortest time between two looks that found nothing: bounds what following a busy store costs.
 const BREATH: Duration = Duration::from_millis(5);
@@ -79,6 +89,10 @@ struct Shared {
     /// Tells that a worker has become idle.
     idle: Notify,
     busy: AtomicUsize,
+    /// Whether runs in progress are finished and no others claimed.
+    draining: AtomicBool,
+    /// Wakes workers when they may claim again.
+    resumed: Notify,
 }
 
 impl std::fmt::Debug for Shared {
@@ -103,10 +117,12 @@ impl Supervisor {
             claimable: Notify::new(),
             idle: Notify::new(),
             busy: AtomicUsize::new(0),
+            draining: AtomicBool::new(false),
+            resumed: Notify::new(),
         });
         let here = Workplace::here();
         let mut tasks = JoinSet::new();
-        tasks.spawn(beat(shared.clone(), here.next_worker()));
+        tasks.spawn(beat(shared.clone(), here.next_worker(), here.process()));
         tasks.spawn(probe(shared.clone()));
         for _ in 0..workers {
             tasks.spawn(work(shared.clone(), here.next_worker()));
@@ -150,6 +166,16 @@ impl Drop for Supervisor {
 async fn work(shared: Arc<Shared>, name: WorkerId) {
     let leases = shared.settings.leases;
     while !shared.closing.is_cancelled() {
+        if shared.draining.load(Ordering::SeqCst) {
+            shared.idle.notify_one();
+            tokio::select! {
+                () = shared.resumed.notified() => {}
+                // A wake-up between the look and the wait would be lost.
+                () = tokio::time::sleep(LOOK_AFTER) => {}
+                () = shared.closing.cancelled() => {}
+            }
+            continue;
+        }
         let left = match shared.store.claim(&name, leases.lease_ms(), None).await {
             Ok(Some(claimed)) => {
                 // There may be more than one: the next idle worker looks while this one works.
@@ -184,11 +210,13 @@ async fn work(shared: Arc<Shared>, name: WorkerId) {
 /// Looks for something to do whenever the store changes, and wakes a worker for it.
 async fn follow(shared: Arc<Shared>, here: Workplace) {
     take_over(&shared, &here).await;
+    follow_drain(&shared, &here.process()).await;
     let mut looked_after = Instant::now();
     let poll = u64::try_from(shared.settings.poll.as_millis()).unwrap_or(u64::MAX);
     loop {
         if looked_after.elapsed() >= LOOK_AFTER {
             take_over(&shared, &here).await;
+            follow_drain(&shared, &here.process()).await;
             looked_after = Instant::now();
         }
         let looked = look(&shared, poll);
@@ -198,6 +226,24 @@ async fn follow(shared: Arc<Shared>, here: Workplace) {
                 tracing::error!("looking for something to do: {error}");
                 tokio::time::sleep(STORE_PAUSE).await;
             },
+        }
+    }
+}
+
+/// Goes by a request to claim no more runs, or by its withdrawal.
+async fn follow_drain(shared: &Shared, process: &str) {
+    let name = format!("{DRAIN_PREFIX}{process}");
+    let asked = match shared.store.documents(&name).await {
+        Ok(found) => found.iter().any(|document| document.name == name),
+        Err(error) => return tracing::warn!("looking for a request to drain: {error}"),
+    };
+    if shared.draining.swap(asked, Ordering::SeqCst) != asked {
+        tracing::info!(
+            "{}",
+            if asked { "draining: no more runs are claimed" } else { "claiming runs again" }
+        );
+        if !asked {
+            shared.resumed.notify_waiters();
         }
     }
 }
@@ -266,18 +312,55 @@ async fn probe(shared: Arc<Shared>) {
     }
 }
 
-/// Says from time to time that workers are alive here.
-async fn beat(shared: Arc<Shared>, name: WorkerId) {
+/// Says from time to time that workers are alive here, and what they are.
+async fn beat(shared: Arc<Shared>, name: WorkerId, process: String) {
+    let started_ms = Moment::now().wall_ms;
+    let about = format!("{WORKER_PREFIX}{process}");
+    forget_lost_workers(&*shared.store, started_ms).await;
     loop {
+        let about_worker = json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "slots": shared.settings.workers.max(1),
+            "started_ms": started_ms,
+            "seen_ms": Moment::now().wall_ms,
+        });
         if let Err(error) = shared.store.beat(&name).await {
             tracing::warn!("sending heartbeats: {error}");
+        }
+        if let Err(error) = shared.store.put_document(&about, Some(about_worker), None).await {
+            tracing::warn!("describing the worker: {error}");
         }
         tokio::select! {
             () = tokio::time::sleep(ALIVE / 3) => {}
             () = shared.closing.cancelled() => break,
         }
     }
+    for document in [about, format!("{DRAIN_PREFIX}{process}")] {
+        if let Err(error) = shared.store.put_document(&document, None, None).await {
+            tracing::warn!("deregistering workers: {error}");
+        }
+    }
     if let Err(error) = shared.store.retire(&name).await {
         tracing::warn!("deregistering workers: {error}");
+    }
+}
+
+/// Deletes what workers told of themselves that were lost long ago.
+async fn forget_lost_workers(store: &dyn Store, now_ms: i64) {
+    let known = match store.documents(WORKER_PREFIX).await {
+        Ok(known) => known,
+        Err(error) => return tracing::warn!("looking for lost workers: {error}"),
+    };
+    for document in known {
+        let seen_ms = document.value.get("seen_ms").and_then(Value::as_i64).unwrap_or(0);
+        if seen_ms >= now_ms - KEEP_LOST_WORKERS_MS {
+            continue;
+        }
+        let process = document.name.trim_start_matches(WORKER_PREFIX);
+        for name in [format!("{DRAIN_PREFIX}{process}"), document.name.clone()] {
+            if let Err(error) = store.put_document(&name, None, None).await {
+                tracing::warn!("forgetting a lost worker: {error}");
+            }
+        }
     }
 }

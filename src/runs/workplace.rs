@@ -42,6 +42,12 @@ impl Workplace {
         WorkerId(format!("{}/{}/{}/{}/{number}", self.host, self.space, self.process, self.began))
     }
 
+    /// The part that the ids of all workers of this process begin with.
+    #[must_use]
+    pub fn process(&self) -> String {
+        format!("{}/{}/{}/{}", self.host, self.space, self.process, self.began)
+    }
+
     /// Whether a worker is one of this process.
     #[must_use]
     pub fn is_mine(&self, worker: &WorkerId) -> bool {

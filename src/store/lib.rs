@@ -6,6 +6,7 @@ mod audit_anchors;
 mod clock;
 mod counts;
 mod delta;
+mod documents;
 mod event_kind;
 mod expiry;
 mod health;
@@ -16,12 +17,14 @@ mod query;
 mod sessions;
 mod sql;
 mod sqlite;
+mod summary;
 mod types;
 mod write_health;
 
 pub use audit_anchors::{AuditAnchor, AuditAnchors};
 pub use clock::{BootTime, Clock, Clocks, Moment};
 pub use counts::{Allowance, Counts, SkillRuns, Tallies, Tally, TallyKind};
+pub use documents::Document;
 pub use event_kind::EventKind;
 pub use health::{Due, Glance, Health};
 pub use holds::{Hold, Holder};
@@ -30,11 +33,12 @@ pub use postgres::{Postgres, PostgresAddress, PostgresOptions};
 pub use query::{QUERY_KEYS, QUERY_STATES, QueryError, RunQuery};
 pub use sessions::{SessionHead, SessionRow, Sessions};
 pub use sqlite::{OpenOptions, Opened, Reset, Sqlite, adopt, reset};
+pub use summary::failure_summary;
 pub use types::{
-    AuditMode, Begun, Checkpoint, Claimed, CommandEffect, CommandOutcome, Control, ControlOutcome, Decided,
-    DecisionRecord, Idempotency, IdempotencyOutcome, Launch, NewEvent, RunEvent, RunFilter, RunId,
-    RunOptions, RunPage, RunRecord, StepIntent, StepRecord, StepStatus, StoreError, Unavailability, WorkerId,
-    WriteFailure,
+    Assignment, AuditMode, Begun, Checkpoint, Claimed, CommandEffect, CommandOutcome, Control,
+    ControlOutcome, Decided, DecisionRecord, Idempotency, IdempotencyOutcome, Launch, NewEvent, RunEvent,
+    RunFilter, RunId, RunOptions, RunPage, RunRecord, StepIntent, StepRecord, StepStatus, StoreError,
+    Unavailability, WorkerId, WriteFailure,
 };
 
 use std::path::Path;
@@ -43,7 +47,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use skills_model::{Command, Standing};
+use serde_json::{Map, Value};
+
+use skills_model::{Command, RunState, Standing};
 
 /// Told of each commit: how many jobs shared it, and how long it took until it was durable.
 pub type CommitObserver = Arc<dyn Fn(usize, Duration) + Send + Sync>;
@@ -226,7 +232,37 @@ pub trait Store: Send + Sync + 'static {
 
     /// Deletes ended runs (completed, canceled, failed) that ended before a moment, with everything of theirs;
     /// answers how many.
-    async fn purge(&self, before_ms: i64) -> Result<u64, StoreError>;
+    async fn purge(&self, before_ms: i64) -> Result<u64, StoreError> {
+        let ended = [RunState::Completed, RunState::Canceled, RunState::Failed];
+        self.purge_states(&ended, before_ms).await
+    }
+
+    /// The same for runs that ended in one of these states only. States that are no end are ignored.
+    async fn purge_states(&self, states: &[RunState], before_ms: i64) -> Result<u64, StoreError>;
+
+    /// Merges fields into the options of a run (`null` removes one) and appends events, in one transaction. For what
+    /// people say of a run and no state depends on: its title, labels, who it is assigned to.
+    async fn annotate(
+        &self,
+        run: &RunId,
+        options: Map<String, Value>,
+        events: Vec<NewEvent>,
+    ) -> Result<RunRecord, StoreError>;
+
+    /// Documents whose names begin like this, by name.
+    async fn documents(&self, prefix: &str) -> Result<Vec<Document>, StoreError>;
+
+    /// Writes a document, or deletes it where there is no value; answers its new version, 0 for a deleted one. With
+    /// `expected` only where that is its version now (0: there is none).
+    ///
+    /// # Errors
+    /// [`StoreError::DocumentConflict`]; [`StoreError::Unasked`] for one that is too large.
+    async fn put_document(
+        &self,
+        name: &str,
+        value: Option<Value>,
+        expected: Option<u64>,
+    ) -> Result<u64, StoreError>;
 
     /// Takes away what runs that ended before a moment wrote down beyond what a replay of them needs: inputs of steps
     /// and output lines. Answers how many runs had any.

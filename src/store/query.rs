@@ -27,6 +27,13 @@ pub(crate) struct Term {
 pub(crate) enum Test {
     States(Vec<RunState>),
     Skill(Pattern),
+    Title(Pattern),
+    /// A label by its name.
+    Label(String, Pattern),
+    /// Part of the name of the person it is assigned to.
+    Assigned(String),
+    /// Part of the worker that has it.
+    Worker(String),
     Step(Pattern),
     Id(String),
     StartedBy(String),
@@ -60,7 +67,7 @@ pub(crate) enum Comparison {
 }
 
 /// Keys of terms, with an example of each.
-pub const QUERY_KEYS: [(&str, &str); 11] = [
+pub const QUERY_KEYS: [(&str, &str); 15] = [
     ("state", "state:failed,canceled"),
     ("skill", "skill:deploy*"),
     ("step", "step:book"),
@@ -68,7 +75,11 @@ pub const QUERY_KEYS: [(&str, &str); 11] = [
     ("since", "since:<10m"),
     ("error", "error:\"connection refused\""),
     ("input", "input.region:eu*"),
+    ("title", "title:deploy*"),
+    ("label", "label.env:prod"),
     ("by", "by:kim"),
+    ("assigned", "assigned:kim"),
+    ("worker", "worker:build-2"),
     ("id", "id:4f1c"),
     ("trace", "trace:4bf92f35"),
     ("target", "target:report.md"),
@@ -149,11 +160,27 @@ impl Test {
         match self {
             Self::States(states) => states.contains(&run.state),
             Self::Skill(pattern) => pattern.matches(&run.skill_id),
+            Self::Title(pattern) => run.title().is_some_and(|title| pattern.matches(title)),
+            Self::Label(name, pattern) => {
+                run.options.labels.get(name).is_some_and(|value| pattern.matches(value))
+            }
+            Self::Assigned(text) => {
+                run.options.assigned.as_ref().is_some_and(|assigned| contains(&assigned.to, text))
+            }
+            Self::Worker(text) => {
+                let worker = run.hold.as_ref().and_then(|hold| hold.worker.as_ref());
+                worker.is_some_and(|worker| contains(&worker.0, text))
+            }
             Self::Step(pattern) => run.step.as_deref().is_some_and(|step| pattern.matches(step)),
             Self::Id(text) => contains(&run.id.0, text),
             Self::StartedBy(text) => contains(&run.started_by, text),
             Self::Trace(text) => run.trace_id.starts_with(text),
-            Self::Error(text) => contains(&json(&run.error), &in_json(text)),
+            // The words of a code are found as lists show them.
+            Self::Error(text) => {
+                let code = run.error.as_ref().and_then(|error| error.get("code")?.as_str());
+                contains(&json(&run.error), &in_json(text))
+                    || code.is_some_and(|code| contains(&code.replace('_', " "), text))
+            }
             Self::Target(text) => contains(&json(&run.target), &in_json(text)),
             Self::Input(path, comparison) => {
                 let value = path.iter().try_fold(&run.inputs, |value, name| value.as_object()?.get(name));
@@ -166,6 +193,7 @@ impl Test {
                     || contains(&run.skill_id, word)
                     || run.step.as_deref().is_some_and(|step| contains(step, word))
                     || (word.len() >= crate::RunFilter::TRACE_PREFIX && run.trace_id.starts_with(word))
+                    || run.title().is_some_and(|title| contains(title, word))
                     || contains(&run.inputs.to_string(), &in_json(word))
                     || contains(&json(&run.error), &in_json(word))
             }
@@ -297,6 +325,9 @@ fn test(token: &Token) -> Result<Test, QueryError> {
             Test::States(states)
         }
         "skill" => Test::Skill(Pattern(value)),
+        "title" => Test::Title(Pattern(value)),
+        "assigned" => Test::Assigned(value),
+        "worker" => Test::Worker(value),
         "step" => Test::Step(Pattern(value)),
         "id" => Test::Id(value),
         "by" => Test::StartedBy(value),
@@ -310,6 +341,9 @@ fn test(token: &Token) -> Result<Test, QueryError> {
         "since" => {
             let (ordering, age) = duration(key, &value)?;
             Test::InState(ordering, age)
+        }
+        key if key.strip_prefix("label.").is_some_and(|name| !name.is_empty()) => {
+            Test::Label(key.trim_start_matches("label.").to_owned(), Pattern(value))
         }
         key => match key.strip_prefix("input.") {
             Some(path) if path.split('.').all(|name| !name.is_empty()) => {
@@ -342,19 +376,7 @@ fn duration(key: &str, value: &str) -> Result<(Ordering, Duration), QueryError> 
             "`{key}:{value}` is not a duration: write `{key}:>90s`, `{key}:>10m`, `{key}:<1h` or `{key}:>2d`"
         ))
     };
-    let unit = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
-    let (number, unit) = text.split_at(unit);
-    let seconds = match unit {
-        "s" => 1,
-        "m" | "min" => 60,
-        "h" => 3_600,
-        "d" => 86_400,
-        "w" => 604_800,
-        _ => return Err(wrong()),
-    };
-    let number: u64 = number.parse().map_err(|_| wrong())?;
-    let seconds = number.checked_mul(seconds).filter(|seconds| *seconds < 1 << 40).ok_or_else(wrong)?;
-    Ok((ordering, Duration::from_secs(seconds)))
+    Ok((ordering, skills_base::duration::parse(text).ok_or_else(wrong)?))
 }
 
 fn unknown<const N: usize>(what: &str, name: &str, known: [&'static str; N]) -> QueryError {

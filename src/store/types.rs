@@ -123,10 +123,36 @@ pub struct RunOptions {
     pub pins: BTreeMap<String, String>,
     /// Files handed to scripts: name in the work directory to absolute path.
     pub files: BTreeMap<String, String>,
+    /// What it is called in lists: the contract's template with its inputs, or its first inputs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Labels given at the launch: `env: prod`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// The person it was assigned to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub assigned: Option<Assignment>,
+    /// Start of the wait that was escalated, milliseconds since 1970-01-01 UTC: each is escalated once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub escalated_ms: Option<i64>,
     /// The root of skills that it was launched from. Only a worker with this root executes the run, because
     /// others have different scripts; absent: any worker.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
+}
+
+/// Who is to take care of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Assignment {
+    /// The person.
+    pub to: String,
+    /// Who assigned it.
+    pub by: String,
+    /// What the next person has to know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// Milliseconds since 1970-01-01 UTC.
+    pub at_ms: i64,
 }
 
 /// Use of the key.
@@ -218,6 +244,9 @@ pub struct Claimed {
     pub fence: u64,
     /// The head checkpoint to go on from.
     pub checkpoint: Checkpoint,
+    /// Whether the lease of another worker had expired.
+    #[serde(default)]
+    pub takeover: bool,
     /// Steps recorded after which an intent stands without a result: the crash window.
     pub unfinished: Vec<StepIntent>,
 }
@@ -481,6 +510,12 @@ pub enum StoreError {
         key: String,
         /// The run that has it.
         run: RunId,
+    },
+    /// Somebody else changed the document since it was read.
+    #[error("{name} was modified meanwhile; reload it and try again")]
+    DocumentConflict {
+        /// The document.
+        name: String,
     },
     /// Somebody else changed the session since it was read.
     #[error("session {id} was modified or deleted meanwhile; reload it and try again")]

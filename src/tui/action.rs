@@ -102,6 +102,12 @@ pub enum Action {
     Compare,
     ShowCheckpoint,
     ReadWhole,
+    ShowBoard,
+    SaveView,
+    AddTerm,
+    SortRuns,
+    ZoomOut,
+    Drain,
     // golden
     Measure,
     SetBaseline,
@@ -155,6 +161,7 @@ pub enum Context {
     Golden,
     Draft,
     Proposals,
+    RunsBoard,
     Sheet,
     Overlay,
 }

@@ -18,7 +18,7 @@ use crossterm::event::{
 use ratatui::layout::{Position, Rect};
 
 use super::action::{Action, Context};
-use super::glyphs::{ASCII, Glyphs, UNICODE};
+use super::glyphs::{ASCII, ASCII_STILL, Glyphs, UNICODE, UNICODE_STILL};
 use super::keymap::Keymap;
 use super::located::LocatedError;
 use super::notices::Notices;
@@ -96,6 +96,8 @@ pub struct App {
     /// The theme in force before the theme chooser opened.
     kept_theme: String,
     glyphs: &'static Glyphs,
+    /// Whether nothing moves by itself.
+    reduced_motion: bool,
     connection: Connection,
     /// Decisions on their way to a core elsewhere, by run.
     orders: BTreeMap<String, UnderWay>,
@@ -168,7 +170,13 @@ impl App {
             kept_theme: name.to_owned(),
             theme,
             themes,
-            glyphs: if settings.glyphs == skills_config::GlyphSet::Ascii { &ASCII } else { &UNICODE },
+            glyphs: match (settings.glyphs == skills_config::GlyphSet::Ascii, settings.reduced_motion) {
+                (true, false) => &ASCII,
+                (false, false) => &UNICODE,
+                (true, true) => &ASCII_STILL,
+                (false, true) => &UNICODE_STILL,
+            },
+            reduced_motion: settings.reduced_motion,
             connection,
             orders: BTreeMap::new(),
             skills: None,
@@ -289,6 +297,10 @@ impl App {
     }
 
     fn animated(&self) -> bool {
+        !self.reduced_motion && self.moves()
+    }
+
+    fn moves(&self) -> bool {
         self.progress.busy() || self.panes.get(self.active).is_some_and(|pane| pane.animated())
     }
 

@@ -112,3 +112,9 @@ pub const ASCII: Glyphs = Glyphs {
     tab: "Tab",
     about: "~",
 };
+
+/// [`UNICODE`] with a spinner that stands still.
+pub const UNICODE_STILL: Glyphs = Glyphs { running: &["▸"], ..UNICODE };
+
+/// [`ASCII`] with a spinner that stands still.
+pub const ASCII_STILL: Glyphs = Glyphs { running: &[">"], ..ASCII };

@@ -41,7 +41,7 @@ fn home(context: Context) -> Option<PaneId> {
         Context::Discover | Context::DiscoverIntent => Some(PaneId::Discover),
         Context::Attach => Some(PaneId::Attach),
         Context::Session => Some(PaneId::Session),
-        Context::Runs | Context::RunsDetail => Some(PaneId::Runs),
+        Context::Runs | Context::RunsDetail | Context::RunsBoard => Some(PaneId::Runs),
         Context::Golden => Some(PaneId::Golden),
         Context::Proposals => Some(PaneId::Proposals),
         _ => None,
@@ -68,6 +68,7 @@ fn title(context: Context) -> &'static str {
         Context::Golden => "golden queries",
         Context::Draft => "draft",
         Context::Proposals => "proposals",
+        Context::RunsBoard => "the board",
         Context::Sheet => "sheet",
         Context::Overlay => "here",
     }

@@ -212,6 +212,8 @@ pub enum PickerKind {
     CopyAs,
     Domain,
     Checkpoint,
+    FilterTerm,
+    RunSort,
     Launchable,
     SkillToLoad,
     SkillToOpen,

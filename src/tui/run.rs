@@ -31,7 +31,7 @@ use super::shutdown::Shutdown;
 use super::terminal::{Screen, restore_on_panic};
 use super::theme::Depth;
 use skills_api::{SharedClient, SharedSessionClient};
-use skills_config::GlyphSet;
+use skills_config::{GlyphSet, RunSettings};
 
 /// Least time between two frames.
 const FRAME: Duration = Duration::from_micros(16_667);
@@ -75,18 +75,20 @@ pub async fn run(
     settings: Settings,
     demo: Option<Play>,
 ) -> Result<Exit, RunError> {
-    run_panes(client, sessions, every_pane, settings, demo).await
+    let runs = settings.runs.clone();
+    let panes = move |remembered: &Remembered| every_pane(remembered, runs);
+    run_panes(client, sessions, panes, settings, demo).await
 }
 
 /// The panes there are, in the order of their numbers, with what they keep from one session to the next.
-fn every_pane(remembered: &Remembered) -> Vec<Box<dyn Pane>> {
+fn every_pane(remembered: &Remembered, runs: RunSettings) -> Vec<Box<dyn Pane>> {
     let history = History::from_entries(remembered.intents.clone());
     vec![
         Box::new(Browse::new()),
         Box::new(Discover::new(history)),
         Box::new(Attach::new()),
         Box::new(SessionPane::new()),
-        Box::new(Runs::new()),
+        Box::new(Runs::of(runs)),
         Box::new(Golden::new()),
         Box::new(Proposals::new()),
     ]

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use skills_api::{
-    AttachPreview, AttachRequest, Attached, CapabilityExplanation, ContractView, Error, LaunchRequest,
+    AttachPreview, AttachRequest, Attached, Board, CapabilityExplanation, ContractView, Error, LaunchRequest,
     Launched, ListFilter, LocalFiles, Ordered, RunDetail, RunOrder, SessionAccess, SharedClient,
-    TargetChoice,
+    TargetChoice, ViewList, WorkerList,
 };
 use skills_config::Invocation;
 use skills_skill::{AttachTarget, SkillId};
@@ -67,6 +67,27 @@ pub enum RunAsk {
         /// Tells the questions apart.
         generation: u64,
     },
+    /// The board of the last hours.
+    Board {
+        /// How many.
+        hours: u32,
+    },
+    /// Saved views.
+    Views,
+    /// Save a filter under a name.
+    SaveView {
+        /// The name.
+        name: String,
+        /// The filter.
+        filter: String,
+    },
+    /// Let a worker claim no more runs, or claim again.
+    Drain {
+        /// Its id.
+        worker: String,
+        /// Whether it claims no more.
+        drain: bool,
+    },
     /// The skills that have a contract.
     Launchable,
     /// The contract of a skill.
@@ -100,6 +121,14 @@ pub enum RunTold {
     Attached(u64, Result<Arc<Attached>, Error>),
     /// Answer to [`RunAsk::Targets`].
     Targets(u64, Result<Arc<[TargetChoice]>, Error>),
+    /// Answer to [`RunAsk::Board`].
+    Board(u32, Result<Arc<Board>, Error>),
+    /// Answer to [`RunAsk::Views`].
+    Views(Result<Arc<ViewList>, Error>),
+    /// Answer to [`RunAsk::SaveView`]: the name, and the views now.
+    ViewSaved(String, Result<Arc<ViewList>, Error>),
+    /// Answer to [`RunAsk::Drain`].
+    Drained(Result<Arc<WorkerList>, Error>),
     /// Answer to [`RunAsk::Launchable`]: id and description of each.
     Launchable(Result<Arc<[(SkillId, String)]>, Error>),
     /// Answer to [`RunAsk::Contract`].
@@ -141,6 +170,10 @@ impl RunAsk {
             Self::AttachPreview { .. } => "attach_preview",
             Self::Attach { .. } => "attach",
             Self::Targets { .. } => "target_choices",
+            Self::Board { .. } => "board",
+            Self::Views => "views",
+            Self::SaveView { .. } => "save_view",
+            Self::Drain { .. } => "drain",
             Self::Launchable => "list",
             Self::Contract(_) => "contract",
             Self::Explain(_) => "explain_capability",
@@ -194,6 +227,13 @@ impl RunAsk {
                     core.target_choices(target_type, &text, limit, &sessions, local_files.as_ref()).await;
                 RunTold::Targets(generation, found.map(Into::into))
             }
+            Self::Board { hours } => RunTold::Board(hours, core.board(hours).await.map(Arc::new)),
+            Self::Views => RunTold::Views(core.views().await.map(Arc::new)),
+            Self::SaveView { name, filter } => {
+                let saved = core.save_view(&name, Some(&filter), None).await.map(Arc::new);
+                RunTold::ViewSaved(name, saved)
+            }
+            Self::Drain { worker, drain } => RunTold::Drained(core.drain(&worker, drain).await.map(Arc::new)),
             Self::Launchable => {
                 let listed = core.list(ListFilter::default()).await;
                 RunTold::Launchable(listed.map(|list| {

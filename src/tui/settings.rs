@@ -7,7 +7,7 @@ use super::keymap::Remap;
 use super::theme::Depth;
 use skills_api::{LocalFiles, Signs};
 use skills_base::telemetry::Ring;
-use skills_config::{Config, GlyphSet, Invocation};
+use skills_config::{Config, GlyphSet, Invocation, RunSettings};
 
 /// Wishes and places. [`Settings::default`] asks for nothing and reads nothing.
 #[derive(Clone)]
@@ -40,6 +40,10 @@ pub struct Settings {
     pub golden: Option<GoldenPlace>,
     /// Whether runs are kept nowhere: they end with the workbench.
     pub passing: bool,
+    /// How runs are listed.
+    pub runs: RunSettings,
+    /// Whether nothing moves by itself.
+    pub reduced_motion: bool,
     /// A wall clock (milliseconds since 1970-01-01 UTC) that moves only as the application's own time does;
     /// without it, the system's.
     pub clock_ms: Option<i64>,
@@ -62,6 +66,8 @@ impl Default for Settings {
             local_files: None,
             golden: None,
             passing: false,
+            runs: RunSettings::default(),
+            reduced_motion: false,
             clock_ms: None,
         }
     }
@@ -93,6 +99,8 @@ impl Settings {
             remaps: remaps.collect(),
             editor: config.editor.clone(),
             signs: Signs { bell: config.notify.bell, osc: config.notify.osc },
+            runs: config.runs.clone(),
+            reduced_motion: config.reduced_motion,
             passing: config.store.as_deref() == Some(skills_config::MEMORY_STORE),
             theme_dir: Some(config.dirs.config.join("themes")),
             state_file: Some(config.dirs.state.join("workbench.yaml")),

@@ -81,6 +81,39 @@ fn every_direct_dependency_has_a_row_with_its_reason() {
 }
 
 #[test]
+fn alert_rules_and_dashboard_name_existing_metrics() {
+    let metrics = skills_base::telemetry::Metrics::default();
+    let one = |state: &str| [(state.to_owned(), 1)].into();
+    metrics.set_run_gauges(&skills_base::telemetry::RunGauges {
+        runs: one("failed"),
+        workers: one("live"),
+        ..skills_base::telemetry::RunGauges::default()
+    });
+    metrics.run_moved("failed");
+    metrics.step("completed", std::time::Duration::from_millis(1));
+    metrics.store_error("busy");
+    metrics.labeled_run("failed", "env", "prod");
+    let text = metrics.text().unwrap();
+    let known: Vec<&str> =
+        text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
+    let dashboard: serde_json::Value = serde_json::from_str(&read("assets/monitoring/grafana.json")).unwrap();
+    assert!(dashboard["panels"].as_array().unwrap().len() >= 10);
+    for file in ["assets/monitoring/grafana.json", "assets/monitoring/alerts.yaml"] {
+        let text = read(file);
+        let named = text.match_indices("agent_skills_").map(|(at, _)| {
+            text[at..].split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).next().unwrap()
+        });
+        let mut seen = 0;
+        for name in named {
+            let base = name.trim_end_matches("_total").trim_end_matches("_bucket");
+            assert!(known.contains(&base), "{file} uses {name}, which does not exist: {known:?}");
+            seen += 1;
+        }
+        assert!(seen >= 6, "{file}: {seen}");
+    }
+}
+
+#[test]
 fn links_between_the_pages_lead_somewhere() {
     let docs = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs")).unwrap();
     let names = docs.map(|file| format!("docs/{}", file.unwrap().file_name().display()));

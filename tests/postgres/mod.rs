@@ -52,7 +52,7 @@ fn program(programs: &Path, name: &str) -> Command {
 }
 
 impl Server {
-    /// A server, where there is one to be had. Says so where there is none.
+    /// A server; none, with a message, if PostgreSQL is not installed.
     pub fn start() -> Option<Self> {
         if let Ok(address) = std::env::var("SKILLS_TEST_POSTGRES") {
             return Some(Self { address, own: None, next_schema: AtomicU32::new(0) });
@@ -65,8 +65,8 @@ impl Server {
         };
         let folder = tempfile::Builder::new().prefix("skills-postgres-").tempdir_in("/tmp").unwrap();
         if is_root() {
-            let given = Command::new("chown").arg(ACCOUNT).arg(folder.path()).status().unwrap();
-            assert!(given.success(), "the account {ACCOUNT} owns the folder");
+            let changed = Command::new("chown").arg(ACCOUNT).arg(folder.path()).status().unwrap();
+            assert!(changed.success(), "the account {ACCOUNT} owns the folder");
         }
         let data = folder.path().join("data");
         let made = program(&programs, "initdb")

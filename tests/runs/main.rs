@@ -17,6 +17,7 @@ mod gateway_orders;
 mod gateway_runs;
 mod gateway_service;
 mod leases;
+mod operators;
 mod reminders;
 mod sandbox_attacks;
 mod sandbox_runs;

@@ -53,7 +53,7 @@ impl Doer {
 }
 
 fn gate() -> Gate {
-    Gate::Human { step: "one".into(), inputs_digest: "d".into(), why: Asked::Confirmation }
+    Gate::human("one", "d", Asked::Confirmation)
 }
 
 struct Does(Arc<Doer>, Arc<dyn Store>);

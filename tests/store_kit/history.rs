@@ -226,6 +226,7 @@ pub async fn filters_select_what_they_describe(store: &dyn Store, time: &Time) {
         "-by:kim",
         "trace:trace-1",
         "error:gateway",
+        "error:\"upstream failure\"",
         "error:\"bad gateway 50%\"",
         "-error:gateway",
         "target:report.md",

@@ -3,6 +3,7 @@
 
 mod control;
 mod history;
+mod people;
 mod waiting;
 
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use skills_store::{
 
 use control::*;
 use history::*;
+use people::*;
 use waiting::*;
 
 /// The kit's clock: starts at one o'clock, moves when told.
@@ -192,6 +194,12 @@ pub async fn run_all<S: Store>(new: impl AsyncFn(Time) -> S) {
         a_dead_workers_runs_are_free_at_once,
         what_is_due_is_told,
         what_a_run_wrote_down_is_forgotten_and_its_results_stay,
+        several_approvals_open_a_gate_together,
+        a_denial_ends_a_gate_that_needs_several,
+        annotations_are_merged_and_told,
+        titles_labels_and_assignees_are_found,
+        documents_are_shared_and_versioned,
+        retention_deletes_by_state,
     );
 }
 
@@ -383,7 +391,7 @@ pub fn decision(verdict: Verdict) -> Command {
 }
 
 fn human() -> Gate {
-    Gate::Human { step: "two".into(), inputs_digest: "d1".into(), why: Asked::Confirmation }
+    Gate::human("two", "d1", Asked::Confirmation)
 }
 
 pub async fn waiting(store: &dyn Store, n: u32) -> RunId {
@@ -418,7 +426,7 @@ async fn a_gate_waits_and_a_decision_moves_it_once(store: &dyn Store, _: &Time) 
 
     // The next gate of the run: what was decided before is answered as it was, and decides nothing there.
     let claim = claimed(store, "w2").await;
-    let gate = Gate::Human { step: "three".into(), inputs_digest: "d3".into(), why: Asked::Confirmation };
+    let gate = Gate::human("three", "d3", Asked::Confirmation);
     let wait = Command::Work { fence: claim.fence, report: WorkerMove::Wait(gate.clone()) };
     store.report(&run, wait, Vec::new(), None, Vec::new(), Vec::new()).await.unwrap();
     let retried = store.command(&run, decision(Verdict::Approve), None, None, None).await.unwrap();

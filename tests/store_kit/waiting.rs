@@ -108,7 +108,7 @@ pub async fn an_expiry_that_comes_late_changes_nothing(store: &dyn Store, time: 
     time.pass(59_999);
     store.command(&run, decision(Verdict::Approve), None, None, None).await.unwrap();
     let claim = claimed(store, "w1").await;
-    let gate = Gate::Human { step: "two".into(), inputs_digest: "d2".into(), why: Asked::Confirmation };
+    let gate = Gate::human("two", "d2", Asked::Confirmation);
     let wait = work(claim.fence, WorkerMove::Wait(gate));
     store.report(&run, wait, vec![], None, vec![], vec![]).await.unwrap();
     let late = store.command(&run, Command::Expire(Expiry::Deny), None, None, None).await;
@@ -196,7 +196,7 @@ pub async fn another_question_at_the_same_step_leaves_the_wait_as_it_is(store: &
         call: Some("d1".into()),
         besides: None,
     };
-    let anew = Gate::Human { step, inputs_digest: "d9".into(), why };
+    let anew = Gate::human(step, "d9", why);
     let asked = store.command(&run, Command::Ask(anew.clone()), None, None, None).await.unwrap().run;
     assert_eq!(
         (asked.gate.as_ref(), asked.expires_ms, asked.since_ms),
@@ -204,8 +204,7 @@ pub async fn another_question_at_the_same_step_leaves_the_wait_as_it_is(store: &
     );
     let old = store.command(&run, decision(Verdict::Approve), None, None, None).await;
     assert!(matches!(old, Err(StoreError::Refused(Refusal::OtherDecision(_)))), "{old:?}");
-    let elsewhere =
-        Gate::Human { step: "other".into(), inputs_digest: "d9".into(), why: Asked::Confirmation };
+    let elsewhere = Gate::human("other", "d9", Asked::Confirmation);
     assert!(store.command(&run, Command::Ask(elsewhere), None, None, None).await.is_err());
     let Gate::Human { step, inputs_digest, .. } = anew else { unreachable!() };
     let (verdict, choice, result) = (Verdict::Approve, None, None);

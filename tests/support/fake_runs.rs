@@ -9,13 +9,16 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use skills_api::{
-    AttachCheck, AttachCheckResult, AttachPreview, AttachRequest, Attached, CapabilityExplanation,
-    CapabilityRequest, Code, ContractView, Error, LaunchRequest, Launched, LocalFiles, NewArtifact, Ordered,
-    RunClient, RunDetail, RunOrder, SessionAccess, StoredArtifact, TargetChoice,
+    AttachCheck, AttachCheckResult, AttachPreview, AttachRequest, Attached, Board, CapabilityExplanation,
+    CapabilityRequest, Code, ContractView, Error, FacetList, LaunchRequest, Launched, LocalFiles, LogLine,
+    LogPage, LogRequest, NewArtifact, OperatorClient, Ordered, RunClient, RunDetail, RunOrder, SavedView,
+    SessionAccess, StoredArtifact, TargetChoice, ViewList, WorkerList, WorkerView, facets,
 };
 use skills_model::{Next, RunState, allowed, transition};
 use skills_skill::{AttachTarget, EffectMode, SkillId};
-use skills_store::{IdempotencyOutcome, NewEvent, RunEvent, RunFilter, RunId, RunPage, RunRecord};
+use skills_store::{
+    Assignment, IdempotencyOutcome, NewEvent, RunEvent, RunFilter, RunId, RunPage, RunQuery, RunRecord,
+};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -37,6 +40,10 @@ pub struct FakeRuns {
     pub attachments: Mutex<Vec<AttachRequest>>,
     /// Answers every launch and attachment, where a test wants them refused.
     pub refusal: Mutex<Option<Error>>,
+    /// Saved views.
+    pub views: Mutex<Vec<SavedView>>,
+    /// Workers, as the test wants them.
+    pub workers: Mutex<Vec<WorkerView>>,
     /// Answers every list and every question for news, where a test wants a store that cannot be read.
     pub unreadable: Mutex<Option<Error>>,
 }
@@ -175,6 +182,7 @@ impl RunClient for FakeRuns {
         for detail in &book.runs {
             *counts.entry(detail.run.state).or_default() += 1;
         }
+        let query = RunQuery::parse(filter.r#where.as_deref().unwrap_or_default()).unwrap();
         let text = filter.text.as_deref().unwrap_or_default();
         let holds = |run: &RunRecord| {
             let step = run.step.as_deref().unwrap_or_default();
@@ -186,6 +194,7 @@ impl RunClient for FakeRuns {
             .map(|detail| detail.run.clone())
             .filter(|run| filter.states.is_empty() || filter.states.contains(&run.state))
             .filter(|run| filter.skill_id.as_ref().is_none_or(|skill| run.skill_id == *skill))
+            .filter(|run| query.matches(run, NOW_MS))
             .filter(holds)
             .collect();
         let waits =
@@ -212,6 +221,27 @@ impl RunClient for FakeRuns {
         self.orders.lock().unwrap().push((run.to_owned(), order.clone()));
         let mut book = self.book();
         let at = book.position(run)?;
+        if let RunOrder::Assign { to, note, by } = &order {
+            let detail = &mut book.runs[at];
+            detail.run.options.assigned = to.clone().map(|to| Assignment {
+                to,
+                by: by.clone().unwrap_or_default(),
+                note: note.clone(),
+                at_ms: NOW_MS,
+            });
+            let run = detail.run.clone();
+            let (kind, data) = event_of(&order);
+            book.tell(&run.id, kind, data);
+            drop(book);
+            self.news.notify_waiters();
+            return Ok(Ordered {
+                run,
+                note: "assigned".to_owned(),
+                worker_alive: true,
+                repeated: false,
+                mode: None,
+            });
+        }
         let before = &book.runs[at].run;
         let next = transition(&standing(before), &command(&order)).map_err(Error::from)?;
         let id = before.id.clone();
@@ -393,5 +423,69 @@ impl RunClient for FakeRuns {
             *kept = found.clone();
         }
         Ok(found)
+    }
+}
+
+#[async_trait]
+impl OperatorClient for FakeRuns {
+    async fn board(&self, hours: u32) -> Result<Board, Error> {
+        let page = self.runs(RunFilter { limit: 10_000, ..RunFilter::default() }).await?;
+        let workers = self.workers.lock().unwrap().clone();
+        Ok(Board::of(&page.runs, page.counts, workers, (NOW_MS - i64::from(hours) * 3_600_000, NOW_MS)))
+    }
+
+    async fn workers(&self) -> Result<WorkerList, Error> {
+        Ok(WorkerList { workers: self.workers.lock().unwrap().clone() })
+    }
+
+    async fn drain(&self, worker: &str, drain: bool) -> Result<WorkerList, Error> {
+        for known in self.workers.lock().unwrap().iter_mut().filter(|known| known.worker == worker) {
+            known.state =
+                if drain { skills_api::WorkerState::Draining } else { skills_api::WorkerState::Live };
+        }
+        self.workers().await
+    }
+
+    async fn facets(&self, filter: &str) -> Result<FacetList, Error> {
+        let filter = RunFilter { r#where: Some(filter.to_owned()), limit: 10_000, ..RunFilter::default() };
+        Ok(facets(&self.runs(filter).await?.runs, false))
+    }
+
+    async fn views(&self) -> Result<ViewList, Error> {
+        Ok(ViewList { views: self.views.lock().unwrap().clone() })
+    }
+
+    async fn save_view(
+        &self,
+        name: &str,
+        filter: Option<&str>,
+        by: Option<String>,
+    ) -> Result<ViewList, Error> {
+        {
+            let mut views = self.views.lock().unwrap();
+            views.retain(|view| view.name != name);
+            views.extend(filter.map(|filter| SavedView {
+                name: name.to_owned(),
+                r#where: filter.to_owned(),
+                by,
+            }));
+        }
+        self.views().await
+    }
+
+    async fn run_log(&self, request: LogRequest) -> Result<LogPage, Error> {
+        let detail = self.run(&request.run).await?;
+        let line = |event: &RunEvent| {
+            let text = event.event.data.get("text")?.as_str()?.to_owned();
+            let step = event.event.step.clone().unwrap_or_default();
+            Some(LogLine {
+                number: event.number,
+                at_ms: event.at_ms,
+                step,
+                stream: "stdout".to_owned(),
+                text,
+            })
+        };
+        Ok(LogPage { lines: detail.events.iter().filter_map(line).collect(), next: 0, open: false })
     }
 }

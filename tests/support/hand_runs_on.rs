@@ -123,6 +123,49 @@ macro_rules! hand_runs_on {
                 self.$part.activate(capability, binding).await
             }
         }
+
+        #[async_trait::async_trait]
+        impl skills_api::OperatorClient for $client {
+            async fn board(&self, hours: u32) -> Result<skills_api::Board, skills_api::Error> {
+                self.$part.board(hours).await
+            }
+
+            async fn workers(&self) -> Result<skills_api::WorkerList, skills_api::Error> {
+                self.$part.workers().await
+            }
+
+            async fn drain(
+                &self,
+                worker: &str,
+                drain: bool,
+            ) -> Result<skills_api::WorkerList, skills_api::Error> {
+                self.$part.drain(worker, drain).await
+            }
+
+            async fn facets(&self, filter: &str) -> Result<skills_api::FacetList, skills_api::Error> {
+                self.$part.facets(filter).await
+            }
+
+            async fn views(&self) -> Result<skills_api::ViewList, skills_api::Error> {
+                self.$part.views().await
+            }
+
+            async fn save_view(
+                &self,
+                name: &str,
+                filter: Option<&str>,
+                by: Option<String>,
+            ) -> Result<skills_api::ViewList, skills_api::Error> {
+                self.$part.save_view(name, filter, by).await
+            }
+
+            async fn run_log(
+                &self,
+                request: skills_api::LogRequest,
+            ) -> Result<skills_api::LogPage, skills_api::Error> {
+                self.$part.run_log(request).await
+            }
+        }
     };
 }
 

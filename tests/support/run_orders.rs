@@ -52,6 +52,7 @@ pub fn command(order: &RunOrder) -> Command {
         RunOrder::Cancel { .. } => Command::Cancel,
         RunOrder::Replay { .. } => Command::Replay,
         RunOrder::Fork { .. } => Command::Fork,
+        RunOrder::Assign { .. } => panic!("an assignment is no command of the state machine"),
     }
 }
 
@@ -72,6 +73,7 @@ pub fn event_of(order: &RunOrder) -> (&'static str, Value) {
         RunOrder::Cancel { .. } => ("run.canceled", json!({})),
         RunOrder::Replay { checkpoint, .. } => ("run.replayed_to", json!({ "checkpoint": checkpoint })),
         RunOrder::Fork { checkpoint, .. } => ("run.forked_to", json!({ "checkpoint": checkpoint })),
+        RunOrder::Assign { to, note, by } => ("run.assigned", json!({ "to": to, "note": note, "by": by })),
     }
 }
 
@@ -116,6 +118,7 @@ pub fn note(order: &RunOrder, next: &Next, decisions: &[Decided]) -> String {
         (RunOrder::Cancel { .. }, Next::Same) => "was already canceled".to_owned(),
         (RunOrder::Cancel { .. }, _) => "canceled".to_owned(),
         (RunOrder::Replay { .. }, _) => "replayed".to_owned(),
+        (RunOrder::Assign { .. }, _) => "assigned".to_owned(),
         (RunOrder::Fork { .. }, _) => "forked; held until it is resumed".to_owned(),
     }
 }

@@ -71,11 +71,7 @@ pub fn detail(id: &str, skill: &str, state: RunState) -> RunDetail {
         RunState::Completed => 4,
     };
     let gate = match state {
-        RunState::WaitingForHuman => Some(Gate::Human {
-            step: "book".to_owned(),
-            inputs_digest: "9f".repeat(32),
-            why: Asked::Confirmation,
-        }),
+        RunState::WaitingForHuman => Some(Gate::human("book", "9f".repeat(32), Asked::Confirmation)),
         RunState::WaitingForSignal => {
             Some(Gate::Signal { step: "book".to_owned(), name: "books-closed".to_owned() })
         }
@@ -227,7 +223,9 @@ fn push(out: &mut Vec<RunEvent>, run: &RunRecord, kind: &str, step: Option<&str>
 
 /// What a person reads to decide the gate that this run waits at.
 pub fn sheet(run: &RunRecord) -> DecisionSheet {
-    let Some(Gate::Human { step, inputs_digest, why }) = &run.gate else { panic!("no gate for a person") };
+    let Some(Gate::Human { step, inputs_digest, why, .. }) = &run.gate else {
+        panic!("no gate for a person")
+    };
     DecisionSheet {
         run: run.id.clone(),
         skill_id: run.skill_id.clone(),

@@ -15,6 +15,7 @@ mod pane_proposals;
 mod pane_runs;
 mod pane_runs_away;
 mod pane_runs_bulk;
+mod pane_runs_operating;
 mod pane_runs_orders;
 mod pane_runs_shipped;
 mod pane_session;

@@ -155,8 +155,7 @@ fn an_order_that_comes_too_late_is_not_offered_any_more() {
 fn a_step_of_unknown_outcome_asks_other_things() {
     let mut run = detail(&id(1), "vendor-sync", RunState::WaitingForHuman);
     let digest = "ab".repeat(32);
-    run.run.gate =
-        Some(Gate::Human { step: "book".to_owned(), inputs_digest: digest, why: Asked::UnknownOutcome });
+    run.run.gate = Some(Gate::human("book", digest, Asked::UnknownOutcome));
     run.sheet = Some(sheet(&run.run));
     let client = core(vec![run]);
     let mut harness = opened(&client, 120, 36);

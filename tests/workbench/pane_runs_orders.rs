@@ -185,8 +185,7 @@ fn two_runs_of_a_skill_with_other_inputs_part_at_their_inputs() {
 fn of_a_step_that_happened_unseen_the_result_is_asked_and_checked() {
     let mut run = detail(&id(1), "vendor-sync", RunState::WaitingForHuman);
     let digest = "ab".repeat(32);
-    run.run.gate =
-        Some(Gate::Human { step: "book".to_owned(), inputs_digest: digest, why: Asked::UnknownOutcome });
+    run.run.gate = Some(Gate::human("book", digest, Asked::UnknownOutcome));
     let mut asked = sheet(&run.run);
     asked.outputs = contract_view("invoice-intake", INVOICE).contract.outputs;
     asked.outputs.get_mut("booking").unwrap().required = true;
@@ -448,7 +447,7 @@ fn a_run_that_asks_something_else_is_unmarked() {
     client.runs.work(&id(1), "gate.changed", json!({}), |run| {
         let inputs_digest = "77".repeat(32);
         run.sheet.as_mut().unwrap().inputs_digest.clone_from(&inputs_digest);
-        run.run.gate = Some(Gate::Human { step: "book".to_owned(), inputs_digest, why: Asked::Confirmation });
+        run.run.gate = Some(Gate::human("book", inputs_digest, Asked::Confirmation));
     });
     harness.wait_until("it is not marked any more", |screen| !screen.contains("Approve 2"));
     harness.press("A").wait_until("one is decided", |_| !client.runs.orders.lock().unwrap().is_empty());

@@ -184,6 +184,15 @@ impl Local {
         self.runs.skill(wanted)
     }
 
+    /// Looks at runs and workers for the gauges. Metrics are answered without them where the store cannot be read.
+    async fn refresh_gauges(&self) {
+        match self.runs.gauges().await {
+            Ok(Some(gauges)) => self.metrics.set_run_gauges(&gauges),
+            Ok(None) => {}
+            Err(error) => tracing::warn!("looking at the runs for metrics: {error}"),
+        }
+    }
+
     /// What `doctor` says about the core.
     ///
     /// # Errors
@@ -519,10 +528,12 @@ impl Client for Local {
     }
 
     async fn metrics(&self) -> Result<MetricsReport, Error> {
+        self.refresh_gauges().await;
         self.metrics.report().map_err(|e| Error::new(Code::InternalError, format!("the metrics: {e}")))
     }
 
     async fn metrics_text(&self) -> Result<String, Error> {
+        self.refresh_gauges().await;
         self.metrics.text().map_err(|e| Error::new(Code::InternalError, format!("the metrics: {e}")))
     }
 

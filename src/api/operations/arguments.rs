@@ -180,7 +180,8 @@ arguments! {
         #[serde(default)]
         trace_id: Option<String>,
         /// A filter, for example `state:failed skill:deploy* age:>1h input.region:eu* -error:timeout`. Keys: state,
-        /// skill, step, age, since, error, input.NAME, by, id, trace, target; other words are looked for everywhere.
+        /// skill, title, step, age, since, error, input.NAME, label.NAME, by, assigned, worker, id, trace, target; other
+        /// words are looked for everywhere.
         #[serde(default)]
         #[schemars(length(max = 4_096))]
         r#where: Option<String>,
@@ -322,6 +323,93 @@ arguments! {
         #[serde(default)]
         payload: Value,
         /// Name of the caller, if authentication is disabled.
+        by: Option<String>,
+    }
+
+    /// A board.
+    BoardOf {
+        /// Hours back from now, 1 to 336.
+        #[serde(default = "shift")]
+        #[schemars(range(min = 1, max = 336))]
+        hours: u32,
+    }
+
+    /// Runs to distinguish.
+    FacetsOf {
+        /// A filter as of `run.list`; all runs if empty.
+        #[serde(default)]
+        #[schemars(length(max = 4_096))]
+        r#where: String,
+    }
+
+    /// Output lines of a run.
+    LogOf {
+        /// Its id, or a unique prefix or suffix of it.
+        run_id: String,
+        /// Only those of this step.
+        #[serde(default)]
+        step: Option<String>,
+        /// Only those with this text, regardless of case.
+        #[serde(default)]
+        text: Option<String>,
+        /// Only those after this number: `next` of the previous page.
+        #[serde(default)]
+        after: u64,
+        /// Maximum number of lines.
+        #[serde(default = "page", deserialize_with = "event_limit")]
+        #[schemars(range(min = 1, max = 10_000))]
+        limit: usize,
+        /// If there are none, wait this long for the first, in milliseconds, at most 60,000.
+        #[serde(default)]
+        #[schemars(range(max = 60_000))]
+        wait_ms: u64,
+    }
+
+    /// A run to assign.
+    Assignment {
+        /// Its id, or a unique prefix or suffix of it.
+        run_id: String,
+        /// The person; nobody, if omitted.
+        #[serde(default)]
+        to: Option<String>,
+        /// What they have to know.
+        #[serde(default)]
+        note: Option<String>,
+        /// Name of the caller, if authentication is disabled.
+        #[serde(default)]
+        by: Option<String>,
+    }
+
+    /// A worker to drain.
+    DrainOf {
+        /// Its id, or a unique part of it.
+        #[schemars(length(min = 1))]
+        worker: String,
+        /// Whether it claims no more runs; false lets it claim again.
+        #[serde(default = "yes")]
+        drain: bool,
+    }
+
+    /// A view to save.
+    ViewOf {
+        /// Its name.
+        #[schemars(length(min = 1, max = 40))]
+        name: String,
+        /// The filter, as of `run.list`.
+        #[schemars(length(min = 1, max = 4_096))]
+        r#where: String,
+        /// Name of the caller, if authentication is disabled.
+        #[serde(default)]
+        by: Option<String>,
+    }
+
+    /// A view to delete.
+    ViewName {
+        /// Its name.
+        #[schemars(length(min = 1, max = 40))]
+        name: String,
+        /// Name of the caller, if authentication is disabled.
+        #[serde(default)]
         by: Option<String>,
     }
 
@@ -523,6 +611,15 @@ fn at_most<'de, D: Deserializer<'de>>(deserializer: D, largest: usize) -> Result
 
 fn some() -> usize {
     20
+}
+
+/// Hours of a shift.
+fn shift() -> u32 {
+    8
+}
+
+fn yes() -> bool {
+    true
 }
 
 fn page() -> usize {

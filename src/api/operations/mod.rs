@@ -10,6 +10,7 @@ mod capabilities;
 mod disclosure;
 mod discreet;
 mod execute;
+mod operator;
 mod plain_schema;
 mod proposals;
 mod query;
@@ -525,7 +526,7 @@ impl Operation {
 
 /// Operations that are answered while a service that has just started still reads its skills: about the process, and
 /// about runs that exist.
-const INDEPENDENT_OF_CATALOG: [&str; 19] = [
+const INDEPENDENT_OF_CATALOG: [&str; 28] = [
     "runtime.health",
     "runtime.caller",
     "runtime.metrics",
@@ -545,6 +546,15 @@ const INDEPENDENT_OF_CATALOG: [&str; 19] = [
     "run.cancel_legacy",
     "event.list",
     "event.newest",
+    "run.board",
+    "run.facets",
+    "run.log",
+    "run.assign",
+    "worker.list",
+    "worker.drain",
+    "view.list",
+    "view.save",
+    "view.delete",
 ];
 
 /// An error as this caller may be reported it.
@@ -595,6 +605,7 @@ pub fn operations() -> &'static [Operation] {
         all.extend(proposals::operations());
         all.extend(capabilities::operations());
         all.extend(runs::operations());
+        all.extend(operator::operations());
         all.extend(sessions::operations());
         all
     });

@@ -330,7 +330,7 @@ fn ordering() -> Vec<Operation> {
 ///
 /// # Errors
 /// `invalid_request` for a longer one: anyone who asks for it would be answered earlier than they think.
-fn patient(wait_ms: u64) -> Result<u64, Error> {
+pub(super) fn patient(wait_ms: u64) -> Result<u64, Error> {
     const LONGEST: u64 = 60_000;
     if wait_ms > LONGEST {
         let message = format!("invalid `wait_ms` {wait_ms}; the maximum is {LONGEST}");
@@ -397,7 +397,7 @@ async fn cancel(asked: &Asked, ask: OrderOn) -> Result<Ordered, Error> {
 }
 
 async fn order(asked: &Asked, run: &str, order: RunOrder) -> Result<Ordered, Error> {
-    asked.service.core.order(run, order).await
+    asked.service.core.order_as(run, order, asked.caller.principal.clone()).await
 }
 
 /// As callers know it who came before `canceled` was a state.

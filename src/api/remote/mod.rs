@@ -9,6 +9,7 @@ mod heard;
 mod launches;
 mod link;
 mod news;
+mod operator_client;
 mod orders;
 mod run_client;
 mod session_client;

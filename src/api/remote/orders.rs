@@ -56,6 +56,10 @@ impl Remote {
                 let fields = json!({ "run_id": run, "by": self.named(by) });
                 self.inner.ask("run.cancel", arguments(fields)).await
             }
+            RunOrder::Assign { to, note, by } => {
+                let fields = json!({ "run_id": run, "to": to, "note": note, "by": self.named(by) });
+                self.inner.ask("run.assign", arguments(fields)).await
+            }
             RunOrder::Replay { checkpoint, by } => {
                 let fields = json!({ "run_id": run, "checkpoint_id": checkpoint, "by": self.named(by) });
                 self.sent(run, "run.replay", fields).await
@@ -68,7 +72,7 @@ impl Remote {
     }
 
     /// Who gives an order: as named, else the account here. A service that asks for keys goes by the key.
-    fn named(&self, by: Option<String>) -> Option<String> {
+    pub(super) fn named(&self, by: Option<String>) -> Option<String> {
         by.or_else(|| self.user.clone())
     }
 

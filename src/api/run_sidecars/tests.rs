@@ -7,11 +7,7 @@ use skills_model::Asked;
 use skills_store::{NewEvent, RunOptions};
 
 fn run(state: RunState, held: bool) -> RunRecord {
-    let gate = (state == RunState::WaitingForHuman).then(|| Gate::Human {
-        step: "book".into(),
-        inputs_digest: "d".into(),
-        why: Asked::Confirmation,
-    });
+    let gate = (state == RunState::WaitingForHuman).then(|| Gate::human("book", "d", Asked::Confirmation));
     RunRecord {
         id: RunId("run".into()),
         skill_id: "invoice-intake".into(),

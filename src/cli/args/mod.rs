@@ -34,8 +34,9 @@ pub use self::proposals::{
     ApproveProposalArgs, OrderProposalArgs, ProposalsAction, ProposalsArgs, ProposalsListArgs, ProposeArgs,
 };
 pub use self::runs::{
-    AttachArgs, BranchArgs, CompareArgs, DecideArgs, ExecArgs, InputArgs, OneRunArgs, ResumeArgs, RunArgs,
-    RunsAction, RunsArgs, RunsListArgs, RunsShowArgs, RunsWatchArgs, SignalArgs, TraceArgs, WorkArgs,
+    AttachArgs, BranchArgs, CancelArgs, CompareArgs, DecideArgs, ExecArgs, InputArgs, ResumeArgs, RunArgs,
+    RunsAction, RunsArgs, RunsAssignArgs, RunsBoardArgs, RunsListArgs, RunsLogsArgs, RunsShowArgs,
+    RunsViewsArgs, RunsWatchArgs, RunsWorkersArgs, SignalArgs, TraceArgs, WorkArgs,
 };
 pub use self::service::{KeysAction, KeysArgs, NewKeyArgs, OpenapiArgs, ServeArgs, Verifier, VerifyArgs};
 pub use self::sessions::{
@@ -158,6 +159,9 @@ pub struct Global {
     /// Print log warnings to standard error; twice prints the complete log.
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub verbose: u8,
+    /// Work as a linear dialog of labeled lines, for screen readers (`skills --plain runs`).
+    #[arg(long, global = true)]
+    pub plain: bool,
     /// Use this configuration file instead of the user's.
     #[arg(long, value_name = "FILE", global = true)]
     pub config: Option<PathBuf>,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::words::{HandedFile, Pair, handed_file, pair, span, words};
+use skills_config::RUN_COLUMNS;
 use skills_model::{Choice, Expiry, RunState};
 use skills_skill::AttachTarget;
 use skills_skill::contract::Conformance;
@@ -54,6 +55,9 @@ pub struct ExecArgs {
     /// What happens when that time expires.
     #[arg(long, requires = "expires_in", default_value = "deny", value_parser = words::<Expiry>(&EXPIRIES))]
     pub on_expiry: Expiry,
+    /// Label of the run, for filters, metrics and policy (repeatable).
+    #[arg(long = "label", value_name = "NAME=VALUE", value_parser = pair)]
+    pub labels: Vec<Pair>,
     /// Run scripts even if this machine cannot sandbox them; has no effect if it can.
     #[arg(long)]
     pub unsandboxed: bool,
@@ -120,12 +124,22 @@ pub struct AttachArgs {
 #[command(after_help = "RUN is the id of a run, or a unique prefix or suffix of it.")]
 pub struct RunsArgs {
     #[command(subcommand)]
-    pub action: RunsAction,
+    pub action: Option<RunsAction>,
 }
 #[derive(Debug, Subcommand)]
 pub enum RunsAction {
     /// List runs, waiting runs first.
     List(RunsListArgs),
+    /// Show what waits by deadline, what runs, why runs failed, and the workers.
+    Board(RunsBoardArgs),
+    /// List the workers and their runs, or drain one.
+    Workers(RunsWorkersArgs),
+    /// List, save or delete filters with a name.
+    Views(RunsViewsArgs),
+    /// Print the output of a run or of one step, complete.
+    Logs(RunsLogsArgs),
+    /// Assign a run to a person, with a note.
+    Assign(RunsAssignArgs),
     /// Show one run: steps, pending decision, checkpoints, results.
     Show(RunsShowArgs),
     /// Follow a run until it ends or waits, or all runs until Ctrl-C.
@@ -138,8 +152,8 @@ pub enum RunsAction {
     Resume(ResumeArgs),
     /// Send a signal to a run.
     Signal(SignalArgs),
-    /// Cancel a run.
-    Cancel(OneRunArgs),
+    /// Cancel a run, or all that match a filter.
+    Cancel(CancelArgs),
     /// Start a new run from a checkpoint of this one.
     Replay(BranchArgs),
     /// Create a paused run from a checkpoint of this one.
@@ -155,17 +169,21 @@ const WHERE_HELP: &str = "\
 Only runs that match this filter. All terms have to match; `-` before a term negates it; double quotes group words.
 
   state:failed,canceled     a state, `open`, `ended` or `waiting`
+  title:deploy*             the title of the run
   skill:deploy*             the skill; `*` stands for any characters
   step:book                 the present step
   age:>1h                   time since the start (s, m, h, d, w)
   since:<10m                time in the present state
   error:\"bad gateway\"       part of the error
   input.region:eu*          an input; `input.total:>100` compares numbers
+  label.env:prod            a label given at the launch
   by:kim                    who started it
+  assigned:kim              who it is assigned to
+  worker:build-2            the worker that executes it
   id:4f1c                   part of the id
   trace:4bf92f35            the beginning of the trace id
   target:report.md          part of what it is attached to
-  4711                      part of the id, skill, step, inputs or error";
+  4711                      part of the id, title, skill, step, inputs or error";
 
 /// `skills runs list`
 #[derive(Debug, Args)]
@@ -192,6 +210,12 @@ pub struct RunsListArgs {
     /// Show all runs.
     #[arg(long)]
     pub all: bool,
+    /// Columns of the table, in their order.
+    #[arg(long, value_delimiter = ',', value_name = "COLUMN", value_parser = clap::builder::PossibleValuesParser::new(RUN_COLUMNS))]
+    pub columns: Vec<String>,
+    /// Sort by this column; with `-` in front, the largest first.
+    #[arg(long, value_name = "COLUMN", allow_hyphen_values = true)]
+    pub sort: Option<String>,
 }
 
 /// `skills runs show`
@@ -264,7 +288,11 @@ pub struct DecideArgs {
 #[derive(Debug, Args)]
 pub struct ResumeArgs {
     /// Id of the run.
-    pub run: String,
+    #[arg(required_unless_present = "where", conflicts_with = "where")]
+    pub run: Option<String>,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "flattened")]
+    pub bulk: BulkArgs,
     /// Resume from this checkpoint; later steps run again [default: the last].
     #[arg(long, value_name = "N")]
     pub checkpoint: Option<u64>,
@@ -296,9 +324,87 @@ pub struct SignalArgs {
 
 /// `skills runs cancel`
 #[derive(Debug, Args)]
-pub struct OneRunArgs {
+pub struct CancelArgs {
+    /// Id of the run.
+    #[arg(required_unless_present = "where", conflicts_with = "where")]
+    pub run: Option<String>,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "flattened")]
+    pub bulk: BulkArgs,
+}
+
+/// One command for many runs.
+#[derive(Debug, Clone, Default, Args)]
+pub struct BulkArgs {
+    /// Send the command to every run that matches this filter, after a list and a confirmation.
+    #[arg(long, value_name = "FILTER", long_help = WHERE_HELP)]
+    pub r#where: Option<String>,
+    /// Skip the confirmation prompt.
+    #[arg(long, short, requires = "where")]
+    pub yes: bool,
+}
+
+/// `skills runs board`
+#[derive(Debug, Args)]
+pub struct RunsBoardArgs {
+    /// Hours back from now.
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=336))]
+    pub hours: u32,
+}
+
+/// `skills runs workers`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "A draining worker finishes its runs and claims no others. WORKER is its id, or a unique part of it."
+)]
+pub struct RunsWorkersArgs {
+    /// Let a worker finish its runs and claim no others.
+    #[arg(long, value_name = "WORKER", conflicts_with = "undrain")]
+    pub drain: Option<String>,
+    /// Let a draining worker claim runs again.
+    #[arg(long, value_name = "WORKER")]
+    pub undrain: Option<String>,
+}
+
+/// `skills runs views`
+#[derive(Debug, Args)]
+pub struct RunsViewsArgs {
+    /// Save the filter of --where under this name.
+    #[arg(long, value_name = "NAME", requires = "where", conflicts_with = "delete")]
+    pub save: Option<String>,
+    /// The filter to save.
+    #[arg(long, value_name = "FILTER", requires = "save", long_help = WHERE_HELP)]
+    pub r#where: Option<String>,
+    /// Delete the view of this name.
+    #[arg(long, value_name = "NAME")]
+    pub delete: Option<String>,
+}
+
+/// `skills runs logs`
+#[derive(Debug, Args)]
+pub struct RunsLogsArgs {
     /// Id of the run.
     pub run: String,
+    /// Only lines of this step.
+    pub step: Option<String>,
+    /// Only lines with this text, regardless of case.
+    #[arg(long, value_name = "TEXT")]
+    pub grep: Option<String>,
+    /// Wait for more lines until the run ends.
+    #[arg(long, short)]
+    pub follow: bool,
+}
+
+/// `skills runs assign`
+#[derive(Debug, Args)]
+pub struct RunsAssignArgs {
+    /// Id of the run.
+    pub run: String,
+    /// The person; without one, the run is assigned to nobody.
+    pub to: Option<String>,
+    /// What the person has to know.
+    #[arg(long, value_name = "TEXT")]
+    pub note: Option<String>,
 }
 
 /// `skills runs replay` and `skills runs fork`

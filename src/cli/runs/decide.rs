@@ -218,7 +218,7 @@ mod tests {
         use clap::Parser as _;
         let cli = Cli::try_parse_from([&["skills", "runs", "approve", "abcd"], words].concat()).unwrap();
         match cli.command {
-            Some(Command::Runs(runs)) => match runs.action {
+            Some(Command::Runs(runs)) => match runs.action.unwrap() {
                 RunsAction::Approve(args) => args,
                 other => panic!("{other:?}"),
             },

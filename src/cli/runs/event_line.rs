@@ -38,7 +38,10 @@ pub fn render(event: &RunEvent, with_run: bool, zone: &TimeZone, look: Look) -> 
 /// The ink of a kind of event.
 fn ink(kind: &EventKind) -> Ink {
     match kind {
-        EventKind::RunCompleted | EventKind::StepCompleted | EventKind::GateApproved => Ink::Good,
+        EventKind::RunCompleted
+        | EventKind::StepCompleted
+        | EventKind::GateApproved
+        | EventKind::GateEndorsed => Ink::Good,
         EventKind::RunFailed | EventKind::StepFailed | EventKind::GateDenied => Ink::Bad,
         EventKind::RunAbandoned
         | EventKind::RunPaused
@@ -49,7 +52,8 @@ fn ink(kind: &EventKind) -> Ink {
         | EventKind::GateWarned
         | EventKind::GateDegraded
         | EventKind::StepRetrying
-        | EventKind::RunExpired => Ink::Warn,
+        | EventKind::RunExpired
+        | EventKind::RunEscalated => Ink::Warn,
         _ => Ink::Info,
     }
 }

@@ -170,6 +170,7 @@ pub fn options(exec: &ExecArgs, cwd: &Path) -> Result<ExecutionOptions, Failure>
         idempotency_key: exec.idempotency_key.clone(),
         conformance: exec.conformance,
         audit_mode: exec.audit_mode,
+        labels: exec.labels.iter().map(|label| (label.name.clone(), label.value.clone())).collect(),
         expires_in: exec.expires_in,
         on_expiry: exec.on_expiry,
         unsandboxed: exec.unsandboxed,

@@ -11,6 +11,7 @@ use crate::args::RunsListArgs;
 use crate::failure::{Done, Failure};
 use crate::output::{Ink, Look, cells, cut, fit};
 use skills_api::Needs;
+use skills_config::RUN_COLUMNS;
 use skills_model::RunState;
 use skills_skill::safe_text;
 use skills_store::{RunFilter, RunPage, RunRecord};
@@ -43,10 +44,86 @@ pub async fn run(cx: &mut Context, args: &RunsListArgs) -> Result<Done, Failure>
         cx.out.value(&page)?;
     } else {
         let begin = invocation(&cx.global, None).line(&["run", "SKILL"]);
-        let text = render(&page, clock::now_ms(), &TimeZone::system(), cx.out.look, &begin);
+        sort(&mut page.runs, args.sort.as_deref())?;
+        let columns: Vec<&str> = args.columns.iter().map(String::as_str).collect();
+        let text = if columns.is_empty() {
+            render(&page, clock::now_ms(), &TimeZone::system(), cx.out.look, &begin)
+        } else {
+            table(&page, &columns, clock::now_ms(), cx.out.look) + &footer(&page, cx.out.look, &begin)
+        };
         cx.out.raw(text.as_bytes())?;
     }
     Ok(Done::Fine)
+}
+
+/// The text of a column; what is sorted by is the same text, or the number behind it.
+fn cell(run: &RunRecord, column: &str, now_ms: i64, look: Look) -> String {
+    let text = match column {
+        "state" => run.state.to_string(),
+        "title" => run.title_or_skill().to_owned(),
+        "skill" => run.skill_id.clone(),
+        "id" if look.terminal => standing::short(&run.id.0).to_owned(),
+        "id" => run.id.0.clone(),
+        "progress" => format!("{}/{}", run.progress.0, run.progress.1),
+        "step" => run.step.clone().unwrap_or_default(),
+        "error" => run.failure().unwrap_or_default(),
+        "by" => run.started_by.clone(),
+        "approver" => run.options.assigned.as_ref().map(|assigned| assigned.to.clone()).unwrap_or_default(),
+        "worker" => {
+            let worker = run.hold.as_ref().and_then(|hold| hold.worker.as_ref());
+            worker.map(skills_store::WorkerId::in_words).unwrap_or_default()
+        }
+        "deadline" => run.expires_ms.map(|at| clock::age(at - now_ms)).unwrap_or_default(),
+        _ => clock::age(now_ms - run.since_ms),
+    };
+    safe_text::line(&text).into_owned()
+}
+
+/// Sorts runs by a column; `-` in front reverses.
+fn sort(runs: &mut [RunRecord], by: Option<&str>) -> Result<(), Failure> {
+    let Some(by) = by else { return Ok(()) };
+    let column = by.trim_start_matches('-');
+    if !RUN_COLUMNS.contains(&column) {
+        return Err(Failure::usage(format!(
+            "unknown column `{column}`; use one of {}",
+            RUN_COLUMNS.join(", ")
+        )));
+    }
+    let look = Look { colour: false, unicode: true, width: 80, terminal: false };
+    match column {
+        "age" => runs.sort_by_key(|run| -run.since_ms),
+        "deadline" => runs.sort_by_key(|run| run.expires_ms.unwrap_or(i64::MAX)),
+        "progress" => runs.sort_by_key(|run| run.progress),
+        _ => runs.sort_by_cached_key(|run| cell(run, column, 0, look)),
+    }
+    if by.starts_with('-') {
+        runs.reverse();
+    }
+    Ok(())
+}
+
+/// Runs in columns of their own.
+fn table(page: &RunPage, columns: &[&str], now_ms: i64, look: Look) -> String {
+    let rows: Vec<Vec<String>> = page
+        .runs
+        .iter()
+        .map(|run| columns.iter().map(|column| cell(run, column, now_ms, look)).collect())
+        .collect();
+    let most = if look.terminal { 40 } else { usize::MAX };
+    let widths: Vec<usize> = (0..columns.len())
+        .map(|at| {
+            let longest = rows.iter().map(|row| cells(&row[at])).max().unwrap_or(0);
+            longest.max(columns[at].len()).min(most)
+        })
+        .collect();
+    let line = |row: &[String]| {
+        let parts = row.iter().zip(&widths).map(|(text, width)| fit(text, *width, look.unicode));
+        parts.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
+    };
+    let head: Vec<String> = columns.iter().map(|column| (*column).to_owned()).collect();
+    let mut out = Ink::Muted.paint(line(&head).trim_end(), look.colour) + "\n";
+    out.extend(rows.iter().map(|row| line(row)));
+    out + "\n"
 }
 
 /// The runs as text.
@@ -57,15 +134,23 @@ fn render(page: &RunPage, now_ms: i64, zone: &TimeZone, look: Look, begin: &str)
         if look.terminal { standing::short(&run.id.0).to_owned() } else { run.id.0.clone() }
     };
     let id_width = page.runs.iter().map(|run| cells(&id(run))).max().unwrap_or(8).max(3);
-    let longest = page.runs.iter().map(|run| cells(&safe_text::line(&run.skill_id))).max().unwrap_or(5);
-    let skill_width = if look.terminal { longest.clamp(5, 24) } else { longest.max(5) };
+    // A title tells a run apart; without one its skill is what there is.
+    let name = |run: &RunRecord| match run.title() {
+        Some(title) if look.terminal || title.starts_with(&run.skill_id) => {
+            safe_text::line(title).into_owned()
+        }
+        Some(title) => format!("{}: {}", safe_text::line(&run.skill_id), safe_text::line(title)),
+        None => safe_text::line(&run.skill_id).into_owned(),
+    };
+    let longest = page.runs.iter().map(|run| cells(&name(run))).max().unwrap_or(5);
+    let skill_width = if look.terminal { longest.clamp(5, (look.width / 3).max(24)) } else { longest.max(5) };
     let room =
         look.room(usize::MAX).saturating_sub(2 + id_width + 2 + skill_width + 2 + 5 + 2 + 6 + 2).max(12);
     if !page.runs.is_empty() {
         let head = format!(
             "  {}  {}  {:>5}  {:>6}  state",
             fit("run", id_width, look.unicode),
-            fit("skill", skill_width, look.unicode),
+            fit("title", skill_width, look.unicode),
             "steps",
             "since",
         );
@@ -81,7 +166,7 @@ fn render(page: &RunPage, now_ms: i64, zone: &TimeZone, look: Look, begin: &str)
             "{} {}  {}  {:>5}  {:>6}  {words}",
             standing::sign(run, look),
             Ink::Strong.paint(&fit(&id(run), id_width, look.unicode), look.colour),
-            fit(&safe_text::line(&run.skill_id), skill_width, look.unicode),
+            fit(&name(run), skill_width, look.unicode),
             format!("{through}/{steps}"),
             clock::age(now_ms - run.since_ms),
         );
@@ -140,7 +225,7 @@ mod tests {
         let look = Look { colour: false, unicode: true, width: 80, terminal: true };
         let text = render(&page(), NOW_MS, &TimeZone::UTC, look, "skills run SKILL");
         insta::assert_snapshot!(text, @r"
-          run       skill           steps   since  state
+          run       title           steps   since  state
         ◆ 0000abcd  invoice-intake    3/4   1 min  book waits for approval
         ◇ 0000abcd  invoice-intake    3/4   1 min  waits for signal books-closed
         ▸ 0000abcd  invoice-intake    3/4   1 min  running book

@@ -2,6 +2,8 @@
 //! gateway's door, what comes back is reported.
 
 mod attach;
+mod board;
+mod bulk;
 mod capability;
 pub mod clock;
 mod compare;
@@ -13,6 +15,7 @@ mod launch;
 mod list;
 mod onward;
 mod orders;
+mod plain;
 mod progress;
 #[cfg(test)]
 mod samples;
@@ -24,6 +27,7 @@ mod values;
 mod voice;
 mod watch;
 mod work;
+mod workers;
 
 pub use self::attach::run as attach;
 pub use self::capability::{activate, explain};
@@ -37,9 +41,22 @@ use super::failure::{Done, Failure};
 use skills_model::Verdict;
 
 /// Runs `skills runs …`.
-pub async fn act(cx: &mut Context, action: &RunsAction) -> Result<Done, Failure> {
+pub async fn act(cx: &mut Context, action: Option<&RunsAction>) -> Result<Done, Failure> {
+    let Some(action) = action else {
+        if cx.global.plain || cx.config()?.plain {
+            return plain::run(cx).await;
+        }
+        let message = "name a command of `skills runs`, for example `skills runs list` (see `skills runs --help`); \
+            `skills --plain runs` opens a dialog";
+        return Err(Failure::usage(message));
+    };
     match action {
         RunsAction::List(args) => list::run(cx, args).await,
+        RunsAction::Board(args) => board::run(cx, args).await,
+        RunsAction::Workers(args) => workers::workers(cx, args).await,
+        RunsAction::Views(args) => workers::views(cx, args).await,
+        RunsAction::Logs(args) => workers::logs(cx, args).await,
+        RunsAction::Assign(args) => orders::assign(cx, args).await,
         RunsAction::Show(args) => show::run(cx, args).await,
         RunsAction::Watch(args) => watch::run(cx, args).await,
         RunsAction::Approve(args) => decide::run(cx, args, Verdict::Approve).await,

@@ -28,7 +28,7 @@ impl Caller {
         let takes = |name| run.allowed.contains(&name);
         let mut out = Vec::new();
         match (&run.state, &run.gate) {
-            (RunState::WaitingForHuman, Some(Gate::Human { step, inputs_digest, why })) => {
+            (RunState::WaitingForHuman, Some(Gate::Human { step, inputs_digest, why, .. })) => {
                 let exact = ["--step", step, "--inputs-digest", inputs_digest];
                 // One of these: a shell asks what the bars mean before anything is decided by mistake.
                 let choice = match why {

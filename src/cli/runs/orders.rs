@@ -8,12 +8,13 @@ use super::inputs::Known;
 use super::onward::Caller;
 use super::settle::{self, NextCommand};
 use super::voice::Voice;
-use super::{inputs, launch};
+use super::{bulk, inputs, launch};
 use crate::Context;
-use crate::args::{BranchArgs, OneRunArgs, ResumeArgs, SignalArgs};
+use crate::args::{BranchArgs, CancelArgs, ResumeArgs, RunsAssignArgs, SignalArgs};
 use crate::failure::{Done, Failure};
 use crate::output::Ink;
 use skills_api::{Code, Needs, Ordered, RunClient, RunDetail, RunOrder};
+use skills_model::CommandName;
 use skills_skill::safe_text;
 
 /// The answer of an order in JSON.
@@ -26,9 +27,15 @@ struct Outcome<'a> {
 
 /// Runs `skills runs resume`.
 pub async fn resume(cx: &mut Context, args: &ResumeArgs) -> Result<Done, Failure> {
+    let Some(run) = &args.run else {
+        let filter = args.bulk.r#where.as_deref().unwrap_or_default();
+        let despite_change = args.despite_change;
+        let order = |_: &_| RunOrder::Resume { checkpoint: None, inputs: None, despite_change, by: None };
+        return bulk::run(cx, filter, args.bulk.yes, CommandName::Resume, order).await;
+    };
     let client = cx.reach(Needs::Catalogue).await?;
     let mut voice = cx.voice();
-    let detail = client.run(&args.run).await?;
+    let detail = client.run(run).await?;
     let given = !args.inputs.pairs.is_empty() || args.inputs.inputs.is_some();
     let inputs = if given {
         // Of a contract that changed, the run's own inputs say the types: its old contract is what runs.
@@ -61,11 +68,29 @@ pub async fn signal(cx: &mut Context, args: &SignalArgs) -> Result<Done, Failure
 }
 
 /// Runs `skills runs cancel`.
-pub async fn cancel(cx: &mut Context, args: &OneRunArgs) -> Result<Done, Failure> {
+pub async fn cancel(cx: &mut Context, args: &CancelArgs) -> Result<Done, Failure> {
+    let Some(run) = &args.run else {
+        let filter = args.bulk.r#where.as_deref().unwrap_or_default();
+        let order = |_: &_| RunOrder::Cancel { by: None };
+        return bulk::run(cx, filter, args.bulk.yes, CommandName::Cancel, order).await;
+    };
     let client = cx.reach(Needs::Catalogue).await?;
     let mut voice = cx.voice();
-    let ordered = client.order(&args.run, RunOrder::Cancel { by: None }).await?;
+    let ordered = client.order(run, RunOrder::Cancel { by: None }).await?;
     go_on(cx, &*client, ordered, 0, &[], true, &mut voice).await?;
+    Ok(Done::Fine)
+}
+
+/// Runs `skills runs assign`.
+pub async fn assign(cx: &mut Context, args: &RunsAssignArgs) -> Result<Done, Failure> {
+    let client = cx.reach(Needs::Catalogue).await?;
+    let order = RunOrder::Assign { to: args.to.clone(), note: args.note.clone(), by: None };
+    let ordered = client.order(&args.run, order).await?;
+    if cx.out.json {
+        cx.out.value(&ordered)?;
+    } else {
+        cx.out.line(format!("{}; run {}", safe_text::line(&ordered.note), ordered.run.id))?;
+    }
     Ok(Done::Fine)
 }
 

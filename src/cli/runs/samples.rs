@@ -15,11 +15,7 @@ pub const ID: &str = "0198a1b2-0000-7000-8000-00000000abcd";
 /// A run in this state, at its fourth step where it has not ended.
 pub fn record(state: RunState) -> RunRecord {
     let gate = match state {
-        RunState::WaitingForHuman => Some(Gate::Human {
-            step: "book".into(),
-            inputs_digest: "9f".repeat(32),
-            why: Asked::Confirmation,
-        }),
+        RunState::WaitingForHuman => Some(Gate::human("book", "9f".repeat(32), Asked::Confirmation)),
         RunState::WaitingForSignal => Some(Gate::Signal { step: "book".into(), name: "books-closed".into() }),
         _ => None,
     };

@@ -194,6 +194,22 @@ impl Page {
         let run = &detail.run;
         let began = clock::moment(run.created_ms, &self.zone);
         self.fact(out, "started", &format!("{began} by {}", safe_text::line(&run.started_by)));
+        if let Some(title) = run.title() {
+            self.fact(out, "title", &safe_text::line(title));
+        }
+        if !run.options.labels.is_empty() {
+            let labels: Vec<String> =
+                run.options.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            self.fact(out, "labels", &safe_text::line(&labels.join(", ")));
+        }
+        if let Some(assigned) = &run.options.assigned {
+            let note = assigned.note.as_ref().map(|note| format!(": {note}")).unwrap_or_default();
+            let text = format!("{} by {}{note}", assigned.to, assigned.by);
+            self.fact(out, "assigned", &safe_text::line(&text));
+        }
+        if let Some(progress) = run.approval_progress() {
+            self.fact(out, "approvals", &progress);
+        }
         self.fact(out, "trace", &safe_text::line(&run.trace_id));
         let digest = run.contract_digest.get(..12).unwrap_or(&run.contract_digest);
         let contract = match detail.contract_unchanged {

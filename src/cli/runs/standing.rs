@@ -13,7 +13,12 @@ use skills_store::{EventKind, RunRecord, WorkerId};
 
 /// The sign of a run's state, painted.
 pub fn sign(run: &RunRecord, look: Look) -> String {
-    let (unicode, ascii, ink) = match run.state {
+    sign_of(run.state, look)
+}
+
+/// The sign of a state, painted.
+pub fn sign_of(state: RunState, look: Look) -> String {
+    let (unicode, ascii, ink) = match state {
         RunState::WaitingForHuman => ("◆", "!", Ink::Warn),
         RunState::WaitingForSignal => ("◇", "~", Ink::Info),
         RunState::Pending => ("○", "o", Ink::Muted),

@@ -8,7 +8,7 @@ use strum::IntoEnumIterator as _;
 use super::*;
 
 fn human(step: &str) -> Gate {
-    Gate::Human { step: step.into(), inputs_digest: "d1".into(), why: Asked::Confirmation }
+    Gate::human(step, "d1", Asked::Confirmation)
 }
 
 fn standing(state: RunState) -> Standing {
@@ -156,8 +156,7 @@ fn a_signal_of_another_name_is_refused_without_a_contradiction() {
 #[test]
 fn that_a_step_happened_is_said_with_its_result_and_with_nothing_else() {
     let mut run = standing(RunState::WaitingForHuman);
-    run.gate =
-        Some(Gate::Human { step: "send".into(), inputs_digest: "d1".into(), why: Asked::UnknownOutcome });
+    run.gate = Some(Gate::human("send", "d1", Asked::UnknownOutcome));
     let said = |choice, result| Decision { choice, result, ..decision(Verdict::Approve) };
     let result = || Some(serde_json::json!({"sent": true}));
     let refused = |decision: Decision| transition(&run, &Command::Decide(decision)).unwrap_err().to_string();
@@ -254,4 +253,32 @@ proptest! {
             prop_assert_eq!(allowed(&run).contains(&name), works, "{:?} {}", run, name);
         }
     }
+}
+
+#[test]
+fn a_gate_opens_with_the_last_approval_needed() {
+    let mut run = standing(RunState::WaitingForHuman);
+    let endorse =
+        |by: &str| Command::Endorse { decision: decision(Verdict::Approve), by: by.to_owned(), need: 2 };
+    let Next::Move { state, gate: Some(gate), .. } = transition(&run, &endorse("ana")).unwrap() else {
+        panic!("one approval of two decides nothing")
+    };
+    assert_eq!(state, RunState::WaitingForHuman);
+    assert!(gate.is_same_question(&human("send")));
+    run.gate = Some(gate.clone());
+    assert_eq!(transition(&run, &endorse("ana")), Ok(Next::Same), "nobody counts twice");
+    assert_eq!(
+        transition(&run, &Command::Ask(human("send"))),
+        Ok(Next::Same),
+        "asking again keeps approvals"
+    );
+    let Ok(Next::Move { state, gate, .. }) = transition(&run, &endorse("kim")) else {
+        panic!("two are enough")
+    };
+    assert_eq!((state, gate), (RunState::Pending, None));
+    let other = Decision { inputs_digest: "d2".into(), ..decision(Verdict::Approve) };
+    let stale = Command::Endorse { decision: other, by: "bo".into(), need: 2 };
+    assert!(matches!(transition(&run, &stale), Err(Refusal::OtherDecision(_))));
+    let deny = transition(&run, &Command::Decide(decision(Verdict::Deny)));
+    assert!(matches!(deny, Ok(Next::Move { state: RunState::Canceled, .. })), "one denial is enough");
 }

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde::de::{self, DeserializeOwned, Deserializer, SeqAccess, Visitor};
 use serde_saphyr::{Location, Spanned};
 
+use super::approvals::{ApprovalRule, NotBy};
 use super::matching::{Criteria, RootPattern};
 use super::verdict::{Effect, MAX_PREFERENCE, Policy, Rule};
 use skills_skill::{EffectMode, Role};
@@ -49,6 +50,59 @@ struct Written {
     allow: Option<Vec<Spanned<WrittenRule>>>,
     require_approval: Option<Vec<Spanned<WrittenRule>>>,
     prefer: Option<Vec<Spanned<WrittenRule>>>,
+    approvals: Option<Spanned<OneOrMore>>,
+}
+
+/// One rule, which counts everywhere, or a list of rules.
+#[derive(Debug)]
+enum OneOrMore {
+    One(Box<WrittenApprovals>),
+    More(Vec<Spanned<WrittenApprovals>>),
+}
+
+impl<'de> Deserialize<'de> for OneOrMore {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct Rules;
+        impl<'de> Visitor<'de> for Rules {
+            type Value = OneOrMore;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a rule or a list of rules")
+            }
+
+            fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<OneOrMore, A::Error> {
+                let rule = WrittenApprovals::deserialize(de::value::MapAccessDeserializer::new(map))?;
+                Ok(OneOrMore::One(Box::new(rule)))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<OneOrMore, A::Error> {
+                let mut rules = Vec::new();
+                while let Some(rule) = seq.next_element()? {
+                    rules.push(rule);
+                }
+                Ok(OneOrMore::More(rules))
+            }
+        }
+        d.deserialize_any(Rules)
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct WrittenApprovals {
+    id: Many<String>,
+    tag: Many<String>,
+    domain: Many<String>,
+    role: Many<Role>,
+    effect: Many<EffectMode>,
+    root: Many<String>,
+    label: Many<String>,
+    except: Many<String>,
+    need: Option<u32>,
+    not_by: Option<NotBy>,
+    of: Many<String>,
+    escalate_after: Option<String>,
+    escalate_to: Many<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -60,14 +114,18 @@ struct WrittenRule {
     role: Many<Role>,
     effect: Many<EffectMode>,
     root: Many<String>,
+    label: Many<String>,
     except: Many<String>,
     reason: Option<String>,
     by: Option<Spanned<f64>>,
 }
 
-const EFFECTS: &str = "a map of `deny`, `allow`, `require_approval` and `prefer`, each a list of rules";
+const EFFECTS: &str =
+    "a map of `deny`, `allow`, `require_approval`, `prefer` and `approvals`, each a list of rules";
+const APPROVALS: &str = "expected `need` (1 to 20), `not_by: starter`, `of` (names of keys, or `scope:NAME`), \
+    `escalate_after` (a duration such as 4h) and `escalate_to`, with the criteria of other rules";
 const KEYS: &str = "expected a rule: a map of `id`, `tag`, `domain`, `role` (procedure, utility, \
-    sidecar), `effect` (read_only, enrich, control_signal) and `root`, each a value or a list, with `except`, `reason` and, in `prefer`, `by`";
+    sidecar), `effect` (read_only, enrich, control_signal), `root` and `label`, each a value or a list, with `except`, `reason` and, in `prefer`, `by`";
 
 /// Reads a policy. `home` is what `~` in a `root` stands for; a relative folder (`./skills`) counts from the file.
 ///
@@ -82,6 +140,7 @@ pub fn parse(file: &Path, text: &str, home: &Path) -> Result<Policy, PolicyError
         let (said, allowed) = match said.split_once(", expected one of ") {
             Some((said, known)) => (said, format!("allowed: {known}")),
             None if said.contains("duplicate") => (said, "each key is allowed once".to_owned()),
+            None if is_in_approvals(text, at.line()) => (said, APPROVALS.to_owned()),
             None if said.contains("missing") || at.line() <= 1 => (said, format!("allowed: {EFFECTS}")),
             None => (said, KEYS.to_owned()),
         };
@@ -101,7 +160,26 @@ pub fn parse(file: &Path, text: &str, home: &Path) -> Result<Policy, PolicyError
             rules.push(checked(file, folder, home, effect, rule)?);
         }
     }
-    Ok(Policy { rules })
+    let mut approvals = Vec::new();
+    if let Some(written) = written.approvals {
+        let at = written.referenced;
+        match written.value {
+            OneOrMore::One(rule) => approvals.push(approval_rule(file, folder, home, at, *rule)?),
+            OneOrMore::More(rules) => {
+                for rule in rules {
+                    approvals.push(approval_rule(file, folder, home, rule.referenced, rule.value)?);
+                }
+            }
+        }
+    }
+    Ok(Policy { rules, approvals })
+}
+
+/// Whether a line belongs to `approvals`.
+fn is_in_approvals(text: &str, line: u64) -> bool {
+    let before = text.lines().take(usize::try_from(line).unwrap_or(0));
+    let top = before.filter(|line| line.starts_with(|c: char| c.is_ascii_alphabetic())).last();
+    top.is_some_and(|line| line.starts_with("approvals:"))
 }
 
 fn checked(
@@ -138,6 +216,7 @@ fn checked(
         role: written.role.0,
         effect: written.effect.0,
         root: written.root.0.into_iter().map(|root| root_pattern(&root, folder, home)).collect(),
+        label: written.label.0,
         except: written.except.0,
     };
     if criteria.is_empty() {
@@ -146,6 +225,52 @@ fn checked(
     }
     let line = u32::try_from(at.line()).unwrap_or(u32::MAX);
     Ok(Rule { effect, criteria, reason: written.reason, by, line })
+}
+
+/// Approvals that one rule can require.
+const MAX_APPROVALS: u32 = 20;
+
+fn approval_rule(
+    file: &Path,
+    folder: &Path,
+    home: &Path,
+    at: Location,
+    written: WrittenApprovals,
+) -> Result<ApprovalRule, PolicyError> {
+    let need = written.need.unwrap_or(1);
+    if !(1..=MAX_APPROVALS).contains(&need) {
+        let allowed = format!("allowed: a number from 1 to {MAX_APPROVALS}");
+        return Err(wrong(file, at, format!("`need` is {need}"), allowed));
+    }
+    let escalate_after = match &written.escalate_after {
+        None => None,
+        Some(text) => match skills_base::duration::parse(text).filter(|after| !after.is_zero()) {
+            Some(after) => Some(after),
+            None => {
+                let message = format!("`escalate_after` is `{text}`");
+                return Err(wrong(file, at, message, "allowed: a duration such as 90s, 15m, 4h or 2d"));
+            }
+        },
+    };
+    let criteria = Criteria {
+        id: written.id.0,
+        tag: written.tag.0,
+        domain: written.domain.0,
+        role: written.role.0,
+        effect: written.effect.0,
+        root: written.root.0.into_iter().map(|root| root_pattern(&root, folder, home)).collect(),
+        label: written.label.0,
+        except: written.except.0,
+    };
+    Ok(ApprovalRule {
+        criteria,
+        need,
+        not_by: written.not_by,
+        of: written.of.0,
+        escalate_after_s: escalate_after.map(|after| after.as_secs()),
+        escalate_to: written.escalate_to.0,
+        line: u32::try_from(at.line()).unwrap_or(u32::MAX),
+    })
 }
 
 /// A folder where it is written as one, else a label.

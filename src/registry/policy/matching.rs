@@ -1,5 +1,6 @@
 //! Whether a rule is about a skill: all of its criteria hold, each by any of its values.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -23,7 +24,11 @@ pub struct Subject<'a> {
     pub location: &'a Path,
     /// The root it came from, as a person reads it (`~/.claude/skills`, `shipped`).
     pub root: &'a str,
+    /// Labels of the run that is launched or decided; none where a policy is asked of the skill alone.
+    pub labels: &'a BTreeMap<String, String>,
 }
+
+static NO_LABELS: BTreeMap<String, String> = BTreeMap::new();
 
 impl<'a> Subject<'a> {
     /// What a policy sees of a skill out of a root.
@@ -37,7 +42,14 @@ impl<'a> Subject<'a> {
             effect: skill.classification.effect_mode.value,
             location: &skill.location,
             root,
+            labels: &NO_LABELS,
         }
+    }
+
+    /// The same with the labels of a run.
+    #[must_use]
+    pub fn with_labels(self, labels: &'a BTreeMap<String, String>) -> Self {
+        Self { labels, ..self }
     }
 }
 
@@ -66,6 +78,8 @@ pub struct Criteria {
     pub effect: Vec<EffectMode>,
     /// Roots.
     pub root: Vec<RootPattern>,
+    /// Labels of a run as `NAME=VALUE`, with `*` and `?` in the value. No skill alone has any.
+    pub label: Vec<String>,
     /// Ids that are taken out again.
     pub except: Vec<String>,
 }
@@ -80,6 +94,7 @@ impl Criteria {
             && self.role.is_empty()
             && self.effect.is_empty()
             && self.root.is_empty()
+            && self.label.is_empty()
     }
 
     /// Whether all hold.
@@ -96,6 +111,7 @@ impl Criteria {
             && (self.role.is_empty() || self.role.contains(&subject.role))
             && (self.effect.is_empty() || self.effect.contains(&subject.effect))
             && (self.root.is_empty() || self.root.iter().any(|root| root.fits(subject)))
+            && (self.label.is_empty() || self.label.iter().any(|label| has_label(subject, label)))
             && !is_id(&self.except)
     }
 
@@ -114,11 +130,18 @@ impl Criteria {
             part("role", &self.role),
             part("effect", &self.effect),
             part("root", &roots),
+            part("label", &self.label),
         ];
         let all: Vec<String> = all.into_iter().flatten().collect();
         let except = part("except", &self.except).map(|words| format!(", {words}")).unwrap_or_default();
         format!("{}{except}", all.join(" and "))
     }
+}
+
+/// Whether a run has a label `NAME=VALUE`; of `NAME` alone any value counts.
+fn has_label(subject: &Subject<'_>, label: &str) -> bool {
+    let (name, value) = label.split_once('=').unwrap_or((label, "*"));
+    subject.labels.get(name).is_some_and(|given| glob(value, given))
 }
 
 impl RootPattern {

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use strum::Display;
 
+use super::approvals::{ApprovalRule, RequiredApprovals};
 use super::matching::{Criteria, Subject};
 
 /// Most that all preferences together add to a score: enough to decide between two that fit about as well, too little
@@ -84,13 +85,22 @@ pub struct Verdict {
 pub struct Policy {
     /// The rules: deny, allow, require approval, prefer; in each the order of the file.
     pub rules: Vec<Rule>,
+    /// Who may approve, and how many have to.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub approvals: Vec<ApprovalRule>,
 }
 
 impl Policy {
+    /// What the rules say together about approvals of a run of this skill.
+    #[must_use]
+    pub fn approvals(&self, subject: &Subject<'_>) -> RequiredApprovals {
+        RequiredApprovals::of(self.approvals.iter().filter(|rule| rule.criteria.fit(subject)))
+    }
+
     /// Whether there is no rule.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.rules.is_empty()
+        self.rules.is_empty() && self.approvals.is_empty()
     }
 
     /// What the rules say together about a skill.
@@ -141,6 +151,7 @@ mod tests {
             role: Role::Procedure,
             effect: EffectMode::ControlSignal,
             location: Path::new("/home/ann/skills/x/SKILL.md"),
+            labels: &std::collections::BTreeMap::new(),
             root: "~/skills",
         })
     }

@@ -6,6 +6,7 @@ use std::ops::Range;
 use super::expression::Expr;
 use super::parse::NAMESPACES;
 use super::reader::{Reader, suggest};
+use super::title::placeholders;
 use super::types::{Contract, MergeStrategy, Source, Step, StepAction};
 use crate::Severity;
 use crate::lint::rules;
@@ -109,6 +110,25 @@ pub(super) fn check(reader: &mut Reader<'_>, contract: &Contract, root: &Node) {
         if matches!(&step.action, StepAction::Skill(id) if *id == contract.id) {
             let place = places.within(step, &["uses"]);
             reader.invalid(&path, &place, format!("step `{}` runs its own skill", step.id));
+        }
+    }
+    if let Some(title) = &contract.title {
+        let place = root.get("title").map_or_else(|| root.at.clone(), |entry| entry.value.at.clone());
+        for name in placeholders(title) {
+            let input = name.strip_prefix("inputs.").map(|path| path.split('.').next().unwrap_or(path));
+            match input {
+                Some(input) if contract.inputs.contains_key(input) => {}
+                Some(input) => {
+                    let message = format!("`title`: there is no input `{input}`");
+                    let finding = reader.note(&rules::CONTRACT_REFERENCE, "title", &place, message);
+                    suggest(finding, input, contract.inputs.keys().map(String::as_str));
+                }
+                None => {
+                    let message =
+                        format!("`title` reads `{name}`; a title reads inputs only: {{inputs.NAME}}");
+                    reader.note(&rules::CONTRACT_REFERENCE, "title", &place, message);
+                }
+            }
         }
     }
     if let Some(cycle) = cycle(contract) {

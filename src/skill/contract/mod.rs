@@ -12,12 +12,14 @@ pub mod expression;
 mod parse;
 mod reader;
 mod registry;
+mod title;
 mod types;
 
 pub use calls::{KnownCapabilities, check_calls};
 pub use endpoint::{Endpoint, Reach};
 pub use parse::{NAMESPACES, parse};
 pub use registry::{parse_binding, parse_capability, parse_service};
+pub use title::{derived_title, render_title};
 pub use types::{
     Binding, Capability, Conformance, Contract, Field, FieldType, Foreach, Gate, GateFailure, Merge,
     MergeStrategy, Properties, Protocol, Retry, Router, Safety, Scatter, Service, Source, Step, StepAction,

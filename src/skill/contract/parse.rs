@@ -19,6 +19,9 @@ use crate::yaml::{Content, Node};
 pub const NAMESPACES: &[&str] =
     &["inputs", "vars", "outputs", "working", "frame", "output", "extensions", "target"];
 
+/// Longest wait for an approval or a signal that a contract can set: a year.
+const MAX_EXPIRY_SECONDS: f64 = 31_536_000.0;
+
 /// Longest bound on one invocation: a day.
 const DAY: f64 = 86_400.0;
 
@@ -36,6 +39,10 @@ pub fn parse(location: &Path, source: &str) -> (Option<Contract>, Vec<Finding>) 
         version: reader.text(&root, "", "version").unwrap_or_else(|| "0.0.0".to_owned()),
         name: reader.text(&root, "", "name"),
         description: reader.text(&root, "", "description"),
+        title: reader.text(&root, "", "title").filter(|title| !title.is_empty()),
+        expires_in_seconds: reader
+            .number(&root, "", "expires_in_seconds", 1.0, MAX_EXPIRY_SECONDS)
+            .map(|seconds| Duration::from_secs_f64(seconds).as_secs()),
         inputs: fields(&mut reader, &root, "inputs"),
         outputs: fields(&mut reader, &root, "outputs"),
         steps: Vec::new(),

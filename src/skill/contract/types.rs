@@ -234,6 +234,12 @@ pub struct Contract {
     pub name: Option<String>,
     /// For people and routers.
     pub description: Option<String>,
+    /// Template of the title of its runs: `Deploy {inputs.version} to {inputs.region}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// How long its runs wait for an approval or a signal, where the launch does not say; seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_in_seconds: Option<u64>,
     /// Its inputs.
     pub inputs: BTreeMap<String, Field>,
     /// Its outputs.

@@ -17,9 +17,9 @@ use crate::{StoreError, Unavailability};
 
 /// Prefixes of addresses of servers.
 const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
-const CONNECTIONS: usize = 16;
-const PATIENCE: Duration = Duration::from_secs(5);
-const STATEMENT: Duration = Duration::from_secs(15);
+const POOL_SIZE: usize = 16;
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+const STATEMENT_TIMEOUT: Duration = Duration::from_secs(15);
 const DEFAULT_PORT: u16 = 5432;
 
 /// Where a store is on a server, and how it is connected to. Its text form never has the password.
@@ -29,7 +29,7 @@ pub struct PostgresAddress {
     pub(super) place: String,
     pub(super) pool_size: usize,
     /// How long an operation waits for a connection.
-    pub(super) patience: Duration,
+    pub(super) pool_timeout: Duration,
     root_certificates: Option<PathBuf>,
 }
 
@@ -90,7 +90,8 @@ impl PostgresAddress {
             ))
         };
         let (base, query) = address.split_once('?').unwrap_or((address, ""));
-        let (mut pool_size, mut patience, mut statement) = (CONNECTIONS, PATIENCE, STATEMENT);
+        let (mut pool_size, mut pool_timeout, mut statement) =
+            (POOL_SIZE, CONNECT_TIMEOUT, STATEMENT_TIMEOUT);
         let mut root_certificates = None;
         let mut ssl = None;
         let mut rest = Vec::new();
@@ -98,8 +99,8 @@ impl PostgresAddress {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let number = || value.parse::<u64>().map_err(|_| invalid(&format!("`{name}` is not a number")));
             match name {
-                "pool_size" => pool_size = usize::try_from(number()?.clamp(1, 1000)).unwrap_or(CONNECTIONS),
-                "pool_timeout_ms" => patience = Duration::from_millis(number()?),
+                "pool_size" => pool_size = usize::try_from(number()?.clamp(1, 1000)).unwrap_or(POOL_SIZE),
+                "pool_timeout_ms" => pool_timeout = Duration::from_millis(number()?),
                 "statement_timeout_ms" => statement = Duration::from_millis(number()?),
                 "sslrootcert" => root_certificates = Some(PathBuf::from(value)),
                 "sslmode" => {
@@ -145,7 +146,7 @@ impl PostgresAddress {
         // What leaves the machine is encrypted and the server is verified, unless the address says otherwise.
         config.ssl_mode(ssl.unwrap_or(if is_local { SslMode::Disable } else { SslMode::Require }));
         config.application_name("skill-workbench");
-        config.connect_timeout(PATIENCE);
+        config.connect_timeout(CONNECT_TIMEOUT);
         let given = config.get_options().unwrap_or_default().to_owned();
         let options = format!(
             "{given} -c statement_timeout={} -c lock_timeout={} -c idle_in_transaction_session_timeout=60000 \
@@ -158,7 +159,7 @@ impl PostgresAddress {
         let schema = schema.map(|schema| format!("?schema={schema}")).unwrap_or_default();
         let host = host.replace('/', "%2F");
         let place = format!("postgres://{user}@{host}:{port}/{database}{schema}");
-        Ok(Self { config, place, pool_size, patience, root_certificates })
+        Ok(Self { config, place, pool_size, pool_timeout, root_certificates })
     }
 
     /// The address without the password.
@@ -257,7 +258,7 @@ mod tests {
     fn missing_parts_have_defaults() {
         let address = PostgresAddress::with("postgres://localhost", &environment()).unwrap();
         assert_eq!(address.place(), "postgres://ana@localhost:5432/ana");
-        assert_eq!((address.pool_size, address.config.get_ssl_mode()), (CONNECTIONS, SslMode::Disable));
+        assert_eq!((address.pool_size, address.config.get_ssl_mode()), (POOL_SIZE, SslMode::Disable));
         let remote =
             PostgresAddress::with("postgresql://db.example/runs?pool_size=3", &environment()).unwrap();
         assert_eq!((remote.pool_size, remote.config.get_ssl_mode()), (3, SslMode::Require));

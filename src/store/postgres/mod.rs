@@ -5,7 +5,7 @@
 //! concurrent transactions (group commit).
 
 mod address;
-mod news;
+mod listener;
 mod reason;
 mod schema;
 mod tx;
@@ -22,11 +22,11 @@ use crate::sql::{Tx as _, values};
 use crate::write_health::WriteHealth;
 use crate::{Clock, CommitObserver, KnownStores, Places, Unavailability};
 pub use address::PostgresAddress;
-use news::{Channel, News};
+use listener::{Channel, CommitListener};
 use reason::{failed, no_connection};
 use tx::{Ended, Mode, Steady, Transaction, follow_tx, read_tx, write_tx};
 
-/// How often the store is looked at while somebody waits, beside being told of commits.
+/// How often the store is looked at while somebody waits, besides the notifications of commits.
 const POLL: Duration = Duration::from_secs(1);
 
 /// Anchors of the audit log that are being written at a time; those beyond are left to the next one.
@@ -40,7 +40,7 @@ pub struct Postgres {
     health: WriteHealth,
     commits: Arc<watch::Sender<u64>>,
     committed: watch::Receiver<u64>,
-    news: News,
+    listener: CommitListener,
     steady: Steady,
     /// Replaces the database's clock, in tests.
     clock: Option<Clock>,
@@ -115,7 +115,7 @@ impl Postgres {
             health: WriteHealth::default(),
             commits,
             committed,
-            news: News::listen(channel),
+            listener: CommitListener::listen(channel),
             steady: Arc::new(move |present| latest.fetch_max(present, Ordering::Relaxed).max(present)),
             clock,
             observer: OnceLock::new(),
@@ -134,7 +134,7 @@ impl Postgres {
         known.record(&store.place, &store.identity, store.wall_ms())
     }
 
-    /// Tells this observer of every commit from now on; only the first one given is told.
+    /// Calls this observer after every commit from now on; only the first one is registered.
     pub fn observe_commits(&self, observer: CommitObserver) {
         drop(self.observer.set(observer));
     }
@@ -164,16 +164,16 @@ impl Postgres {
         Transaction::begin(client, mode, &self.steady, given).await
     }
 
-    /// Ends a transaction, and tells whoever waits for events of those that it recorded.
+    /// Ends a transaction, and wakes the callers that wait for events if it recorded any.
     async fn finish<T>(&self, transaction: Transaction, outcome: Result<T, StoreError>) -> Ended<T> {
-        let (told, began) = (transaction.records_events() && outcome.is_ok(), Instant::now());
+        let (has_events, began) = (transaction.records_events() && outcome.is_ok(), Instant::now());
         let ended = transaction.finish(outcome).await;
-        if told && matches!(ended, Ended::Done(Ok(_))) {
+        if has_events && matches!(ended, Ended::Done(Ok(_))) {
             if let Some(observer) = self.observer.get() {
                 observer(1, began.elapsed());
             }
             self.commits.send_modify(|n| *n = n.wrapping_add(1));
-            self.news.announce();
+            self.listener.announce();
         }
         ended
     }
@@ -292,8 +292,8 @@ async fn checksum_failures(tx: &Transaction) -> Result<Vec<String>, StoreError> 
     let sql =
         "SELECT coalesce(checksum_failures, 0) FROM pg_stat_database WHERE datname = current_database()";
     let failures = number(tx, sql).await?;
-    let told = format!("{failures} pages with wrong checksums; see the log of the server");
-    Ok(if failures > 0 { vec![told] } else { Vec::new() })
+    let message = format!("{failures} pages with wrong checksums; see the log of the server");
+    Ok(if failures > 0 { vec![message] } else { Vec::new() })
 }
 
 fn pool(address: &PostgresAddress) -> Result<Pool, StoreError> {
@@ -301,9 +301,9 @@ fn pool(address: &PostgresAddress) -> Result<Pool, StoreError> {
     let manager = Manager::from_config(address.config.clone(), address.tls()?, recycling);
     Pool::builder(manager)
         .max_size(address.pool_size)
-        .wait_timeout(Some(address.patience))
-        .create_timeout(Some(address.patience))
-        .recycle_timeout(Some(address.patience))
+        .wait_timeout(Some(address.pool_timeout))
+        .create_timeout(Some(address.pool_timeout))
+        .recycle_timeout(Some(address.pool_timeout))
         .runtime(Runtime::Tokio1)
         .build()
         .map_err(|e| crate::sql::failed("making a pool of connections", &e))

@@ -1,5 +1,5 @@
-//! Why a server could not do it, in words that say what to do. No word of it has the password: neither the library nor
-//! the server repeats it.
+//! Messages of errors of a server, with what to do. None contains the password: neither the library nor the server
+//! repeats it.
 
 use std::error::Error as _;
 

@@ -44,7 +44,7 @@ impl Mode {
 /// Turns a reading of the database's clock into the present moment of the store.
 pub(super) type Steady = Arc<dyn Fn(i64) -> i64 + Send + Sync>;
 
-/// What became of a transaction.
+/// The result of a transaction.
 pub(super) enum Ended<T> {
     /// It is over, with this result.
     Done(Result<T, StoreError>),

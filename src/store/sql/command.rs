@@ -1,13 +1,13 @@
 //! What people and other programs do to a run: decide, signal, cancel, resume.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::integrity::{damage, digest};
 use super::rows::{append, apply, as_of, get, json as encode, moved, own_steps, signed, standing};
 use super::{Tx, checkpoints, dialect, failed, read, values};
 use crate::{
-    CommandEffect, CommandOutcome, Decided, DecisionRecord, EventKind, NewEvent, RunId, RunRecord,
-    StoreError, expiry,
+    CommandEffect, CommandOutcome, Decided, DecisionRecord, EventKind, NewEvent, RunId, RunOptions,
+    RunRecord, StoreError, expiry,
 };
 use skills_model::{Asked, Command, Expiry, Gate, Next, Refusal, RunState, Verdict, transition};
 
@@ -37,7 +37,7 @@ pub(crate) async fn command<T: Tx>(tx: &T, run: &RunId, order: &Order) -> Result
     };
     let mut earlier: Vec<Decided> = Vec::new();
     let command = match &order.command {
-        Command::Decide(decision) => {
+        Command::Decide(decision) | Command::Endorse { decision, .. } => {
             earlier = read::decisions(tx, run).await?;
             let decisions = earlier.iter().map(|decided| &decided.decision);
             let decision = decision.clone().bound_to(before.gate.as_ref(), decisions);
@@ -46,14 +46,19 @@ pub(crate) async fn command<T: Tx>(tx: &T, run: &RunId, order: &Order) -> Result
             {
                 return Ok(repeated(before, Some(first.clone())));
             }
-            Command::Decide(decision)
+            match &order.command {
+                Command::Endorse { by, need, .. } => {
+                    Command::Endorse { decision, by: by.clone(), need: *need }
+                }
+                _ => Command::Decide(decision),
+            }
         }
         other => other.clone(),
     };
     let next = transition(&standing(&before, replays), &command)
         .map_err(|refusal| already_decided(&command, before.gate.as_ref(), &earlier, refusal))?;
     let decided = match &command {
-        Command::Decide(decision) => Some(decision),
+        Command::Decide(decision) | Command::Endorse { decision, .. } => Some(decision),
         _ => None,
     };
     if next == Next::Same {
@@ -70,8 +75,9 @@ pub(crate) async fn command<T: Tx>(tx: &T, run: &RunId, order: &Order) -> Result
     apply(tx, run, &next, decided, now_ms).await?;
     let mut events: Vec<NewEvent> = Vec::new();
     let by = order.record.as_ref().and_then(|record| record.approver.as_deref());
+    let is_endorsed = matches!(&next, Next::Move { gate: Some(Gate::Human { .. }), .. });
     match &command {
-        Command::Decide(decision) => {
+        Command::Decide(decision) | Command::Endorse { decision, .. } => {
             let record = order.record.clone().unwrap_or(DecisionRecord { approver: None, notes: None });
             tx.post(
                 "recording a decision",
@@ -80,8 +86,11 @@ pub(crate) async fn command<T: Tx>(tx: &T, run: &RunId, order: &Order) -> Result
             )
             .await?;
             let mut call = None;
-            if let (Verdict::Approve, Some(Gate::Human { why: Asked::Changed { now, call: of, .. }, .. })) =
-                (decision.verdict, &before.gate)
+            if let (
+                Verdict::Approve,
+                false,
+                Some(Gate::Human { why: Asked::Changed { now, call: of, .. }, .. }),
+            ) = (decision.verdict, is_endorsed, &before.gate)
             {
                 call.clone_from(of);
                 // What was approved is what runs: further edits are asked about again.
@@ -92,7 +101,11 @@ pub(crate) async fn command<T: Tx>(tx: &T, run: &RunId, order: &Order) -> Result
             }
             let approved = decision.verdict == Verdict::Approve;
             events.push(NewEvent {
-                kind: if approved { EventKind::GateApproved } else { EventKind::GateDenied },
+                kind: match (approved, is_endorsed) {
+                    (true, true) => EventKind::GateEndorsed,
+                    (true, false) => EventKind::GateApproved,
+                    (false, _) => EventKind::GateDenied,
+                },
                 step: Some(decision.step.clone()),
                 data: json!({"approver": record.approver, "notes": record.notes, "choice": decision.choice,
                              "result": decision.result, "inputs_digest": decision.inputs_digest, "call": call}),
@@ -160,6 +173,32 @@ pub(crate) async fn command<T: Tx>(tx: &T, run: &RunId, order: &Order) -> Result
     Ok(CommandOutcome { run: after, before: state, effect, expired })
 }
 
+/// Merges fields into the options of a run, and tells of it.
+pub(crate) async fn annotate<T: Tx>(
+    tx: &T,
+    run: &RunId,
+    fields: &Map<String, Value>,
+    events: &[NewEvent],
+) -> Result<RunRecord, StoreError> {
+    let (before, _) = get(tx, run).await?;
+    let doing = "storing the options of a run";
+    let mut options = serde_json::to_value(&before.options).map_err(|e| failed(doing, &e))?;
+    for (name, value) in fields {
+        match value {
+            Value::Null => drop(options.as_object_mut().and_then(|options| options.remove(name))),
+            value => options[name.as_str()] = value.clone(),
+        }
+    }
+    let options: RunOptions = serde_json::from_value(options)
+        .map_err(|e| StoreError::Unasked(format!("invalid options of run {run}: {e}")))?;
+    let sql = "UPDATE runs SET options = ?2 WHERE id = ?1";
+    tx.post(doing, sql, values![run, encode(&options)?]).await?;
+    let now_ms = tx.now().await?.wall_ms;
+    append(tx, run, events, now_ms).await?;
+    let (after, replays) = get(tx, run).await?;
+    Ok(as_of(after, replays, now_ms))
+}
+
 /// Records that the time of a wait is over.
 async fn expire<T: Tx>(tx: &T, run: &RunId) -> Result<RunRecord, StoreError> {
     let expiry = get(tx, run).await?.0.options.on_expiry;
@@ -175,7 +214,7 @@ fn already_decided(
     refusal: Refusal,
 ) -> StoreError {
     let first = match command {
-        Command::Decide(decision) if !decision.answers(gate) => {
+        Command::Decide(decision) | Command::Endorse { decision, .. } if !decision.answers(gate) => {
             earlier.iter().rev().find(|decided| decided.decision.same_gate(decision))
         }
         _ => None,

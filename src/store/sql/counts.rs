@@ -1,6 +1,6 @@
 //! Counts: tallies, allowances of the rate limiter, runs by skill.
 
-use super::read::state_as_of;
+use super::read::ended_state;
 use super::rows::state;
 use super::{Row, Tx, values};
 use crate::{Allowance, SkillRuns, StoreError, Tallies, Tally, TallyKind};
@@ -112,10 +112,15 @@ pub(crate) async fn allowance<T: Tx>(
 }
 
 pub(crate) async fn runs_by_skill<T: Tx>(tx: &T) -> Result<Vec<SkillRuns>, StoreError> {
+    // Of the few runs whose wait is over the state is computed; all others are counted in an index.
     let sql = format!(
-        "SELECT r.skill_id, r.contract_digest, {} AS present, count(*), max(r.since_ms) FROM runs r
-         GROUP BY r.skill_id, r.contract_digest, present ORDER BY r.skill_id, r.contract_digest, present",
-        state_as_of(T::POSTGRES)
+        "SELECT skill_id, contract_digest, present, CAST(sum(n) AS BIGINT), max(last) FROM (
+            SELECT skill_id, contract_digest, state AS present, count(*) AS n, max(since_ms) AS last FROM runs
+            WHERE expires_ms IS NULL OR expires_ms > ?1 GROUP BY skill_id, contract_digest, state
+            UNION ALL
+            SELECT r.skill_id, r.contract_digest, {}, 1, r.since_ms FROM runs r WHERE r.expires_ms <= ?1) counted
+         GROUP BY skill_id, contract_digest, present ORDER BY skill_id, contract_digest, present",
+        ended_state(T::POSTGRES)
     );
     let now_ms = tx.now().await?.wall_ms;
     let runs = |mut row: Row| {

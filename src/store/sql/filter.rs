@@ -60,21 +60,41 @@ impl Conditions<'_> {
         match test {
             Test::States(states) => self.states(states),
             Test::Skill(pattern) => self.like("r.skill_id", &pattern_of(pattern)),
+            Test::Title(pattern) => self.like(&self.field("r.options", "title"), &pattern_of(pattern)),
+            Test::Label(name, pattern) => {
+                let label = self.label(name);
+                self.like(&label, &pattern_of(pattern))
+            }
+            Test::Assigned(text) => {
+                let to = self.collated(format!(
+                    "({} -> 'assigned' ->> 'to')",
+                    dialect::json(self.postgres, "r.options")
+                ));
+                self.like(&to, &containing(text))
+            }
+            Test::Worker(text) => self.like("r.worker", &containing(text)),
             Test::Step(pattern) => self.like("r.step", &pattern_of(pattern)),
             Test::Id(text) => self.like("r.id", &containing(text)),
             Test::StartedBy(text) => self.like("r.started_by", &containing(text)),
             Test::Trace(text) => self.trace(text, format!("{text}{}", char::MAX)),
-            Test::Error(text) => self.like("r.error", &containing(&in_json(text))),
+            Test::Error(text) => {
+                let within = self.like("r.error", &containing(&in_json(text)));
+                let code = format!("replace({}, '_', ' ')", self.field("r.error", "code"));
+                let code = self.like(&code, &containing(text));
+                format!("({within} OR coalesce({code}, false))")
+            }
             Test::Target(text) => self.like("r.target", &containing(&in_json(text))),
             Test::Input(path, comparison) => self.input(path, comparison),
             Test::Age(ordering, age) => self.older("r.created_ms", *ordering, self.now_ms - millis(*age)),
             Test::InState(ordering, age) => self.older("r.since_ms", *ordering, self.now_ms - millis(*age)),
             Test::Word(word) => {
                 let quoted = in_json(word);
+                let title = self.field("r.options", "title");
                 let columns = [
                     ("r.id", word),
                     ("r.skill_id", word),
                     ("r.step", word),
+                    (title.as_str(), word),
                     ("r.inputs", &quoted),
                     ("r.error", &quoted),
                 ];
@@ -94,6 +114,28 @@ impl Conditions<'_> {
     fn states(&mut self, states: &[skills_model::RunState]) -> String {
         let names: Vec<String> = states.iter().map(|state| self.bind(state.to_string())).collect();
         format!("({} IN ({}))", self.state, names.join(", "))
+    }
+
+    /// The text of a field of a column of JSON text.
+    fn field(&self, column: &str, name: &str) -> String {
+        self.collated(dialect::field(self.postgres, column, name))
+    }
+
+    /// The text of the label with this name.
+    fn label(&mut self, name: &str) -> String {
+        if self.postgres {
+            let name = self.bind(name.to_owned());
+            let options = dialect::json(true, "r.options");
+            self.collated(format!("({options} -> 'labels' ->> CAST({name} AS TEXT))"))
+        } else {
+            let path = self.bind(format!("$.labels.\"{}\"", name.replace('"', "")));
+            format!("(r.options ->> {path})")
+        }
+    }
+
+    /// A text that comes of JSON, to be compared as those of the columns are.
+    fn collated(&self, text: String) -> String {
+        if self.postgres { format!("({text} COLLATE \"C\")") } else { text }
     }
 
     /// Letters are compared without their case (ASCII).

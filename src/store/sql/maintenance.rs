@@ -3,6 +3,7 @@
 use super::integrity::is_sound;
 use super::{Row, Tx, dialect, values};
 use crate::{StoreError, WorkerId};
+use skills_model::RunState;
 
 /// How long a worker that said nothing is remembered.
 const FORGET_WORKERS_MS: i64 = 86_400_000;
@@ -38,7 +39,7 @@ pub(crate) async fn retire<T: Tx>(tx: &T, worker: &WorkerId) -> Result<(), Store
     tx.post("deregistering a worker", "DELETE FROM workers WHERE worker = ?1", values![&worker.0]).await
 }
 
-/// Writes to the store, for whoever has to know that this is possible.
+/// Writes to the store, to find out whether that is possible.
 pub(crate) async fn probe<T: Tx>(tx: &T) -> Result<(), StoreError> {
     let now_ms = tx.now().await?.wall_ms;
     let sql = "INSERT INTO write_probe (only_one, at_ms) VALUES (1, ?1)
@@ -46,12 +47,26 @@ pub(crate) async fn probe<T: Tx>(tx: &T) -> Result<(), StoreError> {
     tx.post("probing the store", sql, values![now_ms]).await
 }
 
-/// Deletes at most `limit` of the runs that ended before a moment, with everything of theirs.
-pub(crate) async fn purge<T: Tx>(tx: &T, before_ms: i64, limit: usize) -> Result<u64, StoreError> {
+/// Deletes at most `limit` of the runs that ended in one of these states before a moment, with everything of theirs.
+pub(crate) async fn purge<T: Tx>(
+    tx: &T,
+    states: &[RunState],
+    before_ms: i64,
+    limit: usize,
+) -> Result<u64, StoreError> {
     let doing = "purging ended runs";
+    let ends = [RunState::Completed, RunState::Canceled, RunState::Failed];
+    let states: Vec<String> =
+        ends.iter().filter(|state| states.contains(state)).map(|state| format!("'{state}'")).collect();
+    if states.is_empty() {
+        return Ok(0);
+    }
     // What another transaction works on at this moment is not over.
     let lock = if T::POSTGRES { "FOR UPDATE SKIP LOCKED" } else { "" };
-    let sql = format!("SELECT id FROM runs WHERE {ENDED} LIMIT ?2 {lock}");
+    let sql = format!(
+        "SELECT id FROM runs WHERE state IN ({}) AND since_ms < ?1 LIMIT ?2 {lock}",
+        states.join(", ")
+    );
     let rows = tx.query(doing, &sql, values![before_ms, limit]).await?;
     let runs = rows.into_iter().map(|mut row| row.take(0)).collect::<Result<Vec<String>, _>>()?;
     if runs.is_empty() {
@@ -66,7 +81,7 @@ pub(crate) async fn purge<T: Tx>(tx: &T, before_ms: i64, limit: usize) -> Result
     Ok(runs.len() as u64)
 }
 
-/// Deletes contracts that no run has any more.
+/// Deletes contracts that no run has.
 pub(crate) async fn purge_contracts<T: Tx>(tx: &T) -> Result<(), StoreError> {
     let sql = "DELETE FROM contracts
         WHERE NOT EXISTS (SELECT 1 FROM runs WHERE runs.contract_digest = contracts.digest)";
@@ -172,10 +187,10 @@ pub(crate) async fn modified<T: Tx>(tx: &T) -> Result<(u64, u64), StoreError> {
     Ok((runs, checkpoints))
 }
 
-/// As [`modified`], in words.
+/// As [`modified`], as text.
 pub(crate) async fn modified_in_words<T: Tx>(tx: &T) -> Result<Vec<String>, StoreError> {
     let (runs, checkpoints) = modified(tx).await?;
     let found = [(runs, "runs with other inputs than"), (checkpoints, "checkpoints with another state than")];
-    let told = found.into_iter().filter(|(count, _)| *count > 0);
-    Ok(told.map(|(count, what)| format!("{count} {what} were written")).collect())
+    let found = found.into_iter().filter(|(count, _)| *count > 0);
+    Ok(found.map(|(count, what)| format!("{count} {what} were written")).collect())
 }

@@ -178,7 +178,7 @@ macro_rules! implement_store {
                     if newest > after || tokio::time::Instant::now() >= deadline {
                         return Ok(());
                     }
-                    // Our own commits wake us, and those of other processes where the engine is told of them.
+                    // Our own commits wake us, and those of other processes where the engine learns of them.
                     let turn = deadline.min(tokio::time::Instant::now() + self.poll());
                     let _ = tokio::time::timeout_at(turn, committed.changed()).await;
                 }
@@ -211,10 +211,11 @@ macro_rules! implement_store {
                 $follow!(self, tx => read::newest(tx).await)
             }
 
-            async fn purge(&self, before_ms: i64) -> Result<u64, StoreError> {
+            async fn purge_states(&self, states: &[RunState], before_ms: i64) -> Result<u64, StoreError> {
                 let mut purged = 0;
                 loop {
-                    let some = $write!(self, tx => maintenance::purge(tx, before_ms, PURGED).await)?;
+                    let states = states.to_vec();
+                    let some = $write!(self, tx => maintenance::purge(tx, &states, before_ms, PURGED).await)?;
                     purged += some;
                     if some < PURGED as u64 {
                         break;
@@ -222,6 +223,31 @@ macro_rules! implement_store {
                 }
                 $write!(self, tx => maintenance::purge_contracts(tx).await)?;
                 Ok(purged)
+            }
+
+            async fn annotate(
+                &self,
+                run: &RunId,
+                options: Map<String, Value>,
+                events: Vec<NewEvent>,
+            ) -> Result<RunRecord, StoreError> {
+                let run = run.clone();
+                $write!(self, tx => command::annotate(tx, &run, &options, &events).await)
+            }
+
+            async fn documents(&self, prefix: &str) -> Result<Vec<Document>, StoreError> {
+                let prefix = prefix.to_owned();
+                $read!(self, tx => documents::list(tx, &prefix).await)
+            }
+
+            async fn put_document(
+                &self,
+                name: &str,
+                value: Option<Value>,
+                expected: Option<u64>,
+            ) -> Result<u64, StoreError> {
+                let name = name.to_owned();
+                $write!(self, tx => documents::put(tx, &name, value.as_ref(), expected).await)
             }
 
             async fn forget(&self, before_ms: i64) -> Result<u64, StoreError> {
@@ -405,19 +431,19 @@ pub(crate) mod prelude {
     pub(crate) use std::time::Duration;
 
     pub(crate) use fail::fail_point;
-    pub(crate) use serde_json::Value;
+    pub(crate) use serde_json::{Map, Value};
 
     pub(crate) use crate::sql::{
-        audit_anchors, checkpoints, command, control, counts, integrity, launch, maintenance, read, report,
-        rows, sessions, work,
+        audit_anchors, checkpoints, command, control, counts, documents, integrity, launch, maintenance,
+        read, report, rows, sessions, work,
     };
     pub(crate) use crate::{
         Allowance, AuditAnchor, Begun, Checkpoint, Claimed, CommandOutcome, Control, ControlOutcome, Decided,
-        DecisionRecord, Due, Glance, Health, Launch, NewEvent, RunEvent, RunFilter, RunId, RunPage,
+        DecisionRecord, Document, Due, Glance, Health, Launch, NewEvent, RunEvent, RunFilter, RunId, RunPage,
         RunRecord, SessionHead, SessionRow, SkillRuns, StepIntent, StepRecord, StoreError, Tallies, Tally,
         WorkerId, WriteFailure,
     };
-    pub(crate) use skills_model::{Command, Standing, WorkerMove};
+    pub(crate) use skills_model::{Command, RunState, Standing, WorkerMove};
 
     /// Runs that are purged in one transaction.
     pub const PURGED: usize = 1000;

@@ -6,6 +6,7 @@ pub(crate) mod checkpoints;
 pub(crate) mod command;
 pub(crate) mod control;
 pub(crate) mod counts;
+pub(crate) mod documents;
 mod filter;
 pub(crate) mod integrity;
 pub(crate) mod launch;
@@ -44,7 +45,7 @@ pub(crate) fn failed(doing: &str, reason: &dyn Display) -> StoreError {
 
 /// An open transaction. Parameters of statements are written `?1`, `?2`, ….
 ///
-/// The embedded store answers at once: its futures are complete when they are created.
+/// In the embedded store the futures are complete when they are created.
 pub(crate) trait Tx {
     /// Whether this is `PostgreSQL`, for the few statements that have two forms.
     const POSTGRES: bool;

@@ -226,14 +226,9 @@ impl DueWaits {
 }
 
 /// What the state machine makes of a wait whose time is over.
-fn ended_state(postgres: bool) -> String {
+pub(super) fn ended_state(postgres: bool) -> String {
     let on_expiry = dialect::field(postgres, "r.options", "on_expiry");
     format!("CASE {on_expiry} WHEN 'fail' THEN 'failed' ELSE 'canceled' END")
-}
-
-/// The state of a run at the moment `?1`.
-pub(super) fn state_as_of(postgres: bool) -> String {
-    format!("CASE WHEN r.expires_ms <= ?1 THEN {} ELSE r.state END", ended_state(postgres))
 }
 
 pub(crate) async fn runs<T: Tx>(tx: &T, filter: &RunFilter) -> Result<RunPage, StoreError> {

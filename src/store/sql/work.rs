@@ -50,7 +50,8 @@ pub(crate) async fn claim<T: Tx>(
             continue;
         }
         let taken_over_from = before.filter(|_| lease_expired);
-        let lost = lost + u32::from(taken_over_from.is_some());
+        let takeover = taken_over_from.is_some();
+        let lost = lost + u32::from(takeover);
         tx.post(
             "leasing a run",
             "UPDATE runs SET worker = ?2, lost_leases = ?3 WHERE id = ?1",
@@ -59,7 +60,7 @@ pub(crate) async fn claim<T: Tx>(
         .await?;
         lease(tx, &id, lease_ms, &now).await?;
         let (run, _) = get(tx, &id).await?;
-        let mut data = json!({"worker": worker.0, "fence": run.fence, "takeover": taken_over_from.is_some()});
+        let mut data = json!({"worker": worker.0, "fence": run.fence, "takeover": takeover});
         if let Some(WorkerId(before)) = taken_over_from {
             data["taken_over_from"] = before.into();
             // Since the last checkpoint: one more loss than there may be, and the run is given up.
@@ -73,7 +74,7 @@ pub(crate) async fn claim<T: Tx>(
             let missing = format!("the contract of run {id} is missing; see `skills db check`");
             failed("claiming a run", &missing)
         })?;
-        return Ok(Some(Claimed { fence: run.fence, run, contract, checkpoint, unfinished }));
+        return Ok(Some(Claimed { fence: run.fence, run, contract, checkpoint, takeover, unfinished }));
     }
 }
 

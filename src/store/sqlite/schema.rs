@@ -131,6 +131,8 @@ const MIGRATIONS: &[&str] = &["
         log TEXT NOT NULL, day INTEGER NOT NULL, seq INTEGER NOT NULL, head TEXT NOT NULL,
         PRIMARY KEY (log, day)
     ) WITHOUT ROWID;
+", "
+    CREATE TABLE documents (name TEXT PRIMARY KEY, version INTEGER NOT NULL, json TEXT NOT NULL) WITHOUT ROWID;
 "];
 
 /// The newest checkpoints of runs at work, for a writing connection.

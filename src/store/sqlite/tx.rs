@@ -1,4 +1,4 @@
-//! A transaction of the embedded store, as the shared logic takes it: every statement answers at once.
+//! A transaction of the embedded store, as the shared logic takes it: every statement returns its result immediately.
 
 use std::future::ready;
 use std::pin::pin;

@@ -21,7 +21,7 @@ use skills_store::{
 use store_kit::Time;
 
 /// More than the waits of the store together.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 async fn open_at(address: &str, options: &PostgresOptions) -> Result<Postgres, StoreError> {
     Postgres::open(&PostgresAddress::parse(address)?, options).await
@@ -60,9 +60,10 @@ async fn a_store_is_opened_as_it_was_left() {
     server.sql(&format!("UPDATE {schema}.schema_version SET version = 999"));
     let newer = open_at(&address, &options).await.unwrap_err();
     assert!(matches!(newer, StoreError::Newer { found: 999, .. }), "{newer}");
-    server.sql(&format!(
-        "UPDATE {schema}.schema_version SET version = 1; UPDATE {schema}.identity SET id = 'other'"
-    ));
+    server.sql(&format!("UPDATE {schema}.schema_version SET version = 1; DROP TABLE {schema}.documents"));
+    let migrated = open_at(&address, &options).await.unwrap();
+    assert_eq!(migrated.put_document("view:a", Some(json!(1)), Some(0)).await, Ok(1));
+    server.sql(&format!("UPDATE {schema}.identity SET id = 'other'"));
     let replaced = open_at(&address, &options).await.unwrap_err();
     assert_eq!(replaced.unavailability(), Some(Unavailability::Replaced), "{replaced}");
     let probed = first.probe().await.unwrap_err();
@@ -184,11 +185,11 @@ async fn two_services_that_decide_get_one_decision() {
         assert_eq!(b.decisions(&run).await.unwrap().len(), 1);
         a.command(&run, Command::Cancel, None, None, None).await.ok();
     }
-    let asked = futures::future::join_all((0..20).map(|n| {
+    let allowances = futures::future::join_all((0..20).map(|n| {
         let store = if n % 2 == 0 { &a } else { &b };
         store.allowance("kim", 1, 3, 25)
     }));
-    let granted: u64 = asked.await.into_iter().map(|allowance| allowance.unwrap().granted).sum();
+    let granted: u64 = allowances.await.into_iter().map(|allowance| allowance.unwrap().granted).sum();
     assert_eq!(granted, 25, "a limit is shared");
     a.create_session("s", None, json!({})).await.unwrap();
     let (one, other) = futures::join!(
@@ -269,7 +270,7 @@ async fn work(store: Arc<Postgres>, name: String, stop: Arc<AtomicBool>, done: A
             match reported {
                 Ok(run) if run.state == RunState::Completed => _ = done.fetch_add(1, Ordering::SeqCst),
                 Ok(_) => {}
-                // Not known, or taken over: whoever claims it next goes on from what was recorded.
+                // Unknown, or taken over: the next claim continues from what was recorded.
                 Err(_) => break,
             }
         }
@@ -316,7 +317,7 @@ async fn a_server_that_crashes_under_load_loses_nothing() {
                 launched.push(run);
             }
             if n == 30 {
-                let deadline = Instant::now() + PATIENCE;
+                let deadline = Instant::now() + TIMEOUT;
                 while done.load(Ordering::SeqCst) == before && Instant::now() < deadline {
                     tokio::task::yield_now().await;
                 }
@@ -324,7 +325,7 @@ async fn a_server_that_crashes_under_load_loses_nothing() {
             }
         }
     }
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         let counts = store.runs(RunFilter::default()).await.map(|page| page.counts).unwrap_or_default();
         if !counts.is_empty() && counts.keys().all(|state| *state == RunState::Completed) {
@@ -367,7 +368,7 @@ async fn connections_lost_at_random_lose_and_repeat_nothing() {
         }
     }
     assert!(lost > 0);
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while done.load(Ordering::SeqCst) < launched.len() && Instant::now() < deadline {
         let counts = store.runs(RunFilter::default()).await.map(|page| page.counts).unwrap_or_default();
         if !counts.is_empty() && counts.keys().all(|state| *state == RunState::Completed) {
@@ -419,7 +420,7 @@ async fn no_query_of_the_screens_scans_a_table() {
     ));
     let explained = open(&address).await;
     let worker = WorkerId("w".into());
-    let run = RunId("many-500".into());
+    let run = RunId("run-0001".into());
     for filter in [
         RunFilter::default(),
         RunFilter { states: vec![RunState::Failed], ..RunFilter::default() },

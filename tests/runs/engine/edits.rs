@@ -43,11 +43,7 @@ impl Bench {
     /// Lets the run that waits ask about what it would do now, as whoever looks at it does.
     pub async fn look(&self, run: &RunId) -> AtGate {
         let at = self.engine.at_gate(run).await.unwrap().unwrap();
-        let gate = Gate::Human {
-            step: at.step.clone(),
-            inputs_digest: at.inputs_digest.clone(),
-            why: at.why.clone(),
-        };
+        let gate = Gate::human(at.step.clone(), at.inputs_digest.clone(), at.why.clone());
         self.store.command(run, Command::Ask(gate), None, None, None).await.unwrap();
         at
     }

@@ -217,7 +217,7 @@ async fn work(folder: &Path, runs: usize, world: World, alone: bool) {
 /// What people do to a waiting run: yes to every gate; an unknown outcome is run again or skipped, by turns.
 async fn answer(store: &dyn Store, run: &RunRecord, folder: &Path) {
     let command = match &run.gate {
-        Some(Gate::Human { step, inputs_digest, why }) => {
+        Some(Gate::Human { step, inputs_digest, why, .. }) => {
             let turn = run.trace_id.ends_with(['0', '2', '4', '6', '8']);
             let choice =
                 (*why == Asked::UnknownOutcome).then_some(if turn { Choice::Rerun } else { Choice::Skip });

@@ -59,6 +59,10 @@ async fn real_answers_of_every_operation_are_as_the_document_says() {
         "run.list",
         "event.list",
         "event.newest",
+        "run.board",
+        "run.facets",
+        "worker.list",
+        "view.list",
     ] {
         all.call(name, json!({})).await;
     }
@@ -109,7 +113,7 @@ async fn real_answers_of_every_operation_are_as_the_document_says() {
     let run = all.call("run.launch", ledger.clone()).await["run"]["id"].as_str().unwrap().to_owned();
     let one = json!({ "run_id": run });
     assert_eq!(all.call("run.settle", one.clone()).await["state"], "waiting_for_human");
-    for name in ["run.show", "run.checkpoints", "run.events", "run.status"] {
+    for name in ["run.show", "run.checkpoints", "run.events", "run.status", "run.log"] {
         all.call(name, one.clone()).await;
     }
     let attached = json!({ "skill_id": "watch", "target_type": "run", "target_ref": run });
@@ -118,6 +122,15 @@ async fn real_answers_of_every_operation_are_as_the_document_says() {
     all.call("skill.attach_async", attached).await;
     all.call("target.list", json!({ "target_type": "run" })).await;
     all.call("artifact.create", json!({ "name": "rows.csv", "content": "a,b\n" })).await;
+    let assigned = json!({ "run_id": run, "to": "kim", "note": "registry is back", "by": "ana" });
+    let assigned = all.call("run.assign", assigned).await;
+    assert_eq!(assigned["run"]["options"]["assigned"]["to"], "kim", "{assigned}");
+    let view = json!({ "name": "Failed", "where": "state:failed", "by": "ana" });
+    let views = all.call("view.save", view).await;
+    assert_eq!(views["views"][0]["where"], "state:failed", "{views}");
+    assert_eq!(all.call("view.delete", json!({ "name": "Failed" })).await["views"], json!([]));
+    let board = all.call("run.board", json!({ "hours": 2 })).await;
+    assert!(board["waiting"].as_array().is_some_and(|runs| !runs.is_empty()), "{board}");
     let decision = all.house.decision(&run).await;
     all.call("run.approve", decision).await;
     assert_eq!(all.call("run.settle", one.clone()).await["state"], "completed");
@@ -165,6 +178,19 @@ async fn real_answers_of_every_operation_are_as_the_document_says() {
     assert_eq!(all.call("proposal.list", json!({})).await["total"], 2);
     all.call("proposal.show", json!({ "proposal_id": id })).await;
 
+    all.house.core.start_workers().await.unwrap();
+    let worker = loop {
+        let list = all.call("worker.list", json!({})).await;
+        if list["workers"][0]["state"] == "live" {
+            break list["workers"][0]["worker"].clone();
+        }
+        tokio::task::yield_now().await;
+    };
+    let drained = all.call("worker.drain", json!({ "worker": worker })).await;
+    assert_eq!(drained["workers"][0]["state"], "draining", "{drained}");
+    let claiming = all.call("worker.drain", json!({ "worker": worker, "drain": false })).await;
+    assert_eq!(claiming["workers"][0]["state"], "live", "{claiming}");
+    all.house.core.stop_workers().await;
     // Again, with something in them.
     for name in ["run.list", "event.list", "skill.diagnostics", "runtime.metrics", "skill.metrics.reset"] {
         all.call(name, json!({})).await;

@@ -51,11 +51,7 @@ impl Runs {
             let present = room.store.run(&run.id).await?;
             return Ok((present.unwrap_or(run), None));
         }
-        run.gate = Some(Gate::Human {
-            step: at.step.clone(),
-            inputs_digest: at.inputs_digest.clone(),
-            why: at.why.clone(),
-        });
+        run.gate = Some(Gate::human(at.step.clone(), at.inputs_digest.clone(), at.why.clone()));
         Ok((run, Some(at)))
     }
 
@@ -136,7 +132,7 @@ impl Runs {
             return Ok(run);
         }
         let (now, at) = self.at_gate(room, run.clone()).await?;
-        let Some(Gate::Human { step, inputs_digest, why }) = &now.gate else { return Ok(now) };
+        let Some(Gate::Human { step, inputs_digest, why, .. }) = &now.gate else { return Ok(now) };
         let is_recorded = now.gate == run.gate;
         if is_recorded && !asked {
             // The store says what it asks instead.

@@ -59,7 +59,14 @@ pub(super) fn commanded(
             entry.data.insert("signal".to_owned(), json!(name));
             entry
         }
-        Command::Decide(decision) => {
+        Command::Endorse { decision, need, .. } if after.approval_progress().is_some() => {
+            let mut entry = Entry::new("run.endorsed", who, about);
+            entry.data.insert("step".to_owned(), json!(decision.step));
+            entry.data.insert("inputs_digest".to_owned(), json!(decision.inputs_digest));
+            entry.data.insert("need".to_owned(), json!(need));
+            entry
+        }
+        Command::Decide(decision) | Command::Endorse { decision, .. } => {
             // As it was recorded: a denial that named its step alone was bound to what waited.
             let decision = after.decided.as_ref().unwrap_or(decision);
             let kind = if decision.verdict == Verdict::Approve { "run.approved" } else { "run.denied" };
@@ -81,6 +88,15 @@ pub(super) fn commanded(
         }
     };
     Some(entry.durably())
+}
+
+/// A run was assigned to somebody.
+pub(super) fn assigned(after: &RunRecord) -> Entry {
+    let assigned = after.options.assigned.as_ref();
+    let data =
+        json!({ "run": after.id, "skill": after.skill_id, "to": assigned.map(|assigned| &assigned.to) });
+    let entry = Entry::new("run.assigned", assigned.map(|assigned| assigned.by.as_str()), data);
+    with(entry, after, json!({ "note": assigned.and_then(|assigned| assigned.note.as_ref()) })).durably()
 }
 
 /// The time of a wait was over, and that ended it.

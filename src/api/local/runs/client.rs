@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::super::Local;
 use super::find;
 use super::tended::tended;
+use crate::operations::Principal;
 use crate::{
     AttachPreview, AttachRequest, Attached, CapabilityExplanation, CapabilityRequest, ContractView, Error,
     LaunchRequest, Launched, LocalFiles, NewArtifact, Ordered, RunClient, RunDetail, RunOrder, SessionAccess,
@@ -69,8 +70,17 @@ impl RunClient for Local {
     }
 
     async fn order(&self, run: &str, order: RunOrder) -> Result<Ordered, Error> {
+        self.order_as(run, order, None).await
+    }
+
+    async fn order_as(
+        &self,
+        run: &str,
+        order: RunOrder,
+        principal: Option<Principal>,
+    ) -> Result<Ordered, Error> {
         let began = Instant::now();
-        let ordered = self.runs.order(run, order).await;
+        let ordered = self.runs.order(run, order, principal.as_ref()).await;
         let ordered = ordered.map(|ordered| Ordered { run: tended(ordered.run), ..ordered });
         self.operations.counted("order", began, ordered)
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{Room, Runs, contracts, earlier, find, people, sheet, single, steps};
 use crate::{Code, DecisionSheet, Error, RunDetail, pause_wanted};
 use skills_model::Gate;
+use skills_registry::policy::RequiredApprovals;
 use skills_runs::{AtGate, Plan};
 use skills_store::{RunEvent, RunId, RunRecord, Store, damaged};
 
@@ -65,6 +66,7 @@ impl Runs {
             let sheet = sheet::sheet(&run, &plan, at.as_ref(), &*room.broker, approver);
             let Some(mut sheet) = sheet else { return Ok(None) };
             let capability = plan.capability(&sheet.capability).map(Arc::as_ref);
+            sheet.why = with_approvals(sheet.why, &run, &runs.required_approvals(&run)?);
             sheet.blocked = runs.stands_in_the_way(&room, &run, &plan, capability).map(|error| error.message);
             if runs.elsewhere(&run).is_some() {
                 "the bindings of the skills it was launched from".clone_into(&mut sheet.binding);
@@ -109,6 +111,25 @@ impl Runs {
         };
         self.approver.get_or_init(ask).await.clone()
     }
+}
+
+/// Why approval is required, with who has to approve besides.
+fn with_approvals(why: String, run: &RunRecord, required: &RequiredApprovals) -> String {
+    let mut parts = vec![why];
+    if required.need > 1 {
+        let by = match &run.gate {
+            Some(Gate::Human { approvals, .. }) => approvals.by.as_slice(),
+            _ => &[],
+        };
+        let so_far =
+            if by.is_empty() { "nobody has yet".to_owned() } else { format!("so far {}", by.join(", ")) };
+        parts.push(format!("{} people have to approve, {so_far}", required.need));
+    }
+    if required.not_by_starter {
+        parts.push(format!("not {}, who started it", run.started_by));
+    }
+    parts.extend(required.of.iter().map(|list| format!("by {} only", list.join(", "))));
+    parts.join("; ")
 }
 
 impl Room {

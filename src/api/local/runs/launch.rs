@@ -9,8 +9,10 @@ use serde_json::{Map, Value, json};
 use super::contracts::{self, Contracted};
 use super::room::place_of_root;
 use super::{Runs, people};
-use crate::{Code, Error, ExecutionOptions, LaunchRequest, Launched, new_trace_id};
+use crate::{Code, Error, ExecutionOptions, LaunchRequest, Launched, new_trace_id, policies};
+use skills_registry::policy::{Subject, Verdict};
 use skills_runs::{Caller as _, FieldProblem, Plan, check_inputs, digest_of};
+use skills_skill::contract::{Contract, derived_title, render_title};
 use skills_skill::{Invocation, Skill, SkillId};
 use skills_store::{Idempotency, Launch, RunId, RunOptions};
 
@@ -35,6 +37,8 @@ pub(super) struct Ready {
     read: Contracted,
     /// Looked at last: wrong inputs are reported first.
     plan: Result<Pinned, Error>,
+    /// The rule that requires an approval whatever the labels.
+    approval: Option<String>,
     /// The root that the skill was read from.
     place: Option<String>,
 }
@@ -48,6 +52,10 @@ pub(super) struct Prepared {
     pub plan: Pinned,
     pub inputs: Map<String, Value>,
     pub options: RunOptions,
+    /// What the run is called in lists.
+    pub title: Option<String>,
+    /// How long it waits where the launch does not say, seconds.
+    pub expires_in_s: Option<u64>,
 }
 
 impl Runs {
@@ -55,7 +63,7 @@ impl Runs {
     pub(super) async fn launch(self: &Arc<Self>, request: LaunchRequest) -> Result<Launched, Error> {
         let ready = self.ready_alone(&request.skill).await?;
         let LaunchRequest { inputs, options, started_by, .. } = request;
-        let prepared = if options.files.is_empty() {
+        let prepared = if options.files.is_empty() && options.labels.is_empty() {
             self.fit(&ready, &inputs, &options)?
         } else {
             let (runs, options) = (Arc::clone(self), options.clone());
@@ -103,8 +111,8 @@ impl Runs {
         }
         contracts::trusted(&self.trust, skill)?;
         let approval = self.approval(skill)?;
-        let plan = self.pin(&read, approval).and_then(|plan| self.pinned(&plan));
-        Ok(Ready { skill: Arc::clone(skill), read, plan, place: self.place_of(skill) })
+        let plan = self.pin(&read, approval.clone()).and_then(|plan| self.pinned(&plan));
+        Ok(Ready { skill: Arc::clone(skill), read, plan, approval, place: self.place_of(skill) })
     }
 
     /// What has to hold of inputs and options. Reads disks where there are files to hand over.
@@ -117,9 +125,28 @@ impl Runs {
         let skill = &ready.skill;
         let inputs = check_inputs(&ready.read.contract.inputs, inputs)
             .map_err(|problems| inputs_error(skill.id.as_str(), &problems))?;
-        let plan = ready.plan.clone()?;
+        let plan = self.labeled_plan(ready, &options.labels)?;
+        let title = title_of(skill.id.as_str(), &ready.read.contract, &inputs);
+        let expires_in_s = ready.read.contract.expires_in_seconds;
         let options = RunOptions { place: ready.place.clone(), ..self.run_options(options)? };
-        Ok(Prepared { skill_id: skill.id.clone(), plan, inputs, options })
+        Ok(Prepared { skill_id: skill.id.clone(), plan, inputs, options, title, expires_in_s })
+    }
+
+    /// The plan of a launch with labels, for which the policy may have rules of its own. Reads disks where it has.
+    fn labeled_plan(&self, ready: &Ready, labels: &BTreeMap<String, String>) -> Result<Pinned, Error> {
+        let plan = ready.plan.clone();
+        if labels.is_empty() {
+            return plan;
+        }
+        let catalogue = self.registry.snapshot();
+        let subject =
+            Subject::of(&ready.skill, policies::root_label(&catalogue, &ready.skill)).with_labels(labels);
+        let verdict = self.deciding()?.verdict(&subject);
+        let approval = allowed(&ready.skill.id, verdict)?;
+        if approval == ready.approval {
+            return plan;
+        }
+        self.pin(&ready.read, approval).and_then(|plan| self.pinned(&plan))
     }
 
     /// The plan of a contract as everything is now.
@@ -140,15 +167,7 @@ impl Runs {
     /// # Errors
     /// `forbidden` by a rule, named.
     pub(in crate::local) fn approval(&self, skill: &Skill) -> Result<Option<String>, Error> {
-        let verdict = self.verdict(skill)?;
-        if verdict.allowed {
-            return Ok(verdict.require_approval);
-        }
-        let why = verdict.denied_by.unwrap_or_else(|| "no rule allows it".to_owned());
-        Err(Error::new(
-            Code::Forbidden,
-            format!("the policy forbids {}: {why} (skills policy explain {})", skill.id, skill.id),
-        ))
+        allowed(&skill.id, self.verdict(skill)?)
     }
 
     /// Stores a prepared run, attached to `target` where there is one.
@@ -160,7 +179,7 @@ impl Runs {
         started_by: Option<String>,
     ) -> Result<Launched, Error> {
         let room = self.room().await?;
-        let Prepared { skill_id, plan, inputs, options: kept } = prepared;
+        let Prepared { skill_id, plan, inputs, options: kept, title, expires_in_s } = prepared;
         let started_by = started_by.filter(|name| !name.trim().is_empty()).unwrap_or_else(people::account);
         let inputs = Value::Object(inputs);
         let idempotency = match &options.idempotency_key {
@@ -172,6 +191,8 @@ impl Runs {
             }),
             None => None,
         };
+        let usual = self.config.runs.expires_in.map(|expires_in| expires_in.as_secs());
+        let expires_in_s = kept.expires_in_s.or(expires_in_s).or(usual);
         let trace_id = options.trace_id.clone().unwrap_or_else(new_trace_id);
         let launch = Launch {
             id: RunId(uuid::Uuid::now_v7().to_string()),
@@ -184,7 +205,7 @@ impl Runs {
             started_by,
             steps: plan.steps,
             // Beside the payload of the key: asked again after an edit, the same key finds the same run.
-            options: RunOptions { pins: plan.pins, ..kept },
+            options: RunOptions { pins: plan.pins, title, expires_in_s, ..kept },
             idempotency,
         };
         let begun = room.store.launch(launch).await?;
@@ -220,10 +241,49 @@ impl Runs {
             on_expiry: options.on_expiry,
             unsandboxed: options.unsandboxed,
             files: files(&options.files, &self.config.cwd)?,
+            labels: options.labels.clone(),
+            title: None,
+            assigned: None,
+            escalated_ms: None,
             place: None,
             pins: BTreeMap::new(),
         })
     }
+}
+
+/// Characters of a text that can be a part of a title which no contract wrote.
+const MAX_TITLE_INPUT: usize = 40;
+
+/// What a run is called in lists: the contract's template with its inputs, or the skill with its first short inputs.
+/// None where no input is short: the skill is shown then.
+pub(super) fn title_of(skill: &str, contract: &Contract, inputs: &Map<String, Value>) -> Option<String> {
+    if let Some(template) = &contract.title {
+        return Some(render_title(template, inputs)).filter(|title| !title.is_empty());
+    }
+    let is_short = |value: &Value| match value {
+        Value::String(text) => text.chars().count() <= MAX_TITLE_INPUT && text.lines().count() == 1,
+        Value::Array(items) => Value::Array(items.clone()).to_string().len() <= MAX_TITLE_INPUT,
+        other => !other.is_object(),
+    };
+    let short = inputs.iter().filter(|(_, value)| is_short(value));
+    let short: Map<String, Value> = short.map(|(name, value)| (name.clone(), value.clone())).collect();
+    let title = derived_title(&short);
+    (!title.is_empty()).then(|| format!("{skill}: {title}"))
+}
+
+/// The rule that requires an approval, of what the policy allows.
+///
+/// # Errors
+/// `forbidden` by a rule, named.
+fn allowed(skill: &SkillId, verdict: Verdict) -> Result<Option<String>, Error> {
+    if verdict.allowed {
+        return Ok(verdict.require_approval);
+    }
+    let why = verdict.denied_by.unwrap_or_else(|| "no rule allows it".to_owned());
+    Err(Error::new(
+        Code::Forbidden,
+        format!("the policy forbids {skill}: {why} (skills policy explain {skill})"),
+    ))
 }
 
 /// Wrong inputs, all in one sentence, with the fields as reason.

@@ -21,6 +21,7 @@ mod gist;
 mod launch;
 mod measured;
 mod observed;
+mod operating;
 mod orders;
 mod overrides;
 mod people;

@@ -7,13 +7,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::audited;
+use serde_json::{Map, Value};
 use skills_base::audit::Recorder;
 use skills_base::telemetry::{KeyOutcome, Metrics};
-use skills_model::{Command, Standing};
+use skills_model::{Command, RunState, Standing};
 use skills_store::{
-    Begun, Checkpoint, Claimed, CommandOutcome, Control, ControlOutcome, Decided, DecisionRecord, Due,
-    Glance, Health, IdempotencyOutcome, Launch, NewEvent, RunEvent, RunFilter, RunId, RunPage, RunRecord,
-    StepIntent, StepRecord, StepStatus, Store, StoreError, WorkerId, WriteFailure,
+    Begun, Checkpoint, Claimed, CommandOutcome, Control, ControlOutcome, Decided, DecisionRecord, Document,
+    Due, EventKind, Glance, Health, IdempotencyOutcome, Launch, NewEvent, RunEvent, RunFilter, RunId,
+    RunPage, RunRecord, StepIntent, StepRecord, StepStatus, Store, StoreError, WorkerId, WriteFailure,
 };
 
 /// A store, and where it is counted.
@@ -21,11 +22,37 @@ pub(super) struct Observed {
     inner: Arc<dyn Store>,
     metrics: Metrics,
     audit: Arc<Recorder>,
+    /// Labels of runs that are counted.
+    metric_labels: Vec<String>,
 }
 
 impl Observed {
-    pub(super) fn new(inner: Arc<dyn Store>, metrics: Metrics, audit: Arc<Recorder>) -> Self {
-        Self { inner, metrics, audit }
+    pub(super) fn new(
+        inner: Arc<dyn Store>,
+        metrics: Metrics,
+        audit: Arc<Recorder>,
+        metric_labels: Vec<String>,
+    ) -> Self {
+        Self { inner, metrics, audit, metric_labels }
+    }
+
+    /// Counts failures of the store itself.
+    fn counted<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
+        match &result {
+            Err(StoreError::Unavailable { cause, .. }) => self.metrics.store_error(&cause.to_string()),
+            Err(StoreError::Failed { .. }) => self.metrics.store_error("failed"),
+            _ => {}
+        }
+        result
+    }
+
+    /// Counts a run by its labels, those that the settings name.
+    fn labeled(&self, run: &RunRecord) {
+        for name in &self.metric_labels {
+            if let Some(value) = run.options.labels.get(name) {
+                self.metrics.labeled_run(&run.state.to_string(), name, value);
+            }
+        }
     }
 
     async fn launched(&self, begun: &Result<Begun, StoreError>) {
@@ -46,6 +73,7 @@ impl Observed {
             && begun.idempotency != IdempotencyOutcome::Reused
         {
             self.metrics.run_moved(&begun.run.state.to_string());
+            self.labeled(&begun.run);
             log(&begun.run, "run launched");
             self.audit.record(audited::launched(&begun.run)).await;
         }
@@ -73,7 +101,7 @@ impl Store for Observed {
     }
 
     async fn launch(&self, launch: Launch) -> Result<Begun, StoreError> {
-        let begun = self.inner.launch(launch).await;
+        let begun = self.counted(self.inner.launch(launch).await);
         self.launched(&begun).await;
         begun
     }
@@ -84,8 +112,11 @@ impl Store for Observed {
         lease_ms: u64,
         only: Option<&RunId>,
     ) -> Result<Option<Claimed>, StoreError> {
-        let claimed = self.inner.claim(worker, lease_ms, only).await;
+        let claimed = self.counted(self.inner.claim(worker, lease_ms, only).await);
         if let Ok(Some(claimed)) = &claimed {
+            if claimed.takeover {
+                self.metrics.takeover();
+            }
             self.metrics.run_moved(&claimed.run.state.to_string());
         }
         claimed
@@ -96,11 +127,11 @@ impl Store for Observed {
     }
 
     async fn renew(&self, run: &RunId, fence: u64, lease_ms: u64) -> Result<(), StoreError> {
-        self.inner.renew(run, fence, lease_ms).await
+        self.counted(self.inner.renew(run, fence, lease_ms).await)
     }
 
     async fn intend(&self, run: &RunId, fence: u64, intent: StepIntent) -> Result<(), StoreError> {
-        self.inner.intend(run, fence, intent).await
+        self.counted(self.inner.intend(run, fence, intent).await)
     }
 
     async fn report(
@@ -114,13 +145,15 @@ impl Store for Observed {
     ) -> Result<RunRecord, StoreError> {
         let ended: Vec<(StepStatus, u64)> =
             finished.iter().map(|step| (step.status, took_ms(step))).collect();
-        let reported = self.inner.report(run, command, finished, checkpoint, intents, events).await;
+        let reported =
+            self.counted(self.inner.report(run, command, finished, checkpoint, intents, events).await);
         if let Ok(run) = &reported {
             for (status, took) in ended {
                 self.metrics.step(&status.to_string(), Duration::from_millis(took));
             }
             if !run.state.is_active() {
                 self.metrics.run_moved(&run.state.to_string());
+                self.labeled(run);
                 log(run, "run reported");
                 self.audit.record(audited::rested(run)).await;
             }
@@ -140,7 +173,8 @@ impl Store for Observed {
         head: Option<u64>,
         payload: Option<serde_json::Value>,
     ) -> Result<CommandOutcome, StoreError> {
-        let outcome = self.inner.command(run, command.clone(), record.clone(), head, payload).await;
+        let outcome =
+            self.counted(self.inner.command(run, command.clone(), record.clone(), head, payload).await);
         if let Ok(outcome) = &outcome {
             if let Some(ended) = &outcome.expired {
                 self.metrics.run_moved(&ended.state.to_string());
@@ -249,8 +283,38 @@ impl Store for Observed {
         self.inner.newest_event().await
     }
 
-    async fn purge(&self, before_ms: i64) -> Result<u64, StoreError> {
-        self.inner.purge(before_ms).await
+    async fn purge_states(&self, states: &[RunState], before_ms: i64) -> Result<u64, StoreError> {
+        self.inner.purge_states(states, before_ms).await
+    }
+
+    async fn annotate(
+        &self,
+        run: &RunId,
+        options: Map<String, Value>,
+        events: Vec<NewEvent>,
+    ) -> Result<RunRecord, StoreError> {
+        let assigns = events.iter().any(|event| event.kind == EventKind::RunAssigned);
+        let annotated = self.counted(self.inner.annotate(run, options, events).await);
+        if let Ok(after) = &annotated
+            && assigns
+        {
+            log(after, "run assigned");
+            self.audit.record(audited::assigned(after)).await;
+        }
+        annotated
+    }
+
+    async fn documents(&self, prefix: &str) -> Result<Vec<Document>, StoreError> {
+        self.inner.documents(prefix).await
+    }
+
+    async fn put_document(
+        &self,
+        name: &str,
+        value: Option<Value>,
+        expected: Option<u64>,
+    ) -> Result<u64, StoreError> {
+        self.counted(self.inner.put_document(name, value, expected).await)
     }
 
     async fn forget(&self, before_ms: i64) -> Result<u64, StoreError> {
@@ -294,7 +358,7 @@ impl Store for Observed {
     }
 
     async fn probe(&self) -> Result<(), StoreError> {
-        self.inner.probe().await
+        self.counted(self.inner.probe().await)
     }
 
     fn write_failure(&self) -> Option<WriteFailure> {

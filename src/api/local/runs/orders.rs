@@ -1,15 +1,20 @@
 //! What people do to a run: decide, resume, signal, cancel, replay, fork.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use strum::IntoEnumIterator as _;
 
-use super::{Room, Runs, find, launch, people};
+use super::{Room, Runs, find, launch, operating, people};
+use crate::operations::{Principal, Scope};
 use crate::{Code, Error, Ordered, ResumeMode, RunOrder};
 use skills_model::{Asked, Choice, Command, Decision, Gate, Next, Verdict, transition};
+use skills_registry::policy::{Approver, RequiredApprovals};
 use skills_runs::{Plan, check_inputs, check_outputs};
-use skills_store::{CommandEffect, CommandOutcome, Decided, DecisionRecord, RunId, RunRecord, StoreError};
+use skills_store::{
+    CommandEffect, CommandOutcome, Decided, DecisionRecord, Moment, RunId, RunRecord, StoreError,
+};
 
 /// A decision as it was sent: what it leaves out may be missing.
 struct DecisionRequest {
@@ -26,7 +31,12 @@ type Done = (RunRecord, String, bool);
 
 impl Runs {
     /// Executes an order.
-    pub(super) async fn order(self: &Arc<Self>, wanted: &str, order: RunOrder) -> Result<Ordered, Error> {
+    pub(super) async fn order(
+        self: &Arc<Self>,
+        wanted: &str,
+        order: RunOrder,
+        principal: Option<&Principal>,
+    ) -> Result<Ordered, Error> {
         let room = self.room().await?;
         let run = find::run(&*room.store, wanted).await?;
         let mut mode = None;
@@ -34,7 +44,7 @@ impl Runs {
             RunOrder::Decide { verdict, step, inputs_digest, approver, notes, choice, result } => {
                 let by = DecisionRecord { approver, notes };
                 let request = DecisionRequest { verdict, step, inputs_digest, choice, result, by };
-                self.decide(&room, run, request).await?
+                self.decide(&room, run, request, principal).await?
             }
             RunOrder::Resume { checkpoint, inputs, despite_change, by } => {
                 mode = Some(ResumeMode::CheckpointResume);
@@ -46,6 +56,19 @@ impl Runs {
                 let repeated = matches!(done.effect, CommandEffect::Repeated(_));
                 let note = if repeated { "was already canceled" } else { "canceled" };
                 (done.run, note.to_owned(), repeated)
+            }
+            RunOrder::Assign { to, note, by } => {
+                let to = to.map(|to| to.trim().to_owned()).filter(|to| !to.is_empty());
+                let by = given(by).approver.unwrap_or_default();
+                let repeated = run.options.assigned.as_ref().map(|assigned| &assigned.to) == to.as_ref()
+                    && note.is_none();
+                let note_of = match &to {
+                    Some(to) => format!("assigned to {to}"),
+                    None => "assigned to nobody".to_owned(),
+                };
+                let after =
+                    if repeated { run } else { operating::assign(&room, &run.id, to, &by, note).await? };
+                (after, note_of, repeated)
             }
             RunOrder::Replay { checkpoint, by } => branch(&room, &run, checkpoint, false, given(by)).await?,
             RunOrder::Fork { checkpoint, by } => branch(&room, &run, checkpoint, true, given(by)).await?,
@@ -71,6 +94,7 @@ impl Runs {
         room: &Arc<Room>,
         run: RunRecord,
         request: DecisionRequest,
+        principal: Option<&Principal>,
     ) -> Result<Done, Error> {
         let missing = missing(run.gate.as_ref(), &request);
         if !missing.is_empty()
@@ -88,7 +112,19 @@ impl Runs {
         if let Some(result) = &decision.result {
             fits(room, &run, &decision, result).await?;
         }
-        let command = Command::Decide(decision.clone());
+        let required = self.required_approvals(&run)?;
+        let approves = decision.verdict == Verdict::Approve;
+        let account = people::account();
+        // Without keys every caller acts under the account of this process, whatever name they give.
+        let identity = principal.map_or(account.as_str(), |principal| principal.name.as_str());
+        if approves && required.is_strict() && decision.answers(run.gate.as_ref()) {
+            self.may_approve(&run, &required, (identity, by.approver.as_deref()), principal)?;
+        }
+        let command = if approves && required.need > 1 {
+            Command::Endorse { decision: decision.clone(), by: identity.to_owned(), need: required.need }
+        } else {
+            Command::Decide(decision.clone())
+        };
         match room.store.command(&run.id, command, Some(by.clone()), None, None).await {
             Ok(CommandOutcome { run, effect: CommandEffect::Repeated(first), .. }) => {
                 let note =
@@ -96,7 +132,10 @@ impl Runs {
                 Ok((run, note, true))
             }
             Ok(CommandOutcome { run, .. }) => {
-                let note = word(&decision).to_owned() + then_held(&run);
+                let note = match run.approval_progress().filter(|_| approves) {
+                    Some(progress) => format!("{progress}; the run waits for another approval"),
+                    None => word(&decision).to_owned() + then_held(&run),
+                };
                 Ok((run, note, false))
             }
             Err(StoreError::AlreadyDecided { first, refusal }) => {
@@ -109,6 +148,31 @@ impl Runs {
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Whether the approval of this caller counts.
+    ///
+    /// # Errors
+    /// `forbidden` with what the policy requires.
+    fn may_approve(
+        &self,
+        run: &RunRecord,
+        required: &RequiredApprovals,
+        (identity, given): (&str, Option<&str>),
+        principal: Option<&Principal>,
+    ) -> Result<(), Error> {
+        let mut names = vec![identity];
+        // A name that somebody gives counts only where nobody makes sure who calls.
+        names.extend(given.filter(|_| principal.is_none()));
+        let scopes: BTreeSet<String> = match principal {
+            Some(principal) => principal.scopes.iter().map(ToString::to_string).collect(),
+            None => Scope::iter().map(|scope| scope.to_string()).collect(),
+        };
+        let waited_s = u64::try_from((Moment::now().wall_ms - run.since_ms) / 1_000).unwrap_or(0);
+        let approver = Approver { names: &names, scopes: &scopes };
+        let Some(why) = required.refuses(approver, &run.started_by, waited_s) else { return Ok(()) };
+        let message = format!("not approved: {why}");
+        Err(Error { reason: Some(json!({ "approvals": required })), ..Error::new(Code::Forbidden, message) })
     }
 
     /// That a decision does not name what it decides, with what that would be and the request that does; none
@@ -186,6 +250,18 @@ impl Runs {
         }
         let payload = inputs.clone().map(Value::Object);
         let after = room.store.command(&run.id, Command::Resume, Some(by), checkpoint, payload).await?.run;
+        let after = match &inputs {
+            Some(corrected) if !corrected.is_empty() => {
+                let title = launch::title_of(
+                    &run.skill_id,
+                    &plan.contract,
+                    after.inputs.as_object().unwrap_or(&Map::new()),
+                );
+                let fields = Map::from_iter([("title".to_owned(), json!(title))]);
+                room.store.annotate(&run.id, fields, Vec::new()).await?
+            }
+            _ => after,
+        };
         let mut note = "resumed".to_owned();
         if let Some(number) = checkpoint {
             note = format!("{note} from checkpoint {number}");

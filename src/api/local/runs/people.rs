@@ -2,8 +2,10 @@
 
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
-/// The account's name, by the environment (`USER`, `LOGNAME`); the user's number where it says nothing.
+/// The account's name, by the environment (`USER`, `LOGNAME`) or the system's list of users; the user's number where
+/// neither knows it.
 pub(super) fn account() -> String {
     let said = ["USER", "LOGNAME"].iter().filter_map(|name| std::env::var(name).ok());
     said.map(|name| name.trim().to_owned()).find(|name| !name.is_empty()).unwrap_or_else(unnamed)
@@ -11,7 +13,21 @@ pub(super) fn account() -> String {
 
 #[cfg(unix)]
 fn unnamed() -> String {
-    format!("uid {}", rustix::process::getuid().as_raw())
+    static NAME: OnceLock<String> = OnceLock::new();
+    let named = || {
+        let uid = rustix::process::getuid().as_raw();
+        let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+        name_in(&users, uid).unwrap_or_else(|| format!("uid {uid}"))
+    };
+    NAME.get_or_init(named).clone()
+}
+
+/// The name of a user in the format of passwd(5).
+#[cfg(unix)]
+fn name_in(users: &str, uid: u32) -> Option<String> {
+    let of_user = |line: &&str| line.split(':').nth(2).and_then(|number| number.parse().ok()) == Some(uid);
+    let name = users.lines().find(of_user)?.split(':').next()?.trim();
+    (!name.is_empty()).then(|| name.to_owned())
 }
 
 #[cfg(not(unix))]
@@ -33,5 +49,18 @@ pub(super) fn approver(cwd: &Path) -> (String, String) {
     match name.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()) {
         Some(name) => (name, "git config user.name".to_owned()),
         None => (account(), "the account".to_owned()),
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_is_named_by_the_list_of_users() {
+        let users = "root:x:0:0:root:/root:/bin/bash\nbroken\nkim:x:1000:1000::/home/kim:/bin/sh\n:x:7::::\n";
+        assert_eq!(name_in(users, 1000).as_deref(), Some("kim"));
+        assert_eq!(name_in(users, 0).as_deref(), Some("root"));
+        assert_eq!((name_in(users, 7), name_in(users, 42)), (None, None));
     }
 }

@@ -380,8 +380,12 @@ impl Runs {
         let anchors: Arc<dyn AuditAnchors> = store.clone();
         let sessions: Arc<dyn Sessions> = store.clone();
         let counts: Arc<dyn Counts> = store.clone();
-        let store: Arc<dyn Store> =
-            Arc::new(Observed::new(store, self.metrics.clone(), Arc::clone(&self.audit)));
+        let store: Arc<dyn Store> = Arc::new(Observed::new(
+            store,
+            self.metrics.clone(),
+            Arc::clone(&self.audit),
+            self.config.runs.metric_labels.clone(),
+        ));
         let caller = Arc::new(Measured::new(Arc::clone(&calling.broker), self.metrics.clone()));
         let engine = Engine::new(Arc::clone(&store), caller).with_conformance(self.config.conformance);
         let execute: Arc<dyn Execute> = Arc::new(UpToDate { runs, engine: engine.clone() });

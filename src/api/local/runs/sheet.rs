@@ -19,7 +19,7 @@ pub(super) fn sheet(
     caller: &dyn Caller,
     approver: (String, String),
 ) -> Option<DecisionSheet> {
-    let Some(Gate::Human { step, inputs_digest, why }) = &run.gate else { return None };
+    let Some(Gate::Human { step, inputs_digest, why, .. }) = &run.gate else { return None };
     let own = || match &plan.step_at(step)?.action {
         StepAction::Capability(id) => plan.capability(id).cloned(),
         _ => None,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::launch::{Prepared, inputs_error};
+use super::launch::{Prepared, inputs_error, title_of};
 use super::{Runs, capabilities, contracts};
 use crate::{CapabilityRequest, Code, Error, Launched};
 use skills_registry::policy::Subject;
@@ -44,6 +44,8 @@ impl Runs {
             };
             let plan = plan(&known, &capability, &inputs, approval)?;
             Ok(Prepared {
+                title: title_of(&id, &plan.contract, &inputs),
+                expires_in_s: None,
                 skill_id: SkillId::new(id),
                 plan: runs.pinned(&plan)?,
                 inputs,
@@ -67,6 +69,7 @@ impl Runs {
             effect,
             location: &capability.location,
             root: "",
+            labels: &std::collections::BTreeMap::new(),
         };
         let verdict = self.deciding()?.verdict(&subject);
         if verdict.allowed {
@@ -143,6 +146,8 @@ fn contract(capability: &Capability, inputs: &Map<String, Value>) -> Contract {
         version: capability.version.clone(),
         name: None,
         description: Some(capability.description.clone()),
+        title: None,
+        expires_in_seconds: None,
         inputs: capability.inputs.clone(),
         outputs: capability.outputs.clone(),
         steps: vec![step],

@@ -58,6 +58,7 @@ impl Runs {
             let supervisor = Supervisor::start(Arc::clone(&room.store), Arc::clone(&room.execute), settings);
             let mut followers = JoinSet::new();
             followers.spawn(Arc::clone(self).follow_sidecars(Arc::clone(&room)));
+            followers.spawn(Arc::clone(self).look_after_runs(Arc::clone(&room)));
             followers.spawn(Arc::clone(self).follow_questions(room));
             *working = Some(Working { supervisor, followers, _reminding: reminding });
             self.works.store(true, std::sync::atomic::Ordering::SeqCst);

@@ -2,10 +2,12 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
 
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry, Unit};
 
@@ -23,6 +25,7 @@ type Label = (&'static str, Cow<'static, str>);
 /// A set of labels.
 pub(super) type Labels = Vec<Label>;
 type Counters = Family<Labels, Counter>;
+type Gauges = Family<Labels, Gauge>;
 type Histograms = Family<Labels, Histogram, fn() -> Histogram>;
 
 /// A set of one label.
@@ -82,6 +85,13 @@ pub(super) struct Families {
     pub tools: Counters,
     pub tool_duration: Histograms,
     pub limited: Counters,
+    pub runs: Gauges,
+    pub oldest_waiting: Gauge<f64, AtomicU64>,
+    pub workers: Gauges,
+    pub expired_leases: Gauge,
+    pub takeovers: Counter,
+    pub store_errors: Counters,
+    pub labeled_runs: Counters,
 }
 
 /// Registers metrics, and remembers what they are called.
@@ -192,6 +202,33 @@ impl Families {
             limited: book.counter(
                 "limits.requests",
                 "Requests checked by the rate limiter",
+                Counters::default(),
+            ),
+            runs: book.counter("runtime.runs", "Runs in a state now, in the whole store", Gauges::default()),
+            oldest_waiting: book.seconds(
+                "runtime.waiting.oldest",
+                "Longest present wait for an approval; 0 if no run waits",
+                Gauge::default(),
+            ),
+            workers: book.counter("runtime.workers", "Worker processes of the store", Gauges::default()),
+            expired_leases: book.counter(
+                "runtime.leases.expired",
+                "Runs whose worker is dead or has not renewed its lease",
+                Gauge::default(),
+            ),
+            takeovers: book.counter(
+                "runtime.takeovers",
+                "Runs that this process took over from a lost worker",
+                Counter::default(),
+            ),
+            store_errors: book.counter(
+                "store.errors",
+                "Operations of the store that failed",
+                Counters::default(),
+            ),
+            labeled_runs: book.counter(
+                "runtime.labeled.runs",
+                "Runs launched and ended, by the labels of `runs.metric_labels`",
                 Counters::default(),
             ),
             registry: Registry::default(),

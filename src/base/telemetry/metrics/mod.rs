@@ -6,10 +6,24 @@
 mod families;
 mod report;
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use self::families::{Families, many, one, two};
+
+/// Runs and workers of a store at a moment.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RunGauges {
+    /// Runs by state.
+    pub runs: BTreeMap<String, u64>,
+    /// Seconds for which the run that has waited longest for an approval waits; 0 where none does.
+    pub oldest_waiting_s: f64,
+    /// Worker processes by state.
+    pub workers: BTreeMap<String, u64>,
+    /// Runs whose worker is lost.
+    pub expired_leases: u64,
+}
 
 pub use report::{Bucket, Distribution, MetricFamily, MetricKind, MetricSample, MetricsReport};
 
@@ -151,6 +165,37 @@ impl Metrics {
         self.families().limited.get_or_create(&labels).inc();
     }
 
+    /// A run was taken over from a lost worker.
+    pub fn takeover(&self) {
+        self.families().takeovers.inc();
+    }
+
+    /// The store failed to do something.
+    pub fn store_error(&self, cause: &str) {
+        self.families().store_errors.get_or_create(&one("cause", cause)).inc();
+    }
+
+    /// A run with a label was launched, or ended.
+    pub fn labeled_run(&self, state: &str, label: &str, value: &str) {
+        let labels = many([("state", state), ("label", label), ("value", value)]);
+        self.families().labeled_runs.get_or_create(&labels).inc();
+    }
+
+    /// The runs and workers of the store now.
+    pub fn set_run_gauges(&self, gauges: &RunGauges) {
+        let families = self.families();
+        let whole = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+        for (family, counts) in [(&families.runs, &gauges.runs), (&families.workers, &gauges.workers)] {
+            // A state that no run is in any longer has no sample.
+            family.clear();
+            for (state, count) in counts {
+                family.get_or_create(&one("state", state)).set(whole(*count));
+            }
+        }
+        families.oldest_waiting.set(gauges.oldest_waiting_s);
+        families.expired_leases.set(whole(gauges.expired_leases));
+    }
+
     /// Everything as `OpenMetrics` text, which Prometheus reads.
     ///
     /// # Errors
@@ -177,6 +222,36 @@ impl Metrics {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn gauges_are_those_of_the_last_look() {
+        let metrics = Metrics::default();
+        let look = |state: &str, waiting| RunGauges {
+            runs: [(state.to_owned(), 3)].into(),
+            oldest_waiting_s: waiting,
+            workers: [("live".to_owned(), 2)].into(),
+            expired_leases: 1,
+        };
+        metrics.set_run_gauges(&look("failed", 7.5));
+        metrics.set_run_gauges(&look("running", 0.0));
+        metrics.store_error("disk_full");
+        metrics.takeover();
+        let text = metrics.text().unwrap();
+        for line in [
+            "agent_skills_runtime_runs{state=\"running\"} 3",
+            "agent_skills_runtime_waiting_oldest_seconds 0.0",
+            "agent_skills_runtime_workers{state=\"live\"} 2",
+            "agent_skills_runtime_leases_expired 1",
+            "agent_skills_runtime_takeovers_total 1",
+            "agent_skills_store_errors_total{cause=\"disk_full\"} 1",
+        ] {
+            assert!(text.contains(line), "{line} is missing from\n{text}");
+        }
+        assert!(!text.contains("failed"), "{text}");
+        let report = metrics.report().unwrap();
+        let runs = report.families.iter().find(|family| family.name == "runtime.runs").unwrap();
+        assert_eq!(runs.samples[0].value, Some(3.0));
+    }
 
     #[test]
     fn keys_are_counted_under_the_names_that_operators_know() {

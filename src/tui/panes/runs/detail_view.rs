@@ -52,7 +52,11 @@ impl Runs {
         }
         let id = shown(&record.id.0);
         let id = if usize::from(area.width) > id.len() + 24 { id } else { short_id(&id, cx.glyphs.ellipsis) };
-        let title = Title::of(shown(&record.skill_id), focused).note(id);
+        let name = match record.title() {
+            Some(title) if self.is_table() => shown(title),
+            _ => shown(&record.skill_id),
+        };
+        let title = Title::of(name, focused).note(id);
         title.draw(&mut Pen::new(buf, cx), area.x, area.y, area.width);
         let body = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
         let lines = match &known {
@@ -242,6 +246,27 @@ impl Runs {
             let text = format!("{} {why}", glyphs.warn);
             let lines = wrap_to(&[Seg::new(text, Role::Warning)], making.width, 2, glyphs.ellipsis);
             out.extend(lines.into_iter().map(|line| Line::of(line.segs)));
+        }
+        if let Some(progress) = record.approval_progress() {
+            out.push(Line::of(vec![Seg::new(format!("{} {progress}", glyphs.waiting), Role::Waiting)]));
+        }
+        if let Some(assigned) = &record.options.assigned {
+            let mut segs = vec![
+                Seg::new("assigned to ", Role::Muted),
+                Seg::new(shown(&assigned.to), Role::Text),
+                Seg::new(format!(" by {}", shown(&assigned.by)), Role::Muted),
+            ];
+            segs.extend(assigned.note.iter().map(|note| Seg::new(format!(": {}", shown(note)), Role::Text)));
+            let lines = wrap_to(&segs, making.width, 2, glyphs.ellipsis);
+            out.extend(lines.into_iter().map(|line| Line::of(line.segs)));
+        }
+        if !record.options.labels.is_empty() {
+            let labels: Vec<String> =
+                record.options.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            out.push(Line::of(vec![
+                Seg::new("labels ", Role::Muted),
+                Seg::new(shown(&labels.join(", ")), Role::Text),
+            ]));
         }
         if let Some(target) = &record.target {
             let text = |key: &str| target.get(key).and_then(Value::as_str).map(shown).unwrap_or_default();

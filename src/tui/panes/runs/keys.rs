@@ -1,5 +1,7 @@
 //! Runs as a pane: which keys it knows where, and what they do.
 
+use std::time::Instant;
+
 use crossterm::event::{KeyEvent, MouseEvent};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -18,15 +20,18 @@ impl Pane for Runs {
     }
 
     fn contexts(&self) -> Vec<Context> {
+        if self.board.is_some() && self.focus == Part::List {
+            return vec![Context::RunsBoard, Context::Runs, Context::List];
+        }
         match self.focus {
             Part::List => vec![Context::Runs, Context::List],
-            Part::Filter => vec![Context::Field],
+            Part::Filter | Part::Name => vec![Context::Field],
             Part::Detail => vec![Context::RunsDetail, Context::List],
         }
     }
 
     fn in_text(&self) -> bool {
-        self.focus == Part::Filter
+        matches!(self.focus, Part::Filter | Part::Name)
     }
 
     fn commands(&self) -> Vec<Command> {
@@ -34,6 +39,21 @@ impl Pane for Runs {
     }
 
     fn act(&mut self, action: Action) -> Option<Vec<Effect>> {
+        if self.board.is_some()
+            && let Some(effects) = self.act_on_board(action)
+        {
+            return Some(effects);
+        }
+        match action {
+            Action::NextTab | Action::PreviousTab if !self.elsewhere() && self.focus != Part::Name => {
+                return Some(self.turn_tab(if action == Action::NextTab { 1 } else { -1 }));
+            }
+            Action::ShowBoard => return Some(self.open_board()),
+            Action::SaveView => return Some(self.begin_saving()),
+            Action::AddTerm => return Some(self.choose_term()),
+            Action::SortRuns => return Some(self.choose_sort()),
+            _ => {}
+        }
         if let Some(effects) = self.ordered(action) {
             self.moved = true;
             return Some(effects);
@@ -48,22 +68,39 @@ impl Pane for Runs {
                 Some(Vec::new())
             }
             Action::Filter => {
+                self.board = None;
                 self.focus = Part::Filter;
                 Some(Vec::new())
             }
             _ => match self.focus {
                 Part::List => self.act_in_list(action),
                 Part::Filter => self.act_in_filter(action),
+                Part::Name => match action {
+                    Action::Submit => Some(self.finish_saving()),
+                    Action::Leave | Action::Back => {
+                        self.focus = Part::List;
+                        Some(Vec::new())
+                    }
+                    _ => Some(Vec::new()),
+                },
                 Part::Detail => self.act_in_detail(action),
             },
         }
     }
 
     fn text_key(&mut self, key: KeyEvent) -> Vec<Effect> {
+        if self.focus == Part::Name {
+            self.name.key(key);
+            return Vec::new();
+        }
         if self.filter.field.key(key) { self.filtered() } else { Vec::new() }
     }
 
     fn paste(&mut self, text: &str) -> Vec<Effect> {
+        if self.focus == Part::Name {
+            self.name.paste(text);
+            return Vec::new();
+        }
         if self.filter.field.paste(text) { self.filtered() } else { Vec::new() }
     }
 
@@ -101,6 +138,14 @@ impl Pane for Runs {
         let expiries = expiries.map(|at| clock_ms + until_younger(at - clock_ms));
         let decided = self.record().and_then(|run| self.way_of(run)).map(|_| clock_ms + 1_000);
         ages.chain(expiries).chain(decided).min()
+    }
+
+    fn looks_at(&self, now: Instant) -> Option<Instant> {
+        self.board_due(now)
+    }
+
+    fn look(&mut self, now: Instant) -> Vec<Effect> {
+        self.refresh_board(now)
     }
 
     fn under_way(&self) -> usize {
@@ -224,7 +269,7 @@ impl Runs {
         Some(effects)
     }
 
-    fn filtered(&mut self) -> Vec<Effect> {
+    pub(super) fn filtered(&mut self) -> Vec<Effect> {
         self.filter.read();
         if !self.filter.is_empty() {
             // While a filter is typed the first match is what is meant.

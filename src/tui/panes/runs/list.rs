@@ -132,6 +132,9 @@ pub fn has_expired(run: &RunRecord, now_ms: i64) -> bool {
 pub fn word(run: &RunRecord, now_ms: i64) -> (String, bool) {
     match (run.state, &run.gate) {
         _ if has_expired(run, now_ms) => ("expired".to_owned(), false),
+        (RunState::WaitingForHuman, Some(Gate::Human { approvals, .. })) if !approvals.is_empty() => {
+            (format!("{} of {}", approvals.by.len(), approvals.need), true)
+        }
         (RunState::WaitingForHuman | RunState::WaitingForSignal, _) if run.expires_ms.is_some() => {
             let left = run.expires_ms.unwrap_or(now_ms) - now_ms;
             (format!("{} left", age(left)), true)
@@ -158,11 +161,8 @@ pub fn word(run: &RunRecord, now_ms: i64) -> (String, bool) {
 
 /// Why a run failed, in a few words.
 fn failure(run: &RunRecord) -> String {
-    let said = |key: &str| run.error.as_ref().and_then(|error| error.get(key)?.as_str()).map(shown);
-    said("code")
-        .map(|code| code.replace('_', " "))
-        .or_else(|| said("message"))
-        .unwrap_or_else(|| "failed".to_owned())
+    let why = run.failure().filter(|why| !why.is_empty());
+    why.map_or_else(|| "failed".to_owned(), |why| shown(&why))
 }
 
 #[cfg(test)]

@@ -34,7 +34,8 @@ struct Columns {
 }
 
 impl Columns {
-    fn of(area: Rect) -> Self {
+    /// Titles tell runs apart by their ends: where there are any, the step gives its room to them.
+    fn of(area: Rect, has_titles: bool) -> Self {
         let age_end = area.right().saturating_sub(1);
         let end = age_end.saturating_sub(6);
         let x = area.x + 5;
@@ -51,7 +52,7 @@ impl Columns {
         // Name, id, progress, step, word; the step is truncated first, then the word shrinks.
         let fixed = 5 + 6;
         let word = if inner >= 46 { 13 } else { 12 };
-        let step = if inner >= 42 { (inner - fixed - word) * 2 / 5 } else { 0 };
+        let step = if inner >= 42 && !has_titles { (inner - fixed - word) * 2 / 5 } else { 0 };
         let gap = u16::from(step > 0);
         let name = inner.saturating_sub(fixed + word + step + gap);
         let id = x + name + 1;
@@ -74,6 +75,10 @@ impl Runs {
         let focused = cx.focused && self.focus != Part::Detail;
         self.list_title(focused, area.width, cx).draw(&mut Pen::new(buf, cx), area.x, area.y, area.width);
         let mut y = area.y + 1;
+        if area.height >= 12 {
+            self.draw_tabs(Rect { y, height: 1, ..area }, buf, cx);
+            y += 1;
+        }
         if self.focus == Part::Filter || !self.filter.field.is_empty() {
             self.draw_filter(Rect { y, height: 1, ..area }, buf, cx);
             y += 1;
@@ -92,6 +97,10 @@ impl Runs {
             let below = Rect { y: list.bottom(), height: TROUBLE, ..area };
             trouble(&error.message, below, &mut Pen::new(buf, cx));
         }
+        if self.is_table() {
+            self.draw_table(list, buf, cx);
+            return;
+        }
         self.drawn.list = list;
         let height = usize::from(list.height);
         if self.follow {
@@ -105,7 +114,10 @@ impl Runs {
         }
         self.scroll.height = height;
         self.scroll.offset = self.scroll.offset.min(self.rows.len().saturating_sub(height));
-        let columns = Columns::of(list);
+        let titled =
+            |row: &Row| row.run().and_then(|id| self.known.get(id)).is_some_and(|run| run.title().is_some());
+        let has_titles = self.rows.iter().skip(self.scroll.offset).take(height).any(titled);
+        let columns = Columns::of(list, has_titles);
         let mut pen = Pen::new(buf, cx);
         if self.rows.is_empty() {
             pen.put(list.x + 3, list.y, "no runs match the filter", Role::Muted, list.width - 3);
@@ -212,7 +224,7 @@ impl Runs {
             _ => Role::Text,
         };
         let (x, room) = columns.name;
-        let name = cut_end(&shown(&run.skill_id), room, pen.glyphs.ellipsis).into_owned();
+        let name = cut_end(&shown(run.title_or_skill()), room, pen.glyphs.ellipsis).into_owned();
         pen.put(x, y, &name, name_role, room);
         pen.put(columns.id, y, &tail(&run.id), Role::Muted, 4);
         let (through, all) = run.progress;
@@ -229,7 +241,15 @@ impl Runs {
         let step_role = if quiet { Role::Muted } else { Role::Text };
         pen.put(step_at, y, &cut_end(&step, step_room, pen.glyphs.ellipsis), step_role, step_room);
         let (word_at, word_room) = columns.word;
-        let word_role = if asks { Role::Waiting } else { Role::Muted };
+        let waits = matches!(run.state, RunState::WaitingForHuman | RunState::WaitingForSignal);
+        let word_role = match (run.expires_ms.filter(|_| waits && asks), asks) {
+            (Some(at), _) => match self.deadline(Some(at), now_ms).1 {
+                Role::Text => Role::Waiting,
+                urgent => urgent,
+            },
+            (None, true) => Role::Waiting,
+            (None, false) => Role::Muted,
+        };
         // Without a column of its own the step stands where there is no word for the state.
         let text = if word.is_empty() && step_room == 0 { step } else { word };
         pen.put(word_at, y, &cut_end(&text, word_room, pen.glyphs.ellipsis), word_role, word_room);
@@ -254,7 +274,7 @@ fn trouble(message: &str, area: Rect, pen: &mut Pen<'_>) {
 }
 
 /// From when the age in the list counts: a running run's from its launch, others' from their last change.
-fn since(run: &RunRecord) -> i64 {
+pub(super) fn since(run: &RunRecord) -> i64 {
     if run.state.is_active() { run.created_ms } else { run.since_ms }
 }
 

@@ -2,6 +2,7 @@
 //! events.
 
 mod blocks;
+mod board_view;
 mod compare_view;
 mod detail;
 mod detail_view;
@@ -17,7 +18,9 @@ mod orders;
 mod reading;
 mod state_view;
 mod steps_view;
+mod table_view;
 mod view;
+mod views;
 mod way;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -25,17 +28,20 @@ use std::sync::Arc;
 
 use ratatui::layout::Rect;
 
+use self::board_view::BoardState;
 use self::detail::{Detail, Showing, Stop};
 use self::feed::{Feeds, Known};
 use self::filter::Filter;
 use self::list::{Row, rows};
 use self::way::OnTheWay;
+use crate::field::Field;
 use crate::pane::{Effect, Message, PaneId, PickerKind, Target};
 use crate::run_traffic::{RunAsk, RunTold};
 use crate::typed::Typed;
 use crate::widgets::measure::shown;
 use crate::widgets::scroll::Scroll;
-use skills_api::{Error, RunDetail};
+use skills_api::{Error, RunDetail, SavedView};
+use skills_config::RunSettings;
 use skills_model::RunState;
 use skills_registry::Catalogue;
 use skills_skill::{Kind, Skill};
@@ -47,6 +53,8 @@ enum Part {
     #[default]
     List,
     Filter,
+    /// The name under which a filter is saved.
+    Name,
     Detail,
 }
 
@@ -58,6 +66,14 @@ struct Drawn {
     detail: Rect,
     /// Rows of the list with the place of their row among all rows.
     rows: Vec<(Rect, usize)>,
+    /// Tabs with their places among all tabs.
+    tabs: Vec<(Rect, usize)>,
+    /// Values with the terms that add them to the filter.
+    terms: Vec<(Rect, String)>,
+    /// Headers of columns with their names.
+    columns: Vec<(Rect, String)>,
+    /// Rows of the board with their places.
+    spots: Vec<(Rect, usize)>,
     stops: Vec<(Rect, Stop)>,
     /// Words that do something when they are clicked.
     buttons: Vec<(Rect, crate::action::Action)>,
@@ -87,6 +103,15 @@ pub struct Runs {
     moved: bool,
     focus: Part,
     filter: Filter,
+    /// The name that is typed for a view.
+    name: Field,
+    /// Saved views.
+    views: Vec<SavedView>,
+    /// The column that sorts the table, `-` in front for the largest first.
+    sort: Option<String>,
+    settings: RunSettings,
+    /// The board, while it is shown.
+    board: Option<BoardState>,
     /// Runs that the next command is for, instead of the one under the cursor, as they were when they were marked: by
     /// the start of their state. A run that changed since is no longer marked.
     marked: HashMap<RunId, i64>,
@@ -111,7 +136,13 @@ impl Runs {
     /// An empty pane with the focus on the list.
     #[must_use]
     pub fn new() -> Self {
-        Self { follow: true, ..Self::default() }
+        Self::of(RunSettings::default())
+    }
+
+    /// The same with the settings of a configuration.
+    #[must_use]
+    pub fn of(settings: RunSettings) -> Self {
+        Self { follow: true, sort: settings.sort.clone(), settings, ..Self::default() }
     }
 
     /// The run under the cursor.
@@ -163,6 +194,12 @@ impl Runs {
                 vec![Effect::Run(RunAsk::Contract(skill.clone()))]
             }
             Message::Picked(PickerKind::Checkpoint, choice) => self.picked(choice),
+            Message::Picked(PickerKind::FilterTerm, text) => self.add_term(text),
+            Message::Picked(PickerKind::RunSort, column) => {
+                self.sort = Some(column.clone()).filter(|column| !column.is_empty());
+                self.build();
+                Vec::new()
+            }
             Message::Kept(sheet, typed) => {
                 self.typed.keep(sheet, typed);
                 Vec::new()
@@ -176,6 +213,7 @@ impl Runs {
             RunTold::Following => {
                 let mut effects = self.feeds.refresh_all(&self.known);
                 effects.extend(self.ask_detail());
+                effects.push(Effect::Run(RunAsk::Views));
                 effects
             }
             RunTold::NotFollowing(error) => {
@@ -203,6 +241,22 @@ impl Runs {
                 }
                 Err(error) => self.refused(run, error),
             },
+            RunTold::Board(hours, answer) => self.take_board(*hours, answer),
+            RunTold::Views(Ok(list)) => {
+                self.take_views(&list.views);
+                Vec::new()
+            }
+            RunTold::ViewSaved(name, Ok(list)) => {
+                self.take_views(&list.views);
+                vec![Effect::Toast(format!("saved as {}", shown(name)))]
+            }
+            RunTold::ViewSaved(_, Err(error)) => {
+                vec![Effect::Trouble("the view was not saved".to_owned(), shown(&error.message))]
+            }
+            RunTold::Drained(Ok(_)) => self.ask_board(),
+            RunTold::Drained(Err(error)) => {
+                vec![Effect::Trouble("the worker was not changed".to_owned(), shown(&error.message))]
+            }
             RunTold::TakenBack(_, Err(error)) => vec![Effect::Toast(shown(&error.message))],
             RunTold::Launched(_, Ok(launched)) => {
                 let name = shown(&launched.run.skill_id);
@@ -340,7 +394,11 @@ impl Runs {
         let began = self.known.began_to_wait(&before);
         let tell = |run: RunRecord| {
             let step = run.step.as_deref().map(|step| format!(" at {}", shown(step))).unwrap_or_default();
-            Effect::Awaited(format!("{} {} waits for you{step}", shown(&run.skill_id), list::tail(&run.id)))
+            Effect::Awaited(format!(
+                "{} {} waits for you{step}",
+                shown(run.title_or_skill()),
+                list::tail(&run.id)
+            ))
         };
         began.into_iter().map(tell).collect()
     }
@@ -372,6 +430,10 @@ impl Runs {
     fn build(&mut self) {
         let older = self.all().saturating_sub(self.known.listed() as u64);
         self.rows = rows(&self.known, &self.filter, self.drawn.clock_ms, older);
+        if self.is_table() {
+            self.rows.retain(|row| matches!(row, Row::Run(_)));
+            self.sort_rows();
+        }
         self.marked.retain(|id, since_ms| self.known.get(id).is_some_and(|run| run.since_ms == *since_ms));
         let at = |id: &RunId| self.rows.iter().position(|row| matches!(row, Row::Run(run) if run == id));
         let found = self.selected.as_ref().filter(|_| self.moved).and_then(at);
@@ -404,9 +466,10 @@ impl Runs {
             self.filter.clear();
         }
         (self.moved, self.selected) = (true, Some(run.clone()));
-        if self.focus == Part::Filter {
+        if matches!(self.focus, Part::Filter | Part::Name) {
             self.focus = Part::List;
         }
+        self.board = None;
         self.detail.show(run);
         self.build();
         self.ask_detail()

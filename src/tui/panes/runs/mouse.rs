@@ -26,6 +26,33 @@ impl Runs {
     }
 
     fn clicked(&mut self, at: Position) -> Vec<Effect> {
+        let hit = |rects: &[(ratatui::layout::Rect, usize)]| {
+            rects.iter().find(|(rect, _)| rect.contains(at)).map(|(_, place)| *place)
+        };
+        if let Some(tab) = hit(&self.drawn.tabs) {
+            return self.open_tab(tab);
+        }
+        let term = self.drawn.terms.iter().find(|(rect, _)| rect.contains(at)).map(|(_, term)| term.clone());
+        if let Some(term) = term {
+            if self.board.take().is_some() {
+                self.filter.clear();
+            }
+            return self.add_term(&term);
+        }
+        let column =
+            self.drawn.columns.iter().find(|(rect, _)| rect.contains(at)).map(|(_, name)| name.clone());
+        if let Some(column) = column {
+            // A second click on a header turns the order.
+            self.sort = Some(if self.sort.as_ref() == Some(&column) { format!("-{column}") } else { column });
+            self.build();
+            return Vec::new();
+        }
+        if self.board.is_some() {
+            return match hit(&self.drawn.spots) {
+                Some(spot) => self.click_on_board(spot),
+                None => Vec::new(),
+            };
+        }
         if self.drawn.filter.contains(at) {
             self.focus = Part::Filter;
             self.filter.field.click(at);

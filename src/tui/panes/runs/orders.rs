@@ -24,6 +24,12 @@ const TOGETHER: usize = 24;
 impl Runs {
     /// Everything that can be done here, with why not where it cannot be done now.
     pub(super) fn offered(&self) -> Vec<Command> {
+        if self.focus == Part::Name {
+            return vec![offer(Action::Submit, "save"), offer(Action::Leave, "cancel")];
+        }
+        if let Some(board) = &self.board {
+            return self.offered_on_board(board.run().is_some(), board.worker().is_some());
+        }
         if self.focus == Part::Filter {
             let shown_ones = [
                 (Action::Submit, "take"),
@@ -97,6 +103,11 @@ impl Runs {
         if in_list {
             out.push(with_run(offer(Action::Mark, "mark")));
             out.push(with_run(hidden(Action::MarkAll, "mark all")));
+            out.push(hidden(Action::ShowBoard, "board"));
+            out.push(hidden(Action::SaveView, "save view"));
+            out.push(with_run(hidden(Action::AddTerm, "add to filter")));
+            out.push(hidden(Action::SortRuns, "sort"));
+            out.extend([Action::NextTab, Action::PreviousTab].map(|a| hidden(a, "view")));
             out.extend([Action::ExtendUp, Action::ExtendDown].map(|a| with_run(hidden(a, "extend"))));
         }
         out.push(with_run(hidden(Action::AttachThis, "attach")));
@@ -107,6 +118,35 @@ impl Runs {
                 .map(|a| hidden(a, "move")),
         );
         out.extend([Action::NextPart, Action::PreviousPart].map(|a| hidden(a, "next panel")));
+        out
+    }
+
+    /// What can be done on the board.
+    fn offered_on_board(&self, on_run: bool, on_worker: bool) -> Vec<Command> {
+        let run = self.record();
+        let takes = |name: CommandName| run.is_some_and(|run| on_run && run.allowed.contains(&name));
+        let mut out = Vec::new();
+        for (name, action, label) in [
+            (CommandName::Approve, Action::Approve, "approve"),
+            (CommandName::Deny, Action::Deny, "deny"),
+            (CommandName::Cancel, Action::CancelRun, "cancel"),
+        ] {
+            let blocked = (!takes(name)).then(|| "the run under the cursor does not accept it".to_owned());
+            out.push(Command { blocked, ..offer(action, label) });
+        }
+        let no_run = (!on_run).then(|| "no run under the cursor".to_owned());
+        out.push(Command { blocked: no_run, ..offer(Action::Open, "open run") });
+        let no_worker = (!on_worker).then(|| "no worker under the cursor".to_owned());
+        out.push(Command { blocked: no_worker, ..offer(Action::Drain, "drain") });
+        out.push(offer(Action::AddTerm, "zoom in"));
+        out.push(offer(Action::ZoomOut, "zoom out"));
+        out.push(offer(Action::Filter, "filter"));
+        out.push(offer(Action::Back, "list"));
+        out.extend([Action::NextTab, Action::PreviousTab].map(|a| hidden(a, "view")));
+        out.extend(
+            [Action::Up, Action::Down, Action::PageUp, Action::PageDown, Action::Top, Action::Bottom]
+                .map(|a| hidden(a, "move")),
+        );
         out
     }
 

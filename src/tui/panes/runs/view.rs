@@ -22,6 +22,10 @@ pub fn spinner(cx: &Draw<'_>) -> &'static str {
 impl Runs {
     pub(super) fn view(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
         self.drawn = Drawn { clock_ms: cx.clock_ms, ..Drawn::default() };
+        if self.board.is_some() {
+            self.draw_board(area, buf, cx);
+            return;
+        }
         if self.rows.is_empty() && self.filter.field.is_empty() {
             self.draw_empty(area, buf, cx);
             return;
@@ -32,6 +36,14 @@ impl Runs {
             } else {
                 self.draw_list(area, buf, cx);
             }
+            return;
+        }
+        if self.is_table() {
+            // Columns need the width: what is selected is shown below.
+            let height = (area.height * 3 / 5).max(9).min(area.height.saturating_sub(6));
+            self.draw_list(Rect { height, ..area }, buf, cx);
+            let below = Rect { y: area.y + height, height: area.height - height, ..area };
+            self.draw_detail(below, buf, cx);
             return;
         }
         let share = (u32::from(area.width) * 62 / 120) as u16;

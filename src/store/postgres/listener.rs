@@ -18,7 +18,7 @@ const PAUSES: [Duration; 4] =
     [Duration::from_millis(100), Duration::from_millis(300), Duration::from_secs(1), Duration::from_secs(3)];
 
 /// Listens for as long as it lives.
-pub(super) struct News {
+pub(super) struct CommitListener {
     task: JoinHandle<()>,
     announce: Arc<Notify>,
 }
@@ -32,7 +32,7 @@ pub(super) struct Channel {
     pub commits: Arc<watch::Sender<u64>>,
 }
 
-impl News {
+impl CommitListener {
     pub fn listen(channel: Channel) -> Self {
         let announce = Arc::new(Notify::new());
         let task = tokio::spawn(follow(channel, Arc::clone(&announce)));
@@ -45,7 +45,7 @@ impl News {
     }
 }
 
-impl Drop for News {
+impl Drop for CommitListener {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -58,7 +58,7 @@ async fn follow(channel: Channel, announce: Arc<Notify>) {
             Ok(()) => failures = 0,
             Err(error) => tracing::debug!("listening for commits: {error}"),
         }
-        // What was committed meanwhile is looked for by whoever waits.
+        // Waiting callers look for what was committed meanwhile.
         channel.commits.send_modify(|n| *n = n.wrapping_add(1));
         tokio::time::sleep(PAUSES[failures.min(PAUSES.len() - 1)]).await;
         failures += 1;
@@ -68,16 +68,16 @@ async fn follow(channel: Channel, announce: Arc<Notify>) {
 /// Listens and announces until the connection is lost.
 async fn connected(channel: &Channel, announce: &Notify) -> Result<(), tokio_postgres::Error> {
     let (client, mut connection) = channel.config.connect(channel.tls.clone()).await?;
-    let (tell, mut told) = mpsc::channel::<()>(1);
+    let (sender, mut receiver) = mpsc::channel::<()>(1);
     let own = listener();
     let mine = own.clone();
     let driver = tokio::spawn(async move {
         while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
-            if let AsyncMessage::Notification(news) = message
-                && news.payload() != mine
+            if let AsyncMessage::Notification(notification) = message
+                && notification.payload() != mine
             {
                 // One that waits to be read stands for all.
-                let _ = tell.try_send(());
+                let _ = sender.try_send(());
             }
         }
     });
@@ -87,7 +87,7 @@ async fn connected(channel: &Channel, announce: &Notify) -> Result<(), tokio_pos
     let notify = format!("NOTIFY {}, '{own}'", channel.name);
     loop {
         tokio::select! {
-            news = told.recv() => match news {
+            notification = receiver.recv() => match notification {
                 Some(()) => channel.commits.send_modify(|n| *n = n.wrapping_add(1)),
                 None => break,
             },

@@ -1,0 +1,258 @@
+//! The board and the facets of a filter, made of runs that were read.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::operator_types::{Board, BoardFailures, BoardRun, Facet, FacetList, FacetValue, WorkerView};
+use skills_model::{Gate, RunState};
+use skills_store::RunRecord;
+
+/// Slices of the window in which runs are counted.
+pub const SLICES: usize = 64;
+/// Ended runs that are listed one by one.
+const MAX_ENDED: usize = 12;
+/// Values of a facet.
+const MAX_VALUES: usize = 6;
+/// Facets of a filter.
+const MAX_FACETS: usize = 8;
+/// Characters of a value that is worth being a facet.
+const MAX_VALUE: usize = 60;
+
+impl BoardRun {
+    /// A run as the board shows it.
+    #[must_use]
+    pub fn of(run: &RunRecord) -> Self {
+        Self {
+            run: run.id.clone(),
+            skill_id: run.skill_id.clone(),
+            title: run.title_or_skill().to_owned(),
+            state: run.state,
+            step: run.step.clone(),
+            progress: run.progress,
+            started_by: run.started_by.clone(),
+            assigned: run.options.assigned.as_ref().map(|assigned| assigned.to.clone()),
+            approvals: run.approval_progress(),
+            signal: match &run.gate {
+                Some(Gate::Signal { name, .. }) => Some(name.clone()),
+                _ => None,
+            },
+            created_ms: run.created_ms,
+            since_ms: run.since_ms,
+            expires_ms: run.expires_ms,
+        }
+    }
+}
+
+impl Board {
+    /// The board of these runs: all open ones, and those that ended in the window.
+    #[must_use]
+    pub fn of(
+        runs: &[RunRecord],
+        counts: BTreeMap<RunState, u64>,
+        workers: Vec<WorkerView>,
+        (from_ms, now_ms): (i64, i64),
+    ) -> Self {
+        let mut board = Self { from_ms, now_ms, counts, workers, ..Self::default() };
+        let slice_of = |at_ms: i64| {
+            let span = u64::try_from(now_ms - from_ms).unwrap_or(0).max(1);
+            let at = u64::try_from(at_ms - from_ms).unwrap_or(0);
+            usize::try_from(at.saturating_mul(SLICES as u64) / span).unwrap_or(0).min(SLICES - 1)
+        };
+        board.completed = vec![0; SLICES];
+        let mut failures: BTreeMap<String, (BoardFailures, BTreeSet<&str>)> = BTreeMap::new();
+        for run in runs {
+            match run.state {
+                RunState::WaitingForHuman => board.waiting.push(BoardRun::of(run)),
+                RunState::Pending | RunState::Running | RunState::Replaying | RunState::WaitingForSignal => {
+                    board.running.push(BoardRun::of(run))
+                }
+                _ if run.since_ms < from_ms => {}
+                RunState::Completed => {
+                    board.completed[slice_of(run.since_ms)] += 1;
+                    board.ended.push(BoardRun::of(run));
+                }
+                RunState::Failed => {
+                    let reason = run.failure().filter(|reason| !reason.is_empty());
+                    let reason = reason.unwrap_or_else(|| "failed".to_owned());
+                    let (of_reason, skills) = failures.entry(reason.clone()).or_insert_with(|| {
+                        let slices = vec![0; SLICES];
+                        (BoardFailures { reason, runs: 0, skills: 0, last_ms: 0, slices }, BTreeSet::new())
+                    });
+                    of_reason.runs += 1;
+                    of_reason.last_ms = of_reason.last_ms.max(run.since_ms);
+                    of_reason.slices[slice_of(run.since_ms)] += 1;
+                    skills.insert(&run.skill_id);
+                }
+                RunState::Canceled => board.ended.push(BoardRun::of(run)),
+            }
+        }
+        board.waiting.sort_by_key(|run| (run.expires_ms.unwrap_or(i64::MAX), run.since_ms));
+        board.oldest_waiting_ms = board.waiting.iter().map(|run| run.since_ms).min();
+        board.running.sort_by_key(|run| (!run.state.is_active(), run.created_ms));
+        board.ended.sort_by_key(|run| -run.since_ms);
+        board.ended.truncate(MAX_ENDED);
+        board.failed = failures
+            .into_values()
+            .map(|(of_reason, skills)| BoardFailures { skills: skills.len() as u64, ..of_reason })
+            .collect();
+        board.failed.sort_by(|a, b| (b.runs, b.last_ms).cmp(&(a.runs, a.last_ms)));
+        board
+    }
+}
+
+/// What distinguishes these runs: fields with several values that repeat.
+#[must_use]
+pub fn facets(runs: &[RunRecord], truncated: bool) -> FacetList {
+    let mut counts: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
+    let mut add = |key: String, value: String| {
+        if !value.is_empty() && value.chars().count() <= MAX_VALUE {
+            *counts.entry(key).or_default().entry(value).or_default() += 1;
+        }
+    };
+    for run in runs {
+        add("state".to_owned(), run.state.to_string());
+        add("skill".to_owned(), run.skill_id.clone());
+        add("by".to_owned(), run.started_by.clone());
+        if let Some(step) = run.step.clone().filter(|_| !run.state.is_terminal()) {
+            add("step".to_owned(), step);
+        }
+        if let Some(reason) = run.failure() {
+            add("error".to_owned(), reason);
+        }
+        for (name, value) in &run.options.labels {
+            add(format!("label.{name}"), value.clone());
+        }
+        for (name, value) in run.inputs.as_object().into_iter().flatten() {
+            match value {
+                Value::String(text) => add(format!("input.{name}"), text.clone()),
+                Value::Number(_) | Value::Bool(_) => add(format!("input.{name}"), value.to_string()),
+                _ => {}
+            }
+        }
+    }
+    let rank = |key: &str| match key {
+        "error" => 0,
+        "skill" => 1,
+        "state" => 2,
+        key if key.starts_with("label.") => 3,
+        key if key.starts_with("input.") => 4,
+        _ => 5,
+    };
+    let mut facets: Vec<Facet> = counts
+        .into_iter()
+        // One value distinguishes nothing, as many values as runs (an id) do not group them.
+        .filter(|(_, values)| values.len() > 1 && (values.len() < runs.len() || runs.len() <= MAX_VALUES))
+        .map(|(key, values)| {
+            let mut values: Vec<FacetValue> = values
+                .into_iter()
+                .map(|(value, runs)| FacetValue { term: term(&key, &value), value, runs })
+                .collect();
+            values.sort_by(|a, b| (b.runs, &a.value).cmp(&(a.runs, &b.value)));
+            values.truncate(MAX_VALUES);
+            Facet { key, values }
+        })
+        .collect();
+    facets.sort_by(|a, b| (rank(&a.key), &a.key).cmp(&(rank(&b.key), &b.key)));
+    facets.truncate(MAX_FACETS);
+    FacetList { runs: runs.len() as u64, truncated, facets }
+}
+
+/// The term of a filter for a value: `error:"http 503"`.
+#[must_use]
+pub fn term(key: &str, value: &str) -> String {
+    // A cut reason is found by what is left of it.
+    let value = value.trim_end_matches('…');
+    if value.is_empty() || value.contains(|c: char| c.is_whitespace() || matches!(c, '"' | '\\' | ':')) {
+        let escaped = value.replace('\\', "\\\\").replace('"', "\\\"");
+        return format!("{key}:\"{escaped}\"");
+    }
+    format!("{key}:{value}")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use skills_store::{RunId, RunQuery};
+
+    const HOUR: i64 = 3_600_000;
+
+    fn run(id: &str, state: RunState, since_ms: i64) -> RunRecord {
+        let error =
+            (state == RunState::Failed).then(|| json!({"code": "runtime_error", "message": "no space left"}));
+        RunRecord {
+            id: RunId(id.to_owned()),
+            skill_id: "deploy".to_owned(),
+            state,
+            held: false,
+            gate: None,
+            decided: None,
+            contract_digest: String::new(),
+            inputs: json!({"region": format!("r{}", id.len() % 2), "id": id}),
+            target: None,
+            options: skills_store::RunOptions::default(),
+            outputs: None,
+            error,
+            trace_id: String::new(),
+            started_by: "kim".to_owned(),
+            source: None,
+            progress: (1, 2),
+            step: Some("push".to_owned()),
+            head: 0,
+            fence: 0,
+            hold: None,
+            created_ms: since_ms - 1_000,
+            since_ms,
+            expires_ms: None,
+            allowed: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_board_sorts_by_deadline_and_counts_by_slice() {
+        let waits = |id: &str, since, expires| RunRecord {
+            expires_ms: expires,
+            ..run(id, RunState::WaitingForHuman, since)
+        };
+        let runs = [
+            waits("a", 10, None),
+            waits("b", 20, Some(9 * HOUR)),
+            waits("c", 30, Some(8 * HOUR + 5)),
+            run("d", RunState::Completed, 8 * HOUR - 1),
+            run("e", RunState::Completed, HOUR),
+            run("f", RunState::Failed, 4 * HOUR),
+            run("g", RunState::Failed, 4 * HOUR + 1),
+            run("h", RunState::Failed, -1),
+            run("i", RunState::Running, 1),
+        ];
+        let board = Board::of(&runs, BTreeMap::new(), Vec::new(), (0, 8 * HOUR));
+        let order: Vec<&str> = board.waiting.iter().map(|run| run.run.0.as_str()).collect();
+        assert_eq!(order, ["c", "b", "a"], "nearest deadline first");
+        assert_eq!(board.oldest_waiting_ms, Some(10));
+        assert_eq!((board.completed[SLICES - 1], board.completed[SLICES / 8]), (1, 1));
+        assert_eq!(board.failed.len(), 1);
+        assert_eq!((board.failed[0].runs, board.failed[0].slices[SLICES / 2]), (2, 2));
+        assert_eq!(board.failed[0].reason, "no space left");
+        assert_eq!(board.running.len(), 1);
+    }
+
+    #[test]
+    fn facets_are_fields_that_group_runs_and_their_terms_select_them() {
+        let names = ["a", "bb", "c", "dd", "e", "ff", "g", "hh"];
+        let runs =
+            names.map(|id| run(id, if id.len() == 1 { RunState::Failed } else { RunState::Completed }, 5));
+        let list = facets(&runs, false);
+        let keys: Vec<&str> = list.facets.iter().map(|facet| facet.key.as_str()).collect();
+        assert_eq!(keys, ["state", "input.region"], "ids group nothing, one skill distinguishes nothing");
+        for facet in &list.facets {
+            for value in &facet.values {
+                let query = RunQuery::parse(&value.term).unwrap();
+                let found = runs.iter().filter(|run| query.matches(run, 10)).count() as u64;
+                assert_eq!(found, value.runs, "{}", value.term);
+            }
+        }
+        assert_eq!(term("error", "bad \"gateway\""), r#"error:"bad \"gateway\"""#);
+    }
+}

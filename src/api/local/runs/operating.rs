@@ -1,0 +1,490 @@
+//! Operations for operators: the board, workers, facets, saved views, logs of steps; and periodic maintenance of runs
+//! while a worker runs here: retention and escalation.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use serde_json::{Map, Value, json};
+
+use super::super::Local;
+use super::{Room, Runs, find, people, tended::tended};
+use crate::board::facets;
+use crate::operator_types::worker_process;
+use crate::{
+    Board, BoardRun, Code, Error, FacetList, LogLine, LogPage, LogRequest, OperatorClient, SavedView,
+    ViewList, WorkerList, WorkerState, WorkerView, policies,
+};
+use skills_base::audit::Entry;
+use skills_base::telemetry::RunGauges;
+use skills_model::RunState;
+use skills_registry::policy::{RequiredApprovals, Subject};
+use skills_runs::{ALIVE, DRAIN_PREFIX, WORKER_PREFIX, Workplace};
+use skills_skill::{EffectMode, Role, safe_text};
+use skills_store::{
+    EventKind, Moment, NewEvent, RunFilter, RunId, RunQuery, RunRecord, StoreError, WorkerId,
+};
+
+/// Runs read at once.
+const PAGE: usize = 500;
+/// Ended runs that a board reads.
+const MAX_BOARD_RUNS: usize = 5_000;
+/// Runs that facets are made of.
+const MAX_FACET_RUNS: usize = 2_000;
+/// Hours of a board.
+const MAX_HOURS: u32 = 24 * 14;
+/// Lines of one page of a log.
+const MAX_LINES: usize = 10_000;
+/// Longest wait for a line, milliseconds.
+const MAX_WAIT_MS: u64 = 60_000;
+/// Names of documents that hold saved views.
+const VIEW_PREFIX: &str = "view:";
+/// Characters of the name of a view.
+const MAX_VIEW_NAME: usize = 40;
+/// Time between two looks at what is to be deleted or escalated.
+const CARE_INTERVAL: Duration = Duration::from_secs(30);
+/// Time between two deletions of ended runs.
+const RETENTION_INTERVAL: Duration = Duration::from_secs(3_600);
+
+const OPEN: [RunState; 5] = [
+    RunState::WaitingForHuman,
+    RunState::WaitingForSignal,
+    RunState::Running,
+    RunState::Replaying,
+    RunState::Pending,
+];
+
+#[async_trait]
+impl OperatorClient for Local {
+    async fn board(&self, hours: u32) -> Result<Board, Error> {
+        let began = Instant::now();
+        let board = self.runs.board(hours).await;
+        self.operations.counted("board", began, board)
+    }
+
+    async fn workers(&self) -> Result<WorkerList, Error> {
+        let began = Instant::now();
+        let workers = self.runs.worker_list().await;
+        self.operations.counted("workers", began, workers)
+    }
+
+    async fn drain(&self, worker: &str, drain: bool) -> Result<WorkerList, Error> {
+        let began = Instant::now();
+        let workers = self.runs.drain(worker, drain).await;
+        self.operations.counted("drain", began, workers)
+    }
+
+    async fn facets(&self, filter: &str) -> Result<FacetList, Error> {
+        let began = Instant::now();
+        let found = async {
+            let room = self.runs.room().await?;
+            let filter = RunFilter { r#where: Some(filter.to_owned()), ..RunFilter::default() };
+            let (runs, truncated) = read(&room, filter, MAX_FACET_RUNS).await?;
+            Ok(facets(&runs, truncated))
+        };
+        let found = found.await;
+        self.operations.counted("facets", began, found)
+    }
+
+    async fn views(&self) -> Result<ViewList, Error> {
+        let began = Instant::now();
+        let views = self.runs.views().await;
+        self.operations.counted("views", began, views)
+    }
+
+    async fn save_view(
+        &self,
+        name: &str,
+        filter: Option<&str>,
+        by: Option<String>,
+    ) -> Result<ViewList, Error> {
+        let began = Instant::now();
+        let views = self.runs.save_view(name, filter, by).await;
+        self.operations.counted("save_view", began, views)
+    }
+
+    async fn run_log(&self, request: LogRequest) -> Result<LogPage, Error> {
+        let began = Instant::now();
+        let page = self.runs.log(request).await;
+        self.operations.counted("run_log", began, page)
+    }
+}
+
+/// Runs of a filter up to a number, and whether there are more.
+async fn read(room: &Room, mut filter: RunFilter, max: usize) -> Result<(Vec<RunRecord>, bool), Error> {
+    let mut runs: Vec<RunRecord> = Vec::new();
+    loop {
+        filter.limit = PAGE.min(max - runs.len());
+        let page = room.store.runs(filter.clone()).await?;
+        runs.extend(page.runs.into_iter().map(tended));
+        match page.next {
+            Some(_) if runs.len() >= max => return Ok((runs, true)),
+            Some(cursor) => filter.cursor = Some(cursor),
+            None => return Ok((runs, false)),
+        }
+    }
+}
+
+impl Runs {
+    async fn board(self: &Arc<Self>, hours: u32) -> Result<Board, Error> {
+        if !(1..=MAX_HOURS).contains(&hours) {
+            let message = format!("`hours` is {hours}; allowed: 1 to {MAX_HOURS}");
+            return Err(Error::new(Code::InvalidRequest, message));
+        }
+        let room = self.room().await?;
+        let open = RunFilter { states: OPEN.to_vec(), ..RunFilter::default() };
+        let (mut runs, _) = read(&room, open, MAX_BOARD_RUNS).await?;
+        let ended = RunFilter {
+            states: vec![RunState::Completed, RunState::Failed, RunState::Canceled],
+            r#where: Some(format!("since:<{hours}h")),
+            ..RunFilter::default()
+        };
+        let (ended, truncated) = read(&room, ended, MAX_BOARD_RUNS).await?;
+        runs.extend(ended);
+        let counts = room.store.runs(RunFilter { limit: 1, ..RunFilter::default() }).await?.counts;
+        let workers = self.workers_of(&room, &runs).await?;
+        let now_ms = Moment::now().wall_ms;
+        let window = (now_ms - i64::from(hours) * 3_600_000, now_ms);
+        Ok(Board { truncated, ..Board::of(&runs, counts, workers, window) })
+    }
+
+    async fn worker_list(self: &Arc<Self>) -> Result<WorkerList, Error> {
+        let room = self.room().await?;
+        let states = vec![RunState::Running, RunState::Replaying];
+        let (runs, _) = read(&room, RunFilter { states, ..RunFilter::default() }, MAX_BOARD_RUNS).await?;
+        Ok(WorkerList { workers: self.workers_of(&room, &runs).await? })
+    }
+
+    /// The workers of the store: those that sent heartbeats, and those that hold runs.
+    async fn workers_of(&self, room: &Room, runs: &[RunRecord]) -> Result<Vec<WorkerView>, Error> {
+        let lately = u64::try_from(ALIVE.as_millis()).unwrap_or(u64::MAX);
+        let here = Workplace::here();
+        let live = room.store.live_workers(lately).await?;
+        let live: BTreeSet<&str> =
+            live.iter().filter(|worker| !here.knows_dead(worker)).map(worker_process).collect();
+        let drained = room.store.documents(DRAIN_PREFIX).await?;
+        let drained: BTreeSet<&str> =
+            drained.iter().filter_map(|document| document.name.strip_prefix(DRAIN_PREFIX)).collect();
+        let told = room.store.documents(WORKER_PREFIX).await?;
+        let mut known: BTreeMap<&str, Option<&Value>> = live.iter().map(|process| (*process, None)).collect();
+        for document in &told {
+            if let Some(process) = document.name.strip_prefix(WORKER_PREFIX) {
+                known.insert(process, Some(&document.value));
+            }
+        }
+        let holder = |run: &RunRecord| {
+            let worker = run.hold.as_ref()?.worker.as_ref()?;
+            run.state.is_active().then(|| worker_process(worker).to_owned())
+        };
+        let held: Vec<(String, &RunRecord)> =
+            runs.iter().filter_map(|run| Some((holder(run)?, run))).collect();
+        for (process, _) in &held {
+            known.entry(process.as_str()).or_insert(None);
+        }
+        let mut views: Vec<WorkerView> = known
+            .into_iter()
+            .map(|(process, about)| {
+                let number = |name: &str| about.and_then(|about| about.get(name)?.as_i64());
+                let state = match (live.contains(process), drained.contains(process)) {
+                    (true, false) => WorkerState::Live,
+                    (true, true) => WorkerState::Draining,
+                    (false, _) => WorkerState::Lost,
+                };
+                let name = WorkerId(format!("{process}/0")).in_words();
+                WorkerView {
+                    worker: process.to_owned(),
+                    name: safe_text::line(&name).into_owned(),
+                    version: about.and_then(|about| about.get("version")?.as_str().map(str::to_owned)),
+                    state,
+                    slots: number("slots").and_then(|slots| u32::try_from(slots).ok()),
+                    runs: held
+                        .iter()
+                        .filter(|(holder, _)| holder == process)
+                        .map(|(_, run)| BoardRun::of(run))
+                        .collect(),
+                    started_ms: number("started_ms"),
+                    seen_ms: number("seen_ms"),
+                }
+            })
+            .collect();
+        views.sort_by(|a, b| {
+            let order = |view: &WorkerView| view.state == WorkerState::Lost;
+            (order(a), &a.worker).cmp(&(order(b), &b.worker))
+        });
+        Ok(views)
+    }
+
+    async fn drain(self: &Arc<Self>, wanted: &str, drain: bool) -> Result<WorkerList, Error> {
+        let list = self.worker_list().await?;
+        let named = |view: &&WorkerView| view.worker == wanted;
+        let parts = |view: &&WorkerView| view.worker.contains(wanted) || view.name.contains(wanted);
+        let exact: Vec<&WorkerView> = list.workers.iter().filter(named).collect();
+        let found = if exact.is_empty() { list.workers.iter().filter(parts).collect() } else { exact };
+        let worker = match found[..] {
+            [one] if !wanted.is_empty() => &one.worker,
+            [] => {
+                let known: Vec<&str> = list.workers.iter().map(|view| view.worker.as_str()).collect();
+                let message = format!("there is no worker {wanted:?}; known: {}", known.join(", "));
+                return Err(Error::new(Code::NotFound, message));
+            }
+            _ => {
+                let message = format!("{} workers match {wanted:?}; name more of the id", found.len());
+                return Err(Error::new(Code::InvalidRequest, message));
+            }
+        };
+        let room = self.room().await?;
+        let request = drain.then(|| json!({ "requested_ms": Moment::now().wall_ms }));
+        room.store.put_document(&format!("{DRAIN_PREFIX}{worker}"), request, None).await?;
+        let kind = if drain { "worker.drained" } else { "worker.resumed" };
+        self.audit.record(Entry::new(kind, Some(&people::account()), json!({ "worker": worker }))).await;
+        self.worker_list().await
+    }
+
+    async fn views(self: &Arc<Self>) -> Result<ViewList, Error> {
+        let room = self.room().await?;
+        let own = self.config.runs.views.iter();
+        let mut views: BTreeMap<String, SavedView> = own
+            .map(|(name, filter)| {
+                (name.clone(), SavedView { name: name.clone(), r#where: filter.clone(), by: None })
+            })
+            .collect();
+        for document in room.store.documents(VIEW_PREFIX).await? {
+            let Some(name) = document.name.strip_prefix(VIEW_PREFIX) else { continue };
+            let text = |key: &str| document.value.get(key).and_then(Value::as_str).map(str::to_owned);
+            if let Some(filter) = text("where").filter(|_| !views.contains_key(name)) {
+                let view = SavedView { name: name.to_owned(), r#where: filter, by: text("by") };
+                views.insert(name.to_owned(), view);
+            }
+        }
+        Ok(ViewList { views: views.into_values().collect() })
+    }
+
+    async fn save_view(
+        self: &Arc<Self>,
+        name: &str,
+        filter: Option<&str>,
+        by: Option<String>,
+    ) -> Result<ViewList, Error> {
+        let wrong = |message: String| Error::new(Code::InvalidRequest, message);
+        let name = name.trim();
+        if name.is_empty() || name.chars().count() > MAX_VIEW_NAME || name.chars().any(char::is_control) {
+            return Err(wrong(format!("the name of a view has 1 to {MAX_VIEW_NAME} characters on one line")));
+        }
+        if self.config.runs.views.contains_key(name) {
+            let message = format!("the view {name:?} is set in the configuration; change it there");
+            return Err(Error::new(Code::InvalidConfiguration, message));
+        }
+        let by = by.unwrap_or_else(people::account);
+        let document = match filter {
+            None => None,
+            Some(text) => {
+                let query = RunQuery::parse(text).map_err(|error| wrong(error.to_string()))?;
+                if query.is_empty() {
+                    return Err(wrong("the filter of a view is empty".to_owned()));
+                }
+                Some(json!({ "where": text.trim(), "by": by }))
+            }
+        };
+        let room = self.room().await?;
+        room.store.put_document(&format!("{VIEW_PREFIX}{name}"), document, None).await?;
+        self.views().await
+    }
+
+    async fn log(self: &Arc<Self>, request: LogRequest) -> Result<LogPage, Error> {
+        let room = self.room().await?;
+        let run = find::run(&*room.store, &request.run).await?;
+        let limit = request.limit.clamp(1, MAX_LINES);
+        let text = request.text.as_ref().map(|text| text.to_lowercase());
+        let deadline = Instant::now() + Duration::from_millis(request.wait_ms.min(MAX_WAIT_MS));
+        let mut page = LogPage { lines: Vec::new(), next: request.after, open: true };
+        loop {
+            let newest = room.store.newest_event().await?;
+            let state = room.store.run(&run.id).await?.map_or(run.state, |run| run.state);
+            page.open = !(state.is_terminal() || state == RunState::Failed);
+            loop {
+                let events = room.store.events(Some(&run.id), page.next, PAGE).await?;
+                let read = events.len();
+                for event in events {
+                    page.next = event.number;
+                    let line = log_line(event).filter(|line| {
+                        let of_step = |step: &String| {
+                            line.step == *step
+                                || line.step.starts_with(&format!("{step}["))
+                                || line.step.starts_with(&format!("{step}/"))
+                        };
+                        request.step.as_ref().is_none_or(of_step)
+                            && text.as_ref().is_none_or(|text| line.text.to_lowercase().contains(text))
+                    });
+                    page.lines.extend(line);
+                    if page.lines.len() >= limit {
+                        return Ok(page);
+                    }
+                }
+                if read < PAGE {
+                    break;
+                }
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if !page.lines.is_empty() || left.is_zero() || !page.open {
+                return Ok(page);
+            }
+            room.store.wait(newest, u64::try_from(left.as_millis()).unwrap_or(u64::MAX)).await?;
+        }
+    }
+
+    /// What the policy requires of the approvals of a run.
+    ///
+    /// # Errors
+    /// `invalid_configuration` for a policy with a mistake.
+    pub(super) fn required_approvals(&self, run: &RunRecord) -> Result<RequiredApprovals, Error> {
+        let policy = self.deciding()?;
+        if policy.approvals.is_empty() {
+            return Ok(RequiredApprovals::default());
+        }
+        let labels = &run.options.labels;
+        let catalogue = self.registry.snapshot();
+        if let Ok(skill) = self.skill(&run.skill_id) {
+            let subject = Subject::of(&skill, policies::root_label(&catalogue, &skill)).with_labels(labels);
+            return Ok(policy.approvals(&subject));
+        }
+        // Of a skill that is gone, and of a capability alone, only the id is known.
+        let subject = Subject {
+            id: &run.skill_id,
+            tags: &[],
+            domain: None,
+            role: Role::Utility,
+            effect: EffectMode::Enrich,
+            location: std::path::Path::new(""),
+            root: "",
+            labels,
+        };
+        Ok(policy.approvals(&subject))
+    }
+
+    /// Deletes ended runs by the settings, and escalates approvals that wait too long, while runs are executed here.
+    pub(super) async fn look_after_runs(self: Arc<Self>, room: Arc<Room>) {
+        let mut purged: Option<Instant> = None;
+        loop {
+            if purged.is_none_or(|at| at.elapsed() >= RETENTION_INTERVAL) {
+                purged = Some(Instant::now());
+                if let Err(error) = self.purge_by_retention(&room, Moment::now().wall_ms).await {
+                    tracing::warn!("deleting ended runs: {error}");
+                }
+            }
+            if let Err(error) = self.escalate(&room, Moment::now().wall_ms).await {
+                tracing::warn!("escalating approvals: {error}");
+            }
+            tokio::time::sleep(CARE_INTERVAL).await;
+        }
+    }
+
+    /// Deletes runs that ended longer ago than the settings say; answers how many.
+    pub(super) async fn purge_by_retention(&self, room: &Room, now_ms: i64) -> Result<u64, StoreError> {
+        let retention = self.config.retention;
+        let mut all = 0;
+        for (state, keep) in [
+            (RunState::Completed, retention.completed),
+            (RunState::Failed, retention.failed),
+            (RunState::Canceled, retention.canceled),
+        ] {
+            let Some(keep) = keep else { continue };
+            let keep_ms = i64::try_from(keep.as_millis()).unwrap_or(i64::MAX);
+            all += room.store.purge_states(&[state], now_ms.saturating_sub(keep_ms)).await?;
+        }
+        if all > 0 {
+            tracing::info!("deleted {all} ended runs by retention");
+            self.audit.record(Entry::new("run.purged", None, json!({ "runs": all }))).await;
+        }
+        Ok(all)
+    }
+
+    /// Tells of approvals that wait longer than the policy allows, once for each.
+    pub(super) async fn escalate(&self, room: &Room, now_ms: i64) -> Result<usize, Error> {
+        if self.deciding()?.approvals.iter().all(|rule| rule.escalate_after_s.is_none()) {
+            return Ok(0);
+        }
+        let states = vec![RunState::WaitingForHuman];
+        let (waiting, _) = read(room, RunFilter { states, ..RunFilter::default() }, MAX_BOARD_RUNS).await?;
+        let mut escalated = 0;
+        for run in waiting {
+            let required = self.required_approvals(&run)?;
+            let waited_s = u64::try_from((now_ms - run.since_ms) / 1_000).unwrap_or(0);
+            let due = required.escalate_after_s.is_some_and(|after| waited_s >= after);
+            if !due || run.options.escalated_ms == Some(run.since_ms) {
+                continue;
+            }
+            let data = json!({ "to": required.escalate_to, "waited_s": waited_s });
+            let event =
+                NewEvent { kind: EventKind::RunEscalated, step: run.step.clone(), data: data.clone() };
+            let fields = Map::from_iter([("escalated_ms".to_owned(), json!(run.since_ms))]);
+            room.store.annotate(&run.id, fields, vec![event]).await?;
+            let mut entry = Entry::new("run.escalated", None, data);
+            entry.data.insert("run".to_owned(), json!(run.id));
+            self.audit.record(entry).await;
+            escalated += 1;
+        }
+        Ok(escalated)
+    }
+
+    /// The gauges of runs as they are now; none where no store is open.
+    pub(in crate::local) async fn gauges(&self) -> Result<Option<RunGauges>, Error> {
+        let Some(room) = self.room.get() else { return Ok(None) };
+        let page = room.store.runs(RunFilter { limit: 1, ..RunFilter::default() }).await?;
+        let now_ms = Moment::now().wall_ms;
+        let oldest = page.runs.first().filter(|run| run.state == RunState::WaitingForHuman);
+        let states = vec![RunState::Running, RunState::Replaying];
+        let (active, _) = read(room, RunFilter { states, ..RunFilter::default() }, MAX_BOARD_RUNS).await?;
+        let is_lost = |run: &&RunRecord| run.hold.as_ref().is_some_and(|hold| hold.holder.is_lost());
+        let workers = self.workers_of(room, &active).await?;
+        let mut by_state: BTreeMap<String, u64> = BTreeMap::new();
+        for worker in &workers {
+            *by_state.entry(worker.state.to_string()).or_default() += 1;
+        }
+        Ok(Some(RunGauges {
+            runs: page.counts.iter().map(|(state, runs)| (state.to_string(), *runs)).collect(),
+            oldest_waiting_s: oldest.map_or(0.0, |run| seconds(now_ms - run.since_ms)),
+            workers: by_state,
+            expired_leases: active.iter().filter(is_lost).count() as u64,
+        }))
+    }
+}
+
+#[allow(clippy::cast_precision_loss, reason = "an age in milliseconds is far below 2^53")]
+fn seconds(ms: i64) -> f64 {
+    ms.max(0) as f64 / 1_000.0
+}
+
+/// A line out of an event; none of other events.
+fn log_line(event: skills_store::RunEvent) -> Option<LogLine> {
+    if event.event.kind != EventKind::StepLog {
+        return None;
+    }
+    let text = |key: &str| event.event.data.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    Some(LogLine {
+        number: event.number,
+        at_ms: event.at_ms,
+        step: event.event.step.clone().unwrap_or_default(),
+        stream: text("stream"),
+        text: text("text"),
+    })
+}
+
+/// The run that a new assignment is of, with the event that tells of it.
+pub(super) async fn assign(
+    room: &Room,
+    run: &RunId,
+    to: Option<String>,
+    by: &str,
+    note: Option<String>,
+) -> Result<RunRecord, Error> {
+    let assignment =
+        to.as_ref().map(|to| json!({ "to": to, "by": by, "note": note, "at_ms": Moment::now().wall_ms }));
+    let event = NewEvent {
+        kind: EventKind::RunAssigned,
+        step: None,
+        data: json!({ "to": to, "by": by, "note": note }),
+    };
+    let fields = Map::from_iter([("assigned".to_owned(), json!(assignment))]);
+    Ok(room.store.annotate(run, fields, vec![event]).await?)
+}

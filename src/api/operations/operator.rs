@@ -1,0 +1,97 @@
+//! Operations of operators: the board, workers, facets, saved views, logs of steps, assignments.
+
+use super::arguments::{Assignment, BoardOf, DrainOf, FacetsOf, LogOf, Nothing, ViewName, ViewOf};
+use super::runs::patient;
+use super::{Asked, Hints, Operation, Route, Scope};
+use crate::{LogRequest, RunOrder};
+
+pub(super) fn operations() -> Vec<Operation> {
+    vec![
+        Operation::new(
+            "run.board",
+            Route::get("/v1/board"),
+            Scope::Read,
+            "Returns what waits by deadline, what runs, failures by reason and completed runs over the last hours, \
+                and the workers.",
+            |asked: Asked, ask: BoardOf| async move { asked.service.core.board(ask.hours).await },
+        )
+        .tool(),
+        Operation::new(
+            "run.facets",
+            Route::get("/v1/facets"),
+            Scope::Read,
+            "Returns the fields and values that distinguish the runs matching a filter, with the terms that select \
+                them.",
+            |asked: Asked, ask: FacetsOf| async move { asked.service.core.facets(&ask.r#where).await },
+        ),
+        Operation::new(
+            "run.log",
+            Route::get("/v1/runs/{run_id}/log"),
+            Scope::Read,
+            "Returns complete output lines of a run, optionally of one step or with a text.",
+            |asked: Asked, ask: LogOf| async move {
+                let LogOf { run_id: run, step, text, after, limit, wait_ms } = ask;
+                let wait_ms = patient(wait_ms)?;
+                asked.service.core.run_log(LogRequest { run, step, text, after, limit, wait_ms }).await
+            },
+        ),
+        Operation::new(
+            "run.assign",
+            Route::post("/v1/runs/{run_id}/assign"),
+            Scope::Run,
+            "Assigns a run to a person with a note, or removes the assignment.",
+            |asked: Asked, ask: Assignment| async move {
+                let Assignment { run_id, to, note, by } = ask;
+                let by = asked.caller.name(by);
+                let principal = asked.caller.principal.clone();
+                asked.service.core.order_as(&run_id, RunOrder::Assign { to, note, by }, principal).await
+            },
+        )
+        .hints(Hints { idempotent: true, ..Hints::default() }),
+        Operation::new(
+            "worker.list",
+            Route::get("/v1/workers"),
+            Scope::Read,
+            "Lists the processes that execute runs, with their runs, versions and last heartbeats.",
+            |asked: Asked, _: Nothing| async move { asked.service.core.workers().await },
+        ),
+        Operation::new(
+            "worker.drain",
+            Route::post("/v1/workers/drain"),
+            Scope::Admin,
+            "Lets a worker finish its runs and claim no others, or claim runs again.",
+            |asked: Asked, ask: DrainOf| async move { asked.service.core.drain(&ask.worker, ask.drain).await },
+        )
+        .hints(Hints { idempotent: true, ..Hints::default() }),
+        Operation::new(
+            "view.list",
+            Route::get("/v1/views"),
+            Scope::Read,
+            "Lists saved views: filters of runs with a name.",
+            |asked: Asked, _: Nothing| async move { asked.service.core.views().await },
+        ),
+        Operation::new(
+            "view.save",
+            Route::post("/v1/views"),
+            Scope::Run,
+            "Saves a filter of runs under a name, for everyone on the store.",
+            |asked: Asked, ask: ViewOf| async move {
+                let ViewOf { name, r#where, by } = ask;
+                let by = asked.caller.name(by);
+                asked.service.core.save_view(&name, Some(&r#where), by).await
+            },
+        )
+        .hints(Hints { idempotent: true, ..Hints::default() }),
+        Operation::new(
+            "view.delete",
+            Route::post("/v1/views/delete"),
+            Scope::Run,
+            "Deletes a saved view.",
+            |asked: Asked, ask: ViewName| async move {
+                let by = asked.caller.name(ask.by);
+                asked.service.core.save_view(&ask.name, None, by).await
+            },
+        )
+        .hints(Hints { destructive: true, idempotent: true, ..Hints::default() }),
+    ]
+}

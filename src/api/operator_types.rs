@@ -1,0 +1,222 @@
+//! What operators ask beside single runs: the board of a shift, workers, facets of a filter, saved views, logs.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use skills_model::RunState;
+use skills_store::{RunId, WorkerId};
+
+/// A run as the board shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BoardRun {
+    /// Its id.
+    pub run: RunId,
+    /// The skill.
+    pub skill_id: String,
+    /// Its title, else the skill.
+    pub title: String,
+    /// Its state.
+    pub state: RunState,
+    /// The current step.
+    pub step: Option<String>,
+    /// Completed steps and total steps.
+    pub progress: (u32, u32),
+    /// Who started it.
+    pub started_by: String,
+    /// Who it is assigned to.
+    pub assigned: Option<String>,
+    /// `approved, 1 of 2`, while more approvals are needed.
+    pub approvals: Option<String>,
+    /// The signal it waits for.
+    pub signal: Option<String>,
+    /// Its launch, milliseconds since 1970-01-01 UTC.
+    pub created_ms: i64,
+    /// Start of its state.
+    pub since_ms: i64,
+    /// When its wait ends.
+    pub expires_ms: Option<i64>,
+}
+
+/// Failed runs with the same reason.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BoardFailures {
+    /// The reason in a few words.
+    pub reason: String,
+    /// How many.
+    pub runs: u64,
+    /// How many skills are concerned.
+    pub skills: u64,
+    /// The last of them, milliseconds since 1970-01-01 UTC.
+    pub last_ms: i64,
+    /// Runs per slice of the window, oldest first.
+    pub slices: Vec<u32>,
+}
+
+/// One calm view of everything that runs, waits and failed in a window of time.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Board {
+    /// Start of the window, milliseconds since 1970-01-01 UTC.
+    pub from_ms: i64,
+    /// Its end: now.
+    pub now_ms: i64,
+    /// Runs by state over the whole store.
+    pub counts: BTreeMap<RunState, u64>,
+    /// Runs that wait for approval, nearest deadline first.
+    pub waiting: Vec<BoardRun>,
+    /// Runs that are executed, pending or wait for a signal.
+    pub running: Vec<BoardRun>,
+    /// Failures of the window by reason, most frequent first.
+    pub failed: Vec<BoardFailures>,
+    /// Runs that completed in the window, per slice.
+    pub completed: Vec<u32>,
+    /// The newest runs that ended in the window.
+    pub ended: Vec<BoardRun>,
+    /// Start of the longest wait for approval, milliseconds since 1970-01-01 UTC.
+    pub oldest_waiting_ms: Option<i64>,
+    /// The workers.
+    pub workers: Vec<WorkerView>,
+    /// Whether more runs ended in the window than were read.
+    pub truncated: bool,
+}
+
+/// Whether a worker takes runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, strum::Display, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum WorkerState {
+    /// It claims runs.
+    Live,
+    /// It finishes its runs and claims none.
+    Draining,
+    /// It sent no heartbeat lately.
+    Lost,
+}
+
+/// A process that executes runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WorkerView {
+    /// Its id.
+    pub worker: String,
+    /// Its id for display: `process 4711 on build-2`.
+    pub name: String,
+    /// Version of the program; none for a worker of an earlier version.
+    pub version: Option<String>,
+    /// Whether it takes runs.
+    pub state: WorkerState,
+    /// Runs it executes at a time.
+    pub slots: Option<u32>,
+    /// What it executes.
+    pub runs: Vec<BoardRun>,
+    /// Its start, milliseconds since 1970-01-01 UTC.
+    pub started_ms: Option<i64>,
+    /// Its last heartbeat.
+    pub seen_ms: Option<i64>,
+}
+
+/// The workers of a store.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct WorkerList {
+    /// Live ones first, each group by id.
+    pub workers: Vec<WorkerView>,
+}
+
+/// A value by which matching runs differ.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FacetValue {
+    /// The value for display.
+    pub value: String,
+    /// How many runs have it.
+    pub runs: u64,
+    /// The term that adds it to a filter.
+    pub term: String,
+}
+
+/// A field by which matching runs differ.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Facet {
+    /// The field: `error`, `skill`, `input.region`.
+    pub key: String,
+    /// Its most frequent values.
+    pub values: Vec<FacetValue>,
+}
+
+/// What distinguishes the runs that match a filter.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct FacetList {
+    /// How many runs were looked at.
+    pub runs: u64,
+    /// Whether more match.
+    pub truncated: bool,
+    /// Fields with more than one value.
+    pub facets: Vec<Facet>,
+}
+
+/// A filter with a name, shared by everyone on the store.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SavedView {
+    /// Its name.
+    pub name: String,
+    /// The filter.
+    pub r#where: String,
+    /// Who saved it; none for one of the configuration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+}
+
+/// Saved views, by name.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ViewList {
+    /// The views.
+    pub views: Vec<SavedView>,
+}
+
+/// Which lines of output to return.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LogRequest {
+    /// The run.
+    pub run: String,
+    /// Only those of this step.
+    pub step: Option<String>,
+    /// Only those that contain this text, regardless of case.
+    pub text: Option<String>,
+    /// Only those after this number of the run's events.
+    pub after: u64,
+    /// Maximum number of lines.
+    pub limit: usize,
+    /// If there are none, wait this long for the first, milliseconds.
+    pub wait_ms: u64,
+}
+
+/// A line that a step printed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LogLine {
+    /// The number of its event within the run.
+    pub number: u64,
+    /// Milliseconds since 1970-01-01 UTC.
+    pub at_ms: i64,
+    /// The step.
+    pub step: String,
+    /// `stdout` or `stderr`.
+    pub stream: String,
+    /// The complete line.
+    pub text: String,
+}
+
+/// Lines of output of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LogPage {
+    /// The lines, oldest first.
+    pub lines: Vec<LogLine>,
+    /// The number to continue after.
+    pub next: u64,
+    /// Whether the run may still print more.
+    pub open: bool,
+}
+
+/// The worker process that a worker id belongs to: all but its last part.
+#[must_use]
+pub fn worker_process(worker: &WorkerId) -> &str {
+    worker.0.rsplit_once('/').map_or(worker.0.as_str(), |(process, _)| process)
+}

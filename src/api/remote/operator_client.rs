@@ -1,0 +1,62 @@
+//! What operators ask, behind an address.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::json;
+
+use super::Remote;
+use super::call::{Arguments, arguments};
+use crate::{Board, Error, FacetList, LogPage, LogRequest, OperatorClient, ViewList, WorkerList};
+
+#[async_trait]
+impl OperatorClient for Remote {
+    async fn board(&self, hours: u32) -> Result<Board, Error> {
+        self.inner.ask("run.board", arguments(json!({ "hours": hours }))).await
+    }
+
+    async fn workers(&self) -> Result<WorkerList, Error> {
+        self.inner.ask("worker.list", Arguments::new()).await
+    }
+
+    async fn drain(&self, worker: &str, drain: bool) -> Result<WorkerList, Error> {
+        self.inner.ask("worker.drain", arguments(json!({ "worker": worker, "drain": drain }))).await
+    }
+
+    async fn facets(&self, filter: &str) -> Result<FacetList, Error> {
+        self.inner.ask("run.facets", arguments(json!({ "where": filter }))).await
+    }
+
+    async fn views(&self) -> Result<ViewList, Error> {
+        self.inner.ask("view.list", Arguments::new()).await
+    }
+
+    async fn save_view(
+        &self,
+        name: &str,
+        filter: Option<&str>,
+        by: Option<String>,
+    ) -> Result<ViewList, Error> {
+        let by = self.named(by);
+        match filter {
+            Some(filter) => {
+                let fields = json!({ "name": name, "where": filter, "by": by });
+                self.inner.ask("view.save", arguments(fields)).await
+            }
+            None => self.inner.ask("view.delete", arguments(json!({ "name": name, "by": by }))).await,
+        }
+    }
+
+    async fn run_log(&self, request: LogRequest) -> Result<LogPage, Error> {
+        let LogRequest { run, step, text, after, limit, wait_ms } = request;
+        let mut fields =
+            arguments(json!({ "run_id": run, "after": after, "limit": limit, "wait_ms": wait_ms }));
+        for (name, value) in [("step", step), ("text", text)] {
+            if let Some(value) = value {
+                fields.insert(name.to_owned(), value.into());
+            }
+        }
+        let patience = self.inner.wire.reading() + Duration::from_millis(wait_ms);
+        self.inner.once("run.log", fields, patience).await.map_err(super::wire::Trouble::error)
+    }
+}

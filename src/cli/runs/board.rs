@@ -1,0 +1,270 @@
+//! `skills runs board`: what waits by deadline, what runs, what failed why, and who works, on one page.
+
+use std::fmt::Write as _;
+
+use super::clock;
+use super::standing;
+use crate::Context;
+use crate::args::RunsBoardArgs;
+use crate::failure::{Done, Failure};
+use crate::output::{Ink, Look, cut, fit, grouped};
+use skills_api::{Board, BoardRun, Needs, WorkerState, WorkerView};
+use skills_model::RunState;
+use skills_skill::safe_text;
+
+/// Runs of a group that are listed.
+const MAX_ROWS: usize = 15;
+
+/// How near a deadline has to be to be shown as a warning, and as danger; milliseconds.
+#[derive(Debug, Clone, Copy)]
+pub struct Thresholds {
+    pub warn_ms: i64,
+    pub danger_ms: i64,
+}
+
+impl Thresholds {
+    /// Those of the settings.
+    pub fn of(config: &skills_config::Config) -> Self {
+        let ms = |duration: std::time::Duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
+        Self { warn_ms: ms(config.runs.warn_before), danger_ms: ms(config.runs.danger_before) }
+    }
+
+    /// `expires in 32 min` in the ink of its urgency; `no deadline` where there is none.
+    pub fn deadline(self, expires_ms: Option<i64>, now_ms: i64, look: Look) -> String {
+        let Some(at) = expires_ms else { return Ink::Muted.paint("no deadline", look.colour) };
+        let left = at - now_ms;
+        let text = if left > 0 { format!("expires in {}", clock::age(left)) } else { "expired".to_owned() };
+        if left < self.danger_ms {
+            Ink::Bad.paint(&text, look.colour)
+        } else if left < self.warn_ms {
+            Ink::Warn.paint(&text, look.colour)
+        } else {
+            text
+        }
+    }
+}
+
+/// Runs the command.
+pub async fn run(cx: &mut Context, args: &RunsBoardArgs) -> Result<Done, Failure> {
+    let client = cx.reach(Needs::Catalogue).await?;
+    let board = client.board(args.hours).await?;
+    if cx.out.json {
+        cx.out.value(&board)?;
+    } else {
+        let thresholds = Thresholds::of(&cx.config()?);
+        let text = render(&board, args.hours, thresholds, cx.out.look);
+        cx.out.raw(text.as_bytes())?;
+    }
+    Ok(Done::Fine)
+}
+
+/// A row of counts, one sign per slice: `▁▂▃▄▅▆▇`, or `1` to `7`.
+fn sparkline(slices: &[u32], cells: usize, unicode: bool) -> String {
+    let signs = if unicode {
+        ['▁', '▂', '▃', '▄', '▅', '▆', '▇']
+    } else {
+        ['1', '2', '3', '4', '5', '6', '7']
+    };
+    let per_cell = slices.len().div_ceil(cells.max(1)).max(1);
+    let sums: Vec<u32> = slices.chunks(per_cell).map(|chunk| chunk.iter().sum()).collect();
+    let most = sums.iter().copied().max().unwrap_or(0).max(1);
+    let sign = |sum: &u32| match sum {
+        0 => ' ',
+        sum => signs[usize::try_from(u64::from(*sum) * 7 / u64::from(most)).unwrap_or(7).clamp(1, 7) - 1],
+    };
+    sums.iter().map(sign).collect()
+}
+
+fn render(board: &Board, hours: u32, thresholds: Thresholds, look: Look) -> String {
+    let mut out = String::new();
+    let count = |states: &[RunState]| states.iter().filter_map(|state| board.counts.get(state)).sum::<u64>();
+    let failed: u64 = board.failed.iter().map(|reason| reason.runs).sum();
+    let completed: u64 = board.completed.iter().map(|runs| u64::from(*runs)).sum();
+    let oldest = board
+        .oldest_waiting_ms
+        .map_or_else(String::new, |since| format!(", oldest {}", clock::age(board.now_ms - since)));
+    let _ = writeln!(
+        out,
+        "{}, {} running, {} waiting for a signal, {} pending; last {hours} h: {} failed, {} completed",
+        Ink::Strong.paint(
+            &format!("{} waiting for approval{oldest}", grouped(count(&[RunState::WaitingForHuman]))),
+            look.colour
+        ),
+        grouped(count(&[RunState::Running, RunState::Replaying])),
+        grouped(count(&[RunState::WaitingForSignal])),
+        grouped(count(&[RunState::Pending])),
+        grouped(failed),
+        grouped(completed),
+    );
+    if board.truncated {
+        let _ = writeln!(out, "{}", Ink::Warn.paint("Only the newest ended runs are counted.", look.colour));
+    }
+    let room = look.room(120);
+    let title_width = room.saturating_sub(52).clamp(24, 44);
+    let mut group = |name: &str, runs: &[BoardRun], last: &dyn Fn(&BoardRun) -> String| {
+        if runs.is_empty() {
+            return;
+        }
+        let _ = writeln!(out, "\n{}", Ink::Muted.paint(name, look.colour));
+        for run in runs.iter().take(MAX_ROWS) {
+            let title = fit(&safe_text::line(&run.title), title_width, look.unicode);
+            let step = run.step.as_deref().map(|step| safe_text::line(step).into_owned()).unwrap_or_default();
+            let (done, all) = run.progress;
+            let at = fit(&format!("{done}/{all} {step}"), 20, look.unicode);
+            let id = standing::short(&run.run.0);
+            let _ = writeln!(out, "  {} {id}  {title}  {at}  {}", sign(run.state, look), last(run));
+        }
+        if runs.len() > MAX_ROWS {
+            let _ = writeln!(out, "  {} more", runs.len() - MAX_ROWS);
+        }
+    };
+    let waits = |run: &BoardRun| {
+        let mut parts = vec![thresholds.deadline(run.expires_ms, board.now_ms, look)];
+        parts.extend(run.approvals.clone());
+        parts.extend(run.assigned.as_ref().map(|to| format!("assigned to {}", safe_text::line(to))));
+        parts.join(", ")
+    };
+    group("waiting for approval, nearest deadline first", &board.waiting, &waits);
+    let runs_for = |run: &BoardRun| match &run.signal {
+        Some(signal) => format!("waits for signal {}", safe_text::line(signal)),
+        None if run.state == RunState::Pending => {
+            format!("pending {}", clock::age(board.now_ms - run.since_ms))
+        }
+        None => format!("for {}", clock::age(board.now_ms - run.created_ms)),
+    };
+    group("running", &board.running, &runs_for);
+    let bars = room.saturating_sub(title_width + 24).clamp(8, 64);
+    if !board.failed.is_empty() {
+        let _ = writeln!(
+            out,
+            "\n{}",
+            Ink::Muted.paint(&format!("failed, last {hours} h, by reason"), look.colour)
+        );
+        for reason in board.failed.iter().take(MAX_ROWS) {
+            let _ = writeln!(
+                out,
+                "  {} {:>6}  {}  {}  last {} ago",
+                sign(RunState::Failed, look),
+                grouped(reason.runs),
+                fit(&safe_text::line(&reason.reason), title_width, look.unicode),
+                Ink::Bad.paint(&sparkline(&reason.slices, bars, look.unicode), look.colour),
+                clock::age(board.now_ms - reason.last_ms),
+            );
+        }
+    }
+    if completed > 0 {
+        let _ = writeln!(
+            out,
+            "\n  {} {:>6}  {}  {}",
+            sign(RunState::Completed, look),
+            grouped(completed),
+            fit("completed", title_width, look.unicode),
+            sparkline(&board.completed, bars, look.unicode),
+        );
+    }
+    out.push('\n');
+    out + &workers(&board.workers, board.now_ms, look)
+}
+
+fn sign(state: RunState, look: Look) -> String {
+    standing::sign_of(state, look)
+}
+
+/// The workers as text.
+pub fn workers(workers: &[WorkerView], now_ms: i64, look: Look) -> String {
+    if workers.is_empty() {
+        let text = "no workers; start one with skills serve or skills runs work";
+        return format!("{}\n", Ink::Muted.paint(text, look.colour));
+    }
+    let mut out = format!("{}\n", Ink::Muted.paint("workers", look.colour));
+    let width = look.name_width(workers.iter().map(|worker| worker.name.as_str()), 10, 40);
+    for worker in workers {
+        let (sign, ink) = match worker.state {
+            WorkerState::Live => (if look.unicode { "✓" } else { "+" }, Ink::Good),
+            WorkerState::Draining => ("!", Ink::Warn),
+            WorkerState::Lost => (if look.unicode { "✗" } else { "x" }, Ink::Bad),
+        };
+        let busy = match worker.slots {
+            Some(slots) => format!("{}/{slots}", worker.runs.len()),
+            None => worker.runs.len().to_string(),
+        };
+        let seen = match worker.seen_ms {
+            Some(seen) => format!("heartbeat {} ago", clock::age(now_ms - seen)),
+            None => "no heartbeat".to_owned(),
+        };
+        let runs: Vec<&str> = worker.runs.iter().map(|run| standing::short(&run.run.0)).collect();
+        let what = match worker.state {
+            WorkerState::Live => String::new(),
+            WorkerState::Draining => format!("draining, {} left  ", worker.runs.len()),
+            WorkerState::Lost => "lost  ".to_owned(),
+        };
+        let version = worker.version.as_deref().unwrap_or("-");
+        let text = format!("{what}{}", runs.join(" "));
+        let line = format!(
+            "  {} {}  {:<8} {busy:>5}  {:<20}  {}",
+            ink.paint(sign, look.colour),
+            look.name(&safe_text::line(&worker.name), width),
+            cut(&safe_text::line(version), 8, look.unicode),
+            seen,
+            cut(&text, look.room(120).saturating_sub(width + 44).max(16), look.unicode),
+        );
+        let _ = writeln!(out, "{}", line.trim_end());
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runs::samples::{NOW_MS, record};
+
+    #[test]
+    fn the_board_fits_eighty_columns() {
+        let mut runs: Vec<_> = [
+            RunState::WaitingForHuman,
+            RunState::WaitingForSignal,
+            RunState::Running,
+            RunState::Failed,
+            RunState::Completed,
+        ]
+        .map(record)
+        .into();
+        runs[0].options.title = Some("Deploy 5.4.0 to eu-west-1".to_owned());
+        runs[0].expires_ms = Some(NOW_MS + 300_000);
+        let counts = runs.iter().map(|run| (run.state, 1)).collect();
+        let worker = WorkerView {
+            worker: "build-2/1/2/3".to_owned(),
+            name: "process 2 on build-2".to_owned(),
+            version: Some("0.2.0".to_owned()),
+            state: WorkerState::Draining,
+            slots: Some(8),
+            runs: vec![BoardRun::of(&runs[2])],
+            started_ms: None,
+            seen_ms: Some(NOW_MS - 2_000),
+        };
+        let board = Board::of(&runs, counts, vec![worker], (NOW_MS - 8 * 3_600_000, NOW_MS));
+        let look = Look { colour: false, unicode: true, width: 80, terminal: true };
+        let thresholds = Thresholds { warn_ms: 3_600_000, danger_ms: 900_000 };
+        let text = render(&board, 8, thresholds, look);
+        for part in [
+            "1 waiting for approval, oldest 1 min",
+            "Deploy 5.4.0 to eu-west-1",
+            "expires in 5 min",
+            "waits for signal books-closed",
+            "the service answered 502",
+            "draining, 1 left",
+            "heartbeat 2 s ago",
+        ] {
+            assert!(text.contains(part), "{part:?} is missing in\n{text}");
+        }
+        let rows = text.lines().skip(1);
+        assert!(rows.map(crate::output::cells).all(|width| width <= 80), "{text}");
+    }
+
+    #[test]
+    fn counts_become_signs_on_one_scale() {
+        assert_eq!(sparkline(&[0, 1, 7, 3], 4, true), " ▁▇▃");
+        assert_eq!(sparkline(&[0, 1, 7, 3], 2, false), "17");
+        assert_eq!(sparkline(&[0, 0], 2, true), "  ");
+    }
+}

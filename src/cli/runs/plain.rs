@@ -1,0 +1,534 @@
+//! The operator's work as a linear dialog: labeled lines, numbered lists, prompts that name every answer. Made for
+//! screen readers and terminals without cursor movement: ASCII only, nothing moves, a typed word confirms.
+
+use std::io::{BufRead, Write};
+
+use serde_json::Value;
+
+use super::clock;
+use crate::Context;
+use crate::failure::{Done, Failure};
+use skills_api::{DecisionSheet, Error, Needs, RunClient, RunDetail, RunOrder, StepState};
+use skills_model::{RunState, Verdict};
+use skills_skill::safe_text;
+use skills_store::{RunFilter, RunPage, RunRecord};
+
+/// Runs of a list.
+const MAX_LISTED: usize = 50;
+/// Characters of an input's value.
+const MAX_VALUE: usize = 200;
+
+/// Views that `v` goes through: a name, what it says when it is empty, and its filter.
+const VIEWS: [(&str, &str); 4] = [
+    ("waiting for approval, nearest deadline first", "state:waiting_for_human"),
+    ("failed, newest first", "state:failed"),
+    ("open, newest first", "state:open"),
+    ("all, newest first", ""),
+];
+
+/// Lines in, lines out.
+pub struct Dialog<R, W> {
+    input: R,
+    output: W,
+}
+
+/// What to do after a run was shown.
+#[derive(Debug, PartialEq, Eq)]
+enum After {
+    Back,
+    Quit,
+}
+
+/// Runs the dialog on standard input and output.
+pub async fn run(cx: &mut Context) -> Result<Done, Failure> {
+    let client = cx.reach(Needs::Catalogue).await?;
+    let mut dialog = Dialog { input: std::io::stdin().lock(), output: std::io::stdout().lock() };
+    dialog.list(&*client).await
+}
+
+/// Text from runs on one ASCII line.
+fn clean(text: &str) -> String {
+    let line = safe_text::line(text).replace('…', "...");
+    line.chars()
+        .map(|c| {
+            if c.is_ascii() {
+                c
+            } else if c.is_alphanumeric() {
+                c
+            } else {
+                '?'
+            }
+        })
+        .collect()
+}
+
+fn span(ms: i64) -> String {
+    let seconds = ms.max(0) / 1_000;
+    let (count, unit) = match seconds {
+        0..60 => (seconds, "second"),
+        60..3_600 => (seconds / 60, "minute"),
+        3_600..86_400 => (seconds / 3_600, "hour"),
+        _ => (seconds / 86_400, "day"),
+    };
+    format!("{count} {unit}{}", if count == 1 { "" } else { "s" })
+}
+
+fn deadline(expires_ms: Option<i64>, now_ms: i64) -> String {
+    match expires_ms {
+        Some(at) if at > now_ms => format!("Expires in {}", span(at - now_ms)),
+        Some(_) => "Expired".to_owned(),
+        None => "No deadline".to_owned(),
+    }
+}
+
+fn short(run: &RunRecord) -> String {
+    super::standing::short(&run.id.0).to_owned()
+}
+
+fn state_words(state: RunState) -> &'static str {
+    match state {
+        RunState::Pending => "pending",
+        RunState::Running => "running",
+        RunState::Replaying => "replaying",
+        RunState::WaitingForHuman => "waiting for approval",
+        RunState::WaitingForSignal => "waiting for a signal",
+        RunState::Completed => "completed",
+        RunState::Failed => "failed",
+        RunState::Canceled => "canceled",
+    }
+}
+
+/// One run of a list, without its number.
+fn item(run: &RunRecord, now_ms: i64) -> String {
+    let (done, all) = run.progress;
+    let step = run.step.as_deref().filter(|_| !run.state.is_terminal());
+    let step = step.map(|step| format!(", step {} of {all} {}", (done + 1).min(all), clean(step)));
+    let last = match run.state {
+        RunState::WaitingForHuman | RunState::WaitingForSignal => deadline(run.expires_ms, now_ms),
+        RunState::Failed => format!("Failed: {}", clean(&run.failure().unwrap_or_default())),
+        state => format!("State: {}", state_words(state)),
+    };
+    let approvals = run.approval_progress().map(|progress| format!(" {}.", capitalized(&progress)));
+    format!(
+        "{}. Run {}, skill {}{}. {last}.{}",
+        clean(run.title_or_skill()),
+        short(run),
+        clean(&run.skill_id),
+        step.unwrap_or_default(),
+        approvals.unwrap_or_default(),
+    )
+}
+
+fn capitalized(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
+}
+
+impl<R: BufRead, W: Write> Dialog<R, W> {
+    fn say(&mut self, line: impl AsRef<str>) -> Result<(), Failure> {
+        writeln!(self.output, "{}", line.as_ref()).map_err(Failure::from)
+    }
+
+    /// The next line that is typed; none at the end of the input.
+    fn ask(&mut self, prompt: &str) -> Result<Option<String>, Failure> {
+        self.say(prompt)?;
+        write!(self.output, "> ").map_err(Failure::from)?;
+        self.output.flush().map_err(Failure::from)?;
+        let mut line = String::new();
+        let read = self
+            .input
+            .read_line(&mut line)
+            .map_err(|error| Failure::usage(format!("cannot read the reply: {error}")))?;
+        Ok((read > 0).then(|| line.trim().to_owned()))
+    }
+
+    async fn list(&mut self, client: &dyn RunClient) -> Result<Done, Failure> {
+        let mut view = 0;
+        let mut own: Option<String> = None;
+        loop {
+            let filter = own.clone().unwrap_or_else(|| VIEWS[view].1.to_owned());
+            let page = match client
+                .runs(RunFilter { r#where: Some(filter), limit: MAX_LISTED, ..RunFilter::default() })
+                .await
+            {
+                Ok(page) => page,
+                Err(error) if own.is_some() => {
+                    self.say(format!("Error: {}.", clean(&error.message)))?;
+                    own = None;
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            };
+            let name =
+                own.as_ref().map_or(VIEWS[view].0.to_owned(), |filter| format!("filter {}", clean(filter)));
+            let runs = self.show_list(&page, &name)?;
+            let range = match runs.len() {
+                0 => String::new(),
+                1 => "1, ".to_owned(),
+                count => format!("1 to {count}, "),
+            };
+            let prompt =
+                format!("Choose {range}v view, f filter, r resume all listed failed runs, h help, q quit.");
+            let Some(answer) = self.ask(&prompt)? else { return Ok(Done::Fine) };
+            match answer.as_str() {
+                "q" => return Ok(Done::Fine),
+                "v" => (view, own) = ((view + 1) % VIEWS.len(), None),
+                "f" => {
+                    let typed = self
+                        .ask("Filter, for example state:failed skill:deploy* age:>1h, or Enter for none.")?;
+                    own = typed.filter(|typed| !typed.is_empty());
+                }
+                "r" => self.resume_all(client, &runs).await?,
+                "h" => self.help()?,
+                "" => {}
+                number => match number.parse::<usize>().ok().and_then(|n| runs.get(n.checked_sub(1)?)) {
+                    Some(run) => {
+                        let id = run.id.0.clone();
+                        if self.one(client, &id).await? == After::Quit {
+                            return Ok(Done::Fine);
+                        }
+                    }
+                    None => self.say(format!("Not an answer: {}.", clean(number)))?,
+                },
+            }
+        }
+    }
+
+    fn show_list(&mut self, page: &RunPage, view: &str) -> Result<Vec<RunRecord>, Failure> {
+        let count = |state: RunState| page.counts.get(&state).copied().unwrap_or(0);
+        let all: u64 = page.counts.values().sum();
+        self.say("")?;
+        self.say(format!(
+            "Runs. {all} in all: {} waiting for approval, {} running, {} failed.",
+            count(RunState::WaitingForHuman),
+            count(RunState::Running) + count(RunState::Replaying),
+            count(RunState::Failed),
+        ))?;
+        self.say(format!("View: {view}."))?;
+        let mut runs = page.runs.clone();
+        // The list has waiting runs in the order in which they began to wait.
+        runs.sort_by_key(|run| match run.state {
+            RunState::WaitingForHuman => (0, run.expires_ms.unwrap_or(i64::MAX)),
+            _ => (1, 0),
+        });
+        self.say("")?;
+        if runs.is_empty() {
+            self.say("No runs.")?;
+        }
+        let now_ms = clock::now_ms();
+        for (number, run) in (1..).zip(&runs) {
+            self.say(format!("{number}. {}", item(run, now_ms)))?;
+        }
+        if page.next.is_some() {
+            self.say(format!("More runs match; the first {MAX_LISTED} are listed."))?;
+        }
+        self.say("")?;
+        Ok(runs)
+    }
+
+    fn help(&mut self) -> Result<(), Failure> {
+        for line in [
+            "Help. Type an answer and press Enter. Enter alone never decides anything.",
+            "A number opens a run of the list. v goes to the next view. f lists the runs that match a filter.",
+            "r resumes all failed runs of the list, after you type a word to confirm it.",
+            "In a run: a approves, d denies, r resumes, c cancels, b goes back to the list.",
+        ] {
+            self.say(line)?;
+        }
+        Ok(())
+    }
+
+    async fn one(&mut self, client: &dyn RunClient, id: &str) -> Result<After, Failure> {
+        loop {
+            let detail = client.run(id).await?;
+            self.show_run(&detail)?;
+            let mut answers: Vec<&str> = Vec::new();
+            if detail.sheet.is_some() {
+                answers.extend(["i inputs in full", "a approve", "d deny"]);
+            }
+            let takes = |command| detail.run.allowed.contains(&command);
+            if takes(skills_model::CommandName::Resume) {
+                answers.push("r resume");
+            }
+            if takes(skills_model::CommandName::Cancel) {
+                answers.push("c cancel");
+            }
+            answers.extend(["b back", "q quit"]);
+            let Some(answer) = self.ask(&format!("Choose {}.", answers.join(", ")))? else {
+                return Ok(After::Quit);
+            };
+            let known = answers.iter().any(|known| known.split(' ').next() == Some(answer.as_str()));
+            match (answer.as_str(), &detail.sheet) {
+                ("b", _) => return Ok(After::Back),
+                ("q", _) => return Ok(After::Quit),
+                ("i", Some(sheet)) => self.show_inputs(&sheet.inputs, usize::MAX)?,
+                ("a", Some(sheet)) => self.decide(client, &detail, sheet, Verdict::Approve).await?,
+                ("d", Some(sheet)) => self.decide(client, &detail, sheet, Verdict::Deny).await?,
+                ("r", _) if known => {
+                    let order =
+                        RunOrder::Resume { checkpoint: None, inputs: None, despite_change: false, by: None };
+                    self.confirm(client, &detail.run, "resume", order).await?;
+                }
+                ("c", _) if known => {
+                    self.confirm(client, &detail.run, "cancel", RunOrder::Cancel { by: None }).await?;
+                }
+                ("", _) => {}
+                (other, _) => self.say(format!("Not an answer: {}.", clean(other)))?,
+            }
+        }
+    }
+
+    fn show_run(&mut self, detail: &RunDetail) -> Result<(), Failure> {
+        let (run, now_ms) = (&detail.run, clock::now_ms());
+        self.say("")?;
+        self.say(format!("Run {}: {}.", short(run), clean(run.title_or_skill())))?;
+        let wait = match run.state {
+            RunState::WaitingForHuman | RunState::WaitingForSignal => {
+                format!(" {}.", deadline(run.expires_ms, now_ms))
+            }
+            _ => String::new(),
+        };
+        self.say(format!("State: {}, for {}.{wait}", state_words(run.state), span(now_ms - run.since_ms)))?;
+        self.say(format!(
+            "Started by: {}, {} ago. Trace: {}.",
+            clean(&run.started_by),
+            span(now_ms - run.created_ms),
+            clean(&run.trace_id)
+        ))?;
+        if let Some(assigned) = &run.options.assigned {
+            let note =
+                assigned.note.as_ref().map(|note| format!(" Note: {}.", clean(note))).unwrap_or_default();
+            self.say(format!("Assigned to: {}, by {}.{note}", clean(&assigned.to), clean(&assigned.by)))?;
+        }
+        let named = |state: StepState| -> Vec<String> {
+            detail
+                .steps
+                .iter()
+                .filter(|step| step.depth == 0 && step.state == state)
+                .map(|step| clean(&step.step))
+                .collect()
+        };
+        let mut parts =
+            vec![format!("Steps: {}.", detail.steps.iter().filter(|step| step.depth == 0).count())];
+        for (label, state) in [
+            ("Completed", StepState::Completed),
+            ("Running", StepState::Running),
+            ("Waiting", StepState::WaitingForHuman),
+            ("Waiting for a signal", StepState::WaitingForSignal),
+            ("Failed", StepState::Failed),
+            ("Skipped", StepState::Skipped),
+            ("Interrupted", StepState::Interrupted),
+            ("Pending", StepState::Pending),
+        ] {
+            let steps = named(state);
+            if !steps.is_empty() {
+                parts.push(format!("{label}: {}.", steps.join(", ")));
+            }
+        }
+        self.say(parts.join(" "))?;
+        if let Some(error) = &run.error {
+            self.say(format!("Error: {}.", clean(&super::standing::message(error))))?;
+        }
+        if let Some(outputs) = run.outputs.as_ref().filter(|outputs| !outputs.is_null()) {
+            self.say("Outputs:")?;
+            self.show_inputs(outputs, MAX_VALUE)?;
+        }
+        if let Some(sheet) = &detail.sheet {
+            self.show_sheet(sheet)?;
+        }
+        self.say("")
+    }
+
+    fn show_sheet(&mut self, sheet: &DecisionSheet) -> Result<(), Failure> {
+        self.say("")?;
+        self.say(format!("Approval: {}, step {}.", clean(&sheet.headline), clean(&sheet.step)))?;
+        for warning in [&sheet.irreversible, &sheet.changed, &sheet.blocked].into_iter().flatten() {
+            self.say(format!("Warning: {}.", clean(warning.trim_end_matches('.'))))?;
+        }
+        let capability = format!("{}, {}", sheet.capability, sheet.capability_note);
+        for (label, value) in [
+            ("Capability", capability.trim_matches(|c| c == ',' || c == ' ')),
+            ("Binding", &sheet.binding),
+            ("Sandbox", &sheet.isolation),
+            ("Reason", &sheet.why),
+        ] {
+            if !value.is_empty() {
+                self.say(format!("{label}: {}.", clean(value)))?;
+            }
+        }
+        if sheet.inputs.is_null() {
+            return self.say(format!("Inputs: {}.", DecisionSheet::CHANGED));
+        }
+        let count = sheet.inputs.as_object().map_or(0, serde_json::Map::len);
+        self.say(format!(
+            "Inputs: {count}. Digest: sha256 {}. What you read here is what runs.",
+            clean(&sheet.inputs_digest)
+        ))?;
+        self.show_inputs(&sheet.inputs, MAX_VALUE)
+    }
+
+    fn show_inputs(&mut self, inputs: &Value, max: usize) -> Result<(), Failure> {
+        for (name, value) in inputs.as_object().into_iter().flatten() {
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            let all = text.chars().count();
+            let line: String = text.chars().take(max).collect();
+            let cut = if all > max { format!("... {all} characters, i shows them") } else { String::new() };
+            self.say(format!("  {}: {}{cut}", clean(name), clean(&line)))?;
+        }
+        Ok(())
+    }
+
+    async fn decide(
+        &mut self,
+        client: &dyn RunClient,
+        detail: &RunDetail,
+        sheet: &DecisionSheet,
+        verdict: Verdict,
+    ) -> Result<(), Failure> {
+        if sheet.outcome_unknown && verdict == Verdict::Approve {
+            return self.say(
+                "Not sent: the outcome of this step is unknown. Use skills runs approve with --choice rerun, \
+                 happened, skip or fail.",
+            );
+        }
+        let approver = sheet.approver.as_ref().map(|(name, _)| name.clone());
+        let who = sheet.approver.as_ref().map_or_else(String::new, |(name, origin)| {
+            format!(" as {} (from {})", clean(name), clean(origin))
+        });
+        let word = verdict.to_string();
+        let run = short(&detail.run);
+        self.say(format!("{} step {} of run {run}{who}?", capitalized(&word), clean(&sheet.step)))?;
+        let typed = self.ask(&format!("Type the word {word} to send it, or press Enter to go back."))?;
+        if typed.as_deref() != Some(word.as_str()) {
+            return self.say("Nothing was sent.");
+        }
+        let notes = self.ask("Notes, or Enter for none.")?.filter(|notes| !notes.is_empty());
+        let order = RunOrder::Decide {
+            verdict,
+            step: Some(sheet.step.clone()),
+            inputs_digest: Some(sheet.inputs_digest.clone()),
+            approver,
+            notes,
+            choice: None,
+            result: None,
+        };
+        self.send(client, &detail.run, &word, order).await
+    }
+
+    async fn confirm(
+        &mut self,
+        client: &dyn RunClient,
+        run: &RunRecord,
+        word: &str,
+        order: RunOrder,
+    ) -> Result<(), Failure> {
+        let typed = self.ask(&format!("Type the word {word} to send it, or press Enter to go back."))?;
+        if typed.as_deref() != Some(word) {
+            return self.say("Nothing was sent.");
+        }
+        self.send(client, run, word, order).await
+    }
+
+    async fn send(
+        &mut self,
+        client: &dyn RunClient,
+        run: &RunRecord,
+        word: &str,
+        order: RunOrder,
+    ) -> Result<(), Failure> {
+        self.say("")?;
+        match client.order(&run.id.0, order).await {
+            Ok(ordered) => {
+                self.say(format!("Sent: {word}, run {}.", short(run)))?;
+                self.say(format!(
+                    "Result: {}. Run {} is {}.",
+                    clean(&ordered.note),
+                    short(&ordered.run),
+                    state_words(ordered.run.state)
+                ))
+            }
+            Err(error) => self.refused(&error),
+        }
+    }
+
+    fn refused(&mut self, error: &Error) -> Result<(), Failure> {
+        self.say(format!("Not sent: {}.", clean(error.message.trim_end_matches('.'))))
+    }
+
+    async fn resume_all(&mut self, client: &dyn RunClient, runs: &[RunRecord]) -> Result<(), Failure> {
+        let mut chosen: Vec<&RunRecord> = runs.iter().filter(|run| run.state == RunState::Failed).collect();
+        if chosen.is_empty() {
+            return self.say("No failed runs are listed.");
+        }
+        let now_ms = clock::now_ms();
+        loop {
+            self.say("")?;
+            self.say(format!("Resume {} runs.", chosen.len()))?;
+            for (number, run) in (1..).zip(&chosen) {
+                self.say(format!("{number}. {}", item(run, now_ms)))?;
+            }
+            let word = format!("resume {}", chosen.len());
+            let prompt =
+                format!("Type {word} to send them, a number to leave one out, or press Enter to go back.");
+            let Some(answer) = self.ask(&prompt)? else { return Ok(()) };
+            if answer == word {
+                break;
+            }
+            match answer.parse::<usize>() {
+                Ok(number) if (1..=chosen.len()).contains(&number) && chosen.len() > 1 => {
+                    chosen.remove(number - 1);
+                }
+                _ => return self.say("Nothing was sent."),
+            }
+        }
+        let (mut resumed, mut failed) = (0, 0);
+        for (number, run) in (1..).zip(chosen) {
+            let order = RunOrder::Resume { checkpoint: None, inputs: None, despite_change: false, by: None };
+            let line = match client.order(&run.id.0, order).await {
+                Ok(ordered) => {
+                    resumed += 1;
+                    capitalized(&clean(&ordered.note))
+                }
+                Err(error) => {
+                    failed += 1;
+                    format!("Skipped: {}", clean(error.message.trim_end_matches('.')))
+                }
+            };
+            self.say(format!("{number}. {}. {line}.", clean(run.title_or_skill())))?;
+        }
+        self.say(format!("Summary: {resumed} resumed, {failed} skipped."))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runs::samples::{NOW_MS, record};
+
+    #[test]
+    fn a_run_is_one_labeled_line_without_glyphs() {
+        let mut run = record(RunState::WaitingForHuman);
+        run.options.title = Some("Send 214 invoices to ana…".to_owned());
+        run.expires_ms = Some(NOW_MS + 300_000);
+        assert_eq!(
+            item(&run, NOW_MS),
+            "Send 214 invoices to ana.... Run 0000abcd, skill invoice-intake, step 4 of 4 book. Expires in 5 minutes."
+        );
+        let failed = record(RunState::Failed);
+        assert!(
+            item(&failed, NOW_MS).ends_with("Failed: the service answered 502."),
+            "{}",
+            item(&failed, NOW_MS)
+        );
+    }
+
+    #[test]
+    fn times_are_said_in_words() {
+        assert_eq!(
+            (span(1_000), span(61_000), span(7_200_000)),
+            ("1 second".into(), "1 minute".into(), "2 hours".into())
+        );
+        assert_eq!(deadline(None, 0), "No deadline");
+        assert_eq!(deadline(Some(5), 5), "Expired");
+    }
+}

@@ -1,0 +1,112 @@
+//! `skills runs workers`, `views` and `logs`: who executes runs, saved filters, what a step printed.
+
+use std::fmt::Write as _;
+
+use jiff::tz::TimeZone;
+
+use super::{board, clock};
+use crate::Context;
+use crate::args::{RunsLogsArgs, RunsViewsArgs, RunsWorkersArgs};
+use crate::failure::{Done, Failure};
+use crate::output::{Ink, Look, fit};
+use skills_api::{LogLine, LogRequest, Needs};
+use skills_skill::safe_text;
+
+/// Lines of one question.
+const PAGE: usize = 1_000;
+/// How long one question for the next lines waits, milliseconds.
+const FOLLOW_MS: u64 = 10_000;
+
+/// Runs `skills runs workers`.
+pub async fn workers(cx: &mut Context, args: &RunsWorkersArgs) -> Result<Done, Failure> {
+    let client = cx.reach(Needs::Catalogue).await?;
+    let list = match (&args.drain, &args.undrain) {
+        (Some(worker), _) => client.drain(worker, true).await?,
+        (_, Some(worker)) => client.drain(worker, false).await?,
+        _ => client.workers().await?,
+    };
+    if cx.out.json {
+        cx.out.value(&list)?;
+    } else {
+        let text = board::workers(&list.workers, clock::now_ms(), cx.out.look);
+        cx.out.raw(text.as_bytes())?;
+    }
+    Ok(Done::Fine)
+}
+
+/// Runs `skills runs views`.
+pub async fn views(cx: &mut Context, args: &RunsViewsArgs) -> Result<Done, Failure> {
+    let client = cx.reach(Needs::Catalogue).await?;
+    let list = match (&args.save, &args.delete) {
+        (Some(name), _) => client.save_view(name, args.r#where.as_deref(), None).await?,
+        (_, Some(name)) => client.save_view(name, None, None).await?,
+        _ => client.views().await?,
+    };
+    if cx.out.json {
+        cx.out.value(&list)?;
+        return Ok(Done::Fine);
+    }
+    let mut out = String::new();
+    let look = cx.out.look;
+    let width = look.name_width(list.views.iter().map(|view| view.name.as_str()), 4, 40);
+    for view in &list.views {
+        let by = view.by.as_ref().map(|by| format!("  by {}", safe_text::line(by))).unwrap_or_default();
+        let _ = writeln!(
+            out,
+            "{}  {}{}",
+            look.name(&safe_text::line(&view.name), width),
+            safe_text::line(&view.r#where),
+            Ink::Muted.paint(&by, look.colour)
+        );
+    }
+    if list.views.is_empty() {
+        out.push_str("no saved views; save one with skills runs views --save NAME --where FILTER\n");
+    }
+    cx.out.raw(out.as_bytes())?;
+    Ok(Done::Fine)
+}
+
+/// Runs `skills runs logs`.
+pub async fn logs(cx: &mut Context, args: &RunsLogsArgs) -> Result<Done, Failure> {
+    let client = cx.reach(Needs::Catalogue).await?;
+    let mut request = LogRequest {
+        run: args.run.clone(),
+        step: args.step.clone(),
+        text: args.grep.clone(),
+        after: 0,
+        limit: PAGE,
+        wait_ms: 0,
+    };
+    loop {
+        let page = client.run_log(request.clone()).await?;
+        for line in &page.lines {
+            if cx.out.json {
+                cx.out.json_line(line)?;
+            } else {
+                cx.out.line(render(line, args.step.is_none(), &TimeZone::system(), cx.out.look))?;
+            }
+        }
+        cx.out.flush()?;
+        let more = page.lines.len() >= PAGE;
+        if !(more || (args.follow && page.open)) {
+            return Ok(Done::Fine);
+        }
+        request.after = page.next;
+        request.wait_ms = if more { 0 } else { FOLLOW_MS };
+    }
+}
+
+/// A line of output. What reads a pipe gets the text alone, complete.
+fn render(line: &LogLine, with_step: bool, zone: &TimeZone, look: Look) -> String {
+    let text = safe_text::line(&line.text);
+    if !look.terminal {
+        return text.into_owned();
+    }
+    let step = if with_step {
+        format!("{}  ", fit(&safe_text::line(&line.step), 16, look.unicode))
+    } else {
+        String::new()
+    };
+    let text = if line.stream == "stderr" { Ink::Warn.paint(&text, look.colour) } else { text.into_owned() };
+    format!("{}  {step}{text}", Ink::Muted.paint(&clock::time_of_day(line.at_ms, zone), look.colour))
+}

@@ -1,0 +1,189 @@
+//! `runs:` and `retention:` of a settings file: how runs are listed, when waits end, and when ended runs are deleted.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_saphyr::Spanned;
+
+use super::ConfigError;
+use super::file::{place, wrong};
+use skills_base::duration;
+
+/// Columns of the run list, with their names in the settings.
+pub const RUN_COLUMNS: [&str; 12] = [
+    "state", "title", "skill", "id", "progress", "step", "error", "by", "approver", "worker", "deadline",
+    "age",
+];
+
+/// How runs are listed and how long they wait.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunSettings {
+    /// How long a run waits for an approval or a signal, where neither launch nor contract says.
+    pub expires_in: Option<Duration>,
+    /// A deadline nearer than this is shown as a warning.
+    pub warn_before: Duration,
+    /// A deadline nearer than this is shown as danger.
+    pub danger_before: Duration,
+    /// Columns of the table of runs, from the left.
+    pub columns: Vec<String>,
+    /// The column that sorts the table; with `-` in front the largest comes first.
+    pub sort: Option<String>,
+    /// Filters by their names.
+    pub views: BTreeMap<String, String>,
+    /// Labels of runs whose values become labels of metrics.
+    pub metric_labels: Vec<String>,
+}
+
+impl Default for RunSettings {
+    fn default() -> Self {
+        let columns = ["state", "title", "skill", "id", "progress", "step", "error", "by", "age"];
+        Self {
+            expires_in: None,
+            warn_before: Duration::from_secs(3_600),
+            danger_before: Duration::from_secs(900),
+            columns: columns.map(str::to_owned).into(),
+            sort: None,
+            views: BTreeMap::new(),
+            metric_labels: Vec::new(),
+        }
+    }
+}
+
+/// When ended runs are deleted, by how they ended; default: never.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Retention {
+    /// Completed runs.
+    pub completed: Option<Duration>,
+    /// Failed runs, which cannot be resumed any longer then.
+    pub failed: Option<Duration>,
+    /// Canceled and denied runs.
+    pub canceled: Option<Duration>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RunsLayer {
+    pub expires_in: Option<Spanned<String>>,
+    pub warn_before: Option<Spanned<String>>,
+    pub danger_before: Option<Spanned<String>>,
+    pub columns: Option<Vec<Spanned<String>>>,
+    pub sort: Option<Spanned<String>>,
+    pub views: Option<BTreeMap<String, String>>,
+    pub metric_labels: Option<Vec<String>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RetentionLayer {
+    pub completed: Option<Spanned<String>>,
+    pub failed: Option<Spanned<String>>,
+    pub canceled: Option<Spanned<String>>,
+}
+
+impl RunSettings {
+    /// Joins what a file says over this.
+    pub(super) fn apply(&mut self, layer: RunsLayer, file: &Path) -> Result<(), ConfigError> {
+        if let Some(written) = layer.expires_in {
+            self.expires_in = Some(read(&written, "runs.expires_in", file)?);
+        }
+        for (slot, written, key) in [
+            (&mut self.warn_before, layer.warn_before, "runs.warn_before"),
+            (&mut self.danger_before, layer.danger_before, "runs.danger_before"),
+        ] {
+            if let Some(written) = written {
+                *slot = read(&written, key, file)?;
+            }
+        }
+        if let Some(columns) = layer.columns {
+            for column in &columns {
+                known_column(column, &column.value, "runs.columns", file)?;
+            }
+            self.columns = columns.into_iter().map(|column| column.value).collect();
+        }
+        if let Some(sort) = layer.sort {
+            known_column(&sort, sort.value.trim_start_matches('-'), "runs.sort", file)?;
+            self.sort = Some(sort.value);
+        }
+        self.views.extend(layer.views.unwrap_or_default());
+        if let Some(labels) = layer.metric_labels {
+            self.metric_labels = labels;
+        }
+        Ok(())
+    }
+}
+
+impl Retention {
+    /// Joins what a file says over this.
+    pub(super) fn apply(&mut self, layer: &RetentionLayer, file: &Path) -> Result<(), ConfigError> {
+        for (slot, written, key) in [
+            (&mut self.completed, &layer.completed, "retention.completed"),
+            (&mut self.failed, &layer.failed, "retention.failed"),
+            (&mut self.canceled, &layer.canceled, "retention.canceled"),
+        ] {
+            if let Some(written) = written {
+                *slot = Some(read(written, key, file)?);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn read(written: &Spanned<String>, key: &str, file: &Path) -> Result<Duration, ConfigError> {
+    duration::parse(&written.value).filter(|duration| !duration.is_zero()).ok_or_else(|| {
+        let message = format!("`{key}` is `{}`", written.value);
+        wrong(place(file, written.referenced), message, "allowed: a duration such as 90s, 15m, 4h or 30d")
+    })
+}
+
+fn known_column(written: &Spanned<String>, name: &str, key: &str, file: &Path) -> Result<(), ConfigError> {
+    if RUN_COLUMNS.contains(&name) {
+        return Ok(());
+    }
+    let message = format!("`{key}` has the unknown column `{name}`");
+    Err(wrong(place(file, written.referenced), message, format!("allowed: {}", RUN_COLUMNS.join(", "))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::file::parse;
+    use super::*;
+
+    fn settings(text: &str) -> Result<(RunSettings, Retention), String> {
+        let file = Path::new("/h/config.yaml");
+        let layer = parse(file, text).map_err(|error| error.to_string())?;
+        let (mut runs, mut retention) = (RunSettings::default(), Retention::default());
+        runs.apply(layer.runs.unwrap_or_default(), file).map_err(|error| error.to_string())?;
+        if let Some(layer) = layer.retention {
+            retention.apply(&layer.value, file).map_err(|error| error.to_string())?;
+        }
+        Ok((runs, retention))
+    }
+
+    #[test]
+    fn durations_columns_and_views_are_read() {
+        let text = "runs:\n  expires_in: 7d\n  columns: [state, title, age]\n  sort: -age\n  \
+                    views: {Failed: 'state:failed'}\nretention: {completed: 30d}\n";
+        let (runs, retention) = settings(text).unwrap();
+        assert_eq!(runs.expires_in, Some(Duration::from_secs(604_800)));
+        assert_eq!(runs.columns, ["state", "title", "age"]);
+        assert_eq!(runs.sort.as_deref(), Some("-age"));
+        assert_eq!(runs.views["Failed"], "state:failed");
+        assert_eq!(retention.completed, Some(Duration::from_secs(2_592_000)));
+        assert_eq!(retention.failed, None, "what is not named is kept");
+    }
+
+    #[test]
+    fn mistakes_name_their_place_and_what_is_allowed() {
+        for (text, message) in [
+            ("runs:\n  expires_in: soon\n", ":2:15: `runs.expires_in` is `soon`; allowed: a duration"),
+            ("runs: {columns: [state, size]}\n", "unknown column `size`; allowed: state, title"),
+            ("runs: {sort: -size}\n", "`runs.sort` has the unknown column `size`"),
+            ("retention: {completed: 0d}\n", "`retention.completed` is `0d`"),
+        ] {
+            let error = settings(text).unwrap_err();
+            assert!(error.contains(message), "{error}");
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Who may approve a run's gates, and how many have to.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::matching::Criteria;
+
+/// Whose approval does not count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum NotBy {
+    /// Who started the run.
+    Starter,
+}
+
+/// One rule of `approvals`.
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct ApprovalRule {
+    /// Which skills it is about; every skill where there is none.
+    #[serde(flatten)]
+    pub criteria: Criteria,
+    /// How many different people have to approve.
+    pub need: u32,
+    /// Whose approval does not count.
+    pub not_by: Option<NotBy>,
+    /// Names of keys and `scope:NAME`: who may approve; anyone where it is empty.
+    pub of: Vec<String>,
+    /// Seconds after which others are notified of a gate that still waits.
+    pub escalate_after_s: Option<u64>,
+    /// Who is notified and may approve then, too.
+    pub escalate_to: Vec<String>,
+    /// Its line in the file, from 1.
+    pub line: u32,
+}
+
+/// What all rules together require of the approvals of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct RequiredApprovals {
+    /// How many different people have to approve.
+    pub need: u32,
+    /// Whether the approval of who started the run does not count.
+    pub not_by_starter: bool,
+    /// Lists of who may approve: an approver has to be on each.
+    pub of: Vec<Vec<String>>,
+    /// Seconds after which others are notified.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub escalate_after_s: Option<u64>,
+    /// Who is notified and may approve then, too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub escalate_to: Vec<String>,
+}
+
+impl Default for RequiredApprovals {
+    fn default() -> Self {
+        Self {
+            need: 1,
+            not_by_starter: false,
+            of: Vec::new(),
+            escalate_after_s: None,
+            escalate_to: Vec::new(),
+        }
+    }
+}
+
+/// Somebody who wants to approve.
+#[derive(Debug, Clone, Copy)]
+pub struct Approver<'a> {
+    /// Their names: of the key or the account, and the one they gave.
+    pub names: &'a [&'a str],
+    /// The scopes of their key.
+    pub scopes: &'a BTreeSet<String>,
+}
+
+impl RequiredApprovals {
+    /// The strictest of several rules.
+    pub(super) fn of<'r>(rules: impl Iterator<Item = &'r ApprovalRule>) -> Self {
+        let mut all = Self::default();
+        for rule in rules {
+            all.need = all.need.max(rule.need);
+            all.not_by_starter |= rule.not_by == Some(NotBy::Starter);
+            if !rule.of.is_empty() {
+                all.of.push(rule.of.clone());
+            }
+            if let Some(after) = rule.escalate_after_s {
+                all.escalate_after_s = Some(all.escalate_after_s.map_or(after, |earlier| earlier.min(after)));
+                all.escalate_to.extend(rule.escalate_to.iter().cloned());
+            }
+        }
+        all
+    }
+
+    /// Whether they require more than one approval by anyone.
+    #[must_use]
+    pub fn is_strict(&self) -> bool {
+        self.need > 1 || self.not_by_starter || !self.of.is_empty()
+    }
+
+    /// Why an approval does not count; none where it does. `waited_s` is how long the gate has waited.
+    #[must_use]
+    pub fn refuses(&self, approver: Approver<'_>, started_by: &str, waited_s: u64) -> Option<String> {
+        if self.not_by_starter && approver.names.contains(&started_by) {
+            return Some(format!(
+                "the policy requires another person than {started_by}, who started the run"
+            ));
+        }
+        let escalated = self.escalate_after_s.is_some_and(|after| waited_s >= after);
+        let is_on = |list: &[String]| {
+            list.iter().any(|entry| match entry.strip_prefix("scope:") {
+                Some(scope) => approver.scopes.contains(scope),
+                None => approver.names.contains(&entry.as_str()),
+            })
+        };
+        if escalated && is_on(&self.escalate_to) {
+            return None;
+        }
+        let missing = self.of.iter().find(|list| !is_on(list))?;
+        Some(format!("the policy allows approvals by {} only", missing.join(", ")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::{Policy, Subject, parse};
+    use super::*;
+    use skills_skill::{EffectMode, Role};
+
+    fn policy(text: &str) -> Result<Policy, String> {
+        parse(Path::new("/h/policy.yaml"), text, Path::new("/h")).map_err(|error| error.to_string())
+    }
+
+    fn required(text: &str, id: &str, env: &str) -> RequiredApprovals {
+        let labels = [("env".to_owned(), env.to_owned())].into();
+        let (location, tags) = (Path::new("/s/SKILL.md"), []);
+        let (role, effect) = (Role::Procedure, EffectMode::Enrich);
+        let subject =
+            Subject { id, tags: &tags, domain: None, role, effect, location, root: "", labels: &labels };
+        policy(text).unwrap().approvals(&subject)
+    }
+
+    #[test]
+    fn the_strictest_rules_count_together() {
+        let text = "approvals:\n- {label: env=prod, need: 2, not_by: starter}\n- {id: deploy*, of: [ana, 'scope:admin']}\n";
+        let all = required(text, "deploy-web", "prod");
+        assert_eq!((all.need, all.not_by_starter), (2, true));
+        assert_eq!(all.of, [["ana", "scope:admin"]]);
+        assert_eq!(required(text, "deploy-web", "test").need, 1);
+        assert_eq!(required(text, "report", "test"), RequiredApprovals::default());
+        assert_eq!(required("approvals: {need: 3}\n", "x", "y").need, 3, "one rule needs no list");
+    }
+
+    #[test]
+    fn an_approval_counts_by_name_scope_and_time() {
+        let text = "approvals: {not_by: starter, of: [ana, 'scope:admin'], escalate_after: 1h, escalate_to: [boss]}\n";
+        let rules = required(text, "x", "y");
+        let none = BTreeSet::new();
+        let admin = BTreeSet::from(["admin".to_owned()]);
+        let refuses = |name: &str, scopes, waited| {
+            rules.refuses(Approver { names: &[name], scopes }, "kim", waited).is_some()
+        };
+        assert!(!refuses("ana", &none, 0));
+        assert!(refuses("bo", &none, 0));
+        assert!(!refuses("bo", &admin, 0));
+        assert!(refuses("kim", &admin, 0), "the starter, whatever their scopes");
+        assert!(refuses("boss", &none, 3_599) && !refuses("boss", &none, 3_600));
+    }
+
+    #[test]
+    fn mistakes_name_their_place() {
+        for (text, message) in [
+            ("approvals: {need: 0}\n", "`need` is 0"),
+            ("approvals:\n- {id: a, needs: 2}\n", "policy.yaml:2:"),
+            ("approvals: {escalate_after: soon}\n", "`escalate_after` is `soon`"),
+            ("approvals: all\n", "policy.yaml:1:"),
+        ] {
+            let error = policy(text).unwrap_err();
+            assert!(error.contains(message), "{error}");
+        }
+    }
+}

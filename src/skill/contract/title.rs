@@ -1,0 +1,118 @@
+//! Titles of runs: a template of the contract filled with the inputs, or the inputs themselves.
+
+use serde_json::{Map, Value};
+
+/// Characters of a title.
+const MAX_TITLE: usize = 200;
+/// Characters of one input in a title.
+const MAX_VALUE: usize = 60;
+/// Inputs in a title without a template.
+const MAX_DERIVED: usize = 3;
+
+/// The placeholders of a template, in order.
+pub(super) fn placeholders(template: &str) -> Vec<&str> {
+    pieces(template).into_iter().filter_map(Result::err).collect()
+}
+
+/// The literal parts of a template (`Ok`) and its placeholders (`Err`). A brace without its other half is literal.
+fn pieces(template: &str) -> Vec<Result<&str, &str>> {
+    let mut out = Vec::new();
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once('{') {
+        let Some((name, behind)) = after.split_once('}') else { break };
+        out.push(Ok(before));
+        out.push(Err(name.trim()));
+        rest = behind;
+    }
+    out.push(Ok(rest));
+    out
+}
+
+/// A template with the inputs in place of `{inputs.NAME}`. A missing input is left out.
+#[must_use]
+pub fn render_title(template: &str, inputs: &Map<String, Value>) -> String {
+    let mut out = String::new();
+    for piece in pieces(template) {
+        match piece {
+            Ok(text) => out.push_str(text),
+            Err(name) => {
+                let mut path = name.split('.').skip(1);
+                let first = path.next().and_then(|name| inputs.get(name));
+                let value = first.and_then(|first| path.try_fold(first, |value, name| value.get(name)));
+                out.push_str(&value.and_then(short).unwrap_or_default());
+            }
+        }
+    }
+    cut(out.split_whitespace().collect::<Vec<_>>().join(" "), MAX_TITLE)
+}
+
+/// A title made of the first inputs that are short values: `region: eu-west-1, version: 5.4.0`. Empty where there are
+/// none.
+#[must_use]
+pub fn derived_title(inputs: &Map<String, Value>) -> String {
+    let parts = inputs.iter().filter_map(|(name, value)| Some(format!("{name}: {}", short(value)?)));
+    cut(parts.take(MAX_DERIVED).collect::<Vec<_>>().join(", "), MAX_TITLE)
+}
+
+/// A value on one line; none for what has no short form.
+fn short(value: &Value) -> Option<String> {
+    let text = match value {
+        Value::String(text) => text.split_whitespace().collect::<Vec<_>>().join(" "),
+        Value::Number(_) | Value::Bool(_) => value.to_string(),
+        Value::Array(items) => {
+            let all: Option<Vec<String>> = items.iter().map(short).collect();
+            all?.join(", ")
+        }
+        Value::Null | Value::Object(_) => return None,
+    };
+    (!text.is_empty()).then(|| cut(text, MAX_VALUE))
+}
+
+fn cut(text: String, max: usize) -> String {
+    if text.chars().count() <= max {
+        return text;
+    }
+    text.chars().take(max - 1).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn inputs(value: Value) -> Map<String, Value> {
+        value.as_object().cloned().unwrap()
+    }
+
+    #[test]
+    fn a_template_takes_inputs_by_their_paths() {
+        let given =
+            inputs(json!({"version": "5.4.0", "to": {"region": "eu-west-1"}, "tags": ["a", "b"], "n": 3}));
+        for (template, title) in [
+            ("Deploy {inputs.version} to {inputs.to.region}", "Deploy 5.4.0 to eu-west-1"),
+            ("{inputs.n} of { inputs.tags }", "3 of a, b"),
+            ("Deploy {inputs.gone} now", "Deploy now"),
+            ("a { b } {inputs.n", "a {inputs.n"),
+            ("plain", "plain"),
+        ] {
+            assert_eq!(render_title(template, &given), title, "{template}");
+        }
+        let long = inputs(json!({"text": "x ".repeat(500)}));
+        assert_eq!(render_title("{inputs.text}", &long).chars().count(), MAX_VALUE);
+    }
+
+    #[test]
+    fn a_title_without_a_template_names_the_first_inputs() {
+        let given = inputs(json!({"a": "one\ntwo", "b": {"c": 1}, "d": 2, "e": true, "f": "left out"}));
+        assert_eq!(derived_title(&given), "a: one two, d: 2, e: true");
+        assert_eq!(derived_title(&Map::new()), "");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_template_panics(template in "[a-z{}. ]{0,30}") {
+            drop(render_title(&template, &Map::new()));
+            placeholders(&template);
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! What tells a run apart in a list: its title, and why it failed, in a few words.
+
+use serde_json::Value;
+
+use crate::RunRecord;
+use skills_model::Gate;
+
+/// Characters of a reason.
+const MAX_REASON: usize = 120;
+
+impl RunRecord {
+    /// Its title; none for a run of an earlier version, or without a template and inputs.
+    #[must_use]
+    pub fn title(&self) -> Option<&str> {
+        self.options.title.as_deref().filter(|title| !title.is_empty())
+    }
+
+    /// The title, else the skill.
+    #[must_use]
+    pub fn title_or_skill(&self) -> &str {
+        self.title().unwrap_or(&self.skill_id)
+    }
+
+    /// Why it failed, or ended without a result, in a few words; none where it has no error.
+    #[must_use]
+    pub fn failure(&self) -> Option<String> {
+        self.error.as_ref().map(failure_summary)
+    }
+
+    /// `approved, 1 of 2`, while more approvals are needed.
+    #[must_use]
+    pub fn approval_progress(&self) -> Option<String> {
+        match &self.gate {
+            Some(Gate::Human { approvals, .. }) if !approvals.is_empty() => {
+                Some(format!("approved, {} of {}", approvals.by.len(), approvals.need))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// An error in a few words: `http 503`, `circuit breaker open`, `timed out`, or the beginning of its message.
+#[must_use]
+pub fn failure_summary(error: &Value) -> String {
+    let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
+    if let Some(summary) = text(error, "summary") {
+        return summary;
+    }
+    let reason = error.get("reason");
+    let status = reason.and_then(|reason| reason.get("status")?.as_i64());
+    let kind = reason.and_then(|reason| text(reason, "kind"));
+    let short = match (kind.as_deref(), status) {
+        (Some("error_answer"), Some(status)) if (100..600).contains(&status) => {
+            Some(format!("http {status}"))
+        }
+        (Some("error_answer"), Some(status)) => Some(format!("error {status}")),
+        (Some("error_answer"), None) => Some("error response".to_owned()),
+        (Some("invalid_answer"), _) => Some("invalid response".to_owned()),
+        (Some("unreachable"), _) => Some("service unreachable".to_owned()),
+        (Some("timeout"), _) => Some("timed out".to_owned()),
+        (Some("breaker_open"), _) => Some("circuit breaker open".to_owned()),
+        (Some("not_configured"), _) => Some("no binding configured".to_owned()),
+        (Some("stopped"), _) => Some("stopped".to_owned()),
+        _ => None,
+    };
+    if let Some(short) = short {
+        return short;
+    }
+    let code = text(error, "code").map(|code| code.replace('_', " "));
+    match code.as_deref() {
+        // The code says it all; its message repeats it at length.
+        Some("expired" | "step timeout" | "upstream timeout" | "untrusted" | "skill changed") => {
+            code.unwrap_or_default()
+        }
+        _ => text(error, "message").and_then(|message| first_sentence(&message)).or(code).unwrap_or_default(),
+    }
+}
+
+/// The first sentence of a message, on one line and not too long.
+fn first_sentence(message: &str) -> Option<String> {
+    let line = message.lines().map(str::trim).find(|line| !line.is_empty())?;
+    let sentence = line.split_once(". ").map_or(line, |(first, _)| first).trim_end_matches('.');
+    Some(match sentence.char_indices().nth(MAX_REASON) {
+        Some((end, _)) => format!("{}…", &sentence[..end]),
+        None => sentence.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_failure_is_named_by_its_typed_reason() {
+        for (error, words) in [
+            (
+                json!({"code": "upstream_failure", "message": "registry.push: its service returned an error",
+                    "reason": {"kind": "error_answer", "capability": "registry.push", "status": 503}}),
+                "http 503",
+            ),
+            (
+                json!({"code": "upstream_failure", "message": "x", "reason": {"kind": "error_answer", "status": -32000}}),
+                "error -32000",
+            ),
+            (
+                json!({"code": "upstream_failure", "message": "x", "reason": {"kind": "breaker_open"}}),
+                "circuit breaker open",
+            ),
+            (json!({"code": "step_timeout", "message": "step a took longer than 2 s"}), "step timeout"),
+            (
+                json!({"code": "runtime_error", "message": "version 'bad' is not in the registry. Use another."}),
+                "version 'bad' is not in the registry",
+            ),
+            (json!({"code": "runtime_error"}), "runtime error"),
+        ] {
+            assert_eq!(failure_summary(&error), words, "{error}");
+        }
+    }
+}

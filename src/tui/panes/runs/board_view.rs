@@ -1,0 +1,609 @@
+//! The board: one calm screen for a shift. What waits by deadline, what runs, why runs failed, who works.
+
+use std::time::{Duration, Instant};
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::view::spinner;
+use super::{Part, Runs};
+use crate::action::Action;
+use crate::pane::{Draw, Effect};
+use crate::run_traffic::RunAsk;
+use crate::theme::Role;
+use crate::widgets::ages::{age, time_of_day};
+use crate::widgets::figures::count;
+use crate::widgets::measure::{cells, cut_end, shown};
+use crate::widgets::pen::Pen;
+use crate::widgets::rich::{RichLine, Seg};
+use crate::widgets::rule::Title;
+use skills_api::{Board, BoardRun, Error, WorkerState, WorkerView};
+use skills_model::RunState;
+use skills_store::RunId;
+
+/// How often the board is read again.
+const REFRESH: Duration = Duration::from_secs(5);
+/// Hours that `+` and `-` go through.
+const ZOOMS: [u32; 7] = [1, 2, 4, 8, 24, 72, 168];
+/// Width of what is said at the right.
+const NOTE: u16 = 24;
+
+/// What the cursor can be on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Spot {
+    Run(RunId),
+    Worker(String),
+}
+
+/// The board and where its cursor is.
+#[derive(Debug)]
+pub(super) struct BoardState {
+    hours: u32,
+    board: Option<Board>,
+    error: Option<Error>,
+    spots: Vec<Spot>,
+    cursor: usize,
+    /// When it was asked for last; none while an answer is awaited.
+    asked: Option<Instant>,
+    waits: bool,
+}
+
+impl BoardState {
+    /// The run under the cursor.
+    pub fn run(&self) -> Option<&RunId> {
+        match self.spots.get(self.cursor)? {
+            Spot::Run(run) => Some(run),
+            Spot::Worker(_) => None,
+        }
+    }
+
+    /// The worker under the cursor.
+    pub fn worker(&self) -> Option<&WorkerView> {
+        let Spot::Worker(id) = self.spots.get(self.cursor)? else { return None };
+        self.board.as_ref()?.workers.iter().find(|worker| worker.worker == *id)
+    }
+}
+
+/// Signs of counts, from few to many.
+fn level(count: u32, most: u32, ascii: bool) -> &'static str {
+    const UNICODE: [&str; 7] = ["▁", "▂", "▃", "▄", "▅", "▆", "▇"];
+    const ASCII: [&str; 7] = ["1", "2", "3", "4", "5", "6", "7"];
+    if count == 0 {
+        return " ";
+    }
+    let at = usize::try_from(u64::from(count) * 7 / u64::from(most.max(1))).unwrap_or(7).clamp(1, 7) - 1;
+    if ascii { ASCII[at] } else { UNICODE[at] }
+}
+
+/// The time line in the middle of the board.
+#[derive(Debug, Clone, Copy)]
+struct TimeLine {
+    x: u16,
+    width: u16,
+    from_ms: i64,
+    now_ms: i64,
+}
+
+impl TimeLine {
+    /// The cell of a moment; the first one for what was before.
+    fn cell(&self, at_ms: i64) -> u16 {
+        let span = (self.now_ms - self.from_ms).max(1);
+        let past = (at_ms - self.from_ms).clamp(0, span);
+        let cell = past * i64::from(self.width.saturating_sub(1)) / span;
+        self.x + u16::try_from(cell).unwrap_or(0)
+    }
+}
+
+impl Runs {
+    pub(super) fn open_board(&mut self) -> Vec<Effect> {
+        if self.board.is_none() {
+            let (hours, board, error, spots) = (8, None, None, Vec::new());
+            self.board =
+                Some(BoardState { hours, board, error, spots, cursor: 0, asked: None, waits: false });
+        }
+        self.focus = Part::List;
+        self.ask_board()
+    }
+
+    pub(super) fn ask_board(&mut self) -> Vec<Effect> {
+        let Some(state) = &mut self.board else { return Vec::new() };
+        if state.waits {
+            return Vec::new();
+        }
+        state.waits = true;
+        vec![Effect::Run(RunAsk::Board { hours: state.hours })]
+    }
+
+    pub(super) fn take_board(
+        &mut self,
+        hours: u32,
+        answer: &Result<std::sync::Arc<Board>, Error>,
+    ) -> Vec<Effect> {
+        let Some(state) = &mut self.board else { return Vec::new() };
+        state.waits = false;
+        if state.hours != hours {
+            return self.ask_board();
+        }
+        match answer {
+            Ok(board) => {
+                let here = state.spots.get(state.cursor).cloned();
+                let runs = board.waiting.iter().chain(&board.running).chain(&board.ended);
+                state.spots = runs
+                    .map(|run| Spot::Run(run.run.clone()))
+                    .chain(board.workers.iter().map(|worker| Spot::Worker(worker.worker.clone())))
+                    .collect();
+                let found = here.and_then(|here| state.spots.iter().position(|spot| *spot == here));
+                state.cursor = found.unwrap_or(state.cursor).min(state.spots.len().saturating_sub(1));
+                (state.board, state.error) = (Some(Board::clone(board)), None);
+            }
+            Err(error) => state.error = Some(error.clone()),
+        }
+        self.select_on_board()
+    }
+
+    /// When the board is read again.
+    pub(super) fn board_due(&self, now: Instant) -> Option<Instant> {
+        let state = self.board.as_ref().filter(|state| !state.waits)?;
+        Some(state.asked.map_or(now, |asked| asked + REFRESH))
+    }
+
+    pub(super) fn refresh_board(&mut self, now: Instant) -> Vec<Effect> {
+        if let Some(state) = &mut self.board {
+            state.asked = Some(now);
+        }
+        self.ask_board()
+    }
+
+    /// The run under the board's cursor becomes the one that commands are about.
+    fn select_on_board(&mut self) -> Vec<Effect> {
+        let Some(id) = self.board.as_ref().and_then(|state| state.run().cloned()) else { return Vec::new() };
+        if self.selected.as_ref() == Some(&id) && self.detail.is_of(&id) {
+            return Vec::new();
+        }
+        (self.selected, self.moved) = (Some(id.clone()), true);
+        self.detail.show(&id);
+        self.ask_detail()
+    }
+
+    /// Puts the cursor on a row; a second click opens it.
+    pub(super) fn click_on_board(&mut self, spot: usize) -> Vec<Effect> {
+        let Some(state) = &mut self.board else { return Vec::new() };
+        if state.cursor == spot {
+            return self.act_on_board(Action::Open).unwrap_or_default();
+        }
+        state.cursor = spot;
+        self.select_on_board()
+    }
+
+    pub(super) fn act_on_board(&mut self, action: Action) -> Option<Vec<Effect>> {
+        let last = self.board.as_ref()?.spots.len().saturating_sub(1);
+        let state = self.board.as_mut()?;
+        match action {
+            Action::Up => state.cursor = state.cursor.saturating_sub(1),
+            Action::Down => state.cursor = (state.cursor + 1).min(last),
+            Action::PageUp => state.cursor = state.cursor.saturating_sub(10),
+            Action::PageDown => state.cursor = (state.cursor + 10).min(last),
+            Action::Top => state.cursor = 0,
+            Action::Bottom => state.cursor = last,
+            Action::AddTerm | Action::ZoomOut => {
+                let at = ZOOMS.iter().position(|hours| *hours >= state.hours).unwrap_or(3);
+                let at = if action == Action::AddTerm {
+                    at.saturating_sub(1)
+                } else {
+                    (at + 1).min(ZOOMS.len() - 1)
+                };
+                state.hours = ZOOMS[at];
+                return Some(self.ask_board());
+            }
+            Action::Drain => {
+                let Some(worker) = state.worker() else {
+                    return Some(vec![Effect::Toast("move the cursor to a worker first".to_owned())]);
+                };
+                let drain = worker.state != WorkerState::Draining;
+                return Some(vec![Effect::Run(RunAsk::Drain { worker: worker.worker.clone(), drain })]);
+            }
+            Action::Open => {
+                let run = state.run().cloned()?;
+                self.board = None;
+                let effects = self.go_to(&run);
+                self.focus = Part::Detail;
+                return Some(effects);
+            }
+            Action::Back => {
+                self.board = None;
+                return Some(Vec::new());
+            }
+            _ => return None,
+        }
+        Some(self.select_on_board())
+    }
+
+    pub(super) fn draw_board(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
+        let Some(state) = &self.board else { return };
+        let hours = state.hours;
+        let focused = cx.focused;
+        let (error, board) = (state.error.clone(), state.board.clone());
+        let mut title = Title::of("Board", focused);
+        if let Some(board) = &board {
+            let live = board.workers.iter().filter(|worker| worker.state != WorkerState::Lost).count();
+            let (from, now, dot) = (minute(board.from_ms), minute(board.now_ms), cx.glyphs.dot);
+            let plural = if live == 1 { "" } else { "s" };
+            let note = format!("{from} to {now} {dot} {hours} h {dot} {live} worker{plural}");
+            title = title.note(note);
+        }
+        title.draw(&mut Pen::new(buf, cx), area.x, area.y, area.width);
+        self.draw_tabs(Rect { y: area.y + 1, height: 1, ..area }, buf, cx);
+        self.drawn.list = area;
+        let Some(board) = board else {
+            let mut pen = Pen::new(buf, cx);
+            let text = error.map_or_else(|| "reading".to_owned(), |error| shown(&error.message));
+            pen.put(area.x + 3, area.y + 3, &text, Role::Muted, area.width.saturating_sub(4));
+            return;
+        };
+        let body = Rect { y: area.y + 2, height: area.height.saturating_sub(2), ..area };
+        self.draw_board_body(&board, body, buf, cx);
+    }
+
+    fn draw_board_body(&mut self, board: &Board, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
+        let cursor = self.board.as_ref().map_or(0, |state| state.cursor);
+        let turning = spinner(cx);
+        let name_width = (area.width / 3).clamp(20, 44);
+        let note_width = NOTE.min(area.width / 4).max(16);
+        let line = TimeLine {
+            x: area.x + 5 + name_width + 1,
+            width: area.width.saturating_sub(5 + name_width + 1 + note_width + 3),
+            from_ms: board.from_ms,
+            now_ms: board.now_ms,
+        };
+        let mut y = area.y;
+        self.board_counts(board, Rect { y, height: 1, ..area }, buf, cx);
+        y += 1;
+        board_hours(board, line, y, &mut Pen::new(buf, cx));
+        y += 1;
+        // Workers keep their place at the foot; what does not fit above them is counted.
+        let workers =
+            if area.height >= 20 { (board.workers.len() as u16 + 1).min(area.height / 4) } else { 1 };
+        let bottom = area.bottom().saturating_sub(workers);
+        let mut spot = 0;
+        let groups: [(&str, &[BoardRun], Role); 3] = [
+            ("waiting for approval", &board.waiting, Role::Waiting),
+            ("running", &board.running, Role::Muted),
+            ("ended", &board.ended, Role::Muted),
+        ];
+        let failed = u16::try_from(board.failed.len()).unwrap_or(u16::MAX).saturating_add(2).min(6);
+        for (name, runs, role) in groups {
+            if name == "ended" {
+                y = self.board_failures(board, line, (y, bottom), area, buf, cx);
+            }
+            // Failures and completed runs are counts: they are not pushed out by long lists.
+            let limit = if name == "ended" { bottom } else { bottom.saturating_sub(failed) };
+            if runs.is_empty() || y + 1 >= limit {
+                spot += runs.len();
+                continue;
+            }
+            Pen::new(buf, cx).put(area.x + 3, y, name, role, area.width);
+            y += 1;
+            for (at, run) in runs.iter().enumerate() {
+                if y >= limit {
+                    let more = format!("{} more", count(runs.len() - at));
+                    Pen::new(buf, cx).right(
+                        area.right().saturating_sub(1),
+                        y.saturating_sub(1),
+                        &more,
+                        Role::Muted,
+                    );
+                    break;
+                }
+                let row = Rect { y, height: 1, ..area };
+                self.board_row(run, row, (line, name_width), (spot + at == cursor, turning), buf, cx);
+                self.drawn.spots.push((row, spot + at));
+                y += 1;
+            }
+            spot += runs.len();
+            if y + 1 < bottom {
+                y += 1;
+            }
+        }
+        self.board_workers(board, (spot, cursor), Rect { y: bottom, height: workers, ..area }, buf, cx);
+    }
+
+    fn board_counts(&self, board: &Board, row: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
+        let mut pen = Pen::new(buf, cx);
+        let of = |states: &[RunState]| states.iter().filter_map(|state| board.counts.get(state)).sum::<u64>();
+        let number = |count_of: u64| count(usize::try_from(count_of).unwrap_or(usize::MAX));
+        let failed: u64 = board.failed.iter().map(|reason| reason.runs).sum();
+        let completed: u64 = board.completed.iter().map(|runs| u64::from(*runs)).sum();
+        let glyphs = pen.glyphs;
+        let waiting = of(&[RunState::WaitingForHuman]);
+        let role = if waiting > 0 { Role::Waiting } else { Role::Muted };
+        let (signals, pending) = (of(&[RunState::WaitingForSignal]), of(&[RunState::Pending]));
+        let mut parts = vec![
+            (glyphs.waiting, role, format!("{} waiting", number(waiting))),
+            (
+                glyphs.running[0],
+                Role::Info,
+                format!("{} running", number(of(&[RunState::Running, RunState::Replaying]))),
+            ),
+            (glyphs.bad, Role::Danger, format!("{} failed", number(failed))),
+            (glyphs.ok, Role::Success, format!("{} completed", number(completed))),
+        ];
+        // Rare states are named only where there are runs in them.
+        if signals > 0 {
+            parts.insert(2, (glyphs.signal, Role::Text, format!("{} signal", number(signals))));
+        }
+        if pending > 0 {
+            parts.insert(2, (glyphs.pending, Role::Muted, format!("{} pending", number(pending))));
+        }
+        let mut x = row.x + 3;
+        for (sign, role, text) in parts {
+            let width = cells(&text) + 2;
+            if x + width >= row.right() {
+                return;
+            }
+            pen.put(x, row.y, sign, role, 1);
+            x = pen.put(x + 2, row.y, &text, if role == Role::Waiting { role } else { Role::Text }, width)
+                + 3;
+        }
+        if let Some(since) = board.oldest_waiting_ms {
+            let text = format!("oldest approval {}", age(board.now_ms - since));
+            if x + cells(&text) + 1 < row.right() {
+                pen.right(row.right().saturating_sub(1), row.y, &text, Role::Muted);
+            }
+        }
+    }
+
+    /// A run with its bar: working, waiting for approval, waiting for a signal.
+    fn board_row(
+        &self,
+        run: &BoardRun,
+        row: Rect,
+        (line, name_width): (TimeLine, u16),
+        (at_cursor, turning): (bool, &'static str),
+        buf: &mut Buffer,
+        cx: &mut Draw<'_>,
+    ) {
+        let (note, note_role) = match run.state {
+            RunState::WaitingForHuman => match &run.approvals {
+                Some(progress) => (progress.clone(), Role::Waiting),
+                None => self.deadline(run.expires_ms, line.now_ms),
+            },
+            RunState::WaitingForSignal => {
+                (format!("signal {}", shown(run.signal.as_deref().unwrap_or_default())), Role::Muted)
+            }
+            RunState::Completed | RunState::Canceled => {
+                (format!("{} ago", age(line.now_ms - run.since_ms)), Role::Muted)
+            }
+            _ => {
+                let step = run.step.as_deref().map(shown).unwrap_or_default();
+                (format!("{}/{} {step}", run.progress.0, run.progress.1), Role::Muted)
+            }
+        };
+        let mut pen = Pen::new(buf, cx);
+        if run.state == RunState::WaitingForHuman {
+            pen.band(row, Role::WaitingBand);
+        }
+        if at_cursor {
+            pen.band(row, Role::Selection);
+            pen.put(row.x + 1, row.y, pen.glyphs.gutter, Role::Gutter, 1);
+        }
+        let (sign, role) = match run.state {
+            RunState::WaitingForHuman => (pen.glyphs.waiting, Role::Waiting),
+            RunState::WaitingForSignal => (pen.glyphs.signal, Role::Text),
+            RunState::Pending => (pen.glyphs.pending, Role::Muted),
+            RunState::Completed => (pen.glyphs.ok, Role::Success),
+            RunState::Canceled => (pen.glyphs.canceled, Role::Muted),
+            RunState::Failed => (pen.glyphs.bad, Role::Danger),
+            RunState::Running | RunState::Replaying => (turning, Role::Info),
+        };
+        pen.put(row.x + 3, row.y, sign, role, 1);
+        let name_role =
+            if run.state == RunState::WaitingForHuman || at_cursor { Role::Strong } else { Role::Text };
+        let name = cut_end(&shown(&run.title), name_width, pen.glyphs.ellipsis).into_owned();
+        pen.put(row.x + 5, row.y, &name, name_role, name_width);
+        let (work, waits_sign, waits_role) = (
+            if pen.glyphs.ascii { "#" } else { "▆" },
+            if run.state == RunState::WaitingForHuman { pen.glyphs.heavy } else { pen.glyphs.rule },
+            if run.state == RunState::WaitingForHuman { Role::Waiting } else { Role::Muted },
+        );
+        if line.width > 1 {
+            let waits = matches!(run.state, RunState::WaitingForHuman | RunState::WaitingForSignal);
+            let ended = run.state.is_terminal() || run.state == RunState::Failed;
+            let end = if waits || ended { run.since_ms } else { line.now_ms };
+            let (first, last) = (line.cell(run.created_ms), line.cell(end));
+            if run.state != RunState::Pending {
+                pen.run(first, row.y, work, (last - first).max(1), Role::Level1);
+            }
+            if waits {
+                let until = line.cell(line.now_ms);
+                let from = last.max(first + 1);
+                pen.run(from, row.y, waits_sign, until.saturating_sub(from), waits_role);
+            }
+        }
+        let x = line.x + line.width + 1;
+        let room = row.right().saturating_sub(x + 1);
+        pen.put(x, row.y, &cut_end(&note, room, pen.glyphs.ellipsis), note_role, room);
+    }
+
+    /// Failures by reason and completed runs, counted over the time line. Answers the next row.
+    fn board_failures(
+        &mut self,
+        board: &Board,
+        line: TimeLine,
+        (mut y, bottom): (u16, u16),
+        area: Rect,
+        buf: &mut Buffer,
+        cx: &mut Draw<'_>,
+    ) -> u16 {
+        let name_end = line.x.saturating_sub(2);
+        let mut rows: Vec<(String, u64, &[u32], Role, String, Option<String>)> = Vec::new();
+        for reason in &board.failed {
+            let note = format!("last {} ago", age(board.now_ms - reason.last_ms));
+            let term = format!("state:failed {}", skills_api::term("error", &reason.reason));
+            rows.push((shown(&reason.reason), reason.runs, &reason.slices, Role::Danger, note, Some(term)));
+        }
+        let completed: u64 = board.completed.iter().map(|runs| u64::from(*runs)).sum();
+        rows.truncate(4);
+        let mut pen = Pen::new(buf, cx);
+        if !rows.is_empty() && y < bottom {
+            pen.put(area.x + 3, y, "failed, by reason", Role::Muted, area.width);
+            y += 1;
+        }
+        if completed > 0 {
+            rows.push((
+                "completed".to_owned(),
+                completed,
+                &board.completed,
+                Role::Success,
+                String::new(),
+                None,
+            ));
+        }
+        for (name, runs, slices, role, note, term) in rows {
+            if y >= bottom {
+                break;
+            }
+            let sign = if role == Role::Success { pen.glyphs.ok } else { pen.glyphs.bad };
+            pen.put(area.x + 3, y, sign, role, 1);
+            let number = count(usize::try_from(runs).unwrap_or(usize::MAX));
+            let start = pen.right(name_end, y, &number, Role::Strong);
+            let room = start.saturating_sub(area.x + 6);
+            pen.put(area.x + 5, y, &cut_end(&name, room, pen.glyphs.ellipsis), Role::Text, room);
+            let bars = if role == Role::Success { Role::Level1 } else { Role::Danger };
+            draw_slices(slices, line, y, bars, &mut pen);
+            let x = line.x + line.width + 1;
+            pen.put(x, y, &note, Role::Muted, area.right().saturating_sub(x + 1));
+            if let Some(term) = term {
+                self.drawn.terms.push((Rect { y, height: 1, ..area }, term));
+            }
+            y += 1;
+        }
+        if y + 1 < bottom { y + 1 } else { y }
+    }
+
+    fn board_workers(
+        &mut self,
+        board: &Board,
+        (first, cursor): (usize, usize),
+        area: Rect,
+        buf: &mut Buffer,
+        cx: &mut Draw<'_>,
+    ) {
+        if area.height == 0 {
+            return;
+        }
+        let mut pen = Pen::new(buf, cx);
+        let of = |state: WorkerState| board.workers.iter().filter(|worker| worker.state == state).count();
+        let slots: u32 = board.workers.iter().filter_map(|worker| worker.slots).sum();
+        let busy: usize = board.workers.iter().map(|worker| worker.runs.len()).sum();
+        let dot = pen.glyphs.dot;
+        let mut note = vec![Seg::new(format!("{} live", of(WorkerState::Live)), Role::Muted)];
+        for (state, word, role) in
+            [(WorkerState::Draining, "draining", Role::Warning), (WorkerState::Lost, "lost", Role::Danger)]
+        {
+            if of(state) > 0 {
+                note.push(Seg::new(format!(" {dot} "), Role::Muted));
+                note.push(Seg::new(format!("{} {word}", of(state)), role));
+            }
+        }
+        note.push(Seg::new(format!(" {dot} {busy} of {slots} slots"), Role::Muted));
+        let mut title = Title::of("Workers", false);
+        title.note = RichLine::from_segs(note);
+        title.draw(&mut pen, area.x, area.y, area.width);
+        for ((at, worker), y) in board.workers.iter().enumerate().zip(area.y + 1..area.bottom()) {
+            let row = Rect { y, height: 1, ..area };
+            self.drawn.spots.push((row, first + at));
+            if first + at == cursor {
+                pen.band(row, Role::Selection);
+                pen.put(row.x + 1, y, pen.glyphs.gutter, Role::Gutter, 1);
+            }
+            let (sign, role) = match worker.state {
+                WorkerState::Live => (pen.glyphs.ok, Role::Success),
+                WorkerState::Draining => (pen.glyphs.warn, Role::Warning),
+                WorkerState::Lost => (pen.glyphs.bad, Role::Danger),
+            };
+            pen.put(row.x + 3, y, sign, role, 1);
+            let name = cut_end(&shown(&worker.name), 30, pen.glyphs.ellipsis).into_owned();
+            let mut x = pen.put(row.x + 5, y, &name, Role::Text, 30) + 2;
+            if let Some(version) = &worker.version {
+                x = pen.put(x, y, &shown(version), Role::Muted, 12) + 2;
+            }
+            let busy = match worker.slots {
+                Some(slots) => format!("{}/{slots}", worker.runs.len()),
+                None => worker.runs.len().to_string(),
+            };
+            x = pen.put(x, y, &busy, Role::Text, 8) + 2;
+            let (seen, role) = match (worker.state, worker.seen_ms) {
+                (WorkerState::Lost, _) | (_, None) => ("no heartbeat".to_owned(), Role::Danger),
+                (_, Some(seen)) => (format!("heartbeat {}", age(board.now_ms - seen)), Role::Muted),
+            };
+            let start = pen.right(row.right().saturating_sub(1), y, &seen, role);
+            let runs: Vec<String> = worker.runs.iter().map(|run| super::list::tail(&run.run)).collect();
+            let what = match worker.state {
+                WorkerState::Draining => format!("draining, {} left: {}", worker.runs.len(), runs.join(" ")),
+                _ => runs.join(" "),
+            };
+            let room = start.saturating_sub(x + 2);
+            pen.put(
+                x,
+                y,
+                &cut_end(what.trim_end_matches([':', ' ']), room, pen.glyphs.ellipsis),
+                Role::Muted,
+                room,
+            );
+        }
+    }
+}
+
+/// A time of day to the minute: `17:00`.
+fn minute(at_ms: i64) -> String {
+    time_of_day(at_ms).chars().take(5).collect()
+}
+
+/// The hours above the time line.
+fn board_hours(board: &Board, line: TimeLine, y: u16, pen: &mut Pen<'_>) {
+    if line.width < 12 {
+        return;
+    }
+    let marks = (line.width / 11).clamp(1, 8);
+    for mark in 0..marks {
+        let at = board.from_ms + (board.now_ms - board.from_ms) * i64::from(mark) / i64::from(marks);
+        pen.put(line.cell(at), y, &minute(at), Role::Muted, 5);
+    }
+    pen.right(line.x + line.width, y, "now", Role::Strong);
+}
+
+/// Counts per slice over the time line, on one scale.
+fn draw_slices(slices: &[u32], line: TimeLine, y: u16, role: Role, pen: &mut Pen<'_>) {
+    if slices.is_empty() || line.width == 0 {
+        return;
+    }
+    let width = usize::from(line.width);
+    let mut sums = vec![0_u32; width];
+    for (at, count) in slices.iter().enumerate() {
+        sums[(at * width / slices.len()).min(width - 1)] += count;
+    }
+    let most = sums.iter().copied().max().unwrap_or(0);
+    let ascii = pen.glyphs.ascii;
+    for (sum, x) in sums.into_iter().zip(line.x..) {
+        if sum > 0 {
+            pen.put(x, y, level(sum, most, ascii), role, 1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_has_its_cell_on_the_time_line() {
+        let line = TimeLine { x: 10, width: 11, from_ms: 0, now_ms: 1_000 };
+        assert_eq!((line.cell(-5), line.cell(0), line.cell(500), line.cell(1_000)), (10, 10, 15, 20));
+        assert_eq!(line.cell(9_000), 20);
+    }
+
+    #[test]
+    fn counts_are_signs_of_one_cell() {
+        assert_eq!((level(0, 5, false), level(1, 7, false), level(7, 7, true)), (" ", "▁", "7"));
+    }
+}

@@ -1,0 +1,284 @@
+//! The list as a table over the whole width: a header, facets of what differs, one row a run in columns of its own.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::list::{Row, tail};
+use super::list_view::{since, state_sign};
+use super::view::spinner;
+use super::{Part, Runs};
+use crate::pane::Draw;
+use crate::theme::Role;
+use crate::widgets::ages::age;
+use crate::widgets::figures::count;
+use crate::widgets::measure::{cells, cut_end, shown};
+use crate::widgets::pen::Pen;
+use skills_api::facets;
+use skills_model::RunState;
+use skills_store::{RunRecord, WorkerId};
+
+/// Runs whose facets are computed in one frame.
+const MAX_FACET_RUNS: usize = 2_000;
+
+/// A column with its first cell and width.
+struct Column {
+    name: String,
+    x: u16,
+    width: u16,
+}
+
+impl Runs {
+    /// Whether runs are shown as a table: a filter or a view is in force.
+    pub(super) fn is_table(&self) -> bool {
+        !self.filter.field.text().trim().is_empty()
+    }
+
+    /// Draws facets, header and rows.
+    pub(super) fn draw_table(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
+        let focused = cx.focused && self.focus != Part::Detail;
+        let mut y = area.y;
+        if area.height >= 10 {
+            y += self.draw_facets(Rect { y, height: 1, ..area }, buf, cx);
+        }
+        let head = Rect { y, height: 1, ..area };
+        let list = Rect { y: y + 1, height: area.bottom().saturating_sub(y + 1), ..area };
+        self.drawn.list = list;
+        let height = usize::from(list.height);
+        if self.follow {
+            self.scroll.follow(self.rows.len(), height);
+        }
+        self.scroll.height = height;
+        self.scroll.offset = self.scroll.offset.min(self.rows.len().saturating_sub(height));
+        let now_ms = cx.clock_ms;
+        let offset = self.scroll.offset;
+        let records: Vec<(usize, RunRecord)> = (offset..self.rows.len())
+            .take(height)
+            .filter_map(|index| Some((index, self.known.get(self.rows[index].run()?)?.clone())))
+            .collect();
+        let columns = self.columns(list, &records, now_ms);
+        let mut pen = Pen::new(buf, cx);
+        for column in &columns {
+            let sorted =
+                self.sort.as_deref().map(|sort| (sort.trim_start_matches('-'), sort.starts_with('-')));
+            let sign = match sorted.filter(|(name, _)| *name == column.name) {
+                Some((_, true)) => pen.glyphs.down,
+                Some((_, false)) => pen.glyphs.up,
+                None => "",
+            };
+            let name = match column.name.as_str() {
+                "state" => String::new(),
+                "progress" => sign.to_owned(),
+                name => format!("{name}{}{sign}", if sign.is_empty() { "" } else { " " }),
+            };
+            let role = if sign.is_empty() { Role::Muted } else { Role::Text };
+            if is_right(&column.name) {
+                pen.right(column.x + column.width, head.y, &name, role);
+            } else {
+                pen.put(column.x, head.y, &name, role, column.width);
+            }
+            self.drawn.columns.push((Rect::new(column.x, head.y, column.width, 1), column.name.clone()));
+        }
+        if self.rows.is_empty() {
+            pen.put(
+                list.x + 3,
+                list.y,
+                "no runs match the filter",
+                Role::Muted,
+                list.width.saturating_sub(3),
+            );
+        }
+        let turning = spinner(cx);
+        for ((index, run), y) in records.iter().zip(list.y..) {
+            let row = Rect { y, height: 1, ..list };
+            self.drawn.rows.push((row, *index));
+            self.drawn.since.push(since(run));
+            let at_cursor = *index == self.scroll.cursor;
+            let marked = self.marked.contains_key(&run.id);
+            if at_cursor {
+                pen.band(row, if focused { Role::Selection } else { Role::SelectionWeak });
+                let role = if focused { Role::Gutter } else { Role::Muted };
+                pen.put(row.x + 1, y, pen.glyphs.gutter, role, 1);
+            } else if marked {
+                pen.band(row, Role::SelectionWeak);
+            }
+            if marked {
+                pen.put(row.x + 2, y, pen.glyphs.set, Role::Focus, 1);
+            }
+            for column in &columns {
+                if column.name == "state" {
+                    let (sign, role) = state_sign(run, &pen, turning);
+                    pen.put(column.x, y, sign, role, 1);
+                    continue;
+                }
+                let (text, role) = self.cell(run, &column.name, at_cursor, now_ms);
+                let text = cut_end(&text, column.width, pen.glyphs.ellipsis).into_owned();
+                if is_right(&column.name) {
+                    pen.right(column.x + column.width, y, &text, role);
+                } else {
+                    pen.put(column.x, y, &text, role, column.width);
+                }
+            }
+        }
+        let below = self.rows.len().saturating_sub(offset + height);
+        if below > 0 {
+            let note = format!(" {} more {} ", count(below), pen.glyphs.down);
+            pen.right(list.right().saturating_sub(1), list.bottom().saturating_sub(1), &note, Role::Muted);
+        }
+    }
+
+    /// One line with the most telling field and its values. Answers its rows.
+    fn draw_facets(&mut self, row: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) -> u16 {
+        let listed = self.rows.iter().filter_map(Row::run).take(MAX_FACET_RUNS);
+        let runs: Vec<RunRecord> = listed.filter_map(|id| self.known.get(id).cloned()).collect();
+        let found = facets(&runs, false).facets;
+        if found.is_empty() {
+            return 0;
+        }
+        let mut pen = Pen::new(buf, cx);
+        let end = row.right().saturating_sub(20);
+        let mut x = row.x + 5;
+        'all: for facet in &found {
+            if x + cells(&facet.key) + 10 > end {
+                break;
+            }
+            x = pen.put(x, row.y, &shown(&facet.key), Role::Muted, end.saturating_sub(x)) + 2;
+            for value in &facet.values {
+                let number = count(usize::try_from(value.runs).unwrap_or(0));
+                let text = shown(&value.value);
+                let width = cells(&text) + 1 + cells(&number);
+                if x + width > end {
+                    break 'all;
+                }
+                let start = x;
+                x = pen.put(x, row.y, &text, Role::Text, width) + 1;
+                x = pen.put(x, row.y, &number, Role::Strong, width);
+                self.drawn.terms.push((Rect::new(start, row.y, x - start, 1), value.term.clone()));
+                x += 3;
+            }
+        }
+        let start = pen.right(row.right().saturating_sub(1), row.y, "add to the filter", Role::Muted);
+        pen.right(start.saturating_sub(1), row.y, "+", Role::Key);
+        1
+    }
+
+    /// The columns of the settings that have room: what tells runs apart keeps it longest.
+    fn columns(&self, area: Rect, records: &[(usize, RunRecord)], now_ms: i64) -> Vec<Column> {
+        let mut names: Vec<String> = self.settings.columns.clone();
+        let wanted = |name: &str| -> u16 {
+            let head = if name == "progress" { 3 } else { cells(name) + 2 };
+            let most = match name {
+                "state" => return 1,
+                "title" => 40,
+                "error" => 36,
+                "skill" | "worker" => 24,
+                "step" | "by" | "approver" => 16,
+                _ => 12,
+            };
+            let longest = records.iter().map(|(_, run)| cells(&self.cell(run, name, false, now_ms).0)).max();
+            longest.unwrap_or(0).max(head).min(most)
+        };
+        let room = area.width.saturating_sub(6);
+        let sum = |names: &[String]| names.iter().map(|name| wanted(name) + 2).sum::<u16>().saturating_sub(2);
+        // What the detail shows too, or the title, goes first.
+        for expendable in ["skill", "by", "progress", "id", "worker", "approver", "step", "error"] {
+            if sum(&names) > room {
+                names.retain(|name| name != expendable);
+            }
+        }
+        let spare = room.saturating_sub(sum(&names));
+        let mut x = area.x + 4;
+        let mut columns = Vec::new();
+        let last = names.len().saturating_sub(1);
+        for (at, name) in names.into_iter().enumerate() {
+            let mut width = wanted(&name);
+            // The last column ends at the edge.
+            if at == last {
+                width += spare;
+            }
+            let width = width.min(area.right().saturating_sub(x + 1));
+            columns.push(Column { x, width, name });
+            x += width + 2;
+        }
+        columns
+    }
+
+    /// Text and role of a cell.
+    fn cell(&self, run: &RunRecord, column: &str, at_cursor: bool, now_ms: i64) -> (String, Role) {
+        let muted = |text: String| (text, Role::Muted);
+        match column {
+            "title" => (shown(run.title_or_skill()), if at_cursor { Role::Strong } else { Role::Text }),
+            "skill" => muted(shown(&run.skill_id)),
+            "id" => muted(tail(&run.id)),
+            "progress" => muted(format!("{}/{}", run.progress.0, run.progress.1)),
+            "step" => (run.step.as_deref().map(shown).unwrap_or_default(), Role::Text),
+            "error" => match run.approval_progress() {
+                Some(progress) => (progress, Role::Waiting),
+                None => (run.failure().map(|why| shown(&why)).unwrap_or_default(), Role::Text),
+            },
+            "by" => muted(shown(&run.started_by)),
+            "approver" => {
+                muted(run.options.assigned.as_ref().map(|assigned| shown(&assigned.to)).unwrap_or_default())
+            }
+            "worker" => {
+                let worker = run.hold.as_ref().and_then(|hold| hold.worker.as_ref());
+                muted(worker.map(WorkerId::in_words).map(|name| shown(&name)).unwrap_or_default())
+            }
+            "deadline" => self.deadline(run.expires_ms, now_ms),
+            _ => (age(now_ms - since(run)), Role::Text),
+        }
+    }
+
+    /// What is left of a wait, in the role of its urgency.
+    pub(super) fn deadline(&self, expires_ms: Option<i64>, now_ms: i64) -> (String, Role) {
+        let Some(at) = expires_ms else { return ("no deadline".to_owned(), Role::Muted) };
+        let left = at - now_ms;
+        let ms = |duration: std::time::Duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
+        let role = if left < ms(self.settings.danger_before) {
+            Role::Danger
+        } else if left < ms(self.settings.warn_before) {
+            Role::Warning
+        } else {
+            Role::Text
+        };
+        let text = if left > 0 { format!("expires in {}", age(left)) } else { "expired".to_owned() };
+        (text, role)
+    }
+
+    /// Sorts the rows of the table by its column.
+    pub(super) fn sort_rows(&mut self) {
+        let Some(sort) = self.sort.clone().filter(|_| self.is_table()) else { return };
+        let column = sort.trim_start_matches('-').to_owned();
+        let now_ms = self.drawn.clock_ms;
+        let mut runs: Vec<RunRecord> =
+            self.rows.iter().filter_map(|row| self.known.get(row.run()?).cloned()).collect();
+        match column.as_str() {
+            "age" => runs.sort_by_key(|run| -since(run)),
+            "deadline" => runs.sort_by_key(|run| run.expires_ms.unwrap_or(i64::MAX)),
+            "progress" => runs.sort_by_key(|run| run.progress),
+            "state" => runs.sort_by_key(|run| state_order(run.state)),
+            _ => runs.sort_by_cached_key(|run| self.cell(run, &column, false, now_ms).0),
+        }
+        if sort.starts_with('-') {
+            runs.reverse();
+        }
+        self.rows = runs.into_iter().map(|run| Row::Run(run.id)).collect();
+    }
+}
+
+/// What asks for a person first.
+fn state_order(state: RunState) -> u8 {
+    match state {
+        RunState::WaitingForHuman => 0,
+        RunState::Failed => 1,
+        RunState::WaitingForSignal => 2,
+        RunState::Running | RunState::Replaying => 3,
+        RunState::Pending => 4,
+        RunState::Completed => 5,
+        RunState::Canceled => 6,
+    }
+}
+
+/// Whether a column is aligned to the right: numbers that are compared.
+fn is_right(column: &str) -> bool {
+    matches!(column, "age")
+}

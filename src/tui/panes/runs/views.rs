@@ -1,0 +1,229 @@
+//! Views of the list: the board, filters that every store has, and saved ones, as tabs with their counts.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Modifier;
+
+use super::{Part, Runs};
+use crate::pane::{Draw, Effect, Picker, PickerKind};
+use crate::run_traffic::RunAsk;
+use crate::theme::Role;
+use crate::widgets::figures::count;
+use crate::widgets::measure::{cells, cut_end, shown};
+use crate::widgets::pen::Pen;
+use skills_api::{SavedView, term};
+use skills_model::RunState;
+use skills_store::{RunQuery, RunRecord};
+
+/// Characters of the name of a saved view on its tab.
+const MAX_TAB: u16 = 20;
+
+/// A tab.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Tab {
+    Board,
+    /// A name and its filter.
+    Filter(String, String),
+}
+
+impl Runs {
+    /// Every tab, in order: all runs first, the board last.
+    pub(super) fn tabs(&self) -> Vec<Tab> {
+        let filter = |name: &str, filter: &str| Tab::Filter(name.to_owned(), filter.to_owned());
+        let mut tabs = vec![
+            filter("All", ""),
+            filter("Waiting", "state:waiting_for_human"),
+            filter("Running", "state:running,replaying"),
+            filter("Failed", "state:failed"),
+        ];
+        tabs.extend(self.views.iter().map(|view| filter(&view.name, &view.r#where)));
+        tabs.push(Tab::Board);
+        tabs
+    }
+
+    /// The tab in force; none where another filter is typed.
+    pub(super) fn tab(&self) -> Option<usize> {
+        let text = self.filter.field.text().trim();
+        self.tabs().iter().position(|tab| match tab {
+            Tab::Board => self.board.is_some(),
+            Tab::Filter(_, filter) => self.board.is_none() && filter == text,
+        })
+    }
+
+    pub(super) fn turn_tab(&mut self, by: isize) -> Vec<Effect> {
+        let tabs = self.tabs();
+        let at = match self.tab() {
+            Some(at) => at.saturating_add_signed(by).min(tabs.len() - 1),
+            None => 0,
+        };
+        self.open_tab(at)
+    }
+
+    pub(super) fn open_tab(&mut self, at: usize) -> Vec<Effect> {
+        match self.tabs().get(at) {
+            Some(Tab::Board) => self.open_board(),
+            Some(Tab::Filter(_, filter)) => {
+                self.board = None;
+                self.filter.field.set(filter);
+                self.focus = Part::List;
+                self.marked.clear();
+                self.filtered()
+            }
+            None => Vec::new(),
+        }
+    }
+
+    /// How many runs a tab has; with a sign where more may match than were read.
+    fn tab_count(&self, tab: &Tab, now_ms: i64) -> Option<(String, u64)> {
+        let Tab::Filter(name, filter) = tab else { return None };
+        let number = match name.as_str() {
+            "All" if filter.is_empty() => self.all(),
+            "Waiting" => self.count(&[RunState::WaitingForHuman]),
+            "Running" => self.count(&[RunState::Running, RunState::Replaying]),
+            "Failed" => self.count(&[RunState::Failed]),
+            _ => {
+                let query = RunQuery::parse(filter).ok()?;
+                let known = self.known.iter().filter(|(run, _)| query.matches(run, now_ms)).count() as u64;
+                let more = if (self.known.listed() as u64) < self.all() { "+" } else { "" };
+                return Some((format!("{}{more}", count(usize::try_from(known).unwrap_or(0))), known));
+            }
+        };
+        Some((count(usize::try_from(number).unwrap_or(usize::MAX)), number))
+    }
+
+    /// Draws the tabs into one row.
+    pub(super) fn draw_tabs(&mut self, row: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
+        if self.focus == Part::Name {
+            let mut pen = Pen::new(buf, cx);
+            pen.band(row, Role::Field);
+            let x = pen.put(row.x + 3, row.y, "Save this filter as: ", Role::Strong, row.width);
+            let line = Rect { x, width: row.right().saturating_sub(x + 1), ..row };
+            let style = cx.theme.style(Role::Field).patch(cx.theme.style(Role::Strong));
+            let cursor = self.name.draw(line, buf, style, &[]);
+            if cx.focused {
+                cx.cursor = cursor;
+            }
+            return;
+        }
+        let mut pen = Pen::new(buf, cx);
+        let active = self.tab();
+        let end = row.right().saturating_sub(1);
+        let mut x = row.x + 3;
+        for (at, tab) in self.tabs().iter().enumerate() {
+            let name = match tab {
+                Tab::Board => "Board".to_owned(),
+                Tab::Filter(name, _) => cut_end(&shown(name), MAX_TAB, pen.glyphs.ellipsis).into_owned(),
+            };
+            let number = self.tab_count(tab, cx.clock_ms);
+            let waiting = matches!(tab, Tab::Filter(name, _) if name == "Waiting");
+            let text = number.map(|(text, number)| match (waiting && number > 0, text) {
+                (true, text) => (format!("{}{text}", pen.glyphs.waiting), Role::Waiting),
+                (false, text) => (text, Role::Muted),
+            });
+            let width = cells(&name) + text.as_ref().map_or(0, |(text, _)| cells(text) + 1);
+            if x + width > end {
+                break;
+            }
+            let start = x;
+            x = if active == Some(at) {
+                let plus = Modifier::BOLD | Modifier::UNDERLINED;
+                pen.put_plus(x, row.y, &name, Role::Strong, plus, width)
+            } else {
+                pen.put(x, row.y, &name, Role::Muted, width)
+            };
+            if let Some((text, role)) = text {
+                x = pen.put(x + 1, row.y, &text, role, width);
+            }
+            self.drawn.tabs.push((Rect::new(start, row.y, x - start, 1), at));
+            x += 2;
+        }
+        if active.is_none() && x + 14 < end {
+            let start = pen.right(end, row.y, "save as view", Role::Muted);
+            pen.right(start.saturating_sub(1), row.y, "V", Role::Key);
+        }
+    }
+
+    /// `V`: asks for the name under which the filter is saved.
+    pub(super) fn begin_saving(&mut self) -> Vec<Effect> {
+        let Some(filter) = self.filter.in_force() else {
+            return vec![Effect::Toast("type a filter first (/), then save it".to_owned())];
+        };
+        if let Some(view) = self.views.iter().find(|view| view.r#where == filter.trim()) {
+            return vec![Effect::Toast(format!("this filter is saved as {}", shown(&view.name)))];
+        }
+        self.name.clear();
+        self.focus = Part::Name;
+        Vec::new()
+    }
+
+    pub(super) fn finish_saving(&mut self) -> Vec<Effect> {
+        self.focus = Part::List;
+        let name = self.name.text().trim().to_owned();
+        match self.filter.in_force() {
+            Some(filter) if !name.is_empty() => {
+                vec![Effect::Run(RunAsk::SaveView { name, filter: filter.trim().to_owned() })]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    pub(super) fn take_views(&mut self, views: &[SavedView]) {
+        self.views = views.to_vec();
+    }
+
+    /// `+`: lets a value of the run under the cursor be chosen, which is added to the filter.
+    pub(super) fn choose_term(&self) -> Vec<Effect> {
+        let Some(run) = self.record() else { return Vec::new() };
+        let choices: Vec<(String, String, String)> =
+            terms_of(run).into_iter().map(|text| (text.clone(), shown(&text), String::new())).collect();
+        let title = "Add to the filter".to_owned();
+        vec![Effect::Pick(Picker { what: PickerKind::FilterTerm, title, choices, current: Some(0) })]
+    }
+
+    pub(super) fn add_term(&mut self, text: &str) -> Vec<Effect> {
+        let before = self.filter.field.text().trim().to_owned();
+        if !before.split_whitespace().any(|known| known == text) {
+            self.filter.field.set(format!("{before} {text}").trim());
+        }
+        self.focus = Part::List;
+        self.filtered()
+    }
+
+    /// `o`: lets the column be chosen that sorts the table.
+    pub(super) fn choose_sort(&self) -> Vec<Effect> {
+        let mut choices =
+            vec![(String::new(), "as they are".to_owned(), "waiting first, then newest".to_owned())];
+        for column in &self.settings.columns {
+            choices.push((column.clone(), column.clone(), "smallest or first".to_owned()));
+            choices.push((format!("-{column}"), format!("-{column}"), "largest or last".to_owned()));
+        }
+        let now = self.sort.clone().unwrap_or_default();
+        let current = choices.iter().position(|(value, ..)| *value == now);
+        let title = "Sort by".to_owned();
+        vec![Effect::Pick(Picker { what: PickerKind::RunSort, title, choices, current })]
+    }
+}
+
+/// Terms that a run matches, the most telling first.
+fn terms_of(run: &RunRecord) -> Vec<String> {
+    let mut terms = Vec::new();
+    if let Some(reason) = run.failure().filter(|reason| !reason.is_empty()) {
+        terms.push(term("error", &reason));
+    }
+    terms.push(term("skill", &run.skill_id));
+    terms.push(term("state", &run.state.to_string()));
+    if let Some(step) = &run.step {
+        terms.push(term("step", step));
+    }
+    terms.extend(run.options.labels.iter().map(|(name, value)| term(&format!("label.{name}"), value)));
+    for (name, value) in run.inputs.as_object().into_iter().flatten() {
+        let value = match value {
+            serde_json::Value::String(text) if text.len() <= 60 => text.clone(),
+            serde_json::Value::Number(_) | serde_json::Value::Bool(_) => value.to_string(),
+            _ => continue,
+        };
+        terms.push(term(&format!("input.{name}"), &value));
+    }
+    terms.push(term("by", &run.started_by));
+    terms
+}

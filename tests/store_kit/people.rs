@@ -1,0 +1,163 @@
+//! Checks of what people share through a store: several approvals of one gate, annotations, documents, retention.
+
+use super::*;
+
+fn endorse(by: &str, need: u32) -> (Command, Option<DecisionRecord>) {
+    let Command::Decide(decision) = decision(Verdict::Approve) else { unreachable!() };
+    let record = DecisionRecord { approver: Some(by.into()), notes: None };
+    (Command::Endorse { decision, by: by.into(), need }, Some(record))
+}
+
+pub async fn several_approvals_open_a_gate_together(store: &dyn Store, time: &Time) {
+    let run = waiting(store, 1).await;
+    let before = store.run(&run).await.unwrap().unwrap();
+    time.pass(1_000);
+    let (command, by) = endorse("ana", 2);
+    let first = store.command(&run, command.clone(), by.clone(), None, None).await.unwrap();
+    assert_eq!(first.effect, CommandEffect::Applied);
+    assert_eq!((first.run.state, first.run.since_ms), (RunState::WaitingForHuman, before.since_ms));
+    assert_eq!(first.run.approval_progress().as_deref(), Some("approved, 1 of 2"));
+    let again = store.command(&run, command, by, None, None).await.unwrap();
+    assert!(matches!(again.effect, CommandEffect::Repeated(_)), "{again:?}");
+    assert!(store.claim(&worker("w2"), LEASE, None).await.unwrap().is_none(), "one of two decides nothing");
+    let (kim, lee) = futures::join!(
+        async {
+            let (command, by) = endorse("kim", 2);
+            store.command(&run, command, by, None, None).await
+        },
+        async {
+            let (command, by) = endorse("lee", 2);
+            store.command(&run, command, by, None, None).await
+        },
+    );
+    assert!(kim.is_ok() && lee.is_ok(), "{kim:?} {lee:?}");
+    assert_eq!(state(store, &run.0).await, RunState::Pending);
+    let kinds: Vec<String> = store
+        .events(Some(&run), 0, 100)
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|event| event.event.kind.to_string())
+        .filter(|kind| kind.starts_with("gate."))
+        .collect();
+    assert_eq!(kinds, ["gate.waiting", "gate.endorsed", "gate.approved"]);
+    assert_eq!(store.decisions(&run).await.unwrap().len(), 2);
+}
+
+pub async fn a_denial_ends_a_gate_that_needs_several(store: &dyn Store, _: &Time) {
+    let run = waiting(store, 1).await;
+    let (command, by) = endorse("ana", 3);
+    store.command(&run, command, by, None, None).await.unwrap();
+    store.command(&run, decision(Verdict::Deny), None, None, None).await.unwrap();
+    assert_eq!(state(store, &run.0).await, RunState::Canceled);
+}
+
+pub async fn annotations_are_merged_and_told(store: &dyn Store, _: &Time) {
+    let options = RunOptions {
+        labels: [("env".to_owned(), "prod".to_owned())].into(),
+        title: Some("Deploy 5.4.0".into()),
+        ..RunOptions::default()
+    };
+    store.launch(Launch { options, ..launch(1) }).await.unwrap();
+    let run = RunId("run-0001".into());
+    let fields = json!({"assigned": {"to": "kim", "by": "ana", "note": "registry is back", "at_ms": 7}});
+    let event = NewEvent { kind: "run.assigned".into(), step: None, data: json!({"to": "kim"}) };
+    let after = store.annotate(&run, fields.as_object().cloned().unwrap(), vec![event]).await.unwrap();
+    assert_eq!(after.options.assigned.as_ref().map(|assigned| assigned.to.as_str()), Some("kim"));
+    assert_eq!((after.title(), after.state), (Some("Deploy 5.4.0"), RunState::Pending));
+    assert_eq!(after.options.labels["env"], "prod");
+    let events = store.events(Some(&run), 0, 10).await.unwrap();
+    assert_eq!(events.last().map(|event| event.event.kind.to_string()).as_deref(), Some("run.assigned"));
+    let cleared = store.annotate(&run, json!({"assigned": null}).as_object().cloned().unwrap(), vec![]).await;
+    assert_eq!(cleared.unwrap().options.assigned, None);
+    let wrong = store.annotate(&run, json!({"labels": 1}).as_object().cloned().unwrap(), vec![]).await;
+    assert!(matches!(wrong, Err(StoreError::Unasked(_))), "{wrong:?}");
+    let gone = store.annotate(&RunId("gone".into()), serde_json::Map::new(), vec![]).await;
+    assert_eq!(gone, Err(StoreError::NoRun(RunId("gone".into()))));
+}
+
+pub async fn titles_labels_and_assignees_are_found(store: &dyn Store, time: &Time) {
+    for (n, (title, env)) in
+        (0..).zip([("Deploy 5.4.0 to eu", "prod"), ("Deploy 5.4.1 to us", "test"), ("", "")])
+    {
+        let mut options = RunOptions::default();
+        if !title.is_empty() {
+            options.title = Some(title.into());
+            options.labels = [("env".to_owned(), env.to_owned())].into();
+        }
+        store.launch(Launch { options, ..launch(n) }).await.unwrap();
+    }
+    let assigned = json!({"assigned": {"to": "Kim", "by": "ana", "at_ms": 7}});
+    let run = RunId("run-0001".into());
+    store.annotate(&run, assigned.as_object().cloned().unwrap(), vec![]).await.unwrap();
+    claimed(store, "build-2/w").await;
+    let now_ms = time.clock()();
+    let all = store.runs(RunFilter::default()).await.unwrap().runs;
+    for (text, expected) in [
+        ("title:deploy*", &["run-0000", "run-0001"][..]),
+        ("title:*us", &["run-0001"]),
+        ("-title:*", &["run-0002"]),
+        ("label.env:prod", &["run-0000"]),
+        ("-label.env:prod", &["run-0001", "run-0002"]),
+        ("assigned:kim", &["run-0001"]),
+        ("worker:build-2", &["run-0000"]),
+        ("5.4.1", &["run-0001"]),
+    ] {
+        let filter = RunFilter { r#where: Some(text.into()), ..RunFilter::default() };
+        let mut found: Vec<String> =
+            store.runs(filter).await.unwrap().runs.into_iter().map(|run| run.id.0).collect();
+        found.sort();
+        assert_eq!(found, expected, "{text}");
+        let query = RunQuery::parse(text).unwrap();
+        let matching = all.iter().filter(|run| query.matches(run, now_ms)).count();
+        assert_eq!(matching, expected.len(), "{text}: in memory as in the store");
+    }
+}
+
+pub async fn documents_are_shared_and_versioned(store: &dyn Store, _: &Time) {
+    assert_eq!(store.put_document("view:a", Some(json!({"where": "x"})), Some(0)).await, Ok(1));
+    assert_eq!(store.put_document("view:a", Some(json!({"where": "y"})), Some(1)).await, Ok(2));
+    store.put_document("view:%", Some(json!(1)), None).await.unwrap();
+    store.put_document("worker:a", Some(json!(2)), None).await.unwrap();
+    let stale = store.put_document("view:a", Some(json!({"where": "z"})), Some(1)).await;
+    assert_eq!(stale, Err(StoreError::DocumentConflict { name: "view:a".into() }));
+    let views = store.documents("view:").await.unwrap();
+    let names: Vec<(&str, u64)> = views.iter().map(|view| (view.name.as_str(), view.version)).collect();
+    assert_eq!(names, [("view:%", 1), ("view:a", 2)]);
+    assert_eq!(views[1].value, json!({"where": "y"}));
+    assert_eq!(store.put_document("view:a", None, Some(2)).await, Ok(0));
+    assert_eq!(store.put_document("view:a", None, None).await, Ok(0), "deleting twice is allowed");
+    assert_eq!(store.documents("view:").await.unwrap().len(), 1);
+    let write = |value: u64| store.put_document("view:c", Some(json!(value)), Some(0));
+    let (first, second) = futures::join!(write(1), write(2));
+    let conflict = Err(StoreError::DocumentConflict { name: "view:c".into() });
+    assert!(
+        [(Ok(1), conflict.clone()), (conflict.clone(), Ok(1))].contains(&(first.clone(), second.clone())),
+        "{first:?} {second:?}"
+    );
+    assert_eq!(store.put_document("view:c", None, Some(0)).await, conflict, "there is one");
+    assert_eq!(store.put_document("view:c", None, Some(2)).await, conflict, "it has another version");
+    assert_eq!(store.put_document("view:c", None, Some(1)).await, Ok(0));
+    let gone = store.put_document("view:c", Some(json!(3)), Some(1)).await;
+    assert_eq!(gone, conflict, "an update creates nothing");
+    let large = store.put_document("view:b", Some(json!("x".repeat(100_000))), None).await;
+    assert!(matches!(large, Err(StoreError::Unasked(_))), "{large:?}");
+}
+
+pub async fn retention_deletes_by_state(store: &dyn Store, time: &Time) {
+    store.launch(launch(1)).await.unwrap();
+    let claim = claimed(store, "w1").await;
+    step_one(store, &claim, WorkerMove::Complete).await;
+    let canceled = waiting(store, 2).await;
+    store.command(&canceled, Command::Cancel, None, None, None).await.unwrap();
+    let open = waiting(store, 3).await;
+    time.pass(1_000);
+    let now = time.clock()();
+    let states = [RunState::Completed, RunState::WaitingForHuman];
+    assert_eq!(store.purge_states(&states, now - 2_000).await, Ok(0), "too young");
+    assert_eq!(store.purge_states(&states, now).await, Ok(1));
+    assert!(store.run(&claim.run.id).await.unwrap().is_none());
+    assert!(store.run(&canceled).await.unwrap().is_some());
+    assert!(store.run(&open).await.unwrap().is_some(), "an open run is never purged");
+    assert_eq!(store.purge(now).await, Ok(1));
+}
