@@ -65,7 +65,7 @@ impl Board {
             match run.state {
                 RunState::WaitingForHuman => board.waiting.push(BoardRun::of(run)),
                 RunState::Pending | RunState::Running | RunState::Replaying | RunState::WaitingForSignal => {
-                    board.running.push(BoardRun::of(run))
+                    board.running.push(BoardRun::of(run));
                 }
                 _ if run.since_ms < from_ms => {}
                 RunState::Completed => {
@@ -96,7 +96,7 @@ impl Board {
             .into_values()
             .map(|(of_reason, skills)| BoardFailures { skills: skills.len() as u64, ..of_reason })
             .collect();
-        board.failed.sort_by(|a, b| (b.runs, b.last_ms).cmp(&(a.runs, a.last_ms)));
+        board.failed.sort_by_key(|failures| std::cmp::Reverse((failures.runs, failures.last_ms)));
         board
     }
 }

@@ -146,7 +146,7 @@ fn hashed(form: &[&str]) -> u64 {
 const BLANK: &str = "{…}";
 
 /// The words of a text with a blank for those that are left out; neighboring blanks are one.
-fn masked<'a>(text: &'a [String], is_left_out: impl Fn(usize, &str) -> bool) -> Vec<&'a str> {
+fn masked(text: &[String], is_left_out: impl Fn(usize, &str) -> bool) -> Vec<&str> {
     let mut out: Vec<&str> = Vec::with_capacity(text.len());
     for (place, word) in text.iter().enumerate() {
         if !is_left_out(place, word) {

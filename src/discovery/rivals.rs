@@ -411,7 +411,7 @@ impl Pair<'_> {
         let now = eval(self.router, cases, EvalOptions::default())?;
         let before = lost(self.router, &self.wanted())?;
         let mut options = Vec::new();
-        for option in [self.exclusion(sides), self.merge(), self.split()].into_iter().flatten() {
+        for option in [self.exclusion(sides), Some(self.merge()), self.split()].into_iter().flatten() {
             let draft = self.router.with_changes(option.documents.clone(), &option.removed);
             let lost_after = lost(&draft, &option.wanted)?;
             let golden = self.golden_change(&now, &draft, cases, &option.removed)?;
@@ -501,7 +501,7 @@ impl Pair<'_> {
     }
 
     /// One skill with the clauses of both, each once.
-    fn merge(&self) -> Option<Draft<'_>> {
+    fn merge(&self) -> Draft<'_> {
         let keeper = usize::from(self.probings[1].won_by(self.id(1)) > self.probings[0].won_by(self.id(0)));
         let (kept, given) = (&self.documents[keeper], &self.documents[1 - keeper]);
         let mut description = kept.description.trim_end().to_owned();
@@ -527,12 +527,7 @@ impl Pair<'_> {
         tags.extend(given.tags.iter().filter(|tag| !kept.tags.contains(tag)).cloned());
         let document = Document { description, text, tags, digest: None, ..kept.clone() };
         let wanted = self.wanted().into_iter().map(|(probe, _)| (probe, &kept.id)).collect();
-        Some(Draft {
-            kind: AdviceKind::Merge,
-            documents: vec![document],
-            removed: vec![given.id.clone()],
-            wanted,
-        })
+        Draft { kind: AdviceKind::Merge, documents: vec![document], removed: vec![given.id.clone()], wanted }
     }
 
     /// Each clause that a side loses to the other for the most part is left to the other.
@@ -602,12 +597,12 @@ fn as_object(clause: &str) -> String {
 
 /// A description without one clause, with the punctuation and spaces that it leaves.
 fn without_clause(description: &str, clause: &str) -> String {
-    let Some(start) = description.find(clause) else { return description.to_owned() };
-    let (before, after) = (&description[..start], &description[start + clause.len()..]);
+    let Some((before, after)) = description.split_once(clause) else { return description.to_owned() };
     // The opening of the sentence (“Use for”) goes with its only clause.
-    let sentence = before.rfind(['.', '!', '?', ';']).map_or(0, |end| end + 1);
+    let open = before.rsplit(['.', '!', '?', ';']).next().unwrap_or_default();
+    let sentences = before.strip_suffix(open).unwrap_or_default();
     let after = after.trim_start_matches(['.', ';', ',', '!', '?']);
-    format!("{} {}", before[..sentence].trim_end(), after.trim_start()).trim().to_owned()
+    format!("{} {}", sentences.trim_end(), after.trim_start()).trim().to_owned()
 }
 
 #[cfg(test)]

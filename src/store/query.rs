@@ -118,7 +118,7 @@ pub const QUERY_STATES: [&str; 11] = [
 #[error("{0}")]
 pub struct QueryError(String);
 
-/// Terms of a filter, at most: SQLite refuses deeper expressions than about a thousand.
+/// Terms of a filter, at most: `SQLite` refuses deeper expressions than about a thousand.
 const MAX_TERMS: usize = 64;
 
 impl RunQuery {

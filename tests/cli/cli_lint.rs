@@ -199,7 +199,7 @@ fn only_findings_outside_the_baseline_fail() {
     assert_eq!(lint(&[]).code, 3, "the file does not exist yet");
     assert_eq!(lint(&["--write-baseline"]).code, 0);
     assert_eq!(lint(&[]).code, 0);
-    home.file("notes/SKILL.md", &format!("{}\nRead [c](c.md).\n", TWO_LINKS.replace("[a](a.md)", "a")));
+    home.file("notes/SKILL.md", format!("{}\nRead [c](c.md).\n", TWO_LINKS.replace("[a](a.md)", "a")));
     let answer = lint(&["--format", "json"]);
     let report = answer.json();
     assert_eq!((answer.code, codes(&report)), (1, vec!["broken-link"]), "{report}");
@@ -239,7 +239,7 @@ fn the_level_filters_and_deny_decides() {
 fn a_comment_ignores_a_finding_for_its_reason() {
     let home = Home::empty();
     let comment = "<!-- skills-lint: ignore broken-link: written by the installer -->\nRead [b]";
-    home.file("notes/SKILL.md", &TWO_LINKS.replace("Read [b]", comment));
+    home.file("notes/SKILL.md", TWO_LINKS.replace("Read [b]", comment));
     home.file("notes/other.md", "");
     let report = home.json(&["lint"]);
     assert_eq!(codes(&report), ["broken-link"]);

@@ -14,8 +14,8 @@ use skills_store::{RunFilter, RunRecord};
 
 use crate::runs_place::{Place, decide, kinds, order, request, resume, run, settle};
 
-fn key(name: &str, scopes: &[Scope]) -> Option<Principal> {
-    Some(Principal { name: name.to_owned(), scopes: scopes.iter().copied().collect::<BTreeSet<_>>() })
+fn key(name: &str, scopes: &[Scope]) -> Principal {
+    Principal { name: name.to_owned(), scopes: scopes.iter().copied().collect::<BTreeSet<_>>() }
 }
 
 async fn until(what: &str, mut is_met: impl AsyncFnMut() -> bool) {
@@ -79,7 +79,7 @@ async fn two_other_people_have_to_approve() {
     let approve = || decide(&waiting, Verdict::Approve, "somebody else");
     let by = |principal| {
         let (core, run, order) = (Arc::clone(&core), waiting.id.0.clone(), approve());
-        async move { core.order_as(&run, order, principal).await }
+        async move { core.order_as(&run, order, Some(principal)).await }
     };
     let decides = [Scope::Decide];
     let starter = by(key("ana", &decides)).await.unwrap_err();
@@ -102,7 +102,7 @@ async fn two_other_people_have_to_approve() {
 
     let denied = run(&core, "ledger", json!({ "amounts": [3] })).await;
     let deny = decide(&denied, Verdict::Deny, "ana");
-    let outcome = core.order_as(&denied.id.0, deny, key("ana", &decides)).await.unwrap();
+    let outcome = core.order_as(&denied.id.0, deny, Some(key("ana", &decides))).await.unwrap();
     assert_eq!(outcome.run.state, RunState::Canceled, "one denial is enough, by anyone who may decide");
 }
 
@@ -193,7 +193,11 @@ async fn ended_runs_are_deleted_and_late_approvals_escalated() {
     let failed = run(&core, "upload", json!({ "name": "wrong.csv" })).await;
     let waiting = run(&core, "ledger", json!({ "amounts": [1] })).await;
     let refused = core
-        .order_as(&waiting.id.0, decide(&waiting, Verdict::Approve, "boss"), key("boss", &[Scope::Decide]))
+        .order_as(
+            &waiting.id.0,
+            decide(&waiting, Verdict::Approve, "boss"),
+            Some(key("boss", &[Scope::Decide])),
+        )
         .await;
     assert_eq!(refused.unwrap_err().code, Code::Forbidden, "not before the escalation");
     until("both are older than a second", async || {
@@ -213,7 +217,11 @@ async fn ended_runs_are_deleted_and_late_approvals_escalated() {
     );
     core.stop_workers().await;
     let approved = core
-        .order_as(&waiting.id.0, decide(&waiting, Verdict::Approve, "boss"), key("boss", &[Scope::Decide]))
+        .order_as(
+            &waiting.id.0,
+            decide(&waiting, Verdict::Approve, "boss"),
+            Some(key("boss", &[Scope::Decide])),
+        )
         .await;
     assert_eq!(approved.unwrap().run.state, RunState::Pending);
 }

@@ -31,8 +31,11 @@ const SKILLS: [(&str, &str); 9] = [
     ("release-notes", "Writes release notes from merged pull requests. Lists breaking changes of a version."),
     ("changelog", "Writes release notes from merged pull requests. Lists breaking changes of a version."),
     ("trip-planner", "Plans train journeys with hotels and museums."),
-    ("mail-client", "Calls the mail API with retries and typed errors."),
-    ("search-client", "Calls the search API with retries and typed errors."),
+    ("mail-client", "Calls the mail API with retries and typed errors. Handles rate limits and timeouts."),
+    (
+        "search-client",
+        "Calls the search API with retries and typed errors. Handles rate limits and timeouts.",
+    ),
 ];
 
 struct Core {

@@ -334,7 +334,7 @@ mod unix {
     #[cfg(target_os = "linux")]
     fn link_target(folder: &Handle, inside: &Path) -> Result<PathBuf, Errno> {
         use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-        /// As many links as the kernel follows (path_resolution(7)).
+        /// As many links as the kernel follows (`path_resolution(7)`).
         const MAX_LINKS: usize = 40;
         let parts = |path: &Path| path.components().rev().map(|part| part.as_os_str().to_owned()).collect();
         let mut pending: Vec<OsString> = parts(inside);

@@ -201,12 +201,12 @@ pub fn workers(workers: &[WorkerView], now_ms: i64, look: Look) -> String {
         let version = worker.version.as_deref().unwrap_or("-");
         let text = format!("{what}{}", runs.join(" "));
         let line = format!(
-            "  {} {}  {:<8} {busy:>5}  {:<20}  {}",
+            "  {} {}  {:<7} {busy:>4}  {:<20}  {}",
             ink.paint(sign, look.colour),
             look.name(&safe_text::line(&worker.name), width),
-            cut(&safe_text::line(version), 8, look.unicode),
+            cut(&safe_text::line(version), 7, look.unicode),
             seen,
-            cut(&text, look.room(120).saturating_sub(width + 44).max(16), look.unicode),
+            cut(&text, look.room(120).saturating_sub(width + 42).max(16), look.unicode),
         );
         let _ = writeln!(out, "{}", line.trim_end());
     }

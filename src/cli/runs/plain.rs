@@ -46,20 +46,10 @@ pub async fn run(cx: &mut Context) -> Result<Done, Failure> {
     dialog.list(&*client).await
 }
 
-/// Text from runs on one ASCII line.
+/// Text from runs on one line, with letters and ASCII signs only.
 fn clean(text: &str) -> String {
     let line = safe_text::line(text).replace('…', "...");
-    line.chars()
-        .map(|c| {
-            if c.is_ascii() {
-                c
-            } else if c.is_alphanumeric() {
-                c
-            } else {
-                '?'
-            }
-        })
-        .collect()
+    line.chars().map(|c| if c.is_ascii() || c.is_alphanumeric() { c } else { '?' }).collect()
 }
 
 fn span(ms: i64) -> String {

@@ -244,13 +244,13 @@ fn approval_rule(
     }
     let escalate_after = match &written.escalate_after {
         None => None,
-        Some(text) => match skills_base::duration::parse(text).filter(|after| !after.is_zero()) {
-            Some(after) => Some(after),
-            None => {
+        Some(text) => {
+            let Some(after) = skills_base::duration::parse(text).filter(|after| !after.is_zero()) else {
                 let message = format!("`escalate_after` is `{text}`");
                 return Err(wrong(file, at, message, "allowed: a duration such as 90s, 15m, 4h or 2d"));
-            }
-        },
+            };
+            Some(after)
+        }
     };
     let criteria = Criteria {
         id: written.id.0,

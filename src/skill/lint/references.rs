@@ -38,7 +38,7 @@ pub struct Reference {
     pub is_certain: bool,
 }
 
-/// Tools of known clients, from the tool references of Claude Code, Codex, Gemini CLI, OpenCode and Copilot.
+/// Tools of known clients, from the tool references of Claude Code, Codex, Gemini CLI, `OpenCode` and Copilot.
 const TOOLS: &[&str] = &[
     "Agent",
     "AskUserQuestion",

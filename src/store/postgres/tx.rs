@@ -364,7 +364,7 @@ impl ToSql for Value<'_> {
 
 /// Whether an error, or what caused it, is one of the connection.
 pub(super) fn is_of_connection(error: &tokio_postgres::Error) -> bool {
-    error.is_closed() || error.source().is_some_and(|cause| cause.is::<std::io::Error>())
+    error.is_closed() || error.source().is_some_and(<dyn std::error::Error>::is::<std::io::Error>)
 }
 
 /// Runs `$body` in a transaction of this mode, again while the database asks for that.

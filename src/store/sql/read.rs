@@ -40,16 +40,13 @@ pub(crate) async fn events<T: Tx>(
     limit: usize,
 ) -> Result<Vec<RunEvent>, StoreError> {
     let columns = "SELECT run, number, global, at_ms, kind, step, data FROM events";
-    let rows = match run {
-        Some(run) => {
-            let sql = format!("{columns} WHERE run = ?1 AND number > ?2 ORDER BY number LIMIT ?3");
-            tx.query("reading events", &sql, values![run, after, limit]).await?
-        }
-        None => {
-            let last = if T::POSTGRES { newest(tx).await? } else { i64::MAX.unsigned_abs() };
-            let sql = format!("{columns} WHERE global > ?1 AND global <= ?2 ORDER BY global LIMIT ?3");
-            tx.query("reading events", &sql, values![after, last, limit]).await?
-        }
+    let rows = if let Some(run) = run {
+        let sql = format!("{columns} WHERE run = ?1 AND number > ?2 ORDER BY number LIMIT ?3");
+        tx.query("reading events", &sql, values![run, after, limit]).await?
+    } else {
+        let last = if T::POSTGRES { newest(tx).await? } else { i64::MAX.unsigned_abs() };
+        let sql = format!("{columns} WHERE global > ?1 AND global <= ?2 ORDER BY global LIMIT ?3");
+        tx.query("reading events", &sql, values![after, last, limit]).await?
     };
     rows.into_iter().map(event).collect()
 }

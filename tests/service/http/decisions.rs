@@ -113,7 +113,8 @@ async fn every_body_may_name_the_trace_of_its_call() {
     for operation in operations().iter().filter(|operation| operation.takes_body()) {
         let unknown = json!({
             "skill_id": "nowhere", "capability_id": "no.where", "run_id": "0000-none", "session_id": "none", "name": "x",
-            "tool": "skills.list", "client": "none",
+            "tool": "skills.list", "client": "none", "proposal_id": "none", "rival": "none",
+            "worker": "none", "view": "none",
         });
         let Value::Object(all) = unknown else { unreachable!() };
         let named = operation.route.parameters().map(|name| (name.to_owned(), all[name].clone())).collect();

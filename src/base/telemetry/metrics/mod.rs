@@ -247,7 +247,7 @@ mod tests {
         ] {
             assert!(text.contains(line), "{line} is missing from\n{text}");
         }
-        assert!(!text.contains("failed"), "{text}");
+        assert!(!text.contains("state=\"failed\""), "{text}");
         let report = metrics.report().unwrap();
         let runs = report.families.iter().find(|family| family.name == "runtime.runs").unwrap();
         assert_eq!(runs.samples[0].value, Some(3.0));

@@ -69,8 +69,14 @@ impl Browse {
             )
         });
         Title::of("Skills", focused).note(note).draw(&mut Pen::new(buf, cx), area.x, area.y, area.width);
-        self.draw_map_tabs(Rect { y: area.y + 1, height: 1, ..area }, buf, cx);
         let body = Rect { y: area.y + 2, height: area.height.saturating_sub(2), ..area };
+        let groups =
+            report.as_ref().filter(|_| with_groups).map_or(0, |report| groups_height(report, body.height));
+        let matrix = Rect { height: body.height.saturating_sub(groups), ..body };
+        if let Some(report) = &report {
+            self.place_clusters(report, matrix);
+        }
+        self.draw_map_tabs(Rect { y: area.y + 1, height: 1, ..area }, buf, cx);
         let mut pen = Pen::new(buf, cx);
         let Some(report) = report else {
             self.draw_map_progress(body, &mut pen);
@@ -81,9 +87,6 @@ impl Browse {
             pen.put(body.x + 2, body.y + 1, pen.glyphs.ok, Role::Success, 1);
             pen.put(body.x + 4, body.y + 1, text, Role::Text, body.width.saturating_sub(5));
         }
-        let groups = if with_groups { groups_height(&report, body.height) } else { 0 };
-        let matrix = Rect { height: body.height.saturating_sub(groups), ..body };
-        self.place_clusters(&report, matrix);
         if self.map.in_sight.is_empty() {
             self.draw_clusters(&report, matrix, &mut pen, focused);
         } else {
@@ -136,16 +139,15 @@ impl Browse {
     fn place_clusters(&mut self, report: &CollisionReport, area: Rect) {
         let clusters = &report.map.clusters;
         self.map.zoomed = self.map.zoomed.filter(|at| *at < clusters.len());
-        self.map.in_sight = match self.map.zoomed {
-            Some(at) => vec![at],
-            None => {
-                let skills: usize = clusters.iter().map(|cluster| cluster.skills.len()).sum();
-                let gaps = clusters.len().saturating_sub(1);
-                let width = 2 + LETTER + MIN_NAME + CELL * skills as u16 + gaps as u16 + 2;
-                let height = 2 + skills + gaps + 2;
-                let fits = skills <= 24 && width <= area.width && height <= usize::from(area.height);
-                if fits { (0..clusters.len()).collect() } else { Vec::new() }
-            }
+        self.map.in_sight = if let Some(at) = self.map.zoomed {
+            vec![at]
+        } else {
+            let skills: usize = clusters.iter().map(|cluster| cluster.skills.len()).sum();
+            let gaps = clusters.len().saturating_sub(1);
+            let width = 2 + LETTER + MIN_NAME + CELL * skills as u16 + gaps as u16 + 2;
+            let height = 2 + skills + gaps + 2;
+            let fits = skills <= 24 && width <= area.width && height <= usize::from(area.height);
+            if fits { (0..clusters.len()).collect() } else { Vec::new() }
         };
         let count = self.map.skills().len();
         if count > 0 {

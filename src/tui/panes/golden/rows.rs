@@ -75,12 +75,12 @@ mod tests {
 
     #[test]
     fn groups_have_titles_and_the_filter_leaves_matches() {
+        use Row::{Blank, Heading, Query};
         let results = [
             result("make a sheet", GoldenState::Lost),
             result("write a poem", GoldenState::FalseTrigger),
             result("read a table", GoldenState::Won),
         ];
-        use Row::{Blank, Heading, Query};
         let all = rows(&results, "");
         let expected = [
             Query(0),

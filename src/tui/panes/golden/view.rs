@@ -14,7 +14,7 @@ use crate::widgets::wrap::wrap;
 
 /// Below this width the parts share one column.
 const FOLD: u16 = 96;
-/// Cells of the details where there is max_width.
+/// Cells of the details in a wide window.
 const DETAIL_WIDTH: u16 = 44;
 
 impl Golden {

@@ -345,14 +345,11 @@ fn draw_decision(view: &ProposalView, band: Rect, pen: &mut Pen<'_>) {
     let version = view.versions.len().max(1);
     let keeps = format!("v{version} for rollback; every other byte stays");
     pen.put(label_end + 1, band.y + 2, &keeps, Role::Text, value);
-    match failed {
-        Some(check) => {
-            pen.put(x + 2, band.y + 3, "blocked", Role::Danger, room);
-            pen.put(label_end + 1, band.y + 3, &shown(&check.evidence), Role::Danger, value);
-        }
-        None => {
-            pen.put(x + 2, band.y + 3, "then", Role::Muted, room);
-            pen.put(label_end + 1, band.y + 3, "R rolls back while the file is unchanged", Role::Text, value);
-        }
+    if let Some(check) = failed {
+        pen.put(x + 2, band.y + 3, "blocked", Role::Danger, room);
+        pen.put(label_end + 1, band.y + 3, &shown(&check.evidence), Role::Danger, value);
+    } else {
+        pen.put(x + 2, band.y + 3, "then", Role::Muted, room);
+        pen.put(label_end + 1, band.y + 3, "R rolls back while the file is unchanged", Role::Text, value);
     }
 }

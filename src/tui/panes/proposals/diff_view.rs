@@ -252,7 +252,7 @@ mod tests {
             .iter()
             .map(|row| match row {
                 DiffRow::One(line) => line.plain(),
-                two => panic!("{two:?}"),
+                two @ DiffRow::Two(..) => panic!("{two:?}"),
             })
             .collect();
         assert_eq!(

@@ -39,9 +39,10 @@ impl Proposals {
         let mut joints = vec![(area.y, Joint::Top { heavy: cx.focused })];
         let versions = self.drawn.versions_rule;
         joints.extend(versions.filter(|y| !rules.contains(y)).map(|y| (y, Joint::Left { heavy: false })));
-        joints.extend(rules.into_iter().map(|y| match versions == Some(y) {
-            true => (y, Joint::Cross { left: false, right: false }),
-            false => (y, Joint::Right { heavy: false }),
+        joints.extend(rules.into_iter().map(|y| {
+            let is_cross = versions == Some(y);
+            let cross = Joint::Cross { left: false, right: false };
+            (y, if is_cross { cross } else { Joint::Right { heavy: false } })
         }));
         divider(&mut Pen::new(buf, cx), Rect { x: area.x + left, width: 1, ..area }, &joints);
     }

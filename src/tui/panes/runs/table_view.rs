@@ -196,7 +196,7 @@ impl Runs {
                 width += spare;
             }
             let width = width.min(area.right().saturating_sub(x + 1));
-            columns.push(Column { x, width, name });
+            columns.push(Column { name, x, width });
             x += width + 2;
         }
         columns
