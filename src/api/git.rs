@@ -156,7 +156,7 @@ impl GitRoot {
         let Some(bytes) = blobs.read(blob)? else { return Ok(None) };
         let Ok(skill) = parse(&self.location(path), &bytes, 0) else { return Ok(None) };
         let text = String::from_utf8_lossy(&bytes);
-        let text = if skill.has_body { index_text(&text) } else { Default::default() };
+        let text = if skill.has_body { index_text(&text) } else { skills_skill::IndexText::default() };
         Ok(Some(Document { digest: None, ..Document::from_skill(&skill, Some(text)) }))
     }
 }

@@ -71,6 +71,10 @@ impl GoldenQuery {
         if self.query.trim().is_empty() {
             return Err(Error::new(Code::InvalidRequest, "a golden query needs text"));
         }
+        if self.query.chars().count() > MAX_QUERY_LEN {
+            let message = format!("a golden query has at most {MAX_QUERY_LEN} characters");
+            return Err(Error::new(Code::InvalidRequest, message));
+        }
         if self.not.is_some() && !self.expect.is_empty() {
             let message = format!("`{}` has both `expect` and `not`", self.query);
             return Err(Error::new(Code::InvalidRequest, message));
@@ -79,6 +83,8 @@ impl GoldenQuery {
     }
 }
 
+/// Characters of a query, at most.
+const MAX_QUERY_LEN: usize = 20_000;
 /// Queries of a caller, at most.
 pub const MAX_QUERIES: usize = 2_000;
 
@@ -458,7 +464,8 @@ mod tests {
     fn contradictory_and_empty_queries_are_refused() {
         let both = query("q", &["a"], Some("b")).checked().unwrap_err();
         let empty = query("  ", &["a"], None).checked().unwrap_err();
-        assert_eq!([both.code, empty.code], [Code::InvalidRequest; 2]);
+        let long = query(&"a".repeat(MAX_QUERY_LEN + 1), &["a"], None).checked().unwrap_err();
+        assert_eq!([both.code, empty.code, long.code], [Code::InvalidRequest; 3]);
         assert!(cases_of(vec![query("q", &[], None); MAX_QUERIES + 1]).is_err());
     }
 }

@@ -120,6 +120,8 @@ pub struct QueryError(String);
 
 /// Terms of a filter, at most: `SQLite` refuses deeper expressions than about a thousand.
 const MAX_TERMS: usize = 64;
+/// Characters of a filter, at most.
+const MAX_LEN: usize = 4_096;
 
 impl RunQuery {
     /// Reads a filter as a person types it.
@@ -127,6 +129,9 @@ impl RunQuery {
     /// # Errors
     /// An unknown key, state, duration or number, or an unclosed quote; the message names what is allowed.
     pub fn parse(text: &str) -> Result<Self, QueryError> {
+        if text.chars().count() > MAX_LEN {
+            return Err(QueryError(format!("a filter has at most {MAX_LEN} characters")));
+        }
         let mut terms = Vec::new();
         for token in tokens(text)? {
             if terms.len() == MAX_TERMS {
@@ -439,7 +444,9 @@ mod tests {
     }
 
     #[test]
-    fn filter_has_a_limited_number_of_terms() {
+    fn filter_has_a_limited_size() {
+        assert!(RunQuery::parse(&"a".repeat(MAX_LEN)).is_ok());
+        assert!(RunQuery::parse(&"a".repeat(MAX_LEN + 1)).is_err());
         assert!(RunQuery::parse(&"a ".repeat(MAX_TERMS)).is_ok());
         assert!(RunQuery::parse(&"a ".repeat(MAX_TERMS + 1)).is_err());
     }

@@ -23,6 +23,10 @@ MEANINGS = [
         r"is not a file name; use a name without folders",
         # What a contract says of its inputs.
         r"invalid inputs for",
+        # Labels and names of views are on one line.
+        r"the label .* has the (value|name)|is not a label|the name of a view has",
+        r"has both `expect` and `not`",
+        r"a filter has at most \d+ terms|the filter of a view is empty",
         # The language of filters.
         r"unknown filter key|unknown state|is not a duration|is not a number|a quote is not closed|has no value: write",
     )
@@ -63,5 +67,8 @@ def what_does_not_fit_is_refused(ctx, response, case):
         return None
     # Of a run that waits for nobody no decision is taken, whatever it names.
     if response.status_code == 409 and case.operation.path.endswith(("/approve", "/deny")):
+        return None
+    # A body that is too large is refused before its members are looked at.
+    if response.status_code == 413:
         return None
     return negative_data_rejection(ctx, response, case)

@@ -514,7 +514,8 @@ impl Evaluator {
         };
         let Ok(new) = skills_skill::parse(&skill.location, result.as_bytes(), 0) else { return Ok(None) };
         let new = Skill { id: skill.id.clone(), ..new };
-        let text = if new.has_body { skills_skill::index_text(result) } else { Default::default() };
+        let text =
+            if new.has_body { skills_skill::index_text(result) } else { skills_skill::IndexText::default() };
         let document = Document { digest: None, ..Document::from_skill(&new, Some(text)) };
         // New skills need not wait for the measurement.
         let router = self.shared.router.read().unwrap_or_else(PoisonError::into_inner).snapshot();
