@@ -24,7 +24,7 @@ MEANINGS = [
         # What a contract says of its inputs.
         r"invalid inputs for",
         # Labels and names of views are on one line.
-        r"the label .* has the (value|name)|is not a label|the name of a view has",
+        r"the label .* has (the value|no valid name)|at most \d+ labels|the name of a view has",
         r"has both `expect` and `not`",
         r"a filter has at most \d+ terms|the filter of a view is empty",
         # The language of filters.
@@ -45,7 +45,7 @@ def means(answer):
 def before_call(context, case, kwargs):
     """Waits for news no longer than it takes to see that it waits."""
     wait = (case.query or {}).get("wait_ms")
-    if isinstance(wait, int) and 200 < wait <= 60_000:
+    if str(wait).isdecimal() and 200 < int(wait) <= 60_000:
         case.query["wait_ms"] = 200
 
 

@@ -151,7 +151,7 @@ pub async fn eval(config: Config, job: EvalJob) -> Result<Evaluation, Error> {
 /// Finds the commit that changed the winner of a request.
 ///
 /// # Errors
-/// As [`crate::bisect::bisect`].
+/// `invalid_request` for a folder that is not in a git repository, and what reading it may return.
 pub async fn bisect(config: Config, job: BisectJob) -> Result<Bisection, Error> {
     let local = Local::open_once(config, Needs::Index).await?;
     apart(move || {

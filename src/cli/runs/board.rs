@@ -100,7 +100,9 @@ fn render(board: &Board, hours: u32, thresholds: Thresholds, look: Look) -> Stri
         let _ = writeln!(out, "{}", Ink::Warn.paint("Only the newest ended runs are counted.", look.colour));
     }
     let room = look.room(120);
-    let title_width = room.saturating_sub(52).clamp(24, 44);
+    let title_width = room.saturating_sub(54).clamp(24, 44);
+    let step_width = if room < 100 { 14 } else { 20 };
+    let last_width = room.saturating_sub(title_width + step_width + 18).max(22);
     let mut group = |name: &str, runs: &[BoardRun], last: &dyn Fn(&BoardRun) -> String| {
         if runs.is_empty() {
             return;
@@ -110,7 +112,7 @@ fn render(board: &Board, hours: u32, thresholds: Thresholds, look: Look) -> Stri
             let title = fit(&safe_text::line(&run.title), title_width, look.unicode);
             let step = run.step.as_deref().map(|step| safe_text::line(step).into_owned()).unwrap_or_default();
             let (done, all) = run.progress;
-            let at = fit(&format!("{done}/{all} {step}"), 20, look.unicode);
+            let at = fit(&format!("{done}/{all} {step}"), step_width, look.unicode);
             let id = standing::short(&run.run.0);
             let _ = writeln!(out, "  {} {id}  {title}  {at}  {}", sign(run.state, look), last(run));
         }
@@ -126,7 +128,7 @@ fn render(board: &Board, hours: u32, thresholds: Thresholds, look: Look) -> Stri
     };
     group("waiting for approval, nearest deadline first", &board.waiting, &waits);
     let runs_for = |run: &BoardRun| match &run.signal {
-        Some(signal) => format!("waits for signal {}", safe_text::line(signal)),
+        Some(signal) => cut(&format!("signal {}", safe_text::line(signal)), last_width, look.unicode),
         None if run.state == RunState::Pending => {
             format!("pending {}", clock::age(board.now_ms - run.since_ms))
         }
@@ -250,7 +252,7 @@ mod tests {
             "1 waiting for approval, oldest 1 min",
             "Deploy 5.4.0 to eu-west-1",
             "expires in 5 min",
-            "waits for signal books-closed",
+            "signal books-closed",
             "the service answered 502",
             "draining, 1 left",
             "heartbeat 2 s ago",
