@@ -1,4 +1,4 @@
-//! `skills propose` and `skills proposals`: changes that wait for somebody else's approval.
+//! `skills propose` and `skills proposals`: changes that wait for another person's approval.
 
 use std::fmt::Write as _;
 

@@ -162,7 +162,7 @@ impl Runs {
         principal: Option<&Principal>,
     ) -> Result<(), Error> {
         let mut names = vec![identity];
-        // A name that somebody gives counts only where nobody makes sure who calls.
+        // A given name counts only where callers are not authenticated.
         names.extend(given.filter(|_| principal.is_none()));
         let scopes: BTreeSet<String> = match principal {
             Some(principal) => principal.scopes.iter().map(ToString::to_string).collect(),
