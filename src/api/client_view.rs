@@ -12,8 +12,8 @@ use std::time::SystemTime;
 
 use super::ClientViewState;
 use super::client_order::english;
-use super::client_people;
-use super::client_places::{Found, Missed, Place, places};
+use super::client_roots::{ClientFolder, Found, Missed, places};
+use super::user_invocable;
 use skills_base::files;
 use skills_config::Config;
 use skills_registry::Catalogue;
@@ -21,7 +21,7 @@ use skills_session::Listed;
 use skills_skill::client::{
     Among, AsRead, Bundled, Location, Order, Profile, SameName, Scope, SkillFile, Taken, read,
 };
-use skills_skill::{MAX_BYTES, Refusal, Skill, SkillId};
+use skills_skill::{MAX_BYTES, RejectedBundle, Skill, SkillId};
 
 /// A bundle of the catalog as a client takes it.
 pub struct Judged<'a> {
@@ -59,7 +59,7 @@ pub struct SkillFiles(Mutex<HashMap<PathBuf, (Stamp, Arc<SkillFile>)>>);
 type Stamp = (Option<SystemTime>, u64);
 
 /// As many files are kept.
-const MOST_FILES: usize = 20_000;
+const MAX_FILES: usize = 20_000;
 
 impl SkillFiles {
     /// The file at a path without links.
@@ -74,7 +74,7 @@ impl SkillFiles {
         let bytes = files::read_file(real, MAX_BYTES).map_err(|refusal| refusal.to_string())?;
         let file = Arc::new(SkillFile::of(&bytes));
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() >= MOST_FILES {
+        if kept.len() >= MAX_FILES {
             kept.clear();
         }
         kept.insert(real.to_owned(), (stamp, Arc::clone(&file)));
@@ -108,9 +108,9 @@ impl Candidate<'_> {
 /// What the catalog holds, by path.
 struct Known<'a> {
     skills: HashMap<&'a Path, &'a Arc<Skill>>,
-    refused: HashMap<&'a Path, &'a Refusal>,
+    refused: HashMap<&'a Path, &'a RejectedBundle>,
     /// Links that lead out of the roots: what is behind one is not read here.
-    links: Vec<&'a Refusal>,
+    links: Vec<&'a RejectedBundle>,
 }
 
 impl<'a> Known<'a> {
@@ -144,7 +144,7 @@ impl<'a> Known<'a> {
         [&found.file, &found.real].into_iter().find_map(|path| self.skills.get(path.as_path()).copied())
     }
 
-    fn refusal(&self, found: &Found) -> Option<&'a Refusal> {
+    fn refusal(&self, found: &Found) -> Option<&'a RejectedBundle> {
         let paths = [found.file.as_path(), found.real.as_path(), found.folder()];
         let here = paths.into_iter().find_map(|path| self.refused.get(path).copied());
         here.or_else(|| self.links.iter().copied().find(|link| found.file.starts_with(&link.location)))
@@ -226,7 +226,7 @@ fn everything(catalogue: &Catalogue) -> impl Iterator<Item = (&SkillId, &Path)> 
 fn candidate<'a>(
     profile: &Profile,
     which: usize,
-    place: &Place,
+    place: &ClientFolder,
     found: Found,
     known: &Known<'a>,
     files: &SkillFiles,
@@ -272,7 +272,7 @@ fn candidate<'a>(
             };
             one.read = read;
             if let Some(mark) =
-                one.found.real.parent().and_then(|folder| client_people::mark(profile, folder))
+                one.found.real.parent().and_then(|folder| user_invocable::mark(profile, folder))
             {
                 one.read.people_only.get_or_insert_with(|| mark.to_owned());
             }
@@ -296,7 +296,7 @@ fn bundled<'a>(profile: &Profile, place: usize, config: &Config, files: &SkillFi
         bundled: true,
     };
     if let Some(folder) = unpacked.filter(|folder| folder.is_dir()) {
-        let found = Place::new(folder, Scope::User).found(profile);
+        let found = ClientFolder::new(folder, Scope::User).found(profile);
         let one = |found: Found| {
             let name = found.folder().file_name()?.to_string_lossy().into_owned();
             let Taken::Listed(read) = read(profile, &*files.read(&found.real).ok()?, &name) else {
@@ -402,7 +402,7 @@ fn kept_from_the_model(candidates: &mut [Candidate<'_>]) {
 }
 
 /// The candidates in the client's order, those that it does not list too.
-fn in_order(candidates: &[Candidate<'_>], profile: &Profile, places: &[Place]) -> Vec<usize> {
+fn in_order(candidates: &[Candidate<'_>], profile: &Profile, places: &[ClientFolder]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..candidates.len()).collect();
     let of = |at: &usize| &candidates[*at];
     let among = profile.bundled.value().map_or(Among::Last, |bundled| bundled.among);
@@ -493,7 +493,7 @@ fn aliases(candidates: &[Candidate<'_>], places: usize, profile: &Profile) -> Ve
 struct Writing<'w> {
     profile: &'w Profile,
     config: &'w Config,
-    places: &'w [Place],
+    places: &'w [ClientFolder],
     scopes: &'w [Scope],
     aliases: &'w [Option<String>],
 }
@@ -543,7 +543,7 @@ impl Writing<'_> {
 fn missed(
     location: &Path,
     catalogue: &Catalogue,
-    places: &[Place],
+    places: &[ClientFolder],
     profile: &Profile,
     home: &Path,
 ) -> (ClientViewState, String) {

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};
 
 use super::{Code, Error};
-use skills_base::files::{Folder, Refusal};
+use skills_base::files::{Folder, OpenError};
 use skills_runs::Artifact;
 use skills_skill::read_regular;
 
@@ -33,7 +33,7 @@ pub fn of_artifact(path: &Path, artifact: &Artifact) -> Result<Value, Error> {
 /// `target_not_found` for what is not a regular file beneath; `payload_too_large`.
 pub fn read_beneath(folder: &Folder, path: &str, shown: &str) -> Result<Vec<u8>, Error> {
     folder.read(path, MAX_FILE_BYTES).map_err(|refusal| match refusal {
-        Refusal::TooLarge { .. } => too_large(shown),
+        OpenError::TooLarge { .. } => too_large(shown),
         other => Error::new(Code::TargetNotFound, format!("{shown} cannot be read: {other}")),
     })
 }

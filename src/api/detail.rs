@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::lint::{Neighbors, checked};
 use super::listing::summary;
 use super::{Code, Error, FileContent, FileEntry, FileText, SkillDetail};
-use skills_base::files::Refusal;
+use skills_base::files::OpenError;
 use skills_registry::Catalogue;
 use skills_skill::{BundleFile, Skill, lint};
 
@@ -161,15 +161,15 @@ fn unreadable(path: &str, error: &std::io::Error) -> Error {
 }
 
 /// Why a file of a bundle is not opened.
-pub fn refused(skill: &Skill, path: &str, refusal: &Refusal) -> Error {
+pub fn refused(skill: &Skill, path: &str, refusal: &OpenError) -> Error {
     let code = match refusal {
-        Refusal::NotFound { .. } => Code::NotFound,
-        Refusal::NotInside { .. } | Refusal::Link { .. } | Refusal::PseudoFileSystem { .. } => {
+        OpenError::NotFound { .. } => Code::NotFound,
+        OpenError::NotInside { .. } | OpenError::Link { .. } | OpenError::PseudoFileSystem { .. } => {
             Code::PathEscape
         }
-        Refusal::NotRegular { .. } => Code::InvalidRequest,
-        Refusal::TooLarge { .. } => Code::PayloadTooLarge,
-        Refusal::Io { .. } => Code::InvalidConfiguration,
+        OpenError::NotRegular { .. } => Code::InvalidRequest,
+        OpenError::TooLarge { .. } => Code::PayloadTooLarge,
+        OpenError::Io { .. } => Code::InvalidConfiguration,
     };
     let suggestions = match code {
         Code::NotFound => super::names::near(path, files_of(skill).iter().map(|file| file.path.as_str())),

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use super::trusting;
 
 /// Bundles that are remembered.
-const MOST: usize = 50_000;
+const CACHE_SIZE: usize = 50_000;
 /// A change this close to the moment of reading could have left the times as they are: file systems count time in
 /// steps, the coarsest in use in steps of two seconds.
 const RACY: Duration = Duration::from_secs(2);
@@ -50,7 +50,7 @@ impl KnownContracts {
         let at = SystemTime::now();
         let has = trusting::has_contract(bundle);
         let mut all = self.all();
-        if all.len() >= MOST {
+        if all.len() >= CACHE_SIZE {
             all.clear();
         }
         all.insert(bundle.to_owned(), Known { stamp, at, has });

@@ -2,23 +2,21 @@
 
 mod bisect;
 mod board;
-mod checkup;
 mod client;
 mod client_order;
-mod client_people;
-mod client_places;
+mod client_roots;
 mod client_view;
 mod collisions;
 mod content;
 mod contract_types;
 mod description;
 mod detail;
-mod door;
 mod draft;
 mod error;
 mod eval;
 mod git;
 pub mod golden;
+mod health_checks;
 mod keys;
 mod known_contracts;
 mod limits;
@@ -26,50 +24,50 @@ mod lint;
 mod listing;
 mod local;
 mod local_files;
-mod looks;
 mod names;
 pub mod operations;
 mod operator_client;
 mod operator_types;
 mod origin;
+mod orphaned_run;
 mod package;
 mod paging;
 mod policies;
 mod proposals;
 pub mod remote;
+mod request_limits;
 pub mod resources;
 mod rewrite_prompt;
 mod run_client;
+mod run_commands;
 mod run_compare;
 mod run_failure;
-mod run_given;
 mod run_history;
 mod run_options;
 mod run_sidecars;
-mod run_standing;
 mod run_types;
 mod scaffold;
 mod schema;
 mod service_types;
 mod session_client;
-mod session_standing;
 mod session_types;
+mod single_flight;
+mod skill_drift;
 #[cfg(test)]
 mod testing;
 mod trace;
 mod trusting;
 mod types;
+mod user_invocable;
 mod visibility;
 mod why;
 
 pub use bisect::{BisectJob, Bisection, WinnerChange};
 pub use board::{SLICES, facets, term};
-pub use checkup::{Check, Health};
 pub use client::{Client, Core, SharedClient};
 pub use collisions::{CollisionBaseline, CollisionFilter, CollisionReport, SkillRivals};
 pub use contract_types::{CapabilityExplanation, ContractStep, ContractView, InputFields};
 pub use description::{NewDescription, SavedDescription, save_description};
-pub use door::MOST_RESULTS;
 pub use draft::{DraftMeasure, DraftPlace, DraftReport, DraftRequest, DraftShown};
 pub use error::{Code, Error, ErrorBody, ErrorDetail};
 pub use eval::{EvalJob, Evaluation};
@@ -77,6 +75,7 @@ pub use golden::{
     Confusion, GoldenExplainRequest, GoldenExplanation, GoldenQuery, GoldenReport, GoldenRequest,
     GoldenResult, GoldenSource, GoldenState, SkillPrecision,
 };
+pub use health_checks::{Check, Health};
 pub use keys::{KeyRing, StoredKey, new_key, scopes};
 pub use limits::{Admission, Limiter, RateLimit};
 pub use lint::{
@@ -86,7 +85,6 @@ pub use lint::{
 pub use listing::QueryWords;
 pub use local::{Local, Needs, bisect, eval, lint, usual_request};
 pub use local_files::LocalFiles;
-pub use looks::Looks;
 pub use names::near;
 pub use operator_client::OperatorClient;
 pub use operator_types::{
@@ -94,6 +92,7 @@ pub use operator_types::{
     ViewList, WorkerList, WorkerState, WorkerView,
 };
 pub use origin::Origin;
+pub use orphaned_run::{PENDING_MS, unworked};
 pub use package::{
     Manifest, PackageFinding, PackageJob, PackageReport, PackedFile, prepare as package_prepare,
     validate as package_validate,
@@ -104,12 +103,12 @@ pub use proposals::{
     ProposalCheck, ProposalCheckKind, ProposalFilter, ProposalList, ProposalOrder, ProposalOrdered,
     ProposalOrderedBy, ProposalRequest, ProposalSummary, ProposalView, ProposedPart,
 };
+pub use request_limits::MAX_RESULTS;
 pub use run_client::RunClient;
+pub use run_commands::{GivenOrder, ordered, orders_given};
 pub use run_compare::{Change, ComparedRun, RunComparison, StepComparison, changes, compare_runs};
-pub use run_given::{GivenOrder, ordered, orders_given};
 pub use run_history::{ChangedInput, EarlierAttempt};
 pub use run_sidecars::{Came, SidecarWish, pause_wanted, sidecar_wishes};
-pub use run_standing::{PENDING_MS, unworked};
 pub use run_types::{
     AttachCheck, AttachCheckResult, AttachPreview, AttachReason, AttachRequest, Attached, DecisionSheet,
     ExecutionOptions, LaunchRequest, Launched, NewArtifact, Ordered, ResumeMode, RunDetail, RunOrder,
@@ -122,11 +121,12 @@ pub use service_types::{
     GovernanceList, GovernedSkill, StoreHealth, StoreReset,
 };
 pub use session_client::{SessionAccess, SessionClient, SharedSessionClient};
-pub use session_standing::{LoadedFile, LoadedFrom, Standing};
 pub use session_types::{
     AgentView, BudgetView, CallSize, ComposedView, DiffLine, GivenBody, LevelSize, LevelsView, NotListed,
     Redescribed, SessionSummary, SessionView, SettingChanged, SettingsChange, SinceLast, ToolAnswer,
 };
+pub use single_flight::SingleFlight;
+pub use skill_drift::{LoadedFile, LoadedFrom, Standing};
 pub use skills_authoring::proposals::diff::{Hunk, HunkLine};
 pub use skills_authoring::proposals::{ProposalDecision, ProposalState, SkillVersion};
 pub use skills_base::audit::redacted_text;

@@ -17,7 +17,7 @@ const BATCHES: u64 = 20;
 /// … but no more requests than this.
 const LARGEST_BATCH: u64 = 100;
 /// Principals remembered before those of past windows are forgotten.
-const MOST_PRINCIPALS: usize = 4096;
+const MAX_PRINCIPALS: usize = 4096;
 
 /// A limit of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl Admission {
 
 /// What an instance holds of one principal's window.
 #[derive(Debug, Default)]
-struct Share {
+struct WindowLease {
     began_ms: i64,
     /// Taken out of the store and not used.
     left: u64,
@@ -83,7 +83,7 @@ pub struct Limiter {
     limit: RateLimit,
     now: Clock,
     metrics: Metrics,
-    shares: Mutex<HashMap<String, Arc<tokio::sync::Mutex<Share>>>>,
+    shares: Mutex<HashMap<String, Arc<tokio::sync::Mutex<WindowLease>>>>,
 }
 
 impl Limiter {
@@ -107,7 +107,7 @@ impl Limiter {
         let share = self.share(principal, began_ms);
         let mut share = share.lock().await;
         if share.began_ms < began_ms {
-            *share = Share { began_ms, ..Share::default() };
+            *share = WindowLease { began_ms, ..WindowLease::default() };
         }
         if share.left == 0 && !share.used_up {
             self.take(principal, &mut share).await;
@@ -124,19 +124,19 @@ impl Limiter {
         }
     }
 
-    fn share(&self, principal: &str, began_ms: i64) -> Arc<tokio::sync::Mutex<Share>> {
+    fn share(&self, principal: &str, began_ms: i64) -> Arc<tokio::sync::Mutex<WindowLease>> {
         let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(share) = shares.get(principal) {
             return Arc::clone(share);
         }
-        if shares.len() >= MOST_PRINCIPALS {
+        if shares.len() >= MAX_PRINCIPALS {
             // One that somebody uses now stays, or its owner would begin with a full window again.
             shares.retain(|_, share| share.try_lock().map_or(true, |share| share.began_ms >= began_ms));
         }
         Arc::clone(shares.entry(principal.to_owned()).or_default())
     }
 
-    async fn take(&self, principal: &str, share: &mut Share) {
+    async fn take(&self, principal: &str, share: &mut WindowLease) {
         let (batch, limit) = (self.limit.batch(), self.limit.requests);
         match self.counts.allowance(principal, share.began_ms, batch, limit).await {
             Ok(allowance) => {
@@ -244,7 +244,7 @@ mod tests {
     async fn principals_of_past_windows_are_forgotten() {
         let rig = Rig::new();
         let limiter = rig.instance(10);
-        for n in 0..MOST_PRINCIPALS {
+        for n in 0..MAX_PRINCIPALS {
             limiter.share(&format!("p{n}"), 960_000);
         }
         rig.time.fetch_add(60_000, Ordering::SeqCst);

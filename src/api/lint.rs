@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use self::machine::Machine;
 use super::{Code, Error, names, paging};
 use skills_registry::Catalogue;
-use skills_runs::{Capabilities, Place};
+use skills_runs::{Capabilities, CapabilityFolder};
 use skills_skill::client::SameName;
 use skills_skill::contract;
 use skills_skill::lint::{Ignored, ReferenceKind, rules};
@@ -287,7 +287,7 @@ pub fn lint_text(findings: &[LintFinding], shown: &str, style: LintStyle) -> Str
                     String::from_utf8_lossy(&error.as_bytes()[..valid]).into_owned()
                 }
             };
-            lint::report(&only, shown, &source, lint::Look { colours, unicode, width })
+            lint::report(&only, shown, &source, lint::ReportStyle { colours, unicode, width })
         }
     }
 }
@@ -418,7 +418,7 @@ pub struct Neighbors {
     /// Folders that may hold capabilities: roots and bundles.
     folders: Vec<PathBuf>,
     /// The capabilities of those folders, read where a contract is first met.
-    capabilities: OnceLock<(Vec<Place>, Capabilities)>,
+    capabilities: OnceLock<(Vec<CapabilityFolder>, Capabilities)>,
     /// Names by which skills can be loaded; nothing where the others are not known.
     skills: Option<BTreeSet<String>>,
     /// Commands and variables of this machine, if they are to be looked up.
@@ -484,14 +484,14 @@ impl Neighbors {
         let source = skills_skill::read_regular_text(&location, skills_skill::MAX_BYTES).ok()?;
         let contract = contract::parse(&location, &source).0?;
         let (places, shared) = self.capabilities.get_or_init(|| {
-            let places: Vec<Place> =
+            let places: Vec<CapabilityFolder> =
                 self.folders.iter().filter_map(|folder| capability_place(folder)).collect();
             let capabilities = Capabilities::load(&places);
             (places, capabilities)
         });
         // A registry keeps its capabilities in a folder above its skills.
         let above = skill.root_dir.ancestors().filter_map(capability_place);
-        let mut all: Vec<Place> = above.filter(|place| !places.contains(place)).collect();
+        let mut all: Vec<CapabilityFolder> = above.filter(|place| !places.contains(place)).collect();
         let own = (!all.is_empty()).then(|| {
             all.extend(places.iter().cloned());
             Capabilities::load(&all)
@@ -501,9 +501,9 @@ impl Neighbors {
     }
 }
 
-fn capability_place(folder: &Path) -> Option<Place> {
+fn capability_place(folder: &Path) -> Option<CapabilityFolder> {
     let holds = ["capabilities", "bindings"].iter().any(|name| folder.join(name).is_dir());
-    holds.then(|| Place { dir: folder.to_owned(), bundle: None, shipped: false })
+    holds.then(|| CapabilityFolder { dir: folder.to_owned(), bundle: None, shipped: false })
 }
 
 fn of_skill(skill: &Skill, known: Option<&Neighbors>) -> LintReport {

@@ -17,9 +17,9 @@ use skills_session::{ToolError, read};
 use skills_skill::{Digest, Skill};
 
 /// Files of a skill, at most.
-pub const MOST_FILES: usize = 512;
+pub const MAX_FILES: usize = 512;
 /// Bytes of all files of a skill, at most.
-pub const MOST_BYTES: u64 = 16 << 20;
+pub const MAX_BYTES: u64 = 16 << 20;
 /// What the main file is called for hosts, however its folder spells it.
 pub const MAIN: &str = "SKILL.md";
 
@@ -82,9 +82,9 @@ pub fn main_path(skill: &Skill) -> &str {
 pub async fn promise(core: &SharedClient, skill: &Arc<Skill>) -> Result<Promise, Error> {
     here(core)?;
     let skill = Arc::clone(skill);
-    apart(move || {
+    read_blocking(move || {
         let mut files = Vec::new();
-        let mut left = MOST_BYTES;
+        let mut left = MAX_BYTES;
         for path in paths(&skill)? {
             let bytes = bytes(&skill, &path, left)?;
             left = left.saturating_sub(bytes.len() as u64);
@@ -104,8 +104,8 @@ pub async fn promise(core: &SharedClient, skill: &Arc<Skill>) -> Result<Promise,
 pub async fn content(core: &SharedClient, skill: &Arc<Skill>, path: &str) -> Result<Content, Error> {
     here(core)?;
     let (skill, path) = (Arc::clone(skill), path.to_owned());
-    apart(move || {
-        let bytes = bytes(&skill, &path, MOST_BYTES)?;
+    read_blocking(move || {
+        let bytes = bytes(&skill, &path, MAX_BYTES)?;
         let text = std::str::from_utf8(&bytes).is_ok_and(|text| !text.contains('\0'));
         Ok(Content { media_type: detail::media_type_of(&path, text), digest: Digest::of(&bytes), bytes })
     })
@@ -119,7 +119,7 @@ pub async fn content(core: &SharedClient, skill: &Arc<Skill>, path: &str) -> Res
 pub async fn files(core: &SharedClient, skill: &Arc<Skill>) -> Result<Vec<String>, Error> {
     here(core)?;
     let skill = Arc::clone(skill);
-    apart(move || paths(&skill)).await
+    read_blocking(move || paths(&skill)).await
 }
 
 /// What is in a folder of a skill; the skill's own folder where `folder` is empty.
@@ -169,7 +169,7 @@ fn here(core: &SharedClient) -> Result<(), Error> {
     }
 }
 
-async fn apart<T: Send + 'static>(
+async fn read_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
     let ended = tokio::task::spawn_blocking(work).await;
@@ -180,14 +180,14 @@ fn bytes(skill: &Skill, path: &str, most: u64) -> Result<Vec<u8>, Error> {
     let own = skill.location.file_name().and_then(|name| name.to_str()).unwrap_or(MAIN);
     let place = if path == main_path(skill) { own } else { path };
     if place == own {
-        let bytes = skill.read().map_err(|refusal| told(skill, &read::refused(&refusal)))?;
+        let bytes = skill.read().map_err(|refusal| resource_error(skill, &read::refused(&refusal)))?;
         if bytes.len() as u64 > most {
             let message = format!("{path} has more than {most} bytes, the maximum ({})", skill.id);
             return Err(Error::new(Code::PayloadTooLarge, message));
         }
         return Ok(bytes);
     }
-    read::whole(&opened(skill)?, place, most).map_err(|error| told(skill, &error))
+    read::read_all(&opened(skill)?, place, most).map_err(|error| resource_error(skill, &error))
 }
 
 fn opened(skill: &Skill) -> Result<Folder, Error> {
@@ -196,7 +196,7 @@ fn opened(skill: &Skill) -> Result<Folder, Error> {
     })
 }
 
-fn told(skill: &Skill, error: &ToolError) -> Error {
+fn resource_error(skill: &Skill, error: &ToolError) -> Error {
     let code = error.code.to_string().parse().unwrap_or(Code::RuntimeError);
     Error::new(code, format!("{} ({})", error.message, skill.id))
 }
@@ -221,8 +221,8 @@ fn paths(skill: &Skill) -> Result<Vec<String>, Error> {
                 folders.push(format!("{path}/"));
             }
         }
-        if found.len() > MOST_FILES {
-            let message = format!("{} has more than {MOST_FILES} files, the maximum", skill.id);
+        if found.len() > MAX_FILES {
+            let message = format!("{} has more than {MAX_FILES} files, the maximum", skill.id);
             return Err(Error::new(Code::PayloadTooLarge, message));
         }
     }

@@ -68,7 +68,7 @@ pub trait RunClient: Send + Sync + 'static {
     /// this process it executes the run itself, unless a worker that is alive has it; a remote one works it
     /// over there. When `leave` fires, children of this process are killed, the lease is given back, and the
     /// run is answered as it is: nothing is canceled.
-    async fn settle(&self, run: &str, leave: CancellationToken) -> Result<RunRecord, Error>;
+    async fn wait_for_completion(&self, run: &str, leave: CancellationToken) -> Result<RunRecord, Error>;
 
     /// Events after a number: of one run by its own numbering, or of all by the store's. Where there are none it
     /// waits up to `wait_ms` for the first.
@@ -107,7 +107,7 @@ pub trait RunClient: Send + Sync + 'static {
         if !wait {
             return Ok(launched);
         }
-        let run = self.settle(&launched.run.id.0, leave).await?;
+        let run = self.wait_for_completion(&launched.run.id.0, leave).await?;
         Ok(Launched { run, ..launched })
     }
 

@@ -162,7 +162,7 @@ fn side(detail: &RunDetail) -> ComparedRun {
 }
 
 /// What the steps of a run were given, as digests: of the last time that each began.
-fn given(detail: &RunDetail) -> BTreeMap<&str, &str> {
+fn input_digests(detail: &RunDetail) -> BTreeMap<&str, &str> {
     let begun = detail.events.iter().filter(|event| event.event.kind == EventKind::StepStarted);
     begun
         .filter_map(|event| Some((event.event.step.as_deref()?, event.event.data["inputs_digest"].as_str()?)))
@@ -172,7 +172,7 @@ fn given(detail: &RunDetail) -> BTreeMap<&str, &str> {
 /// Compares two runs.
 #[must_use]
 pub fn compare_runs(left: &RunDetail, right: &RunDetail) -> RunComparison {
-    let (left_given, right_given) = (given(left), given(right));
+    let (left_given, right_given) = (input_digests(left), input_digests(right));
     let steps: Vec<StepComparison> = paths(&left.steps, &right.steps)
         .into_iter()
         .map(|step| {

@@ -4,23 +4,23 @@
 use serde_json::json;
 
 use super::{Code, Error};
-use skills_model::Refusal;
+use skills_model::TransitionError;
 use skills_runs::{CallError, CallFailure};
 use skills_session::ToolFailure;
 use skills_store::StoreError;
 
-impl From<Refusal> for Error {
-    fn from(refusal: Refusal) -> Self {
+impl From<TransitionError> for Error {
+    fn from(refusal: TransitionError) -> Self {
         let message = refusal.to_string();
         let reason = match refusal {
-            Refusal::Invalid { command, state, needed, allowed } => {
+            TransitionError::Invalid { command, state, needed, allowed } => {
                 Some(json!({ "command": command, "state": state, "needed": needed, "allowed": allowed }))
             }
-            Refusal::OtherDecision(_)
-            | Refusal::StaleFence { .. }
-            | Refusal::NotClaimable
-            | Refusal::Held
-            | Refusal::NotOver => None,
+            TransitionError::OtherDecision(_)
+            | TransitionError::StaleFence { .. }
+            | TransitionError::NotClaimable
+            | TransitionError::Held
+            | TransitionError::NotOver => None,
         };
         Self { reason, ..Self::new(Code::InvalidTransition, message) }
     }
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_refused_command_says_what_the_run_takes_instead() {
-        let refusal = Refusal::Invalid {
+        let refusal = TransitionError::Invalid {
             command: "approve".to_owned(),
             state: RunState::Completed,
             needed: None,

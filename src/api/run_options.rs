@@ -3,7 +3,7 @@
 use super::{Code, Error, ExecutionOptions};
 
 /// Longest idempotency key and trace id, in bytes.
-const LONGEST: usize = 255;
+const MAX_KEY_LEN: usize = 255;
 /// Labels of a run.
 const MAX_LABELS: usize = 32;
 /// Bytes of the name of a label.
@@ -18,11 +18,11 @@ impl ExecutionOptions {
         for (what, text) in [("idempotency key", &self.idempotency_key), ("trace id", &self.trace_id)] {
             // It goes into headers and file names of others: short and visible.
             let fits = |text: &String| {
-                (1..=LONGEST).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
+                (1..=MAX_KEY_LEN).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
             };
             if let Some(text) = text.as_ref().filter(|text| !fits(text)) {
                 let message =
-                    format!("the {what} is {text:?}; allowed: 1 to {LONGEST} visible ASCII characters");
+                    format!("the {what} is {text:?}; allowed: 1 to {MAX_KEY_LEN} visible ASCII characters");
                 return Err(Error::new(Code::InvalidRequest, message));
             }
         }
@@ -43,9 +43,9 @@ impl ExecutionOptions {
                 );
                 return Err(Error::new(Code::InvalidRequest, message));
             }
-            if value.is_empty() || value.len() > LONGEST || value.chars().any(char::is_control) {
+            if value.is_empty() || value.len() > MAX_KEY_LEN || value.chars().any(char::is_control) {
                 let message = format!(
-                    "the label {name} has the value {value:?}; allowed: 1 to {LONGEST} bytes on one line"
+                    "the label {name} has the value {value:?}; allowed: 1 to {MAX_KEY_LEN} bytes on one line"
                 );
                 return Err(Error::new(Code::InvalidRequest, message));
             }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::session_standing::Standing;
+use super::skill_drift::Standing;
 use skills_session::{
     Active, Allowance, Composed, Entry, Fill, Form, Instructions, Listed, Part, PartKind, Settings,
     ToolError, ToolSpec,
@@ -268,7 +268,7 @@ impl SinceLast {
     /// What changed as text: `the client changed from Codex to Cursor`, `3 entries fewer`; numbers are
     /// written by `number`.
     #[must_use]
-    pub fn told(&self, number: impl Fn(usize) -> String) -> Vec<String> {
+    pub fn describe(&self, number: impl Fn(usize) -> String) -> Vec<String> {
         let changed = |change: &SettingChanged| {
             format!("the {} changed from {} to {}", change.what, change.before, change.now)
         };

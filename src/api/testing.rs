@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use skills_registry::{Catalogue, Entry, Root, RootOrigin, RootState};
 use skills_skill::{
-    Classification, Clients, Digest, EffectMode, Finding, Invocation, Kind, Properties, Refusal,
-    RefusalReason, Role, Severity, Skill, SkillId, Stated, Status,
+    Classification, Clients, Digest, EffectMode, Finding, Invocation, Kind, Properties, RefusalReason,
+    RejectedBundle, Role, Severity, Skill, SkillId, Stated, Status,
 };
 
 /// A catalog of `(id, name)` in `/skills`, all defaults.
@@ -57,7 +57,7 @@ pub fn skill(id: &str, name: &str) -> Skill {
 }
 
 /// A refused bundle in `/skills`.
-pub fn refused(id: &str, why: &str) -> Refusal {
+pub fn refused(id: &str, why: &str) -> RejectedBundle {
     let finding = Finding {
         code: "no-description".into(),
         severity: Severity::Error,
@@ -68,7 +68,7 @@ pub fn refused(id: &str, why: &str) -> Refusal {
         help: "write one".into(),
         fixable: false,
     };
-    Refusal {
+    RejectedBundle {
         id: SkillId::new(id),
         location: PathBuf::from("/skills").join(id).join("SKILL.md"),
         reason: RefusalReason::NoDescription,

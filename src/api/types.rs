@@ -14,7 +14,7 @@ use skills_runs::Reminder;
 use skills_session::Allowance;
 use skills_skill::tokens::TokenCount;
 use skills_skill::{
-    AttachTarget, Digest, EffectMode, Finding, Invocation, Kind, Refusal, Role, Skill, SkillId, Status,
+    AttachTarget, Digest, EffectMode, Finding, Invocation, Kind, RejectedBundle, Role, Skill, SkillId, Status,
 };
 
 /// Where the core is.
@@ -226,7 +226,7 @@ pub struct SkillList {
     pub skills: Vec<SkillSummary>,
     /// Bundles that were found but cannot be used; listed without a filter, after the last skill.
     #[serde(default)]
-    pub refused: Vec<Refusal>,
+    pub refused: Vec<RejectedBundle>,
     /// Number of skills that match the filter, on all pages.
     #[serde(default)]
     pub total: usize,

@@ -9,7 +9,7 @@ use strum::Display;
 use super::{Client, ClientView, ClientViewState, Code, Error};
 use skills_discovery::{Answer, ExcludedWhy, Fit, Hit, Request};
 use skills_session::{Listed, Shown};
-use skills_skill::{Finding, Refusal, Severity, SkillId};
+use skills_skill::{Finding, RejectedBundle, Severity, SkillId};
 
 /// Which skill, for which request, in which clients.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -273,7 +273,7 @@ async fn subject(core: &(impl Client + ?Sized), wanted: &str) -> Result<Subject,
     }
 }
 
-fn is_named(refusal: &Refusal, wanted: &str) -> bool {
+fn is_named(refusal: &RejectedBundle, wanted: &str) -> bool {
     let path = Path::new(wanted);
     let folder = refusal.location.parent();
     refusal.id.as_str() == wanted
@@ -306,7 +306,7 @@ fn parsed(findings: &[Finding]) -> WhyCheck {
     }
 }
 
-fn refused(refusal: &Refusal) -> WhyCheck {
+fn refused(refusal: &RejectedBundle) -> WhyCheck {
     match refusal.findings.iter().rev().find(|finding| finding.severity == Severity::Error) {
         Some(error) => WhyCheck::fail(
             CheckKind::Parse,

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::Context;
 use super::args::AuditAction;
 use super::failure::{Done, Failure};
-use super::output::{Ink, Look, grouped};
+use super::output::{TerminalCaps, TextStyle, grouped};
 use skills_api::{AuditFilter, AuditReport, Needs};
 use skills_base::audit::Line;
 use skills_skill::safe_text;
@@ -22,7 +22,7 @@ pub async fn run(cx: &mut Context, action: &AuditAction) -> Result<Done, Failure
                 let text = verified(&report, cx.out.look);
                 cx.out.raw(text.as_bytes())?;
             }
-            Ok(if report.verification.holds() { Done::Fine } else { Done::Findings })
+            Ok(if report.verification.is_intact() { Done::Fine } else { Done::Findings })
         }
         AuditAction::Show(args) => {
             let filter = AuditFilter {
@@ -44,11 +44,11 @@ pub async fn run(cx: &mut Context, action: &AuditAction) -> Result<Done, Failure
     }
 }
 
-fn verified(report: &AuditReport, look: Look) -> String {
+fn verified(report: &AuditReport, look: TerminalCaps) -> String {
     let found = &report.verification;
     let file = report.file.display().to_string();
-    let mut out = format!("{}\n", Ink::Strong.paint(&safe_text::line(&file), look.colour));
-    if !report.exists && found.holds() {
+    let mut out = format!("{}\n", TextStyle::Strong.paint(&safe_text::line(&file), look.colour));
+    if !report.exists && found.is_intact() {
         let why = if report.mode == "off" { "disabled in the configuration" } else { "no entries yet" };
         let _ = writeln!(out, "  no audit log: {why}");
         return out;
@@ -66,7 +66,7 @@ fn verified(report: &AuditReport, look: Look) -> String {
         let _ = writeln!(
             out,
             "  {} the last line was truncated by a crash ({bytes} bytes); the next entry records it",
-            Ink::Warn.paint("note:", look.colour)
+            TextStyle::Warn.paint("note:", look.colour)
         );
     }
     if let Some(broken) = &found.broken {
@@ -74,14 +74,18 @@ fn verified(report: &AuditReport, look: Look) -> String {
         let _ = writeln!(
             out,
             "  {} line {}{seq}: {}",
-            Ink::Bad.paint("broken:", look.colour),
+            TextStyle::Bad.paint("broken:", look.colour),
             broken.line,
             safe_text::line(&broken.why)
         );
         out += "  the lines before it are valid; keep the file and compare it with a backup\n";
     } else {
         let head = found.head.as_deref().unwrap_or("none");
-        let _ = writeln!(out, "  {}, ending in {head}", Ink::Good.paint("hash chain is valid", look.colour));
+        let _ = writeln!(
+            out,
+            "  {}, ending in {head}",
+            TextStyle::Good.paint("hash chain is valid", look.colour)
+        );
     }
     for check in &report.anchors {
         let place = if check.place == "store" { "the store" } else { "audit.anchor" };
@@ -95,7 +99,7 @@ fn verified(report: &AuditReport, look: Look) -> String {
             (Some(anchor), Some(broken)) => writeln!(
                 out,
                 "  {} anchor in {place} (line {}): line {} {}",
-                Ink::Bad.paint("broken:", look.colour),
+                TextStyle::Bad.paint("broken:", look.colour),
                 anchor.seq,
                 broken.seq.unwrap_or(broken.line),
                 safe_text::line(&broken.why)
@@ -104,13 +108,13 @@ fn verified(report: &AuditReport, look: Look) -> String {
         };
     }
     if let Some(why) = &report.unchecked {
-        let note = Ink::Warn.paint("note:", look.colour);
+        let note = TextStyle::Warn.paint("note:", look.colour);
         let _ = writeln!(out, "  {note} the anchor in the store could not be read: {}", safe_text::line(why));
     }
     out
 }
 
-fn shown(line: &Line, look: Look) -> String {
+fn shown(line: &Line, look: TerminalCaps) -> String {
     let by = line.by.as_deref().map(|by| format!(" by {}", safe_text::line(by))).unwrap_or_default();
     let fields = line.data.iter().chain(&line.detail);
     let fields: Vec<String> = fields
@@ -122,8 +126,8 @@ fn shown(line: &Line, look: Look) -> String {
     format!(
         "{:>6}  {}  {}{by}  {}\n",
         line.seq,
-        Ink::Muted.paint(&safe_text::line(&line.at), look.colour),
-        Ink::Strong.paint(&safe_text::line(&line.kind), look.colour),
-        Ink::Muted.paint(&fields.join(" "), look.colour)
+        TextStyle::Muted.paint(&safe_text::line(&line.at), look.colour),
+        TextStyle::Strong.paint(&safe_text::line(&line.kind), look.colour),
+        TextStyle::Muted.paint(&fields.join(" "), look.colour)
     )
 }

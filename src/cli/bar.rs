@@ -1,6 +1,6 @@
 //! A score as a row of cells: five signals stacked on a fixed scale, with a mark where "fits" starts.
 
-use super::output::{Ink, Look};
+use super::output::{TerminalCaps, TextStyle};
 use skills_discovery::SignalSums;
 
 /// The scale's end; it grows only when the best score is higher, so that bars of two requests compare.
@@ -37,7 +37,7 @@ pub fn stacked(
     scale: f64,
     fits_from: Option<f64>,
     width: usize,
-    look: Look,
+    look: TerminalCaps,
 ) -> String {
     let mut out = String::new();
     let mut used = 0;
@@ -47,14 +47,14 @@ pub fn stacked(
             (true, false) => SHADES[signal],
             (true, true) => "▆",
         };
-        out += &Ink::SIGNALS[signal].paint(&sign.repeat(cells), look.colour);
+        out += &TextStyle::SIGNALS[signal].paint(&sign.repeat(cells), look.colour);
         used += cells;
     }
     let tick =
         fits_from.map(|from| ((from / scale) * width as f64).round() as usize).filter(|&at| at < width);
     for cell in used..width {
         if Some(cell) == tick {
-            out += &Ink::Muted.paint(if look.unicode { "┊" } else { ":" }, look.colour);
+            out += &TextStyle::Muted.paint(if look.unicode { "┊" } else { ":" }, look.colour);
         } else {
             out.push(' ');
         }
@@ -63,15 +63,16 @@ pub fn stacked(
 }
 
 /// What the signs of the bars mean, in one line.
-pub fn legend(look: Look) -> String {
+pub fn legend(look: TerminalCaps) -> String {
     let names = ["name", "description", "body", "semantic", "rule"];
     let sign = |i: usize| match (look.unicode, look.colour) {
         (false, _) => LETTERS[i],
         (true, false) => SHADES[i],
         (true, true) => "▆",
     };
-    let parts: Vec<String> =
-        (0..5).map(|i| format!("{} {}", Ink::SIGNALS[i].paint(sign(i), look.colour), names[i])).collect();
+    let parts: Vec<String> = (0..5)
+        .map(|i| format!("{} {}", TextStyle::SIGNALS[i].paint(sign(i), look.colour), names[i]))
+        .collect();
     let tick = if look.unicode { "┊" } else { ":" };
     format!("{}  {tick} fits from here", parts.join("  "))
 }
@@ -80,7 +81,7 @@ pub fn legend(look: Look) -> String {
 mod tests {
     use super::*;
 
-    const PLAIN: Look = Look { colour: false, unicode: true, width: 80, terminal: false };
+    const PLAIN: TerminalCaps = TerminalCaps { colour: false, unicode: true, width: 80, terminal: false };
 
     #[test]
     fn cells_are_the_scores_share_of_the_scale() {
@@ -92,13 +93,13 @@ mod tests {
 
     #[test]
     fn negative_signals_take_no_cell_and_low_scores_stay_left_of_the_mark() {
-        let look = Look { unicode: false, ..PLAIN };
+        let look = TerminalCaps { unicode: false, ..PLAIN };
         assert_eq!(stacked(&[-1.0, 0.35, 0.0, 0.0, 0.0], 0.35, 3.5, Some(1.4), 10, look), "d   :     ");
     }
 
     #[test]
     fn colour_replaces_the_shades() {
-        let look = Look { colour: true, ..PLAIN };
+        let look = TerminalCaps { colour: true, ..PLAIN };
         assert_eq!(stacked(&[3.5, 0.0, 0.0, 0.0, 0.0], 3.5, 3.5, None, 2, look), "\u{1b}[34m▆▆\u{1b}[0m");
     }
 }

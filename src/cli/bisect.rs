@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::Context;
 use super::args::BisectArgs;
 use super::failure::{Done, Failure};
-use super::output::{Ink, Look, counted};
+use super::output::{TerminalCaps, TextStyle, counted};
 use skills_api::{BisectJob, Bisection, WinnerChange};
 use skills_discovery::Hit;
 use skills_skill::{SkillId, safe_text};
@@ -36,7 +36,7 @@ fn name(id: Option<&SkillId>) -> String {
     id.map_or_else(|| "nothing".to_owned(), |id| safe_text::line(id.as_str()).into_owned())
 }
 
-fn render(found: &Bisection, look: Look) -> String {
+fn render(found: &Bisection, look: TerminalCaps) -> String {
     let commits = counted(found.commits, "commit", "commits");
     let Some(change) = &found.change else {
         let end = if found.is_limited { "; older commits were not read (--max-commits)" } else { "" };
@@ -52,7 +52,7 @@ fn render(found: &Bisection, look: Look) -> String {
     let _ = writeln!(
         out,
         "{} {day} {}: {}",
-        Ink::Strong.paint(id, look.colour),
+        TextStyle::Strong.paint(id, look.colour),
         safe_text::line(&change.author),
         safe_text::line(&change.subject)
     );

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use super::Context;
 use super::args::{AgentsAction, AgentsArgs, BudgetArgs};
 use super::failure::{Done, Failure};
-use super::output::{Ink, Look, about, counted, cut, fit, grouped, tokens, wrap};
+use super::output::{TerminalCaps, TextStyle, about, counted, cut, fit, grouped, tokens, wrap};
 use serde_json::json;
 use skills_api::{BudgetView, Code, Error, Needs, call_order};
 use skills_session::{Listed, Made, Shown};
@@ -39,11 +39,11 @@ pub async fn run(cx: &mut Context, args: &BudgetArgs) -> Result<Done, Failure> {
     Ok(Done::Fine)
 }
 
-fn all(views: &[BudgetView], look: Look) -> String {
+fn all(views: &[BudgetView], look: TerminalCaps) -> String {
     let mut out = String::new();
     let head = "client        not loaded  entries complete  truncated  name only   omitted  tokens \
         used, of the budget";
-    let _ = writeln!(out, "{}", Ink::Muted.paint(head, look.colour));
+    let _ = writeln!(out, "{}", TextStyle::Muted.paint(head, look.colour));
     for view in views {
         let fill = &view.allowance.fill;
         let Made { whole, shortened, name_only, omitted, beyond } = fill.made;
@@ -67,7 +67,8 @@ fn all(views: &[BudgetView], look: Look) -> String {
         let _ = writeln!(
             out,
             "{}  {unseen:>8}  {:>7}  {whole:>7}  {shortened:>9}  {name_only:>9}  {omitted:>8}  {:>6}  {limit}{beyond}{own}",
-            Ink::Strong.paint(&fit(view.client.as_deref().unwrap_or("plain"), 14, look.unicode), look.colour),
+            TextStyle::Strong
+                .paint(&fit(view.client.as_deref().unwrap_or("plain"), 14, look.unicode), look.colour),
             entries,
             format!("{}{}", if view.tokens_estimated { about(look.unicode) } else { "" }, view.tokens.1),
         );
@@ -75,11 +76,11 @@ fn all(views: &[BudgetView], look: Look) -> String {
     out
 }
 
-fn one(view: &BudgetView, every: bool, look: Look) -> String {
+fn one(view: &BudgetView, every: bool, look: TerminalCaps) -> String {
     let mut out = String::new();
     let allowance = &view.allowance;
     let measured_at = view.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
-    let _ = writeln!(out, "{}", Ink::Strong.paint(&format!("{}{measured_at}", view.name), look.colour));
+    let _ = writeln!(out, "{}", TextStyle::Strong.paint(&format!("{}{measured_at}", view.name), look.colour));
     let fill = &allowance.fill;
     let _ = writeln!(out, "  bound     {}", fill.limit_from);
     let _ = writeln!(
@@ -100,7 +101,7 @@ fn one(view: &BudgetView, every: bool, look: Look) -> String {
         let _ = writeln!(out, "  built-in  {skills} built in, {sign}{used}{of} {}", fill.unit);
     }
     if let Some(why) = &fill.over {
-        let _ = writeln!(out, "  {}", Ink::Warn.paint(&format!("over budget: {why}"), look.colour));
+        let _ = writeln!(out, "  {}", TextStyle::Warn.paint(&format!("over budget: {why}"), look.colour));
     }
     let in_all = |count| tokens(TokenCount { tokens: count, estimated: view.tokens_estimated }, look.unicode);
     let _ = writeln!(
@@ -111,23 +112,25 @@ fn one(view: &BudgetView, every: bool, look: Look) -> String {
         grouped(u64::from(view.window))
     );
     for unknown in &fill.unknown {
-        let _ = writeln!(out, "  {}", Ink::Warn.paint(&format!("unknown: {unknown}"), look.colour));
+        let _ = writeln!(out, "  {}", TextStyle::Warn.paint(&format!("unknown: {unknown}"), look.colour));
     }
-    let room = look.room(120);
+    let room = look.text_width(120);
     not_listed(&mut out, view, every, look);
     let mut shown = 0;
     for (entry, state) in allowance.entries.iter().filter(|(entry, _)| every || !entry.bundled) {
         let (ink, word, why) = match state {
             Shown::Whole if !every => continue,
-            Shown::Whole => (Ink::Good, "complete", String::new()),
+            Shown::Whole => (TextStyle::Good, "complete", String::new()),
             Shown::Shortened { characters, why } => {
-                (Ink::Warn, "truncated", format!("to {characters} characters: {why}"))
+                (TextStyle::Warn, "truncated", format!("to {characters} characters: {why}"))
             }
-            Shown::NameOnly { why } => (Ink::Warn, "name only", why.clone()),
-            Shown::Omitted { why } => (Ink::Bad, "omitted", why.clone()),
-            Shown::Beyond => {
-                (Ink::Warn, "beyond", "over budget; how the client truncates is not published".to_owned())
-            }
+            Shown::NameOnly { why } => (TextStyle::Warn, "name only", why.clone()),
+            Shown::Omitted { why } => (TextStyle::Bad, "omitted", why.clone()),
+            Shown::Beyond => (
+                TextStyle::Warn,
+                "beyond",
+                "over budget; how the client truncates is not published".to_owned(),
+            ),
         };
         if shown == 0 {
             out.push('\n');
@@ -144,7 +147,7 @@ fn one(view: &BudgetView, every: bool, look: Look) -> String {
             "  {}  {}  {}",
             ink.paint(&format!("{word:<9}"), look.colour),
             name,
-            Ink::Muted.paint(&cut(&why, room.saturating_sub(47).max(20), look.unicode), look.colour)
+            TextStyle::Muted.paint(&cut(&why, room.saturating_sub(47).max(20), look.unicode), look.colour)
         );
     }
     if shown == 0 {
@@ -161,12 +164,12 @@ fn one(view: &BudgetView, every: bool, look: Look) -> String {
             counted(view.long.len(), "description", "descriptions"),
             safe_text::line(name)
         );
-        let _ = writeln!(out, "\n  {}", Ink::Muted.paint(&told, look.colour));
+        let _ = writeln!(out, "\n  {}", TextStyle::Muted.paint(&told, look.colour));
     }
     let _ = writeln!(out);
     let by = if view.source.is_empty() { String::new() } else { format!("by {}", view.source) };
     for line in wrap(&by, room) {
-        let _ = writeln!(out, "{}", Ink::Muted.paint(&line, look.colour));
+        let _ = writeln!(out, "{}", TextStyle::Muted.paint(&line, look.colour));
     }
     out
 }
@@ -181,20 +184,22 @@ fn entry_name(entry: &Listed) -> &str {
 }
 
 /// The skills that are not listed at all, counted by the reason; by name where every entry is shown.
-fn not_listed(out: &mut String, view: &BudgetView, every: bool, look: Look) {
+fn not_listed(out: &mut String, view: &BudgetView, every: bool, look: TerminalCaps) {
     if view.not_listed.is_empty() {
         return;
     }
     let all: usize = view.not_listed.iter().map(|group| group.skills).sum();
     let here = all + view.allowance.entries.iter().filter(|(entry, _)| !entry.bundled).count();
     let head = format!("{} of {} skills are not loaded", grouped(all as u64), grouped(here as u64));
-    let _ = writeln!(out, "  {}", Ink::Warn.paint(&head, look.colour));
+    let _ = writeln!(out, "  {}", TextStyle::Warn.paint(&head, look.colour));
     for group in &view.not_listed {
         let count = grouped(group.skills as u64);
-        let why = cut(&safe_text::line(&group.why), look.room(120).saturating_sub(14).max(20), look.unicode);
+        let why =
+            cut(&safe_text::line(&group.why), look.text_width(120).saturating_sub(14).max(20), look.unicode);
         let _ = writeln!(out, "  {count:>7}  {why}");
         for name in group.names.iter().filter(|_| every) {
-            let _ = writeln!(out, "           {}", Ink::Muted.paint(&safe_text::line(name), look.colour));
+            let _ =
+                writeln!(out, "           {}", TextStyle::Muted.paint(&safe_text::line(name), look.colour));
         }
     }
 }

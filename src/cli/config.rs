@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::Context;
 use super::args::ConfigAction;
 use super::failure::{Done, Failure};
-use super::output::{Ink, counted};
+use super::output::{TextStyle, counted};
 use skills_api::{Code, Error};
 use skills_base::private_files;
 use skills_config::{Config, ConfigError};
@@ -86,7 +86,7 @@ fn check(cx: &mut Context) -> Result<Done, Failure> {
         }
     } else {
         for mistake in mistakes {
-            let word = cx.out.ink(Ink::Bad, "error:");
+            let word = cx.out.ink(TextStyle::Bad, "error:");
             cx.out.line(format!("{word} {mistake}"))?;
         }
     }

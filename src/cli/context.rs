@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use super::args::Global;
 use super::failure::Failure;
-use super::output::{Look, Out, stderr_look};
-use super::runs::Voice;
+use super::output::{Out, TerminalCaps, stderr_look};
+use super::runs::Reporter;
 use skills_api::remote::{Address, KEY_VARIABLE, Key, Remote};
 use skills_api::{
     Client, Code, ConnectionState, Error, Local, Needs, OperatorClient, RunClient, SessionClient,
@@ -15,19 +15,19 @@ use skills_config::{Arguments, Config, Env, GlyphSet, MEMORY_STORE};
 use skills_skill::safe_text;
 
 /// Everything that commands ask of the core, wherever it is.
-pub trait Whole: Client + RunClient + OperatorClient + SessionClient {}
+pub trait FullClient: Client + RunClient + OperatorClient + SessionClient {}
 
-impl<T: Client + RunClient + OperatorClient + SessionClient> Whole for T {}
+impl<T: Client + RunClient + OperatorClient + SessionClient> FullClient for T {}
 
 /// The core that a command works on: in this process, or behind an address.
-pub enum Reached {
+pub enum Backend {
     /// In this process.
     Here(Box<Local>),
     /// Behind an address.
     There(Box<Remote>),
 }
 
-impl Reached {
+impl Backend {
     /// The core of this process, if it is that.
     pub fn here(&self) -> Option<&Local> {
         match self {
@@ -38,7 +38,7 @@ impl Reached {
 }
 
 /// What came up beside the answers is reported at the end, where it is seen.
-impl Drop for Reached {
+impl Drop for Backend {
     fn drop(&mut self) {
         for notice in self.here().map(Local::take_notices).unwrap_or_default() {
             eprintln!("skills: {}", safe_text::line(&notice));
@@ -46,8 +46,8 @@ impl Drop for Reached {
     }
 }
 
-impl Deref for Reached {
-    type Target = dyn Whole;
+impl Deref for Backend {
+    type Target = dyn FullClient;
 
     fn deref(&self) -> &Self::Target {
         match self {
@@ -106,10 +106,10 @@ impl Context {
     }
 
     /// Standard error for what is said beside the answer.
-    pub fn voice(&self) -> Voice {
+    pub fn reporter(&self) -> Reporter {
         let look = stderr_look(self.global.no_color);
         // The settings choose the signs of both streams alike.
-        Voice::new(Look { unicode: look.unicode && self.out.look.unicode, ..look }, self.out.json)
+        Reporter::new(TerminalCaps { unicode: look.unicode && self.out.look.unicode, ..look }, self.out.json)
     }
 
     /// Whether runs of this command end with it.
@@ -143,11 +143,11 @@ impl Context {
     }
 
     /// The core that the settings name, of this machine or of a service.
-    pub async fn reach(&mut self, needs: Needs) -> Result<Reached, Failure> {
+    pub async fn reach(&mut self, needs: Needs) -> Result<Backend, Failure> {
         let config = self.config()?;
         self.take_signs(&config);
         if config.connect.is_none() {
-            return Ok(Reached::Here(Box::new(Local::open_once(config, needs).await?)));
+            return Ok(Backend::Here(Box::new(Local::open_once(config, needs).await?)));
         }
         let remote = connect(&config, &self.env).await?;
         let address = remote.address().to_string();
@@ -171,7 +171,7 @@ impl Context {
                 }
             }
         });
-        Ok(Reached::There(Box::new(remote)))
+        Ok(Backend::There(Box::new(remote)))
     }
 
     fn take_signs(&mut self, config: &Config) {

@@ -7,9 +7,9 @@ use serde::Serialize;
 
 use super::Context;
 use super::args::{BackupArgs, BeforeArgs, ConfirmArgs, DbAction};
-use super::context::Reached;
+use super::context::Backend;
 use super::failure::{Done, Failure};
-use super::output::{Ink, Look, counted, grouped, size};
+use super::output::{TerminalCaps, TextStyle, counted, grouped, size};
 use super::runs::{ask, clock};
 use skills_api::{Code, Error, Local, Needs, RunClient as _, StoreHealth};
 use skills_model::RunState;
@@ -42,7 +42,7 @@ pub async fn run(cx: &mut Context, action: &DbAction) -> Result<Done, Failure> {
 }
 
 async fn check(cx: &mut Context) -> Result<Done, Failure> {
-    let client = Reached::Here(Box::new(cx.open(Needs::Catalogue).await?));
+    let client = Backend::Here(Box::new(cx.open(Needs::Catalogue).await?));
     let Some(local) = client.here() else { return Ok(Done::Fine) };
     let found = local.store_health().await?;
     if cx.out.json {
@@ -54,10 +54,10 @@ async fn check(cx: &mut Context) -> Result<Done, Failure> {
     Ok(if found.health.is_sound() { Done::Fine } else { Done::Findings })
 }
 
-fn render(found: &StoreHealth, look: Look) -> String {
+fn render(found: &StoreHealth, look: TerminalCaps) -> String {
     let mut out = String::new();
     let health = &found.health;
-    let _ = writeln!(out, "{}", Ink::Strong.paint(&safe_text::line(&found.place), look.colour));
+    let _ = writeln!(out, "{}", TextStyle::Strong.paint(&safe_text::line(&found.place), look.colour));
     let _ = writeln!(
         out,
         "  {}, {}, {} of which {} free",
@@ -71,13 +71,13 @@ fn render(found: &StoreHealth, look: Look) -> String {
             let _ = writeln!(
                 out,
                 "  {} {}",
-                Ink::Bad.paint(&format!("{what}:"), look.colour),
+                TextStyle::Bad.paint(&format!("{what}:"), look.colour),
                 safe_text::line(line)
             );
         }
     }
     if health.is_sound() {
-        let _ = writeln!(out, "  {}", Ink::Good.paint("sound", look.colour));
+        let _ = writeln!(out, "  {}", TextStyle::Good.paint("sound", look.colour));
     } else {
         out += if health.damage.is_empty() {
             "  back it up now (skills db backup FILE), and keep your existing backups\n"
@@ -158,7 +158,7 @@ async fn purge(cx: &mut Context, args: &BeforeArgs) -> Result<Done, Failure> {
         agreed(&format!("Delete {runs} that ended before {}?", shown(before_ms)))?;
     }
     let runs = client.store_purge(before_ms).await?;
-    told(cx, runs, before_ms, "deleted")
+    print_deleted(cx, runs, before_ms, "deleted")
 }
 
 /// Runs `skills audit-purge`.
@@ -181,7 +181,7 @@ pub async fn audit_purge(cx: &mut Context, args: &BeforeArgs) -> Result<Done, Fa
     }
     let lines = counted(usize::try_from(purged.lines).unwrap_or(usize::MAX), "line", "lines");
     let what = format!("deleted {lines} from the audit log, and recorded data of");
-    told(cx, purged.runs, before_ms, &what)
+    print_deleted(cx, purged.runs, before_ms, &what)
 }
 
 fn shown(before_ms: i64) -> String {
@@ -196,7 +196,7 @@ fn agreed(question: &str) -> Result<(), Failure> {
     Err(Error::new(Code::ConfirmationRequired, "nothing was deleted").into())
 }
 
-fn told(cx: &mut Context, runs: u64, before_ms: i64, what: &str) -> Result<Done, Failure> {
+fn print_deleted(cx: &mut Context, runs: u64, before_ms: i64, what: &str) -> Result<Done, Failure> {
     if cx.out.json {
         cx.out.value(&Purged { runs, before_ms })?;
     } else {

@@ -8,7 +8,7 @@ use super::Context;
 use super::args::DescribeArgs;
 use super::failure::{Done, Failure};
 use super::finding;
-use super::output::{Ink, Look, cells, counted, fit, size, tokens, wrap};
+use super::output::{TerminalCaps, TextStyle, cells, counted, fit, size, tokens, wrap};
 use skills_api::{LevelTokens, Needs, SkillDetail};
 use skills_skill::safe_text;
 
@@ -51,11 +51,15 @@ fn source(cx: &mut Context, text: &str) -> Result<(), Failure> {
 }
 
 /// The skill as text.
-pub fn render(detail: &SkillDetail, levels: Option<&LevelTokens>, look: Look) -> String {
+pub fn render(detail: &SkillDetail, levels: Option<&LevelTokens>, look: TerminalCaps) -> String {
     let mut out = String::new();
     let summary = &detail.summary;
-    let width = look.room(100);
-    let _ = writeln!(out, "{}", Ink::Strong.paint(&safe_text::line(summary.skill_id.as_str()), look.colour));
+    let width = look.text_width(100);
+    let _ = writeln!(
+        out,
+        "{}",
+        TextStyle::Strong.paint(&safe_text::line(summary.skill_id.as_str()), look.colour)
+    );
     for line in wrap(&safe_text::line(&summary.description), width - 2) {
         let _ = writeln!(out, "  {line}");
     }
@@ -64,7 +68,7 @@ pub fn render(detail: &SkillDetail, levels: Option<&LevelTokens>, look: Look) ->
         if value.is_empty() {
             continue;
         }
-        let key = Ink::Muted.paint(&fit(key, 14, look.unicode), look.colour);
+        let key = TextStyle::Muted.paint(&fit(key, 14, look.unicode), look.colour);
         for (i, line) in wrap(&safe_text::line(&value), width - 16).iter().enumerate() {
             let key = if i == 0 { key.clone() } else { " ".repeat(14) };
             let _ = writeln!(out, "  {key}{line}");
@@ -72,14 +76,14 @@ pub fn render(detail: &SkillDetail, levels: Option<&LevelTokens>, look: Look) ->
     }
     if !detail.findings.is_empty() {
         let title = counted(detail.findings.len(), "finding", "findings");
-        let _ = writeln!(out, "\n{}", Ink::Strong.paint(&title, look.colour));
+        let _ = writeln!(out, "\n{}", TextStyle::Strong.paint(&title, look.colour));
         for one in &detail.findings {
             out += &finding::render(one, look);
         }
     }
     if !detail.files.is_empty() {
         let title = counted(detail.files.len(), "file", "files");
-        let _ = writeln!(out, "\n{}", Ink::Strong.paint(&title, look.colour));
+        let _ = writeln!(out, "\n{}", TextStyle::Strong.paint(&title, look.colour));
         let names = detail.files.iter().map(|file| safe_text::line(&file.path).into_owned());
         let longest = names.clone().map(|name| cells(&name)).max().unwrap_or(0).min(width - 24);
         for (name, file) in names.zip(&detail.files) {

@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 use std::io::Read as _;
 
 use super::args::DiscoverArgs;
-use super::context::Reached;
+use super::context::Backend;
 use super::failure::{Done, Failure};
-use super::output::{Ink, Look, counted, cut, took, wrap};
-use super::{Context, bar, ledger};
+use super::output::{TerminalCaps, TextStyle, counted, cut, took, wrap};
+use super::{Context, bar, breakdown};
 use skills_api::{Code, Error, Needs, usual_request};
 use skills_discovery::{Answer, Correction, Fit, Group, Hit, LinkState, Request};
 use skills_skill::safe_text;
@@ -44,10 +44,10 @@ pub async fn run(cx: &mut Context, args: &DiscoverArgs) -> Result<Done, Failure>
             text += &explained(&client, wanted, &answer, &request, cx.out.look).await?;
         } else if args.explain {
             for (place, hit) in answer.results.iter().take(args.top).enumerate() {
-                text += &ledger::render(place + 1, hit, cx.out.look);
+                text += &breakdown::render(place + 1, hit, cx.out.look);
             }
         }
-        let _ = writeln!(text, "\n{}", cx.out.ink(Ink::Muted, WHOSE_RANKING));
+        let _ = writeln!(text, "\n{}", cx.out.ink(TextStyle::Muted, WHOSE_RANKING));
         cx.out.raw(text.as_bytes())?;
     }
     Ok(if answer.fit == Fit::None { Done::Findings } else { Done::Fine })
@@ -67,20 +67,20 @@ pub(super) fn intent(words: &[String]) -> Result<String, Failure> {
 
 /// The breakdown of one named skill, asked for by its id when it is not among the results.
 async fn explained(
-    client: &Reached,
+    client: &Backend,
     wanted: &str,
     answer: &Answer,
     request: &Request,
-    look: Look,
+    look: TerminalCaps,
 ) -> Result<String, Failure> {
     let id = client.describe(wanted).await?.summary.skill_id;
     if let Some((place, hit)) = answer.results.iter().enumerate().find(|(_, hit)| hit.skill_id == id) {
-        return Ok(ledger::render(place + 1, hit, look));
+        return Ok(breakdown::render(place + 1, hit, look));
     }
     let alone = Request { skill: Some(id.clone()), limit: 1, ..request.clone() };
     let all = client.discover(alone).await?;
     if let Some(hit) = all.results.first() {
-        return Ok(ledger::render(hit.rank.unwrap_or(1), hit, look));
+        return Ok(breakdown::render(hit.rank.unwrap_or(1), hit, look));
     }
     let why = match (all.excluded.first(), all.attachable.first()) {
         (Some(left), _) => format!("it is excluded: {}", left.why),
@@ -92,7 +92,7 @@ async fn explained(
 }
 
 /// The answer as text.
-pub fn render(answer: &Answer, request: &Request, look: Look) -> String {
+pub fn render(answer: &Answer, request: &Request, look: TerminalCaps) -> String {
     let mut out = String::new();
     let dot = if look.unicode { "·" } else { "-" };
     let _ = writeln!(
@@ -106,7 +106,7 @@ pub fn render(answer: &Answer, request: &Request, look: Look) -> String {
         let _ = writeln!(
             out,
             "{}",
-            Ink::Muted.paint(&cut(line, look.room(usize::MAX), look.unicode), look.colour)
+            TextStyle::Muted.paint(&cut(line, look.text_width(usize::MAX), look.unicode), look.colour)
         );
     }
     let best = answer.results.iter().map(|hit| hit.score).fold(bar::SCALE, f64::max);
@@ -119,16 +119,16 @@ pub fn render(answer: &Answer, request: &Request, look: Look) -> String {
     if !answer.results.is_empty() {
         let _ = writeln!(out, "\n  {}", bar::legend(look));
     }
-    apart(&mut out, answer, request, look);
+    print_sidecars(&mut out, answer, request, look);
     out
 }
 
 /// The verdict, with its sign.
-fn fit_line(answer: &Answer, look: Look) -> String {
+fn fit_line(answer: &Answer, look: TerminalCaps) -> String {
     let (sign, ink) = match answer.fit {
-        Fit::High | Fit::Medium => (if look.unicode { "✓" } else { "+" }, Ink::Good),
-        Fit::Low => ("!", Ink::Warn),
-        Fit::None => (if look.unicode { "○" } else { "o" }, Ink::Strong),
+        Fit::High | Fit::Medium => (if look.unicode { "✓" } else { "+" }, TextStyle::Good),
+        Fit::Low => ("!", TextStyle::Warn),
+        Fit::None => (if look.unicode { "○" } else { "o" }, TextStyle::Strong),
     };
     ink.paint(&format!("{sign} {}", safe_text::line(&answer.verdict.sentence)), look.colour)
 }
@@ -172,14 +172,14 @@ fn troubles(answer: &Answer) -> Vec<String> {
     lines
 }
 
-fn result(out: &mut String, place: usize, hit: &Hit, best: f64, answer: &Answer, look: Look) {
+fn result(out: &mut String, place: usize, hit: &Hit, best: f64, answer: &Answer, look: TerminalCaps) {
     // Place, name, score and bar in one row of at most 80 cells; wider terminals give the name more.
     let bar_width = 24;
     let name_width = (look.width.min(120) - bar_width - 4 - 2 - 6 - 2).max(12);
     let name = look.name(&safe_text::line(hit.skill_id.as_str()), name_width);
     let fits_from = answer.confidence.map(|confidence| confidence.fits_from);
     let bar = bar::stacked(&hit.breakdown.signals, hit.score, best, fits_from, bar_width, look);
-    let ink = if answer.fit == Fit::None { Ink::Muted } else { Ink::Strong };
+    let ink = if answer.fit == Fit::None { TextStyle::Muted } else { TextStyle::Strong };
     let row = format!("{place:>3} {} {:>6.2}  {bar}", ink.paint(&name, look.colour), hit.score);
     let _ = writeln!(out, "{}", row.trim_end());
     let mut notes = vec![hit.reason.clone()];
@@ -196,16 +196,16 @@ fn result(out: &mut String, place: usize, hit: &Hit, best: f64, answer: &Answer,
         notes.push(format!("status {}", hit.status));
     }
     for note in notes {
-        for line in wrap(&safe_text::line(&note), look.room(100) - 4) {
-            let _ = writeln!(out, "    {}", Ink::Muted.paint(&line, look.colour));
+        for line in wrap(&safe_text::line(&note), look.text_width(100) - 4) {
+            let _ = writeln!(out, "    {}", TextStyle::Muted.paint(&line, look.colour));
         }
     }
 }
 
-fn apart(out: &mut String, answer: &Answer, request: &Request, look: Look) {
+fn print_sidecars(out: &mut String, answer: &Answer, request: &Request, look: TerminalCaps) {
     let id_width = (look.width.min(120) - 40).clamp(16, 48);
     if !answer.attachable.is_empty() {
-        let _ = writeln!(out, "\n{}", Ink::Strong.paint("attachable", look.colour));
+        let _ = writeln!(out, "\n{}", TextStyle::Strong.paint("attachable", look.colour));
         for sidecar in &answer.attachable {
             let targets: Vec<String> = sidecar.attach_targets.iter().map(ToString::to_string).collect();
             let id = look.name(&safe_text::line(sidecar.skill_id.as_str()), id_width);
@@ -213,20 +213,20 @@ fn apart(out: &mut String, answer: &Answer, request: &Request, look: Look) {
         }
     }
     if !answer.excluded.is_empty() || answer.below_limit > 0 {
-        let _ = writeln!(out, "\n{}", Ink::Strong.paint("excluded", look.colour));
+        let _ = writeln!(out, "\n{}", TextStyle::Strong.paint("excluded", look.colour));
     }
     for left in answer.excluded.iter().take(LEFT_OUT) {
         let id = look.name(&safe_text::line(left.skill_id.as_str()), id_width);
-        let why = cut(&safe_text::line(&left.why), look.room(usize::MAX) - id_width - 13, look.unicode);
-        let _ = writeln!(out, "    {id} {:>6.2}  {}", left.score, Ink::Muted.paint(&why, look.colour));
+        let why = cut(&safe_text::line(&left.why), look.text_width(usize::MAX) - id_width - 13, look.unicode);
+        let _ = writeln!(out, "    {id} {:>6.2}  {}", left.score, TextStyle::Muted.paint(&why, look.colour));
     }
     if answer.excluded.len() > LEFT_OUT {
         let more = format!("and {} more (--json names them)", answer.excluded.len() - LEFT_OUT);
-        let _ = writeln!(out, "    {}", Ink::Muted.paint(&more, look.colour));
+        let _ = writeln!(out, "    {}", TextStyle::Muted.paint(&more, look.colour));
     }
     if answer.below_limit > 0 {
         let more = counted(answer.below_limit, "more matches", "more match");
         let text = format!("{more} below the limit of {}", request.limit);
-        let _ = writeln!(out, "    {}", Ink::Muted.paint(&text, look.colour));
+        let _ = writeln!(out, "    {}", TextStyle::Muted.paint(&text, look.colour));
     }
 }

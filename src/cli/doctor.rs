@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::Context;
 use super::context::connect;
 use super::failure::{Done, Failure};
-use super::output::{Ink, Look, cells, fit, wrap};
+use super::output::{TerminalCaps, TextStyle, cells, fit, wrap};
 use super::runs::invocation;
 use skills_api::{Check, Health, Needs};
 use skills_skill::safe_text;
@@ -52,7 +52,7 @@ fn colours() -> Option<String> {
 }
 
 /// What this terminal can show.
-fn terminal(look: Look, term: Option<&str>, colorterm: Option<&str>) -> Vec<Check> {
+fn terminal(look: TerminalCaps, term: Option<&str>, colorterm: Option<&str>) -> Vec<Check> {
     if !look.terminal {
         return vec![Check::good("terminal", "standard output is not a terminal: plain text, no color")];
     }
@@ -75,17 +75,17 @@ fn terminal(look: Look, term: Option<&str>, colorterm: Option<&str>) -> Vec<Chec
 }
 
 /// The report as text.
-fn render(checks: &[Check], look: Look) -> String {
+fn render(checks: &[Check], look: TerminalCaps) -> String {
     let mut out = String::new();
     let subject_width = checks.iter().map(|check| cells(&check.subject)).max().unwrap_or(0).clamp(8, 32);
-    let room = look.room(110).saturating_sub(subject_width + 4);
+    let room = look.text_width(110).saturating_sub(subject_width + 4);
     for check in checks {
         let (sign, ink) = match (check.health, look.unicode) {
-            (Health::Good, true) => ("✓", Ink::Good),
-            (Health::Good, false) => ("+", Ink::Good),
-            (Health::Note, _) => ("!", Ink::Warn),
-            (Health::Problem, true) => ("✗", Ink::Bad),
-            (Health::Problem, false) => ("x", Ink::Bad),
+            (Health::Good, true) => ("✓", TextStyle::Good),
+            (Health::Good, false) => ("+", TextStyle::Good),
+            (Health::Note, _) => ("!", TextStyle::Warn),
+            (Health::Problem, true) => ("✗", TextStyle::Bad),
+            (Health::Problem, false) => ("x", TextStyle::Bad),
         };
         let subject = fit(&safe_text::line(&check.subject), subject_width, look.unicode);
         for (i, line) in wrap(&safe_text::line(&check.found), room).iter().enumerate() {
@@ -97,8 +97,12 @@ fn render(checks: &[Check], look: Look) -> String {
             let _ = writeln!(out, "{head}  {line}");
         }
         for line in check.advice.iter().flat_map(|advice| wrap(advice, room)) {
-            let _ =
-                writeln!(out, "{}  {}", " ".repeat(subject_width + 2), Ink::Muted.paint(&line, look.colour));
+            let _ = writeln!(
+                out,
+                "{}  {}",
+                " ".repeat(subject_width + 2),
+                TextStyle::Muted.paint(&line, look.colour)
+            );
         }
     }
     out
@@ -110,18 +114,18 @@ mod tests {
 
     #[test]
     fn a_terminal_without_a_name_is_a_problem_and_a_pipe_is_none() {
-        let look = Look { colour: true, unicode: true, width: 80, terminal: true };
+        let look = TerminalCaps { colour: true, unicode: true, width: 80, terminal: true };
         assert_eq!(terminal(look, Some("dumb"), None)[0].health, Health::Problem);
         assert_eq!(
             terminal(look, Some("xterm-256color"), None)[0].found,
             "TERM=xterm-256color, 256 colors, Unicode characters, 80 columns"
         );
-        assert_eq!(terminal(Look { terminal: false, ..look }, None, None)[0].health, Health::Good);
+        assert_eq!(terminal(TerminalCaps { terminal: false, ..look }, None, None)[0].health, Health::Good);
     }
 
     #[test]
     fn advice_stands_below_what_was_found() {
-        let look = Look { colour: false, unicode: true, width: 60, terminal: true };
+        let look = TerminalCaps { colour: false, unicode: true, width: 60, terminal: true };
         let checks =
             [Check::good("cache", "used"), Check::problem("root ./x", "there is no folder", "make it")];
         insta::assert_snapshot!(render(&checks, look), @r"

@@ -7,7 +7,7 @@ use similar::{ChangeTag, TextDiff};
 use super::Context;
 use super::args::DraftArgs;
 use super::failure::{Done, Failure};
-use super::output::{Ink, Look, counted};
+use super::output::{TerminalCaps, TextStyle, counted};
 use super::runs::Caller;
 use skills_api::{DraftReport, DraftRequest, Needs, NewDescription, SavedDescription, save_description};
 use skills_discovery::{ChangedQuery, GoldenChange, Split};
@@ -69,7 +69,7 @@ pub async fn run(cx: &mut Context, args: &DraftArgs) -> Result<Done, Failure> {
                 if !cx.out.json {
                     cx.out.raw(diff(&old, &new, cx.out.look).as_bytes())?;
                 }
-                cx.voice().say(&format!("wrote {}", safe_text::line(&location.display().to_string())));
+                cx.reporter().say(&format!("wrote {}", safe_text::line(&location.display().to_string())));
             }
             SavedDescription::Proposed(view, obstacle) => {
                 if !cx.out.json {
@@ -77,20 +77,20 @@ pub async fn run(cx: &mut Context, args: &DraftArgs) -> Result<Done, Failure> {
                 }
                 let said = if args.propose { String::new() } else { format!("not written: {obstacle}; ") };
                 let next = Caller::of(&cx.global).line(&["proposals", "approve", &view.summary.proposal_id]);
-                cx.voice().say(&format!("{}proposed; to approve: {next}", safe_text::line(&said)));
+                cx.reporter().say(&format!("{}proposed; to approve: {next}", safe_text::line(&said)));
             }
         }
     }
     Ok(Done::Fine)
 }
 
-fn diff(old: &str, new: &str, look: Look) -> String {
+fn diff(old: &str, new: &str, look: TerminalCaps) -> String {
     let mut out = String::from("\n");
     let changes = TextDiff::from_lines(old, new);
     for change in changes.iter_all_changes().filter(|change| change.tag() != ChangeTag::Equal) {
         let (sign, ink) = match change.tag() {
-            ChangeTag::Delete => ('-', Ink::Bad),
-            _ => ('+', Ink::Good),
+            ChangeTag::Delete => ('-', TextStyle::Bad),
+            _ => ('+', TextStyle::Good),
         };
         let line = safe_text::line(change.value().trim_end_matches(['\r', '\n'])).into_owned();
         let _ = writeln!(out, "{}", ink.paint(&format!("{sign} {line}"), look.colour));
@@ -99,9 +99,9 @@ fn diff(old: &str, new: &str, look: Look) -> String {
 }
 
 /// The report as text.
-pub fn render(report: &DraftReport, look: Look) -> String {
+pub fn render(report: &DraftReport, look: TerminalCaps) -> String {
     let mut out = String::new();
-    let strong = |text: &str| Ink::Strong.paint(text, look.colour);
+    let strong = |text: &str| TextStyle::Strong.paint(text, look.colour);
     let characters = report.description.chars().count();
     let _ = writeln!(
         out,
@@ -175,7 +175,7 @@ pub fn render(report: &DraftReport, look: Look) -> String {
     out
 }
 
-pub fn golden(out: &mut String, change: &GoldenChange, look: Look) {
+pub fn golden(out: &mut String, change: &GoldenChange, look: TerminalCaps) {
     let (before, after) = (&change.before, &change.after);
     let _ = writeln!(out, "golden set: {}", counted(after.queries, "query", "queries"));
     let _ = writeln!(out, "  P@1             {:.3} -> {:.3}", before.p_at_1, after.p_at_1);
@@ -199,13 +199,13 @@ pub fn golden(out: &mut String, change: &GoldenChange, look: Look) {
             );
         }
     }
-    list(out, "won", Ink::Good, &change.won, look);
-    list(out, "lost", Ink::Bad, &change.lost, look);
-    list(out, "false triggers removed", Ink::Good, &change.rejected, look);
-    list(out, "false triggers added", Ink::Bad, &change.triggered, look);
+    list(out, "won", TextStyle::Good, &change.won, look);
+    list(out, "lost", TextStyle::Bad, &change.lost, look);
+    list(out, "false triggers removed", TextStyle::Good, &change.rejected, look);
+    list(out, "false triggers added", TextStyle::Bad, &change.triggered, look);
 }
 
-fn list(out: &mut String, title: &str, ink: Ink, changed: &[ChangedQuery], look: Look) {
+fn list(out: &mut String, title: &str, ink: TextStyle, changed: &[ChangedQuery], look: TerminalCaps) {
     if changed.is_empty() {
         return;
     }

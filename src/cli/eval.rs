@@ -11,14 +11,14 @@ use super::Context;
 use super::args::{EvalArgs, EvalReportForm};
 use super::eval_report;
 use super::failure::{Done, Failure};
-use super::output::{Ink, Look, counted, cut, took};
+use super::output::{TerminalCaps, TextStyle, counted, cut, took};
 use skills_api::{Client as _, Code, Error, EvalJob, Evaluation, Event, Local};
 use skills_config::{Config, RankPolicy};
 use skills_discovery::{EvalReport, Policy};
 use skills_skill::{SkillId, safe_text};
 
 /// How many lost queries are named.
-const NAMED: usize = 30;
+const MAX_LOST_QUERIES: usize = 30;
 
 /// Runs the command.
 pub async fn run(cx: &mut Context, args: &EvalArgs) -> Result<Done, Failure> {
@@ -92,7 +92,7 @@ async fn watch(cx: &mut Context, config: Config, job: EvalJob) -> Result<Done, F
                 before = Some(evaluation);
             }
             // A file may be half written, or wrong until the next change.
-            Err(error) if before.is_some() => cx.voice().say(&safe_text::line(&error.message)),
+            Err(error) if before.is_some() => cx.reporter().say(&safe_text::line(&error.message)),
             Err(error) => return Err(error.into()),
         }
         let files = before.as_ref().map(|before| before.golden.clone()).unwrap_or_default();
@@ -118,21 +118,21 @@ async fn watch(cx: &mut Context, config: Config, job: EvalJob) -> Result<Done, F
 }
 
 /// What differs between two evaluations.
-fn changes(before: &Evaluation, now: &Evaluation, look: Look) -> String {
+fn changes(before: &Evaluation, now: &Evaluation, look: TerminalCaps) -> String {
     let time = jiff::Zoned::now().strftime("%H:%M:%S").to_string();
     let (old, new) = (&before.report, &now.report);
     let figure = |name: &str, old: f64, new: f64| {
         let ink = match () {
-            () if new > old + 5e-4 => Ink::Good,
-            () if new < old - 5e-4 => Ink::Bad,
-            () => Ink::Muted,
+            () if new > old + 5e-4 => TextStyle::Good,
+            () if new < old - 5e-4 => TextStyle::Bad,
+            () => TextStyle::Muted,
         };
         let change = ink.paint(&format!("({:+.3})", new - old), look.colour);
         format!("{name} {new:.3} {change}")
     };
     let mut out = format!(
         "{} {}  {}  {}\n",
-        Ink::Muted.paint(&time, look.colour),
+        TextStyle::Muted.paint(&time, look.colour),
         figure("P@1", old.p_at_1, new.p_at_1),
         figure("MRR@10", old.mrr_at_10, new.mrr_at_10),
         counted(new.false_triggers.len(), "false trigger", "false triggers"),
@@ -146,7 +146,7 @@ fn changes(before: &Evaluation, now: &Evaluation, look: Look) -> String {
         let _ = writeln!(
             out,
             "  {}",
-            Ink::Bad.paint(&cut(&what, look.width.min(110) - 2, look.unicode), look.colour)
+            TextStyle::Bad.paint(&cut(&what, look.width.min(110) - 2, look.unicode), look.colour)
         );
     }
     for won in old.lost.iter().filter(|lost| !lost_in(new, &lost.query)) {
@@ -154,22 +154,22 @@ fn changes(before: &Evaluation, now: &Evaluation, look: Look) -> String {
         let _ = writeln!(
             out,
             "  {}",
-            Ink::Good.paint(&cut(&what, look.width.min(110) - 2, look.unicode), look.colour)
+            TextStyle::Good.paint(&cut(&what, look.width.min(110) - 2, look.unicode), look.colour)
         );
     }
     out
 }
 
 /// The evaluation as text.
-fn render(evaluation: &Evaluation, look: Look) -> String {
+fn render(evaluation: &Evaluation, look: TerminalCaps) -> String {
     let report = &evaluation.report;
     let mut out = String::new();
     let skills = counted(evaluation.skills, "skill", "skills");
     let _ = writeln!(out, "{} over {skills}", counted(report.queries, "query", "queries"));
     let first = report.queries - report.lost.len();
     let figure = |name: &str, value: f64, note: &str| {
-        let value = Ink::Strong.paint(&format!("{value:.3}"), look.colour);
-        format!("  {name:<10} {value}  {}\n", Ink::Muted.paint(note, look.colour)).replace("  \n", "\n")
+        let value = TextStyle::Strong.paint(&format!("{value:.3}"), look.colour);
+        format!("  {name:<10} {value}  {}\n", TextStyle::Muted.paint(note, look.colour)).replace("  \n", "\n")
     };
     out += &figure("P@1", report.p_at_1, &format!("{first} of {} first", report.queries));
     out += &figure("hit@5", report.hit_at_5, "");
@@ -203,7 +203,7 @@ fn render(evaluation: &Evaluation, look: Look) -> String {
                 count => format!("{count} queries change"),
             }
         );
-        for one in changed.iter().take(NAMED) {
+        for one in changed.iter().take(MAX_LOST_QUERIES) {
             let name = |id: &Option<SkillId>| id.as_ref().map_or("none", SkillId::as_str).to_owned();
             let _ = writeln!(
                 out,
@@ -211,16 +211,16 @@ fn render(evaluation: &Evaluation, look: Look) -> String {
                 cut(&safe_text::line(&one.query), look.width.min(110) - 2, look.unicode)
             );
             let what = format!("{} -> {}", name(&one.from), name(&one.to));
-            let _ = writeln!(out, "    {}", Ink::Muted.paint(&safe_text::line(&what), look.colour));
+            let _ = writeln!(out, "    {}", TextStyle::Muted.paint(&safe_text::line(&what), look.colour));
         }
     }
     match &evaluation.regressions {
         None => {}
         Some(worse) if worse.is_empty() => {
-            let _ = writeln!(out, "\n{}", Ink::Good.paint("no worse than the baseline", look.colour));
+            let _ = writeln!(out, "\n{}", TextStyle::Good.paint("no worse than the baseline", look.colour));
         }
         Some(worse) => {
-            let _ = writeln!(out, "\n{}", Ink::Bad.paint("worse than the baseline", look.colour));
+            let _ = writeln!(out, "\n{}", TextStyle::Bad.paint("worse than the baseline", look.colour));
             for figure in worse {
                 let _ = writeln!(
                     out,
@@ -237,9 +237,9 @@ fn render(evaluation: &Evaluation, look: Look) -> String {
 }
 
 /// What the present threshold keeps and rejects, and what others would.
-fn operating_points(report: &EvalReport, look: Look) -> String {
+fn operating_points(report: &EvalReport, look: TerminalCaps) -> String {
     let Some(rejected) = report.present.rejected else { return String::new() };
-    let mut out = format!("\n{}\n", Ink::Strong.paint("threshold  kept   rejected", look.colour));
+    let mut out = format!("\n{}\n", TextStyle::Strong.paint("threshold  kept   rejected", look.colour));
     let present = report.present.threshold.map(|from| format!("{from:.2}")).unwrap_or_default();
     let _ = writeln!(out, "  {present:<7}  {:.3}  {rejected:.3}  present", report.present.kept);
     for point in &report.thresholds {
@@ -250,22 +250,22 @@ fn operating_points(report: &EvalReport, look: Look) -> String {
     out
 }
 
-fn lost(out: &mut String, evaluation: &Evaluation, look: Look) {
+fn lost(out: &mut String, evaluation: &Evaluation, look: TerminalCaps) {
     let report = &evaluation.report;
     let title = |out: &mut String, text: &str, n: usize| {
-        let _ = writeln!(out, "\n{}", Ink::Strong.paint(&format!("{text} ({n})"), look.colour));
+        let _ = writeln!(out, "\n{}", TextStyle::Strong.paint(&format!("{text} ({n})"), look.colour));
     };
     let room = look.width.min(110);
     let more = |out: &mut String, n: usize| {
-        if n > NAMED {
-            let text = format!("and {} more (--json names them)", n - NAMED);
-            let _ = writeln!(out, "  {}", Ink::Muted.paint(&text, look.colour));
+        if n > MAX_LOST_QUERIES {
+            let text = format!("and {} more (--json names them)", n - MAX_LOST_QUERIES);
+            let _ = writeln!(out, "  {}", TextStyle::Muted.paint(&text, look.colour));
         }
     };
     if !report.lost.is_empty() {
         title(out, "lost", report.lost.len());
     }
-    for lost in report.lost.iter().take(NAMED) {
+    for lost in report.lost.iter().take(MAX_LOST_QUERIES) {
         let expected: Vec<&str> = lost.expected.iter().map(skills_skill::SkillId::as_str).collect();
         let won = lost.won.as_ref().map_or("nothing", skills_skill::SkillId::as_str);
         let rank = lost.rank.map_or_else(|| "not among the first ten".to_owned(), |rank| format!("#{rank}"));
@@ -273,7 +273,7 @@ fn lost(out: &mut String, evaluation: &Evaluation, look: Look) {
         let what = format!("{won} won{by}; expected {} ({rank})", expected.join(" or "));
         let _ = writeln!(out, "  {}", cut(&safe_text::line(&lost.query), room - 2, look.unicode));
         let what = cut(&safe_text::line(&what), room - 4, look.unicode);
-        let _ = writeln!(out, "    {}", Ink::Muted.paint(&what, look.colour));
+        let _ = writeln!(out, "    {}", TextStyle::Muted.paint(&what, look.colour));
         if let Some(advice) = evaluation.advice.iter().find(|advice| advice.query == lost.query) {
             let then = match advice.rank {
                 Some(1) => "then first".to_owned(),
@@ -289,11 +289,12 @@ fn lost(out: &mut String, evaluation: &Evaluation, look: Look) {
     if !report.false_triggers.is_empty() {
         title(out, "false triggers", report.false_triggers.len());
     }
-    for trigger in report.false_triggers.iter().take(NAMED) {
+    for trigger in report.false_triggers.iter().take(MAX_LOST_QUERIES) {
         let _ = writeln!(out, "  {}", cut(&safe_text::line(&trigger.query), room - 2, look.unicode));
         let why = if trigger.near_miss { "first, but forbidden" } else { "first, but no skill fits" };
         let what = format!("{} {why}", safe_text::line(trigger.won.as_str()));
-        let _ = writeln!(out, "    {}", Ink::Muted.paint(&cut(&what, room - 4, look.unicode), look.colour));
+        let _ =
+            writeln!(out, "    {}", TextStyle::Muted.paint(&cut(&what, room - 4, look.unicode), look.colour));
     }
     more(out, report.false_triggers.len());
 }

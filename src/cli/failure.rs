@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use super::output::{Ink, Look};
+use super::output::{TerminalCaps, TextStyle};
 use skills_api::{Code, Error, ErrorBody, new_trace_id, redacted_text};
 use skills_config::Invocation;
 use skills_skill::safe_text;
@@ -73,7 +73,7 @@ impl Failure {
 }
 
 /// Ends the process's work: says what failed, if it did, and gives the exit code.
-pub fn end(result: Result<Done, Failure>, json: bool, look: Look) -> ExitCode {
+pub fn end(result: Result<Done, Failure>, json: bool, look: TerminalCaps) -> ExitCode {
     match result {
         Ok(Done::Fine) => ExitCode::SUCCESS,
         Ok(Done::Findings) => ExitCode::from(1),
@@ -90,7 +90,7 @@ pub fn end(result: Result<Done, Failure>, json: bool, look: Look) -> ExitCode {
 }
 
 /// Writes an error to standard error and gives its exit code.
-pub fn say(error: &Error, json: bool, look: Look) -> ExitCode {
+pub fn say(error: &Error, json: bool, look: TerminalCaps) -> ExitCode {
     let trace_id = new_trace_id();
     let code = error.code;
     // What a person got wrong is not a fault of the program.
@@ -122,16 +122,18 @@ fn as_json(error: &Error, trace_id: String) -> String {
 }
 
 fn as_text(error: &Error, colour: bool) -> String {
-    let mut out = format!("{} {}\n", Ink::Bad.paint("error:", colour), safe_text::block(&error.message));
+    let mut out =
+        format!("{} {}\n", TextStyle::Bad.paint("error:", colour), safe_text::block(&error.message));
     let near: Vec<String> = error.suggestions.iter().map(|name| safe_text::line(name).into_owned()).collect();
     match near.as_slice() {
         [] => {}
         [one] => {
-            let _ = writeln!(out, "{} did you mean {one}?", Ink::Strong.paint("help:", colour));
+            let _ = writeln!(out, "{} did you mean {one}?", TextStyle::Strong.paint("help:", colour));
         }
         several => {
             let names = several.join(", ");
-            let _ = writeln!(out, "{} did you mean one of {names}?", Ink::Strong.paint("help:", colour));
+            let _ =
+                writeln!(out, "{} did you mean one of {names}?", TextStyle::Strong.paint("help:", colour));
         }
     }
     out

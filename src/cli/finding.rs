@@ -2,26 +2,26 @@
 
 use std::fmt::Write as _;
 
-use super::output::{Ink, Look, wrap};
+use super::output::{TerminalCaps, TextStyle, wrap};
 use skills_skill::{Finding, Severity, safe_text};
 
 /// The ink of a severity.
-pub fn ink(severity: Severity) -> Ink {
+pub fn ink(severity: Severity) -> TextStyle {
     match severity {
-        Severity::Error => Ink::Bad,
-        Severity::Warning => Ink::Warn,
-        Severity::Info => Ink::Info,
+        Severity::Error => TextStyle::Bad,
+        Severity::Warning => TextStyle::Warn,
+        Severity::Info => TextStyle::Info,
     }
 }
 
 /// The finding as text, indented by two cells.
-pub fn render(finding: &Finding, look: Look) -> String {
+pub fn render(finding: &Finding, look: TerminalCaps) -> String {
     let mut place = finding.file.display().to_string();
     if let Some(span) = finding.span {
         let _ = write!(place, ":{}:{}", span.line, span.column);
     }
     let word = finding.severity.to_string();
-    let room = look.room(100) - 2;
+    let room = look.text_width(100) - 2;
     let mut out = String::new();
     let head = format!("{word} {}: {}", safe_text::line(&place), safe_text::line(&finding.message));
     for (i, line) in wrap(&head, room).into_iter().enumerate() {
@@ -33,7 +33,7 @@ pub fn render(finding: &Finding, look: Look) -> String {
     }
     let field = finding.field.as_ref().map_or_else(String::new, |field| format!(" ({field})"));
     for line in wrap(&format!("{}{}", safe_text::line(&finding.help), safe_text::line(&field)), room - 2) {
-        let _ = writeln!(out, "    {}", Ink::Muted.paint(&line, look.colour));
+        let _ = writeln!(out, "    {}", TextStyle::Muted.paint(&line, look.colour));
     }
     out
 }

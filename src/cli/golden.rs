@@ -8,9 +8,9 @@ use super::args::{
     ExpectArgs, GoldenAction, GoldenAddArgs, GoldenArgs, GoldenExplainArgs, GoldenExportArgs, GoldenForm,
     GoldenImportArgs, GoldenListArgs, GoldenRemoveArgs,
 };
-use super::context::Reached;
+use super::context::Backend;
 use super::failure::{Done, Failure};
-use super::output::{Ink, Look, counted, cut};
+use super::output::{TerminalCaps, TextStyle, counted, cut};
 use serde_json::json;
 use skills_api::{
     GoldenExplainRequest, GoldenExplanation, GoldenQuery, GoldenReport, GoldenRequest, GoldenResult,
@@ -60,8 +60,8 @@ fn file(cx: &Context, file: Option<&PathBuf>) -> Result<PathBuf, Failure> {
 }
 
 /// Queries of the user's own file that a service does not know.
-pub fn own_queries(cx: &Context, core: &Reached) -> Result<Vec<GoldenQuery>, Failure> {
-    if matches!(core, Reached::Here(_)) {
+pub fn own_queries(cx: &Context, core: &Backend) -> Result<Vec<GoldenQuery>, Failure> {
+    if matches!(core, Backend::Here(_)) {
         return Ok(Vec::new());
     }
     let Some(file) = cx.config()?.golden_file() else { return Ok(Vec::new()) };
@@ -99,9 +99,9 @@ fn name(id: Option<&SkillId>) -> String {
     id.map_or_else(|| "nothing".to_owned(), |id| safe_text::line(id.as_str()).into_owned())
 }
 
-fn render(report: &GoldenReport, look: Look) -> String {
-    let strong = |text: &str| Ink::Strong.paint(text, look.colour);
-    let muted = |text: &str| Ink::Muted.paint(text, look.colour);
+fn render(report: &GoldenReport, look: TerminalCaps) -> String {
+    let strong = |text: &str| TextStyle::Strong.paint(text, look.colour);
+    let muted = |text: &str| TextStyle::Muted.paint(text, look.colour);
     let mut out = String::new();
     if report.sources.is_empty() && report.results.is_empty() {
         return "no golden queries; add one with `skills golden add QUERY --expect SKILL`\n".to_owned();
@@ -210,9 +210,9 @@ async fn explain(cx: &mut Context, args: &GoldenExplainArgs) -> Result<Done, Fai
     Ok(if is_lost { Done::Findings } else { Done::Fine })
 }
 
-fn explained(explanation: &GoldenExplanation, is_lost: bool, look: Look) -> String {
+fn explained(explanation: &GoldenExplanation, is_lost: bool, look: TerminalCaps) -> String {
     let mut out = String::new();
-    let strong = |text: &str| Ink::Strong.paint(text, look.colour);
+    let strong = |text: &str| TextStyle::Strong.paint(text, look.colour);
     let _ = writeln!(out, "{}", strong(&safe_text::line(&explanation.query.query)));
     let _ = writeln!(out, "expects {}", safe_text::line(&explanation.query.expectation()));
     let (expected, first) = (explanation.expected.as_ref(), explanation.first.as_ref());
@@ -247,14 +247,14 @@ fn explained(explanation: &GoldenExplanation, is_lost: bool, look: Look) -> Stri
 }
 
 /// Advice as two lines.
-pub fn advised(advice: &Advice, look: Look) -> String {
+pub fn advised(advice: &Advice, look: TerminalCaps) -> String {
     let then = match advice.rank {
         Some(1) => "then first".to_owned(),
         Some(rank) => format!("then rank {rank}"),
         None => "then not a result".to_owned(),
     };
     let main = format!("add “{}” to the description", safe_text::line(&advice.word));
-    let main = Ink::Strong.paint(&main, look.colour);
+    let main = TextStyle::Strong.paint(&main, look.colour);
     format!("\n{main}\n  {:+.2}, {then}; {} won, {} lost\n", advice.gain, advice.won, advice.lost)
 }
 
@@ -311,7 +311,7 @@ fn done(cx: &mut Context, file: &Path, value: &serde_json::Value, verb: &str) ->
     if cx.out.json {
         cx.out.value(value)?;
     } else {
-        cx.voice().say(&format!("{verb} {}", safe_text::line(&file.display().to_string())));
+        cx.reporter().say(&format!("{verb} {}", safe_text::line(&file.display().to_string())));
     }
     Ok(Done::Fine)
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::Context;
 use super::args::GovernanceArgs;
 use super::failure::{Done, Failure};
-use super::output::{Ink, Look, counted, cut, fit};
+use super::output::{TerminalCaps, TextStyle, counted, cut, fit};
 use skills_api::{GovernanceFilter, GovernanceList, GovernedSkill, Needs};
 use skills_authoring::governance::QualityState;
 use skills_skill::safe_text;
@@ -25,7 +25,7 @@ pub async fn run(cx: &mut Context, args: &GovernanceArgs) -> Result<Done, Failur
         cx.out.value(&list)?;
     } else {
         let text = match (&args.skill, list.skills.as_slice()) {
-            (Some(_), [skill]) => whole(skill, cx.out.look),
+            (Some(_), [skill]) => format_skill(skill, cx.out.look),
             _ => render(&list, cx.out.look),
         };
         cx.out.raw(text.as_bytes())?;
@@ -34,44 +34,44 @@ pub async fn run(cx: &mut Context, args: &GovernanceArgs) -> Result<Done, Failur
     Ok(if below { Done::Findings } else { Done::Fine })
 }
 
-fn ink(state: QualityState) -> Ink {
+fn ink(state: QualityState) -> TextStyle {
     match state {
-        QualityState::Draft => Ink::Warn,
-        QualityState::Validated => Ink::Info,
-        QualityState::LabVerified => Ink::SignalName,
-        QualityState::Trusted | QualityState::Recommended => Ink::Good,
+        QualityState::Draft => TextStyle::Warn,
+        QualityState::Validated => TextStyle::Info,
+        QualityState::LabVerified => TextStyle::SignalName,
+        QualityState::Trusted | QualityState::Recommended => TextStyle::Good,
     }
 }
 
 /// One skill with everything that counts.
-fn whole(skill: &GovernedSkill, look: Look) -> String {
+fn format_skill(skill: &GovernedSkill, look: TerminalCaps) -> String {
     let mut out = format!(
         "{}  {}\n",
-        Ink::Strong.paint(&safe_text::line(skill.skill_id.as_str()), look.colour),
+        TextStyle::Strong.paint(&safe_text::line(skill.skill_id.as_str()), look.colour),
         ink(skill.state).paint(&skill.state.to_string(), look.colour)
     );
     let (holds, lacks) = if look.unicode { ("✓", "·") } else { ("+", "-") };
     for reason in &skill.reasons {
-        let _ = writeln!(out, "  {} {}", Ink::Good.paint(holds, look.colour), safe_text::line(reason));
+        let _ = writeln!(out, "  {} {}", TextStyle::Good.paint(holds, look.colour), safe_text::line(reason));
     }
     if !skill.next.is_empty() {
-        let _ = writeln!(out, "{}", Ink::Muted.paint("missing for the next state:", look.colour));
+        let _ = writeln!(out, "{}", TextStyle::Muted.paint("missing for the next state:", look.colour));
     }
     for missing in &skill.next {
-        let _ = writeln!(out, "  {} {}", Ink::Warn.paint(lacks, look.colour), safe_text::line(missing));
+        let _ = writeln!(out, "  {} {}", TextStyle::Warn.paint(lacks, look.colour), safe_text::line(missing));
     }
     out
 }
 
 /// A line a skill, and how many there are in each state.
-fn render(list: &GovernanceList, look: Look) -> String {
+fn render(list: &GovernanceList, look: TerminalCaps) -> String {
     let mut out = String::new();
     let ids = list.skills.iter().map(|skill| skill.skill_id.as_str());
     let width = look.name_width(ids, 12, if look.width >= 120 { 48 } else { 30 });
-    let room = look.room(usize::MAX).saturating_sub(width + 2 + 12 + 2);
+    let room = look.text_width(usize::MAX).saturating_sub(width + 2 + 12 + 2);
     if !list.skills.is_empty() {
         let head = format!("{}  {:<12}  missing for the next state", fit("id", width, look.unicode), "state");
-        let _ = writeln!(out, "{}", Ink::Muted.paint(&head, look.colour));
+        let _ = writeln!(out, "{}", TextStyle::Muted.paint(&head, look.colour));
     }
     for skill in &list.skills {
         let id = look.name(&safe_text::line(skill.skill_id.as_str()), width);
@@ -79,9 +79,9 @@ fn render(list: &GovernanceList, look: Look) -> String {
         let _ = writeln!(
             out,
             "{}  {}  {}",
-            Ink::Strong.paint(&id, look.colour),
+            TextStyle::Strong.paint(&id, look.colour),
             ink(skill.state).paint(&format!("{:<12}", skill.state.to_string()), look.colour),
-            Ink::Muted.paint(&cut(&safe_text::line(&missing), room.max(8), look.unicode), look.colour)
+            TextStyle::Muted.paint(&cut(&safe_text::line(&missing), room.max(8), look.unicode), look.colour)
         );
     }
     let mut states: Vec<(QualityState, usize)> = Vec::new();
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_list_and_one_skill_as_they_are_read() {
-        let look = Look { colour: false, unicode: true, width: 80, terminal: true };
+        let look = TerminalCaps { colour: false, unicode: true, width: 80, terminal: true };
         let skills = vec![
             governed("pdf-tables", QualityState::Recommended, &[]),
             governed(
@@ -141,7 +141,7 @@ mod tests {
             "{}",
             render(&page, look)
         );
-        let one = whole(&skills[1], look);
+        let one = format_skill(&skills[1], look);
         insta::assert_snapshot!(
             render(&GovernanceList { skills, ..GovernanceList::default() }, look) + "---\n" + &one
         );

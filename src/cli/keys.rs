@@ -26,8 +26,8 @@ fn make(cx: &mut Context, args: &NewKeyArgs) -> Result<Done, Failure> {
         cx.out.value(&json!({ "key": key, "stored": kept }))?;
     } else {
         cx.out.line(&key)?;
-        cx.voice().say("The key above is shown only once. Add this line to the key file, under `keys:`:");
-        cx.voice().say(&format!("  {}", kept.line()));
+        cx.reporter().say("The key above is shown only once. Add this line to the key file, under `keys:`:");
+        cx.reporter().say(&format!("  {}", kept.line()));
     }
     Ok(Done::Fine)
 }

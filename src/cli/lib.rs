@@ -4,6 +4,7 @@ mod args;
 mod audit;
 mod bar;
 mod bisect;
+mod breakdown;
 mod budget;
 mod completions;
 mod config;
@@ -20,7 +21,6 @@ mod finding;
 mod golden;
 mod governance;
 mod keys;
-mod ledger;
 mod lint;
 mod list;
 mod man;
@@ -54,13 +54,13 @@ pub use self::failure::{Done, Failure};
 pub use self::output::Out;
 pub use self::runs::invocation;
 use skills_api::{Code, Error};
-use skills_base::telemetry::{self, Ring, Stderr};
+use skills_base::telemetry::{self, RingBuffer, Stderr};
 
 /// What the binary starts for a command and this crate does not depend on.
 #[derive(Clone, Copy)]
 pub struct Adapters {
     /// Opens the workbench, or plays a demonstration in it.
-    pub workbench: fn(&mut Context, Ring, Option<&DemoArgs>) -> Result<Done, Failure>,
+    pub workbench: fn(&mut Context, RingBuffer, Option<&DemoArgs>) -> Result<Done, Failure>,
     /// Serves HTTP until the process is notified to end.
     pub serve: fn(&mut Context, &ServeArgs) -> Result<Done, Failure>,
     /// Serves MCP over standard input and output.
@@ -174,7 +174,7 @@ fn about_files(command: &Command) -> Option<&'static str> {
 }
 
 /// Sets up the log. The workbench draws on the terminal: nothing else may write there.
-fn log(cli: &Cli, env: &Env) -> Result<Ring, Failure> {
+fn log(cli: &Cli, env: &Env) -> Result<RingBuffer, Failure> {
     let stderr = match (&cli.command, cli.global.verbose) {
         (None | Some(Command::Demo(_)), _) | (_, 0) => Stderr::Never,
         (_, 1) => Stderr::Warnings,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::Context;
 use super::args::{Deny, LintArgs, LintFormat};
 use super::failure::{Done, Failure};
-use super::output::{Ink, Look, counted};
+use super::output::{TerminalCaps, TextStyle, counted};
 use skills_api::{
     LintBaseline, LintJob, LintReport, LintRule, LintStyle, RuleCount, lint_rules, lint_sarif, lint_text,
 };
@@ -86,7 +86,7 @@ fn print(cx: &mut Context, report: &LintReport, args: &LintArgs, home: &Path) ->
     };
     for fixed in &report.fixed {
         let what = fixed.repaired.join(", ");
-        let word = cx.out.ink(Ink::Good, "repaired");
+        let word = cx.out.ink(TextStyle::Good, "repaired");
         cx.out.line(format!("{word} {}: {what}", safe_text::line(&path(&fixed.location))))?;
     }
     if !args.summary {
@@ -109,7 +109,7 @@ fn print(cx: &mut Context, report: &LintReport, args: &LintArgs, home: &Path) ->
 const SUMMARY_FROM_RULES: usize = 5;
 
 /// The findings by rule.
-fn table(rules: &[RuleCount], look: Look) -> String {
+fn table(rules: &[RuleCount], look: TerminalCaps) -> String {
     let width = rules.iter().map(|rule| rule.code.len()).max().unwrap_or(0);
     let mut out = String::new();
     for rule in rules {
@@ -122,11 +122,11 @@ fn table(rules: &[RuleCount], look: Look) -> String {
     out
 }
 
-fn severity_ink(severity: Severity) -> Ink {
+fn severity_ink(severity: Severity) -> TextStyle {
     match severity {
-        Severity::Error => Ink::Bad,
-        Severity::Warning => Ink::Warn,
-        Severity::Info => Ink::Info,
+        Severity::Error => TextStyle::Bad,
+        Severity::Warning => TextStyle::Warn,
+        Severity::Info => TextStyle::Info,
     }
 }
 
@@ -177,12 +177,12 @@ fn rules(cx: &mut Context, format: LintFormat) -> Result<Done, Failure> {
     Ok(Done::Fine)
 }
 
-fn described(rule: &LintRule, look: Look) -> String {
+fn described(rule: &LintRule, look: TerminalCaps) -> String {
     let severity = severity_ink(rule.severity).paint(&rule.severity.to_string(), look.colour);
     let fixable = if rule.fixable { ", fixed by --fix" } else { "" };
     let ignorable = if rule.can_be_ignored { "" } else { ", cannot be ignored" };
     let mut out =
-        format!("{} ({severity}{fixable}{ignorable})\n", Ink::Strong.paint(&rule.code, look.colour));
+        format!("{} ({severity}{fixable}{ignorable})\n", TextStyle::Strong.paint(&rule.code, look.colour));
     for (label, text) in [("finds", &rule.subject), ("reason", &rule.reason), ("help", &rule.help)] {
         let _ = writeln!(out, "  {label:<8}{text}");
     }

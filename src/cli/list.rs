@@ -8,9 +8,9 @@ use serde::Serialize;
 
 use super::Context;
 use super::args::ListArgs;
-use super::context::Whole;
+use super::context::FullClient;
 use super::failure::{Done, Failure};
-use super::output::{Ink, Look, cells, counted, cut, fit};
+use super::output::{TerminalCaps, TextStyle, cells, counted, cut, fit};
 use skills_api::{
     ClientView, ClientViewEntry, ClientViewState, ListFilter, Needs, SkillList, SkillSummary, near,
 };
@@ -60,7 +60,7 @@ pub async fn run(cx: &mut Context, args: &ListArgs) -> Result<Done, Failure> {
 }
 
 /// Says which values of the filters no skill has, and which near ones some do.
-async fn hint(cx: &Context, client: &dyn Whole, args: &ListArgs) -> Result<(), Failure> {
+async fn hint(cx: &Context, client: &dyn FullClient, args: &ListArgs) -> Result<(), Failure> {
     if args.status.is_none() && args.domain.is_empty() {
         return Ok(());
     }
@@ -78,20 +78,20 @@ async fn hint(cx: &Context, client: &dyn Whole, args: &ListArgs) -> Result<(), F
             Some(name) => format!("; did you mean {}?", safe_text::line(name)),
             None => String::new(),
         };
-        cx.voice().say(&format!("help: no skill matches {filter} {}{near}", safe_text::line(value)));
+        cx.reporter().say(&format!("help: no skill matches {filter} {}{near}", safe_text::line(value)));
     }
     Ok(())
 }
 
 /// The list as text.
-pub fn render(list: &SkillList, look: Look) -> String {
+pub fn render(list: &SkillList, look: TerminalCaps) -> String {
     let mut out = String::new();
     let (winners, shadowed): (Vec<&SkillSummary>, Vec<_>) =
         list.skills.iter().partition(|skill| skill.shadowed_by.is_none());
     let ids = list.skills.iter().map(|skill| skill.skill_id.as_str());
     let id_width = look.name_width(ids, 12, if look.width >= 120 { 48 } else { 30 });
     let statuses = winners.iter().map(|skill| cells(skill.status.as_str())).max().unwrap_or(6).clamp(6, 12);
-    let about = look.room(usize::MAX).saturating_sub(id_width + 2 + 9 + 2 + statuses + 2 + 3 + 2);
+    let about = look.text_width(usize::MAX).saturating_sub(id_width + 2 + 9 + 2 + statuses + 2 + 3 + 2);
     if !winners.is_empty() {
         let head = format!(
             "{}  {:<9}  {}  {:>3}  {}",
@@ -101,7 +101,7 @@ pub fn render(list: &SkillList, look: Look) -> String {
             "!",
             "description"
         );
-        let _ = writeln!(out, "{}", Ink::Muted.paint(head.trim_end(), look.colour));
+        let _ = writeln!(out, "{}", TextStyle::Muted.paint(head.trim_end(), look.colour));
     }
     for skill in &winners {
         let id = look.name(&safe_text::line(skill.skill_id.as_str()), id_width);
@@ -111,31 +111,37 @@ pub fn render(list: &SkillList, look: Look) -> String {
         let _ = writeln!(
             out,
             "{}  {:<9}  {status}  {}  {}",
-            Ink::Strong.paint(&id, look.colour),
+            TextStyle::Strong.paint(&id, look.colour),
             skill.role.to_string(),
-            Ink::Warn.paint(&format!("{findings:>3}"), look.colour),
-            Ink::Muted.paint(&cut(&safe_text::line(&text), about.max(8), look.unicode), look.colour),
+            TextStyle::Warn.paint(&format!("{findings:>3}"), look.colour),
+            TextStyle::Muted.paint(&cut(&safe_text::line(&text), about.max(8), look.unicode), look.colour),
         );
     }
     if !shadowed.is_empty() {
-        let _ = writeln!(out, "\n{}", Ink::Strong.paint("shadowed", look.colour));
+        let _ = writeln!(out, "\n{}", TextStyle::Strong.paint("shadowed", look.colour));
     }
     for skill in shadowed {
         let id = look.name(&safe_text::line(skill.skill_id.as_str()), id_width);
         let winner = skill.shadowed_by.as_deref().map(path_text).unwrap_or_default();
         let by = format!("by {winner}");
-        let _ =
-            writeln!(out, "{id}  {}", middle(&by, look.room(usize::MAX).saturating_sub(id_width + 2), look));
+        let _ = writeln!(
+            out,
+            "{id}  {}",
+            middle(&by, look.text_width(usize::MAX).saturating_sub(id_width + 2), look)
+        );
     }
     if !list.refused.is_empty() {
-        let _ = writeln!(out, "\n{}", Ink::Strong.paint("refused", look.colour));
+        let _ = writeln!(out, "\n{}", TextStyle::Strong.paint("refused", look.colour));
     }
     for refusal in &list.refused {
         let id = look.name(&safe_text::line(refusal.id.as_str()), id_width);
         let why = refusal.findings.last().map_or_else(String::new, |finding| finding.message.clone());
-        let why =
-            cut(&safe_text::line(&why), look.room(usize::MAX).saturating_sub(id_width + 2), look.unicode);
-        let _ = writeln!(out, "{id}  {}", Ink::Bad.paint(&why, look.colour));
+        let why = cut(
+            &safe_text::line(&why),
+            look.text_width(usize::MAX).saturating_sub(id_width + 2),
+            look.unicode,
+        );
+        let _ = writeln!(out, "{id}  {}", TextStyle::Bad.paint(&why, look.colour));
     }
     if !out.is_empty() {
         out.push('\n');
@@ -143,7 +149,7 @@ pub fn render(list: &SkillList, look: Look) -> String {
     out + &footer(list, look)
 }
 
-fn footer(list: &SkillList, look: Look) -> String {
+fn footer(list: &SkillList, look: TerminalCaps) -> String {
     let shadowed = list.skills.iter().filter(|skill| skill.shadowed_by.is_some()).count();
     let here = list.skills.len() - shadowed;
     let mut parts = if list.total > list.skills.len() {
@@ -161,12 +167,12 @@ fn footer(list: &SkillList, look: Look) -> String {
         parts.push(format!("more: --cursor '{}'", safe_text::line(next).replace('\'', "'\\''")));
     }
     let dot = if look.unicode { " · " } else { " - " };
-    Ink::Muted.paint(&parts.join(dot), look.colour) + "\n"
+    TextStyle::Muted.paint(&parts.join(dot), look.colour) + "\n"
 }
 
 /// What a client lists, in its order and with its names, and what it does not list. With `filtered` only the skills of
 /// the list.
-fn render_client(list: &SkillList, view: &ClientView, filtered: bool, look: Look) -> String {
+fn render_client(list: &SkillList, view: &ClientView, filtered: bool, look: TerminalCaps) -> String {
     let wanted: HashSet<&str> = list.skills.iter().map(|skill| skill.skill_id.as_str()).collect();
     let is_wanted = |id: Option<&SkillId>| !filtered || id.is_some_and(|id| wanted.contains(id.as_str()));
     let states: HashMap<&str, &ClientViewState> =
@@ -183,19 +189,19 @@ fn render_client(list: &SkillList, view: &ClientView, filtered: bool, look: Look
     let titles: Vec<String> = rows.iter().map(|(_, entry, _)| title(entry)).collect();
     let width =
         look.name_width(titles.iter().map(String::as_str), 12, if look.width >= 120 { 48 } else { 30 });
-    let about = look.room(usize::MAX).saturating_sub(6 + width + 2 + 10 + 2).max(8);
+    let about = look.text_width(usize::MAX).saturating_sub(6 + width + 2 + 10 + 2).max(8);
     let mut out = String::new();
     if !rows.is_empty() {
         let head = format!("{:>4}  {}  {:<10}  description", "", fit("name", width, look.unicode), "shown");
-        let _ = writeln!(out, "{}", Ink::Muted.paint(head.trim_end(), look.colour));
+        let _ = writeln!(out, "{}", TextStyle::Muted.paint(head.trim_end(), look.colour));
     }
     for ((at, entry, shown), title) in rows.iter().zip(&titles) {
         let (ink, word) = match shown {
-            Shown::Whole => (Ink::Good, "complete".to_owned()),
-            Shown::Shortened { characters, .. } => (Ink::Warn, format!("{characters} chars")),
-            Shown::NameOnly { .. } => (Ink::Warn, "name only".to_owned()),
-            Shown::Omitted { .. } => (Ink::Bad, "omitted".to_owned()),
-            Shown::Beyond => (Ink::Warn, "beyond".to_owned()),
+            Shown::Whole => (TextStyle::Good, "complete".to_owned()),
+            Shown::Shortened { characters, .. } => (TextStyle::Warn, format!("{characters} chars")),
+            Shown::NameOnly { .. } => (TextStyle::Warn, "name only".to_owned()),
+            Shown::Omitted { .. } => (TextStyle::Bad, "omitted".to_owned()),
+            Shown::Beyond => (TextStyle::Warn, "beyond".to_owned()),
         };
         let state = entry.skill_id.as_ref().and_then(|id| states.get(id.as_str()));
         let text = match state {
@@ -210,9 +216,9 @@ fn render_client(list: &SkillList, view: &ClientView, filtered: bool, look: Look
         let _ = writeln!(
             out,
             "{at:>4}  {}  {}  {}",
-            Ink::Strong.paint(&name, look.colour),
+            TextStyle::Strong.paint(&name, look.colour),
             ink.paint(&format!("{word:<10}"), look.colour),
-            Ink::Muted.paint(&cut(&safe_text::line(&text), about, look.unicode), look.colour),
+            TextStyle::Muted.paint(&cut(&safe_text::line(&text), about, look.unicode), look.colour),
         );
     }
     let unseen: Vec<&ClientViewEntry> = view
@@ -221,12 +227,12 @@ fn render_client(list: &SkillList, view: &ClientView, filtered: bool, look: Look
         .filter(|entry| !is_listed(&entry.state) && is_wanted(Some(&entry.skill_id)))
         .collect();
     if !unseen.is_empty() {
-        let _ = writeln!(out, "\n{}", Ink::Strong.paint("not listed", look.colour));
+        let _ = writeln!(out, "\n{}", TextStyle::Strong.paint("not listed", look.colour));
     }
     for entry in &unseen {
         let id = look.name(&safe_text::line(entry.skill_id.as_str()), width);
         let why = state_text(&entry.state);
-        let room = look.room(usize::MAX).saturating_sub(6 + width + 2);
+        let room = look.text_width(usize::MAX).saturating_sub(6 + width + 2);
         let _ = writeln!(out, "      {id}  {}", middle(&why, room, look));
     }
     let own = view.list.fill.own.skills;
@@ -239,7 +245,7 @@ fn render_client(list: &SkillList, view: &ClientView, filtered: bool, look: Look
         parts.push(format!("{own} of its own"));
     }
     let dot = if look.unicode { " · " } else { " - " };
-    out + "\n" + &Ink::Muted.paint(&parts.join(dot), look.colour) + "\n"
+    out + "\n" + &TextStyle::Muted.paint(&parts.join(dot), look.colour) + "\n"
 }
 
 fn is_listed(state: &ClientViewState) -> bool {
@@ -273,7 +279,7 @@ fn path_text(path: &Path) -> String {
 }
 
 /// A path cut in its middle, so that its beginning and its end stay.
-fn middle(text: &str, width: usize, look: Look) -> String {
+fn middle(text: &str, width: usize, look: TerminalCaps) -> String {
     if cells(text) <= width {
         return text.to_owned();
     }

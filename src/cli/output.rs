@@ -14,7 +14,7 @@ use skills_skill::tokens::TokenCount;
 /// What a stretch of text is; each has one style of the 16 colors every terminal has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the styles are in Ink::codes")]
-pub enum Ink {
+pub enum TextStyle {
     Strong,
     Muted,
     Good,
@@ -28,7 +28,7 @@ pub enum Ink {
     SignalRule,
 }
 
-impl Ink {
+impl TextStyle {
     /// The inks of the five signals, in the order of a score's columns.
     pub const SIGNALS: [Self; 5] =
         [Self::SignalName, Self::SignalDescription, Self::SignalBody, Self::SignalSemantic, Self::SignalRule];
@@ -57,7 +57,7 @@ impl Ink {
 
 /// What one stream can show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Look {
+pub struct TerminalCaps {
     /// Colors may be written.
     pub colour: bool,
     /// Signs beyond ASCII may be written.
@@ -71,10 +71,10 @@ pub struct Look {
 /// More cells than any text has.
 const ENDLESS: usize = 1 << 20;
 
-impl Look {
+impl TerminalCaps {
     /// Cells for text that may be folded or cut: those of the terminal, at most `most`. What reads a pipe
     /// wants texts and paths whole, in one line.
-    pub fn room(self, most: usize) -> usize {
+    pub fn text_width(self, most: usize) -> usize {
         if self.terminal { self.width.min(most) } else { ENDLESS }
     }
 
@@ -101,13 +101,13 @@ struct Surroundings<'a> {
 }
 
 impl Surroundings<'_> {
-    fn look(&self) -> Look {
+    fn look(&self) -> TerminalCaps {
         let dumb = self.terminal && matches!(self.term, Some("dumb" | "") | None);
         let utf8 = self.locale.is_none_or(|locale| {
             let locale = locale.to_ascii_lowercase();
             locale.contains("utf-8") || locale.contains("utf8")
         });
-        Look {
+        TerminalCaps {
             colour: self.terminal && !self.no_color && !dumb,
             // A pipe takes UTF-8 whatever the terminal behind it; the Linux console lacks the signs.
             unicode: utf8 && !(self.terminal && matches!(self.term, Some("linux" | "dumb"))),
@@ -121,7 +121,7 @@ fn env(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-fn look_of(terminal: bool, global_no_color: bool) -> Look {
+fn look_of(terminal: bool, global_no_color: bool) -> TerminalCaps {
     let locale = env("LC_ALL").or_else(|| env("LC_CTYPE")).or_else(|| env("LANG"));
     let term = std::env::var("TERM").ok();
     let columns = if terminal {
@@ -140,12 +140,12 @@ fn look_of(terminal: bool, global_no_color: bool) -> Look {
 }
 
 /// What standard error can show.
-pub fn stderr_look(no_color: bool) -> Look {
+pub fn stderr_look(no_color: bool) -> TerminalCaps {
     look_of(io::stderr().is_terminal(), no_color)
 }
 
 /// What standard output can show.
-pub fn stdout_look(no_color: bool) -> Look {
+pub fn stdout_look(no_color: bool) -> TerminalCaps {
     look_of(io::stdout().is_terminal(), no_color)
 }
 
@@ -153,7 +153,7 @@ pub fn stdout_look(no_color: bool) -> Look {
 pub struct Out {
     sink: Box<dyn Write>,
     /// What it can show.
-    pub look: Look,
+    pub look: TerminalCaps,
     /// JSON was asked for.
     pub json: bool,
 }
@@ -193,7 +193,7 @@ impl Out {
     }
 
     /// Text in an ink, if there is color.
-    pub fn ink(&self, ink: Ink, text: &str) -> String {
+    pub fn ink(&self, ink: TextStyle, text: &str) -> String {
         ink.paint(text, self.look.colour)
     }
 
@@ -325,7 +325,7 @@ mod tests {
         assert!(!around(false, "xterm-256color").look().colour);
         assert!(!around(true, "dumb").look().colour);
         assert!(!Surroundings { no_color: true, ..around(true, "xterm") }.look().colour);
-        assert_eq!(Ink::Bad.paint("x", false), "x");
+        assert_eq!(TextStyle::Bad.paint("x", false), "x");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::Context;
 use super::args::{PackagePrepareArgs, PackageValidateArgs};
 use super::failure::{Done, Failure};
 use super::finding;
-use super::output::{Ink, Look, counted, size};
+use super::output::{TerminalCaps, TextStyle, counted, size};
 use skills_api::{Needs, PackageJob, PackageReport};
 use skills_skill::safe_text;
 
@@ -49,7 +49,7 @@ fn said(cx: &mut Context, report: &PackageReport, verb: &str) -> Result<Done, Fa
     Ok(if report.good() { Done::Fine } else { Done::Findings })
 }
 
-fn render(report: &PackageReport, verb: &str, look: Look) -> String {
+fn render(report: &PackageReport, verb: &str, look: TerminalCaps) -> String {
     let mut out = String::new();
     for found in &report.lint {
         out += &finding::render(&found.finding, look);
@@ -59,7 +59,7 @@ fn render(report: &PackageReport, verb: &str, look: Look) -> String {
         let _ = writeln!(
             out,
             "  {} {path}{} ({})",
-            Ink::Bad.paint("error", look.colour),
+            TextStyle::Bad.paint("error", look.colour),
             safe_text::line(&found.message),
             safe_text::line(&found.code)
         );
@@ -68,7 +68,7 @@ fn render(report: &PackageReport, verb: &str, look: Look) -> String {
         let _ = writeln!(
             out,
             "  {}",
-            Ink::Muted.paint(&format!("excluded: {}", safe_text::line(path)), look.colour)
+            TextStyle::Muted.paint(&format!("excluded: {}", safe_text::line(path)), look.colour)
         );
     }
     for line in &report.runs {
@@ -79,13 +79,13 @@ fn render(report: &PackageReport, verb: &str, look: Look) -> String {
         .as_ref()
         .map_or_else(|| "the file".to_owned(), |id| safe_text::line(id.as_str()).into_owned());
     if !report.good() {
-        let _ = writeln!(out, "{} {id} cannot be packaged", Ink::Bad.paint("refused:", look.colour));
+        let _ = writeln!(out, "{} {id} cannot be packaged", TextStyle::Bad.paint("refused:", look.colour));
         return out;
     }
     if let Some(manifest) = &report.manifest {
         let bytes: u64 = manifest.files.iter().map(|file| file.bytes).sum();
         let files = counted(manifest.files.len(), "file", "files");
-        let verb = Ink::Good.paint(verb, look.colour);
+        let verb = TextStyle::Good.paint(verb, look.colour);
         let digest = &manifest.digest.to_string()[..16];
         let _ = writeln!(out, "{verb} {id}: {files}, {}, sha256 {digest}", size(bytes));
     }

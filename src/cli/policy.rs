@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::Context;
 use super::args::{ExplainPolicyArgs, PolicyAction};
 use super::failure::{Done, Failure};
-use super::output::{Ink, Look, counted};
+use super::output::{TerminalCaps, TextStyle, counted};
 use skills_api::{Needs, PolicyExplanation, PolicyReport};
 use skills_registry::policy::Effect;
 use skills_skill::safe_text;
@@ -38,26 +38,26 @@ async fn explain(cx: &mut Context, args: &ExplainPolicyArgs) -> Result<Done, Fai
     Ok(Done::Fine)
 }
 
-fn head(report: &PolicyReport, look: Look) -> String {
+fn head(report: &PolicyReport, look: TerminalCaps) -> String {
     let file = report.file.as_ref().map(|file| safe_text::line(&file.display().to_string()).into_owned());
     let text = match (file, report.exists) {
         (None, _) => "demo mode has no policy; everything is allowed".to_owned(),
         (Some(file), false) => format!("no policy file ({file}); everything is allowed"),
         (Some(file), true) => format!("{file}: {}", counted(report.rules.len(), "rule", "rules")),
     };
-    Ink::Muted.paint(&text, look.colour) + "\n"
+    TextStyle::Muted.paint(&text, look.colour) + "\n"
 }
 
-fn one(skill: &PolicyExplanation, intent: Option<&str>, look: Look) -> String {
+fn one(skill: &PolicyExplanation, intent: Option<&str>, look: TerminalCaps) -> String {
     let verdict = &skill.verdict;
     let (ink, word) = match (verdict.allowed, &verdict.require_approval) {
-        (false, _) => (Ink::Bad, "denied"),
-        (true, Some(_)) => (Ink::Warn, "requires approval"),
-        (true, None) => (Ink::Good, "allowed"),
+        (false, _) => (TextStyle::Bad, "denied"),
+        (true, Some(_)) => (TextStyle::Warn, "requires approval"),
+        (true, None) => (TextStyle::Good, "allowed"),
     };
     let mut out = format!(
         "{}  {}\n",
-        Ink::Strong.paint(&safe_text::line(skill.skill_id.as_str()), look.colour),
+        TextStyle::Strong.paint(&safe_text::line(skill.skill_id.as_str()), look.colour),
         ink.paint(word, look.colour)
     );
     let by_rule = verdict.rules.iter().any(|rule| rule.effect == Effect::Deny);
@@ -86,7 +86,7 @@ fn one(skill: &PolicyExplanation, intent: Option<&str>, look: Look) -> String {
             place(ranking.with),
             place(ranking.without)
         );
-        let _ = writeln!(out, "  {}", Ink::Muted.paint(&text, look.colour));
+        let _ = writeln!(out, "  {}", TextStyle::Muted.paint(&text, look.colour));
     }
     out
 }
@@ -102,7 +102,7 @@ async fn check(cx: &mut Context) -> Result<Done, Failure> {
         let mut out = head(&report, look);
         for rule in &report.rules {
             let reach = match rule.skills {
-                0 => Ink::Warn.paint("matches no skill", look.colour),
+                0 => TextStyle::Warn.paint("matches no skill", look.colour),
                 n => format!("matches {}", counted(n, "skill", "skills")),
             };
             let _ = writeln!(out, "  {}  {reach}", safe_text::line(&rule.rule));

@@ -9,7 +9,7 @@ use super::Context;
 use super::args::{ApproveProposalArgs, OrderProposalArgs, ProposalsAction, ProposalsListArgs, ProposeArgs};
 use super::draft::golden;
 use super::failure::{Done, Failure};
-use super::output::{Ink, Look, counted, cut, fit};
+use super::output::{TerminalCaps, TextStyle, counted, cut, fit};
 use super::runs::{Caller, ask, clock};
 use skills_api::{
     CheckResult, Code, Error, HunkLine, Needs, ProposalCheck, ProposalDecision, ProposalFilter, ProposalList,
@@ -45,7 +45,7 @@ pub async fn propose(cx: &mut Context, args: &ProposeArgs) -> Result<Done, Failu
         let text = render(&view, clock::now_ms(), &TimeZone::system(), cx.out.look);
         cx.out.raw(text.as_bytes())?;
         let next = Caller::of(&cx.global).line(&["proposals", "approve", &view.summary.proposal_id]);
-        cx.voice().say(&format!("proposed; to approve: {next}"));
+        cx.reporter().say(&format!("proposed; to approve: {next}"));
     }
     Ok(Done::Fine)
 }
@@ -132,8 +132,8 @@ async fn decide(
         ProposalOrder::Deny | ProposalOrder::RollBack => true,
     };
     if open && !(args.yes && named) {
-        let text = render(&view, clock::now_ms(), &TimeZone::system(), cx.voice().look);
-        cx.voice().say(&text);
+        let text = render(&view, clock::now_ms(), &TimeZone::system(), cx.reporter().look);
+        cx.reporter().say(&text);
         if args.yes {
             let message = format!(
                 "no decision made: --yes needs --proposal-digest and --base-digest. To approve, run: {command}"
@@ -163,12 +163,12 @@ async fn decide(
     Ok(Done::Fine)
 }
 
-fn state_ink(state: ProposalState) -> Ink {
+fn state_ink(state: ProposalState) -> TextStyle {
     match state {
-        ProposalState::Waiting => Ink::Warn,
-        ProposalState::Approved => Ink::Good,
-        ProposalState::Denied => Ink::Bad,
-        ProposalState::RolledBack => Ink::Muted,
+        ProposalState::Waiting => TextStyle::Warn,
+        ProposalState::Approved => TextStyle::Good,
+        ProposalState::Denied => TextStyle::Bad,
+        ProposalState::RolledBack => TextStyle::Muted,
     }
 }
 
@@ -177,14 +177,14 @@ fn words(state: ProposalState) -> String {
 }
 
 /// A line a proposal.
-fn render_list(list: &ProposalList, now_ms: i64, look: Look) -> String {
+fn render_list(list: &ProposalList, now_ms: i64, look: TerminalCaps) -> String {
     let mut out = String::new();
     if list.proposals.is_empty() {
         out.push_str("no proposals\n");
     }
     let ids = list.proposals.iter().map(|one| one.proposal_id.as_str());
     let width = look.name_width(ids, 12, 60);
-    let available = look.room(usize::MAX).saturating_sub(width + 2 + 11 + 2 + 6 + 2 + 7 + 2);
+    let available = look.text_width(usize::MAX).saturating_sub(width + 2 + 11 + 2 + 6 + 2 + 7 + 2);
     if !list.proposals.is_empty() {
         let head = format!(
             "{}  {:<11}  {:>6}  {:>7}  justification",
@@ -193,7 +193,7 @@ fn render_list(list: &ProposalList, now_ms: i64, look: Look) -> String {
             "age",
             "P@1"
         );
-        let _ = writeln!(out, "{}", Ink::Muted.paint(&head, look.colour));
+        let _ = writeln!(out, "{}", TextStyle::Muted.paint(&head, look.colour));
     }
     for one in &list.proposals {
         let id = look.name(&safe_text::line(&one.proposal_id), width);
@@ -202,13 +202,14 @@ fn render_list(list: &ProposalList, now_ms: i64, look: Look) -> String {
         let _ = writeln!(
             out,
             "{}  {}  {:>6}  {gain:>7}  {title}",
-            Ink::Strong.paint(&id, look.colour),
+            TextStyle::Strong.paint(&id, look.colour),
             state_ink(one.state).paint(&format!("{:<11}", words(one.state)), look.colour),
             clock::age(now_ms - one.proposed_at_ms),
         );
     }
     for damaged in &list.damaged {
-        let _ = writeln!(out, "{} {}", Ink::Warn.paint("warning:", look.colour), safe_text::line(damaged));
+        let _ =
+            writeln!(out, "{} {}", TextStyle::Warn.paint("warning:", look.colour), safe_text::line(damaged));
     }
     if !list.proposals.is_empty() {
         let _ = writeln!(out, "\n{}, {} waiting", counted(list.total, "proposal", "proposals"), list.waiting);
@@ -220,16 +221,16 @@ fn render_list(list: &ProposalList, now_ms: i64, look: Look) -> String {
 }
 
 /// The changed lines of a proposal.
-pub fn hunks(view: &ProposalView, look: Look) -> String {
+pub fn hunks(view: &ProposalView, look: TerminalCaps) -> String {
     let mut out = String::new();
     for hunk in &view.hunks {
         let place = format!("@@ line {} @@", hunk.old_start);
-        let _ = writeln!(out, "{}", Ink::Muted.paint(&place, look.colour));
+        let _ = writeln!(out, "{}", TextStyle::Muted.paint(&place, look.colour));
         for line in &hunk.lines {
             let (sign, text, ink) = match line {
                 HunkLine::Context(text) => (' ', text, None),
-                HunkLine::Removed(text) => ('-', text, Some(Ink::Bad)),
-                HunkLine::Added(text) => ('+', text, Some(Ink::Good)),
+                HunkLine::Removed(text) => ('-', text, Some(TextStyle::Bad)),
+                HunkLine::Added(text) => ('+', text, Some(TextStyle::Good)),
             };
             let line = format!("{sign} {}", safe_text::line(text));
             let _ = writeln!(out, "{}", ink.map_or(line.clone(), |ink| ink.paint(&line, look.colour)));
@@ -239,10 +240,10 @@ pub fn hunks(view: &ProposalView, look: Look) -> String {
 }
 
 /// A proposal with everything that its decision needs.
-pub fn render(view: &ProposalView, now_ms: i64, zone: &TimeZone, look: Look) -> String {
+pub fn render(view: &ProposalView, now_ms: i64, zone: &TimeZone, look: TerminalCaps) -> String {
     let mut out = String::new();
-    let strong = |text: &str| Ink::Strong.paint(text, look.colour);
-    let muted = |text: &str| Ink::Muted.paint(text, look.colour);
+    let strong = |text: &str| TextStyle::Strong.paint(text, look.colour);
+    let muted = |text: &str| TextStyle::Muted.paint(text, look.colour);
     let summary = &view.summary;
     let _ = writeln!(
         out,
@@ -325,11 +326,11 @@ pub fn render(view: &ProposalView, now_ms: i64, zone: &TimeZone, look: Look) -> 
     out
 }
 
-fn check_line(check: &ProposalCheck, look: Look) -> String {
+fn check_line(check: &ProposalCheck, look: TerminalCaps) -> String {
     let (sign, ascii, ink) = match check.result {
-        CheckResult::Pass => ("✓", "ok", Ink::Good),
-        CheckResult::Fail => ("✗", "FAIL", Ink::Bad),
-        CheckResult::Unknown => ("!", "!", Ink::Warn),
+        CheckResult::Pass => ("✓", "ok", TextStyle::Good),
+        CheckResult::Fail => ("✗", "FAIL", TextStyle::Bad),
+        CheckResult::Unknown => ("!", "!", TextStyle::Warn),
     };
     let sign = if look.unicode { sign } else { ascii };
     format!(

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::Context;
 use super::args::{CollisionsArgs, FailOn, RivalsArgs};
 use super::failure::{Done, Failure};
-use super::output::{Ink, Look, counted, cut};
+use super::output::{TerminalCaps, TextStyle, counted, cut};
 use skills_api::{CollisionBaseline, CollisionFilter, CollisionReport, Needs, SkillRivals};
 use skills_discovery::{
     AdviceKind, Cluster, Collision, CollisionMap, GroupKind, PairAdvice, PairReport, PairSide, ProbedClause,
@@ -93,10 +93,10 @@ fn write_baseline(map: &CollisionMap, file: &Path) -> Result<(), Failure> {
 /// The map, once it is complete; until then its progress is on standard error.
 async fn complete(
     cx: &Context,
-    core: &dyn super::context::Whole,
+    core: &dyn super::context::FullClient,
     skill: Option<String>,
 ) -> Result<CollisionReport, Failure> {
-    let mut voice = cx.voice();
+    let mut voice = cx.reporter();
     loop {
         let filter =
             CollisionFilter { skill: skill.clone(), wait_ms: Some(WAIT_MS), ..CollisionFilter::default() };
@@ -118,13 +118,13 @@ fn percent(share: f64) -> String {
 }
 
 /// Skills by the share of their requests that others win.
-fn losers(map: &CollisionMap, all: bool, look: Look) -> String {
+fn losers(map: &CollisionMap, all: bool, look: TerminalCaps) -> String {
     let mut out = heading(map);
     let shown = if all { usize::MAX } else { MAX_LISTED };
     let width = look.name_width(map.losers.iter().take(shown).map(|skill| skill.skill_id.as_str()), 5, 40);
     if !map.losers.is_empty() {
         let head = format!("{:<width$}  {:>5}  {:>5}  nearest rival", "skill", "made", "kept");
-        let _ = writeln!(out, "\n{}", Ink::Muted.paint(&head, look.colour));
+        let _ = writeln!(out, "\n{}", TextStyle::Muted.paint(&head, look.colour));
     }
     for skill in map.losers.iter().take(shown) {
         let rival = skill.rival.as_ref().map(name).unwrap_or_default();
@@ -145,27 +145,28 @@ fn heading(map: &CollisionMap) -> String {
     )
 }
 
-fn more(out: &mut String, total: usize, shown: usize, look: Look) {
+fn more(out: &mut String, total: usize, shown: usize, look: TerminalCaps) {
     if total > shown {
         let text = format!("{} more; --all prints them", total - shown);
-        let _ = writeln!(out, "{}", Ink::Muted.paint(&text, look.colour));
+        let _ = writeln!(out, "{}", TextStyle::Muted.paint(&text, look.colour));
     }
 }
 
-fn clauses(out: &mut String, clauses: &[ProbedClause], look: Look) {
+fn clauses(out: &mut String, clauses: &[ProbedClause], look: TerminalCaps) {
     for clause in clauses {
         let counts = format!("{:>2} of {:>2}", clause.kept, clause.made);
-        let ink = if clause.kept * 2 < clause.made { Ink::Warn } else { Ink::Muted };
-        let text = cut(&safe_text::line(&clause.clause), look.room(100).saturating_sub(14), look.unicode);
+        let ink = if clause.kept * 2 < clause.made { TextStyle::Warn } else { TextStyle::Muted };
+        let text =
+            cut(&safe_text::line(&clause.clause), look.text_width(100).saturating_sub(14), look.unicode);
         let _ = writeln!(out, "  {}  {text}", ink.paint(&counts, look.colour));
     }
 }
 
-fn rivals_text(rivals: &SkillRivals, look: Look) -> String {
+fn rivals_text(rivals: &SkillRivals, look: TerminalCaps) -> String {
     let report = &rivals.report;
     let mut out = format!(
         "{}: keeps {} of {}",
-        Ink::Strong.paint(&name(&report.skill_id), look.colour),
+        TextStyle::Strong.paint(&name(&report.skill_id), look.colour),
         report.kept,
         counted(report.made, "probe request", "probe requests")
     );
@@ -185,7 +186,7 @@ fn rivals_text(rivals: &SkillRivals, look: Look) -> String {
             "{:<width$}  {:>7}  {:>6}  {:>11}  {:>10}",
             "rival", "loses to", "wins", "golden -/+", "similarity"
         );
-        let _ = writeln!(out, "\n{}", Ink::Muted.paint(&head, look.colour));
+        let _ = writeln!(out, "\n{}", TextStyle::Muted.paint(&head, look.colour));
         for rival in &report.rivals {
             let golden = format!("{} / {}", rival.golden_lost.len(), rival.golden_won.len());
             let own = look.name(&name(&rival.skill_id), width);
@@ -196,7 +197,7 @@ fn rivals_text(rivals: &SkillRivals, look: Look) -> String {
             );
         }
         let note = "similarity is a candidate for review and does not decide the order";
-        let _ = writeln!(out, "{}", Ink::Muted.paint(note, look.colour));
+        let _ = writeln!(out, "{}", TextStyle::Muted.paint(note, look.colour));
     }
     if !report.lost.is_empty() {
         out.push_str("\nlost probe requests\n");
@@ -204,10 +205,10 @@ fn rivals_text(rivals: &SkillRivals, look: Look) -> String {
             let won = lost.won.as_ref().map_or_else(|| "no skill".to_owned(), name);
             let query = cut(
                 &safe_text::line(&lost.query),
-                look.room(100).saturating_sub(6 + won.len()),
+                look.text_width(100).saturating_sub(6 + won.len()),
                 look.unicode,
             );
-            let _ = writeln!(out, "  {query}  {}", Ink::Warn.paint(&won, look.colour));
+            let _ = writeln!(out, "  {query}  {}", TextStyle::Warn.paint(&won, look.colour));
         }
     }
     if !rivals.groups.is_empty() {
@@ -217,7 +218,7 @@ fn rivals_text(rivals: &SkillRivals, look: Look) -> String {
     out
 }
 
-fn groups(out: &mut String, groups: &[SimilarGroup], shown: usize, look: Look) {
+fn groups(out: &mut String, groups: &[SimilarGroup], shown: usize, look: TerminalCaps) {
     for group in groups.iter().take(shown) {
         let text = match group.kind {
             GroupKind::Template => format!(
@@ -228,7 +229,7 @@ fn groups(out: &mut String, groups: &[SimilarGroup], shown: usize, look: Look) {
             ),
             GroupKind::Identical | GroupKind::Shadowed => joined(&group.skills),
         };
-        let text = cut(&text, look.room(110).saturating_sub(12), look.unicode);
+        let text = cut(&text, look.text_width(110).saturating_sub(12), look.unicode);
         let _ = writeln!(out, "{:<10} {text}", group.kind.to_string());
     }
     more(out, groups.len(), shown, look);
@@ -238,7 +239,7 @@ fn joined(skills: &[SkillId]) -> String {
     skills.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
-fn map_text(report: &CollisionReport, new: Option<&[&Collision]>, all: bool, look: Look) -> String {
+fn map_text(report: &CollisionReport, new: Option<&[&Collision]>, all: bool, look: TerminalCaps) -> String {
     let map = &report.map;
     let shown = if all { usize::MAX } else { MAX_LISTED };
     let mut out = heading(map);
@@ -257,11 +258,11 @@ fn map_text(report: &CollisionReport, new: Option<&[&Collision]>, all: bool, loo
     more(&mut out, map.clusters.len(), if all { usize::MAX } else { MAX_MATRICES }, look);
     let severe: Vec<&Collision> = map.severe().collect();
     if !severe.is_empty() {
-        let _ = writeln!(out, "\n{}", Ink::Muted.paint("loses to another skill", look.colour));
+        let _ = writeln!(out, "\n{}", TextStyle::Muted.paint("loses to another skill", look.colour));
     }
     for collision in severe.iter().take(shown) {
         let is_new = new.is_some_and(|new| new.contains(collision));
-        let note = if is_new { Ink::Warn.paint("  new", look.colour) } else { String::new() };
+        let note = if is_new { TextStyle::Warn.paint("  new", look.colour) } else { String::new() };
         let _ = writeln!(
             out,
             "{} loses {} of {} ({}) to {}{note}",
@@ -274,7 +275,8 @@ fn map_text(report: &CollisionReport, new: Option<&[&Collision]>, all: bool, loo
     }
     more(&mut out, severe.len(), shown, look);
     if !map.groups.is_empty() {
-        let _ = writeln!(out, "\n{}", Ink::Muted.paint("the same or nearly the same text", look.colour));
+        let _ =
+            writeln!(out, "\n{}", TextStyle::Muted.paint("the same or nearly the same text", look.colour));
         groups(&mut out, &map.groups, shown, look);
     }
     if let Some(new) = new {
@@ -288,23 +290,23 @@ fn map_text(report: &CollisionReport, new: Option<&[&Collision]>, all: bool, loo
 const MAX_MATRICES: usize = 4;
 
 /// A cluster: what each row loses to each column, in percent.
-fn matrix(out: &mut String, cluster: &Cluster, map: &CollisionMap, look: Look) {
+fn matrix(out: &mut String, cluster: &Cluster, map: &CollisionMap, look: TerminalCaps) {
     let letter = |at: usize| char::from(b'a' + u8::try_from(at % 26).unwrap_or_default());
     let width = look.name_width(cluster.skills.iter().map(SkillId::as_str), 5, 32);
     let heads: String = (0..cluster.skills.len()).map(|at| format!("{:>4}", letter(at))).collect();
     let label = safe_text::line(&cluster.label).into_owned();
     let label = format!("{label:<width$}");
-    let heads = Ink::Muted.paint(&heads, look.colour);
-    let _ = writeln!(out, "{}  {heads}", Ink::Strong.paint(&format!("  {label}"), look.colour));
+    let heads = TextStyle::Muted.paint(&heads, look.colour);
+    let _ = writeln!(out, "{}  {heads}", TextStyle::Strong.paint(&format!("  {label}"), look.colour));
     for (row, skill) in cluster.skills.iter().enumerate() {
         let mut cells = String::new();
         for (column, rival) in cluster.skills.iter().enumerate() {
             let cell = match map.collision(skill, rival) {
-                _ if row == column => Ink::Muted.paint("   \\", look.colour),
-                None => Ink::Muted.paint(if look.unicode { "   ·" } else { "   ." }, look.colour),
+                _ if row == column => TextStyle::Muted.paint("   \\", look.colour),
+                None => TextStyle::Muted.paint(if look.unicode { "   ·" } else { "   ." }, look.colour),
                 Some(found) => {
                     let text = format!("{:>4.0}", found.share * 100.0);
-                    if found.is_severe() { Ink::Warn.paint(&text, look.colour) } else { text }
+                    if found.is_severe() { TextStyle::Warn.paint(&text, look.colour) } else { text }
                 }
             };
             cells.push_str(&cell);
@@ -312,18 +314,18 @@ fn matrix(out: &mut String, cluster: &Cluster, map: &CollisionMap, look: Look) {
         let _ = writeln!(out, "{} {}  {cells}", letter(row), look.name(&name(skill), width));
     }
     let note = "percent of the probe requests of the row that the column wins";
-    let _ = writeln!(out, "{}", Ink::Muted.paint(note, look.colour));
+    let _ = writeln!(out, "{}", TextStyle::Muted.paint(note, look.colour));
 }
 
-fn pair_text(pair: &PairReport, look: Look) -> String {
+fn pair_text(pair: &PairReport, look: TerminalCaps) -> String {
     let mut out = String::new();
     for (letter, side) in [("A", &pair.a), ("B", &pair.b)] {
         let lost = format!("{} lost to the other", side.lost);
-        let lost = if side.lost > 0 { Ink::Warn.paint(&lost, look.colour) } else { lost };
+        let lost = if side.lost > 0 { TextStyle::Warn.paint(&lost, look.colour) } else { lost };
         let _ = writeln!(
             out,
             "{letter} {}: {} of {} kept, {lost}",
-            Ink::Strong.paint(&name(&side.skill_id), look.colour),
+            TextStyle::Strong.paint(&name(&side.skill_id), look.colour),
             side.kept,
             counted(side.made, "probe request", "probe requests")
         );
@@ -356,7 +358,7 @@ fn pair_text(pair: &PairReport, look: Look) -> String {
             let _ = writeln!(
                 out,
                 "    {}",
-                cut(&safe_text::line(clause), look.room(100).saturating_sub(4), look.unicode)
+                cut(&safe_text::line(clause), look.text_width(100).saturating_sub(4), look.unicode)
             );
         }
     }
@@ -375,14 +377,14 @@ fn pair_text(pair: &PairReport, look: Look) -> String {
     out
 }
 
-fn advice_text(out: &mut String, advice: &PairAdvice, look: Look) {
+fn advice_text(out: &mut String, advice: &PairAdvice, look: TerminalCaps) {
     let label = match advice.kind {
         AdviceKind::AddExclusion => "add an exclusion",
         AdviceKind::Merge => "merge",
         AdviceKind::Split => "split",
     };
     let label = format!("{label:<17}");
-    let label = if advice.is_best { Ink::Strong.paint(&label, look.colour) } else { label };
+    let label = if advice.is_best { TextStyle::Strong.paint(&label, look.colour) } else { label };
     let golden = advice.golden.map(|change| format!(", golden queries {change:+}")).unwrap_or_default();
     let mark = if advice.is_best { "*" } else { " " };
     let _ = writeln!(

@@ -16,7 +16,7 @@ pub fn check(folders: &[PathBuf]) -> Result<(), Error> {
         match fs::read_dir(folder) {
             Ok(_) => Ok(()),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(Error {
-                suggestions: beside(folder),
+                suggestions: similar_siblings(folder),
                 ..Error::new(Code::NotFound, format!("skill folder {shown} does not exist"))
             }),
             Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => Err(Error::new(
@@ -29,7 +29,7 @@ pub fn check(folders: &[PathBuf]) -> Result<(), Error> {
 }
 
 /// Folders beside a missing one that are called nearly the same, as whole paths.
-fn beside(folder: &Path) -> Vec<String> {
+fn similar_siblings(folder: &Path) -> Vec<String> {
     let (Some(above), Some(name)) = (folder.parent(), folder.file_name()) else { return Vec::new() };
     let Ok(entries) = fs::read_dir(above) else { return Vec::new() };
     let folders = entries.flatten().filter(|entry| entry.path().is_dir());

@@ -8,7 +8,7 @@ use super::Context;
 use super::args::{ScaffoldArgs, ScriptWord};
 use super::failure::{Done, Failure};
 use super::finding;
-use super::output::{Ink, Look, counted};
+use super::output::{TerminalCaps, TextStyle, counted};
 use skills_api::{Scaffold, Scaffolded, ScriptLanguage};
 use skills_skill::{AttachTarget, EffectMode, Invocation, Role, safe_text};
 
@@ -18,7 +18,11 @@ pub fn run(cx: &mut Context, args: &ScaffoldArgs) -> Result<Done, Failure> {
         return Err(Failure::usage(problem));
     }
     let missing = args.id.is_none() || args.description.is_none();
-    let spec = if missing && io::stdin().is_terminal() && !cx.out.json { asked(args)? } else { given(args)? };
+    let spec = if missing && io::stdin().is_terminal() && !cx.out.json {
+        prompt_scaffold(args)?
+    } else {
+        scaffold_from_args(args)?
+    };
     let parent = match (&args.dir, cx.config()?.argument_roots.first()) {
         (Some(dir), _) => cx.cwd.join(dir),
         (None, Some(root)) => root.clone(),
@@ -42,7 +46,7 @@ fn language(word: ScriptWord) -> ScriptLanguage {
     }
 }
 
-fn given(args: &ScaffoldArgs) -> Result<Scaffold, Failure> {
+fn scaffold_from_args(args: &ScaffoldArgs) -> Result<Scaffold, Failure> {
     let needed = |value: &Option<String>, what: &str| {
         value
             .clone()
@@ -67,7 +71,7 @@ fn given(args: &ScaffoldArgs) -> Result<Scaffold, Failure> {
 }
 
 /// What the flags leave open, asked one by one; Enter takes what is in brackets.
-fn asked(args: &ScaffoldArgs) -> Result<Scaffold, Failure> {
+fn prompt_scaffold(args: &ScaffoldArgs) -> Result<Scaffold, Failure> {
     let text = |given: &Option<String>, question: &str| match given {
         Some(text) => Ok(Some(text.clone())),
         None => line(question).map(|answer| Some(answer).filter(|text| !text.is_empty())),
@@ -171,10 +175,10 @@ fn list(question: &str) -> Result<Vec<AttachTarget>, Failure> {
     }
 }
 
-fn render(made: &Scaffolded, look: Look) -> String {
+fn render(made: &Scaffolded, look: TerminalCaps) -> String {
     let mut out = String::new();
     let folder = safe_text::line(&made.folder.display().to_string()).into_owned();
-    let _ = writeln!(out, "{} {folder}", Ink::Good.paint("made", look.colour));
+    let _ = writeln!(out, "{} {folder}", TextStyle::Good.paint("made", look.colour));
     for path in &made.files {
         let _ = writeln!(out, "  {}", safe_text::line(path));
     }
@@ -186,14 +190,14 @@ fn render(made: &Scaffolded, look: Look) -> String {
         let _ = writeln!(
             out,
             "  {} no golden queries: {}",
-            Ink::Warn.paint("but", look.colour),
+            TextStyle::Warn.paint("but", look.colour),
             safe_text::line(why)
         );
     }
     for found in &made.findings {
         out += &finding::render(&found.finding, look);
     }
-    let _ = writeln!(out, "{}", Ink::Strong.paint("next", look.colour));
+    let _ = writeln!(out, "{}", TextStyle::Strong.paint("next", look.colour));
     for step in &made.next {
         let _ = writeln!(out, "  {}", safe_text::line(step));
     }

@@ -10,14 +10,14 @@ use serde_json::json;
 use super::Context;
 use super::args::TrustArgs;
 use super::failure::{Done, Failure};
-use super::output::{Ink, Look, counted, size};
+use super::output::{TerminalCaps, TextStyle, counted, size};
 use skills_api::{Code, Error, Local, Needs, TrustSubject};
 use skills_config::shown;
 use skills_registry::{Pin, TrustState, Trusted};
 use skills_skill::safe_text;
 
 /// Lines of one kind that are shown of a bundle.
-const SHOWN: usize = 12;
+const MAX_SHOWN_LINES: usize = 12;
 
 /// `skills trust --json`, what was shown and its outcome.
 #[derive(Serialize)]
@@ -81,7 +81,7 @@ pub async fn run(cx: &mut Context, args: &TrustArgs) -> Result<Done, Failure> {
             .collect();
         cx.out.value(&Answer { subjects: &after, pinned: pinned.len() })?;
     } else {
-        let word = cx.out.ink(Ink::Good, "trusted");
+        let word = cx.out.ink(TextStyle::Good, "trusted");
         cx.out
             .line(format!("{word} the current content of {}", counted(pinned.len(), "folder", "folders")))?;
     }
@@ -141,12 +141,12 @@ fn render(cx: &Context, subjects: &[TrustSubject]) -> String {
         let _ = writeln!(
             out,
             "{}  {}  {}",
-            Ink::Strong.paint(&safe_text::line(name), look.colour),
-            Ink::Muted.paint(&place, look.colour),
+            TextStyle::Strong.paint(&safe_text::line(name), look.colour),
+            TextStyle::Muted.paint(&place, look.colour),
             state(&subject.state, look)
         );
         if let Some(why) = &subject.obstacle {
-            let _ = writeln!(out, "  {}", Ink::Bad.paint(&safe_text::line(why), look.colour));
+            let _ = writeln!(out, "  {}", TextStyle::Bad.paint(&safe_text::line(why), look.colour));
         }
         let contract: Vec<String> = subject.contract.iter().cloned().collect();
         lines(&mut out, "contract", &contract, look);
@@ -168,7 +168,7 @@ fn render(cx: &Context, subjects: &[TrustSubject]) -> String {
             let digest = &digest.to_string()[..16];
             let files = counted(subject.files, "file", "files");
             let text = format!("{files}, {}, sha256 {digest}", size(subject.bytes));
-            let _ = writeln!(out, "  {}", Ink::Muted.paint(&text, look.colour));
+            let _ = writeln!(out, "  {}", TextStyle::Muted.paint(&text, look.colour));
         }
     }
     if !quiet.is_empty() {
@@ -181,26 +181,26 @@ fn render(cx: &Context, subjects: &[TrustSubject]) -> String {
     out
 }
 
-fn lines(out: &mut String, name: &str, lines: &[String], look: Look) {
-    for (at, line) in lines.iter().take(SHOWN).enumerate() {
+fn lines(out: &mut String, name: &str, lines: &[String], look: TerminalCaps) {
+    for (at, line) in lines.iter().take(MAX_SHOWN_LINES).enumerate() {
         let head = if at == 0 { name } else { "" };
         let _ = writeln!(out, "  {head:<9} {}", safe_text::line(line));
     }
-    if lines.len() > SHOWN {
-        let more = format!("and {} more (--json names them)", lines.len() - SHOWN);
-        let _ = writeln!(out, "  {:<9} {}", "", Ink::Muted.paint(&more, look.colour));
+    if lines.len() > MAX_SHOWN_LINES {
+        let more = format!("and {} more (--json names them)", lines.len() - MAX_SHOWN_LINES);
+        let _ = writeln!(out, "  {:<9} {}", "", TextStyle::Muted.paint(&more, look.colour));
     }
 }
 
-fn state(state: &TrustState, look: Look) -> String {
+fn state(state: &TrustState, look: TerminalCaps) -> String {
     let (ink, text) = match state {
-        TrustState::Shipped => (Ink::Good, "shipped".to_owned()),
+        TrustState::Shipped => (TextStyle::Good, "shipped".to_owned()),
         TrustState::Config { path } => {
-            (Ink::Good, format!("trusted by your config.yaml ({})", path.display()))
+            (TextStyle::Good, format!("trusted by your config.yaml ({})", path.display()))
         }
-        TrustState::Pinned { at } => (Ink::Good, format!("trusted since {at}")),
-        TrustState::Changed { .. } => (Ink::Warn, "changed since it was trusted".to_owned()),
-        TrustState::Untrusted => (Ink::Muted, "not trusted".to_owned()),
+        TrustState::Pinned { at } => (TextStyle::Good, format!("trusted since {at}")),
+        TrustState::Changed { .. } => (TextStyle::Warn, "changed since it was trusted".to_owned()),
+        TrustState::Untrusted => (TextStyle::Muted, "not trusted".to_owned()),
     };
     ink.paint(&safe_text::line(&text), look.colour)
 }
@@ -227,14 +227,14 @@ async fn list(cx: &mut Context, local: &Local) -> Result<Done, Failure> {
         let mut out = String::new();
         for (pin, now) in &pins {
             let place = safe_text::line(&shown(&pin.path, &cx.cwd, &home)).into_owned();
-            let _ = writeln!(out, "{}  {}", Ink::Strong.paint(&place, look.colour), state(now, look));
+            let _ = writeln!(out, "{}  {}", TextStyle::Strong.paint(&place, look.colour), state(now, look));
             if let TrustState::Changed { files } = now {
                 lines(&mut out, "changed", files, look);
             }
         }
         for folder in &named {
             let place = safe_text::line(&shown(folder, &cx.cwd, &home)).into_owned();
-            let _ = writeln!(out, "{}  by your config.yaml", Ink::Strong.paint(&place, look.colour));
+            let _ = writeln!(out, "{}  by your config.yaml", TextStyle::Strong.paint(&place, look.colour));
         }
         if out.is_empty() {
             out += "only the shipped skills are trusted; `skills trust PATH|SKILL` shows what would be \

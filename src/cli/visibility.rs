@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::Context;
 use super::args::VisibilityArgs;
 use super::failure::{Done, Failure};
-use super::output::{Ink, Look, cells, counted, wrap};
+use super::output::{TerminalCaps, TextStyle, cells, counted, wrap};
 use skills_api::{
     Needs, Visibility, VisibilityCell, VisibilityReport, VisibilityRequest, VisibilityRow, visibility,
 };
@@ -42,16 +42,16 @@ pub async fn run(cx: &mut Context, args: &VisibilityArgs) -> Result<Done, Failur
     Ok(if one.is_some_and(|row| !is_shown(row)) { Done::Findings } else { Done::Fine })
 }
 
-fn ink(state: Visibility) -> Ink {
+fn ink(state: Visibility) -> TextStyle {
     match state {
-        Visibility::Full | Visibility::Cut => Ink::Strong,
-        Visibility::Dropped => Ink::Bad,
-        Visibility::Undefined => Ink::Warn,
-        _ => Ink::Muted,
+        Visibility::Full | Visibility::Cut => TextStyle::Strong,
+        Visibility::Dropped => TextStyle::Bad,
+        Visibility::Undefined => TextStyle::Warn,
+        _ => TextStyle::Muted,
     }
 }
 
-fn sign(cell: &VisibilityCell, look: Look) -> String {
+fn sign(cell: &VisibilityCell, look: TerminalCaps) -> String {
     match cell.state {
         Visibility::Cut => format!("{} {}", cell.state.sign(look.unicode), cell.words),
         state => state.sign(look.unicode).to_owned(),
@@ -59,7 +59,7 @@ fn sign(cell: &VisibilityCell, look: Look) -> String {
 }
 
 /// The matrix.
-fn render(report: &VisibilityReport, look: Look) -> String {
+fn render(report: &VisibilityReport, look: TerminalCaps) -> String {
     let mut out = String::new();
     let ids = report.skills.iter().map(|row| row.skill_id.as_str());
     let width = look.name_width(ids, 16, 40);
@@ -72,12 +72,12 @@ fn render(report: &VisibilityReport, look: Look) -> String {
         let _ = write!(head, "  {name:<wide$}");
         let _ = write!(shown, "  {:<wide$}", client.with_description);
     }
-    let _ = writeln!(out, "{}\n{}", Ink::Muted.paint(head.trim_end(), look.colour), shown.trim_end());
+    let _ = writeln!(out, "{}\n{}", TextStyle::Muted.paint(head.trim_end(), look.colour), shown.trim_end());
     let mut root = "";
     for row in &report.skills {
         if row.root != root {
             root = &row.root;
-            let _ = writeln!(out, "\n{}", Ink::Strong.paint(&safe_text::line(root), look.colour));
+            let _ = writeln!(out, "\n{}", TextStyle::Strong.paint(&safe_text::line(root), look.colour));
         }
         let id = look.name(&safe_text::line(row.skill_id.as_str()), width);
         let mut line = format!("{id}  {:>5}", row.words);
@@ -89,7 +89,7 @@ fn render(report: &VisibilityReport, look: Look) -> String {
         let _ = writeln!(out, "{}", line.trim_end());
     }
     let legend = Visibility::ALL.map(|state| format!("{} {}", state.sign(look.unicode), state.label()));
-    let _ = writeln!(out, "\n{}", Ink::Muted.paint(&legend.join("   "), look.colour));
+    let _ = writeln!(out, "\n{}", TextStyle::Muted.paint(&legend.join("   "), look.colour));
     let clients = counted(report.clients.len(), "client", "clients");
     let _ = writeln!(out, "{}, {clients}", counted(report.total, "skill", "skills"));
     if let Some(next) = &report.next {
@@ -99,10 +99,10 @@ fn render(report: &VisibilityReport, look: Look) -> String {
 }
 
 /// One skill: each client with its reason and source.
-fn render_one(report: &VisibilityReport, row: &VisibilityRow, look: Look) -> String {
+fn render_one(report: &VisibilityReport, row: &VisibilityRow, look: TerminalCaps) -> String {
     let mut out = String::new();
-    let strong = |text: &str| Ink::Strong.paint(text, look.colour);
-    let muted = |text: &str| Ink::Muted.paint(text, look.colour);
+    let strong = |text: &str| TextStyle::Strong.paint(text, look.colour);
+    let muted = |text: &str| TextStyle::Muted.paint(text, look.colour);
     let location = safe_text::line(&row.location.display().to_string()).into_owned();
     let _ = writeln!(out, "{}  {}", strong(&safe_text::line(row.skill_id.as_str())), muted(&location));
     let indent = 18;

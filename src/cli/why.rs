@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::Context;
 use super::args::WhyArgs;
 use super::failure::{Done, Failure};
-use super::output::{Ink, Look, cells, wrap};
+use super::output::{TerminalCaps, TextStyle, cells, wrap};
 use skills_api::{CheckKind, CheckResult, ClientChecks, Needs, WhyCheck, WhyReport, WhyRequest, why};
 use skills_skill::safe_text;
 
@@ -41,21 +41,21 @@ fn label(check: CheckKind) -> &'static str {
     }
 }
 
-fn line(out: &mut String, check: &WhyCheck, look: Look) {
+fn line(out: &mut String, check: &WhyCheck, look: TerminalCaps) {
     let (sign, ink) = match (check.result, look.unicode) {
-        (CheckResult::Pass, true) => ("✓", Ink::Good),
-        (CheckResult::Pass, false) => ("ok", Ink::Good),
-        (CheckResult::Fail, true) => ("✗", Ink::Bad),
-        (CheckResult::Fail, false) => ("!!", Ink::Bad),
-        (CheckResult::Unknown, _) => ("?", Ink::Warn),
+        (CheckResult::Pass, true) => ("✓", TextStyle::Good),
+        (CheckResult::Pass, false) => ("ok", TextStyle::Good),
+        (CheckResult::Fail, true) => ("✗", TextStyle::Bad),
+        (CheckResult::Fail, false) => ("!!", TextStyle::Bad),
+        (CheckResult::Unknown, _) => ("?", TextStyle::Warn),
     };
     let sign_width = if look.unicode { 1 } else { 2 };
     let indent = 2 + sign_width + 1 + 13;
     let sign =
         format!("{}{}", ink.paint(sign, look.colour), " ".repeat(sign_width - cells(sign).min(sign_width)));
-    let width = look.room(100).saturating_sub(indent);
+    let width = look.text_width(100).saturating_sub(indent);
     let mut text = wrap(&safe_text::line(&check.evidence), width).into_iter();
-    let name = Ink::Strong.paint(label(check.check), look.colour);
+    let name = TextStyle::Strong.paint(label(check.check), look.colour);
     let pad = " ".repeat(13 - label(check.check).len());
     let _ = writeln!(out, "  {sign} {name}{pad}{}", text.next().unwrap_or_default());
     for more in text {
@@ -68,21 +68,21 @@ fn line(out: &mut String, check: &WhyCheck, look: Look) {
                 out,
                 "{}{}",
                 " ".repeat(indent),
-                Ink::Muted.paint(&format!("{head}{more}"), look.colour)
+                TextStyle::Muted.paint(&format!("{head}{more}"), look.colour)
             );
         }
     }
 }
 
 /// The report as text.
-pub fn render(report: &WhyReport, look: Look) -> String {
+pub fn render(report: &WhyReport, look: TerminalCaps) -> String {
     let mut out = String::new();
-    let strong = |text: &str| Ink::Strong.paint(text, look.colour);
+    let strong = |text: &str| TextStyle::Strong.paint(text, look.colour);
     let _ = writeln!(
         out,
         "{}  {}",
         strong(&safe_text::line(report.skill_id.as_str())),
-        Ink::Muted.paint(&safe_text::line(&report.location.display().to_string()), look.colour)
+        TextStyle::Muted.paint(&safe_text::line(&report.location.display().to_string()), look.colour)
     );
     if let Some(intent) = &report.intent {
         let _ = writeln!(out, "request: {}", safe_text::line(intent));
@@ -95,7 +95,7 @@ pub fn render(report: &WhyReport, look: Look) -> String {
         let _ = writeln!(
             out,
             "    {}",
-            Ink::Muted.paint(&format!("verdict: {}", safe_text::line(&ranking.verdict)), look.colour)
+            TextStyle::Muted.paint(&format!("verdict: {}", safe_text::line(&ranking.verdict)), look.colour)
         );
     }
     let passes = |client: &&ClientChecks| {
@@ -109,7 +109,7 @@ pub fn render(report: &WhyReport, look: Look) -> String {
         let _ = writeln!(out, "\n{}", strong(&names));
         let all =
             "all checks pass: folder searched, file read, not shadowed, offered, description shown in full";
-        let _ = writeln!(out, "  {} {all}", Ink::Good.paint(sign, look.colour));
+        let _ = writeln!(out, "  {} {all}", TextStyle::Good.paint(sign, look.colour));
     }
     for client in report.clients.iter().filter(|client| !passes(client)) {
         let _ = writeln!(out, "\n{}", strong(&safe_text::line(&client.name)));
@@ -121,7 +121,7 @@ pub fn render(report: &WhyReport, look: Look) -> String {
             let _ = writeln!(
                 out,
                 "    {} {}",
-                Ink::Muted.paint("not shown:", look.colour),
+                TextStyle::Muted.paint("not shown:", look.colour),
                 safe_text::line(&cut)
             );
         }
@@ -130,7 +130,7 @@ pub fn render(report: &WhyReport, look: Look) -> String {
         let _ = writeln!(
             out,
             "\n{}",
-            Ink::Muted.paint(
+            TextStyle::Muted.paint(
                 &format!("do not search this folder: {}", safe_text::line(&report.other_clients.join(", "))),
                 look.colour
             )

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 /// A place in a settings file. Lines and columns count from 1; a column counts characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct LocationInFile {
     /// The file.
     pub file: PathBuf,
     /// Line in it.
@@ -14,7 +14,7 @@ pub struct Place {
     pub column: u32,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for LocationInFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:{}", self.file.display(), self.line, self.column)
     }
@@ -27,7 +27,7 @@ pub enum ConfigError {
     #[error("{place}: {message}; {allowed}")]
     InFile {
         /// Where.
-        place: Place,
+        place: LocationInFile,
         /// What is wrong.
         message: String,
         /// What may be there.

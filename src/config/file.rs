@@ -9,7 +9,7 @@ use serde_saphyr::{Location, Spanned};
 use super::runs::{RetentionLayer, RunsLayer};
 use super::services::ServiceLayer;
 use super::values::{AuditLog, GlyphSet, RankPolicy, WrittenKeys, WrittenRoot};
-use super::{ConfigError, Place};
+use super::{ConfigError, LocationInFile};
 use skills_skill::contract::Conformance;
 
 /// What a file says; nothing where it is silent.
@@ -136,10 +136,10 @@ const MAX_SCRIPT_DISK_MB: u64 = 1 << 20;
 const MAX_SCRIPT_FILES: u64 = 10_000_000;
 
 /// Most workers of one process.
-const MOST_WORKERS: usize = 64;
+const MAX_WORKERS: usize = 64;
 
 /// Most results a limit may ask for.
-pub(super) const MOST: usize = 1000;
+pub(super) const MAX_LIMIT: usize = 1000;
 
 /// What may be after a key as text.
 pub(super) fn allowed(key: &str) -> Option<&'static str> {
@@ -163,7 +163,8 @@ pub(super) fn parse(file: &Path, text: &str) -> Result<Layer, ConfigError> {
         wrong(place(file, at), in_plain_words(said), known + &near.unwrap_or_default())
     })?;
     let layer = layer.unwrap_or_default();
-    for (key, number, most) in [("limit", &layer.limit, MOST), ("workers", &layer.workers, MOST_WORKERS)] {
+    for (key, number, most) in [("limit", &layer.limit, MAX_LIMIT), ("workers", &layer.workers, MAX_WORKERS)]
+    {
         if let Some(number) = number.as_ref().filter(|number| !(1..=most).contains(&number.value)) {
             let message = format!("`{key}` is {}", number.value);
             let allowed = format!("allowed: {}", allowed(key).unwrap_or(""));
@@ -214,14 +215,18 @@ fn in_plain_words(said: &str) -> String {
 }
 
 /// A mistake at a place.
-pub(super) fn wrong(place: Place, message: impl Into<String>, allowed: impl Into<String>) -> ConfigError {
+pub(super) fn wrong(
+    place: LocationInFile,
+    message: impl Into<String>,
+    allowed: impl Into<String>,
+) -> ConfigError {
     ConfigError::InFile { place, message: message.into(), allowed: allowed.into() }
 }
 
 /// A parser's location as a place.
-pub(super) fn place(file: &Path, at: Location) -> Place {
+pub(super) fn place(file: &Path, at: Location) -> LocationInFile {
     let number = |n: u64| u32::try_from(n).unwrap_or(u32::MAX).max(1);
-    Place { file: file.to_owned(), line: number(at.line()), column: number(at.column()) }
+    LocationInFile { file: file.to_owned(), line: number(at.line()), column: number(at.column()) }
 }
 
 fn known_keys() -> String {

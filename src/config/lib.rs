@@ -16,7 +16,7 @@ mod template;
 mod values;
 
 pub use dirs::{Dirs, Env, expand, repository_root, shown};
-pub use error::{ConfigError, Place};
+pub use error::{ConfigError, LocationInFile};
 pub use invocation::{Invocation, quoted};
 pub use load::{Arguments, Config, MEMORY_STORE, PROJECT_FILE, RootChoice, VARIABLES, check};
 pub use notify::{Notify, WebhookTo};

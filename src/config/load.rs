@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use super::file::{Layer, MOST, ScriptsLayer, allowed, parse, place, wrong};
+use super::file::{Layer, MAX_LIMIT, ScriptsLayer, allowed, parse, place, wrong};
 use super::{
-    AuditLog, ConfigError, Dirs, Env, GlyphSet, Keys, Links, Notify, Place, RankPolicy, Retention,
+    AuditLog, ConfigError, Dirs, Env, GlyphSet, Keys, Links, LocationInFile, Notify, RankPolicy, Retention,
     RunSettings, Scripts, expand, repository_root, services,
 };
 use skills_base::private_files::FILE_MODE;
@@ -142,7 +142,7 @@ pub struct Config {
     /// Settings files that were read, the user's first.
     pub files: Vec<PathBuf>,
     /// Where single values were written: `theme`, `client`, `keys.CONTEXT.ACTION`.
-    pub places: BTreeMap<String, Place>,
+    pub places: BTreeMap<String, LocationInFile>,
 }
 
 impl Config {
@@ -428,7 +428,7 @@ impl Config {
         set(&mut self.plain, switch(env, "SKILLS_PLAIN")?);
         set(&mut self.reduced_motion, switch(env, "SKILLS_REDUCED_MOTION")?);
         if let Some(limit) = variable::<usize>(env, "SKILLS_LIMIT")? {
-            if !(1..=MOST).contains(&limit) {
+            if !(1..=MAX_LIMIT).contains(&limit) {
                 return Err(in_environment("SKILLS_LIMIT", &limit.to_string()));
             }
             self.limit = Some(limit);

@@ -2,12 +2,12 @@
 
 use super::*;
 
-struct Place {
+struct LocationInFile {
     dir: tempfile::TempDir,
     env: Env,
 }
 
-impl Place {
+impl LocationInFile {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let env = Env::at(dir.path().join("home"));
@@ -41,7 +41,7 @@ impl Place {
 
 #[test]
 fn the_project_wins_over_the_user_the_environment_over_both_and_arguments_over_all() {
-    let mut place = Place::new();
+    let mut place = LocationInFile::new();
     place.user("watch: false\nlimit: 5\ntheme: light\npolicy: strict\nlinks: {typo: false}\n");
     place.write("repo/.skill-workbench.yaml", "limit: 7\nlinks: {semantic: false}\nclient: codex\n");
     place.write(".skill-workbench.yaml", "limit: 99\n");
@@ -58,7 +58,7 @@ fn the_project_wins_over_the_user_the_environment_over_both_and_arguments_over_a
 
 #[test]
 fn roots_are_joined_nearest_first_and_relative_to_the_file_that_names_them() {
-    let mut place = Place::new();
+    let mut place = LocationInFile::new();
     place.user("roots:\n  - ~/mine\n  - {path: rel, label: relative}\n");
     place.write("repo/.skill-workbench.yaml", "roots: [skills]\n");
     place.env.vars.insert("SKILLS_ROOTS".to_owned(), "x:/abs".to_owned());
@@ -73,7 +73,7 @@ fn roots_are_joined_nearest_first_and_relative_to_the_file_that_names_them() {
 
 #[test]
 fn keys_keep_the_place_they_were_written_at() {
-    let place = Place::new();
+    let place = LocationInFile::new();
     place.user("keys:\n  global:\n    quit: [q, ctrl-q]\n    help: F1\n");
     let config = place.load(&Arguments::default()).unwrap();
     assert_eq!(config.keys["global"]["quit"], ["q", "ctrl-q"]);
@@ -84,7 +84,7 @@ fn keys_keep_the_place_they_were_written_at() {
 
 #[test]
 fn a_project_cannot_choose_the_editor() {
-    let place = Place::new();
+    let place = LocationInFile::new();
     place.write("repo/.skill-workbench.yaml", "editor: rm -rf ~\n");
     let error = place.load(&Arguments::default()).unwrap_err();
     assert_eq!(
@@ -97,7 +97,7 @@ fn a_project_cannot_choose_the_editor() {
 #[cfg(unix)]
 #[test]
 fn a_project_file_that_never_ends_is_refused() {
-    let place = Place::new();
+    let place = LocationInFile::new();
     let file = place.dir.path().join("repo/.skill-workbench.yaml");
     std::os::unix::fs::symlink("/dev/zero", &file).unwrap();
     assert!(matches!(place.load(&Arguments::default()), Err(ConfigError::Unreadable { .. })));
@@ -111,7 +111,7 @@ fn a_project_file_that_never_ends_is_refused() {
 
 #[test]
 fn a_store_is_named_from_where_one_stands_and_a_demo_keeps_nothing() {
-    let place = Place::new();
+    let place = LocationInFile::new();
     let store = |demo, store: Option<&str>| {
         let arguments = Arguments { demo, store: store.map(str::to_owned), ..Arguments::default() };
         place.load(&arguments).unwrap().store
@@ -123,7 +123,7 @@ fn a_store_is_named_from_where_one_stands_and_a_demo_keeps_nothing() {
 
 #[test]
 fn check_names_every_file_and_variable_that_is_wrong() {
-    let mut place = Place::new();
+    let mut place = LocationInFile::new();
     place.user("limit: 3\nclient: emacs\n");
     place.write("repo/.skill-workbench.yaml", "thme: dark\n");
     place.env.vars.insert("SKILLS_WATCH".to_owned(), "maybe".to_owned());
@@ -134,7 +134,7 @@ fn check_names_every_file_and_variable_that_is_wrong() {
 
 #[test]
 fn the_template_says_nothing_until_a_line_is_uncommented_and_every_line_can_be() {
-    let place = Place::new();
+    let place = LocationInFile::new();
     place.user(crate::TEMPLATE);
     let config = place.load(&Arguments::default()).unwrap();
     assert_eq!(Config { files: vec![], ..config }, Config::defaults(&place.cwd(), &place.env));

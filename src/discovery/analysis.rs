@@ -9,8 +9,8 @@ use super::language::{self, Language};
 use super::marks::{Exclusion, exclusions};
 use super::phrases::Lexicon;
 use super::task::{Phrasing, exclusion_ranges, phrasing, without};
+use super::tokenize::Words;
 use super::weights::{Limits, Weights};
-use super::words::Words;
 use skills_skill::slice;
 
 /// One vector value in the index: 32,767 stands for 1.

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::answer::{BodyLine, Signal};
 use super::marks::by_stem;
-use super::words::Words;
+use super::tokenize::Words;
 
 /// Each line with whether it belongs to a code fence (its marks included).
 pub(crate) fn lines_outside_fences(text: &str) -> impl Iterator<Item = (&str, bool)> {

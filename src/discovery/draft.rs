@@ -22,10 +22,10 @@ impl Router {
             words: self.words.clone(),
             lexicon: self.lexicon.clone(),
             model: self.model.clone(),
-            links: super::link::chain(),
+            links: super::matcher::chain(),
             off: self.off.clone(),
             index: self.index.clone(),
-            columns: super::link::Columns::default(),
+            columns: super::matcher::Columns::default(),
             revision: self.revision.clone(),
         }
     }

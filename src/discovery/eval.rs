@@ -14,7 +14,7 @@ use super::router::{RequestError, Router};
 use skills_skill::SkillId;
 
 /// Shares of requests kept, by which thresholds are compared.
-const KEPT: [f64; 3] = [0.90, 0.94, 0.98];
+const KEPT_SHARES: [f64; 3] = [0.90, 0.94, 0.98];
 
 /// How to ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -266,7 +266,7 @@ impl EvalReport {
                 .then(|| share(out_of_scope - false_triggers.len(), out_of_scope)),
             out_of_scope,
             present: scores.present(),
-            thresholds: KEPT.iter().filter_map(|share| scores.keeping(*share)).collect(),
+            thresholds: KEPT_SHARES.iter().filter_map(|share| scores.keeping(*share)).collect(),
             near_misses: (near.queries > 0).then_some(near),
             wrongly_rejected,
             latency_us: latency(&mut times),

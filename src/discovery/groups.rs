@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::document::Document;
-use super::words::Words;
+use super::tokenize::Words;
 use skills_skill::SkillId;
 
 /// Skills that a template has at least, to be reported.

@@ -4,16 +4,16 @@ use super::analysis::UNIT;
 use super::answer::{Group, Hit, Signal};
 use super::embedding::{DIM, normalise};
 use super::ledger::breakdown;
-use super::link::{Addend, Context};
 use super::marks;
-use super::ranking::Asked;
+use super::matcher::{Context, ScoreTerm};
+use super::ranking::QueryContext;
 use super::reading::Reading;
 use super::reason::reason;
 use super::sorting::Ranked;
 use skills_skill::Role;
 
 /// The result for a candidate whose addends are known.
-pub(crate) fn hit(asked: &Asked<'_>, candidate: &Ranked, addends: Vec<Addend>) -> Option<Hit> {
+pub(crate) fn hit(asked: &QueryContext<'_>, candidate: &Ranked, addends: Vec<ScoreTerm>) -> Option<Hit> {
     let breakdown = breakdown(addends, asked.reading);
     let vocabulary = &asked.cx.index.vocabulary;
     let numbers = marks::numbers(asked.reading, |stem| vocabulary.find(stem));

@@ -270,9 +270,9 @@ impl Index {
             // Large changes go in pieces, so that the memory to sort them stays small.
             let batch: Vec<Analysis> = upserts.by_ref().take(2_048).collect();
             self.insert(batch);
-            self.settle();
+            self.merge_segments();
         }
-        self.settle();
+        self.merge_segments();
         self.derive(weights);
     }
 
@@ -384,7 +384,7 @@ impl Index {
             );
             entries.extend(analysis.pieces.iter().map(|(token, in_name)| {
                 (
-                    Key::piece(*token),
+                    Key::word_piece(*token),
                     posting(Counts::pack(if *in_name { [1, 1, 0, 0, 0] } else { [0, 1, 0, 0, 0] })),
                 )
             }));
@@ -439,7 +439,7 @@ impl Index {
     }
 
     /// Merges segments of about one size once there are enough of them; drops the dead.
-    fn settle(&mut self) {
+    fn merge_segments(&mut self) {
         loop {
             let tier = |s: &Segment| s.alive().max(1).ilog(FAN);
             let crowded = (0..8).find(|t| self.segments.iter().filter(|(_, s)| tier(s) == *t).count() >= FAN);

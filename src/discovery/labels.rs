@@ -12,13 +12,13 @@ pub(crate) struct Labels {
 }
 
 /// Lower case, `-`, `_` and `/` as spaces, one space between words.
-pub(crate) fn plain(text: &str) -> String {
+pub(crate) fn normalize_label(text: &str) -> String {
     name_words(text).split_whitespace().map(str::to_lowercase).collect::<Vec<_>>().join(" ")
 }
 
 fn keys(document: &Document) -> (Vec<String>, Vec<String>) {
     let distinct = |texts: Vec<&str>| {
-        let mut all: Vec<String> = texts.into_iter().map(plain).filter(|t| !t.is_empty()).collect();
+        let mut all: Vec<String> = texts.into_iter().map(normalize_label).filter(|t| !t.is_empty()).collect();
         all.sort_unstable();
         all.dedup();
         all

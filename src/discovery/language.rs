@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use super::phrases::Lexicon;
-use super::words::{Words, is_unspaced};
+use super::tokenize::{Words, is_unspaced};
 
 /// A language that is not English: a place in the phrases file, or a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]

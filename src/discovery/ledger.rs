@@ -1,7 +1,7 @@
 //! Addends put under words and signals: the breakdown, which is the score.
 
 use super::answer::{Breakdown, Part, Signal, WordRow};
-use super::link::{Addend, Row};
+use super::matcher::{Row, ScoreTerm};
 use super::reading::Reading;
 
 /// The place of a signal in every array over signals.
@@ -16,7 +16,7 @@ pub(crate) fn column(signal: Signal) -> usize {
 }
 
 /// Gathers addends under rows: exact matches, words by size, pairs by size, general wording, rules, policy.
-pub(crate) fn breakdown(addends: Vec<Addend>, reading: &Reading) -> Breakdown {
+pub(crate) fn breakdown(addends: Vec<ScoreTerm>, reading: &Reading) -> Breakdown {
     let mut rows: Vec<(Row, WordRow)> = Vec::new();
     let mut signals = [0.0; 5];
     let mut kept = Vec::with_capacity(addends.len());

@@ -29,9 +29,9 @@ mod index;
 mod labels;
 mod language;
 mod ledger;
-mod link;
 mod lookup;
 mod marks;
+mod matcher;
 mod phrases;
 mod probes;
 mod ranking;
@@ -47,10 +47,10 @@ mod sorting;
 mod sums;
 mod tables;
 mod task;
+mod tokenize;
 mod verdict;
 mod vocabulary;
 mod weights;
-mod words;
 
 pub use adjust::{Adjustment, Adjustments};
 pub use answer::{
@@ -76,7 +76,7 @@ pub use eval::{
 pub use filter::Filter;
 pub use golden::{Case, Expect, GoldenError, golden_yaml, queries_jsonl, skill_evals, skills_jsonl};
 pub use groups::{GroupKind, SimilarGroup};
-pub use link::link_names;
+pub use matcher::link_names;
 pub use phrases::{ExclusionPhrases, LanguageWords, Phrases};
 pub use probes::ProbeClause;
 pub use request::{Policy, Request};

@@ -9,7 +9,7 @@ use super::analysis::Place;
 use super::answer::{Mark, Signal};
 use super::embedding::{DIM, Embedding};
 use super::reading::Reading;
-use super::words::{Word, Words};
+use super::tokenize::{Word, Words};
 use skills_skill::slice;
 
 /// Content stems of a request, completions included.

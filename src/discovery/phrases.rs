@@ -4,7 +4,7 @@
 use serde::Deserialize;
 
 use super::fast_hash::{FastMap, FastSet};
-use super::words::Words;
+use super::tokenize::Words;
 use skills_skill::slice;
 
 /// A language by its function words.

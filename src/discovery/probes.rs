@@ -6,7 +6,7 @@ use super::document::Document;
 use super::phrases::{Lexicon, longest, tokens};
 use super::router::Router;
 use super::task::{exclusion_ranges, segments, sentences};
-use super::words::Words;
+use super::tokenize::Words;
 use skills_skill::slice;
 
 /// Content words of a probe, at most: requests are rarely longer.

@@ -9,8 +9,8 @@ use super::answer::{Answer, Confidence, LinkReport, LinkState, PartKind, Verdict
 use super::embedding::DIM;
 use super::hit;
 use super::language;
-use super::link::{Addend, Column, Context, Failure, Link, Row, Scorer};
 use super::lookup::View;
+use super::matcher::{Column, Context, Failure, Link, Row, ScoreTerm, Scorer};
 use super::reading::{Reading, is_acronym};
 use super::request::{Policy, Request};
 use super::router::Router;
@@ -24,7 +24,7 @@ use skills_skill::SkillId;
 const SLACK: usize = 2;
 
 /// Everything about one request that the steps hand on.
-pub(crate) struct Asked<'a> {
+pub(crate) struct QueryContext<'a> {
     pub router: &'a Router,
     pub request: &'a Request,
     pub adjustments: &'a Adjustments,
@@ -43,9 +43,9 @@ struct Running<'a> {
 
 /// The candidates of a request in their order, with what an answer needs beside them.
 struct Ranking<'r, 'a> {
-    asked: &'r Asked<'a>,
+    asked: &'r QueryContext<'a>,
     sorted: Sorted,
-    ranked: Vec<(Ranked, Vec<Addend>)>,
+    ranked: Vec<(Ranked, Vec<ScoreTerm>)>,
     verdict: Verdict,
     confidence: Option<Confidence>,
     reports: Vec<LinkReport>,
@@ -151,8 +151,15 @@ fn ranking<T>(
     sums.add_stop_words(cx.weights.stop_words_limit.most as f32);
     let read_only =
         reading.words.first().is_some_and(|w| router.weights.read_only_words.contains(&w.word.text));
-    let asked =
-        Asked { router, request, adjustments, reading: &reading, cx: &cx, read_only, direction: &direction };
+    let asked = QueryContext {
+        router,
+        request,
+        adjustments,
+        reading: &reading,
+        cx: &cx,
+        read_only,
+        direction: &direction,
+    };
     let sorted = sort(&asked, &sums);
     router.columns.give(sums);
     // Beside the page, as many as may change places with its ends.
@@ -187,11 +194,11 @@ fn ranking<T>(
 
 /// Candidates with all their addends, in the order of their exact scores.
 fn exact(
-    asked: &Asked<'_>,
+    asked: &QueryContext<'_>,
     running: &[Running<'_>],
     reports: &mut [LinkReport],
     candidates: &[Ranked],
-) -> Vec<(Ranked, Vec<Addend>)> {
+) -> Vec<(Ranked, Vec<ScoreTerm>)> {
     let mut ranked = Vec::with_capacity(candidates.len());
     for candidate in candidates {
         let mut addends = explain(running, reports, candidate.slot);
@@ -277,7 +284,7 @@ fn score<'a>(
 }
 
 /// All addends of one slot. A link that cannot explain itself loses its part and is reported.
-fn explain(running: &[Running<'_>], reports: &mut [LinkReport], slot: usize) -> Vec<Addend> {
+fn explain(running: &[Running<'_>], reports: &mut [LinkReport], slot: usize) -> Vec<ScoreTerm> {
     let mut out = Vec::new();
     for link in running {
         let mut part = Vec::new();
@@ -293,16 +300,16 @@ fn explain(running: &[Running<'_>], reports: &mut [LinkReport], slot: usize) -> 
 }
 
 /// Whether an addend is what a stop word gave for standing in a skill.
-fn of_stop_word(addend: &Addend, reading: &Reading) -> bool {
+fn of_stop_word(addend: &ScoreTerm, reading: &Reading) -> bool {
     let Row::Word(word) = addend.row else { return false };
     matches!(addend.kind, PartKind::Term | PartKind::BodyOnly | PartKind::Presence)
         && !reading.is_content(word)
 }
 
 /// Scales what stop words gave down to what they may give together.
-fn limit_stop_words(asked: &Asked<'_>, addends: &mut [Addend]) {
+fn limit_stop_words(asked: &QueryContext<'_>, addends: &mut [ScoreTerm]) {
     let most = asked.cx.weights.stop_words_limit.most;
-    let of_stop_words = |a: &&mut Addend| of_stop_word(a, asked.reading);
+    let of_stop_words = |a: &&mut ScoreTerm| of_stop_word(a, asked.reading);
     let sum: f64 = addends.iter_mut().filter(of_stop_words).map(|a| a.value).sum();
     if sum > most {
         addends.iter_mut().filter(of_stop_words).for_each(|a| a.value *= most / sum);

@@ -5,8 +5,8 @@ use super::embedding::Embedding;
 use super::language::Language;
 use super::phrases::Lexicon;
 use super::task::Task;
+use super::tokenize::{Word, Words};
 use super::vocabulary::StemId;
-use super::words::{Word, Words};
 use skills_skill::slice;
 
 /// A piece of a request and the word it belongs to.

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use super::answer::{Breakdown, PartKind, Signal};
 use super::index::Entry;
-use super::ranking::Asked;
+use super::ranking::QueryContext;
 use super::reading::Reading;
 use skills_skill::slice;
 
 /// Words a sentence names at most, by place.
-const NAMED: usize = 3;
+const MAX_NAMED_WORDS: usize = 3;
 
 /// Where a word of the request stands in a skill, and what is quoted from there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,10 +42,10 @@ impl Place {
 }
 
 /// The sentence, without a final stop. What it quotes as said by a skill stands there, letter for letter.
-pub(crate) fn reason(breakdown: &Breakdown, asked: &Asked<'_>, entry: &Entry) -> String {
+pub(crate) fn reason(breakdown: &Breakdown, asked: &QueryContext<'_>, entry: &Entry) -> String {
     let reading = asked.reading;
     if let Some(part) = breakdown.parts.iter().find(|p| p.kind == PartKind::Exact) {
-        return if part.label == super::labels::plain(&reading.intent) {
+        return if part.label == super::labels::normalize_label(&reading.intent) {
             format!("the request is its name, id or tag “{}”", part.label)
         } else {
             format!("the request names “{}”", part.label)
@@ -77,7 +77,7 @@ pub(crate) fn reason(breakdown: &Breakdown, asked: &Asked<'_>, entry: &Entry) ->
         .take(2)
         .map(|(place, mut words)| {
             words.sort_by(|a, b| b.0.total_cmp(&a.0));
-            words.truncate(NAMED);
+            words.truncate(MAX_NAMED_WORDS);
             words.sort_by_key(|(_, word, _)| *word);
             named.extend(words.iter().map(|(_, word, _)| *word));
             place.clause(&listed(words.into_iter().map(|(.., quote)| quote)))
@@ -90,7 +90,7 @@ pub(crate) fn reason(breakdown: &Breakdown, asked: &Asked<'_>, entry: &Entry) ->
     let lacking: Vec<usize> = (0..reading.words.len())
         .filter(|at| reading.is_content(*at) && reading.row(*at) == *at)
         .filter(|at| !breakdown.words.iter().any(|r| r.query_word == Some(*at)))
-        .take(NAMED)
+        .take(MAX_NAMED_WORDS)
         .collect();
     if !lacking.is_empty() && !short {
         clauses.push(format!("it lacks {}", quoted(&lacking, reading)));
@@ -106,7 +106,7 @@ pub(crate) fn reason(breakdown: &Breakdown, asked: &Asked<'_>, entry: &Entry) ->
 }
 
 /// Where a word of the request stands in a skill, as it is written there.
-fn said(word: usize, asked: &Asked<'_>, entry: &Entry) -> Option<Said> {
+fn said(word: usize, asked: &QueryContext<'_>, entry: &Entry) -> Option<Said> {
     let reading = asked.reading;
     let index = asked.cx.index;
     let words = &asked.router.words;
@@ -179,7 +179,7 @@ fn meaning(
         .filter(|(value, word)| *value > semantic * 0.15 && reading.is_content(*word))
         .collect();
     words.sort_by(|a, b| b.0.total_cmp(&a.0));
-    words.truncate(NAMED);
+    words.truncate(MAX_NAMED_WORDS);
     words.sort_by_key(|(_, word)| *word);
     let near: Vec<usize> =
         words.into_iter().map(|(_, word)| word).filter(|w| !given.contains_key(w)).collect();

@@ -12,15 +12,15 @@ use super::answer::{Answer, BodyLine};
 use super::document::Document;
 use super::embedding::{Embedding, EmbeddingError};
 use super::index::Index;
-use super::link::{Columns, Link, chain, link_names};
+use super::matcher::{Columns, Link, chain, link_names};
 use super::phrases::Lexicon;
 use super::ranking::Order;
 use super::reading::Reading;
 use super::request::Request;
 use super::segment::{CAPACITY, Segment};
 use super::snapshot::{self, SnapshotError};
+use super::tokenize::Words;
 use super::weights::Weights;
-use super::words::Words;
 use super::{body_lines, marks, ranking};
 use skills_base::blocks::ReadAt;
 use skills_skill::SkillId;
@@ -312,7 +312,7 @@ impl std::fmt::Debug for Router {
 #[cfg(test)]
 mod tests {
     use super::super::answer::LinkState;
-    use super::super::link::{Context, Failure, Scorer};
+    use super::super::matcher::{Context, Failure, Scorer};
     use super::*;
 
     /// A link that panics.

@@ -3,8 +3,8 @@
 
 use super::answer::{PartKind, Signal};
 use super::index::Facts;
-use super::link::{Addend, Row};
-use super::ranking::{Asked, strict};
+use super::matcher::{Row, ScoreTerm};
+use super::ranking::{QueryContext, strict};
 use super::sorting::Ranked;
 use super::weights::Rules;
 use skills_skill::{Role, Status};
@@ -43,12 +43,12 @@ pub(crate) fn terms(rules: &Rules, facts: Facts, read_only: bool) -> [f64; 3] {
 }
 
 /// Adds the rule terms of a candidate; under the strict policy rules are an order, not addends.
-pub(crate) fn add(asked: &Asked<'_>, candidate: &Ranked, addends: &mut Vec<Addend>) {
+pub(crate) fn add(asked: &QueryContext<'_>, candidate: &Ranked, addends: &mut Vec<ScoreTerm>) {
     let index = asked.cx.index;
     let Some(entry) = index.entry(candidate.slot) else { return };
     let d = &entry.document;
     let own = asked.adjustments.of(&d.id).map_or(&[][..], |own| &own.terms);
-    addends.extend(own.iter().map(|(label, value)| Addend {
+    addends.extend(own.iter().map(|(label, value)| ScoreTerm {
         row: Row::Policy,
         signal: Signal::Rule,
         kind: PartKind::Policy,
@@ -62,7 +62,14 @@ pub(crate) fn add(asked: &Asked<'_>, candidate: &Ranked, addends: &mut Vec<Adden
     let labels = [d.role.to_string(), d.status.as_str().to_owned(), "read only".to_owned()];
     for ((value, kind), label) in values.into_iter().zip(kinds).zip(labels) {
         if value != 0.0 {
-            addends.push(Addend { row: Row::Rules, signal: Signal::Rule, kind, field: None, label, value });
+            addends.push(ScoreTerm {
+                row: Row::Rules,
+                signal: Signal::Rule,
+                kind,
+                field: None,
+                label,
+                value,
+            });
         }
     }
 }

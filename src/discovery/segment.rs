@@ -36,7 +36,7 @@ impl Key {
     }
 
     /// A word piece of the embedding.
-    pub fn piece(token: u16) -> Self {
+    pub fn word_piece(token: u16) -> Self {
         Self((1 << 63) | u64::from(token))
     }
 }
@@ -195,8 +195,8 @@ mod tests {
     #[test]
     fn keys_of_stems_pairs_and_pieces_never_meet() {
         assert!(Key::stem(u32::MAX) < Key::pair(0, 0));
-        assert!(Key::pair(1 << 30, u32::MAX) < Key::piece(0));
-        assert!(Key::piece(u16::MAX) < Key::verb(0));
+        assert!(Key::pair(1 << 30, u32::MAX) < Key::word_piece(0));
+        assert!(Key::word_piece(u16::MAX) < Key::verb(0));
         assert!(Key::verb(u32::MAX) < Key::clause(0));
     }
 

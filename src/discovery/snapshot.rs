@@ -13,7 +13,7 @@ use super::field;
 use super::forms::Forms;
 use super::index::{Entry, Index, NO_STEM};
 use super::segment::{CAPACITY, Segment};
-use super::tables::{Kept, Tables, numbers, words};
+use super::tables::{StoredTables, Tables, numbers, words};
 use super::vocabulary::Vocabulary;
 use super::weights::Weights;
 use skills_base::blocks::{BlockWriter, Blocks, ReadAt};
@@ -143,8 +143,8 @@ pub(crate) fn segment(
 
 /// The tables are the last of all.
 fn tables(blocks: Arc<Blocks>, keys: u64, postings: u64) -> Result<Tables, SnapshotError> {
-    let kept = Kept::open(blocks, keys, postings);
-    Ok(Tables::Kept(Arc::new(kept.map_err(|_| SnapshotError::Damaged("its tables"))?)))
+    let kept = StoredTables::open(blocks, keys, postings);
+    Ok(Tables::StoredTables(Arc::new(kept.map_err(|_| SnapshotError::Damaged("its tables"))?)))
 }
 
 /// Reads what [`write`] wrote, its tables only as they are asked for.
@@ -173,7 +173,7 @@ pub(crate) fn read(source: Box<dyn ReadAt>, stamp: u64, weights: &Weights) -> Re
     let from = reader.at();
     drop(reader);
     let tables = tables(blocks, keys, postings)?;
-    if !matches!(&tables, Tables::Kept(kept) if kept.from() == from) {
+    if !matches!(&tables, Tables::StoredTables(kept) if kept.from() == from) {
         return Err(SnapshotError::Damaged("its tables"));
     }
     let segment = Segment::new(tables, (0..n as u32).collect());

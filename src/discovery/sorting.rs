@@ -6,8 +6,8 @@ use super::adjust::Adjustment;
 use super::answer::{Attachable, Excluded, ExcludedWhy};
 use super::filter::Filter;
 use super::index::{Facts, Index};
-use super::link::{Column, matched};
-use super::ranking::{Asked, strict};
+use super::matcher::{Column, matched};
+use super::ranking::{QueryContext, strict};
 use super::rules::{role_rank, terms};
 use skills_skill::{Role, Status};
 
@@ -15,7 +15,7 @@ use skills_skill::{Role, Status};
 const FIRST: usize = 4;
 
 /// Hands each skill that matches at all to `take`, with z as the columns say.
-fn candidates(asked: &Asked<'_>, sums: &Column, mut take: impl FnMut(Ranked)) {
+fn candidates(asked: &QueryContext<'_>, sums: &Column, mut take: impl FnMut(Ranked)) {
     // A request of nothing but stop words is matched by stop words.
     let content = asked.reading.words.iter().any(|w| !w.word.stop);
     let need = matched::CONTENT | matched::EXACT | matched::MEANING | if content { 0 } else { matched::STOP };
@@ -42,7 +42,7 @@ pub(crate) struct Ranked {
 
 impl Ranked {
     /// From what the columns say.
-    pub fn new(asked: &Asked<'_>, slot: usize, facts: Facts, z: f64, flags: u8) -> Self {
+    pub fn new(asked: &QueryContext<'_>, slot: usize, facts: Facts, z: f64, flags: u8) -> Self {
         let preferred = own(asked, slot).map_or(0.0, Adjustment::sum);
         if !strict(asked.request) {
             let terms = terms(&asked.cx.weights.rules, facts, asked.read_only);
@@ -96,7 +96,7 @@ pub(crate) struct Sorted {
 }
 
 /// Puts candidates where they belong.
-pub(crate) fn sort(asked: &Asked<'_>, sums: &Column) -> Sorted {
+pub(crate) fn sort(asked: &QueryContext<'_>, sums: &Column) -> Sorted {
     let index = asked.cx.index;
     let request = asked.request;
     // A filter needs the place of every result.
@@ -170,7 +170,7 @@ pub(crate) fn sort(asked: &Asked<'_>, sums: &Column) -> Sorted {
 }
 
 /// Whether the request keeps a skill.
-fn is_kept(asked: &Asked<'_>, filter: &Filter, slot: usize) -> bool {
+fn is_kept(asked: &QueryContext<'_>, filter: &Filter, slot: usize) -> bool {
     asked.cx.index.entry(slot).is_some_and(|entry| {
         let d = &entry.document;
         asked.request.skill.as_ref().is_none_or(|wanted| *wanted == d.id)
@@ -260,14 +260,14 @@ enum Place {
 }
 
 /// What somebody wants of this skill, if anybody wants anything of any.
-fn own<'a>(asked: &Asked<'a>, slot: usize) -> Option<&'a Adjustment> {
+fn own<'a>(asked: &QueryContext<'a>, slot: usize) -> Option<&'a Adjustment> {
     if asked.adjustments.is_empty() {
         return None;
     }
     asked.adjustments.of(&asked.cx.index.entry(slot)?.document.id)
 }
 
-fn place(asked: &Asked<'_>, slot: usize) -> Place {
+fn place(asked: &QueryContext<'_>, slot: usize) -> Place {
     let request = asked.request;
     let Some(facts) = asked.cx.index.facts()[slot] else { return Place::Nowhere };
     // The usual case needs no look at the document itself.
@@ -282,7 +282,7 @@ fn place(asked: &Asked<'_>, slot: usize) -> Place {
 }
 
 /// Why a candidate is left out.
-fn exclusion(asked: &Asked<'_>, slot: usize) -> Option<ExcludedWhy> {
+fn exclusion(asked: &QueryContext<'_>, slot: usize) -> Option<ExcludedWhy> {
     let request = asked.request;
     let d = &asked.cx.index.entry(slot)?.document;
     if let Some(winner) = &d.shadowed_by {

@@ -81,7 +81,7 @@ pub(crate) fn words<const N: usize>(
 
 /// Tables in a file.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct StoredTables {
     blocks: Arc<Blocks>,
     /// Where the keys begin; the rest lies behind them.
     from: u64,
@@ -91,7 +91,7 @@ pub(crate) struct Kept {
     firsts: Vec<u64>,
 }
 
-impl Kept {
+impl StoredTables {
     /// Tables that [`Owned::write`] wrote at the end.
     pub fn open(blocks: Arc<Blocks>, keys: u64, postings: u64) -> io::Result<Self> {
         let firsts = keys.div_ceil(GROUP as u64);
@@ -171,7 +171,7 @@ pub(crate) fn numbers<const N: usize, T>(bytes: &[u8], number: impl Fn([u8; N]) 
 #[derive(Debug, Clone)]
 pub(crate) enum Tables {
     Owned(Arc<Owned>),
-    Kept(Arc<Kept>),
+    StoredTables(Arc<StoredTables>),
 }
 
 impl Default for Tables {
@@ -185,7 +185,7 @@ impl Tables {
     pub fn range(&self, key: u64) -> Cow<'_, [u32]> {
         match self {
             Self::Owned(tables) => Cow::Borrowed(tables.range(key)),
-            Self::Kept(tables) => Cow::Owned(tables.range(key).unwrap_or_default()),
+            Self::StoredTables(tables) => Cow::Owned(tables.range(key).unwrap_or_default()),
         }
     }
 
@@ -193,7 +193,7 @@ impl Tables {
     pub fn count(&self, key: u64) -> usize {
         match self {
             Self::Owned(tables) => tables.range(key).len(),
-            Self::Kept(tables) => tables.find(key).ok().flatten().map_or(0, |(_, length)| length),
+            Self::StoredTables(tables) => tables.find(key).ok().flatten().map_or(0, |(_, length)| length),
         }
     }
 
@@ -201,7 +201,7 @@ impl Tables {
     pub fn owned(&self) -> Cow<'_, Owned> {
         match self {
             Self::Owned(tables) => Cow::Borrowed(tables),
-            Self::Kept(tables) => Cow::Owned(tables.load().unwrap_or_default()),
+            Self::StoredTables(tables) => Cow::Owned(tables.load().unwrap_or_default()),
         }
     }
 }

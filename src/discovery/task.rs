@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::phrases::{Lexicon, Token, longest, tokens};
 use super::reading::ReadWord;
-use super::words::Words;
+use super::tokenize::Words;
 use skills_skill::slice;
 
 /// Words that a head needs before a cue may end it.

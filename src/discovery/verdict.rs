@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use super::answer::{Confidence, Fit, Lead, PartKind, RequestLanguage, Verdict, VerdictReason};
 use super::confidence::confidence;
 use super::language::Language;
-use super::link::{Addend, Row};
-use super::ranking::{Asked, strict};
+use super::matcher::{Row, ScoreTerm};
+use super::ranking::{QueryContext, strict};
 use super::sorting::Ranked;
 
 /// Share of a request's content words that the first result has to say itself when it is in another language.
@@ -28,25 +28,25 @@ struct Evidence {
 }
 
 impl Evidence {
-    fn new(asked: &Asked<'_>, addends: &[Addend]) -> Self {
+    fn new(asked: &QueryContext<'_>, addends: &[ScoreTerm]) -> Self {
         let reading = asked.reading;
-        let content = |a: &&Addend| match a.row {
+        let content = |a: &&ScoreTerm| match a.row {
             Row::Word(at) => reading.is_content(at),
             Row::Pair(..) | Row::Exact => true,
             Row::General | Row::Rules | Row::Policy => false,
         };
-        let corrected = |a: &&Addend| match a.row {
+        let corrected = |a: &&ScoreTerm| match a.row {
             Row::Word(at) => reading.is_corrected(at),
             Row::Pair(a, b) => reading.is_corrected(a) || reading.is_corrected(b),
             _ => false,
         };
-        let said = |a: &Addend| match a.row {
+        let said = |a: &ScoreTerm| match a.row {
             Row::Word(at) if a.kind == PartKind::Term && reading.is_content(at) => {
                 matches!(a.field, Some("name" | "description" | "tags")).then_some(at)
             }
             _ => None,
         };
-        let sum = |of: &dyn Fn(&&Addend) -> bool| addends.iter().filter(of).map(|a| a.value).sum();
+        let sum = |of: &dyn Fn(&&ScoreTerm) -> bool| addends.iter().filter(of).map(|a| a.value).sum();
         let said: BTreeSet<usize> = addends.iter().filter_map(said).collect();
         Self {
             content: sum(&content),
@@ -60,8 +60,8 @@ impl Evidence {
 
 /// The verdict about the first of the ranked, with the thresholds it was measured by; `known` tells by word.
 pub(crate) fn verdict(
-    asked: &Asked<'_>,
-    ranked: &[(Ranked, Vec<Addend>)],
+    asked: &QueryContext<'_>,
+    ranked: &[(Ranked, Vec<ScoreTerm>)],
     known: impl Fn(usize) -> bool,
 ) -> (Verdict, Option<Confidence>) {
     let reading = asked.reading;
@@ -123,7 +123,7 @@ pub(crate) fn verdict(
 
 /// The verdict with its sentence.
 fn said(
-    asked: &Asked<'_>,
+    asked: &QueryContext<'_>,
     skill_id: Option<skills_skill::SkillId>,
     fit: Fit,
     reason: VerdictReason,

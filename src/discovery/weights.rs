@@ -111,16 +111,16 @@ impl Fitted {
     #[must_use]
     pub fn at(&self, skills: usize) -> Self {
         /// The lowest threshold, and the smallest share of `lead`.
-        const LEAST: f64 = 0.4;
+        const MIN_THRESHOLD: f64 = 0.4;
         let more = (skills.max(1) as f64 / f64::from(self.at)).ln();
         let growth = if more > 0.0 { self.growth } else { self.growth_below };
-        let shift = (growth * more).max(LEAST - self.fits_from);
+        let shift = (growth * more).max(MIN_THRESHOLD - self.fits_from);
         Self {
             offset: self.offset - self.slope * shift,
             fits_from: self.fits_from + shift,
             sure_from: self.sure_from + shift,
             high_from: self.high_from + shift,
-            lead: self.lead * (1.0 + self.lead_growth * more).max(LEAST),
+            lead: self.lead * (1.0 + self.lead_growth * more).max(MIN_THRESHOLD),
             ..*self
         }
     }

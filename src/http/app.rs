@@ -16,13 +16,13 @@ use tower_http::CompressionLevel;
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{And, NotForContentType, Predicate as _, SizeAbove};
 
+use super::cached_response::Answers;
 use super::feed::Feed;
-use super::listen::Patience;
-use super::problem::Refusal;
-use super::shared::Answers;
+use super::listen::Timeouts;
+use super::problem::ErrorResponse;
 use skills_api::Origin;
 
-use super::{Authenticator, carry, cors, front, guard, lost, openapi, page};
+use super::{Authenticator, cors, dispatch, middleware, not_found, openapi, origin_check, page};
 use skills_api::operations::{Caller, Method, Operation, Scope, Service, operations};
 use skills_api::{Code, Error, Limiter, METRICS_CONTENT_TYPE};
 use skills_base::telemetry::Metrics;
@@ -33,7 +33,7 @@ pub(super) struct App {
     pub authenticator: Option<Arc<dyn Authenticator>>,
     pub limiter: Option<Limiter>,
     pub metrics: Metrics,
-    pub patience: Patience,
+    pub patience: Timeouts,
     pub feed: Feed,
     /// Long answers in progress that are the same for several who asked at once.
     pub answers: Answers,
@@ -70,7 +70,7 @@ pub(super) fn routes(app: &Arc<App>, more: Router) -> Router {
         let mut route = MethodRouter::new();
         for (method, operation) in methods {
             let app = Arc::clone(app);
-            let carried = move |request: Request| carry::carry_out(Arc::clone(&app), operation, request);
+            let carried = move |request: Request| dispatch::dispatch(Arc::clone(&app), operation, request);
             route = route.on(filter(method), carried);
         }
         router = router.route(path, closed(route, &allowed));
@@ -90,10 +90,10 @@ pub(super) fn routes(app: &Arc<App>, more: Router) -> Router {
         router = router.route(path, closed(route, &[Method::Get]));
     }
     let more = more
-        .layer(map_request(|request: Request| async { guard::own_page(request) }))
-        .layer(from_fn(lost::shaped));
-    let router = router.merge(more).fallback(lost::unknown);
-    let router = router.layer(from_fn_with_state(Arc::clone(app), front::admit)).layer(compression());
+        .layer(map_request(|request: Request| async { origin_check::own_page(request) }))
+        .layer(from_fn(not_found::shaped));
+    let router = router.merge(more).fallback(not_found::unknown);
+    let router = router.layer(from_fn_with_state(Arc::clone(app), middleware::admit)).layer(compression());
     if app.cors.is_empty() {
         return router;
     }
@@ -126,7 +126,7 @@ fn closed(route: MethodRouter, allowed: &[Method]) -> MethodRouter {
         names.push("HEAD".to_owned());
     }
     let names = names.join(", ");
-    route.fallback(move |request: Request| lost::wrong_method(names.clone(), request))
+    route.fallback(move |request: Request| not_found::wrong_method(names.clone(), request))
 }
 
 /// A text as it is.
@@ -184,7 +184,7 @@ async fn prometheus(app: Arc<App>, request: Request) -> Response {
         Ok(counts) => text(METRICS_CONTENT_TYPE, counts),
         Err(error) => {
             let trace = caller.as_ref().map(|caller| caller.trace_id.as_str()).unwrap_or_default();
-            Refusal::from(error).answer(trace, PROMETHEUS)
+            ErrorResponse::from(error).answer(trace, PROMETHEUS)
         }
     }
 }

@@ -18,7 +18,7 @@ const SENT: &str = "authorization, content-type, x-api-key, x-trace-id, tracepar
 /// Headers of answers that a page may read.
 const READ: &str = "x-trace-id, etag, location, retry-after, ratelimit, ratelimit-policy, mcp-session-id";
 /// Seconds for which a browser need not ask again.
-const KEPT: &str = "600";
+const PREFLIGHT_MAX_AGE: &str = "600";
 
 /// Whether a request comes from a page that was named.
 pub(super) fn is_named(origins: &[Origin], headers: &HeaderMap) -> bool {
@@ -42,7 +42,7 @@ pub(super) async fn share(State(origins): State<Arc<[Origin]>>, request: Request
             *response.status_mut() = StatusCode::NO_CONTENT;
             put(&mut response, header::ACCESS_CONTROL_ALLOW_METHODS, METHODS);
             put(&mut response, header::ACCESS_CONTROL_ALLOW_HEADERS, SENT);
-            put(&mut response, header::ACCESS_CONTROL_MAX_AGE, KEPT);
+            put(&mut response, header::ACCESS_CONTROL_MAX_AGE, PREFLIGHT_MAX_AGE);
             response
         }
         _ => next.run(request).await,

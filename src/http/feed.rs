@@ -12,24 +12,24 @@ use skills_api::{Error, SharedClient};
 use skills_store::RunEvent;
 
 /// Events kept for those who are a little behind; who is further behind reads the store again.
-const KEPT: usize = 512;
+const BUFFERED_EVENTS: usize = 512;
 /// Events read at a time.
 const PAGE: usize = 500;
 /// Longest sleep between two looks.
-const LONGEST_WAIT_MS: u64 = 60_000;
+const MAX_WAIT_MS: u64 = 60_000;
 /// Pause after a failure of the store.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// An event, with its JSON written once for all who get it.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct SerializedEvent {
     pub event: RunEvent,
     json: String,
     /// The same without details of failed calls, where it has any.
     public: Option<String>,
 }
 
-impl Told {
+impl SerializedEvent {
     pub fn of(event: RunEvent) -> Self {
         let json = serde_json::to_string(&event).unwrap_or_default();
         let public = may_hold_details(json.as_bytes()).then(|| {
@@ -49,18 +49,18 @@ impl Told {
 /// Reads while anybody has ever followed, and until the service ends.
 pub(super) struct Feed {
     core: SharedClient,
-    told: broadcast::Sender<Arc<Told>>,
+    told: broadcast::Sender<Arc<SerializedEvent>>,
     reading: OnceCell<()>,
     end: CancellationToken,
 }
 
 impl Feed {
     pub fn new(core: SharedClient, end: CancellationToken) -> Self {
-        Self { core, told: broadcast::Sender::new(KEPT), reading: OnceCell::new(), end }
+        Self { core, told: broadcast::Sender::new(BUFFERED_EVENTS), reading: OnceCell::new(), end }
     }
 
     /// Every event from now on. What the store holds when this comes back is not lost between the two.
-    pub async fn subscribe(&self) -> Result<broadcast::Receiver<Arc<Told>>, Error> {
+    pub async fn subscribe(&self) -> Result<broadcast::Receiver<Arc<SerializedEvent>>, Error> {
         let receiver = self.told.subscribe();
         let begin = || async {
             let newest = self.core.newest_event().await?;
@@ -72,18 +72,23 @@ impl Feed {
     }
 }
 
-async fn read(core: SharedClient, told: broadcast::Sender<Arc<Told>>, mut seen: u64, end: CancellationToken) {
+async fn read(
+    core: SharedClient,
+    told: broadcast::Sender<Arc<SerializedEvent>>,
+    mut seen: u64,
+    end: CancellationToken,
+) {
     loop {
         let read = tokio::select! {
             () = end.cancelled() => return,
-            read = core.run_events(None, seen, PAGE, LONGEST_WAIT_MS) => read,
+            read = core.run_events(None, seen, PAGE, MAX_WAIT_MS) => read,
         };
         match read {
             Ok(events) => {
                 for event in events {
                     seen = event.global;
                     // Nobody listens: the next one who does reads the store first.
-                    let _ = told.send(Arc::new(Told::of(event)));
+                    let _ = told.send(Arc::new(SerializedEvent::of(event)));
                 }
             }
             Err(error) => {

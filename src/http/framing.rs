@@ -12,7 +12,7 @@ const MAX_CHUNK_LINE_BYTES: usize = 16 << 10;
 /// Follows the requests of a connection.
 #[derive(Debug, Default)]
 pub(super) struct Framing {
-    place: Place,
+    place: ParsePosition,
     /// Heads that have ended.
     heads: u64,
     /// The present head is longer than allowed.
@@ -21,7 +21,7 @@ pub(super) struct Framing {
 
 /// Where in a stream of requests the next byte belongs.
 #[derive(Debug)]
-enum Place {
+enum ParsePosition {
     /// To a head, of which this has come so far.
     Head(Vec<u8>),
     /// To a body of which that many bytes are left.
@@ -36,7 +36,7 @@ enum Place {
     Opaque,
 }
 
-impl Default for Place {
+impl Default for ParsePosition {
     fn default() -> Self {
         Self::Head(Vec::new())
     }
@@ -48,12 +48,12 @@ impl Framing {
     pub fn check(&mut self, mut bytes: &[u8]) -> Option<u64> {
         while !bytes.is_empty() {
             let taken = match &mut self.place {
-                Place::Opaque => return None,
-                Place::Head(head) => {
+                ParsePosition::Opaque => return None,
+                ParsePosition::Head(head) => {
                     let taken = through_line_end(bytes);
                     head.extend_from_slice(&bytes[..taken]);
                     if head.ends_with(b"\n") && !head.ends_with(b"\r\n") {
-                        self.place = Place::Opaque;
+                        self.place = ParsePosition::Opaque;
                         return Some(self.heads + 1);
                     }
                     if head == b"\r\n" {
@@ -64,44 +64,47 @@ impl Framing {
                         self.place = framing_behind(head);
                     } else if head.len() > MAX_HEAD_BYTES {
                         self.head_is_too_large = true;
-                        self.place = Place::Opaque;
+                        self.place = ParsePosition::Opaque;
                     }
                     taken
                 }
-                Place::Body(left) => {
+                ParsePosition::Body(left) => {
                     let taken = take(left, bytes);
                     if *left == 0 {
-                        self.place = Place::default();
+                        self.place = ParsePosition::default();
                     }
                     taken
                 }
-                Place::Chunk(left) => {
+                ParsePosition::Chunk(left) => {
                     let taken = take(left, bytes);
                     if *left == 0 {
-                        self.place = Place::ChunkSize(Vec::new());
+                        self.place = ParsePosition::ChunkSize(Vec::new());
                     }
                     taken
                 }
-                Place::ChunkSize(line) => {
+                ParsePosition::ChunkSize(line) => {
                     let taken = through_line_end(bytes);
                     line.extend_from_slice(&bytes[..taken]);
                     if line.ends_with(b"\n") {
                         self.place = match httparse::parse_chunk_size(line) {
-                            Ok(httparse::Status::Complete((_, 0))) => Place::Trailers(0),
-                            Ok(httparse::Status::Complete((_, size))) => Place::Chunk(size.saturating_add(2)),
-                            _ => Place::Opaque,
+                            Ok(httparse::Status::Complete((_, 0))) => ParsePosition::Trailers(0),
+                            Ok(httparse::Status::Complete((_, size))) => {
+                                ParsePosition::Chunk(size.saturating_add(2))
+                            }
+                            _ => ParsePosition::Opaque,
                         };
                     } else if line.len() > MAX_CHUNK_LINE_BYTES {
-                        self.place = Place::Opaque;
+                        self.place = ParsePosition::Opaque;
                     }
                     taken
                 }
-                Place::Trailers(line) => {
+                ParsePosition::Trailers(line) => {
                     let taken = through_line_end(bytes);
                     *line += taken;
                     if bytes[..taken].ends_with(b"\n") {
                         // An empty line ends them.
-                        self.place = if *line <= 2 { Place::default() } else { Place::Trailers(0) };
+                        self.place =
+                            if *line <= 2 { ParsePosition::default() } else { ParsePosition::Trailers(0) };
                     }
                     taken
                 }
@@ -125,12 +128,12 @@ fn through_line_end(bytes: &[u8]) -> usize {
 }
 
 /// What follows a head.
-fn framing_behind(head: &[u8]) -> Place {
+fn framing_behind(head: &[u8]) -> ParsePosition {
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut request = httparse::Request::new(&mut headers);
     if !matches!(request.parse(head), Ok(httparse::Status::Complete(_))) || request.method == Some("CONNECT")
     {
-        return Place::Opaque;
+        return ParsePosition::Opaque;
     }
     let value = |name: &str| {
         request
@@ -142,15 +145,15 @@ fn framing_behind(head: &[u8]) -> Place {
     // `Upgrade` changes nothing: the service never switches protocols.
     if value("transfer-encoding").is_some() {
         // The parser takes no coding but a last `chunked`.
-        Place::ChunkSize(Vec::new())
+        ParsePosition::ChunkSize(Vec::new())
     } else if let Some(length) = value("content-length") {
         match std::str::from_utf8(length).ok().and_then(|length| length.trim().parse().ok()) {
-            Some(0) => Place::default(),
-            Some(length) => Place::Body(length),
-            None => Place::Opaque,
+            Some(0) => ParsePosition::default(),
+            Some(length) => ParsePosition::Body(length),
+            None => ParsePosition::Opaque,
         }
     } else {
-        Place::default()
+        ParsePosition::default()
     }
 }
 
@@ -196,7 +199,7 @@ mod tests {
         let lines =
             (1..1_000).take_while(|_| framing.check(line.as_bytes()).is_none() && !framing.head_is_too_large);
         assert_eq!(lines.count(), MAX_HEAD_BYTES / line.len());
-        assert!(matches!(framing.place, Place::Opaque));
+        assert!(matches!(framing.place, ParsePosition::Opaque));
     }
 
     proptest! {

@@ -2,20 +2,20 @@
 //! operation by name.
 
 mod app;
-mod carry;
+mod cached_response;
 mod codes;
 mod cors;
+mod dispatch;
 mod feed;
 mod framing;
-mod front;
-mod guard;
 mod keys;
 mod listen;
-mod lost;
+mod middleware;
+mod not_found;
 mod openapi;
+mod origin_check;
 mod page;
 mod problem;
-mod shared;
 mod stream;
 mod trace;
 
@@ -29,15 +29,15 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use self::app::App;
+use self::cached_response::Answers;
 use self::feed::Feed;
 use self::listen::{Entrance, Peer};
-use self::shared::Answers;
 use skills_api::operations::Service;
 use skills_api::{Code, Error, Limiter, Origin};
 use skills_base::telemetry::Metrics;
 
 pub use keys::Authenticator;
-pub use listen::Patience;
+pub use listen::Timeouts;
 pub use openapi::{document, document_text};
 pub use problem::Problem;
 
@@ -51,7 +51,7 @@ pub struct Settings {
     /// Where requests are counted.
     pub metrics: Metrics,
     /// How long peers are waited for.
-    pub patience: Patience,
+    pub patience: Timeouts,
     /// Further routes, behind the same front: each of their requests has its
     /// [`Caller`](skills_api::operations::Caller) among its extensions.
     pub more: Router,
@@ -64,7 +64,7 @@ pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
     router: Router,
-    patience: Patience,
+    patience: Timeouts,
     end: CancellationToken,
 }
 
@@ -87,7 +87,7 @@ async fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
 }
 
 /// How long answers in progress may take when the service ends.
-const FAREWELL: Duration = Duration::from_secs(10);
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(10);
 
 impl Server {
     /// Listens at an address; port 0 takes a free one.
@@ -142,8 +142,8 @@ impl Server {
             _ = &mut serving => return,
             () = end.cancelled() => ending.cancel(),
         }
-        if tokio::time::timeout(FAREWELL, &mut serving).await.is_err() {
-            tracing::warn!("closed connections that did not end within {} s", FAREWELL.as_secs());
+        if tokio::time::timeout(SHUTDOWN_GRACE, &mut serving).await.is_err() {
+            tracing::warn!("closed connections that did not end within {} s", SHUTDOWN_GRACE.as_secs());
             serving.abort();
         }
     }

@@ -22,7 +22,7 @@ use super::framing::Framing;
 
 /// How long peers are waited for.
 #[derive(Debug, Clone, Copy)]
-pub struct Patience {
+pub struct Timeouts {
     /// Without a request in progress: for the head of the next one, whole.
     pub head: Duration,
     /// For a request's body, whole.
@@ -45,7 +45,7 @@ const EVICTION_INTERVAL: Duration = Duration::from_millis(250);
 /// How often it is logged that there are too many.
 const WARNING_INTERVAL: Duration = Duration::from_secs(60);
 
-impl Default for Patience {
+impl Default for Timeouts {
     fn default() -> Self {
         Self {
             head: Duration::from_secs(60),
@@ -193,11 +193,11 @@ pub(super) struct Entrance {
     connections: Arc<Connections>,
     accepted: u64,
     warned: Option<Instant>,
-    patience: Patience,
+    patience: Timeouts,
 }
 
 impl Entrance {
-    pub fn new(listener: TcpListener, patience: Patience) -> Self {
+    pub fn new(listener: TcpListener, patience: Timeouts) -> Self {
         Self {
             listener,
             places: Arc::new(Semaphore::new(patience.connections)),
@@ -209,7 +209,7 @@ impl Entrance {
     }
 
     /// Logs that there are too many, once in a while.
-    fn warn(&mut self, message: impl Fn(&Patience) -> String) {
+    fn warn(&mut self, message: impl Fn(&Timeouts) -> String) {
         if self.warned.is_none_or(|warned| warned.elapsed() >= WARNING_INTERVAL) {
             self.warned = Some(Instant::now());
             tracing::warn!("{}", message(&self.patience));
@@ -298,7 +298,7 @@ impl Drop for Seat {
 /// A connection whose reads and writes come to an end.
 pub(super) struct Line {
     stream: TcpStream,
-    patience: Patience,
+    patience: Timeouts,
     activity: Arc<Activity>,
     framing: Framing,
     evicted: Pin<Box<WaitForCancellationFutureOwned>>,
@@ -312,7 +312,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    fn new(stream: TcpStream, patience: Patience, seat: Seat) -> Self {
+    fn new(stream: TcpStream, patience: Timeouts, seat: Seat) -> Self {
         let activity = Arc::clone(&seat.activity);
         Self {
             stream,

@@ -32,20 +32,20 @@ pub struct Problem {
 
 /// Why a request is answered with an error: the failure, and what HTTP adds to it.
 #[derive(Debug)]
-pub(super) struct Refusal {
+pub(super) struct ErrorResponse {
     pub error: Error,
     /// Where HTTP has a status that says more than that of the code.
     pub status: Option<StatusCode>,
     pub headers: Vec<(HeaderName, HeaderValue)>,
 }
 
-impl From<Error> for Refusal {
+impl From<Error> for ErrorResponse {
     fn from(error: Error) -> Self {
         Self { error, status: None, headers: Vec::new() }
     }
 }
 
-impl Refusal {
+impl ErrorResponse {
     /// A failure of the request itself.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Error::new(code, message).into()
@@ -111,7 +111,7 @@ mod tests {
     async fn an_error_is_the_one_shape_and_a_problem_document_at_once() {
         let error =
             Error { suggestions: vec!["pdf-tables".into()], ..Error::new(Code::NotFound, "no such skill") };
-        let response = Refusal::from(error).answer("abc", "/v1/skills/pdf/describe");
+        let response = ErrorResponse::from(error).answer("abc", "/v1/skills/pdf/describe");
         assert_eq!(response.headers()[header::CONTENT_TYPE], PROBLEM);
         let body = axum::body::to_bytes(response.into_body(), 10_000).await.unwrap();
         insta::assert_snapshot!(String::from_utf8_lossy(&body), @r#"{"type":"/docs#not_found","title":"not found","status":404,"detail":"no such skill","instance":"/v1/skills/pdf/describe","error":{"code":"not_found","message":"no such skill","type":"not_found","suggestions":["pdf-tables"]},"trace_id":"abc"}"#);

@@ -22,8 +22,8 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 
 use super::app::App;
-use super::feed::Told;
-use super::problem::Refusal;
+use super::feed::SerializedEvent;
+use super::problem::ErrorResponse;
 use skills_api::operations::{Caller, Operation, Scope};
 use skills_api::{Code, ConnectionState, Event, SharedClient};
 use skills_store::{RunEvent, RunId};
@@ -41,11 +41,11 @@ const PAUSE: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// `invalid_request` for what is not a number.
-pub(super) fn resumed(headers: &HeaderMap) -> Result<Option<u64>, Refusal> {
+pub(super) fn resumed(headers: &HeaderMap) -> Result<Option<u64>, ErrorResponse> {
     let Some(id) = headers.get("last-event-id") else { return Ok(None) };
     let number = id.to_str().ok().and_then(|id| id.trim().parse().ok());
     let message = "last-event-id is not a number; send the id of an event";
-    number.map(Some).ok_or_else(|| Refusal::new(Code::InvalidRequest, message))
+    number.map(Some).ok_or_else(|| ErrorResponse::new(Code::InvalidRequest, message))
 }
 
 /// Begins a stream.
@@ -55,7 +55,7 @@ pub(super) async fn follow(
     caller: &Caller,
     mut arguments: Map<String, Value>,
     resumed: Option<u64>,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ErrorResponse> {
     // A client that comes back says where it was; it is further than where it once began.
     let asked = resumed.or_else(|| arguments.get("after").and_then(Value::as_u64));
     // As a page of one: the scope, the arguments and the run are made sure of in the same words.
@@ -122,7 +122,7 @@ struct Following {
     run: Option<RunId>,
     /// The number of the last event that was reported.
     after: u64,
-    runs: Receiver<Arc<Told>>,
+    runs: Receiver<Arc<SerializedEvent>>,
     news: Option<Receiver<Event>>,
     ready: VecDeque<Frame>,
     /// The store may hold events after the last one.
@@ -166,7 +166,7 @@ impl Following {
         if self.run.is_some() { event.number } else { event.global }
     }
 
-    fn tell(&mut self, told: &Told) {
+    fn tell(&mut self, told: &SerializedEvent) {
         let number = self.number(&told.event);
         let other = self.run.as_ref().is_some_and(|run| *run != told.event.run);
         if !other && number > self.after {
@@ -183,7 +183,7 @@ impl Following {
             Ok(events) => {
                 self.behind = !events.is_empty();
                 for event in events {
-                    self.tell(&Told::of(event));
+                    self.tell(&SerializedEvent::of(event));
                 }
             }
             Err(error) => {

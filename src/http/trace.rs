@@ -2,29 +2,29 @@
 
 use axum::http::{HeaderMap, HeaderName};
 
-use super::problem::Refusal;
+use super::problem::ErrorResponse;
 use skills_api::{Code, new_trace_id};
 
 /// The header that names a trace, in requests and in answers.
 pub(super) const TRACE: HeaderName = HeaderName::from_static("x-trace-id");
 /// Longest trace id taken from a header.
-const LONGEST: usize = 128;
+const MAX_TRACE_ID_LEN: usize = 128;
 
 /// The trace id of a request: `x-trace-id`, else that of `traceparent`
 /// (<https://www.w3.org/TR/trace-context/#traceparent-header>), else a new one.
 ///
 /// # Errors
 /// `invalid_request` for an `x-trace-id` that a log could not hold as one word.
-pub(super) fn trace_of(headers: &HeaderMap) -> Result<String, Refusal> {
+pub(super) fn trace_of(headers: &HeaderMap) -> Result<String, ErrorResponse> {
     let Some(given) = headers.get(TRACE) else {
         let parent = headers.get("traceparent").and_then(|value| value.to_str().ok());
         return Ok(parent.and_then(of_parent).unwrap_or_else(new_trace_id));
     };
     match given.to_str() {
         Ok(id) if fits(id) => Ok(id.to_owned()),
-        _ => Err(Refusal::new(
+        _ => Err(ErrorResponse::new(
             Code::InvalidRequest,
-            format!("x-trace-id must be 1 to {LONGEST} letters, digits and `-_.:/+=`"),
+            format!("x-trace-id must be 1 to {MAX_TRACE_ID_LEN} letters, digits and `-_.:/+=`"),
         )),
     }
 }
@@ -32,7 +32,7 @@ pub(super) fn trace_of(headers: &HeaderMap) -> Result<String, Refusal> {
 /// Whether a text can be in a header and a log as a trace id.
 pub(super) fn fits(id: &str) -> bool {
     let sign = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:/+=".contains(&byte);
-    !id.is_empty() && id.len() <= LONGEST && id.bytes().all(sign)
+    !id.is_empty() && id.len() <= MAX_TRACE_ID_LEN && id.bytes().all(sign)
 }
 
 /// `00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01`: its second part. One that is not as the recommendation

@@ -15,7 +15,7 @@ pub fn explained(value: Value) -> CallToolResult {
 }
 
 /// An answer as text alone, which a model reads once.
-pub fn told(value: &Value) -> CallToolResult {
+pub fn text_result(value: &Value) -> CallToolResult {
     CallToolResult::success(vec![ContentBlock::text(value.to_string())])
 }
 

@@ -5,8 +5,8 @@ use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult};
 use rmcp::service::RequestContext;
 use serde_json::{Map, Value, json};
 
-use super::answer::{explained, failed, failed_with, told};
-use super::asking::{self, Answered, Ticket, Way};
+use super::answer::{explained, failed, failed_with, text_result};
+use super::elicitation::{self, Answered, ElicitationMode, Ticket};
 use super::progress::Progress;
 use super::server::{Server, wants_skills};
 use super::short::{EXPLAIN, short};
@@ -18,7 +18,7 @@ use skills_store::IdempotencyOutcome;
 /// The argument that makes a call safe to repeat.
 const KEY: &str = "idempotency_key";
 /// How often one call asks a person, at most: a contract may have many gates, a loop of them is a mistake.
-const MOST_QUESTIONS: usize = 100;
+const MAX_PROMPTS: usize = 100;
 
 /// Executes an operation.
 pub async fn operation(
@@ -33,7 +33,7 @@ pub async fn operation(
     }
     // What takes no key waits for no run, and nobody is asked about it.
     let asks = tools::takes(operation.name, KEY) || tools::takes(operation.name, "options");
-    let way = if asks { asking::deciding(server, caller, cx).await } else { Way::None };
+    let way = if asks { elicitation::deciding(server, caller, cx).await } else { ElicitationMode::None };
     let ticket = match request.request_state.as_deref().map(Ticket::read).transpose() {
         Ok(ticket) => ticket,
         Err(error) => return failed(&error, &caller.trace_id).into(),
@@ -54,7 +54,7 @@ pub async fn operation(
         }
     }
     // A call that may have to be made again after somebody was asked must find the run it launched.
-    let lent = (way != Way::None && repeatable(operation, &arguments)).then(|| {
+    let lent = (way != ElicitationMode::None && repeatable(operation, &arguments)).then(|| {
         let key = ticket.as_ref().and_then(|ticket| ticket.key.clone());
         key.unwrap_or_else(|| format!("mcp-{}", skills_api::new_trace_id()))
     });
@@ -63,7 +63,7 @@ pub async fn operation(
     }
     let caller = &Caller { trace_id: trace_of(&arguments, caller), ..caller.clone() };
     let progress = Progress::follow(server, cx, &caller.trace_id).await;
-    let made = Made { server, operation, arguments, explain, caller, cx, lent };
+    let made = Invocation { server, operation, arguments, explain, caller, cx, lent };
     let response = made.through(way, ticket, request.input_responses).await;
     progress.end().await;
     response
@@ -84,7 +84,7 @@ fn trace_of(arguments: &Map<String, Value>, caller: &Caller) -> String {
 }
 
 /// One call, as often as it is made.
-struct Made<'a> {
+struct Invocation<'a> {
     server: &'a Server,
     operation: &'static Operation,
     arguments: Map<String, Value>,
@@ -96,33 +96,37 @@ struct Made<'a> {
     lent: Option<String>,
 }
 
-impl Made<'_> {
+impl Invocation<'_> {
     async fn through(
         &self,
-        way: Way,
+        way: ElicitationMode,
         ticket: Option<Ticket>,
         responses: Option<rmcp::model::InputResponses>,
     ) -> CallToolResponse {
         let mut way = way;
-        if let Some(ticket) = ticket.filter(|_| way != Way::None) {
-            match asking::settle_ticket(self.server, self.caller, self.cx, &ticket, responses).await {
+        if let Some(ticket) = ticket.filter(|_| way != ElicitationMode::None) {
+            match elicitation::settle_ticket(self.server, self.caller, self.cx, &ticket, responses).await {
                 // Asked once and left open: the call says that it waits, and asks no second time.
-                Ok(Answered::Nothing) => way = Way::None,
+                Ok(Answered::Nothing) => way = ElicitationMode::None,
                 Ok(_) => {}
                 Err(error) => return self.failed(&error),
             }
         }
-        for _ in 0..MOST_QUESTIONS {
+        for _ in 0..MAX_PROMPTS {
             let arguments = Value::Object(self.arguments.clone());
             let service = &self.server.inner().service;
             let error = match self.operation.call(service, self.caller, arguments).await {
                 Ok(answer) => return self.answered(self.without_loan(answer)).into(),
                 Err(error) => error,
             };
-            let Some(run) = waiting_run(&error).filter(|_| way != Way::None && self.knows_again()) else {
+            let Some(run) =
+                waiting_run(&error).filter(|_| way != ElicitationMode::None && self.knows_again())
+            else {
                 return self.failed(&error);
             };
-            match asking::about_run(self.server, self.caller, self.cx, &run, way, self.lent.clone()).await {
+            match elicitation::about_run(self.server, self.caller, self.cx, &run, way, self.lent.clone())
+                .await
+            {
                 Ok(Answered::Decided) => {}
                 Ok(Answered::Later(required)) => return required.into(),
                 Ok(Answered::Nothing) => return self.failed(&error),
@@ -130,12 +134,12 @@ impl Made<'_> {
             }
         }
         let message =
-            format!("a call asks at most {MOST_QUESTIONS} questions; decide the remaining ones separately");
+            format!("a call asks at most {MAX_PROMPTS} questions; decide the remaining ones separately");
         self.failed(&Error::new(Code::ConfirmationRequired, message))
     }
 
     fn answered(&self, answer: Value) -> CallToolResult {
-        if self.explain { explained(answer) } else { told(&short(self.operation.name, answer)) }
+        if self.explain { explained(answer) } else { text_result(&short(self.operation.name, answer)) }
     }
 
     /// Whether calling again finds the run of this call instead of launching another one.

@@ -15,7 +15,7 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::envelope::{self, MethodName};
+use super::jsonrpc::{self, MethodName};
 use skills_api::operations::Caller;
 
 /// The header that names a session.
@@ -122,7 +122,7 @@ impl Connections {
     }
 
     /// A place for a new session, and the one that is evicted for it.
-    fn reserve(self: &Arc<Self>, owner: Option<String>) -> Result<(Place, Option<String>), Full> {
+    fn reserve(self: &Arc<Self>, owner: Option<String>) -> Result<(PendingSession, Option<String>), Full> {
         let (key, now) = (uuid::Uuid::now_v7().to_string(), Instant::now());
         let evicted = self.with(|held| {
             let own = |session: &&Held| session.owner == owner;
@@ -147,7 +147,7 @@ impl Connections {
             held.insert(key.clone(), Held::begin(owner.clone()));
             Ok(evicted)
         })?;
-        Ok((Place { connections: Arc::clone(self), key }, evicted))
+        Ok((PendingSession { connections: Arc::clone(self), key }, evicted))
     }
 
     /// Uses a session of this owner; none for one of somebody else, as for one that was never there.
@@ -206,12 +206,12 @@ async fn sweep(connections: Weak<Connections>, stop: CancellationToken, interval
 }
 
 /// A session that is being made; without its id it is given up again.
-struct Place {
+struct PendingSession {
     connections: Arc<Connections>,
     key: String,
 }
 
-impl Place {
+impl PendingSession {
     fn keep(self, id: &str) {
         self.connections.with(|held| {
             if let Some(session) = held.remove(&self.key) {
@@ -221,7 +221,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for PendingSession {
     fn drop(&mut self) {
         self.connections.with(|held| held.remove(&self.key));
     }
@@ -284,7 +284,7 @@ async fn begin(
     made.await.unwrap_or_else(|error| {
         tracing::error!("cannot create an MCP session: {error}");
         let message = "cannot create the session; see the log of the service";
-        envelope::refused(StatusCode::INTERNAL_SERVER_ERROR, INTERNAL_ERROR, &Value::Null, message)
+        jsonrpc::refused(StatusCode::INTERNAL_SERVER_ERROR, INTERNAL_ERROR, &Value::Null, message)
     })
 }
 
@@ -344,7 +344,7 @@ fn refused(full: Full, limits: &SessionLimits) -> Response {
             (StatusCode::SERVICE_UNAVAILABLE, message)
         }
     };
-    let mut response = envelope::refused(status, UNAVAILABLE, &Value::Null, &message);
+    let mut response = jsonrpc::refused(status, UNAVAILABLE, &Value::Null, &message);
     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER));
     response
 }

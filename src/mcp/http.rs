@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::caller::Door;
 use super::connections::{self, Connections, SessionLimits};
-use super::envelope::{self, MOST_BYTES};
+use super::jsonrpc::{self, MAX_BODY_BYTES};
 use super::server::{Server, Settings};
 use skills_api::operations::Service;
 
@@ -40,7 +40,7 @@ pub fn routes(service: Service, settings: HttpSettings) -> Router {
     let config = StreamableHttpServerConfig::default()
         .with_allowed_origins(origins)
         .enforce_origin_validation()
-        .with_max_request_body_bytes(MOST_BYTES)
+        .with_max_request_body_bytes(MAX_BODY_BYTES)
         .with_cancellation_token(stop);
     let config = if any_host { config.disable_allowed_hosts() } else { config };
     let connection = Settings { door: Door::Http, session: None, called: None, compat: false, leave };
@@ -51,5 +51,5 @@ pub fn routes(service: Service, settings: HttpSettings) -> Router {
     let service = StreamableHttpService::new(server, Arc::clone(&sessions), config);
     let connections = Connections::new(sessions, limits, ending);
     let admitted = from_fn_with_state(connections, connections::admit);
-    Router::new().route_service(PATH, service).layer(admitted).layer(from_fn(envelope::read))
+    Router::new().route_service(PATH, service).layer(admitted).layer(from_fn(jsonrpc::read))
 }

@@ -6,14 +6,14 @@
 //! 2026-07-28).
 
 mod answer;
-mod asking;
 mod call;
 mod caller;
 mod connections;
-mod envelope;
+mod elicitation;
 mod http;
+mod jsonrpc;
 mod news;
-mod onward;
+mod next_steps;
 mod page;
 mod progress;
 mod prompts;

@@ -42,7 +42,7 @@ impl Progress {
                 return Self(None);
             }
         };
-        let told = Told { token, peer: cx.peer.clone(), ended: HashSet::new(), total: 0 };
+        let told = ReportedProgress { token, peer: cx.peer.clone(), ended: HashSet::new(), total: 0 };
         let trace_id = trace_id.to_owned();
         let over = CancellationToken::new();
         let task = tokio::spawn(follow(core, after, trace_id, told, over.clone()));
@@ -72,7 +72,7 @@ async fn follow(
     core: SharedClient,
     mut after: u64,
     trace_id: String,
-    mut told: Told,
+    mut told: ReportedProgress,
     over: CancellationToken,
 ) {
     let (mut own, mut others) = (None::<RunId>, HashSet::new());
@@ -115,14 +115,14 @@ async fn follow(
 }
 
 /// What was reported so far.
-struct Told {
+struct ReportedProgress {
     token: ProgressToken,
     peer: Peer<RoleServer>,
     ended: HashSet<String>,
     total: u32,
 }
 
-impl Told {
+impl ReportedProgress {
     /// Tells of a step that ended; false when nobody listens any longer.
     async fn tell(&mut self, event: &RunEvent) -> bool {
         let Some((step, how)) = ended(event) else { return true };

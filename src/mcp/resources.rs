@@ -200,8 +200,10 @@ fn written(digest: Digest) -> String {
 /// A failure of the core in the protocol's codes, with the one body as data.
 pub fn failed(error: &Error) -> ErrorData {
     match error.code {
-        Code::NotFound => ErrorData::resource_not_found(told(error), body(error)),
-        Code::InternalError | Code::RuntimeError => ErrorData::internal_error(told(error), body(error)),
+        Code::NotFound => ErrorData::resource_not_found(text_result(error), body(error)),
+        Code::InternalError | Code::RuntimeError => {
+            ErrorData::internal_error(text_result(error), body(error))
+        }
         _ => invalid(error),
     }
 }
@@ -215,10 +217,10 @@ fn at(mut failed: ErrorData, address: &str) -> ErrorData {
 }
 
 fn invalid(error: &Error) -> ErrorData {
-    ErrorData::invalid_params(told(error), body(error))
+    ErrorData::invalid_params(text_result(error), body(error))
 }
 
-fn told(error: &Error) -> String {
+fn text_result(error: &Error) -> String {
     match error.suggestions.as_slice() {
         [] => error.message.clone(),
         near => format!("{}; did you mean {}?", error.message, near.join(", ")),

@@ -8,8 +8,8 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 use serde_json::{Map, Value, json};
 
-use super::answer::{SESSION, failed, of_session, told};
-use super::asking::{self, Ticket, Way};
+use super::answer::{SESSION, failed, of_session, text_result};
+use super::elicitation::{self, ElicitationMode, Ticket};
 use super::server::Server;
 use skills_api::operations::{Called, Caller, operation};
 use skills_api::{Code, Error, Needs, SessionView, SettingsChange};
@@ -86,7 +86,7 @@ pub async fn call(
         Ok(session) => session,
         Err(error) => return failed(&error, &caller.trace_id).into(),
     };
-    let made = Made { server, named, arguments, session: &session, caller, cx };
+    let made = ToolInvocation { server, named, arguments, session: &session, caller, cx };
     match made.through(ticket, request.input_responses).await {
         Ok(CallToolResponse::Complete(result)) => {
             // Where requests are alone, the model itself has to name the session again.
@@ -169,7 +169,7 @@ fn read<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, Error> {
 }
 
 /// One call of a tool in a session.
-struct Made<'a> {
+struct ToolInvocation<'a> {
     server: &'a Server,
     named: Named,
     arguments: Map<String, Value>,
@@ -178,7 +178,7 @@ struct Made<'a> {
     cx: &'a RequestContext<RoleServer>,
 }
 
-impl Made<'_> {
+impl ToolInvocation<'_> {
     async fn through(
         &self,
         ticket: Option<Ticket>,
@@ -188,18 +188,20 @@ impl Made<'_> {
             return self.again(&ticket, responses).await;
         }
         let error = match self.made(false).await {
-            Ok(value) => return Ok(told(&value).into()),
+            Ok(value) => return Ok(text_result(&value).into()),
             Err(error) if error.code != Code::ConfirmationRequired => return Err(error),
             Err(error) => error,
         };
-        match asking::deciding(self.server, self.caller, self.cx).await {
-            Way::None => Err(self.unasked(error)),
-            Way::Later => Ok(self.ticket().required(self.question(&error)).into()),
-            Way::Now => match asking::ask(self.cx, self.question(&error)).await.map(|answer| answer.action) {
-                Some(ElicitationAction::Accept) => self.approved().await,
-                Some(ElicitationAction::Decline) => Err(self.declined()),
-                _ => Err(self.unasked(error)),
-            },
+        match elicitation::deciding(self.server, self.caller, self.cx).await {
+            ElicitationMode::None => Err(self.unasked(error)),
+            ElicitationMode::Later => Ok(self.ticket().required(self.question(&error)).into()),
+            ElicitationMode::Now => {
+                match elicitation::ask(self.cx, self.question(&error)).await.map(|answer| answer.action) {
+                    Some(ElicitationAction::Accept) => self.approved().await,
+                    Some(ElicitationAction::Decline) => Err(self.declined()),
+                    _ => Err(self.unasked(error)),
+                }
+            }
         }
     }
 
@@ -213,7 +215,7 @@ impl Made<'_> {
             let message = "the call differs from the one to confirm; repeat it without `requestState`";
             return Err(Error::new(Code::InvalidRequest, message));
         }
-        match asking::response(responses)?.map(|answer| answer.action) {
+        match elicitation::response(responses)?.map(|answer| answer.action) {
             Some(ElicitationAction::Accept) => self.approved().await,
             Some(ElicitationAction::Decline) => Err(self.declined()),
             _ => {
@@ -224,7 +226,7 @@ impl Made<'_> {
     }
 
     async fn approved(&self) -> Result<CallToolResponse, Error> {
-        self.made(true).await.map(|value| told(&value).into())
+        self.made(true).await.map(|value| text_result(&value).into())
     }
 
     async fn made(&self, approved: bool) -> Result<Value, Error> {
@@ -262,11 +264,11 @@ impl Made<'_> {
             "Run the script {}?\n{}\n\ncall: {}\nsession: {}",
             self.path(),
             error.message,
-            asking::shown(&arguments, &whole),
+            elicitation::shown(&arguments, &whole),
             self.session
         );
         let form = ElicitationSchema::builder().build_unchecked();
-        asking::question(safe_text::block(&message).into_owned(), form)
+        elicitation::question(safe_text::block(&message).into_owned(), form)
     }
 
     fn declined(&self) -> Error {

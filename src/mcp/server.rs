@@ -18,7 +18,7 @@ use tokio::sync::{Mutex, OnceCell, Semaphore, broadcast};
 use tokio_util::sync::CancellationToken;
 
 use super::caller::Door;
-use super::onward::Onward;
+use super::next_steps::Onward;
 use super::short::EXPLAIN;
 use super::{answer, call, news, prompts, resources, runtime, tools};
 use skills_api::operations::{Caller, Scope, Service, operations};
@@ -26,10 +26,10 @@ use skills_api::{Code, Error, Needs, SharedClient, new_trace_id};
 use skills_config::Invocation;
 
 /// How long a call waits for the first scan of the skills.
-const PATIENCE: Duration = Duration::from_secs(30);
+const SCAN_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Calls of one connection that are in progress at once; more of them wait.
-const MOST_CALLS: u32 = 256;
+const MAX_CONCURRENT_CALLS: u32 = 256;
 
 /// What a model is notified about this server.
 const INSTRUCTIONS: &str = "Skills are instructions for kinds of tasks. Check the available skills \
@@ -87,7 +87,7 @@ impl Server {
     #[must_use]
     pub fn new(service: Service, settings: Settings) -> Self {
         let session = Mutex::new(None);
-        let places = Semaphore::new(MOST_CALLS as usize);
+        let places = Semaphore::new(MAX_CONCURRENT_CALLS as usize);
         let (scanned, indexed) = (OnceCell::new(), OnceCell::new());
         Self { inner: Arc::new(Inner { service, settings, session, scanned, indexed, places }) }
     }
@@ -103,14 +103,14 @@ impl Server {
     /// Comes back when no call is in progress any longer.
     pub(super) async fn quiet(&self) {
         // The semaphore is never closed.
-        drop(self.inner.places.acquire_many(MOST_CALLS).await);
+        drop(self.inner.places.acquire_many(MAX_CONCURRENT_CALLS).await);
     }
 
     /// Comes back when the skills are read, and for a ranking indexed too, so that the first call of a fresh process
     /// does not find nothing; after a while with what there is.
     pub(super) async fn ready(&self, needs: Needs) {
         let wait = async {
-            if tokio::time::timeout(PATIENCE, through(self.core(), needs)).await.is_err() {
+            if tokio::time::timeout(SCAN_TIMEOUT, through(self.core(), needs)).await.is_err() {
                 tracing::warn!("the scan is incomplete; using the skills found so far");
             }
         };

@@ -227,7 +227,7 @@ fn picked(value: Value, paths: &[&str]) -> Option<Value> {
                 let below: Vec<&str> = paths.iter().filter_map(|path| below(path, &name)).collect();
                 match below.first()?.strip_prefix(':').map(str::parse) {
                     Some(Ok(most)) => Some((name, cut(value, most)?)),
-                    _ if below.contains(&"") => Some((name, whole(value)?)),
+                    _ if below.contains(&"") => Some((name, shortened(value)?)),
                     _ => Some((name, picked(value, &below)?)),
                 }
             });
@@ -246,7 +246,7 @@ fn below<'p>(path: &'p str, name: &str) -> Option<&'p str> {
 }
 
 /// A value as it is; none for one that says nothing. A figure that only compares has two places.
-fn whole(value: Value) -> Option<Value> {
+fn shortened(value: Value) -> Option<Value> {
     match value {
         Value::Null => None,
         Value::Array(items) if items.is_empty() => None,
@@ -267,7 +267,7 @@ fn cut(value: Value, most: usize) -> Option<Value> {
             let kept = text.get(..end).unwrap_or_default();
             Some(Value::String(format!("{}…", kept.trim_end())))
         }
-        other => whole(other),
+        other => shortened(other),
     }
 }
 

@@ -15,10 +15,10 @@ use skills_api::operations::Service;
 use skills_api::{Code, Error};
 
 /// Bytes of one message, at most.
-const MOST_BYTES: usize = 2 << 20;
+const MAX_MESSAGE_BYTES: usize = 2 << 20;
 
 /// How long calls in progress may take to wind up when the client has gone.
-const FAREWELL: Duration = Duration::from_secs(10);
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(10);
 
 /// Serves the client at standard input and output until it goes, or the settings' `leave` fires. Nothing else may write
 /// to standard output meanwhile.
@@ -30,8 +30,8 @@ pub async fn serve(service: Service, settings: Settings) -> Result<(), Error> {
     let server = Server::new(service, settings);
     let served = until_end(server.clone(), &leave).await;
     leave.cancel();
-    if tokio::time::timeout(FAREWELL, server.quiet()).await.is_err() {
-        tracing::warn!("aborted calls that did not end within {} s", FAREWELL.as_secs());
+    if tokio::time::timeout(SHUTDOWN_GRACE, server.quiet()).await.is_err() {
+        tracing::warn!("aborted calls that did not end within {} s", SHUTDOWN_GRACE.as_secs());
     }
     served
 }
@@ -39,7 +39,7 @@ pub async fn serve(service: Service, settings: Settings) -> Result<(), Error> {
 async fn until_end(server: Server, leave: &CancellationToken) -> Result<(), Error> {
     let (input, output) = io::stdio();
     let transport = Patient {
-        inner: AsyncRwTransport::new_server(input, output).with_max_line_length(MOST_BYTES),
+        inner: AsyncRwTransport::new_server(input, output).with_max_line_length(MAX_MESSAGE_BYTES),
         begun: false,
     };
     let broken = |what: &str| Error::new(Code::InternalError, format!("the MCP connection was lost: {what}"));

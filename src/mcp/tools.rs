@@ -51,7 +51,7 @@ fn all() -> &'static [Described] {
 /// A tool with the schema of what it answers to `explain: true`.
 pub fn with_output_schema(tool: &Described) -> Described {
     let schema = operations::tool(&tool.name)
-        .map(|operation| Arc::new(whole(|generator| operation.answer(generator))));
+        .map(|operation| Arc::new(standalone_schema(|generator| operation.answer(generator))));
     match schema {
         Some(schema) => tool.clone().with_raw_output_schema(schema),
         None => tool.clone(),
@@ -72,7 +72,7 @@ fn of_operation(operation: &Operation) -> Described {
         .destructive(hints.destructive)
         .idempotent(hints.idempotent)
         .open_world(hints.open_world);
-    let mut input = whole(|generator| operation.arguments(generator));
+    let mut input = standalone_schema(|generator| operation.arguments(generator));
     let limit = input.get_mut("properties").and_then(|properties| properties.get_mut(LIMIT));
     if let (Some(page), Some(limit)) = (operation.page, limit) {
         limit["default"] = json!(page);
@@ -112,7 +112,7 @@ fn of_session(name: String, description: &'static str, schema: Value) -> Describ
         Value::Object(schema) => schema,
         _ => Map::new(),
     };
-    plain(&mut schema);
+    simplify_schema(&mut schema);
     let properties = schema.entry("properties").or_insert_with(|| json!({}));
     if let Some(properties) = properties.as_object_mut() {
         let about = "Use this session instead of that of the connection.";
@@ -122,7 +122,7 @@ fn of_session(name: String, description: &'static str, schema: Value) -> Describ
 }
 
 /// A schema that is alone: its root is the type itself, what it refers to is in its own `$defs`.
-fn whole(make: impl Fn(&mut SchemaGenerator) -> Schema) -> JsonObject {
+fn standalone_schema(make: impl Fn(&mut SchemaGenerator) -> Schema) -> JsonObject {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
     let schema = make(&mut generator).to_value();
     let mut definitions = generator.take_definitions(true);
@@ -141,8 +141,8 @@ fn whole(make: impl Fn(&mut SchemaGenerator) -> Schema) -> JsonObject {
     };
     let Value::Object(mut root) = root else { return Map::new() };
     root.remove("title");
-    plain(&mut root);
-    definitions.values_mut().filter_map(Value::as_object_mut).for_each(plain);
+    simplify_schema(&mut root);
+    definitions.values_mut().filter_map(Value::as_object_mut).for_each(simplify_schema);
     if !definitions.is_empty() {
         root.insert("$defs".to_owned(), Value::Object(definitions));
     }
@@ -151,25 +151,25 @@ fn whole(make: impl Fn(&mut SchemaGenerator) -> Schema) -> JsonObject {
 
 /// A schema in plain forms, without what only other programs than models read: formats of numbers, whose range is said
 /// by `minimum` already, and keywords that validators warn of.
-fn plain(schema: &mut JsonObject) {
+fn simplify_schema(schema: &mut JsonObject) {
     let mut whole = Value::Object(std::mem::take(schema));
     simplify(&mut whole);
-    bare(&mut whole);
+    remove_annotations(&mut whole);
     if let Value::Object(whole) = whole {
         *schema = whole;
     }
 }
 
-fn bare(value: &mut Value) {
+fn remove_annotations(value: &mut Value) {
     match value {
         Value::Object(members) => {
             if members.get("format").is_some_and(Value::is_string) {
                 members.shift_remove("format");
             }
             members.shift_remove("x-enum-descriptions");
-            members.values_mut().for_each(bare);
+            members.values_mut().for_each(remove_annotations);
         }
-        Value::Array(items) => items.iter_mut().for_each(bare),
+        Value::Array(items) => items.iter_mut().for_each(remove_annotations),
         _ => {}
     }
 }

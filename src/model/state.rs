@@ -7,14 +7,14 @@
 
 use strum::IntoEnumIterator as _;
 
-use super::words::{
-    Approvals, Asked, Choice, Command, CommandName, Decision, Expiry, Gate, Lease, Next, Refusal, RunState,
-    Standing, Verdict, WorkerMove, time_was_over,
+use super::types::{
+    ApprovalReason, Approvals, Choice, Command, CommandName, Decision, Expiry, Gate, Lease, Next,
+    RunSnapshot, RunState, TransitionError, Verdict, WorkerReport, time_was_over,
 };
 
 /// The commands of people that a run takes now, in the order of [`CommandName`].
 #[must_use]
-pub fn allowed(run: &Standing) -> Vec<CommandName> {
+pub fn allowed(run: &RunSnapshot) -> Vec<CommandName> {
     CommandName::iter()
         .filter(|name| match name {
             CommandName::Approve | CommandName::Deny => run.state == RunState::WaitingForHuman,
@@ -27,15 +27,15 @@ pub fn allowed(run: &Standing) -> Vec<CommandName> {
         .collect()
 }
 
-fn takes_resume(run: &Standing) -> bool {
+fn takes_resume(run: &RunSnapshot) -> bool {
     run.state == RunState::Failed || (run.state == RunState::Pending && run.held)
 }
 
 /// The table: where `command` leads a run that stands like this, or why not.
 ///
 /// # Errors
-/// [`Refusal`], with what the run takes instead.
-pub fn transition(run: &Standing, command: &Command) -> Result<Next, Refusal> {
+/// [`TransitionError`], with what the run takes instead.
+pub fn transition(run: &RunSnapshot, command: &Command) -> Result<Next, TransitionError> {
     match command {
         Command::Claim { lease_expired, attempts_used_up } => claim(run, *lease_expired, *attempts_used_up),
         Command::Work { fence, report } => work(run, *fence, report),
@@ -52,12 +52,12 @@ pub fn transition(run: &Standing, command: &Command) -> Result<Next, Refusal> {
     }
 }
 
-fn to(run: &Standing, state: RunState) -> Next {
+fn to(run: &RunSnapshot, state: RunState) -> Next {
     Next::Move { state, fence: run.fence, lease: Lease::Release, held: false, gate: None }
 }
 
 /// What a run waited for is there: it continues, unless it was paused meanwhile.
-fn on_with(run: &Standing) -> Next {
+fn on_with(run: &RunSnapshot) -> Next {
     Next::Move {
         state: RunState::Pending,
         fence: run.fence,
@@ -67,7 +67,7 @@ fn on_with(run: &Standing) -> Next {
     }
 }
 
-fn claim(run: &Standing, lease_expired: bool, attempts_used_up: bool) -> Result<Next, Refusal> {
+fn claim(run: &RunSnapshot, lease_expired: bool, attempts_used_up: bool) -> Result<Next, TransitionError> {
     let state = match run.state {
         RunState::Pending if !run.held => {
             if run.replays {
@@ -86,23 +86,23 @@ fn claim(run: &Standing, lease_expired: bool, attempts_used_up: bool) -> Result<
             });
         }
         active if active.is_active() && lease_expired => active,
-        _ => return Err(Refusal::NotClaimable),
+        _ => return Err(TransitionError::NotClaimable),
     };
     Ok(Next::Move { state, fence: run.fence + 1, lease: Lease::Grant, held: run.held, gate: None })
 }
 
-fn work(run: &Standing, fence: u64, report: &WorkerMove) -> Result<Next, Refusal> {
+fn work(run: &RunSnapshot, fence: u64, report: &WorkerReport) -> Result<Next, TransitionError> {
     if fence != run.fence || !run.state.is_active() {
-        return Err(Refusal::StaleFence { given: fence, present: run.fence });
+        return Err(TransitionError::StaleFence { given: fence, present: run.fence });
     }
     Ok(match report {
-        WorkerMove::Checkpoint => {
+        WorkerReport::Checkpoint => {
             Next::Move { state: RunState::Running, fence, lease: Lease::Keep, held: run.held, gate: None }
         }
-        WorkerMove::Hold => {
+        WorkerReport::Hold => {
             Next::Move { state: RunState::Pending, fence, lease: Lease::Release, held: true, gate: None }
         }
-        WorkerMove::Wait(gate) => Next::Move {
+        WorkerReport::Wait(gate) => Next::Move {
             state: match gate {
                 Gate::Human { .. } => RunState::WaitingForHuman,
                 Gate::Signal { .. } => RunState::WaitingForSignal,
@@ -112,18 +112,18 @@ fn work(run: &Standing, fence: u64, report: &WorkerMove) -> Result<Next, Refusal
             held: run.held,
             gate: Some(gate.clone()),
         },
-        WorkerMove::Complete => to(run, RunState::Completed),
-        WorkerMove::Fail => to(run, RunState::Failed),
+        WorkerReport::Complete => to(run, RunState::Completed),
+        WorkerReport::Fail => to(run, RunState::Failed),
     })
 }
 
-fn decide(run: &Standing, decision: &Decision) -> Result<Next, Refusal> {
+fn decide(run: &RunSnapshot, decision: &Decision) -> Result<Next, TransitionError> {
     if run.decided.as_ref() == Some(decision) {
         return Ok(Next::Same);
     }
     if run.state != RunState::WaitingForHuman {
         if let Some(first) = run.decided.as_ref().filter(|first| first.same_gate(decision)) {
-            return Err(Refusal::OtherDecision(format!(
+            return Err(TransitionError::OtherDecision(format!(
                 "step {} was already decided: {}; a decision cannot be taken back",
                 first.step, first.verdict
             )));
@@ -138,11 +138,10 @@ fn decide(run: &Standing, decision: &Decision) -> Result<Next, Refusal> {
                 Verdict::Deny => to(run, RunState::Canceled),
             })
         }
-        Some(Gate::Human { step, .. }) if *step != decision.step => Err(Refusal::OtherDecision(format!(
-            "the run waits for a decision on step {step}, not on step {}",
-            decision.step
-        ))),
-        Some(Gate::Human { step, inputs_digest, .. }) => Err(Refusal::OtherDecision(format!(
+        Some(Gate::Human { step, .. }) if *step != decision.step => Err(TransitionError::OtherDecision(
+            format!("the run waits for a decision on step {step}, not on step {}", decision.step),
+        )),
+        Some(Gate::Human { step, inputs_digest, .. }) => Err(TransitionError::OtherDecision(format!(
             "the run waits for a decision on step {step} with inputs {inputs_digest}, not with inputs {}",
             decision.inputs_digest
         ))),
@@ -151,7 +150,7 @@ fn decide(run: &Standing, decision: &Decision) -> Result<Next, Refusal> {
 }
 
 /// Counts an approval. The run waits on until as many different people as the rule requires have approved.
-fn endorse(run: &Standing, decision: &Decision, by: &str, need: u32) -> Result<Next, Refusal> {
+fn endorse(run: &RunSnapshot, decision: &Decision, by: &str, need: u32) -> Result<Next, TransitionError> {
     // Whatever refuses a single approval refuses one of several.
     let decided = decide(run, decision)?;
     let (Next::Move { .. }, Some(Gate::Human { step, inputs_digest, why, approvals })) =
@@ -181,33 +180,37 @@ fn endorse(run: &Standing, decision: &Decision, by: &str, need: u32) -> Result<N
 }
 
 /// A choice belongs to the approval of an unknown outcome, and such an approval needs one.
-fn fits(step: &str, why: &Asked, decision: &Decision) -> Result<(), Refusal> {
-    let unknown = *why == Asked::UnknownOutcome && decision.verdict == Verdict::Approve;
+fn fits(step: &str, why: &ApprovalReason, decision: &Decision) -> Result<(), TransitionError> {
+    let unknown = *why == ApprovalReason::UnknownOutcome && decision.verdict == Verdict::Approve;
     match (unknown, decision.choice) {
-        (true, None) => Err(Refusal::OtherDecision(format!(
+        (true, None) => Err(TransitionError::OtherDecision(format!(
             "the outcome of step {step} is unknown: choose `rerun`, `happened` (with its `result`), `skip` or `fail`"
         ))),
-        (true, Some(Choice::Happened)) if decision.result.is_none() => Err(Refusal::OtherDecision(format!(
-            "`happened` needs the `result` of step {step}, an object of its outputs; the other choices are `rerun`, \
+        (true, Some(Choice::Happened)) if decision.result.is_none() => {
+            Err(TransitionError::OtherDecision(format!(
+                "`happened` needs the `result` of step {step}, an object of its outputs; the other choices are `rerun`, \
              `skip` and `fail`"
-        ))),
+            )))
+        }
         (_, choice) if decision.result.is_some() && choice != Some(Choice::Happened) => {
-            Err(Refusal::OtherDecision(format!(
+            Err(TransitionError::OtherDecision(format!(
                 "a result is only valid with the choice `happened`; remove it from the decision on step \
                     {step}"
             )))
         }
-        (false, Some(choice)) if *why == Asked::UnknownOutcome => Err(Refusal::OtherDecision(format!(
-            "denying step {step} cancels the run; the choice {choice} is only valid for an approval"
-        ))),
-        (false, Some(choice)) => Err(Refusal::OtherDecision(format!(
+        (false, Some(choice)) if *why == ApprovalReason::UnknownOutcome => {
+            Err(TransitionError::OtherDecision(format!(
+                "denying step {step} cancels the run; the choice {choice} is only valid for an approval"
+            )))
+        }
+        (false, Some(choice)) => Err(TransitionError::OtherDecision(format!(
             "the choice {choice} is only valid for an unknown outcome; approve or deny step {step}"
         ))),
         _ => Ok(()),
     }
 }
 
-fn expire(run: &Standing, expiry: Expiry) -> Result<Next, Refusal> {
+fn expire(run: &RunSnapshot, expiry: Expiry) -> Result<Next, TransitionError> {
     match run.state {
         RunState::WaitingForHuman | RunState::WaitingForSignal => Ok(to(
             run,
@@ -220,7 +223,7 @@ fn expire(run: &Standing, expiry: Expiry) -> Result<Next, Refusal> {
     }
 }
 
-fn signal(run: &Standing, name: &str) -> Result<Next, Refusal> {
+fn signal(run: &RunSnapshot, name: &str) -> Result<Next, TransitionError> {
     match (run.state, &run.gate) {
         (RunState::WaitingForSignal, Some(Gate::Signal { name: awaited, .. })) if awaited == name => {
             Ok(on_with(run))
@@ -233,7 +236,7 @@ fn signal(run: &Standing, name: &str) -> Result<Next, Refusal> {
     }
 }
 
-fn cancel(run: &Standing) -> Result<Next, Refusal> {
+fn cancel(run: &RunSnapshot) -> Result<Next, TransitionError> {
     match run.state {
         RunState::Canceled => Ok(Next::Same),
         RunState::Completed | RunState::Failed => Err(invalid(run, "cancel", None)),
@@ -250,7 +253,7 @@ fn cancel(run: &Standing) -> Result<Next, Refusal> {
 
 /// Holds a run if nothing is lost by it: at once where no worker has it, else before its next step, or when
 /// what it waits for is there.
-fn pause(run: &Standing) -> Result<Next, Refusal> {
+fn pause(run: &RunSnapshot) -> Result<Next, TransitionError> {
     if run.state.is_terminal() || run.state == RunState::Failed {
         return Err(invalid(run, "pause", Some("nothing of it is being executed".to_owned())));
     }
@@ -262,7 +265,7 @@ fn pause(run: &Standing) -> Result<Next, Refusal> {
 }
 
 /// Another question about the step that waits, in place of the one that stands.
-fn ask(run: &Standing, gate: &Gate) -> Result<Next, Refusal> {
+fn ask(run: &RunSnapshot, gate: &Gate) -> Result<Next, TransitionError> {
     match (run.state, &run.gate, gate) {
         (RunState::WaitingForHuman, Some(present), wanted) if present.is_same_question(wanted) => {
             Ok(Next::Same)
@@ -282,7 +285,7 @@ fn ask(run: &Standing, gate: &Gate) -> Result<Next, Refusal> {
     }
 }
 
-fn resume(run: &Standing) -> Result<Next, Refusal> {
+fn resume(run: &RunSnapshot) -> Result<Next, TransitionError> {
     if takes_resume(run) {
         return Ok(to(run, RunState::Pending));
     }
@@ -294,10 +297,10 @@ fn resume(run: &Standing) -> Result<Next, Refusal> {
     Err(invalid(run, "resume", needed))
 }
 
-fn invalid(run: &Standing, command: &str, needed: Option<String>) -> Refusal {
+fn invalid(run: &RunSnapshot, command: &str, needed: Option<String>) -> TransitionError {
     // Who comes too late learns that, and when it would not have been.
     let needed = needed.or_else(|| run.expired_ms.map(time_was_over));
-    Refusal::Invalid { command: command.to_owned(), state: run.state, needed, allowed: allowed(run) }
+    TransitionError::Invalid { command: command.to_owned(), state: run.state, needed, allowed: allowed(run) }
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use skills_base::private_files;
 const MAGIC: &[u8; 8] = b"SKILLS\x00\x02";
 
 /// Caches of other root sets that nobody used for this long are removed.
-const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
+const CACHE_MAX_AGE: Duration = Duration::from_secs(30 * 24 * 3600);
 
 #[derive(Serialize)]
 struct Line<'a> {
@@ -107,7 +107,7 @@ fn remove_old(folder: &Path, current: &Path, now: SystemTime) {
     for entry in entries.flatten() {
         let ours = entry.file_name().to_string_lossy().starts_with("catalogue-") && entry.path() != current;
         let used = entry.metadata().and_then(|metadata| metadata.modified()).ok();
-        let old = used.and_then(|used| now.duration_since(used).ok()).is_some_and(|age| age > KEPT);
+        let old = used.and_then(|used| now.duration_since(used).ok()).is_some_and(|age| age > CACHE_MAX_AGE);
         if ours
             && old
             && let Err(error) = fs::remove_file(entry.path())

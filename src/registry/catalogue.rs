@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
-use skills_skill::{Refusal, Skill, SkillId};
+use skills_skill::{RejectedBundle, Skill, SkillId};
 
 /// Who named a root.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -106,7 +106,7 @@ pub struct Catalogue {
     /// Losers, in the same order.
     pub shadowed: Vec<Shadowed>,
     /// Refused bundles.
-    pub refused: Vec<Refusal>,
+    pub refused: Vec<RejectedBundle>,
     /// Further paths to the files above.
     #[serde(default)]
     pub aliases: Vec<Alias>,

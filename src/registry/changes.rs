@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::RootState;
-use super::tree::{Ground, Key, News, Scan, Tree, ground};
+use super::tree::{Key, Scan, ScanReport, ScannedRoot, Tree, ground};
 use super::walk::{self, Seen, passes_skipped};
 use skills_skill::is_main_file;
 
@@ -80,12 +80,12 @@ fn relink(tree: &mut Tree, root: usize, path: &Path, scan: &Scan<'_>) {
     match walk::link(path, &tree.fences()) {
         Some(Seen::Link(link, to)) => {
             let hidden = tree.skips(&to);
-            tree.take(News::Seen(root, Seen::Link(link, to)));
+            tree.take(ScanReport::Seen(root, Seen::Link(link, to)));
             if hidden {
                 tree.scan(root, path, scan, &mut |_, _| {});
             }
         }
-        Some(other) => tree.take(News::Seen(root, other)),
+        Some(other) => tree.take(ScanReport::Seen(root, other)),
         None => {}
     }
 }
@@ -93,7 +93,7 @@ fn relink(tree: &mut Tree, root: usize, path: &Path, scan: &Scan<'_>) {
 /// Roots that came, went, or lead elsewhere since they were looked at.
 fn revisit_roots(tree: &mut Tree, scan: &Scan<'_>) {
     for root in 0..tree.grounds.len() {
-        let Ground { spec, state, real } = &tree.grounds[root];
+        let ScannedRoot { spec, state, real } = &tree.grounds[root];
         let now = ground(spec.clone());
         if now.state == *state && now.real == *real {
             continue;

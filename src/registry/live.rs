@@ -58,7 +58,7 @@ impl Settings {
     }
 }
 
-/// News of a registry.
+/// ScanReport of a registry.
 #[derive(Debug, Clone)]
 pub enum RegistryEvent {
     /// A new snapshot.
@@ -112,7 +112,7 @@ impl Registry {
         self.shared.snapshot()
     }
 
-    /// News from now on. Who lags takes the present snapshot.
+    /// ScanReport from now on. Who lags takes the present snapshot.
     #[must_use]
     pub fn events(&self) -> broadcast::Receiver<RegistryEvent> {
         self.shared.events.subscribe()

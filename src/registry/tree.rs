@@ -16,7 +16,7 @@ use super::roots::RootSpec;
 use super::walk::{self, Seen, main_file, passes_skipped};
 use skills_skill::lint::rules;
 use skills_skill::{
-    Finding, RealPaths, Refusal, RefusalReason, Skill, SkillId, is_main_file, read_bundle_at,
+    Finding, RealPaths, RefusalReason, RejectedBundle, Skill, SkillId, is_main_file, read_bundle_at,
 };
 
 /// Pieces of a walk that wait to be taken in at most.
@@ -54,7 +54,7 @@ fn nanoseconds(metadata: &Metadata) -> u64 {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub(super) enum Outcome {
     Skill(Arc<Skill>),
-    Refused(Arc<Refusal>),
+    Refused(Arc<RejectedBundle>),
 }
 
 /// A bundle that was found and read.
@@ -74,7 +74,7 @@ pub(super) type Known = HashMap<PathBuf, (Stamp, Outcome)>;
 
 /// A root with what the disk says of it.
 #[derive(Debug)]
-pub(super) struct Ground {
+pub(super) struct ScannedRoot {
     pub spec: RootSpec,
     pub state: RootState,
     /// The folder without links, when it is there.
@@ -87,17 +87,17 @@ pub(super) type Key = (usize, OrderedPath);
 /// Everything that was found.
 #[derive(Debug, Default)]
 pub(super) struct Tree {
-    pub grounds: Vec<Ground>,
+    pub grounds: Vec<ScannedRoot>,
     pub records: BTreeMap<Key, Arc<Record>>,
     /// Links to folders inside of roots, and where they really lead.
     pub links: BTreeMap<Key, PathBuf>,
     /// Links that leave.
-    pub refused_links: BTreeMap<Key, Arc<Refusal>>,
+    pub refused_links: BTreeMap<Key, Arc<RejectedBundle>>,
     pub folders: BTreeSet<Key>,
 }
 
 /// What scanning threads report.
-pub(super) enum News {
+pub(super) enum ScanReport {
     /// Number of further bundles, not read yet.
     Found(usize),
     Read(usize, Record),
@@ -125,22 +125,22 @@ impl Tree {
     }
 
     /// Takes one piece of news in.
-    pub fn take(&mut self, news: News) {
+    pub fn take(&mut self, news: ScanReport) {
         match news {
-            News::Found(_) | News::Seen(_, Seen::Bundle(..)) => {}
-            News::Read(root, record) => match self.foreign_path(&record) {
-                Some(to) => self.take(News::Seen(root, Seen::Leaves(record.location, to))),
+            ScanReport::Found(_) | ScanReport::Seen(_, Seen::Bundle(..)) => {}
+            ScanReport::Read(root, record) => match self.foreign_path(&record) {
+                Some(to) => self.take(ScanReport::Seen(root, Seen::Leaves(record.location, to))),
                 None => {
                     self.records.insert((root, record.location.clone().into()), Arc::new(record));
                 }
             },
-            News::Seen(root, Seen::Folder(path)) => {
+            ScanReport::Seen(root, Seen::Folder(path)) => {
                 self.folders.insert((root, path.into()));
             }
-            News::Seen(root, Seen::Link(path, to)) => {
+            ScanReport::Seen(root, Seen::Link(path, to)) => {
                 self.links.insert((root, path.into()), to);
             }
-            News::Seen(root, Seen::Leaves(path, to)) => {
+            ScanReport::Seen(root, Seen::Leaves(path, to)) => {
                 let refusal = leaves_root(&path, &to, &self.grounds[root].spec);
                 self.refused_links.insert((root, path.into()), Arc::new(refusal));
             }
@@ -170,7 +170,7 @@ impl Tree {
         root: usize,
         start: &Path,
         scan: &Scan<'_>,
-        meanwhile: &mut dyn FnMut(&Self, &News),
+        meanwhile: &mut dyn FnMut(&Self, &ScanReport),
     ) {
         let fences = self.fences();
         let mut starts = vec![start.to_owned()];
@@ -178,7 +178,7 @@ impl Tree {
         while let Some(start) = starts.pop() {
             let Ok(real) = start.canonicalize() else { continue };
             if !self.encloses(&real) {
-                self.take(News::Seen(root, Seen::Leaves(start, real)));
+                self.take(ScanReport::Seen(root, Seen::Leaves(start, real)));
                 continue;
             }
             if !walked.insert(real.clone()) {
@@ -198,7 +198,7 @@ impl Tree {
                 });
                 for news in receive.into_iter().flatten() {
                     let into_skipped = match &news {
-                        News::Seen(_, Seen::Link(path, to)) => self.skips(to).then(|| path.clone()),
+                        ScanReport::Seen(_, Seen::Link(path, to)) => self.skips(to).then(|| path.clone()),
                         _ => None,
                     };
                     meanwhile(self, &news);
@@ -240,10 +240,10 @@ impl Tree {
         let Some(main) = main_file(folder) else { return };
         let Ok(real) = main.canonicalize() else { return };
         if !self.encloses(&real) {
-            self.take(News::Seen(root, Seen::Leaves(main, real)));
+            self.take(ScanReport::Seen(root, Seen::Leaves(main, real)));
         } else if let Some(record) = read(main, real, None) {
             scan.parsed.fetch_add(1, Ordering::Relaxed);
-            self.take(News::Read(root, record));
+            self.take(ScanReport::Read(root, record));
         }
     }
 
@@ -267,7 +267,7 @@ impl Tree {
 }
 
 /// What the disk says of a root.
-pub(super) fn ground(spec: RootSpec) -> Ground {
+pub(super) fn ground(spec: RootSpec) -> ScannedRoot {
     let real = spec.path.canonicalize();
     let (state, real) = match real {
         Ok(real) if !real.is_dir() => {
@@ -280,19 +280,19 @@ pub(super) fn ground(spec: RootSpec) -> Ground {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => (RootState::Missing, None),
         Err(error) => (RootState::Unreadable(error.to_string()), None),
     };
-    Ground { spec, state, real }
+    ScannedRoot { spec, state, real }
 }
 
 /// Reads the bundles of a batch, and sends all of it on in one piece.
-fn report(root: usize, batch: Vec<Seen>, scan: &Scan<'_>, send: &mpsc::SyncSender<Vec<News>>) {
+fn report(root: usize, batch: Vec<Seen>, scan: &Scan<'_>, send: &mpsc::SyncSender<Vec<ScanReport>>) {
     let found = batch.iter().filter(|seen| matches!(seen, Seen::Bundle(..))).count();
     // A closed channel means nobody wants to know any longer.
-    let _ = send.send(vec![News::Found(found)]);
+    let _ = send.send(vec![ScanReport::Found(found)]);
     let news = batch.into_iter().filter_map(|seen| match seen {
         Seen::Bundle(location, real) => {
-            known_or_read(location, real, scan).map(|record| News::Read(root, record))
+            known_or_read(location, real, scan).map(|record| ScanReport::Read(root, record))
         }
-        other => Some(News::Seen(root, other)),
+        other => Some(ScanReport::Seen(root, other)),
     });
     let _ = send.send(news.collect());
 }
@@ -336,12 +336,12 @@ fn lying(outcome: Outcome, real: RealPaths) -> Outcome {
     }
 }
 
-fn leaves_root(path: &Path, to: &Path, root: &RootSpec) -> Refusal {
+fn leaves_root(path: &Path, to: &Path, root: &RootSpec) -> RejectedBundle {
     let name = PathBuf::from(path.file_name().unwrap_or_default());
     let main = name.to_str().is_some_and(is_main_file);
     let folder = if main { path.parent().unwrap_or(path) } else { path };
     let id = folder.file_name().unwrap_or_default().to_string_lossy();
-    Refusal {
+    RejectedBundle {
         id: SkillId::new(id),
         location: path.to_owned(),
         reason: RefusalReason::LeavesRoot,
@@ -402,11 +402,11 @@ mod tests {
         // As the swap comes between the walk and the reading.
         let location = swapped.join("deep/private/SKILL.md");
         let record = read(location.clone(), location.canonicalize().unwrap(), None).unwrap();
-        tree.take(News::Read(0, record));
+        tree.take(ScanReport::Read(0, record));
         assert!(tree.records.is_empty(), "{:?}", tree.records.keys());
         let location = inside.path().join("own/SKILL.md");
         let record = read(location.clone(), location.canonicalize().unwrap(), None).unwrap();
-        tree.take(News::Read(0, record));
+        tree.take(ScanReport::Read(0, record));
         assert_eq!(tree.records.len(), 1);
     }
 }

@@ -2,9 +2,9 @@
 //! to exactly these files. Everything else loads with its contract off. A pinned bundle that changed asks
 //! again.
 
+mod digest;
 mod file;
-mod glance;
-mod measure;
+mod trust_snapshot;
 
 use std::collections::HashMap;
 use std::fs;
@@ -16,14 +16,14 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 use strum::Display;
 
+use self::digest::CachedDigest;
 use self::file::Pins;
-use self::measure::Kept;
 use super::shipped;
 use skills_config::Config;
 
+pub use self::digest::{FileKind, Measured, Obstacle, SeenFile, combined_digest};
 pub use self::file::Pin;
-pub use self::glance::Glance;
-pub use self::measure::{FileKind, Measured, Obstacle, SeenFile, whole};
+pub use self::trust_snapshot::TrustSnapshot;
 
 /// Whether a bundle's contract, scripts and bindings may run, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -147,7 +147,7 @@ struct Inner {
     shipped: PathBuf,
     named: Vec<PathBuf>,
     pins: Mutex<Read>,
-    kept: Mutex<HashMap<PathBuf, Kept>>,
+    kept: Mutex<HashMap<PathBuf, CachedDigest>>,
 }
 
 /// The pins as last read, and what the file was then.
@@ -189,13 +189,13 @@ impl Trust {
     /// which `bindings/`, `capabilities/`, `scripts/` and `services/` count.
     #[must_use]
     pub fn state(&self, place: &Path) -> TrustState {
-        self.glance().state(place)
+        self.trust_snapshot().state(place)
     }
 
     /// For the states of many places at once, which have to be reported at this moment.
     #[must_use]
-    pub fn glance(&self) -> Glance {
-        Glance::new(self.clone())
+    pub fn trust_snapshot(&self) -> TrustSnapshot {
+        TrustSnapshot::new(self.clone())
     }
 
     /// A check to hand to anyone who runs something: the reason where a folder may not run.
@@ -308,7 +308,7 @@ impl Trust {
 
     fn measured(&self, real: &Path) -> Result<Measured, Obstacle> {
         let kept = self.inner.kept.lock().unwrap_or_else(PoisonError::into_inner).get(real).cloned();
-        let now = measure::measure(real, kept.as_ref(), SystemTime::now())?;
+        let now = digest::measure(real, kept.as_ref(), SystemTime::now())?;
         let measured = now.measured().clone();
         self.inner.kept.lock().unwrap_or_else(PoisonError::into_inner).insert(real.to_owned(), now);
         Ok(measured)
@@ -322,20 +322,21 @@ impl Trust {
 pub fn measure_bundle(place: &Path) -> Result<Measured, TrustError> {
     let io = |source| TrustError::Io { file: place.to_owned(), source };
     let real = place.canonicalize().map_err(io)?;
-    let kept = measure::measure(&real, None, SystemTime::now());
-    kept.map(Kept::into_measured).map_err(|why| TrustError::Unpinnable { place: place.to_owned(), why })
+    let kept = digest::measure(&real, None, SystemTime::now());
+    kept.map(CachedDigest::into_measured)
+        .map_err(|why| TrustError::Unpinnable { place: place.to_owned(), why })
 }
 
 /// Whether a folder is a bundle: it holds a main file.
 #[must_use]
 pub fn is_bundle(folder: &Path) -> bool {
-    measure::is_bundle(folder)
+    digest::is_bundle(folder)
 }
 
 fn few(files: &[String]) -> String {
-    const NAMED: usize = 3;
-    let more = files.len().saturating_sub(NAMED);
-    let named = files.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+    const MAX_NAMED_FILES: usize = 3;
+    let more = files.len().saturating_sub(MAX_NAMED_FILES);
+    let named = files.iter().take(MAX_NAMED_FILES).cloned().collect::<Vec<_>>().join(", ");
     if more > 0 { format!("{named} and {more} more") } else { named }
 }
 

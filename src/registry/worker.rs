@@ -13,7 +13,7 @@ use tokio::sync::{broadcast, oneshot, watch};
 use super::assemble::{assemble, difference};
 use super::live::{RegistryEvent, Settings};
 use super::roots::ShippedUse;
-use super::tree::{Known, News, Scan, Tree};
+use super::tree::{Known, Scan, ScanReport, Tree};
 use super::watch::Watch;
 use super::{Catalogue, ScanProgress, cache, changes, shipped};
 
@@ -238,9 +238,9 @@ impl Worker {
         let scan = Scan { known, stop: &shared.stop, threads: threads(), parsed: &shared.parsed };
         tree.scan(root, &start, &scan, &mut |tree, news| {
             match news {
-                News::Found(more) => progress.found += more,
-                News::Read(..) => progress.parsed += 1,
-                News::Seen(..) => {}
+                ScanReport::Found(more) => progress.found += more,
+                ScanReport::Read(..) => progress.parsed += 1,
+                ScanReport::Seen(..) => {}
             }
             if partly && told.elapsed() >= PROGRESS {
                 told = Instant::now();

@@ -103,12 +103,12 @@ impl Artifacts {
         let folder = self.folder.join(&artifact.digest[..2]);
         private_files::create_folder(&folder)?;
         draft.as_file().sync_all()?;
-        settle(draft, &place)?;
+        persist(draft, &place)?;
         // The label comes second: a listing shows only what is there whole.
         let mut label = tempfile::Builder::new().prefix(".draft-").tempfile_in(&folder)?;
         serde_json::to_writer(&mut label, &artifact)?;
         label.as_file().sync_all()?;
-        settle(label, &self.label(&artifact.digest))?;
+        persist(label, &self.label(&artifact.digest))?;
         File::open(&folder)?.sync_all()?;
         Ok(artifact)
     }
@@ -164,7 +164,7 @@ impl Artifacts {
 }
 
 /// Gives a draft its name. Another that came first has the same content, so that either may stay.
-fn settle(draft: tempfile::NamedTempFile, place: &Path) -> io::Result<()> {
+fn persist(draft: tempfile::NamedTempFile, place: &Path) -> io::Result<()> {
     draft.persist(place).map(drop).map_err(|e| e.error)
 }
 

@@ -8,7 +8,7 @@ mod breaker;
 mod decide;
 mod explain;
 mod pins;
-mod promise;
+mod validate;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,18 +19,18 @@ use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
 use super::artifacts::Artifacts;
-use super::binding::{Effect, Failed, Job, Means, request};
+use super::binding::{BindingContext, Effect, Failed, Job, request};
 use super::call::{
     Call, CallError, CallFailure, Caller, Explanation, FailureKind, PublicFailure, Reply, Tried,
 };
 use super::capabilities::{Capabilities, Offered};
-use skills_model::Asked;
+use skills_model::ApprovalReason;
 use skills_sandbox::{Limits, Sandbox};
 use skills_skill::contract::{Capability, Conformance, Endpoint, Protocol};
 
 use breaker::Breakers;
 pub use breaker::Clock;
-pub use decide::Obstacle;
+pub use decide::CallObstruction;
 use decide::{Decision, decide};
 use pins::{Edit, Pins};
 pub(super) use pins::{Pin, is_complete};
@@ -75,7 +75,7 @@ pub struct Broker {
     overrides: RwLock<Arc<BTreeMap<String, String>>>,
     trust: TrustCheck,
     breakers: Breakers,
-    means: Arc<Means>,
+    means: Arc<BindingContext>,
     pins: Pins,
 }
 
@@ -95,7 +95,7 @@ impl Broker {
             overrides: RwLock::new(Arc::new(overrides)),
             trust,
             breakers: Breakers::new(clock),
-            means: Arc::new(Means::new(services, limits, environment, sandbox, artifacts)),
+            means: Arc::new(BindingContext::new(services, limits, environment, sandbox, artifacts)),
             pins: Pins::default(),
         }
     }
@@ -158,13 +158,13 @@ impl Broker {
     /// One binding, from the request to checked outputs.
     async fn attempt(&self, job: &Job<'_>, cancel: &CancellationToken) -> Result<Reply, Failed> {
         let binding = &job.offered.binding;
-        let answer = self.means.carry_out(job, cancel).await?;
+        let answer = self.means.execute(job, cancel).await?;
         let modes = ["response_mode", "response_format"];
         let texts =
             modes.iter().any(|key| binding.metadata.get(*key).and_then(|mode| mode.as_str()) == Some("json"));
         let outputs = request::outputs(&binding.response, answer.response, texts)
             .map_err(|why| Failed::answer(format!("{}: {why}", job.target)))?;
-        promise::outputs(&job.call.capability, binding.conformance, &outputs).map_err(|why| {
+        validate::outputs(&job.call.capability, binding.conformance, &outputs).map_err(|why| {
             Failed::answer(format!(
                 "{}: the response does not match `{}` at conformance level {}: {why}",
                 job.target, binding.capability, binding.conformance
@@ -184,16 +184,16 @@ impl Broker {
 impl Caller for Broker {
     async fn call(&self, mut call: Call, cancel: CancellationToken) -> Result<Reply, CallError> {
         let deadline = Instant::now() + call.timeout;
-        call.inputs = promise::inputs(&call.capability, &call.inputs).map_err(|why| {
+        call.inputs = validate::inputs(&call.capability, &call.inputs).map_err(|why| {
             let message = format!("invalid inputs for `{}`: {why}", call.capability.id);
             CallError::new(CallFailure::InvalidRequest, message)
         })?;
         let catalogue = self.capabilities();
         let decision = self.decide_apart(&catalogue, &call).await?;
-        if let Some(Obstacle { code, message }) = decision.refused {
+        if let Some(CallObstruction { code, message }) = decision.refused {
             return Err(CallError::new(code, message));
         }
-        let given = request::Given::of(&call);
+        let given = request::TemplateValues::of(&call);
         let mut tried: Vec<Tried> = Vec::new();
         let mut failed: Option<(String, Failed)> = None;
         for choice in &decision.chain {
@@ -205,7 +205,7 @@ impl Caller for Broker {
                     failed = Some((id.clone(), failure));
                 }
             };
-            if let Some(Obstacle { code, message }) = &choice.obstacle {
+            if let Some(CallObstruction { code, message }) = &choice.obstacle {
                 pass_over(Failed::before(*code, message.clone()));
                 continue;
             }
@@ -248,7 +248,7 @@ impl Caller for Broker {
                 }
             }
         }
-        Err(told(&decision, &call.capability, &self.means, tried, failed))
+        Err(chain_failure(&decision, &call.capability, &self.means, tried, failed))
     }
 
     fn pins(&self, capability: &str) -> BTreeMap<String, String> {
@@ -267,7 +267,7 @@ impl Caller for Broker {
         conformance: Conformance,
         unsandboxed: bool,
         launched: &BTreeMap<String, String>,
-    ) -> Option<Asked> {
+    ) -> Option<ApprovalReason> {
         let catalogue = self.capabilities();
         let decision = self.decide(&catalogue, &capability.id, conformance, unsandboxed);
         let (mut what, mut now) = (Vec::new(), BTreeMap::new());
@@ -300,7 +300,12 @@ impl Caller for Broker {
             }
             now.insert(id.clone(), present.whole);
         }
-        (!now.is_empty()).then(|| Asked::Changed { what: what.join("; "), now, call: None, besides: None })
+        (!now.is_empty()).then(|| ApprovalReason::Changed {
+            what: what.join("; "),
+            now,
+            call: None,
+            besides: None,
+        })
     }
 
     fn obstacle(
@@ -311,11 +316,11 @@ impl Caller for Broker {
     ) -> Option<CallError> {
         let catalogue = self.capabilities();
         let decision = self.decide(&catalogue, &capability.id, conformance, unsandboxed);
-        if let Some(Obstacle { code, message }) = decision.refused {
+        if let Some(CallObstruction { code, message }) = decision.refused {
             return Some(CallError::new(code, message));
         }
         let first = decision.chain.first()?;
-        let Obstacle { code, message } = first.obstacle.as_ref()?;
+        let CallObstruction { code, message } = first.obstacle.as_ref()?;
         if decision.chain.iter().any(|choice| choice.obstacle.is_none()) {
             return None;
         }
@@ -335,12 +340,12 @@ impl Caller for Broker {
 }
 
 /// Why a binding may not be called as nobody trusts what brought it.
-fn untrusted(trust: &TrustCheck, offered: &Offered) -> Option<Obstacle> {
+fn untrusted(trust: &TrustCheck, offered: &Offered) -> Option<CallObstruction> {
     if offered.place.shipped {
         return None;
     }
     let why = trust(offered.place.root()).err()?;
-    Some(Obstacle::new(CallFailure::Untrusted, why))
+    Some(CallObstruction::new(CallFailure::Untrusted, why))
 }
 
 /// Whether a binding can be edited while a run waits: not what is part of this program.
@@ -355,10 +360,10 @@ fn repeatable(capability: &Capability) -> bool {
 }
 
 /// The failure of a whole chain: of the last binding that was really tried, else of the first in the way.
-fn told(
+fn chain_failure(
     decision: &Decision,
     capability: &Capability,
-    means: &Means,
+    means: &BindingContext,
     mut tried: Vec<Tried>,
     failed: Option<(String, Failed)>,
 ) -> CallError {
@@ -401,7 +406,7 @@ fn told(
 
 /// A failure for everybody who may see the run: where the binding leads and what came back are left out. What a script
 /// of the bundle, or a function of this program, says of its inputs is not.
-fn public(capability: &str, offered: &Offered, means: &Means, failure: &Failed) -> PublicFailure {
+fn public(capability: &str, offered: &Offered, means: &BindingContext, failure: &Failed) -> PublicFailure {
     let kind = failure.kind();
     let is_local = matches!(offered.binding.protocol, Protocol::Script | Protocol::Builtin);
     let about_call =

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use strum::Display;
 use tokio_util::sync::CancellationToken;
 
-use skills_model::Asked;
+use skills_model::ApprovalReason;
 use skills_skill::contract::{Capability, Conformance};
 
 /// What a step asks for.
@@ -271,7 +271,7 @@ pub trait Caller: Send + Sync + 'static {
         _conformance: Conformance,
         _unsandboxed: bool,
         _launched: &BTreeMap<String, String>,
-    ) -> Option<Asked> {
+    ) -> Option<ApprovalReason> {
         None
     }
 

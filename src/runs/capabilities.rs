@@ -3,9 +3,9 @@
 //! It is put together from every registry folder of the form `capabilities/*.yaml`, `bindings/**/*.yaml`,
 //! `services/**/*.yaml`: roots that are registries, and bundles that bring their own. Nothing is run or contacted.
 
+mod diagnostics;
 mod known;
 mod read;
-mod remarks;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use skills_skill::contract::{Binding, Capability, Service};
 
 /// A folder that may hold capabilities, bindings and services.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct CapabilityFolder {
     /// The folder that has `capabilities/`, `bindings/` or `services/`.
     pub dir: PathBuf,
     /// The bundle it belongs to, where it is one; its scripts are below `scripts/`.
@@ -25,7 +25,7 @@ pub struct Place {
     pub shipped: bool,
 }
 
-impl Place {
+impl CapabilityFolder {
     /// What trust is asked about, and where scripts lie: the bundle, or the registry folder itself.
     #[must_use]
     pub fn root(&self) -> &Path {
@@ -39,7 +39,7 @@ pub struct Offered {
     /// The binding.
     pub binding: Binding,
     /// Where it comes from.
-    pub place: Arc<Place>,
+    pub place: Arc<CapabilityFolder>,
 }
 
 /// All capabilities, bindings and services of some places; immutable, so that it can be shared and replaced whole.
@@ -57,7 +57,7 @@ pub struct Capabilities {
 impl Capabilities {
     /// Reads every place, in this order of precedence. A file that cannot be used becomes a finding.
     #[must_use]
-    pub fn load(places: &[Place]) -> Self {
+    pub fn load(places: &[CapabilityFolder]) -> Self {
         let mut out = Self::default();
         for place in places {
             let place = Arc::new(place.clone());
@@ -74,7 +74,7 @@ impl Capabilities {
             let capability = offered.binding.capability.clone();
             out.by_capability.entry(capability).or_default().push(Arc::clone(offered));
         }
-        remarks::references(&mut out);
+        diagnostics::references(&mut out);
         out
     }
 
@@ -126,13 +126,13 @@ impl Capabilities {
             // contradiction.
             Some(first) if Capability { location: first.location.clone(), ..found.clone() } == **first => {}
             Some(first) => {
-                let remark = remarks::twice("capability", &found.id, &first.location, &found.location);
+                let remark = diagnostics::twice("capability", &found.id, &first.location, &found.location);
                 self.findings.push(remark);
             }
         }
     }
 
-    fn add_binding(&mut self, binding: Binding, place: &Arc<Place>) {
+    fn add_binding(&mut self, binding: Binding, place: &Arc<CapabilityFolder>) {
         match self.bindings.get(&binding.id) {
             None => {
                 let offered = Arc::new(Offered { binding, place: Arc::clone(place) });
@@ -140,7 +140,7 @@ impl Capabilities {
             }
             Some(first) => {
                 let remark =
-                    remarks::twice("binding", &binding.id, &first.binding.location, &binding.location);
+                    diagnostics::twice("binding", &binding.id, &first.binding.location, &binding.location);
                 self.findings.push(remark);
             }
         }
@@ -151,7 +151,7 @@ impl Capabilities {
             None => drop(self.services.insert(found.id.clone(), Arc::new(found))),
             Some(first) if first.settings == found.settings => {}
             Some(first) => {
-                let remark = remarks::twice("service", &found.id, &first.location, &found.location);
+                let remark = diagnostics::twice("service", &found.id, &first.location, &found.location);
                 self.findings.push(remark);
             }
         }

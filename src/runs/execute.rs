@@ -10,16 +10,16 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::call::{CallError, Caller};
-use super::control::Expansion;
+use super::executor::Session;
 use super::gates::Ask;
 use super::grants::{BEFORE_FIRST_STEP, Grants};
-use super::leaf::{Leaf, gate_digest};
-use super::offer::about_change;
 use super::plan::Plan;
 use super::progress::Progress;
-use super::session::Session;
+use super::prompts::about_change;
+use super::scheduled_call::{ScheduledCall, gate_digest};
+use super::scheduler::Expansion;
 use super::worker::Execute;
-use skills_model::{Asked, Gate, Refusal, RunState};
+use skills_model::{ApprovalReason, Gate, RunState, TransitionError};
 use skills_skill::contract::{Capability, Conformance};
 use skills_store::{Checkpoint, Claimed, Clock, RunId, RunOptions, RunRecord, StepIntent, Store, StoreError};
 
@@ -38,7 +38,7 @@ pub enum Executed {
     /// It was requested to stop: calls were stopped, nothing was recorded, the lease still stands.
     Stopped,
     /// Another worker has the run, or it was canceled: calls were stopped, nothing was recorded.
-    LeaseLost(Refusal),
+    LeaseLost(TransitionError),
     /// The store does not take reports: calls were stopped. The run is claimed again when the lease runs out.
     StoreFailed(StoreError),
 }
@@ -71,7 +71,7 @@ pub struct AtGate {
     /// Binds a decision to this.
     pub inputs_digest: String,
     /// Why a person is asked.
-    pub why: Asked,
+    pub why: ApprovalReason,
 }
 
 impl Engine {
@@ -150,7 +150,7 @@ impl Engine {
     }
 
     /// Capabilities of a run that something else would execute now than when it was launched.
-    pub(super) async fn changed(&self, progress: &Progress) -> BTreeMap<String, Asked> {
+    pub(super) async fn changed(&self, progress: &Progress) -> BTreeMap<String, ApprovalReason> {
         let options = &progress.run.options;
         if options.pins.is_empty() {
             return BTreeMap::new();
@@ -209,7 +209,7 @@ impl Engine {
             Err(StoreError::NoCheckpoint { .. }) => return Ok(None),
             checkpoint => checkpoint?,
         };
-        let lost: Vec<StepIntent> = if why == Asked::UnknownOutcome {
+        let lost: Vec<StepIntent> = if why == ApprovalReason::UnknownOutcome {
             let begun = self.store.intents(run).await?;
             begun.into_iter().filter(|intent| intent.step == step && !intent.repeatable).collect()
         } else {
@@ -220,7 +220,7 @@ impl Engine {
         let mut asks: Vec<Ask> = before_first_step(&progress).into_iter().collect();
         let mut next = Expansion::default();
         // A step that cannot continue is behind the question as it does when the run continues.
-        let _ = progress.expand(&super::control::Running::new(), (self.now)(), &mut next);
+        let _ = progress.expand(&super::scheduler::Running::new(), (self.now)(), &mut next);
         asks.append(&mut next.asks);
         let mut found = None;
         for ask in asks.into_iter().filter(|ask| ask.step == step) {
@@ -242,8 +242,13 @@ impl Engine {
     }
 
     /// The question about a call that was asked about because of a change, when that was taken back meanwhile.
-    async fn restored_to(&self, progress: &Progress, why: &Asked, leaf: &Leaf) -> Option<Ask> {
-        let Asked::Changed { now: edited, .. } = why else { return None };
+    async fn restored_to(
+        &self,
+        progress: &Progress,
+        why: &ApprovalReason,
+        leaf: &ScheduledCall,
+    ) -> Option<Ask> {
+        let ApprovalReason::Changed { now: edited, .. } = why else { return None };
         let (caller, capability) = (Arc::clone(&self.caller), Arc::clone(&leaf.capability));
         let pins = tokio::task::spawn_blocking(move || caller.pins(&capability.id)).await.ok()?;
         let now: BTreeMap<String, String> =
@@ -253,7 +258,7 @@ impl Engine {
             return None;
         }
         let what = "the change since the launch was reverted".to_owned();
-        let why = Asked::Changed { what, now, call: None, besides: None };
+        let why = ApprovalReason::Changed { what, now, call: None, besides: None };
         let inputs = Value::Object(leaf.inputs.clone());
         let question = progress.grants.question(&leaf.path, &leaf.digest);
         Some(about_change(&leaf.path, &leaf.capability, &inputs, &question, &why, None))
@@ -277,7 +282,7 @@ pub(super) fn before_first_step(progress: &Progress) -> Option<Ask> {
         capability: None,
         inputs,
         digest,
-        why: Asked::Policy { rule },
+        why: ApprovalReason::Policy { rule },
     })
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use skills_skill::contract::{Field, FieldType};
 
 /// Characters of a wrong value that a message shows.
-const SHOWN: usize = 60;
+const MAX_SHOWN_CHARS: usize = 60;
 
 /// Wrong elements of a list that a message names.
 const ELEMENTS: usize = 3;
@@ -164,10 +164,10 @@ fn kind(value: &Value) -> &'static str {
 
 fn shown(value: &Value) -> String {
     let text = value.to_string();
-    if text.chars().count() <= SHOWN {
+    if text.chars().count() <= MAX_SHOWN_CHARS {
         return text;
     }
-    text.chars().take(SHOWN).chain(['…']).collect()
+    text.chars().take(MAX_SHOWN_CHARS).chain(['…']).collect()
 }
 
 #[cfg(test)]

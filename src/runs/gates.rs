@@ -6,11 +6,11 @@ use serde_json::{Map, Value, json};
 
 use super::call::{CallError, CallFailure};
 use super::canonical::digest_of;
-use super::control::Running;
 use super::failure::Failure;
-use super::leaf::{Leaf, Role, checked};
 use super::progress::{Part, Progress};
-use skills_model::{Asked, Choice};
+use super::scheduled_call::{Role, ScheduledCall, checked};
+use super::scheduler::Running;
+use skills_model::{ApprovalReason, Choice};
 use skills_skill::contract::{Capability, GateFailure};
 use skills_store::{EventKind, NewEvent};
 
@@ -22,14 +22,14 @@ pub(super) struct Ask {
     pub capability: Option<Arc<Capability>>,
     pub inputs: Value,
     pub digest: String,
-    pub why: Asked,
+    pub why: ApprovalReason,
 }
 
 /// Where the gates of a step stand.
 #[derive(Debug)]
 pub(super) enum Gates {
     /// One has to be called first.
-    Call(Box<Leaf>),
+    Call(Box<ScheduledCall>),
     /// One is being called.
     Running,
     /// All were asked; warnings to record when the step begins.
@@ -44,7 +44,7 @@ pub(super) enum Admission {
     /// With this attempt.
     Go(u32),
     /// A person has to answer first.
-    Ask(Asked),
+    Ask(ApprovalReason),
     /// A person says that it happened, and what it gave.
     Happened(Map<String, Value>),
     /// A person chose to continue without it.
@@ -151,7 +151,7 @@ impl Progress {
     }
 
     /// Why a person is asked before a capability runs for a step whose gates were asked.
-    pub fn human_for(&self, step: &str, capability: &Capability) -> Option<Asked> {
+    pub fn human_for(&self, step: &str, capability: &Capability) -> Option<ApprovalReason> {
         let refused = capability
             .safety
             .mandatory_pre_gates
@@ -159,19 +159,19 @@ impl Progress {
             .filter(|gate| gate.on_fail == GateFailure::RequireHuman)
             .find_map(|gate| {
                 let reason = answer(self.parts.get(&gate_path(step, &gate.capability))?).err()?;
-                Some(Asked::Gate { capability: gate.capability.clone(), reason })
+                Some(ApprovalReason::Gate { capability: gate.capability.clone(), reason })
             });
-        refused.or_else(|| capability.safety.requires_confirmation.then_some(Asked::Confirmation))
+        refused.or_else(|| capability.safety.requires_confirmation.then_some(ApprovalReason::Confirmation))
     }
 
     /// Whether a call, or a step of several, may begin. One that had begun when its worker was lost continues
     /// where repeating is safe, and is a person's to decide where it is not.
-    pub fn admit(&self, path: &str, digest: &str, human: Option<Asked>) -> Admission {
+    pub fn admit(&self, path: &str, digest: &str, human: Option<ApprovalReason>) -> Admission {
         if let Some(intent) = self.unfinished.get(path) {
             if !intent.repeatable {
                 let lost = lost_digest(digest, intent.attempt);
                 return match self.grants.choice(path, &lost) {
-                    None => Admission::Ask(Asked::UnknownOutcome),
+                    None => Admission::Ask(ApprovalReason::UnknownOutcome),
                     Some(Choice::Rerun) => Admission::Go(intent.attempt.saturating_add(1)),
                     Some(Choice::Happened) => Admission::Happened(self.grants.result(path, &lost)),
                     Some(Choice::Skip) => Admission::Skip,

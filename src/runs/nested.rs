@@ -3,11 +3,11 @@
 use serde_json::{Map, Value};
 
 use super::call::CallFailure;
-use super::control::{Expansion, Turn};
 use super::failure::Failure;
 use super::fields::{check_inputs, check_outputs};
-use super::leaf::{gate_digest, sentence};
 use super::progress::{Kind, Progress, join};
+use super::scheduled_call::{gate_digest, sentence};
+use super::scheduler::{Expansion, Turn};
 use super::scope::Space;
 
 impl Progress {

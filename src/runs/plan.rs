@@ -132,7 +132,7 @@ impl Plan {
         if !problems.is_empty() {
             return Err(PlanError { problems });
         }
-        Ok(Self { contract: Arc::new(bare(contract)), skills, capabilities, approval })
+        Ok(Self { contract: Arc::new(normalized(contract)), skills, capabilities, approval })
     }
 
     /// SHA-256 of the plan's canonical JSON: two plans with the same digest run the same. Where files stand,
@@ -196,7 +196,7 @@ impl Plan {
 }
 
 /// A contract without what changes nothing about its run.
-fn bare(contract: &Contract) -> Contract {
+fn normalized(contract: &Contract) -> Contract {
     let mut contract = contract.clone();
     contract.findings.clear();
     contract.location = PathBuf::new();
@@ -242,7 +242,7 @@ impl Closure<'_> {
             StepAction::Skill(id) => match self.skills.get(id).cloned().or_else(|| (self.find_skill)(id)) {
                 Some(nested) => {
                     self.contract(&nested, above);
-                    self.skills.entry(id.clone()).or_insert_with(|| Arc::new(bare(&nested)));
+                    self.skills.entry(id.clone()).or_insert_with(|| Arc::new(normalized(&nested)));
                 }
                 None => self.note(PlanProblem::MissingSkill { id: id.clone(), used_by: place }),
             },

@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::canonical::digest_of;
-use super::control::part_path;
 use super::grants::Grants;
 use super::plan::Plan;
+use super::scheduler::part_path;
 use super::scope::{Space, StepScope};
-use skills_model::Asked;
+use skills_model::ApprovalReason;
 use skills_skill::contract::{Contract, Step};
 use skills_store::{Checkpoint, RunRecord, StepIntent, StepRecord, StepStatus};
 
@@ -96,7 +96,7 @@ pub(super) struct Progress {
     pub grants: Grants,
     /// Capabilities that something else would execute than at the launch, and what changed; looked up again
     /// before each turn.
-    pub changed: BTreeMap<String, Asked>,
+    pub changed: BTreeMap<String, ApprovalReason>,
 }
 
 /// The step that a recorded path belongs to: itself, unless it is a part.

@@ -9,8 +9,8 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::worker::{Execute, Leases, Left, carry_out};
-use super::workplace::Workplace;
+use super::process_identity::Workplace;
+use super::worker::{Execute, Leases, Left, execute_run};
 use serde_json::{Value, json};
 use skills_model::Command;
 use skills_store::{Moment, Store, StoreError, WorkerId};
@@ -54,7 +54,7 @@ pub const DRAIN_PREFIX: &str = "drain:";
 const KEEP_LOST_WORKERS_MS: i64 = 86_400_000;
 
 /// Shortest time between two looks that found nothing: bounds what following a busy store costs.
-const BREATH: Duration = Duration::from_millis(5);
+const MIN_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// How often it is asked whether those who hold runs are still there: the death of a process makes no event.
 const LOOK_AFTER: Duration = Duration::from_secs(2);
@@ -122,7 +122,7 @@ impl Supervisor {
         });
         let here = Workplace::here();
         let mut tasks = JoinSet::new();
-        tasks.spawn(beat(shared.clone(), here.next_worker(), here.process()));
+        tasks.spawn(heartbeat(shared.clone(), here.next_worker(), here.process()));
         tasks.spawn(probe(shared.clone()));
         for _ in 0..workers {
             tasks.spawn(work(shared.clone(), here.next_worker()));
@@ -181,7 +181,7 @@ async fn work(shared: Arc<Shared>, name: WorkerId) {
                 // There may be more than one: the next idle worker looks while this one works.
                 shared.claimable.notify_one();
                 shared.busy.fetch_add(1, Ordering::Relaxed);
-                let left = carry_out(&shared.store, &shared.execute, claimed, leases, &shared.stop).await;
+                let left = execute_run(&shared.store, &shared.execute, claimed, leases, &shared.stop).await;
                 shared.busy.fetch_sub(1, Ordering::Relaxed);
                 left
             }
@@ -262,7 +262,7 @@ async fn look(shared: &Shared, poll: u64) -> Result<(), StoreError> {
             return Ok(());
         }
     }
-    tokio::time::sleep(BREATH).await;
+    tokio::time::sleep(MIN_POLL_INTERVAL).await;
     shared.store.wait(seen, poll).await
 }
 
@@ -284,8 +284,8 @@ async fn take_over(shared: &Shared, here: &Workplace) {
         Ok(holders) => holders,
         Err(error) => return tracing::error!("looking for runs of dead workers: {error}"),
     };
-    for worker in holders.iter().filter(|worker| here.knows_dead(worker)) {
-        match shared.store.abandon(worker).await {
+    for worker in holders.iter().filter(|worker| here.is_process_dead(worker)) {
+        match shared.store.expire_leases(worker).await {
             Ok(runs) => tracing::warn!("worker {worker} is dead; claiming {runs} of its runs"),
             Err(error) => tracing::error!("taking over the runs of {worker}: {error}"),
         }
@@ -313,7 +313,7 @@ async fn probe(shared: Arc<Shared>) {
 }
 
 /// Says from time to time that workers are alive here, and what they are.
-async fn beat(shared: Arc<Shared>, name: WorkerId, process: String) {
+async fn heartbeat(shared: Arc<Shared>, name: WorkerId, process: String) {
     let started_ms = Moment::now().wall_ms;
     let about = format!("{WORKER_PREFIX}{process}");
     forget_lost_workers(&*shared.store, started_ms).await;
@@ -324,7 +324,7 @@ async fn beat(shared: Arc<Shared>, name: WorkerId, process: String) {
             "started_ms": started_ms,
             "seen_ms": Moment::now().wall_ms,
         });
-        if let Err(error) = shared.store.beat(&name).await {
+        if let Err(error) = shared.store.heartbeat(&name).await {
             tracing::warn!("sending heartbeats: {error}");
         }
         if let Err(error) = shared.store.put_document(&about, Some(about_worker), None).await {
@@ -340,7 +340,7 @@ async fn beat(shared: Arc<Shared>, name: WorkerId, process: String) {
             tracing::warn!("deregistering workers: {error}");
         }
     }
-    if let Err(error) = shared.store.retire(&name).await {
+    if let Err(error) = shared.store.deregister_worker(&name).await {
         tracing::warn!("deregistering workers: {error}");
     }
 }

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use super::workplace::Workplace;
+use super::process_identity::Workplace;
 use skills_model::RunState;
 use skills_store::{Claimed, RunId, RunRecord, Store, StoreError};
 
@@ -59,7 +59,7 @@ pub(super) enum Left {
 }
 
 /// Executes a claimed run under its lease. Every line that is logged meanwhile carries the run and its trace.
-pub(super) async fn carry_out(
+pub(super) async fn execute_run(
     store: &Arc<dyn Store>,
     execute: &Arc<dyn Execute>,
     claimed: Claimed,
@@ -107,7 +107,7 @@ async fn execute_claimed(
     keeper.abort();
     if left != Left::Settled {
         // Refused where the run ended or waits after all; where it fails, the lease runs out by itself.
-        match store.give_back(&run, fence).await {
+        match store.release_lease(&run, fence).await {
             Ok(()) | Err(StoreError::Refused(_)) => {}
             Err(error) => tracing::warn!("releasing run {run}: {error}"),
         }
@@ -138,7 +138,7 @@ async fn keep(store: Arc<dyn Store>, run: RunId, fence: u64, leases: Leases, can
             }
             continue;
         }
-        match store.standing(&run).await {
+        match store.run_snapshot(&run).await {
             Ok(Some(now)) if now.fence == fence => {}
             Ok(_) => return cancel.cancel(),
             Err(error) => tracing::warn!("monitoring run {run}: {error}"),
@@ -177,8 +177,8 @@ pub async fn work_one(
         }
         let Some(claimed) = store.claim(&worker, leases.lease_ms(), Some(run)).await? else {
             let holder = record.hold.and_then(|hold| hold.worker);
-            if let Some(dead) = holder.filter(|holder| here.knows_dead(holder))
-                && store.abandon(&dead).await? > 0
+            if let Some(dead) = holder.filter(|holder| here.is_process_dead(holder))
+                && store.expire_leases(&dead).await? > 0
             {
                 tracing::warn!("worker {dead} is dead; claiming run {run}");
                 continue;
@@ -191,7 +191,7 @@ pub async fn work_one(
             }
             continue;
         };
-        if carry_out(store, execute, claimed, leases, stop).await == Left::StoreFailed {
+        if execute_run(store, execute, claimed, leases, stop).await == Left::StoreFailed {
             return Err(StoreError::Failed {
                 doing: format!("executing run {run}"),
                 reason: "the store is not accepting writes (see the log); the run continues when it does"

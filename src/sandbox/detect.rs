@@ -19,7 +19,7 @@ use super::workdir::WorkDir;
 use super::{Setup, bwrap, seatbelt};
 
 /// How long the helper may take; a program that is not a helper never answers.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What each run takes from the machine, as it was seen to work.
 #[derive(Clone, Debug)]
@@ -156,7 +156,7 @@ fn means(findings: Findings, verdict: &Verdict, wrapper: Option<&Path>) -> Means
 fn converse(helper: &Path, order: &Order) -> Result<(Findings, Verdict), String> {
     let failed = |error: std::io::Error| format!("the helper {} does not respond: {error}", helper.display());
     let (mut ours, theirs) = UnixStream::pair().map_err(failed)?;
-    ours.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
+    ours.set_read_timeout(Some(PROBE_TIMEOUT)).map_err(failed)?;
     let mut child = Command::new(helper)
         .args([WORD, WARDEN])
         .env_clear()

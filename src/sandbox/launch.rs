@@ -20,15 +20,15 @@ use tokio_util::sync::CancellationToken;
 use super::error::SandboxError;
 use super::helper::{WARDEN, WORD};
 use super::outcome::{DiskLimit, End, Exceeded, Stream};
+use super::output_stream::{Channel, Lines, Tap};
 use super::plan::{Ended, KILL, Order, Plan, STOP, Verdict, frame};
 use super::spec::Limits;
-use super::tap::{Channel, Lines, Tap};
 use super::workdir::{POLL_INTERVAL, WorkDir};
 
 /// How long the helper may take for its own part beyond the script's time.
-const PATIENCE: Duration = Duration::from_secs(10);
+const HELPER_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long output is waited for when the script has ended and something else still holds its pipe.
-const SETTLING: Duration = Duration::from_secs(1);
+const OUTPUT_DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How a script ran.
 #[derive(Debug)]
@@ -72,7 +72,7 @@ pub async fn isolated(
     let output = Output::follow(&mut child, limits.output, tap.as_ref());
     let (mut from, mut to) = UnixStream::from_std(ours).map_err(lost)?.into_split();
 
-    let handed_over = timeout(PATIENCE, async {
+    let handed_over = timeout(HELPER_TIMEOUT, async {
         to.write_all(&frame(order)?).await?;
         to.write_all(stdin).await
     });
@@ -89,7 +89,7 @@ pub async fn isolated(
         from.read_exact(&mut body).await?;
         Ok::<Verdict, io::Error>(serde_json::from_slice(&body)?)
     };
-    let (answer, stopped) = shepherd(answer, &mut Reins::Warden(to), limits, counted, cancel).await;
+    let (answer, stopped) = supervise(answer, &mut ChildControl::Warden(to), limits, counted, cancel).await;
     let verdict = match answer {
         Some(Ok(verdict)) => verdict,
         Some(Err(error)) => {
@@ -100,12 +100,12 @@ pub async fn isolated(
         None => {
             let _ = child.start_kill();
             return Err(SandboxError::Lost {
-                why: format!("not within {} s after SIGKILL", PATIENCE.as_secs()),
+                why: format!("not within {} s after SIGKILL", HELPER_TIMEOUT.as_secs()),
             });
         }
     };
     // It has said its last word; what is left is to reap it.
-    let _ = timeout(PATIENCE, child.wait()).await;
+    let _ = timeout(HELPER_TIMEOUT, child.wait()).await;
     let duration = begun.elapsed();
     let (stdout, stderr) = output.collected().await;
     let end = match verdict.end {
@@ -132,7 +132,7 @@ pub async fn isolated(
 }
 
 /// Runs a script as any program runs another: its own process group, a clean environment, and nothing more.
-pub async fn bare(
+pub async fn spawn_unsandboxed(
     plan: &Plan,
     stdin: Vec<u8>,
     limits: &Limits,
@@ -148,13 +148,13 @@ pub async fn bare(
     let mut child = command.spawn().map_err(|error| SandboxError::NotStarted {
         why: format!("starting {}: {error}", plan.program.display()),
     })?;
-    let mut reins = Reins::Group(Group(child.id().map(|id| Pid::from_raw(id.cast_signed()))));
+    let mut reins = ChildControl::Group(Group(child.id().map(|id| Pid::from_raw(id.cast_signed()))));
     let output = Output::follow(&mut child, limits.output, tap.as_ref());
     if let Some(mut pipe) = child.stdin.take() {
         // Ends when the script has read it all, or is gone.
         tokio::spawn(async move { pipe.write_all(&stdin).await });
     }
-    let (status, stopped) = shepherd(child.wait(), &mut reins, limits, counted, cancel).await;
+    let (status, stopped) = supervise(child.wait(), &mut reins, limits, counted, cancel).await;
     let status = match status {
         Some(Ok(status)) => status,
         Some(Err(error)) => return Err(SandboxError::Lost { why: error.to_string() }),
@@ -174,7 +174,7 @@ pub async fn bare(
 }
 
 /// What a running script is held by.
-enum Reins {
+enum ChildControl {
     Warden(OwnedWriteHalf),
     Group(Group),
 }
@@ -190,7 +190,7 @@ impl Drop for Group {
     }
 }
 
-impl Reins {
+impl ChildControl {
     /// Sends SIGTERM, or SIGKILL when `hard`. An error means that there is nothing left to pull.
     async fn pull(&mut self, hard: bool) {
         match self {
@@ -241,9 +241,9 @@ async fn count(work: Option<&Arc<WorkDir>>, limits: Limits) -> Exceeded {
 
 /// Waits for an end; asks for it when time is over or the caller wishes so, and forces it after the grace. Answers
 /// nothing when even that did not end it.
-async fn shepherd<T>(
+async fn supervise<T>(
     end: impl Future<Output = T>,
-    reins: &mut Reins,
+    reins: &mut ChildControl,
     limits: &Limits,
     counted: Option<&Arc<WorkDir>>,
     cancel: &CancellationToken,
@@ -264,7 +264,7 @@ async fn shepherd<T>(
         }
     }
     reins.pull(true).await;
-    (timeout(PATIENCE, &mut end).await.ok(), stopped)
+    (timeout(HELPER_TIMEOUT, &mut end).await.ok(), stopped)
 }
 
 /// Both output streams of a child, read to their end whatever is kept of them.
@@ -297,7 +297,7 @@ impl Output {
     }
 
     async fn collected(self) -> (Stream, Stream) {
-        let until = tokio::time::Instant::now() + SETTLING;
+        let until = tokio::time::Instant::now() + OUTPUT_DRAIN_TIMEOUT;
         for reader in self.readers {
             let stop = reader.abort_handle();
             if tokio::time::timeout_at(until, reader).await.is_err() {

@@ -18,12 +18,12 @@ mod identity;
 mod interpreter;
 mod launch;
 mod outcome;
+mod output_stream;
 mod plan;
 mod prepare;
 mod report;
 mod seatbelt;
 mod spec;
-mod tap;
 mod workdir;
 
 use std::collections::BTreeMap;
@@ -36,9 +36,9 @@ pub use bundle::{Contents, ContentsCache};
 pub use error::SandboxError;
 pub use helper::helper_entry;
 pub use outcome::{DiskLimit, End, Exceeded, Outcome, Produced, Stream};
+pub use output_stream::{Channel, Tap};
 pub use report::{Coverage, Held, Level, Promise, Report};
 pub use spec::{InputFile, Limits, Spec, Verify};
-pub use tap::{Channel, Tap};
 pub use workdir::Leftovers;
 
 use prepare::{Prepared, Workshop};
@@ -141,7 +141,7 @@ impl Sandbox {
         let mut ran = if isolated {
             launch::isolated(self.workshop.helper(), &order, &stdin, &limits, tap, counted, &cancel).await?
         } else {
-            launch::bare(&order.plan, stdin, &limits, tap, counted, &cancel).await?
+            launch::spawn_unsandboxed(&order.plan, stdin, &limits, tap, counted, &cancel).await?
         };
         // The user number is free again only now that nothing runs under it.
         drop(lease);

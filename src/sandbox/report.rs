@@ -123,7 +123,7 @@ pub(super) struct Evidence {
 
 impl Report {
     /// Whether a promise holds, at least in part.
-    pub fn holds(&self, promise: Promise) -> bool {
+    pub fn is_enforced(&self, promise: Promise) -> bool {
         self.held(promise) != Held::No
     }
 
@@ -385,7 +385,7 @@ mod tests {
     #[test]
     fn without_isolation_disk_time_and_output_are_limited() {
         let report = Report::unsandboxed();
-        let kept: Vec<_> = Promise::iter().filter(|promise| report.holds(*promise)).collect();
+        let kept: Vec<_> = Promise::iter().filter(|promise| report.is_enforced(*promise)).collect();
         assert_eq!(kept, [Promise::Disk, Promise::Time, Promise::Output]);
     }
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bundle::Contents;
 use super::error::SandboxError;
-use super::tap::Tap;
+use super::output_stream::Tap;
 
 /// Bytes that may be handed to a script on stdin.
 const MAX_STDIN: usize = 64 << 20;

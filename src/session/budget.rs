@@ -208,7 +208,7 @@ pub fn shorten(entries: &[Listed], uses: &[u64], profile: &Profile, window: u32)
         approximate: bundled.is_some_and(|bundled| bundled.approximate),
     };
     let used = work.total();
-    let (unit, measured) = (work.scale.unit, work.scale.told());
+    let (unit, measured) = (work.scale.unit, work.scale.measure_label());
     let made = Made::of(&work.rows);
     let fill = Fill { limit, unbounded, unit, limit_from, measured, wanted, used, over, unknown, made, own };
     Allowance { entries: work.rows, fill }
@@ -325,10 +325,10 @@ impl Work<'_> {
             return;
         }
         let mut rest = limit - bare - around;
-        let mut shares: Vec<Share<'_>> = Vec::with_capacity(self.rows.len());
+        let mut shares: Vec<Allocation<'_>> = Vec::with_capacity(self.rows.len());
         for (at, (entry, shown)) in self.rows.iter().enumerate() {
             let open = !matches!(shown, Shown::Omitted { .. });
-            shares.push(Share {
+            shares.push(Allocation {
                 signs: entry.description.chars(),
                 size: self.frames[at].whole,
                 cost: self.bare_cost(at),
@@ -406,7 +406,7 @@ impl Work<'_> {
 }
 
 /// What an entry has got of the room for descriptions.
-struct Share<'a> {
+struct Allocation<'a> {
     /// What is left of its description.
     signs: std::str::Chars<'a>,
     size: super::scale::Size,

@@ -13,7 +13,7 @@ use strum::{Display, EnumIter, EnumString};
 
 use super::active::Active;
 use super::agent::Agent;
-use super::given::elsewhere_text;
+use super::delivered_bodies::elsewhere_text;
 use super::marked::{cdata, escaped, one_line};
 use skills_skill::SkillId;
 
@@ -70,7 +70,7 @@ pub enum Instructions {
 impl Instructions {
     /// In words, with the one that sets it.
     #[must_use]
-    pub fn told(self) -> &'static str {
+    pub fn label(self) -> &'static str {
         match self {
             Self::TopLevel => "instructions in the call (top-level)",
             Self::ToolResult => "instructions in tool results (tool-result)",
@@ -203,7 +203,7 @@ impl Composed {
 
 /// Everything that is composed.
 #[derive(Debug, Clone, Copy)]
-pub struct Ingredients<'a> {
+pub struct ComposeInput<'a> {
     /// The catalog as this model may see it: see [`catalogue_text`].
     pub available: &'a Composed,
     /// Loaded skills, most recent last.
@@ -226,7 +226,7 @@ pub struct Ingredients<'a> {
 /// unless an answer has it. Those that answers have are named among those that stand here, so that it is
 /// clear which was loaded later.
 #[must_use]
-pub fn compose(what: &Ingredients<'_>) -> Composed {
+pub fn compose(what: &ComposeInput<'_>) -> Composed {
     let mut out = Composed::default();
     if let Some(agent) = what.agent.filter(|agent| !agent.prompt.trim().is_empty()) {
         out.push(PartKind::Prompt, None, &format!("{}\n\n", agent.prompt.trim_end()));
@@ -363,8 +363,8 @@ mod tests {
         catalogue_text(listed, Form::Xml, Wire::Dotted)
     }
 
-    fn all<'a>(available: &'a Composed, active: &'a [Active]) -> Ingredients<'a> {
-        Ingredients {
+    fn all<'a>(available: &'a Composed, active: &'a [Active]) -> ComposeInput<'a> {
+        ComposeInput {
             available,
             active,
             agent: None,
@@ -416,7 +416,7 @@ mod tests {
         let bodies = [active("csv", "# CSV\n")];
         let none = xml(&[]);
         let answered = BTreeSet::from(["csv".to_owned()]);
-        let what = Ingredients {
+        let what = ComposeInput {
             instructions: Instructions::ToolResult,
             in_answers: &answered,
             ..all(&none, &bodies)
@@ -431,12 +431,12 @@ mod tests {
         let bodies = [active("csv", "# CSV\n"), active("pdf", "# PDF\n")];
         let none = xml(&[]);
         let answered = BTreeSet::from(["csv".to_owned()]);
-        let top = Ingredients { in_answers: &answered, ..all(&none, &bodies) };
+        let top = ComposeInput { in_answers: &answered, ..all(&none, &bodies) };
         let text = compose(&top).text;
         assert!(!text.contains("# CSV") && text.contains("# PDF"), "{text}");
         let named = text.find("<skill name=\"csv\">its instructions");
         assert!(named.is_some() && named < text.find("# PDF"), "{text}");
-        let other = Ingredients { instructions: Instructions::ToolResult, ..top };
+        let other = ComposeInput { instructions: Instructions::ToolResult, ..top };
         let text = compose(&other).text;
         assert!(!text.contains("# CSV") && text.contains("# PDF"), "{text}");
     }
@@ -445,7 +445,7 @@ mod tests {
     fn names_without_dots_are_used_in_the_rules_too() {
         let entries = [listed("pdf", "two\nlines")];
         let bullets = catalogue_text(&entries, Form::Bullets, Wire::Underscored);
-        let what = Ingredients { wire: Wire::Underscored, ..all(&bullets, &[]) };
+        let what = ComposeInput { wire: Wire::Underscored, ..all(&bullets, &[]) };
         let text = compose(&what).text;
         assert!(text.contains("skills_load") && !text.contains("skills.load"), "{text}");
         assert!(text.contains("- pdf: two lines\n"), "{text}");
@@ -457,12 +457,12 @@ mod tests {
             Agent { prompt: "You audit.".into(), instructions: "Be brief.".into(), ..Agent::default() };
         let (own, loaded) = ([active("own", "O")], [active("late", "L")]);
         let none = xml(&[]);
-        let what = Ingredients { agent: Some(&agent), own: &own, ..all(&none, &loaded) };
+        let what = ComposeInput { agent: Some(&agent), own: &own, ..all(&none, &loaded) };
         let text = compose(&what).text;
         let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("no {part} in {text}"));
         assert!(at("You audit.") < at("# Skills") && at("[O]") < at("[L]") && at("[L]") < at("Be brief."));
         let again = [active("own", "O"), active("late", "L")];
-        let twice = Ingredients { active: &again, ..what };
+        let twice = ComposeInput { active: &again, ..what };
         assert_eq!(compose(&twice).text, text, "a body that is always there is not said again once loaded");
     }
 }

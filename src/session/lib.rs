@@ -11,8 +11,8 @@ mod active;
 mod agent;
 mod budget;
 mod compose;
+mod delivered_bodies;
 mod failure;
-mod given;
 mod marked;
 mod payload;
 pub mod read;
@@ -25,11 +25,11 @@ pub use active::{Active, LoadMode, Loaded, Receipt, Unloaded};
 pub use agent::{Agent, AgentLimits, call_order, parse_agent};
 pub use budget::{Allowance, Fill, Listed, Made, Own, Shown, Unit, shorten};
 pub use compose::{
-    Composed, Form, Ingredients, Instructions, Part, PartKind, Wire, body_text, catalogue_text, compose,
+    ComposeInput, Composed, Form, Instructions, Part, PartKind, Wire, body_text, catalogue_text, compose,
     entry_text,
 };
+pub use delivered_bodies::{Given, in_answers};
 pub use failure::{ToolError, ToolFailure};
-pub use given::{Given, in_answers};
 pub use payload::{Api, Payload, payload};
 pub use state::{DEFAULT_CAP, Session, SessionId, Settings};
 pub use tools::{

@@ -59,7 +59,7 @@ fn is_own_tag(rest: &str) -> bool {
     let mut chars = chars.skip_while(|c| c.is_whitespace()).peekable();
     let mut name = String::new();
     while let Some(c) = chars.next_if(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':')) {
-        if name.len() > LONGEST_NAME {
+        if name.len() > MAX_NAME_LEN {
             return false;
         }
         name.extend(c.to_lowercase());
@@ -72,7 +72,7 @@ fn is_own_tag(rest: &str) -> bool {
 }
 
 /// Longer than the name of every element.
-const LONGEST_NAME: usize = 32;
+const MAX_NAME_LEN: usize = 32;
 
 /// XML 1.0 knows no control characters beside tab and line ends (section 2.2).
 fn allowed(c: char) -> char {

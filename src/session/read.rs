@@ -6,10 +6,10 @@ use std::io::{Read as _, Seek as _, SeekFrom};
 use serde::{Deserialize, Serialize};
 
 use super::failure::{ToolError, ToolFailure};
-use skills_base::files::{Folder, Refusal};
+use skills_base::files::{Folder, OpenError};
 
 /// Bytes handed out at once, where nothing else is asked for, and at most.
-pub const MOST_BYTES: u64 = 256 << 10;
+pub const MAX_READ_BYTES: u64 = 256 << 10;
 
 /// A file, or a range of one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,11 +34,13 @@ pub struct Range {
 /// [`ToolFailure::NotFound`]; [`ToolFailure::InvalidRequest`] for a folder, pipe or device, and for a range that is too
 /// large or begins behind the end.
 pub fn range(bundle: &Folder, path: &str, offset: u64, length: Option<u64>) -> Result<Range, ToolError> {
-    let most = length.unwrap_or(MOST_BYTES);
-    if most == 0 || most > MOST_BYTES {
+    let most = length.unwrap_or(MAX_READ_BYTES);
+    if most == 0 || most > MAX_READ_BYTES {
         return Err(ToolError::new(
             ToolFailure::PayloadTooLarge,
-            format!("invalid `length` {most}; allowed: 1 to {MOST_BYTES} bytes, use `offset` for the rest"),
+            format!(
+                "invalid `length` {most}; allowed: 1 to {MAX_READ_BYTES} bytes, use `offset` for the rest"
+            ),
         ));
     }
     let (mut file, metadata): (File, _) = bundle.open_file(path).map_err(|refusal| refused(&refusal))?;
@@ -60,20 +62,20 @@ pub fn range(bundle: &Folder, path: &str, offset: u64, length: Option<u64>) -> R
 ///
 /// # Errors
 /// As [`range`]; [`ToolFailure::PayloadTooLarge`] for more than `most` bytes.
-pub fn whole(bundle: &Folder, path: &str, most: u64) -> Result<Vec<u8>, ToolError> {
+pub fn read_all(bundle: &Folder, path: &str, most: u64) -> Result<Vec<u8>, ToolError> {
     bundle.read(path, most).map_err(|refusal| refused(&refusal))
 }
 
 /// Why a file is not opened, as a tool says it.
-pub fn refused(refusal: &Refusal) -> ToolError {
+pub fn refused(refusal: &OpenError) -> ToolError {
     let code = match refusal {
-        Refusal::NotInside { .. } | Refusal::Link { .. } | Refusal::PseudoFileSystem { .. } => {
+        OpenError::NotInside { .. } | OpenError::Link { .. } | OpenError::PseudoFileSystem { .. } => {
             ToolFailure::PathEscape
         }
-        Refusal::NotFound { .. } => ToolFailure::NotFound,
-        Refusal::NotRegular { .. } => ToolFailure::InvalidRequest,
-        Refusal::TooLarge { .. } => ToolFailure::PayloadTooLarge,
-        Refusal::Io { .. } => ToolFailure::RuntimeError,
+        OpenError::NotFound { .. } => ToolFailure::NotFound,
+        OpenError::NotRegular { .. } => ToolFailure::InvalidRequest,
+        OpenError::TooLarge { .. } => ToolFailure::PayloadTooLarge,
+        OpenError::Io { .. } => ToolFailure::RuntimeError,
     };
     ToolError::new(code, refusal.to_string())
 }
@@ -110,7 +112,7 @@ mod tests {
             range(&bundle, "references/rules.md", 11, None).unwrap_err().code,
             ToolFailure::InvalidRequest
         );
-        let error = range(&bundle, "references/rules.md", 0, Some(MOST_BYTES + 1)).unwrap_err();
+        let error = range(&bundle, "references/rules.md", 0, Some(MAX_READ_BYTES + 1)).unwrap_err();
         assert_eq!(error.code, ToolFailure::PayloadTooLarge);
     }
 
@@ -127,6 +129,9 @@ mod tests {
             assert_eq!(code(path), ToolFailure::NotFound, "{path}");
         }
         assert_eq!(code("references"), ToolFailure::InvalidRequest);
-        assert_eq!(whole(&bundle, "references/rules.md", 9).unwrap_err().code, ToolFailure::PayloadTooLarge);
+        assert_eq!(
+            read_all(&bundle, "references/rules.md", 9).unwrap_err().code,
+            ToolFailure::PayloadTooLarge
+        );
     }
 }

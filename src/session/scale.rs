@@ -121,7 +121,7 @@ impl<'a> Scale<'a> {
     }
 
     /// What is measured, as text.
-    pub(super) fn told(&self) -> String {
+    pub(super) fn measure_label(&self) -> String {
         let what = if self.known {
             let words: Vec<&str> = self.measured.entry.split_whitespace().collect();
             format!("every entry as written there, {}", words.join(" "))

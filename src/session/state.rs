@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::active::{self, Active, LoadMode, Receipt};
 use super::compose::{Form, Instructions};
+use super::delivered_bodies::in_answers;
 use super::failure::ToolError;
-use super::given::in_answers;
 use super::transcript::{Entry, Speaker, Turn};
 
 /// Skills that may be active at once, where nothing else is set.

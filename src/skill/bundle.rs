@@ -8,7 +8,7 @@ use std::time::UNIX_EPOCH;
 
 use super::lint::rules;
 use super::parse::{MAX_BYTES, refusal, too_large};
-use super::{RealPaths, Refusal, RefusalReason, Skill, parse};
+use super::{RealPaths, RefusalReason, RejectedBundle, Skill, parse};
 use skills_base::files::{self, Folder, MAX_DEPTH};
 
 /// A file of a bundle beside its main file.
@@ -32,7 +32,7 @@ pub struct BundleFile {
     clippy::result_large_err,
     reason = "a refusal is a record that is listed, not an error that is passed on"
 )]
-pub fn read_bundle(location: &Path) -> Result<Skill, Refusal> {
+pub fn read_bundle(location: &Path) -> Result<Skill, RejectedBundle> {
     let real = location.canonicalize().and_then(|real| RealPaths::of(location, real));
     read_bundle_at(location, real.map_err(|error| unreadable(location, &error))?)
 }
@@ -46,9 +46,9 @@ pub fn read_bundle(location: &Path) -> Result<Skill, Refusal> {
     clippy::result_large_err,
     reason = "a refusal is a record that is listed, not an error that is passed on"
 )]
-pub fn read_bundle_at(location: &Path, real: RealPaths) -> Result<Skill, Refusal> {
-    let refused = |refusal: files::Refusal| match refusal {
-        files::Refusal::TooLarge { .. } => too_large(location, MAX_BYTES + 1),
+pub fn read_bundle_at(location: &Path, real: RealPaths) -> Result<Skill, RejectedBundle> {
+    let refused = |refusal: files::OpenError| match refusal {
+        files::OpenError::TooLarge { .. } => too_large(location, MAX_BYTES + 1),
         other => unreadable(location, &io::Error::from(other)),
     };
     let (file, metadata) = files::open_file(&real.location).map_err(refused)?;
@@ -69,7 +69,7 @@ pub fn read_bundle_at(location: &Path, real: RealPaths) -> Result<Skill, Refusal
     Ok(skill)
 }
 
-fn unreadable(location: &Path, error: &io::Error) -> Refusal {
+fn unreadable(location: &Path, error: &io::Error) -> RejectedBundle {
     refusal(location, RefusalReason::Unreadable, &rules::UNREADABLE, format!("cannot read the file: {error}"))
 }
 

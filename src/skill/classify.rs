@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
+use super::finding_builder::Notes;
 use super::frontmatter::ClassificationForm;
 use super::lint::rules;
-use super::notes::Notes;
 use super::yaml::{Content, Node};
 use super::{Classification, EffectMode, Invocation, Role, Stated};
 

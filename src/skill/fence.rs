@@ -1,6 +1,6 @@
 //! Splits a `SKILL.md` into frontmatter and body, and says which fences had to be guessed.
 
-use super::notes::slice;
+use super::finding_builder::slice;
 use std::ops::Range;
 
 /// What is wrong with the fences of a file, with the byte at which it shows.

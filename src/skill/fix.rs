@@ -1,8 +1,8 @@
 //! `--fix`: repairs what needs no guess. Everything else stays byte for byte.
 
 use super::fence::{self, FenceDefect};
+use super::finding_builder::slice;
 use super::lint::rules;
-use super::notes::slice;
 use super::{repair, yaml};
 
 /// A repaired file.

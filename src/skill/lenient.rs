@@ -6,8 +6,8 @@ use std::str::FromStr;
 use serde_json::Value;
 use strum::IntoEnumIterator;
 
+use super::finding_builder::Notes;
 use super::lint::rules;
-use super::notes::Notes;
 use super::yaml::{Content, Node};
 use super::{AttachTarget, EffectMode, Invocation, Kind, Role, Severity, Status};
 

@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 
 use super::classify::classify;
 use super::fence::{self, FenceDefect};
+use super::finding_builder::{Notes, slice};
 use super::frontmatter::{ClassificationForm, Frontmatter, Metadata};
 use super::lenient::Reader;
 use super::lint::{self, Subject, rules};
-use super::notes::{Notes, slice};
 use super::yaml::{Content, Node};
 use super::{
-    Clients, Digest, Finding, Kind, Properties, Refusal, RefusalReason, Skill, SkillId, Stated, Status,
-    repair, text, yaml,
+    Clients, Digest, Finding, Kind, Properties, RefusalReason, RejectedBundle, Skill, SkillId, Stated,
+    Status, repair, text, yaml,
 };
 
 /// Largest file that is read, in bytes.
@@ -27,13 +27,13 @@ pub const MAX_BYTES: u64 = 2 << 20;
 /// What needs the disk is left to the caller, see [`Skill::set_neighbours`].
 ///
 /// # Errors
-/// A [`Refusal`] for a file that is too large, not UTF-8, without a readable frontmatter, or without a
+/// A [`RejectedBundle`] for a file that is too large, not UTF-8, without a readable frontmatter, or without a
 /// description after all repairs; its last finding is the reason as text.
 #[allow(
     clippy::result_large_err,
     reason = "a refusal is a record that is listed, not an error that is passed on"
 )]
-pub fn parse(location: &Path, bytes: &[u8], modified_ms: i64) -> Result<Skill, Refusal> {
+pub fn parse(location: &Path, bytes: &[u8], modified_ms: i64) -> Result<Skill, RejectedBundle> {
     let root_dir = location.parent().unwrap_or(Path::new("")).to_owned();
     let file = PathBuf::from(location.file_name().unwrap_or(OsStr::new("SKILL.md")));
     let place = Place { location, root_dir, file: &file };
@@ -50,14 +50,14 @@ pub fn parse(location: &Path, bytes: &[u8], modified_ms: i64) -> Result<Skill, R
             return Err(place.refuse(RefusalReason::NotUtf8, notes));
         }
     };
-    let measured = Measured { digest: Digest::of(bytes), bytes: bytes.len() as u64, modified_ms };
+    let measured = FileMetrics { digest: Digest::of(bytes), bytes: bytes.len() as u64, modified_ms };
     let is_yaml =
         location.extension().is_some_and(|e| e.eq_ignore_ascii_case("yaml") || e.eq_ignore_ascii_case("yml"));
     if is_yaml { contract(&place, source, &measured) } else { markdown(&place, source, &measured) }
 }
 
 /// A refusal for a file that was not read because of its size.
-pub(super) fn too_large(location: &Path, bytes: u64) -> Refusal {
+pub(super) fn too_large(location: &Path, bytes: u64) -> RejectedBundle {
     let message = format!("the file has {bytes} bytes; the maximum is {MAX_BYTES} (2 MiB)");
     refusal(location, RefusalReason::TooLarge, &rules::FILE_TOO_LARGE, message)
 }
@@ -68,7 +68,7 @@ pub(super) fn refusal(
     reason: RefusalReason,
     rule: &rules::Rule,
     message: String,
-) -> Refusal {
+) -> RejectedBundle {
     let file = PathBuf::from(location.file_name().unwrap_or(OsStr::new("SKILL.md")));
     let mut notes = Notes::new(&file, "");
     notes.add(rule, None, None, message);
@@ -88,8 +88,8 @@ impl Place<'_> {
         self.root_dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
     }
 
-    fn refuse(&self, reason: RefusalReason, notes: Notes<'_>) -> Refusal {
-        Refusal {
+    fn refuse(&self, reason: RefusalReason, notes: Notes<'_>) -> RejectedBundle {
+        RejectedBundle {
             id: SkillId::new(self.folder()),
             location: self.location.to_owned(),
             reason,
@@ -99,13 +99,13 @@ impl Place<'_> {
 }
 
 /// What was measured of the file.
-struct Measured {
+struct FileMetrics {
     digest: Digest,
     bytes: u64,
     modified_ms: i64,
 }
 
-fn markdown(place: &Place<'_>, source: &str, measured: &Measured) -> Result<Skill, Refusal> {
+fn markdown(place: &Place<'_>, source: &str, measured: &FileMetrics) -> Result<Skill, RejectedBundle> {
     let mut notes = Notes::new(place.file, source);
     if place.file != Path::new("SKILL.md") {
         let message = format!("the file has the name `{}`", place.file.display());
@@ -157,7 +157,7 @@ fn markdown(place: &Place<'_>, source: &str, measured: &Measured) -> Result<Skil
 }
 
 /// A `skill.yaml` that is alone: the id is the contract's, the rest as in frontmatter.
-fn contract(place: &Place<'_>, source: &str, measured: &Measured) -> Result<Skill, Refusal> {
+fn contract(place: &Place<'_>, source: &str, measured: &FileMetrics) -> Result<Skill, RejectedBundle> {
     let mut notes = Notes::new(place.file, source);
     let start = source.len() - source.trim_start_matches('\u{feff}').len();
     let Ok((root, to_file)) = read_yaml(source, start..source.len(), &mut notes) else {
@@ -327,7 +327,7 @@ fn assemble(
     description: String,
     place: &Place<'_>,
     fields: Fields,
-    measured: &Measured,
+    measured: &FileMetrics,
 ) -> Skill {
     let Fields { top, metadata, classification, all_metadata, unknown } = fields;
     let mut tags: Vec<String> = top.tags.unwrap_or_default().0;

@@ -153,7 +153,7 @@ impl Skill {
     ///
     /// # Errors
     /// The system's; a link that has taken the place of the file; more than [`MAX_BYTES`].
-    pub fn read(&self) -> Result<Vec<u8>, files::Refusal> {
+    pub fn read(&self) -> Result<Vec<u8>, files::OpenError> {
         let real = self.real.as_ref().map_or(&self.location, |real| &real.location);
         files::read_file(real, MAX_BYTES)
     }
@@ -179,7 +179,7 @@ pub enum RefusalReason {
 
 /// A bundle that was found but cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Refusal {
+pub struct RejectedBundle {
     /// The id it would have had.
     pub id: SkillId,
     /// Absolute path of the file.

@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use super::notes::slice;
+use super::finding_builder::slice;
 use super::yaml;
 
 /// Frontmatter with quotes put in.

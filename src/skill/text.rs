@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::notes::slice;
+use super::finding_builder::slice;
 use super::{Skill, fence, yaml};
 
 /// Headings that an index takes of one skill at most.

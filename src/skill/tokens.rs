@@ -7,7 +7,7 @@ use std::ops::{Add, AddAssign};
 
 use serde::{Deserialize, Serialize};
 
-use super::notes::floor;
+use super::finding_builder::floor;
 
 /// Longest text that is given to the tokenizer at once. Its regular expression fails on a run of a million blanks,
 /// and time and memory grow faster than a word does.

@@ -2,7 +2,7 @@
 //!
 //! Parsing is `serde-saphyr`'s, under budgets that no honest frontmatter comes near.
 
-use super::notes::slice;
+use super::finding_builder::slice;
 use std::fmt;
 use std::ops::Range;
 

@@ -10,7 +10,7 @@ use skills_api::operations::Service;
 use skills_api::{Code, Error, KeyRing, Local, RateLimit};
 use skills_base::private_files;
 use skills_cli::{Context, Done, Failure, ServeArgs};
-use skills_http::{Authenticator, Patience, Server, Settings};
+use skills_http::{Authenticator, Server, Settings, Timeouts};
 use skills_mcp::{HttpSettings, SessionLimits};
 use skills_skill::safe_text;
 
@@ -86,7 +86,7 @@ async fn listen(
     let connections = connections(args.max_connections as usize, raised_file_limit());
     let per_address =
         args.max_connections_per_address.map_or_else(|| connections.div_ceil(2), |limit| limit as usize);
-    let patience = Patience { connections, per_address, ..Patience::default() };
+    let patience = Timeouts { connections, per_address, ..Timeouts::default() };
     let settings = Settings { authenticator, limiter, metrics: local.recorder(), patience, more, cors };
     let server = Server::bind(address, service, settings).await?;
     // Runs that were left behind continue at once; what fails there is reported as a notice.
@@ -107,13 +107,13 @@ async fn listen(
     tracing::info!(%address, keys, "serving");
     let asked = end.clone();
     tokio::spawn(async move {
-        told_to_end().await;
+        shutdown_signal().await;
         asked.cancel();
     });
     tokio::select! {
         () = server.run(end.clone()) => {}
         // Told twice: at once.
-        () = async { end.cancelled().await; told_to_end().await } => {}
+        () = async { end.cancelled().await; shutdown_signal().await } => {}
     }
     tracing::info!(%address, "the service ended");
     Ok(Done::Fine)
@@ -154,7 +154,7 @@ fn connections(wanted: usize, files: Option<u64>) -> usize {
 }
 
 /// Comes back with SIGINT or SIGTERM.
-async fn told_to_end() {
+async fn shutdown_signal() {
     let interrupted = tokio::signal::ctrl_c();
     #[cfg(unix)]
     {
@@ -174,7 +174,7 @@ async fn told_to_end() {
 fn keys(cx: &Context, args: &ServeArgs) -> Result<KeyRing, Failure> {
     let mut ring = KeyRing::default();
     if let Some(key) = &args.api_key {
-        cx.voice().say(&format!("--api-key is visible in the process list; prefer {KEY} or --key-file"));
+        cx.reporter().say(&format!("--api-key is visible in the process list; prefer {KEY} or --key-file"));
         ring.add("api-key", key)?;
     } else if let Some(key) = cx.env.get(KEY) {
         ring.add("api-key", key)?;
@@ -184,7 +184,7 @@ fn keys(cx: &Context, args: &ServeArgs) -> Result<KeyRing, Failure> {
         ring.read(&path)?;
         if let Ok(Some(_)) = private_files::excess(&path, private_files::FILE_MODE) {
             let path = path.display().to_string();
-            cx.voice().say(&format!(
+            cx.reporter().say(&format!(
                 "the key file is readable by other users: run chmod 600 {}",
                 safe_text::line(&path)
             ));

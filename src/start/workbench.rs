@@ -5,22 +5,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use skills_api::{Code, Error, Local, SharedClient, SharedSessionClient};
-use skills_base::telemetry::Ring;
+use skills_base::telemetry::RingBuffer;
 use skills_cli::{Context, DemoArgs, Done, Failure, connect, invocation};
 use skills_config::{AuditLog, Config, Dirs, Env, MEMORY_STORE};
 use skills_skill::safe_text;
-use skills_tui::demo::{Play, Redaction, Script, shipped};
+use skills_tui::demo::{DemoOptions, Redaction, Script, shipped};
 use skills_tui::keymap::Keymap;
 use skills_tui::theme::{Depth, Themes};
 use skills_tui::{Exit, RunError, Settings};
 
 /// Opens the workbench until its user leaves it, or plays a demonstration in it.
-pub fn open(cx: &mut Context, log: Ring, demo: Option<&DemoArgs>) -> Result<Done, Failure> {
+pub fn open(cx: &mut Context, log: RingBuffer, demo: Option<&DemoArgs>) -> Result<Done, Failure> {
     let play = demo.map(|args| play(cx, args)).transpose()?;
     show(cx, log, play)
 }
 
-fn play(cx: &mut Context, args: &DemoArgs) -> Result<Play, Failure> {
+fn play(cx: &mut Context, args: &DemoArgs) -> Result<DemoOptions, Failure> {
     let script = match &args.file {
         None => {
             // The shipped script speaks of the shipped skills.
@@ -44,7 +44,7 @@ fn play(cx: &mut Context, args: &DemoArgs) -> Result<Play, Failure> {
         seconds => seconds.map(Duration::from_secs_f64),
     };
     let redaction = if args.no_redaction { Redaction::default() } else { redaction(&cx.env) };
-    Ok(Play { script, auto, record: args.record.clone(), pictures: args.pictures.clone(), redaction })
+    Ok(DemoOptions { script, auto, record: args.record.clone(), pictures: args.pictures.clone(), redaction })
 }
 
 /// What others must not read on a screen that they see: the folders of this user, and the user's name.
@@ -56,7 +56,7 @@ fn redaction(env: &Env) -> Redaction {
     Redaction::of(&env.home.to_string_lossy(), &folders, env.get("USER"))
 }
 
-fn show(cx: &Context, log: Ring, play: Option<Play>) -> Result<Done, Failure> {
+fn show(cx: &Context, log: RingBuffer, play: Option<DemoOptions>) -> Result<Done, Failure> {
     let mut config = cx.config()?;
     if play.is_some() && config.store.as_deref() == Some(MEMORY_STORE) {
         config.audit = AuditLog::Off;

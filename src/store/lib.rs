@@ -10,8 +10,8 @@ mod documents;
 mod event_kind;
 mod expiry;
 mod health;
-mod holds;
 mod known;
+mod lease;
 mod postgres;
 mod query;
 mod sessions;
@@ -27,8 +27,8 @@ pub use counts::{Allowance, Counts, SkillRuns, Tallies, Tally, TallyKind};
 pub use documents::Document;
 pub use event_kind::EventKind;
 pub use health::{Due, Glance, Health};
-pub use holds::{Hold, Holder};
 pub use known::KnownStores;
+pub use lease::{LeaseHolder, RunLease};
 pub use postgres::{Postgres, PostgresAddress, PostgresOptions};
 pub use query::{QUERY_KEYS, QUERY_STATES, QueryError, RunQuery};
 pub use sessions::{SessionHead, SessionRow, Sessions};
@@ -49,12 +49,12 @@ use async_trait::async_trait;
 
 use serde_json::{Map, Value};
 
-use skills_model::{Command, RunState, Standing};
+use skills_model::{Command, RunSnapshot, RunState};
 
 /// Told of each commit: how many jobs shared it, and how long it took until it was durable.
 pub type CommitObserver = Arc<dyn Fn(usize, Duration) + Send + Sync>;
 
-/// Asked for the roots of skills that a process reads.
+/// ApprovalReason for the roots of skills that a process reads.
 pub type Places = Box<dyn Fn() -> Arc<Vec<String>> + Send + Sync>;
 
 /// Why a run is neither shown nor worked: a part of it is not what was written.
@@ -95,7 +95,7 @@ pub trait Store: Send + Sync + 'static {
     ) -> Result<Option<Claimed>, StoreError>;
 
     /// Gives back a lease without a report (a worker that is told to stop): the run is claimable at once.
-    async fn give_back(&self, run: &RunId, fence: u64) -> Result<(), StoreError>;
+    async fn release_lease(&self, run: &RunId, fence: u64) -> Result<(), StoreError>;
 
     /// Extends a lease.
     ///
@@ -106,8 +106,8 @@ pub trait Store: Send + Sync + 'static {
     /// Records that a step is about to begin, before anything of it happens outside.
     ///
     /// # Errors
-    /// [`skills_model::Refusal::Held`] for a step of a paused run that has not begun before.
-    async fn intend(&self, run: &RunId, fence: u64, intent: StepIntent) -> Result<(), StoreError>;
+    /// [`skills_model::TransitionError::Held`] for a step of a paused run that has not begun before.
+    async fn record_intent(&self, run: &RunId, fence: u64, intent: StepIntent) -> Result<(), StoreError>;
 
     /// A worker's report, with what belongs to it: finished steps, the new checkpoint, events, and the
     /// intents of the steps that follow.
@@ -156,7 +156,7 @@ pub trait Store: Send + Sync + 'static {
     ) -> Result<CommandOutcome, StoreError>;
 
     /// What a finished sidecar asked for on the run it watches: the command and the events `control.applied` of both
-    /// (or `control.refused` of both) in one transaction. Asked again it answers the first outcome.
+    /// (or `control.refused` of both) in one transaction. ApprovalReason again it answers the first outcome.
     async fn control(
         &self,
         sidecar: &RunId,
@@ -272,7 +272,7 @@ pub trait Store: Send + Sync + 'static {
     async fn check(&self) -> Result<Health, StoreError>;
 
     /// Looks for damage for at most this long; says whether that was enough to see everything.
-    async fn glance(&self, patience: Duration) -> Result<Glance, StoreError>;
+    async fn quick_check(&self, patience: Duration) -> Result<Glance, StoreError>;
 
     /// Writes a whole copy, consistent while work goes on.
     ///
@@ -284,17 +284,17 @@ pub trait Store: Send + Sync + 'static {
     async fn compact(&self) -> Result<(), StoreError>;
 
     /// A worker is alive: written down with the present moment by the store's clock.
-    async fn beat(&self, worker: &WorkerId) -> Result<(), StoreError>;
+    async fn heartbeat(&self, worker: &WorkerId) -> Result<(), StoreError>;
 
     /// A worker has ended in good order and counts as alive no longer.
-    async fn retire(&self, worker: &WorkerId) -> Result<(), StoreError>;
+    async fn deregister_worker(&self, worker: &WorkerId) -> Result<(), StoreError>;
 
     /// Workers that hold a lease now, run out or not.
     async fn leaseholders(&self) -> Result<Vec<WorkerId>, StoreError>;
 
     /// Ends all leases of a worker that is known to be dead, so that its runs are claimable at once; answers how many.
     /// Each counts as lost, as if its time had run out.
-    async fn abandon(&self, worker: &WorkerId) -> Result<u64, StoreError>;
+    async fn expire_leases(&self, worker: &WorkerId) -> Result<u64, StoreError>;
 
     /// Makes sure that the store can be written, by writing to it, and that it is the one that was opened.
     ///
@@ -315,5 +315,5 @@ pub trait Store: Send + Sync + 'static {
     async fn damage(&self, run: &RunId) -> Result<Option<&'static str>, StoreError>;
 
     /// What the state machine would be given for this run.
-    async fn standing(&self, run: &RunId) -> Result<Option<Standing>, StoreError>;
+    async fn run_snapshot(&self, run: &RunId) -> Result<Option<RunSnapshot>, StoreError>;
 }

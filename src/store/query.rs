@@ -191,8 +191,8 @@ impl Test {
                 let value = path.iter().try_fold(&run.inputs, |value, name| value.as_object()?.get(name));
                 value.is_some_and(|value| comparison.matches(value))
             }
-            Self::Age(ordering, age) => ordering.holds(now_ms - run.created_ms, millis(*age)),
-            Self::InState(ordering, age) => ordering.holds(now_ms - run.since_ms, millis(*age)),
+            Self::Age(ordering, age) => ordering.is_met(now_ms - run.created_ms, millis(*age)),
+            Self::InState(ordering, age) => ordering.is_met(now_ms - run.since_ms, millis(*age)),
             Self::Word(word) => {
                 contains(&run.id.0, word)
                     || contains(&run.skill_id, word)
@@ -207,7 +207,7 @@ impl Test {
 }
 
 impl Ordering {
-    fn holds(self, value: i64, limit: i64) -> bool {
+    fn is_met(self, value: i64, limit: i64) -> bool {
         match self {
             Self::Less => value < limit,
             Self::Greater => value > limit,

@@ -8,8 +8,8 @@ use serde_json::Value;
 use strum::{Display, EnumString};
 
 use super::EventKind;
-use super::holds::Hold;
-use skills_model::{Command, CommandName, Decision, Expiry, Gate, Refusal, RunState};
+use super::lease::RunLease;
+use skills_model::{Command, CommandName, Decision, Expiry, Gate, RunState, TransitionError};
 
 macro_rules! text_id {
     ($(#[$doc:meta])* $name:ident) => {
@@ -222,7 +222,7 @@ pub struct RunRecord {
     pub fence: u64,
     /// The current lease holder, while it is running or replaying.
     #[serde(default)]
-    pub hold: Option<Hold>,
+    pub hold: Option<RunLease>,
     /// Milliseconds since 1970-01-01 UTC.
     pub created_ms: i64,
     /// Start of this state.
@@ -483,14 +483,14 @@ pub struct WriteFailure {
 pub enum StoreError {
     /// The state machine says no.
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] TransitionError),
     /// The state machine says no to a decision, and the step was decided before.
     #[error("{refusal}")]
     AlreadyDecided {
         /// The decision that counts.
         first: Box<Decided>,
         /// What the state machine says.
-        refusal: Refusal,
+        refusal: TransitionError,
     },
     /// No such run.
     #[error("there is no run {0}")]

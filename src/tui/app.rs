@@ -18,19 +18,19 @@ use crossterm::event::{
 use ratatui::layout::{Position, Rect};
 
 use super::action::{Action, Context};
+use super::available_commands::Here;
 use super::glyphs::{ASCII, ASCII_STILL, Glyphs, UNICODE, UNICODE_STILL};
 use super::keymap::Keymap;
-use super::located::LocatedError;
 use super::notices::Notices;
-use super::offers::Here;
 use super::overlay::{Outcome, Overlay, Reading};
 use super::pane::{Effect, Message, Pane, PaneId};
 use super::progress::Progress;
 use super::settings::Settings;
+use super::spanned_error::LocatedError;
 use super::theme::{Depth, Theme, Themes};
 pub use remembered::Remembered;
 use skills_api::{Connection, Error, Event, Signs, UnderWay, terminal_bytes};
-use skills_base::telemetry::Ring;
+use skills_base::telemetry::RingBuffer;
 use skills_config::Invocation;
 use skills_registry::Catalogue;
 use skills_skill::safe_text;
@@ -40,7 +40,7 @@ pub const SPIN: Duration = Duration::from_millis(100);
 
 /// What comes in.
 #[derive(Debug)]
-pub enum News {
+pub enum AppEvent {
     /// From the terminal.
     Input(Input),
     /// An answer to a pane's effect.
@@ -59,7 +59,7 @@ pub enum News {
 
 /// What the application wants done outside of it.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Want {
+pub enum AppCommand {
     /// A pane's effect that needs the core or a renderer.
     Call(PaneId, Effect),
     /// Read all roots again.
@@ -111,13 +111,13 @@ pub struct App {
     splits: HashMap<PaneId, i16>,
     newest: HashMap<PaneId, u64>,
     recent: Vec<Action>,
-    log: Ring,
+    log: RingBuffer,
     config_file: String,
     signs: Signs,
     /// Where a click does what, by the last frame.
     hits: Vec<(Rect, Action)>,
     pane_area: Rect,
-    wants: Vec<Want>,
+    wants: Vec<AppCommand>,
     dirty: bool,
     started: Instant,
     /// The wall clock at the start, where it is not the system's.
@@ -191,7 +191,7 @@ impl App {
             signs: settings.signs,
             hits: Vec::new(),
             pane_area: Rect::ZERO,
-            wants: vec![Want::Refresh],
+            wants: vec![AppCommand::Refresh],
             dirty: true,
             started: now,
             clock_ms: settings.clock_ms,
@@ -204,33 +204,33 @@ impl App {
     }
 
     /// Takes one event. What follows from it is in [`Self::take_wants`] and in the next frame.
-    pub fn handle(&mut self, news: News, now: Instant) {
-        let still = matches!(&news, News::Input(Input::FocusGained | Input::FocusLost))
-            || matches!(&news, News::Input(Input::Mouse(mouse)) if mouse.kind == MouseEventKind::Moved);
+    pub fn handle(&mut self, news: AppEvent, now: Instant) {
+        let still = matches!(&news, AppEvent::Input(Input::FocusGained | Input::FocusLost))
+            || matches!(&news, AppEvent::Input(Input::Mouse(mouse)) if mouse.kind == MouseEventKind::Moved);
         if still {
             return;
         }
         self.dirty |= !looking::unmoved(&news);
         match news {
-            News::Input(input) => self.input(input, now),
-            News::Answer(pane, message) => self.answer(pane, &message, now),
-            News::All(message) => self.news(&message, now),
-            News::Profiles(pane, current, Ok(profiles)) => {
+            AppEvent::Input(input) => self.input(input, now),
+            AppEvent::Answer(pane, message) => self.answer(pane, &message, now),
+            AppEvent::All(message) => self.news(&message, now),
+            AppEvent::Profiles(pane, current, Ok(profiles)) => {
                 self.choose_client(pane, current.as_deref(), profiles);
             }
-            News::Profiles(_, _, Err(error)) => self.notices.error("no client profiles", error.message),
+            AppEvent::Profiles(_, _, Err(error)) => self.notices.error("no client profiles", error.message),
             // A dialog that was opened meanwhile may hold what somebody types.
-            News::Read(..) if self.overlay.is_some() => {
+            AppEvent::Read(..) if self.overlay.is_some() => {
                 self.notices.note("the report is ready; open it again after this dialog", now);
             }
-            News::Read(pane, reading) => self.effects_of(pane, vec![Effect::Read(reading)], now),
-            News::Done(note) => self.notices.note(note, now),
-            News::Failed(what, place) => self.notices.error(what, place),
+            AppEvent::Read(pane, reading) => self.effects_of(pane, vec![Effect::Read(reading)], now),
+            AppEvent::Done(note) => self.notices.note(note, now),
+            AppEvent::Failed(what, place) => self.notices.error(what, place),
         }
     }
 
     /// What is to be done outside since the last call.
-    pub fn take_wants(&mut self) -> Vec<Want> {
+    pub fn take_wants(&mut self) -> Vec<AppCommand> {
         std::mem::take(&mut self.wants)
     }
 
@@ -420,7 +420,7 @@ impl App {
             self.client = view.as_ref().map(|view| view.name.clone());
         }
         if let Some(overlay) = &mut self.overlay {
-            let outcome = overlay.told(message);
+            let outcome = overlay.on_message(message);
             let heard = matches!(outcome, Outcome::Heard | Outcome::HeardAsk(..));
             self.finish(outcome, now);
             if heard {
@@ -444,7 +444,7 @@ impl App {
                     Event::Notice(text) => self.notices.error(safe_text::line(text), "runs"),
                     Event::Waiting(reminder) => {
                         let bytes = terminal_bytes(self.signs, reminder);
-                        self.wants.extend((!bytes.is_empty()).then_some(Want::Sign(bytes)));
+                        self.wants.extend((!bytes.is_empty()).then_some(AppCommand::Sign(bytes)));
                     }
                     Event::Connection(state) => self.connection_news(state, message, now),
                     Event::Replaced => self.replaced(message, now),
@@ -452,7 +452,7 @@ impl App {
                     Event::Scan(_) | Event::Index(_) => {}
                 }
                 if was_busy && !self.progress.busy() {
-                    self.wants.push(Want::Refresh);
+                    self.wants.push(AppCommand::Refresh);
                 }
             }
             Message::Catalogue(catalogue) => {

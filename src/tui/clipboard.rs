@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// A desktop that does not take a text in this time is not asked again.
-const PATIENCE: Duration = Duration::from_millis(500);
+const CLIPBOARD_TIMEOUT: Duration = Duration::from_millis(500);
 
 type Job = (String, oneshot::Sender<Result<(), String>>);
 
@@ -41,7 +41,7 @@ impl Clipboard {
             self.gone = true;
             return false;
         }
-        match tokio::time::timeout(PATIENCE, taken).await {
+        match tokio::time::timeout(CLIPBOARD_TIMEOUT, taken).await {
             Ok(Ok(Ok(()))) => true,
             Ok(Ok(Err(why))) => {
                 tracing::warn!("desktop clipboard failed: {why}");

@@ -6,30 +6,30 @@ use std::time::Duration;
 use tokio::sync::mpsc::Sender;
 use tokio::time::{Instant, sleep};
 
-use super::app::News;
+use super::app::AppEvent;
 use super::pane::Message;
-use super::run_traffic::RunTold;
+use super::run_requests::RunTold;
 use skills_api::SharedClient;
 use skills_config::Invocation;
 
 /// How long the core holds a question that has no answer yet.
 const WAIT_MS: u64 = 30_000;
 /// Events taken at once.
-const AT_ONCE: usize = 512;
+const EVENT_PAGE_SIZE: usize = 512;
 /// Least time between two answers that are passed on: ten pictures a second show everything.
 const BETWEEN: Duration = Duration::from_millis(80);
 /// After a failure, and where a core does not wait as it was asked to.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Tells every event from now on, until nobody listens.
-pub async fn follow(core: SharedClient, news: Sender<News>, called: Arc<Invocation>) {
+pub async fn follow(core: SharedClient, news: Sender<AppEvent>, called: Arc<Invocation>) {
     let mut place = None;
     let mut silent = false;
     loop {
         let asked = Instant::now();
         let heard = match place {
             None => core.newest_event().await.map(|newest| (newest, RunTold::Following)),
-            Some(after) => match core.run_events(None, after, AT_ONCE, WAIT_MS).await {
+            Some(after) => match core.run_events(None, after, EVENT_PAGE_SIZE, WAIT_MS).await {
                 Ok(events) => {
                     let last = events.last().map_or(after, |event| event.global);
                     Ok((last, RunTold::Events(events.into())))
@@ -45,7 +45,7 @@ pub async fn follow(core: SharedClient, news: Sender<News>, called: Arc<Invocati
             }
             Ok((last, told)) => {
                 (place, silent) = (Some(last), false);
-                if news.send(News::All(Message::Run(told))).await.is_err() {
+                if news.send(AppEvent::All(Message::Run(told))).await.is_err() {
                     return;
                 }
                 sleep(BETWEEN).await;
@@ -59,9 +59,9 @@ pub async fn follow(core: SharedClient, news: Sender<News>, called: Arc<Invocati
                     // Anyone who shows runs has to know, and to ask for what can be read nevertheless.
                     let told = RunTold::NotFollowing(error.clone()).completed(&called);
                     let what = "no events of runs".to_owned();
-                    let failed = News::Failed(what, called.completed_in(&error.message));
+                    let failed = AppEvent::Failed(what, called.completed_in(&error.message));
                     if news.send(failed).await.is_err()
-                        || news.send(News::All(Message::Run(told))).await.is_err()
+                        || news.send(AppEvent::All(Message::Run(told))).await.is_err()
                     {
                         return;
                     }

@@ -4,8 +4,8 @@ use ratatui::layout::Rect;
 
 use super::action::Action;
 use super::theme::Role;
-use super::widgets::measure::cells;
-use super::widgets::pen::Pen;
+use super::widgets::painter::Painter;
+use super::widgets::text_width::cells;
 
 /// One key and what it does.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,19 +23,19 @@ impl Item {
         cells(&self.key) + if self.label.is_empty() { 0 } else { 1 + cells(&self.label) }
     }
 
-    fn draw(&self, x: u16, y: u16, pen: &mut Pen<'_>) -> u16 {
-        let end = pen.put(x, y, &self.key, Role::Key, self.width());
+    fn draw(&self, x: u16, y: u16, painter: &mut Painter<'_>) -> u16 {
+        let end = painter.put(x, y, &self.key, Role::Key, self.width());
         if self.label.is_empty() {
             return end;
         }
-        pen.put(end + 1, y, &self.label, Role::Muted, self.width())
+        painter.put(end + 1, y, &self.label, Role::Muted, self.width())
     }
 }
 
 /// Draws items from the left, dropping from the right what does not fit beside `fixed`, which stays.
 /// Answers where a click does what.
-pub fn draw(area: Rect, pen: &mut Pen<'_>, items: &[Item], fixed: &[Item]) -> Vec<(Rect, Action)> {
-    pen.band(area, Role::Surface);
+pub fn draw(area: Rect, painter: &mut Painter<'_>, items: &[Item], fixed: &[Item]) -> Vec<(Rect, Action)> {
+    painter.band(area, Role::Surface);
     let y = area.y;
     let mut hits = Vec::new();
     let narrow = area.width < 70;
@@ -50,7 +50,7 @@ pub fn draw(area: Rect, pen: &mut Pen<'_>, items: &[Item], fixed: &[Item]) -> Ve
     let mut at = area.right().saturating_sub(2 + fixed_width).max(area.x);
     let limit = at.saturating_sub(2);
     for item in &shown {
-        let end = item.draw(at, y, pen);
+        let end = item.draw(at, y, painter);
         hits.push((Rect::new(at, y, end.saturating_sub(at), 1), item.action));
         at = end + gap;
     }
@@ -59,7 +59,7 @@ pub fn draw(area: Rect, pen: &mut Pen<'_>, items: &[Item], fixed: &[Item]) -> Ve
         if x + item.width() > limit {
             break;
         }
-        let end = item.draw(x, y, pen);
+        let end = item.draw(x, y, painter);
         hits.push((Rect::new(x, y, end - x, 1), item.action));
         x = end + 2;
     }

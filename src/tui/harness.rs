@@ -9,29 +9,29 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use tokio::sync::mpsc::{Receiver, channel};
 
-use super::app::{App, News, Remembered, Want};
-use super::calls::{Calls, MAX_PENDING_NEWS};
+use super::app::{App, AppCommand, AppEvent, Remembered};
+use super::effects::{Calls, MAX_PENDING_NEWS};
 use super::keymap::parse_key;
-use super::located::LocatedError;
 use super::pane::Pane;
 use super::settings::Settings;
-use super::widgets::ages;
+use super::spanned_error::LocatedError;
+use super::widgets::relative_time;
 use skills_api::{SharedClient, SharedSessionClient};
 
 /// How long a condition may take before it counts as never.
-const PATIENCE: Duration = Duration::from_secs(20);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The workbench at a size, with a clock that stands still until it is moved.
 pub struct Harness {
     app: App,
     calls: Calls,
-    news: Receiver<News>,
+    news: Receiver<AppEvent>,
     runtime: tokio::runtime::Runtime,
     size: Rect,
     now: Instant,
     buffer: Buffer,
     cursor: Option<Position>,
-    outside: Vec<Want>,
+    outside: Vec<AppCommand>,
     /// How long one input may take to settle.
     settling: Duration,
 }
@@ -63,7 +63,7 @@ impl Harness {
         (width, height): (u16, u16),
     ) -> Result<Self, LocatedError> {
         // A screen is the same wherever it is drawn.
-        ages::tell_in(jiff::tz::TimeZone::UTC);
+        relative_time::set_time_zone(jiff::tz::TimeZone::UTC);
         let started = |error: std::io::Error| LocatedError::new("runtime", 1, error.to_string());
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
@@ -85,9 +85,19 @@ impl Harness {
         });
         let size = Rect::new(0, 0, width, height);
         let (buffer, outside) = (Buffer::empty(size), Vec::new());
-        let mut harness =
-            Self { app, calls, news, runtime, size, now, buffer, cursor: None, outside, settling: PATIENCE };
-        harness.settle();
+        let mut harness = Self {
+            app,
+            calls,
+            news,
+            runtime,
+            size,
+            now,
+            buffer,
+            cursor: None,
+            outside,
+            settling: WAIT_TIMEOUT,
+        };
+        harness.wait_until_idle();
         Ok(harness)
     }
 
@@ -150,14 +160,14 @@ impl Harness {
     pub fn pass(&mut self, time: Duration) -> &mut Self {
         self.now += time;
         self.app.tick(self.now);
-        self.settle();
+        self.wait_until_idle();
         self
     }
 
     /// Gives news as if they came from outside.
-    pub fn tell(&mut self, news: News) -> &mut Self {
+    pub fn tell(&mut self, news: AppEvent) -> &mut Self {
         self.app.handle(news, self.now);
-        self.settle();
+        self.wait_until_idle();
         self
     }
 
@@ -175,7 +185,7 @@ impl Harness {
     /// When it does not for a long time; the message shows the screen.
     #[allow(clippy::panic, reason = "the only use of the harness is to fail a test loudly")]
     pub fn wait_until(&mut self, what: &str, holds: impl Fn(&str) -> bool) -> &mut Self {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + WAIT_TIMEOUT;
         while !holds(&self.screen()) {
             let left = deadline.saturating_duration_since(Instant::now());
             let received =
@@ -184,7 +194,7 @@ impl Harness {
                 Ok(Some(news)) => self.app.handle(news, self.now),
                 _ => panic!("waited in vain for: {what}\n{}", self.screen()),
             }
-            self.settle();
+            self.wait_until_idle();
         }
         self
     }
@@ -208,7 +218,7 @@ impl Harness {
     }
 
     /// What was wanted outside (copies, the editor, the end) since the last call.
-    pub fn take_outside(&mut self) -> Vec<Want> {
+    pub fn take_outside(&mut self) -> Vec<AppCommand> {
         std::mem::take(&mut self.outside)
     }
 
@@ -219,8 +229,8 @@ impl Harness {
 
     /// Gives one input and lets everything happen that follows from it.
     pub fn send(&mut self, input: Input) {
-        self.app.handle(News::Input(input), self.now);
-        self.settle();
+        self.app.handle(AppEvent::Input(input), self.now);
+        self.wait_until_idle();
     }
 
     fn mouse(&mut self, kind: MouseEventKind, column: u16, row: u16) -> &mut Self {
@@ -229,14 +239,14 @@ impl Harness {
     }
 
     /// Executes wants and takes answers until nothing is in progress, then has drawn the last state.
-    fn settle(&mut self) {
+    fn wait_until_idle(&mut self) {
         let deadline = Instant::now() + self.settling;
         loop {
-            self.carry_out();
+            self.process_commands();
             if self.app.dirty() {
                 self.buffer = Buffer::empty(self.size);
                 self.cursor = self.app.draw(&mut self.buffer, self.now);
-                self.carry_out();
+                self.process_commands();
             }
             let next = match self.news.try_recv() {
                 Ok(news) => Some(news),
@@ -255,13 +265,13 @@ impl Harness {
         }
     }
 
-    fn carry_out(&mut self) {
+    fn process_commands(&mut self) {
         let _inside = self.runtime.enter();
         for want in self.app.take_wants() {
             match want {
-                Want::Call(pane, effect) => self.calls.run(pane, effect),
-                Want::Rescan => self.calls.rescan(),
-                Want::Refresh => self.calls.refresh(),
+                AppCommand::Call(pane, effect) => self.calls.run(pane, effect),
+                AppCommand::Rescan => self.calls.rescan(),
+                AppCommand::Refresh => self.calls.refresh(),
                 outside => self.outside.push(outside),
             }
         }

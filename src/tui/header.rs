@@ -5,8 +5,8 @@ use ratatui::layout::Rect;
 use super::action::Action;
 use super::pane::PaneId;
 use super::theme::{BarStyle, Role};
-use super::widgets::measure::cells;
-use super::widgets::pen::Pen;
+use super::widgets::painter::Painter;
+use super::widgets::text_width::cells;
 
 /// What the header says.
 pub struct Header<'a> {
@@ -19,13 +19,13 @@ pub struct Header<'a> {
     /// Right side, most wanted first; the rest is dropped from the end where it does not fit.
     pub facts: &'a [String],
     /// Where the core is, if it is elsewhere: always there, in the form that fits.
-    pub place: Option<&'a Place>,
+    pub place: Option<&'a RemoteLocation>,
     /// A spinner before the facts, while something is being read.
     pub spinner: Option<&'a str>,
 }
 
 /// Where a core is that is elsewhere.
-pub struct Place {
+pub struct RemoteLocation {
     /// The same in fewer and fewer words.
     pub forms: Vec<String>,
     /// Whether calls do not get through.
@@ -80,23 +80,23 @@ impl PaneId {
 }
 
 /// Draws the mark of four cells.
-pub fn mark(x: u16, y: u16, pen: &mut Pen<'_>) {
+pub fn mark(x: u16, y: u16, painter: &mut Painter<'_>) {
     let roles = [Role::SignalName, Role::SignalDescription, Role::SignalBody, Role::SignalSemantic];
     // Without color the heights look alike in a row of text; the shades of the bars say the same.
     let shades = ["█", "▓", "▒", "░"];
     for (at, role) in roles.into_iter().enumerate() {
-        let plain = pen.theme.bars == BarStyle::Shades && !pen.glyphs.ascii;
-        let sign = if plain { shades[at] } else { pen.glyphs.mark[at] };
-        pen.put(x + at as u16, y, sign, role, 1);
+        let plain = painter.theme.bars == BarStyle::Shades && !painter.glyphs.ascii;
+        let sign = if plain { shades[at] } else { painter.glyphs.mark[at] };
+        painter.put(x + at as u16, y, sign, role, 1);
     }
 }
 
 impl Header<'_> {
     /// Draws it; answers where a click shows which pane.
-    pub fn draw(&self, area: Rect, pen: &mut Pen<'_>) -> Vec<(Rect, Action)> {
+    pub fn draw(&self, area: Rect, painter: &mut Painter<'_>) -> Vec<(Rect, Action)> {
         let y = area.y;
-        pen.band(area, Role::Surface);
-        mark(area.x + 2, y, pen);
+        painter.band(area, Role::Surface);
+        mark(area.x + 2, y, painter);
         let tab = |at: usize| {
             let pane = self.panes[at];
             let named = at == self.active || area.width >= NARROW;
@@ -109,27 +109,33 @@ impl Header<'_> {
         let tabs: Vec<String> = (0..self.panes.len()).map(tab).collect();
         let count = |at: usize| match self.awaited.get(at) {
             None | Some(0) => String::new(),
-            Some(count) => format!("{}{count} ", pen.glyphs.waiting),
+            Some(count) => format!("{}{count} ", painter.glyphs.waiting),
         };
         let counts: Vec<String> = (0..self.panes.len()).map(count).collect();
         let tabs_width: u16 = tabs.iter().chain(&counts).map(|tab| cells(tab)).sum();
         let mut x = area.x + 7;
         if area.width >= NARROW && tabs_width + 15 <= area.width {
-            x = pen.put(x, y, "skills", Role::Strong, 6) + 1;
+            x = painter.put(x, y, "skills", Role::Strong, 6) + 1;
         }
         let mut hits = Vec::new();
         for (at, text) in tabs.iter().enumerate() {
             let role = if at == self.active { Role::TabActive } else { Role::Tab };
-            let mut end = pen.put(x, y, text, role, area.right().saturating_sub(x));
+            let mut end = painter.put(x, y, text, role, area.right().saturating_sub(x));
             if !counts[at].is_empty() {
                 let start = end;
-                end = pen.put(start, y, &counts[at], role, area.right().saturating_sub(start));
-                pen.put(start, y, counts[at].trim_end(), Role::Waiting, area.right().saturating_sub(start));
+                end = painter.put(start, y, &counts[at], role, area.right().saturating_sub(start));
+                painter.put(
+                    start,
+                    y,
+                    counts[at].trim_end(),
+                    Role::Waiting,
+                    area.right().saturating_sub(start),
+                );
             }
             hits.push((Rect::new(x, y, end - x, 1), self.panes[at].go()));
             x = end;
         }
-        let dot = format!(" {} ", pen.glyphs.dot);
+        let dot = format!(" {} ", painter.glyphs.dot);
         let spinner = self.spinner.map_or_else(String::new, |sign| format!("{sign} "));
         let room = (area.right().saturating_sub(2)).saturating_sub(x + 2);
         let fits = |(kept, place): &(usize, &str)| {
@@ -139,12 +145,12 @@ impl Header<'_> {
         if let Some((kept, place)) = self.choices().into_iter().find(fits) {
             let alarm = self.place.is_some_and(|place| place.alarm);
             let role = if alarm { Role::Warning } else { Role::Muted };
-            let mut start = pen.right(area.right() - 2, y, place, role);
+            let mut start = painter.right(area.right() - 2, y, place, role);
             if kept > 0 && !place.is_empty() {
-                start = pen.right(start, y, &dot, Role::Muted);
+                start = painter.right(start, y, &dot, Role::Muted);
             }
-            start = pen.right(start, y, &self.facts[..kept].join(&dot), Role::Muted);
-            pen.right(start, y, &spinner, Role::Info);
+            start = painter.right(start, y, &self.facts[..kept].join(&dot), Role::Muted);
+            painter.right(start, y, &spinner, Role::Info);
         }
         hits
     }

@@ -6,20 +6,20 @@ use std::time::{Duration, Instant};
 use ratatui::layout::Rect;
 
 use super::theme::Role;
-use super::widgets::measure::{cells, cut_end};
-use super::widgets::pen::Pen;
+use super::widgets::painter::Painter;
 use super::widgets::rich::Seg;
+use super::widgets::text_width::{cells, cut_end};
 use super::widgets::wrap::wrap_to;
 
 /// How long a note is in full, and how long it then stays faint.
 const FULL: Duration = Duration::from_secs(3);
 const FAINT: Duration = Duration::from_millis(700);
 /// Notes on screen at once; older ones go.
-const MOST: usize = 3;
+const MAX_NOTES: usize = 3;
 
 /// Something that went wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trouble {
+pub struct ErrorNotice {
     /// What.
     pub what: String,
     /// Where, and what to do.
@@ -32,14 +32,14 @@ pub struct Notices {
     notes: VecDeque<(String, Instant)>,
     /// The note that tells of a key without an action, as long as it is.
     hint: Option<String>,
-    errors: VecDeque<Trouble>,
+    errors: VecDeque<ErrorNotice>,
 }
 
 impl Notices {
     /// Shows a note from now on.
     pub fn note(&mut self, text: impl Into<String>, now: Instant) {
         self.notes.push_back((text.into(), now));
-        if self.notes.len() > MOST {
+        if self.notes.len() > MAX_NOTES {
             self.notes.pop_front();
         }
     }
@@ -55,7 +55,7 @@ impl Notices {
 
     /// Shows an error until it is seen. The same error twice is one.
     pub fn error(&mut self, what: impl Into<String>, place: impl Into<String>) {
-        let trouble = Trouble { what: what.into(), place: place.into() };
+        let trouble = ErrorNotice { what: what.into(), place: place.into() };
         if !self.errors.contains(&trouble) {
             tracing::error!(place = %trouble.place, "{}", trouble.what);
             self.errors.push_back(trouble);
@@ -105,52 +105,58 @@ impl Notices {
     /// Draws both at the bottom of an area, on the right; notes only where the area is roomy: elsewhere they
     /// would cover what they tell of, and are in the footer's row ([`Self::draw_in_row`]). `seen_key` is the
     /// key that takes an error away.
-    pub fn draw(&self, area: Rect, pen: &mut Pen<'_>, seen_key: &str, now: Instant) {
+    pub fn draw(&self, area: Rect, painter: &mut Painter<'_>, seen_key: &str, now: Instant) {
         let mut bottom = area.bottom();
         if let Some(trouble) = self.errors.front()
             && area.height >= 3
         {
             let width = if area.width < 80 { area.width } else { area.width / 2 };
             let band = Rect::new(area.right() - width, area.y, width, bottom - area.y);
-            bottom -= self.draw_error(trouble, band, pen, seen_key);
+            bottom -= self.draw_error(trouble, band, painter, seen_key);
         }
         for (text, since) in self.notes.iter().rev().filter(|_| roomy(area)) {
             if bottom <= area.top() + 1 {
                 break;
             }
             bottom -= 1;
-            let text = cut_end(text, area.width.saturating_sub(6), pen.glyphs.ellipsis);
+            let text = cut_end(text, area.width.saturating_sub(6), painter.glyphs.ellipsis);
             let width = cells(&text) + 4;
             let row = Rect::new(area.right().saturating_sub(width), bottom, width, 1);
-            super::overlay::clear(row, pen);
+            super::overlay::clear(row, painter);
             let role = if now >= *since + FULL { Role::Muted } else { Role::Text };
-            pen.put(row.x + 2, row.y, &text, role, width);
+            painter.put(row.x + 2, row.y, &text, role, width);
         }
     }
 
     /// Draws the notes on one row, the newest first, where they do not stand over the area. Answers whether there are
     /// any.
-    pub fn draw_in_row(&self, area: Rect, row: Rect, pen: &mut Pen<'_>, now: Instant) -> bool {
+    pub fn draw_in_row(&self, area: Rect, row: Rect, painter: &mut Painter<'_>, now: Instant) -> bool {
         let Some((_, newest)) = self.notes.back().filter(|_| !roomy(area)) else { return false };
         let texts: Vec<&str> = self.notes.iter().rev().map(|(text, _)| text.as_str()).collect();
-        let text = texts.join(&format!(" {} ", pen.glyphs.dot));
-        super::overlay::clear(row, pen);
+        let text = texts.join(&format!(" {} ", painter.glyphs.dot));
+        super::overlay::clear(row, painter);
         let role = if now >= *newest + FULL { Role::Muted } else { Role::Text };
         let room = row.width.saturating_sub(2);
-        pen.put(row.x + 1, row.y, &cut_end(&text, room, pen.glyphs.ellipsis), role, room);
+        painter.put(row.x + 1, row.y, &cut_end(&text, room, painter.glyphs.ellipsis), role, room);
         true
     }
 
     /// Draws an error at the bottom of a column, as high as its words are long and within a third of the room.
     /// Answers how many rows it takes.
-    fn draw_error(&self, trouble: &Trouble, column: Rect, pen: &mut Pen<'_>, seen_key: &str) -> u16 {
+    fn draw_error(
+        &self,
+        trouble: &ErrorNotice,
+        column: Rect,
+        painter: &mut Painter<'_>,
+        seen_key: &str,
+    ) -> u16 {
         let more = self.errors.len();
         let count = if more > 1 { format!(" 1 of {more}") } else { String::new() };
-        let tail = format!(" {} {seen_key} seen", pen.glyphs.dot);
+        let tail = format!(" {} {seen_key} seen", painter.glyphs.dot);
         let most = usize::from(column.height / 6).max(1);
-        let indent = 4 + cells(pen.glyphs.bad);
+        let indent = 4 + cells(painter.glyphs.bad);
         let room = column.width.saturating_sub(indent + 1);
-        let ellipsis = pen.glyphs.ellipsis;
+        let ellipsis = painter.glyphs.ellipsis;
         let lines = |text: &str, role: Role, beside: &str| {
             wrap_to(&[Seg::new(text.to_owned(), role)], room.saturating_sub(cells(beside)), most, ellipsis)
         };
@@ -159,28 +165,28 @@ impl Notices {
         let rows = (what.len() + place.len().max(1)).min(usize::from(column.height));
         let rows = u16::try_from(rows).unwrap_or(column.height);
         let band = Rect::new(column.x, column.bottom() - rows, column.width, rows);
-        super::overlay::clear(band, pen);
-        pen.band(band, Role::DangerBand);
+        super::overlay::clear(band, painter);
+        painter.band(band, Role::DangerBand);
         for row in band.rows() {
-            pen.put(row.x + 1, row.y, pen.glyphs.gutter, Role::Danger, 1);
+            painter.put(row.x + 1, row.y, painter.glyphs.gutter, Role::Danger, 1);
         }
         if more > 1 {
-            pen.right(band.right().saturating_sub(1), band.y, count.trim_start(), Role::Muted);
+            painter.right(band.right().saturating_sub(1), band.y, count.trim_start(), Role::Muted);
         }
-        pen.put(band.x + 3, band.y, pen.glyphs.bad, Role::Danger, 3);
+        painter.put(band.x + 3, band.y, painter.glyphs.bad, Role::Danger, 3);
         let x = band.x + indent;
         let mut at = x;
         for (line, y) in what.iter().chain(&place).zip(band.y..band.bottom()) {
-            at = pen.line(x, y, line, room);
+            at = painter.line(x, y, line, room);
         }
         let last = band.bottom().saturating_sub(1);
         if place.iter().all(|line| line.segs.is_empty()) {
             at = x;
         } else {
-            at = pen.put(at, last, &format!(" {} ", pen.glyphs.dot), Role::Muted, 3);
+            at = painter.put(at, last, &format!(" {} ", painter.glyphs.dot), Role::Muted, 3);
         }
-        at = pen.put(at, last, seen_key, Role::Key, 8);
-        pen.put(at, last, " seen", Role::Muted, 5);
+        at = painter.put(at, last, seen_key, Role::Key, 8);
+        painter.put(at, last, " seen", Role::Muted, 5);
         rows
     }
 }

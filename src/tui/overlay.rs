@@ -1,6 +1,7 @@
 //! What lies over a pane: palette, help, choosers, log, questions. One at a time; it takes all keys.
 
 mod chooser;
+mod dialog;
 mod draft;
 mod draft_report;
 mod help;
@@ -8,7 +9,6 @@ mod log;
 mod palette;
 mod question;
 mod reader;
-mod sheet;
 
 use std::time::Instant;
 
@@ -19,19 +19,19 @@ use unicode_width::UnicodeWidthStr as _;
 use super::action::{Action, Context};
 use super::pane::{Effect, Message, PaneId, PickerKind};
 use super::theme::Role;
-use super::widgets::measure::{cells, cut_end};
-use super::widgets::pen::Pen;
+use super::widgets::painter::Painter;
+use super::widgets::text_width::{cells, cut_end};
 pub use chooser::Chooser;
+pub use dialog::{
+    Asking, NAME_OF_EXPORT, OrderKind, ProposalCommand, Sheet, name_of_decision, name_of_launch,
+    name_of_order, name_of_script, state_word,
+};
 pub use draft::{DraftEditor, Drafting};
 pub use help::{Help, Section};
 pub use log::LogView;
 pub use palette::{Entry, Palette, SkillEntry};
 pub use question::Question;
 pub use reader::{Passage, Reader, Reading};
-pub use sheet::{
-    Asking, NAME_OF_EXPORT, OrderKind, ProposalCommand, Sheet, name_of_decision, name_of_launch,
-    name_of_order, name_of_script, state_word,
-};
 use skills_skill::SkillId;
 
 /// What a chooser chooses.
@@ -90,7 +90,7 @@ pub trait Overlay {
         vec![Context::Overlay]
     }
     /// What a pane is reported while this lies over it.
-    fn told(&mut self, _message: &Message) -> Outcome {
+    fn on_message(&mut self, _message: &Message) -> Outcome {
         Outcome::Stay
     }
     /// Whether it asks about leaving: then it is notified before each drawing what would be lost now.
@@ -102,7 +102,7 @@ pub trait Overlay {
     /// The moment of the key that comes next.
     fn at(&mut self, _now: Instant) {}
     /// What is to be done when it closes, whichever way: texts that were typed and not sent are kept.
-    fn kept(&self) -> Option<(PaneId, Effect)> {
+    fn draft_effect(&self) -> Option<(PaneId, Effect)> {
         None
     }
     /// Time has passed: what it does by itself.
@@ -118,7 +118,7 @@ pub trait Overlay {
     /// What the footer offers.
     fn hints(&self) -> Vec<Hint>;
     /// Draws inside the screen's `area`; answers where the terminal's cursor belongs.
-    fn draw(&mut self, area: Rect, pen: &mut Pen<'_>, now: Instant) -> Option<Position>;
+    fn draw(&mut self, area: Rect, painter: &mut Painter<'_>, now: Instant) -> Option<Position>;
     /// After how many milliseconds what it shows changes by itself; never, where it only answers.
     fn changes_in(&self, _now: Instant) -> Option<u64> {
         None
@@ -137,18 +137,18 @@ pub fn centred(area: Rect, width: u16, height: u16) -> Rect {
 }
 
 /// Empties cells down to the overlay's ground; a wide character that reaches in from the left goes too.
-pub fn clear(area: Rect, pen: &mut Pen<'_>) {
-    let area = area.intersection(pen.buf.area);
-    let ground = pen.theme.style(Role::Base).patch(pen.theme.style(Role::Overlay));
+pub fn clear(area: Rect, painter: &mut Painter<'_>) {
+    let area = area.intersection(painter.buf.area);
+    let ground = painter.theme.style(Role::Base).patch(painter.theme.style(Role::Overlay));
     for y in area.top()..area.bottom() {
-        if area.x > pen.buf.area.x
-            && let Some(left) = pen.buf.cell_mut((area.x - 1, y))
+        if area.x > painter.buf.area.x
+            && let Some(left) = painter.buf.cell_mut((area.x - 1, y))
             && left.symbol().width() > 1
         {
             left.set_symbol(" ");
         }
         for x in area.left()..area.right() {
-            if let Some(cell) = pen.buf.cell_mut((x, y)) {
+            if let Some(cell) = painter.buf.cell_mut((x, y)) {
                 cell.reset();
                 cell.set_style(ground);
             }
@@ -157,11 +157,11 @@ pub fn clear(area: Rect, pen: &mut Pen<'_>) {
 }
 
 /// Turns everything drawn so far to shade.
-pub fn shade(area: Rect, pen: &mut Pen<'_>) {
-    let style = pen.theme.style(Role::Base).patch(pen.theme.style(Role::Shade));
+pub fn shade(area: Rect, painter: &mut Painter<'_>) {
+    let style = painter.theme.style(Role::Base).patch(painter.theme.style(Role::Shade));
     for y in area.top()..area.bottom() {
         for x in area.left()..area.right() {
-            if let Some(cell) = pen.buf.cell_mut((x, y)) {
+            if let Some(cell) = painter.buf.cell_mut((x, y)) {
                 cell.modifier = ratatui::style::Modifier::empty();
                 cell.set_style(style);
             }
@@ -171,12 +171,12 @@ pub fn shade(area: Rect, pen: &mut Pen<'_>) {
 
 /// The box of an overlay on cleared ground: rounded, or heavy in the color of waiting for a decision. Answers
 /// the inside, one cell of air left and right.
-pub fn frame(area: Rect, pen: &mut Pen<'_>, title: &str, note: &str, decision: bool) -> Rect {
-    clear(area, pen);
+pub fn frame(area: Rect, painter: &mut Painter<'_>, title: &str, note: &str, decision: bool) -> Rect {
+    clear(area, painter);
     if area.width < 4 || area.height < 3 {
         return Rect::ZERO;
     }
-    let signs = match (pen.glyphs.ascii, decision) {
+    let signs = match (painter.glyphs.ascii, decision) {
         (true, _) => ["+", "+", "+", "+", "-", "|"],
         (false, false) => ["╭", "╮", "╰", "╯", "─", "│"],
         (false, true) => ["┏", "┓", "┗", "┛", "━", "┃"],
@@ -184,27 +184,27 @@ pub fn frame(area: Rect, pen: &mut Pen<'_>, title: &str, note: &str, decision: b
     let role = if decision { Role::Waiting } else { Role::Focus };
     let (left, right, top, bottom) = (area.left(), area.right() - 1, area.top(), area.bottom() - 1);
     for y in [top, bottom] {
-        pen.run(left + 1, y, signs[4], area.width - 2, role);
+        painter.run(left + 1, y, signs[4], area.width - 2, role);
     }
     for y in top + 1..bottom {
-        pen.put(left, y, signs[5], role, 1);
-        pen.put(right, y, signs[5], role, 1);
+        painter.put(left, y, signs[5], role, 1);
+        painter.put(right, y, signs[5], role, 1);
     }
     for (x, y, sign) in
         [(left, top, signs[0]), (right, top, signs[1]), (left, bottom, signs[2]), (right, bottom, signs[3])]
     {
-        pen.put(x, y, sign, role, 1);
+        painter.put(x, y, sign, role, 1);
     }
     let mut room = area.width.saturating_sub(6);
     if !note.is_empty() && cells(title) + cells(note) + 9 <= area.width {
         let note = format!(" {note} ");
-        pen.right(right - 1, top, &note, Role::Muted);
+        painter.right(right - 1, top, &note, Role::Muted);
         room -= cells(&note);
     }
     if !title.is_empty() {
-        let title = cut_end(title, room, pen.glyphs.ellipsis).into_owned();
+        let title = cut_end(title, room, painter.glyphs.ellipsis).into_owned();
         let title = format!(" {title} ");
-        pen.put(left + 2, top, &title, if decision { Role::Waiting } else { Role::Strong }, room + 2);
+        painter.put(left + 2, top, &title, if decision { Role::Waiting } else { Role::Strong }, room + 2);
     }
     Rect::new(left + 2, top + 1, area.width - 4, area.height - 2)
 }
@@ -227,8 +227,8 @@ mod tests {
         let theme = Theme::shipped("dark", Depth::True).unwrap();
         let mut buf = Buffer::empty(Rect::new(0, 0, 12, 3));
         buf.set_string(0, 1, "日本語日本語", ratatui::style::Style::new());
-        let mut pen = Pen { buf: &mut buf, theme: &theme, glyphs: &UNICODE };
-        clear(Rect::new(3, 0, 4, 3), &mut pen);
+        let mut painter = Painter { buf: &mut buf, theme: &theme, glyphs: &UNICODE };
+        clear(Rect::new(3, 0, 4, 3), &mut painter);
         assert_eq!(buf[(2, 1)].symbol(), " ");
         assert_eq!(buf[(0, 1)].symbol(), "日");
     }

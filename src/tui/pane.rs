@@ -11,15 +11,15 @@ use serde_json::{Map, Value};
 
 use super::action::{Action, Command, Context};
 use super::glyphs::Glyphs;
-use super::golden_traffic::{GoldenAnswer, GoldenAsk, GoldenForm};
+use super::golden_requests::{GoldenAnswer, GoldenAsk, GoldenForm};
 use super::overlay::{Drafting, Reading, Sheet};
 use super::panes::discover::Lookup;
-use super::proposal_traffic::{ProposalAnswer, ProposalAsk};
-use super::run_traffic::{RunAsk, RunTold};
-use super::session_traffic::{SessionAsk, SessionTold};
+use super::proposal_requests::{ProposalAnswer, ProposalAsk};
+use super::run_requests::{RunAsk, RunTold};
+use super::session_requests::{SessionAsk, SessionTold};
 use super::theme::Theme;
-use super::widgets::measure::shown;
 use super::widgets::rich::RichLine;
+use super::widgets::text_width::shown;
 use skills_api::{
     ClientView, CollisionReport, Diagnostics, DraftReport, DraftRequest, Error, Event, FileContent,
     LevelTokens, SkillDetail, SkillRivals, WhyRequest,
@@ -134,7 +134,7 @@ pub enum Effect {
     /// Let the person add a query to the golden set; without one, that of Discover.
     AddGolden(GoldenForm),
     /// Something failed: what, and where or what to do. Stays until it is seen.
-    Trouble(String, String),
+    ErrorNotice(String, String),
     /// Something began to wait for a person: told where another pane is shown.
     Awaited(String),
     /// What was typed on a sheet that closes without having sent it, by the sheet's name; nothing forgets it.
@@ -286,7 +286,7 @@ pub enum Message {
     DescriptionWritten(SkillId, Result<Saved, Error>),
     /// Answer to [`Effect::Render`]: lines in roles, already safe to draw.
     Rendered(u64, Arc<[RichLine]>),
-    /// News from the core.
+    /// AppEvent from the core.
     Event(Event),
     /// The present catalog, at start and after lagging.
     Catalogue(Arc<Catalogue>),
@@ -355,7 +355,7 @@ pub trait Pane {
     fn paste(&mut self, text: &str) -> Vec<Effect>;
     /// A click, drag or wheel; positions are those of the last drawn frame.
     fn mouse(&mut self, event: MouseEvent) -> Vec<Effect>;
-    /// News.
+    /// AppEvent.
     fn message(&mut self, message: &Message) -> Vec<Effect>;
     /// Draws into `area`.
     fn draw(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>);
@@ -394,7 +394,7 @@ pub trait Pane {
         None
     }
     /// Texts to keep for the next session, oldest first (the intents asked).
-    fn kept(&self) -> Vec<String> {
+    fn persistent_texts(&self) -> Vec<String> {
         Vec::new()
     }
 }

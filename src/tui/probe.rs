@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::theme::luminance;
 
 /// Longest wait. With it the first frame still comes within 50 ms.
-const PATIENCE: Duration = Duration::from_millis(25);
+const PROBE_TIMEOUT: Duration = Duration::from_millis(25);
 /// How long after the question a late answer may still come in as keys.
 const LATE: Duration = Duration::from_secs(3);
 /// Relative luminance above which a ground counts as light: the middle of perceived lightness (L* 50).
@@ -36,7 +36,7 @@ pub fn ask() -> Answers {
     if !io::stdin().is_terminal() || out.write_all(question.as_bytes()).and_then(|()| out.flush()).is_err() {
         return Answers::default();
     }
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + PROBE_TIMEOUT;
     let stdin = io::stdin();
     let mut bytes = Vec::new();
     while !ends(&bytes) {

@@ -3,8 +3,8 @@
 use ratatui::layout::Rect;
 
 use super::theme::Role;
-use super::widgets::figures;
-use super::widgets::pen::Pen;
+use super::widgets::format;
+use super::widgets::painter::Painter;
 use skills_api::{Event, IndexProgress};
 use skills_registry::ScanProgress;
 
@@ -37,20 +37,20 @@ impl Progress {
     }
 
     /// Draws the line.
-    pub fn draw(&self, row: Rect, pen: &mut Pen<'_>, spinner: &str) {
+    pub fn draw(&self, row: Rect, painter: &mut Painter<'_>, spinner: &str) {
         // How many files there are is known only when the walk is complete: no bar for reading.
         let (verb, done, rest, total) = match (self.scan, self.index) {
             (Some(scan), _) => ("read", scan.parsed, " skills so far".to_owned(), 0),
             (None, Some(index)) => {
-                ("indexed", index.indexed, format!(" of {}", figures::count(index.total)), index.total)
+                ("indexed", index.indexed, format!(" of {}", format::count(index.total)), index.total)
             }
             (None, None) => return,
         };
-        let mut x = pen.put(row.x + 2, row.y, spinner, Role::Info, 1) + 1;
+        let mut x = painter.put(row.x + 2, row.y, spinner, Role::Info, 1) + 1;
         for (text, role) in
-            [(format!("{verb} "), Role::Text), (figures::count(done), Role::Strong), (rest, Role::Muted)]
+            [(format!("{verb} "), Role::Text), (format::count(done), Role::Strong), (rest, Role::Muted)]
         {
-            x = pen.put(x, row.y, &text, role, row.right().saturating_sub(x));
+            x = painter.put(x, row.y, &text, role, row.right().saturating_sub(x));
         }
         let x = x.max(row.x + 28) + 3;
         let room = row.right().saturating_sub(x + 2).min(30);
@@ -58,8 +58,8 @@ impl Progress {
             return;
         }
         let full = (usize::from(room) * done.min(total) / total) as u16;
-        pen.run(x, row.y, pen.glyphs.heavy, full, Role::Info);
-        pen.run(x + full, row.y, pen.glyphs.rule, room - full, Role::Faint);
+        painter.run(x, row.y, painter.glyphs.heavy, full, Role::Info);
+        painter.run(x + full, row.y, painter.glyphs.rule, room - full, Role::Faint);
     }
 }
 

@@ -10,13 +10,12 @@ use crossterm::event::Event as Input;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{Receiver, channel};
 
-use super::app::{App, News, Remembered, Want};
-use super::calls::{Calls, MAX_PENDING_NEWS};
+use super::app::{App, AppCommand, AppEvent, Remembered};
 use super::clipboard::Clipboard;
-use super::demo::{Play, Stage};
+use super::demo::{DemoOptions, DemoScreen};
 use super::editor;
+use super::effects::{Calls, MAX_PENDING_NEWS};
 use super::input::InputReader;
-use super::located::LocatedError;
 use super::pane::Pane;
 use super::panes::attach::Attach;
 use super::panes::browse::Browse;
@@ -28,6 +27,7 @@ use super::panes::session::SessionPane;
 use super::probe::{self, LateAnswer};
 use super::settings::Settings;
 use super::shutdown::Shutdown;
+use super::spanned_error::LocatedError;
 use super::terminal::{Screen, restore_on_panic};
 use super::theme::Depth;
 use skills_api::{SharedClient, SharedSessionClient};
@@ -73,7 +73,7 @@ pub async fn run(
     client: SharedClient,
     sessions: Option<SharedSessionClient>,
     settings: Settings,
-    demo: Option<Play>,
+    demo: Option<DemoOptions>,
 ) -> Result<Exit, RunError> {
     let runs = settings.runs.clone();
     let panes = move |remembered: &Remembered| every_pane(remembered, runs);
@@ -103,7 +103,7 @@ pub async fn run_panes(
     sessions: Option<SharedSessionClient>,
     panes: impl FnOnce(&Remembered) -> Vec<Box<dyn Pane>>,
     mut settings: Settings,
-    demo: Option<Play>,
+    demo: Option<DemoOptions>,
 ) -> Result<Exit, RunError> {
     let played = demo.is_some();
     let remembered = settings.state_file.as_deref().map(Remembered::read).unwrap_or_default();
@@ -134,7 +134,7 @@ pub async fn run_panes(
         clipboard: Clipboard::default(),
         editor: settings.editor.clone(),
         drawn: None,
-        stage: demo.map(|play| Stage::new(play, Instant::now())),
+        stage: demo.map(|play| DemoScreen::new(play, Instant::now())),
     };
     let events = running.calls.follow_events();
     let of_runs = running.calls.follow_runs();
@@ -195,13 +195,13 @@ struct Running {
     shutdown: Shutdown,
     late: Option<LateAnswer>,
     calls: Calls,
-    news: Receiver<News>,
+    news: Receiver<AppEvent>,
     clipboard: Clipboard,
     editor: Option<String>,
     /// When the last frame was drawn.
     drawn: Option<Instant>,
     /// A demonstration in progress.
-    stage: Option<Stage>,
+    stage: Option<DemoScreen>,
 }
 
 impl Running {
@@ -209,12 +209,12 @@ impl Running {
         let mut resized = signal(SignalKind::window_change())?;
         loop {
             self.drain();
-            if self.shutdown.is_requested() || self.carry_out().await? {
+            if self.shutdown.is_requested() || self.process_commands().await? {
                 return Ok(());
             }
             let now = Instant::now();
             self.play(now);
-            if self.stage.as_ref().is_some_and(Stage::ended) {
+            if self.stage.as_ref().is_some_and(DemoScreen::ended) {
                 return Ok(());
             }
             let due = self.drawn.map_or(now, |drawn| drawn + FRAME);
@@ -289,7 +289,7 @@ impl Running {
             self.app.redraw();
             return;
         }
-        self.app.handle(News::Input(event), now);
+        self.app.handle(AppEvent::Input(event), now);
     }
 
     /// Lets the demonstration press its next key, and keeps the picture of a step that is complete.
@@ -299,11 +299,11 @@ impl Running {
         let settled = self.calls.under_way() == 0 && self.news.is_empty() && !self.app.dirty();
         stage.rest(settled, &self.app);
         if let Some(why) = stage.take_failure() {
-            self.app.handle(News::Failed("the demonstration".to_owned(), why), Instant::now());
+            self.app.handle(AppEvent::Failed("the demonstration".to_owned(), why), Instant::now());
         }
         let before = stage.wake(now);
         if let Some(key) = stage.next(now, settled) {
-            self.app.handle(News::Input(Input::Key(key)), now);
+            self.app.handle(AppEvent::Input(Input::Key(key)), now);
         }
         if stage.wake(now) != before {
             self.app.redraw();
@@ -311,22 +311,22 @@ impl Running {
     }
 
     /// Executes what the application wants. Answers whether it wants to end.
-    async fn carry_out(&mut self) -> io::Result<bool> {
+    async fn process_commands(&mut self) -> io::Result<bool> {
         for want in self.app.take_wants() {
             match want {
-                Want::Call(pane, effect) => self.calls.run(pane, effect),
-                Want::Rescan => self.calls.rescan(),
-                Want::Refresh => self.calls.refresh(),
-                Want::Copy(text, what) => self.copy(text, &what).await,
-                Want::Edit(path, line) => self.edit(&path, line).await?,
-                Want::Sign(bytes) => self.screen.sign(&bytes)?,
-                Want::Suspend => self.suspend().await?,
-                Want::Demo => self.demo().await?,
-                Want::Redraw => {
+                AppCommand::Call(pane, effect) => self.calls.run(pane, effect),
+                AppCommand::Rescan => self.calls.rescan(),
+                AppCommand::Refresh => self.calls.refresh(),
+                AppCommand::Copy(text, what) => self.copy(text, &what).await,
+                AppCommand::Edit(path, line) => self.edit(&path, line).await?,
+                AppCommand::Sign(bytes) => self.screen.sign(&bytes)?,
+                AppCommand::Suspend => self.suspend().await?,
+                AppCommand::Demo => self.demo().await?,
+                AppCommand::Redraw => {
                     self.screen.forget()?;
                     self.drawn = None;
                 }
-                Want::Quit => return Ok(true),
+                AppCommand::Quit => return Ok(true),
             }
         }
         Ok(false)
@@ -334,11 +334,11 @@ impl Running {
 
     async fn copy(&mut self, text: String, what: &str) {
         let news = if self.clipboard.offer(text.clone()).await {
-            News::Done(format!("copied {what}"))
+            AppEvent::Done(format!("copied {what}"))
         } else {
             match self.screen.copy(&text) {
-                Ok(()) => News::Done(format!("copied {what} through the terminal")),
-                Err(error) => News::Failed(format!("{what} was not copied"), error.to_string()),
+                Ok(()) => AppEvent::Done(format!("copied {what} through the terminal")),
+                Err(error) => AppEvent::Failed(format!("{what} was not copied"), error.to_string()),
             }
         };
         self.app.handle(news, Instant::now());
@@ -435,7 +435,7 @@ impl Running {
 
     #[allow(clippy::unnecessary_wraps, reason = "ends the functions that may fail otherwise")]
     fn tell_failed(&mut self, what: &str, place: String) -> io::Result<()> {
-        self.app.handle(News::Failed(what.to_owned(), place), Instant::now());
+        self.app.handle(AppEvent::Failed(what.to_owned(), place), Instant::now());
         Ok(())
     }
 }

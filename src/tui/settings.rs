@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use super::golden_traffic::GoldenPlace;
+use super::golden_requests::GoldenPlace;
 use super::keymap::Remap;
 use super::theme::Depth;
 use skills_api::{LocalFiles, Signs};
-use skills_base::telemetry::Ring;
+use skills_base::telemetry::RingBuffer;
 use skills_config::{Config, GlyphSet, Invocation, RunSettings};
 
 /// Wishes and places. [`Settings::default`] asks for nothing and reads nothing.
@@ -29,7 +29,7 @@ pub struct Settings {
     /// The configuration file, as help names it.
     pub config_file: String,
     /// The log that the log view shows.
-    pub log: Ring,
+    pub log: RingBuffer,
     /// What the terminal does when a run begins to wait; nothing, unless it is asked for.
     pub signs: Signs,
     /// How the workbench was called: commands that are copied name the same options.
@@ -60,7 +60,7 @@ impl Default for Settings {
             theme_dir: None,
             state_file: None,
             config_file: "config.yaml".to_owned(),
-            log: Ring::new(),
+            log: RingBuffer::new(),
             signs: Signs::default(),
             invocation: Invocation::default(),
             local_files: None,

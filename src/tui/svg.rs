@@ -76,7 +76,7 @@ struct Page {
 
 /// How a stretch of cells looks.
 #[derive(Clone, Copy, PartialEq)]
-struct Look {
+struct CellStyle {
     fg: [u8; 3],
     bg: [u8; 3],
     bold: bool,
@@ -85,7 +85,7 @@ struct Look {
 }
 
 impl Page {
-    fn look(&self, cell: &Cell, cursor: bool) -> Look {
+    fn look(&self, cell: &Cell, cursor: bool) -> CellStyle {
         let (mut fg, mut bg) = (rgb(cell.fg, self.text), rgb(cell.bg, self.ground));
         if cell.modifier.contains(Modifier::REVERSED) != cursor {
             std::mem::swap(&mut fg, &mut bg);
@@ -93,7 +93,7 @@ impl Page {
         if cell.modifier.contains(Modifier::DIM) {
             fg = blend(fg, bg, 0.45);
         }
-        Look {
+        CellStyle {
             fg,
             bg,
             bold: cell.modifier.contains(Modifier::BOLD),
@@ -103,7 +103,7 @@ impl Page {
     }
 
     fn row(&self, buffer: &Buffer, y: u16, cursor: Option<Position>, out: &mut String) {
-        let cells: Vec<(u16, u16, &str, Look)> = drawn_cells(buffer, y)
+        let cells: Vec<(u16, u16, &str, CellStyle)> = drawn_cells(buffer, y)
             .map(|(x, cell)| {
                 let look = self.look(cell, cursor == Some(Position::new(x, y)));
                 (x, (cell.symbol().width() as u16).max(1), cell.symbol(), look)
@@ -118,7 +118,7 @@ impl Page {
             }
         }
         // Signs that must meet their neighbors are drawn as shapes: fonts leave seams.
-        let shaped = |cell: &(u16, u16, &str, Look)| shape(cell.2).is_some();
+        let shaped = |cell: &(u16, u16, &str, CellStyle)| shape(cell.2).is_some();
         for run in cells.chunk_by(|one, next| one.2 == next.2 && one.3 == next.3 && shaped(one)) {
             let Some([x, y, width, height]) = shape(run[0].2) else { continue };
             let spans = x == 0.0 && (width - 1.0).abs() < f64::EPSILON;
@@ -142,7 +142,7 @@ impl Page {
         }
     }
 
-    fn text(&self, out: &mut String, text: &str, x: f64, y: f64, cells: u16, look: Look) {
+    fn text(&self, out: &mut String, text: &str, x: f64, y: f64, cells: u16, look: CellStyle) {
         let _ = write!(
             out,
             "<text x=\"{}\" y=\"{}\" textLength=\"{}\"",

@@ -26,7 +26,7 @@ use rustix::termios::{Winsize, tcgetwinsize, tcsetwinsize};
 static ENTERED: AtomicBool = AtomicBool::new(false);
 
 /// Longest text sent to the terminal's own clipboard: xterm takes about 75,000 characters of base64.
-pub const LONGEST_COPY: usize = 50_000;
+pub const MAX_COPY_BYTES: usize = 50_000;
 
 /// The terminal while the workbench draws on it.
 pub struct Screen {
@@ -49,7 +49,7 @@ impl Screen {
 
     /// Gives the terminal back for a while.
     pub fn leave(&mut self) {
-        give_back();
+        restore();
     }
 
     /// Takes it again; the next frame draws everything.
@@ -99,7 +99,7 @@ impl Screen {
     /// # Errors
     /// When the text is longer than terminals take, or the terminal is gone.
     pub fn copy(&mut self, text: &str) -> io::Result<()> {
-        if text.len() > LONGEST_COPY {
+        if text.len() > MAX_COPY_BYTES {
             let said = format!("{} bytes exceed the limit of the terminal clipboard", text.len());
             return Err(io::Error::new(io::ErrorKind::InvalidInput, said));
         }
@@ -109,7 +109,7 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        give_back();
+        restore();
     }
 }
 
@@ -141,7 +141,7 @@ fn take() -> io::Result<()> {
 }
 
 /// Restores the terminal once. Failures are not told: there is nowhere left to tell them.
-pub fn give_back() {
+pub fn restore() {
     if !ENTERED.swap(false, Ordering::SeqCst) {
         return;
     }
@@ -191,7 +191,7 @@ pub fn restore_on_panic() {
     let here = std::thread::current().id();
     std::panic::set_hook(Box::new(move |panic| {
         if std::thread::current().id() == here {
-            give_back();
+            restore();
             before(panic);
         } else if ENTERED.load(Ordering::SeqCst) {
             tracing::error!("{panic}");

@@ -9,7 +9,7 @@ mod style_words;
 use ratatui::style::{Color, Style};
 use strum::{Display, EnumCount, EnumIter, EnumString};
 
-use super::located::LocatedError;
+use super::spanned_error::LocatedError;
 pub use depth::Depth;
 pub use load::Themes;
 pub use style_words::{contrast, luminance};

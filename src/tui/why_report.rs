@@ -2,7 +2,7 @@
 
 use crate::overlay::{Passage, Reading};
 use crate::theme::Role;
-use crate::widgets::measure::shown;
+use crate::widgets::text_width::shown;
 use skills_api::{CheckResult, ClientChecks, WhyCheck, WhyRanking, WhyReport};
 
 /// Cells of the column that names the check.

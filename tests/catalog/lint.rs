@@ -257,7 +257,7 @@ proptest! {
                     prop_assert!(span.line as usize <= source.split('\n').count());
                 }
             }
-            let report = lint::report(&findings, "some/SKILL.md", source, lint::Look::default());
+            let report = lint::report(&findings, "some/SKILL.md", source, lint::ReportStyle::default());
             prop_assert!(!report.chars().any(|c| c.is_control() && c != '\n'));
         }
     }

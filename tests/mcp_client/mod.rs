@@ -24,7 +24,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use crate::binary::Home;
 
 /// How long anything is waited for.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What a client heard of its server.
 #[derive(Debug, Clone, PartialEq)]
@@ -124,7 +124,7 @@ impl Client {
             ClientLifecycleMode::Discover { preferred_versions: vec![version.clone()] }
         };
         let person = Person { answer, content: json!({ "notes": "looks right" }), version, heard: tell };
-        let peer = tokio::time::timeout(PATIENCE, person.serve_with_lifecycle(pipes, lifecycle)).await;
+        let peer = tokio::time::timeout(WAIT_TIMEOUT, person.serve_with_lifecycle(pipes, lifecycle)).await;
         Self { peer: peer.unwrap().unwrap(), heard, _child: child }
     }
 
@@ -135,7 +135,7 @@ impl Client {
     pub async fn call(&self, tool: &str, arguments: Value) -> CallToolResult {
         let request = CallToolRequestParams::new(tool.to_owned())
             .with_arguments(arguments.as_object().unwrap().clone());
-        tokio::time::timeout(PATIENCE, self.peer.call_tool(request)).await.unwrap().unwrap()
+        tokio::time::timeout(WAIT_TIMEOUT, self.peer.call_tool(request)).await.unwrap().unwrap()
     }
 
     /// The text of a call that works, as JSON.
@@ -190,7 +190,9 @@ impl Client {
                 }
             }
         };
-        tokio::time::timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("waited in vain for {what}"))
+        tokio::time::timeout(WAIT_TIMEOUT, waiting)
+            .await
+            .unwrap_or_else(|_| panic!("waited in vain for {what}"))
     }
 
     /// What was asked since.

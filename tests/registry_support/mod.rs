@@ -13,7 +13,7 @@ use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::TryRecvError;
 
 /// Longest wait for something that has to happen.
-const PATIENCE: Duration = Duration::from_secs(10);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub struct World {
     dir: tempfile::TempDir,
@@ -90,7 +90,7 @@ pub fn until(registry: &Registry, what: &str, holds: impl Fn(&Catalogue) -> bool
         if holds(&now) {
             return now;
         }
-        assert!(since.elapsed() < PATIENCE, "never: {what}\n{:#?}", ids(&now));
+        assert!(since.elapsed() < WAIT_TIMEOUT, "never: {what}\n{:#?}", ids(&now));
         next(&mut events);
     }
 }

@@ -135,7 +135,7 @@ async fn a_kept_artifact_is_found_by_its_digest_and_offered() {
     core.order(&waiting.id.0, runs_place::decide(&waiting, skills_model::Verdict::Approve, "bo"))
         .await
         .unwrap();
-    runs_place::settle(&core, &waiting.id.0).await;
+    runs_place::wait_for_completion(&core, &waiting.id.0).await;
     let choices = core
         .target_choices(AttachTarget::Artifact, "entry", 10, &SessionAccess::default(), None)
         .await
@@ -216,7 +216,7 @@ async fn a_sidecar_sends_a_signal_with_its_payload() {
     let watched = run(&core, "close", json!({})).await;
     let wish = json!({ "signal": { "name": "books-closed", "payload": { "by": "watch" } } });
     attach(&core, "run", &watched.id.0, json!({ "wish": wish })).await.unwrap();
-    let done = runs_place::settle(&core, &watched.id.0).await;
+    let done = runs_place::wait_for_completion(&core, &watched.id.0).await;
     assert_eq!(done.outputs, Some(json!({ "by": "watch" })));
 }
 

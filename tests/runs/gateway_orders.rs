@@ -4,10 +4,10 @@ use crate::runs_place;
 
 use std::sync::Arc;
 
-use runs_place::{Place, decide, launch, order, resume, run, settle};
+use runs_place::{Place, decide, launch, order, resume, run, wait_for_completion};
 use serde_json::{Value, json};
 use skills_api::{Code, Local, RunClient as _, RunOrder, StepState, StepView, orders_given};
-use skills_model::{Asked, Choice, Gate, RunState, Verdict};
+use skills_model::{ApprovalReason, Choice, Gate, RunState, Verdict};
 use skills_store::{EventKind, RunRecord};
 use tokio_util::sync::CancellationToken;
 
@@ -53,7 +53,7 @@ async fn until_begun(core: &Arc<Local>, run: &RunRecord) -> (CancellationToken, 
     let leave = CancellationToken::new();
     let worker = tokio::spawn({
         let (core, id, leave) = (Arc::clone(core), run.id.0.clone(), leave.clone());
-        async move { drop(core.settle(&id, leave).await) }
+        async move { drop(core.wait_for_completion(&id, leave).await) }
     });
     loop {
         let events = core.run_events(Some(&run.id.0), after, 100, 20_000).await.unwrap();
@@ -70,8 +70,8 @@ async fn lost(core: &Arc<Local>) -> RunRecord {
     let (run, leave, worker) = in_the_middle(core).await;
     leave.cancel();
     worker.await.unwrap();
-    let asks = settle(core, &run.id.0).await;
-    assert!(matches!(&asks.gate, Some(Gate::Human { why: Asked::UnknownOutcome, .. })), "{asks:?}");
+    let asks = wait_for_completion(core, &run.id.0).await;
+    assert!(matches!(&asks.gate, Some(Gate::Human { why: ApprovalReason::UnknownOutcome, .. })), "{asks:?}");
     asks
 }
 
@@ -123,14 +123,17 @@ async fn a_step_of_unknown_outcome_stays_one_through_a_denial_and_through_a_fail
     let failed = lost(&core).await;
     let began = pay(&core, &failed).await.started_ms.expect("it began");
     order(&core, &failed, choose(&failed, Choice::Fail)).await.unwrap();
-    assert_eq!(settle(&core, &failed.id.0).await.state, RunState::Failed);
+    assert_eq!(wait_for_completion(&core, &failed.id.0).await.state, RunState::Failed);
     let step = pay(&core, &failed).await;
     assert_eq!((step.state, step.attempts, step.started_ms), (StepState::Failed, 1, Some(began)));
     order(&core, &failed, resume()).await.unwrap();
     let step = pay(&core, &failed).await;
     assert_eq!((step.state, step.started_ms), (StepState::Interrupted, Some(began)));
-    let again = settle(&core, &failed.id.0).await;
-    assert!(matches!(&again.gate, Some(Gate::Human { why: Asked::UnknownOutcome, .. })), "{again:?}");
+    let again = wait_for_completion(&core, &failed.id.0).await;
+    assert!(
+        matches!(&again.gate, Some(Gate::Human { why: ApprovalReason::UnknownOutcome, .. })),
+        "{again:?}"
+    );
     order(&core, &again, cancel("ana")).await.unwrap();
     assert_eq!(pay(&core, &again).await.state, StepState::Interrupted);
 }
@@ -165,8 +168,11 @@ async fn a_repeated_rerun_decides_nothing_new() {
     let (leave, worker) = until_begun(&core, &asks).await;
     leave.cancel();
     worker.await.unwrap();
-    let again = settle(&core, &asks.id.0).await;
-    assert!(matches!(&again.gate, Some(Gate::Human { why: Asked::UnknownOutcome, .. })), "{again:?}");
+    let again = wait_for_completion(&core, &asks.id.0).await;
+    assert!(
+        matches!(&again.gate, Some(Gate::Human { why: ApprovalReason::UnknownOutcome, .. })),
+        "{again:?}"
+    );
     let repeated = order(&core, &asks, rerun).await.unwrap();
     assert!(repeated.repeated, "it answers the question of the first loss");
     assert_eq!(repeated.run.gate, again.gate);
@@ -184,10 +190,10 @@ async fn an_approval_from_before_a_resume_decides_nothing_after_it() {
     let waiting = run(&core, "pay", json!({})).await;
     let approval = decide(&waiting, Verdict::Approve, "bo");
     order(&core, &waiting, approval.clone()).await.unwrap();
-    assert_eq!(settle(&core, &waiting.id.0).await.state, RunState::Failed);
+    assert_eq!(wait_for_completion(&core, &waiting.id.0).await.state, RunState::Failed);
     order(&core, &waiting, resume()).await.unwrap();
-    let again = settle(&core, &waiting.id.0).await;
-    assert!(matches!(&again.gate, Some(Gate::Human { why: Asked::Confirmation, .. })), "{again:?}");
+    let again = wait_for_completion(&core, &waiting.id.0).await;
+    assert!(matches!(&again.gate, Some(Gate::Human { why: ApprovalReason::Confirmation, .. })), "{again:?}");
     let repeated = order(&core, &waiting, approval).await.unwrap();
     assert!(repeated.repeated, "it answers the question from before the resume");
     assert_eq!((repeated.run.state, &repeated.run.gate), (RunState::WaitingForHuman, &again.gate));
@@ -195,7 +201,11 @@ async fn an_approval_from_before_a_resume_decides_nothing_after_it() {
     assert_eq!(shown.decisions.len(), 1);
     let current = decide(&shown.run, Verdict::Approve, "bo");
     assert_eq!(order(&core, &waiting, current).await.unwrap().run.state, RunState::Pending);
-    assert_eq!(settle(&core, &waiting.id.0).await.state, RunState::Failed, "the approved call was made");
+    assert_eq!(
+        wait_for_completion(&core, &waiting.id.0).await.state,
+        RunState::Failed,
+        "the approved call was made"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -274,7 +284,7 @@ async fn stored_inputs_that_changed_are_neither_shown_nor_run() {
     let approved = order(&core, &waiting, decide(&waiting, Verdict::Approve, "ana")).await.unwrap_err();
     assert_eq!(approved.code, Code::InternalError, "{approved}");
     assert!(!core.store_health().await.unwrap().health.is_sound());
-    let failed = settle(&core, &pending.id.0).await;
+    let failed = wait_for_completion(&core, &pending.id.0).await;
     assert_eq!(failed.state, RunState::Failed);
     assert_eq!(failed.error.unwrap()["code"], "runtime_error");
     let denied = order(&core, &waiting, decide(&waiting, Verdict::Deny, "ana")).await.unwrap();

@@ -1,7 +1,7 @@
 //! Runs through the core, with real bundles, scripts and a store on disk: launched, decided, resumed, branched.
 use crate::runs_place;
 
-use runs_place::{Place, decide, kinds, launch, object, order, request, resume, run, settle};
+use runs_place::{Place, decide, kinds, launch, object, order, request, resume, run, wait_for_completion};
 use serde_json::json;
 use skills_api::{Code, RunClient as _, RunOrder, StepState};
 use skills_model::{CommandName, RunState, Verdict};
@@ -29,7 +29,7 @@ async fn a_run_asks_is_approved_and_completes() {
 
     let approved = order(&core, &waiting, decide(&waiting, Verdict::Approve, "bo")).await.unwrap();
     assert_eq!((approved.run.state, approved.note.as_str()), (RunState::Pending, "approved"));
-    let done = settle(&core, &waiting.id.0).await;
+    let done = wait_for_completion(&core, &waiting.id.0).await;
     assert_eq!(done.state, RunState::Completed, "{done:?}");
     assert_eq!(done.outputs, Some(json!({ "sum": 42, "entry": "B-1" })));
     let detail = core.run(&waiting.id.0).await.unwrap();
@@ -101,12 +101,12 @@ async fn a_signal_is_kept_until_it_is_waited_for_and_its_payload_is_the_output()
     assert!(wrong.message.contains("books-closed"), "{wrong}");
     let sent = order(&core, &waiting, signal("books-closed")).await.unwrap();
     assert_eq!(sent.note, "signal books-closed received");
-    assert_eq!(settle(&core, &waiting.id.0).await.outputs, Some(json!({ "by": "bo" })));
+    assert_eq!(wait_for_completion(&core, &waiting.id.0).await.outputs, Some(json!({ "by": "bo" })));
 
     let early = launch(&core, "close", json!({})).await.unwrap().run;
     let kept = order(&core, &early, signal("books-closed")).await.unwrap();
     assert_eq!(kept.note, "signal books-closed is kept until a step waits for it");
-    assert_eq!(settle(&core, &early.id.0).await.state, RunState::Completed);
+    assert_eq!(wait_for_completion(&core, &early.id.0).await.state, RunState::Completed);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -135,7 +135,7 @@ async fn a_failed_run_goes_on_with_corrected_inputs() {
 
     let resumed = order(&core, &failed, with(json!({ "name": "right.csv" }))).await.unwrap();
     assert_eq!(resumed.note, "resumed with other name");
-    let done = settle(&core, &failed.id.0).await;
+    let done = wait_for_completion(&core, &failed.id.0).await;
     assert_eq!(done.outputs, Some(json!({ "taken": "right.csv" })));
     let told = kinds(&core, &done).await;
     let begun = told.iter().filter(|kind| *kind == "step.started").count();
@@ -159,7 +159,7 @@ async fn a_contract_edited_while_its_run_waits_changes_nothing_unnoticed() {
     let changed = asked.sheet.unwrap().changed;
     assert_eq!(changed.as_deref(), Some("skill.yaml changed since the launch"), "a script can read it");
     order(&core, &waiting, decide(&asked.run, Verdict::Approve, "bo")).await.unwrap();
-    let done = settle(&core, &waiting.id.0).await;
+    let done = wait_for_completion(&core, &waiting.id.0).await;
     assert_eq!(done.state, RunState::Completed, "what was approved is what runs: {done:?}");
     assert_eq!(core.run(&waiting.id.0).await.unwrap().contract_version, "1.0.0");
 
@@ -248,7 +248,7 @@ async fn the_policy_forbids_or_wants_a_yes_first() {
     assert_eq!(sheet.headline, "Run close 1.0.0 (1 step)");
     assert!(sheet.why.contains("require_approval id close"), "{}", sheet.why);
     order(&core, &waiting, decide(&waiting, Verdict::Approve, "bo")).await.unwrap();
-    assert_eq!(settle(&core, &waiting.id.0).await.state, RunState::WaitingForSignal);
+    assert_eq!(wait_for_completion(&core, &waiting.id.0).await.state, RunState::WaitingForSignal);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -258,17 +258,17 @@ async fn a_replay_runs_on_and_a_fork_is_held() {
     let waiting = run(&core, "ledger", json!({ "amounts": [20, 3] })).await;
     let replayed = order(&core, &waiting, RunOrder::Replay { checkpoint: None, by: None }).await.unwrap().run;
     assert_eq!(replayed.source, Some((waiting.id.clone(), waiting.head)));
-    let replayed = settle(&core, &replayed.id.0).await;
+    let replayed = wait_for_completion(&core, &replayed.id.0).await;
     assert_eq!(replayed.state, RunState::WaitingForHuman, "its gate asks for itself");
     let told = kinds(&core, &replayed).await;
     assert!(!told.contains(&"step.started".to_owned()), "the first step was restored, not run: {told:?}");
 
     let forked = order(&core, &waiting, RunOrder::Fork { checkpoint: Some(0), by: None }).await.unwrap();
     assert!(forked.run.held && forked.note.contains("until it is resumed"), "{}", forked.note);
-    let held = settle(&core, &forked.run.id.0).await;
+    let held = wait_for_completion(&core, &forked.run.id.0).await;
     assert_eq!((held.state, held.held), (RunState::Pending, true), "nobody runs it");
     order(&core, &held, resume()).await.unwrap();
-    assert_eq!(settle(&core, &held.id.0).await.state, RunState::WaitingForHuman);
+    assert_eq!(wait_for_completion(&core, &held.id.0).await.state, RunState::WaitingForHuman);
     let lineage = core.run(&waiting.id.0).await.unwrap().descendants;
     assert_eq!(lineage, [replayed.id, held.id]);
     let nowhere =

@@ -1,7 +1,7 @@
 //! What operators ask of the core: metrics, counts that survive, quality states, single capabilities.
 use crate::runs_place;
 
-use runs_place::{Place, decide, launch, object, order, request, run, settle};
+use runs_place::{Place, decide, launch, object, order, request, run, wait_for_completion};
 use serde_json::json;
 use skills_api::{
     CapabilityRequest, Client as _, Code, GovernanceFilter, ListFilter, Local, MetricsReport, RunClient as _,
@@ -30,9 +30,9 @@ async fn launches_keys_steps_bindings_and_commits_are_counted_where_they_happen(
     let first = core.launch(keyed(json!([1, 2]))).await.unwrap();
     core.launch(keyed(json!([1, 2]))).await.unwrap();
     core.launch(keyed(json!([3]))).await.unwrap_err();
-    let waiting = settle(&core, &first.run.id.0).await;
+    let waiting = wait_for_completion(&core, &first.run.id.0).await;
     order(&core, &waiting, decide(&waiting, Verdict::Approve, "bo")).await.unwrap();
-    assert_eq!(settle(&core, &first.run.id.0).await.state, RunState::Completed);
+    assert_eq!(wait_for_completion(&core, &first.run.id.0).await.state, RunState::Completed);
 
     let report = core.metrics().await.unwrap();
     let keys = |word: &str| report.counters[&format!("runtime.idempotency.{word}")];
@@ -98,7 +98,7 @@ fn capability(id: &str, inputs: serde_json::Value) -> CapabilityRequest {
 
 async fn executed(core: &Local, id: &str, inputs: serde_json::Value) -> skills_store::RunRecord {
     let launched = core.execute_capability(capability(id, inputs)).await.unwrap();
-    settle(core, &launched.run.id.0).await
+    wait_for_completion(core, &launched.run.id.0).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -115,7 +115,7 @@ async fn a_capability_alone_runs_behind_its_own_gates() {
     let asked = executed(&core, "test.ledger.book", json!({ "amount": 7, "account": "1" })).await;
     assert_eq!(asked.state, RunState::WaitingForHuman, "its confirmation holds without a skill as well");
     order(&core, &asked, decide(&asked, Verdict::Approve, "bo")).await.unwrap();
-    assert_eq!(settle(&core, &asked.id.0).await.outputs, Some(json!({ "entry": "B-1" })));
+    assert_eq!(wait_for_completion(&core, &asked.id.0).await.outputs, Some(json!({ "entry": "B-1" })));
 
     let wrong =
         core.execute_capability(capability("test.amounts.add", json!({ "amount": 1 }))).await.unwrap_err();
@@ -169,7 +169,7 @@ async fn a_skill_rises_with_golden_requests_and_runs() {
     for amount in 1..=5 {
         let waiting = run(&core, "ledger", json!({ "amounts": [amount] })).await;
         order(&core, &waiting, decide(&waiting, Verdict::Approve, "bo")).await.unwrap();
-        assert_eq!(settle(&core, &waiting.id.0).await.state, RunState::Completed);
+        assert_eq!(wait_for_completion(&core, &waiting.id.0).await.state, RunState::Completed);
     }
     let after = open().await;
     assert_eq!(after.state, QualityState::Trusted, "{after:?}");

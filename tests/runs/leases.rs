@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
-use skills_model::{Command as RunCommand, RunState, WorkerMove};
+use skills_model::{Command as RunCommand, RunState, WorkerReport};
 use skills_runs::{Execute, Leases, Supervisor, SupervisorSettings, Workplace};
 use skills_store::{
     BootTime, Checkpoint, Claimed, Clocks, Moment, RunEvent, RunId, Sqlite, Store, StoreError, WorkerId,
@@ -71,7 +71,7 @@ async fn wrong_wall_clocks_take_no_lease() {
         let other = open(&path, machine.clocks(off_ms));
         owner.launch(store_kit::launch(1)).await.unwrap();
         let claim = owner.claim(&worker("owner"), LEASE, None).await.unwrap().unwrap();
-        owner.beat(&worker("owner")).await.unwrap();
+        owner.heartbeat(&worker("owner")).await.unwrap();
 
         machine.pass(29_000);
         assert!(!other.due().await.unwrap().claimable, "{off_ms}");
@@ -145,7 +145,7 @@ async fn lease_of_an_earlier_version_ends_by_wall_clock() {
     let store = open(&path, machine.clocks(0));
     store.launch(store_kit::launch(1)).await.unwrap();
     store.claim(&worker("owner"), LEASE, None).await.unwrap().unwrap();
-    store.beat(&worker("owner")).await.unwrap();
+    store.heartbeat(&worker("owner")).await.unwrap();
     drop(store);
     // As such rows are after the migration.
     let earlier = rusqlite::Connection::open(&path).unwrap();
@@ -170,7 +170,7 @@ struct Completes(Arc<dyn Store>);
 impl Execute for Completes {
     async fn execute(&self, claimed: Claimed, _: CancellationToken) -> Result<(), StoreError> {
         let end = Checkpoint { number: 1, done: vec!["one".into()], state: json!({}), at_ms: 0 };
-        let command = RunCommand::Work { fence: claimed.fence, report: WorkerMove::Complete };
+        let command = RunCommand::Work { fence: claimed.fence, report: WorkerReport::Complete };
         self.0.report(&claimed.run.id, command, vec![], Some(end), vec![], vec![]).await.map(drop)
     }
 }

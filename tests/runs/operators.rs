@@ -12,7 +12,7 @@ use skills_api::{
 use skills_model::{RunState, Verdict};
 use skills_store::{RunFilter, RunRecord};
 
-use crate::runs_place::{Place, decide, kinds, order, request, resume, run, settle};
+use crate::runs_place::{Place, decide, kinds, order, request, resume, run, wait_for_completion};
 
 fn key(name: &str, scopes: &[Scope]) -> Principal {
     Principal { name: name.to_owned(), scopes: scopes.iter().copied().collect::<BTreeSet<_>>() }
@@ -46,7 +46,7 @@ async fn a_run_is_told_apart_by_title_label_and_reason() {
     labeled.options.labels = [("env".to_owned(), "prod".to_owned())].into();
     let launched = core.launch(labeled.clone()).await.unwrap();
     assert_eq!(launched.run.title(), Some("Upload wrong.csv at night"));
-    let failed = settle(&core, &launched.run.id.0).await;
+    let failed = wait_for_completion(&core, &launched.run.id.0).await;
     assert_eq!(failed.state, RunState::Failed);
     let found = listed(&core, "label.env:prod title:*night state:failed").await;
     assert_eq!(found.iter().map(|run| &run.id).collect::<Vec<_>>(), [&failed.id]);
@@ -95,7 +95,7 @@ async fn two_other_people_have_to_approve() {
     assert!(sheet.why.contains("2 people have to approve, so far bo"), "{}", sheet.why);
     let last = by(key("root", &[Scope::Admin, Scope::Decide])).await.unwrap();
     assert_eq!(last.run.state, RunState::Pending);
-    assert_eq!(settle(&core, &waiting.id.0).await.state, RunState::Completed);
+    assert_eq!(wait_for_completion(&core, &waiting.id.0).await.state, RunState::Completed);
     let recorded = kinds(&core, &waiting).await;
     let gates: Vec<&String> = recorded.iter().filter(|kind| kind.starts_with("gate.")).collect();
     assert_eq!(gates, ["gate.waiting", "gate.endorsed", "gate.approved"]);
@@ -121,9 +121,9 @@ async fn a_label_rule_denies_a_launch() {
     };
     assert_eq!(core.launch(launch("prod")).await.unwrap_err().code, Code::Forbidden);
     let staged = core.launch(launch("stage")).await.unwrap().run;
-    assert_eq!(settle(&core, &staged.id.0).await.state, RunState::WaitingForHuman);
+    assert_eq!(wait_for_completion(&core, &staged.id.0).await.state, RunState::WaitingForHuman);
     let free = core.launch(launch("test")).await.unwrap().run;
-    assert_eq!(settle(&core, &free.id.0).await.state, RunState::Completed);
+    assert_eq!(wait_for_completion(&core, &free.id.0).await.state, RunState::Completed);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -140,7 +140,7 @@ async fn a_wait_ends_by_launch_contract_or_setting() {
     let mut said = request("close", json!({}));
     said.options.expires_in = Some(60);
     let said = core.launch(said).await.unwrap().run;
-    let said = settle(&core, &said.id.0).await;
+    let said = wait_for_completion(&core, &said.id.0).await;
     assert_eq!(said.expires_ms, Some(said.since_ms + 60_000));
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
-use skills_model::{Command, Gate, RunState, WorkerMove};
+use skills_model::{Command, Gate, RunState, WorkerReport};
 use skills_runs::{Reminder, Webhook, remind};
 use skills_store::{Launch, RunId, RunOptions, Sqlite, Store, WorkerId};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
-const PATIENCE: Duration = Duration::from_secs(20);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 fn now() -> i64 {
     i64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis()).unwrap()
@@ -85,7 +85,7 @@ async fn waiting(store: &dyn Store, n: usize) -> RunId {
     store.launch(launch).await.unwrap();
     let claimed = store.claim(&WorkerId("w".into()), 30_000, Some(&id)).await.unwrap().unwrap();
     let gate = Gate::Signal { step: "wait".into(), name: "books-closed".into() };
-    let command = Command::Work { fence: claimed.fence, report: WorkerMove::Wait(gate) };
+    let command = Command::Work { fence: claimed.fence, report: WorkerReport::Wait(gate) };
     let run = store.report(&id, command, vec![], None, vec![], vec![]).await.unwrap();
     assert_eq!(run.state, RunState::WaitingForSignal);
     id
@@ -111,8 +111,8 @@ async fn a_reminder_is_signed_and_repeated_until_it_is_taken() {
     let stop = CancellationToken::new();
     let reminding = tokio::spawn(remind(store.clone(), tell, Some(webhook.clone()), stop.clone()));
     let message = first(&*store, &mut messages).await;
-    let again = timeout(PATIENCE, messages.recv()).await.unwrap().unwrap();
-    let taken = timeout(PATIENCE, messages.recv()).await.unwrap().unwrap();
+    let again = timeout(WAIT_TIMEOUT, messages.recv()).await.unwrap().unwrap();
+    let taken = timeout(WAIT_TIMEOUT, messages.recv()).await.unwrap().unwrap();
     for repeated in [&again, &taken] {
         assert_eq!(
             repeated.headers["webhook-id"], message.headers["webhook-id"],
@@ -130,10 +130,10 @@ async fn a_reminder_is_signed_and_repeated_until_it_is_taken() {
     let body: Value = serde_json::from_str(&message.body).unwrap();
     assert_eq!((&body["type"], &body["data"]["skill_id"]), (&json!("run.waiting"), &json!("books.close")));
     assert!(body["data"]["gate"].to_string().contains("books-closed"), "{body}");
-    let reminder = timeout(PATIENCE, told.recv()).await.unwrap().unwrap();
+    let reminder = timeout(WAIT_TIMEOUT, told.recv()).await.unwrap().unwrap();
     assert_eq!(reminder.sentence(), "books.close waits for the signal books-closed");
     stop.cancel();
-    timeout(PATIENCE, reminding).await.unwrap().unwrap().unwrap();
+    timeout(WAIT_TIMEOUT, reminding).await.unwrap().unwrap().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -229,7 +229,7 @@ async fn without_a_helper_nothing_is_promised_and_scripts_are_refused() {
     spec.unsandboxed = true;
     let outcome = sandbox.run(spec, CancellationToken::new()).await.expect("asked for");
     assert_eq!(outcome.report.level, Level::Unsandboxed);
-    assert!(!outcome.report.holds(Promise::Files));
+    assert!(!outcome.report.is_enforced(Promise::Files));
 }
 
 #[tokio::test]

@@ -204,7 +204,7 @@ async fn another_client_is_told_before_what_it_leaves_out_and_every_skill_that_i
     let claude = core.compose(&id, true).await.unwrap();
     let since = claude.since.unwrap();
     assert_eq!(
-        since.told(|many| many.to_string()),
+        since.describe(|many| many.to_string()),
         ["the client changed from none to claude-code", "6 entries fewer"]
     );
     assert_eq!(claude.client.as_deref(), Some("claude-code"));
@@ -217,7 +217,7 @@ async fn another_client_is_told_before_what_it_leaves_out_and_every_skill_that_i
         claude.not_listed.iter().map(|group| (group.skills, group.why.contains("too deep"))).collect();
     assert_eq!(reasons, [(6, true), (1, false)], "{:?}", claude.not_listed);
     let again = core.compose(&id, false).await.unwrap();
-    assert_eq!(again.since.unwrap().told(|many| many.to_string()), Vec::<String>::new());
+    assert_eq!(again.since.unwrap().describe(|many| many.to_string()), Vec::<String>::new());
     // Of a loaded skill the reason is told, however many others there are for the same one.
     call(&core, &id, "skills.load", json!({"names": ["deep"], "mode": "add"})).await.result.unwrap();
     let named = core.compose(&id, false).await.unwrap().not_listed;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use serde_json::json;
-use skills_model::{Asked, Command, Decision, Expiry, Gate, RunState, Verdict, WorkerMove};
+use skills_model::{ApprovalReason, Command, Decision, Expiry, Gate, RunState, Verdict, WorkerReport};
 use skills_runs::{Execute, Leases, Supervisor, SupervisorSettings, work_one};
 use skills_store::{
     Checkpoint, Claimed, Clocks, EventKind, Launch, RunId, RunOptions, Sqlite, Store, StoreError, WorkerId,
@@ -53,7 +53,7 @@ impl Doer {
 }
 
 fn gate() -> Gate {
-    Gate::human("one", "d", Asked::Confirmation)
+    Gate::human("one", "d", ApprovalReason::Confirmation)
 }
 
 struct Does(Arc<Doer>, Arc<dyn Store>);
@@ -63,7 +63,7 @@ impl Execute for Does {
     async fn execute(&self, claimed: Claimed, cancel: CancellationToken) -> Result<(), StoreError> {
         self.0.begun.fetch_add(1, Ordering::SeqCst);
         let run = &claimed.run.id;
-        let report = async |what: WorkerMove| {
+        let report = async |what: WorkerReport| {
             let command = Command::Work { fence: claimed.fence, report: what };
             let end = Checkpoint { number: 1, done: vec!["one".into()], state: json!({}), at_ms: 0 };
             let end = (command_ends(&command)).then_some(end);
@@ -71,22 +71,22 @@ impl Execute for Does {
         };
         let permit = async { self.0.go_on.acquire().await.unwrap().forget() };
         match claimed.contract.as_str().unwrap() {
-            "ask" if claimed.run.decided.is_none() => report(WorkerMove::Wait(gate())).await,
+            "ask" if claimed.run.decided.is_none() => report(WorkerReport::Wait(gate())).await,
             "panic" => panic!("on purpose"),
             "stay" => tokio::select! {
                 () = cancel.cancelled() => {
                     self.0.canceled.fetch_add(1, Ordering::SeqCst);
                     Ok(())
                 }
-                () = permit => report(WorkerMove::Complete).await,
+                () = permit => report(WorkerReport::Complete).await,
             },
-            _ => report(WorkerMove::Complete).await,
+            _ => report(WorkerReport::Complete).await,
         }
     }
 }
 
 fn command_ends(command: &Command) -> bool {
-    matches!(command, Command::Work { report: WorkerMove::Complete, .. })
+    matches!(command, Command::Work { report: WorkerReport::Complete, .. })
 }
 
 fn settings(workers: usize) -> SupervisorSettings {

@@ -102,11 +102,11 @@ pub async fn launch(core: &Local, skill: &str, inputs: Value) -> Result<Launched
 pub async fn run(core: &Local, skill: &str, inputs: Value) -> RunRecord {
     let launched = launch(core, skill, inputs).await.unwrap();
     assert_eq!(launched.run.state, RunState::Pending);
-    settle(core, &launched.run.id.0).await
+    wait_for_completion(core, &launched.run.id.0).await
 }
 
-pub async fn settle(core: &Local, run: &str) -> RunRecord {
-    core.settle(run, CancellationToken::new()).await.unwrap()
+pub async fn wait_for_completion(core: &Local, run: &str) -> RunRecord {
+    core.wait_for_completion(run, CancellationToken::new()).await.unwrap()
 }
 
 /// A decision about what a run waits for, or, where it waits no more, about what was decided last.

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use binary::Home;
 use cli_runs_fixture::Desk;
-use mcp_client::{Client, Heard, PATIENCE, json as json_of, text, without_trace};
+use mcp_client::{Client, Heard, WAIT_TIMEOUT, json as json_of, text, without_trace};
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientRequest, CompletionContext, ElicitationAction,
     GetPromptRequestParams, ProtocolVersion, ReadResourceRequestParams, Reference, ResourceContents,
@@ -351,7 +351,7 @@ async fn a_call_that_is_given_up_leaves_its_run() {
         .with_arguments(json!({ "skill_id": "slow" }).as_object().unwrap().clone());
     let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
     let call = client.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await.unwrap();
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + WAIT_TIMEOUT;
     let stands = |wanted: &[&str]| {
         loop {
             let list = desk.json(&["runs", "list", "--skill", "slow"]);

@@ -27,7 +27,7 @@ use skills_store::{IdempotencyOutcome, RunFilter};
 use tokio_util::sync::CancellationToken;
 
 /// No test waits longer for something that has to happen.
-const PATIENCE: Duration = Duration::from_secs(30);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 async fn connect(service: &Service) -> Remote {
     connect_with(service, None).await.unwrap()
@@ -133,7 +133,7 @@ async fn runs_and_sessions_go_there_as_they_go_here() {
     let launched = there.launch(request("ledger", json!({ "amounts": [4, 38] }))).await.unwrap();
     assert_eq!(launched.idempotency, IdempotencyOutcome::None);
     let id = launched.run.id.0.as_str();
-    let waiting = there.settle(id, CancellationToken::new()).await.unwrap();
+    let waiting = there.wait_for_completion(id, CancellationToken::new()).await.unwrap();
     assert_eq!(waiting.state, RunState::WaitingForHuman);
     same!(here, there, run(id));
     same!(here, there, run(&id[..12]));
@@ -159,7 +159,10 @@ async fn runs_and_sessions_go_there_as_they_go_here() {
     let waiting = here.run(id).await.unwrap().run;
     let approved = there.order(id, decide(&waiting, Verdict::Approve, "bo")).await.unwrap();
     assert_eq!(approved.note, "approved");
-    assert_eq!(there.settle(id, CancellationToken::new()).await.unwrap().state, RunState::Completed);
+    assert_eq!(
+        there.wait_for_completion(id, CancellationToken::new()).await.unwrap().state,
+        RunState::Completed
+    );
     same!(here, there, run(id));
     same!(here, there, order(id, RunOrder::Cancel { by: None }));
     let forked = there.order(id, RunOrder::Fork { checkpoint: None, by: None }).await.unwrap();
@@ -215,7 +218,7 @@ async fn runs_and_sessions_go_there_as_they_go_here() {
 /// Comes back when the connection stands as it is wanted.
 async fn stands(there: &Remote, wanted: impl Fn(&ConnectionState) -> bool) {
     let mut states = there.states();
-    tokio::time::timeout(PATIENCE, states.wait_for(|state| wanted(state))).await.unwrap().unwrap();
+    tokio::time::timeout(WAIT_TIMEOUT, states.wait_for(|state| wanted(state))).await.unwrap().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -290,7 +293,7 @@ async fn a_new_skill_is_news_and_so_is_what_changed_while_the_service_was_away()
     let there = connect(&service).await;
     let mut events = there.events();
     let added = async |events: &mut tokio::sync::broadcast::Receiver<Event>, wanted: &str| {
-        tokio::time::timeout(PATIENCE, async {
+        tokio::time::timeout(WAIT_TIMEOUT, async {
             let mut all = BTreeSet::new();
             while !all.contains(wanted) {
                 if let Ok(Event::Catalogue(change)) = events.recv().await {
@@ -425,7 +428,7 @@ async fn whoever_watches_runs_is_still_there_when_the_service_comes_back() {
         let mut line = String::new();
         out.read_line(&mut line).map(|_| line)
     });
-    let line = tokio::time::timeout(PATIENCE, line).await.unwrap().unwrap().unwrap();
+    let line = tokio::time::timeout(WAIT_TIMEOUT, line).await.unwrap().unwrap().unwrap();
     assert!(line.contains("ledger"), "{line}");
     watching.kill().unwrap();
     watching.wait().unwrap();
@@ -438,5 +441,5 @@ async fn service_tells(service: &Service) {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(PATIENCE, following).await.unwrap();
+    tokio::time::timeout(WAIT_TIMEOUT, following).await.unwrap();
 }

@@ -6,11 +6,11 @@ pub async fn a_failed_run_resumes_from_an_earlier_checkpoint(store: &dyn Store, 
     store.launch(launch(1)).await.unwrap();
     let claim = claimed(store, "w1").await;
     let run = claim.run.id.clone();
-    step_one(store, &claim, WorkerMove::Checkpoint).await;
+    step_one(store, &claim, WorkerReport::Checkpoint).await;
     let error = json!({"code": "upstream_failure", "message": "502"});
     let failed = StepRecord { status: StepStatus::Failed, result: error.clone(), ..done("two") };
     let end = store
-        .report(&run, work(claim.fence, WorkerMove::Fail), vec![failed], None, vec![], vec![])
+        .report(&run, work(claim.fence, WorkerReport::Fail), vec![failed], None, vec![], vec![])
         .await
         .unwrap();
     assert_eq!((end.state, end.error), (RunState::Failed, Some(error)));
@@ -38,7 +38,7 @@ pub async fn forks_are_held_and_own_their_checkpoints(store: &dyn Store, _: &Tim
     let claim = claimed(store, "w1").await;
     assert_eq!((claim.run.id.0.as_str(), claim.run.state), ("fork", RunState::Replaying));
     assert_eq!(store.steps(&fork.id).await.unwrap(), store.steps(&source).await.unwrap());
-    let report = work(claim.fence, WorkerMove::Complete);
+    let report = work(claim.fence, WorkerReport::Complete);
     let end = checkpoint(2, &["one", "two"]);
     store.report(&fork.id, report, vec![done("two")], Some(end), vec![], vec![]).await.unwrap();
     assert_eq!(store.checkpoints(&source).await.unwrap().len(), 2, "the source keeps its own");
@@ -64,7 +64,7 @@ fn grown(number: u64) -> Checkpoint {
 async fn iterate(store: &dyn Store, claim: &Claimed, numbers: std::ops::RangeInclusive<u64>) {
     for number in numbers {
         let step = done(&format!("each[{}]", number - 1));
-        let command = work(claim.fence, WorkerMove::Checkpoint);
+        let command = work(claim.fence, WorkerReport::Checkpoint);
         let checkpoint = Some(grown(number));
         store.report(&claim.run.id, command, vec![step], checkpoint, vec![], vec![]).await.unwrap();
     }
@@ -110,13 +110,13 @@ pub async fn a_long_run_keeps_every_checkpoint_and_little_more_than_what_changed
     same(store.checkpoint(&fork.id, 455).await.unwrap(), 455);
     same(store.checkpoint(&run, 455).await.unwrap(), 455);
     let failed = StepRecord { status: StepStatus::Failed, ..done("each[455]") };
-    let report = work(claim.fence, WorkerMove::Fail);
+    let report = work(claim.fence, WorkerReport::Fail);
     store.report(&fork.id, report, vec![failed], None, vec![], vec![]).await.unwrap();
     store.command(&fork.id, Command::Resume, None, Some(20), None).await.unwrap();
     let claim = claimed(store, "w4").await;
     same(claim.checkpoint.clone(), 20);
     let step = done("each[20]");
-    let command = work(claim.fence, WorkerMove::Checkpoint);
+    let command = work(claim.fence, WorkerReport::Checkpoint);
     let after = store.report(&fork.id, command, vec![step], Some(grown(21)), vec![], vec![]).await.unwrap();
     assert_eq!(after.head, 456, "later checkpoints stay, and numbers go on behind them");
     let kept = store.checkpoint(&fork.id, 456).await.unwrap();
@@ -128,7 +128,7 @@ pub async fn events_are_numbered_without_gaps(store: &dyn Store, _: &Time) {
     for n in 0..5 {
         store.launch(launch(n)).await.unwrap();
         let claim = claimed(store, "w1").await;
-        step_one(store, &claim, WorkerMove::Checkpoint).await;
+        step_one(store, &claim, WorkerReport::Checkpoint).await;
         store.command(&claim.run.id, Command::Cancel, None, None, None).await.unwrap();
     }
     let run = RunId("run-0002".into());
@@ -151,7 +151,7 @@ pub async fn waiting_runs_are_listed_first_and_pages_join(store: &dyn Store, tim
         } else {
             store.launch(launch(n)).await.unwrap();
             let claim = claimed(store, "w1").await;
-            step_one(store, &claim, WorkerMove::Complete).await;
+            step_one(store, &claim, WorkerReport::Complete).await;
         }
         time.pass(1000);
     }
@@ -196,10 +196,10 @@ pub async fn filters_select_what_they_describe(store: &dyn Store, time: &Time) {
             let claim = claimed(store, "w1").await;
             let error = json!({"code": "upstream_failure", "message": "Bad gateway 50%"});
             match n % 6 {
-                0 => step_one(store, &claim, WorkerMove::Complete).await,
+                0 => step_one(store, &claim, WorkerReport::Complete).await,
                 1 => {
                     let failed = StepRecord { status: StepStatus::Failed, result: error, ..done("one") };
-                    let report = work(claim.fence, WorkerMove::Fail);
+                    let report = work(claim.fence, WorkerReport::Fail);
                     store.report(&claim.run.id, report, vec![failed], None, vec![], vec![]).await.unwrap();
                 }
                 _ => {}

@@ -10,7 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use serde_json::json;
-use skills_model::{Asked, Command, CommandName, Decision, Gate, Refusal, RunState, Verdict, WorkerMove};
+use skills_model::{
+    ApprovalReason, Command, CommandName, Decision, Gate, RunState, TransitionError, Verdict, WorkerReport,
+};
 use skills_store::{
     Checkpoint, Claimed, CommandEffect, CommandOutcome, DecisionRecord, Due, Idempotency, IdempotencyOutcome,
     Launch, NewEvent, RunFilter, RunId, RunOptions, RunQuery, StepIntent, StepRecord, StepStatus, Store,
@@ -106,7 +108,7 @@ fn checkpoint(number: u64, steps: &[&str]) -> Checkpoint {
     }
 }
 
-fn work(fence: u64, report: WorkerMove) -> Command {
+fn work(fence: u64, report: WorkerReport) -> Command {
     Command::Work { fence, report }
 }
 
@@ -115,9 +117,9 @@ async fn claimed(store: &dyn Store, name: &str) -> Claimed {
 }
 
 /// Runs step one and leaves the run where `then` leads.
-async fn step_one(store: &dyn Store, claim: &Claimed, then: WorkerMove) {
+async fn step_one(store: &dyn Store, claim: &Claimed, then: WorkerReport) {
     let run = &claim.run.id;
-    store.intend(run, claim.fence, intent("one")).await.unwrap();
+    store.record_intent(run, claim.fence, intent("one")).await.unwrap();
     store
         .report(
             run,
@@ -222,11 +224,11 @@ async fn a_run_goes_from_launch_to_completed(store: &dyn Store, _: &Time) {
     assert_eq!(begun.run.progress, (0, 2));
     let claim = claimed(store, "w1").await;
     assert_eq!((claim.run.state, claim.fence, claim.checkpoint.number), (RunState::Running, 1, 0));
-    step_one(store, &claim, WorkerMove::Checkpoint).await;
+    step_one(store, &claim, WorkerReport::Checkpoint).await;
     let end = store
         .report(
             &claim.run.id,
-            work(claim.fence, WorkerMove::Complete),
+            work(claim.fence, WorkerReport::Complete),
             vec![done("two")],
             Some(checkpoint(2, &["one", "two"])),
             vec![],
@@ -297,7 +299,7 @@ async fn a_lost_lease_is_taken_over_and_the_sleeper_cannot_write(store: &dyn Sto
     let late = store
         .report(
             &sleeper.run.id,
-            work(sleeper.fence, WorkerMove::Complete),
+            work(sleeper.fence, WorkerReport::Complete),
             vec![done("one")],
             None,
             vec![],
@@ -305,13 +307,13 @@ async fn a_lost_lease_is_taken_over_and_the_sleeper_cannot_write(store: &dyn Sto
         )
         .await;
     assert!(
-        matches!(late, Err(StoreError::Refused(Refusal::StaleFence { given: 1, present: 2 }))),
+        matches!(late, Err(StoreError::Refused(TransitionError::StaleFence { given: 1, present: 2 }))),
         "{late:?}"
     );
     assert!(store.renew(&sleeper.run.id, sleeper.fence, LEASE).await.is_err());
-    assert!(store.intend(&sleeper.run.id, sleeper.fence, intent("one")).await.is_err());
+    assert!(store.record_intent(&sleeper.run.id, sleeper.fence, intent("one")).await.is_err());
     assert!(store.steps(&sleeper.run.id).await.unwrap().is_empty(), "a refused report leaves nothing behind");
-    step_one(store, &heir, WorkerMove::Complete).await;
+    step_one(store, &heir, WorkerReport::Complete).await;
 }
 
 async fn a_run_that_kills_its_workers_is_given_up(store: &dyn Store, time: &Time) {
@@ -346,7 +348,7 @@ async fn a_clock_that_steps_back_takes_no_lease_away(store: &dyn Store, time: &T
     time.pass(-3_000_000);
     store.renew(&claim.run.id, claim.fence, LEASE).await.unwrap();
     assert!(store.claim(&worker("w2"), LEASE, None).await.unwrap().is_none());
-    step_one(store, &claim, WorkerMove::Checkpoint).await;
+    step_one(store, &claim, WorkerReport::Checkpoint).await;
     let times: Vec<i64> = store.events(None, 0, 100).await.unwrap().iter().map(|e| e.at_ms).collect();
     assert!(times.is_sorted(), "{times:?}");
 }
@@ -354,8 +356,8 @@ async fn a_clock_that_steps_back_takes_no_lease_away(store: &dyn Store, time: &T
 async fn an_intent_without_result_is_told_to_the_next_worker(store: &dyn Store, time: &Time) {
     store.launch(launch(1)).await.unwrap();
     let first = claimed(store, "w1").await;
-    step_one(store, &first, WorkerMove::Checkpoint).await;
-    store.intend(&first.run.id, first.fence, intent("two")).await.unwrap();
+    step_one(store, &first, WorkerReport::Checkpoint).await;
+    store.record_intent(&first.run.id, first.fence, intent("two")).await.unwrap();
     time.pass(30_001);
     let heir = claimed(store, "w2").await;
     assert_eq!(heir.unfinished, [intent("two")]);
@@ -365,11 +367,11 @@ async fn an_intent_without_result_is_told_to_the_next_worker(store: &dyn Store, 
 async fn a_step_is_recorded_once(store: &dyn Store, _: &Time) {
     store.launch(launch(1)).await.unwrap();
     let claim = claimed(store, "w1").await;
-    step_one(store, &claim, WorkerMove::Checkpoint).await;
+    step_one(store, &claim, WorkerReport::Checkpoint).await;
     let again = store
         .report(
             &claim.run.id,
-            work(claim.fence, WorkerMove::Checkpoint),
+            work(claim.fence, WorkerReport::Checkpoint),
             vec![done("one")],
             Some(checkpoint(2, &["one"])),
             vec![],
@@ -391,13 +393,13 @@ pub fn decision(verdict: Verdict) -> Command {
 }
 
 fn human() -> Gate {
-    Gate::human("two", "d1", Asked::Confirmation)
+    Gate::human("two", "d1", ApprovalReason::Confirmation)
 }
 
 pub async fn waiting(store: &dyn Store, n: u32) -> RunId {
     store.launch(launch(n)).await.unwrap();
     let claim = claimed(store, "w1").await;
-    step_one(store, &claim, WorkerMove::Wait(human())).await;
+    step_one(store, &claim, WorkerReport::Wait(human())).await;
     claim.run.id
 }
 
@@ -419,15 +421,15 @@ async fn a_gate_waits_and_a_decision_moves_it_once(store: &dyn Store, _: &Time) 
     assert!(matches!(&again.effect, CommandEffect::Repeated(Some(first)) if first.by == by), "{again:?}");
     assert_eq!(store.events(Some(&run), 0, 100).await.unwrap().len(), events, "said twice, done once");
     let other = store.command(&run, decision(Verdict::Deny), None, None, None).await.unwrap_err();
-    let StoreError::AlreadyDecided { first, refusal: Refusal::OtherDecision(_) } = &other else {
+    let StoreError::AlreadyDecided { first, refusal: TransitionError::OtherDecision(_) } = &other else {
         panic!("{other:?}")
     };
     assert_eq!((first.decision.verdict, &first.by), (Verdict::Approve, &by));
 
     // The next gate of the run: what was decided before is answered as it was, and decides nothing there.
     let claim = claimed(store, "w2").await;
-    let gate = Gate::human("three", "d3", Asked::Confirmation);
-    let wait = Command::Work { fence: claim.fence, report: WorkerMove::Wait(gate.clone()) };
+    let gate = Gate::human("three", "d3", ApprovalReason::Confirmation);
+    let wait = Command::Work { fence: claim.fence, report: WorkerReport::Wait(gate.clone()) };
     store.report(&run, wait, Vec::new(), None, Vec::new(), Vec::new()).await.unwrap();
     let retried = store.command(&run, decision(Verdict::Approve), None, None, None).await.unwrap();
     assert!(matches!(&retried.effect, CommandEffect::Repeated(Some(first)) if first.by == by), "{retried:?}");
@@ -500,7 +502,7 @@ async fn signals_wait_for_their_step(store: &dyn Store, _: &Time) {
         let kept = store.kept_signal(&run, "early").await.unwrap();
         assert_eq!(kept, Some(json!({"n": 1})), "looking does not take it");
     }
-    let command = Command::Work { fence: claim.fence, report: WorkerMove::Checkpoint };
+    let command = Command::Work { fence: claim.fence, report: WorkerReport::Checkpoint };
     let consumed = NewEvent {
         kind: "signal.consumed".into(),
         step: Some("zero".into()),
@@ -509,13 +511,13 @@ async fn signals_wait_for_their_step(store: &dyn Store, _: &Time) {
     store.report(&run, command, Vec::new(), None, Vec::new(), vec![consumed]).await.unwrap();
     assert_eq!(store.kept_signal(&run, "early").await.unwrap(), None, "taken with the report, once");
     let gate = Gate::Signal { step: "two".into(), name: "ready".into() };
-    step_one(store, &claim, WorkerMove::Wait(gate)).await;
+    step_one(store, &claim, WorkerReport::Wait(gate)).await;
     assert!(store.command(&run, signal("other"), None, None, None).await.is_err());
     store.command(&run, signal("ready"), None, None, Some(json!("go"))).await.unwrap();
     let claim = claimed(store, "w2").await;
     assert_eq!(store.kept_signal(&run, "ready").await.unwrap(), Some(json!("go")));
     let gate = Gate::Signal { step: "three".into(), name: "ready".into() };
-    let command = Command::Work { fence: claim.fence, report: WorkerMove::Wait(gate) };
+    let command = Command::Work { fence: claim.fence, report: WorkerReport::Wait(gate) };
     let run = store.report(&run, command, Vec::new(), None, Vec::new(), Vec::new()).await.unwrap();
     assert_eq!(run.state, RunState::Pending, "what is kept already is not waited for");
 }

@@ -147,7 +147,7 @@ pub async fn documents_are_shared_and_versioned(store: &dyn Store, _: &Time) {
 pub async fn retention_deletes_by_state(store: &dyn Store, time: &Time) {
     store.launch(launch(1)).await.unwrap();
     let claim = claimed(store, "w1").await;
-    step_one(store, &claim, WorkerMove::Complete).await;
+    step_one(store, &claim, WorkerReport::Complete).await;
     let canceled = waiting(store, 2).await;
     store.command(&canceled, Command::Cancel, None, None, None).await.unwrap();
     let open = waiting(store, 3).await;

@@ -18,7 +18,7 @@ async fn kinds(store: &dyn Store, run: &RunId) -> Vec<String> {
 async fn wait_at_gate(store: &dyn Store, launch: Launch) -> RunId {
     store.launch(launch).await.unwrap();
     let claim = claimed(store, "w1").await;
-    step_one(store, &claim, WorkerMove::Wait(human())).await;
+    step_one(store, &claim, WorkerReport::Wait(human())).await;
     claim.run.id
 }
 
@@ -41,9 +41,9 @@ pub async fn a_lease_given_back_is_no_loss(store: &dyn Store, time: &Time) {
     for _ in 0..20 {
         let claim = claimed(store, "w1").await;
         assert!(store.claim(&worker("w2"), LEASE, None).await.unwrap().is_none());
-        store.give_back(&claim.run.id, claim.fence).await.unwrap();
+        store.release_lease(&claim.run.id, claim.fence).await.unwrap();
         assert!(
-            store.give_back(&claim.run.id, claim.fence + 1).await.is_err(),
+            store.release_lease(&claim.run.id, claim.fence + 1).await.is_err(),
             "a stale fence gives nothing back"
         );
         time.pass(1);
@@ -66,7 +66,7 @@ pub async fn output_lines_are_fenced_events(store: &dyn Store, time: &Time) {
     time.pass(30_001);
     claimed(store, "w2").await;
     let late = store.append(&claim.run.id, claim.fence, vec![line("c")]).await;
-    assert!(matches!(late, Err(StoreError::Refused(Refusal::StaleFence { .. }))), "{late:?}");
+    assert!(matches!(late, Err(StoreError::Refused(TransitionError::StaleFence { .. }))), "{late:?}");
 }
 
 pub async fn a_waiting_run_expires_as_it_was_told(store: &dyn Store, time: &Time) {
@@ -108,11 +108,11 @@ pub async fn an_expiry_that_comes_late_changes_nothing(store: &dyn Store, time: 
     time.pass(59_999);
     store.command(&run, decision(Verdict::Approve), None, None, None).await.unwrap();
     let claim = claimed(store, "w1").await;
-    let gate = Gate::human("two", "d2", Asked::Confirmation);
-    let wait = work(claim.fence, WorkerMove::Wait(gate));
+    let gate = Gate::human("two", "d2", ApprovalReason::Confirmation);
+    let wait = work(claim.fence, WorkerReport::Wait(gate));
     store.report(&run, wait, vec![], None, vec![], vec![]).await.unwrap();
     let late = store.command(&run, Command::Expire(Expiry::Deny), None, None, None).await;
-    assert_eq!(late.unwrap_err(), StoreError::Refused(Refusal::NotOver));
+    assert_eq!(late.unwrap_err(), StoreError::Refused(TransitionError::NotOver));
     assert_eq!(state(store, &run.0).await, RunState::WaitingForHuman, "the new wait has its own time");
 }
 
@@ -122,7 +122,8 @@ pub async fn a_due_wait_takes_no_decision(store: &dyn Store, time: &Time) {
     let newest = store.newest_event().await.unwrap();
     for verdict in [Verdict::Approve, Verdict::Deny] {
         let late = store.command(&run, decision(verdict), None, None, None).await.unwrap_err();
-        let StoreError::Refused(Refusal::Invalid { needed: Some(why), state, allowed, .. }) = &late else {
+        let StoreError::Refused(TransitionError::Invalid { needed: Some(why), state, allowed, .. }) = &late
+        else {
             panic!("{late:?}")
         };
         assert!(why.starts_with("expired at "), "{why}");
@@ -144,7 +145,7 @@ pub async fn a_due_wait_is_read_as_ended(store: &dyn Store, time: &Time) {
     assert_eq!((read.state, read.gate.as_ref(), read.expires_ms), (RunState::Canceled, None, None));
     assert_eq!((read.expired_ms(), Some(read.since_ms)), (over, over));
     assert!(!read.allowed.contains(&CommandName::Approve), "{:?}", read.allowed);
-    assert_eq!(store.standing(&denied).await.unwrap().unwrap().state, RunState::Canceled);
+    assert_eq!(store.run_snapshot(&denied).await.unwrap().unwrap().state, RunState::Canceled);
     let read = store.run(&failed).await.unwrap().unwrap();
     assert_eq!(
         (read.state, read.error.as_ref().unwrap()["code"].as_str()),
@@ -190,7 +191,7 @@ pub async fn another_question_at_the_same_step_leaves_the_wait_as_it_is(store: &
     let before = store.run(&run).await.unwrap().unwrap();
     let Some(Gate::Human { step, .. }) = before.gate.clone() else { panic!("nobody is asked") };
     time.pass(20_000);
-    let why = Asked::Changed {
+    let why = ApprovalReason::Changed {
         what: "scripts/send.py changed".into(),
         now: std::collections::BTreeMap::from([("send".into(), "p2".into())]),
         call: Some("d1".into()),
@@ -203,8 +204,8 @@ pub async fn another_question_at_the_same_step_leaves_the_wait_as_it_is(store: &
         (Some(&anew), before.expires_ms, before.since_ms)
     );
     let old = store.command(&run, decision(Verdict::Approve), None, None, None).await;
-    assert!(matches!(old, Err(StoreError::Refused(Refusal::OtherDecision(_)))), "{old:?}");
-    let elsewhere = Gate::human("other", "d9", Asked::Confirmation);
+    assert!(matches!(old, Err(StoreError::Refused(TransitionError::OtherDecision(_)))), "{old:?}");
+    let elsewhere = Gate::human("other", "d9", ApprovalReason::Confirmation);
     assert!(store.command(&run, Command::Ask(elsewhere), None, None, None).await.is_err());
     let Gate::Human { step, inputs_digest, .. } = anew else { unreachable!() };
     let (verdict, choice, result) = (Verdict::Approve, None, None);
@@ -223,7 +224,10 @@ pub async fn corrected_inputs_are_joined_and_told(store: &dyn Store, _: &Time) {
     let run = claim.run.id.clone();
     let error =
         StepRecord { status: StepStatus::Failed, result: json!({"code": "invalid_request"}), ..done("one") };
-    store.report(&run, work(claim.fence, WorkerMove::Fail), vec![error], None, vec![], vec![]).await.unwrap();
+    store
+        .report(&run, work(claim.fence, WorkerReport::Fail), vec![error], None, vec![], vec![])
+        .await
+        .unwrap();
     let wrong = store.command(&run, Command::Resume, None, None, Some(json!(["b.csv"]))).await;
     assert!(wrong.unwrap_err().to_string().contains("not an object"));
     assert_eq!(state(store, &run.0).await, RunState::Failed, "a wrong correction resumes nothing");
@@ -264,7 +268,7 @@ pub async fn progress_counts_the_contracts_own_steps(store: &dyn Store, _: &Time
     let inner = ["one[0]", "one[1]", "one", "two~gate:check", "two/render"];
     let steps = inner.iter().map(|step| done(step)).collect();
     let through = Some(checkpoint(1, &inner));
-    let command = work(claim.fence, WorkerMove::Checkpoint);
+    let command = work(claim.fence, WorkerReport::Checkpoint);
     let run = store.report(&claim.run.id, command, steps, through, vec![], vec![]).await.unwrap();
     assert_eq!(run.progress, (1, 2));
     let fork = store.branch(&claim.run.id, None, RunId("fork".into()), true, None).await.unwrap();
@@ -276,7 +280,7 @@ pub async fn a_failure_without_a_step_says_why(store: &dyn Store, _: &Time) {
     let claim = claimed(store, "w1").await;
     let why = json!({"code": "invalid_configuration", "message": "the plan cannot be read"});
     let event = NewEvent { kind: "run.failed".into(), step: None, data: why.clone() };
-    let command = work(claim.fence, WorkerMove::Fail);
+    let command = work(claim.fence, WorkerReport::Fail);
     let run = store.report(&claim.run.id, command, vec![], None, vec![], vec![event]).await.unwrap();
     assert_eq!((run.state, run.error), (RunState::Failed, Some(why)));
     assert_eq!(kinds(store, &run.id).await, ["run.created", "run.claimed", "run.failed"]);
@@ -296,13 +300,13 @@ pub async fn the_newest_event_is_where_following_begins(store: &dyn Store, _: &T
 pub async fn ended_runs_are_purged_whole(store: &dyn Store, time: &Time) {
     store.launch(keyed(1, "k", "p")).await.unwrap();
     let old = claimed(store, "w1").await;
-    step_one(store, &old, WorkerMove::Complete).await;
+    step_one(store, &old, WorkerReport::Complete).await;
     let kept = waiting(store, 2).await;
     time.pass(1000);
     let before = store.run(&old.run.id).await.unwrap().unwrap().since_ms + 1;
     store.launch(launch(3)).await.unwrap();
     let young = claimed(store, "w1").await;
-    step_one(store, &young, WorkerMove::Complete).await;
+    step_one(store, &young, WorkerReport::Complete).await;
     assert_eq!(store.purge(before).await.unwrap(), 1);
     assert!(store.run(&old.run.id).await.unwrap().is_none());
     assert!(store.steps(&old.run.id).await.unwrap().is_empty());
@@ -316,14 +320,14 @@ pub async fn ended_runs_are_purged_whole(store: &dyn Store, time: &Time) {
 }
 
 pub async fn workers_that_beat_are_alive(store: &dyn Store, time: &Time) {
-    store.beat(&worker("a")).await.unwrap();
+    store.heartbeat(&worker("a")).await.unwrap();
     time.pass(20_000);
-    store.beat(&worker("b")).await.unwrap();
+    store.heartbeat(&worker("b")).await.unwrap();
     assert_eq!(store.live_workers(30_000).await.unwrap(), [worker("a"), worker("b")]);
     time.pass(20_000);
     assert_eq!(store.live_workers(30_000).await.unwrap(), [worker("b")]);
-    store.beat(&worker("a")).await.unwrap();
-    store.retire(&worker("b")).await.unwrap();
+    store.heartbeat(&worker("a")).await.unwrap();
+    store.deregister_worker(&worker("b")).await.unwrap();
     assert_eq!(store.live_workers(30_000).await.unwrap(), [worker("a")]);
 }
 
@@ -335,7 +339,7 @@ pub async fn a_dead_workers_runs_are_free_at_once(store: &dyn Store, _: &Time) {
     claimed(store, "dead").await;
     let other = claimed(store, "alive").await;
     assert_eq!(store.leaseholders().await.unwrap(), [worker("alive"), worker("dead")]);
-    assert_eq!(store.abandon(&worker("dead")).await.unwrap(), 2);
+    assert_eq!(store.expire_leases(&worker("dead")).await.unwrap(), 2);
     let heir = claimed(store, "heir").await;
     assert_eq!((heir.run.id.0.as_str(), heir.fence), ("run-0000", 2));
     let taken = store.events(Some(&heir.run.id), 0, 10).await.unwrap();
@@ -357,7 +361,7 @@ pub async fn what_is_due_is_told(store: &dyn Store, time: &Time) {
     time.pass(30_001);
     assert!(store.due().await.unwrap().claimable, "its lease ran out");
     store.renew(&claim.run.id, claim.fence, LEASE).await.unwrap();
-    step_one(store, &claim, WorkerMove::Wait(human())).await;
+    step_one(store, &claim, WorkerReport::Wait(human())).await;
     assert_eq!(store.due().await.unwrap(), Due::default());
     time.pass(60_001);
     assert_eq!(store.due().await.unwrap(), Due { claimable: false, expired: true });
@@ -372,7 +376,7 @@ pub async fn what_a_run_wrote_down_is_forgotten_and_its_results_stay(store: &dyn
     let line = NewEvent { kind: "step.log".into(), step: None, data: json!({"text": "secret"}) };
     store.append(&run, claim.fence, vec![line]).await.unwrap();
     let step = StepRecord { inputs: json!({"secret": 1}), ..done("one") };
-    let command = work(claim.fence, WorkerMove::Complete);
+    let command = work(claim.fence, WorkerReport::Complete);
     store.report(&run, command, vec![step], Some(checkpoint(1, &["one"])), vec![], vec![]).await.unwrap();
     let going_on = waiting(store, 2).await;
     time.pass(1);

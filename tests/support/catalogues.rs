@@ -6,8 +6,8 @@ use std::sync::Arc;
 use skills_api::{FileEntry, LevelTokens, SkillDetail, SkillSummary};
 use skills_registry::{Catalogue, Entry, Root, RootOrigin, RootState, Shadowed, Trusted};
 use skills_skill::{
-    Classification, Clients, Digest, EffectMode, Finding, Invocation, Kind, Properties, Refusal,
-    RefusalReason, Role, Severity, Skill, SkillId, Span, Stated, Status,
+    Classification, Clients, Digest, EffectMode, Finding, Invocation, Kind, Properties, RefusalReason,
+    RejectedBundle, Role, Severity, Skill, SkillId, Span, Stated, Status,
 };
 
 pub fn root(label: &str, live: bool, state: RootState) -> Root {
@@ -119,7 +119,7 @@ pub fn catalogue() -> Catalogue {
         winner: PathBuf::from("/home/ana/.claude/skills/pdf-tables/SKILL.md"),
         identical: false,
     });
-    catalogue.refused.push(Refusal {
+    catalogue.refused.push(RejectedBundle {
         id: SkillId::new("pdf-notes"),
         location: PathBuf::from("/home/ana/.claude/skills/pdf-notes/SKILL.md"),
         reason: RefusalReason::NoDescription,

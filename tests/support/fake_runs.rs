@@ -22,7 +22,7 @@ use skills_store::{
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::run_orders::{command, event_of, moved, note, standing};
+use super::run_orders::{command, event_of, moved, note, run_snapshot};
 use super::run_samples::{self, NOW_MS};
 
 /// Runs, contracts and capabilities that a test put there.
@@ -100,7 +100,7 @@ impl FakeRuns {
         let mut book = self.book();
         let detail = book.runs.iter_mut().find(|detail| detail.run.id.0 == id).unwrap();
         change(detail);
-        detail.run.allowed = allowed(&standing(&detail.run));
+        detail.run.allowed = allowed(&run_snapshot(&detail.run));
         let id = detail.run.id.clone();
         book.tell(&id, kind, data);
         drop(book);
@@ -161,7 +161,7 @@ impl RunClient for FakeRuns {
     }
 
     /// Waits until a test moved the run to where it ends or waits.
-    async fn settle(&self, run: &str, leave: CancellationToken) -> Result<RunRecord, Error> {
+    async fn wait_for_completion(&self, run: &str, leave: CancellationToken) -> Result<RunRecord, Error> {
         loop {
             let told = self.news.notified();
             let record = self.run(run).await?.run;
@@ -243,7 +243,7 @@ impl RunClient for FakeRuns {
             });
         }
         let before = &book.runs[at].run;
-        let next = transition(&standing(before), &command(&order)).map_err(Error::from)?;
+        let next = transition(&run_snapshot(before), &command(&order)).map_err(Error::from)?;
         let id = before.id.clone();
         let note = note(&order, &next, &book.runs[at].decisions);
         let (kind, data) = event_of(&order);
@@ -261,7 +261,7 @@ impl RunClient for FakeRuns {
             (branch.run.state, branch.run.held, branch.run.gate, branch.sheet) =
                 (RunState::Pending, held, None, None);
             (branch.events, branch.descendants) = (Vec::new(), Vec::new());
-            branch.run.allowed = allowed(&standing(&branch.run));
+            branch.run.allowed = allowed(&run_snapshot(&branch.run));
             let run = branch.run.clone();
             book.runs[at].descendants.push(run.id.clone());
             book.runs.push(branch);

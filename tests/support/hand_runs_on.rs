@@ -19,12 +19,12 @@ macro_rules! hand_runs_on {
                 self.$part.execute_capability(request).await
             }
 
-            async fn settle(
+            async fn wait_for_completion(
                 &self,
                 run: &str,
                 leave: tokio_util::sync::CancellationToken,
             ) -> Result<skills_store::RunRecord, skills_api::Error> {
-                self.$part.settle(run, leave).await
+                self.$part.wait_for_completion(run, leave).await
             }
 
             async fn runs(

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 
 /// How long a condition may take before it counts as never.
-const PATIENCE: Duration = Duration::from_secs(30);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub struct Pty {
     master: Option<Box<dyn MasterPty + Send>>,
@@ -73,7 +73,7 @@ impl Pty {
     }
 
     pub fn wait_until(&mut self, what: &str, holds: impl Fn(&Self) -> bool) -> &mut Self {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + WAIT_TIMEOUT;
         while !holds(self) {
             let left = deadline.saturating_duration_since(Instant::now());
             match self.bytes.recv_timeout(left) {
@@ -112,7 +112,7 @@ impl Pty {
 
     /// Reads on until the program has ended; answers its exit code.
     pub fn wait_for_end(&mut self) -> u32 {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + WAIT_TIMEOUT;
         loop {
             while let Ok(bytes) = self.bytes.recv_timeout(Duration::from_millis(20)) {
                 self.take(&bytes);

@@ -14,7 +14,9 @@ use skills_api::{
     AttachCheck, AttachCheckResult, AttachPreview, AttachRequest, Attached, CapabilityExplanation, Code,
     ContractView, Error, LaunchRequest, Launched, Ordered, RunClient, RunDetail, RunOrder, TargetChoice,
 };
-use skills_model::{Choice, Command, Decision, Gate, Next, RunState, Standing, Verdict, allowed, transition};
+use skills_model::{
+    Choice, Command, Decision, Gate, Next, RunSnapshot, RunState, Verdict, allowed, transition,
+};
 use skills_skill::{AttachTarget, EffectMode, SkillId};
 use skills_store::{
     Decided, DecisionRecord, IdempotencyOutcome, NewEvent, RunEvent, RunFilter, RunId, RunPage, RunRecord,
@@ -26,8 +28,8 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 /// What the state machine would be given for a run.
-pub fn standing(run: &RunRecord) -> Standing {
-    Standing {
+pub fn run_snapshot(run: &RunRecord) -> RunSnapshot {
+    RunSnapshot {
         state: run.state,
         held: run.held,
         replays: run.source.is_some(),
@@ -91,7 +93,7 @@ pub fn moved(detail: &mut RunDetail, next: Next, order: &RunOrder) {
             detail.sheet = None;
         }
     }
-    detail.run.allowed = allowed(&standing(&detail.run));
+    detail.run.allowed = allowed(&run_snapshot(&detail.run));
 }
 
 pub fn note(order: &RunOrder, next: &Next, decisions: &[Decided]) -> String {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use skills_api::{
     CapabilityExplanation, ContractStep, ContractView, DecisionSheet, RunDetail, StepState, StepView,
 };
-use skills_model::{Asked, Gate, RunState, Standing, allowed};
+use skills_model::{ApprovalReason, Gate, RunSnapshot, RunState, allowed};
 use skills_runs::{BindingChoice, Explanation};
 use skills_skill::SkillId;
 use skills_skill::contract::{self, Conformance, StepAction};
@@ -71,7 +71,7 @@ pub fn detail(id: &str, skill: &str, state: RunState) -> RunDetail {
         RunState::Completed => 4,
     };
     let gate = match state {
-        RunState::WaitingForHuman => Some(Gate::human("book", "9f".repeat(32), Asked::Confirmation)),
+        RunState::WaitingForHuman => Some(Gate::human("book", "9f".repeat(32), ApprovalReason::Confirmation)),
         RunState::WaitingForSignal => {
             Some(Gate::Signal { step: "book".to_owned(), name: "books-closed".to_owned() })
         }
@@ -99,7 +99,7 @@ pub fn detail(id: &str, skill: &str, state: RunState) -> RunDetail {
 
 /// The row of a run.
 pub fn record(id: &str, skill: &str, state: RunState, gate: Option<Gate>, through: u32) -> RunRecord {
-    let standing = Standing {
+    let standing = RunSnapshot {
         state,
         held: false,
         replays: false,
@@ -232,7 +232,7 @@ pub fn sheet(run: &RunRecord) -> DecisionSheet {
         headline: "Creates a ledger entry with total 1204.5 and currency EUR".to_owned(),
         step: step.clone(),
         place: (4, 4),
-        outcome_unknown: *why == Asked::UnknownOutcome,
+        outcome_unknown: *why == ApprovalReason::UnknownOutcome,
         capability: "ledger.entry.create".to_owned(),
         capability_note: "elevated, not idempotent".to_owned(),
         binding: "ledger.entry.create.script: scripts/book.sh".to_owned(),

@@ -27,7 +27,7 @@ impl Screen {
     }
 
     pub fn themed(width: u16, height: u16, theme: &str, depth: Depth) -> Self {
-        skills_tui::widgets::ages::tell_in(jiff::tz::TimeZone::UTC);
+        skills_tui::widgets::relative_time::set_time_zone(jiff::tz::TimeZone::UTC);
         let theme = Theme::shipped(theme, depth).unwrap();
         Self {
             width,

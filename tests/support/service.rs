@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
 /// How long a port that is in use is waited for.
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(20);
+const WAIT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(20);
 
 /// What is to go wrong with the next call of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,7 +85,7 @@ impl Service {
         loop {
             match std::net::TcpListener::bind(self.address) {
                 Ok(listener) => return listener,
-                Err(e) if e.kind() == std::io::ErrorKind::AddrInUse && since.elapsed() < PATIENCE => {
+                Err(e) if e.kind() == std::io::ErrorKind::AddrInUse && since.elapsed() < WAIT_TIMEOUT => {
                     std::thread::yield_now();
                 }
                 Err(e) => panic!("{}: {e}", self.address),

@@ -6,10 +6,10 @@ use std::time::{Duration, SystemTime};
 
 use ratatui::style::Color;
 use skills_api::{Event, IndexProgress};
-use skills_base::telemetry::{Level, Ring};
+use skills_base::telemetry::{Level, RingBuffer};
 use skills_config::GlyphSet;
 use skills_tui::Settings;
-use skills_tui::app::{News, Want};
+use skills_tui::app::{AppCommand, AppEvent};
 use skills_tui::harness::Harness;
 use skills_tui::pane::{Message, Pane, PaneId};
 use skills_tui::panes::discover::{Discover, History};
@@ -101,7 +101,7 @@ fn a_slow_answer_never_replaces_a_newer_one() {
     harness.wait_for("answer-to-ab");
     let mut late = fits();
     late.results[0].name = "too-late".to_owned();
-    harness.tell(News::Answer(PaneId::Discover, Message::Answer(1, Ok(Arc::new(late)))));
+    harness.tell(AppEvent::Answer(PaneId::Discover, Message::Answer(1, Ok(Arc::new(late)))));
     assert!(harness.screen().contains("answer-to-ab") && !harness.screen().contains("too-late"));
 }
 
@@ -123,9 +123,9 @@ fn the_palette_finds_does_and_says_why_not() {
 fn the_demo_is_played_from_the_palette() {
     let mut harness = workbench(100, 30);
     harness.press(":").type_text("demo").wait_for("play the demo").press("enter");
-    assert!(harness.take_outside().contains(&Want::Demo));
+    assert!(harness.take_outside().contains(&AppCommand::Demo));
     harness.press("f3");
-    assert!(harness.take_outside().contains(&Want::Demo));
+    assert!(harness.take_outside().contains(&AppCommand::Demo));
 }
 
 #[test]
@@ -162,8 +162,9 @@ fn help_is_made_from_the_keymap_and_can_be_searched() {
 #[test]
 fn notes_fade_and_errors_stay_until_they_are_seen() {
     let mut harness = workbench(120, 36);
-    harness.tell(News::Done("copied the note".to_owned()));
-    harness.tell(News::Failed("vi ended with exit status: 1".to_owned(), "/skills/pdf/SKILL.md".to_owned()));
+    harness.tell(AppEvent::Done("copied the note".to_owned()));
+    harness
+        .tell(AppEvent::Failed("vi ended with exit status: 1".to_owned(), "/skills/pdf/SKILL.md".to_owned()));
     insta::assert_snapshot!("notices-120x36", harness.screen());
     harness.pass(Duration::from_secs(10));
     assert!(!harness.screen().contains("copied the note"));
@@ -181,7 +182,7 @@ fn an_error_is_as_high_as_its_words_are_long_within_a_third_of_the_room() {
             screen.lines().filter_map(|row| Some(row.split_once('▌')?.1.to_owned())).collect()
         };
         let before = bands(&harness).len();
-        harness.tell(News::All(Message::Event(Event::Notice(text.to_owned()))));
+        harness.tell(AppEvent::All(Message::Event(Event::Notice(text.to_owned()))));
         let band = bands(&harness);
         (band.len() - before, band.concat().split_whitespace().collect::<String>())
     };
@@ -199,7 +200,7 @@ fn an_error_is_as_high_as_its_words_are_long_within_a_third_of_the_room() {
 fn quitting_asks_only_when_a_text_would_be_lost() {
     let mut harness = workbench(80, 24);
     harness.press("q");
-    assert_eq!(harness.take_outside(), [Want::Quit]);
+    assert_eq!(harness.take_outside(), [AppCommand::Quit]);
 
     let lost = Some("The description of pdf-tables is changed and not saved.".to_owned());
     let client = Arc::new(FakeClient::answering(|_| fits()));
@@ -211,7 +212,7 @@ fn quitting_asks_only_when_a_text_would_be_lost() {
     assert_eq!(harness.take_outside(), []);
     assert!(!harness.screen().contains("Quit the workbench?"));
     harness.press("ctrl-c Q");
-    assert_eq!(harness.take_outside(), [Want::Quit]);
+    assert_eq!(harness.take_outside(), [AppCommand::Quit]);
 }
 
 #[test]
@@ -239,7 +240,7 @@ fn the_mouse_reaches_tabs_footer_rows_and_closes_overlays() {
     harness.click(0, 1);
     assert!(!harness.screen().contains("Keys in Browse"));
     harness.click(5, 4).press("y");
-    assert_eq!(harness.take_outside(), [Want::Copy("xlsx".to_owned(), "the note".to_owned())]);
+    assert_eq!(harness.take_outside(), [AppCommand::Copy("xlsx".to_owned(), "the note".to_owned())]);
 }
 
 #[test]
@@ -302,7 +303,7 @@ fn a_call_that_fails_inside_is_told_and_the_workbench_goes_on() {
 
 #[test]
 fn the_log_shows_newest_last_and_unsafe_text_is_made_visible() {
-    let log = Ring::new();
+    let log = RingBuffer::new();
     let push = |text: String| log.push(Level::WARN, SystemTime::UNIX_EPOCH, "skills_registry", text);
     (0..100).for_each(|at| push(format!("line {at} ")));
     push("a\x1b[31mb".to_owned());

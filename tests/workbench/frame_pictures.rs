@@ -50,7 +50,7 @@ fn shipped(home: &Path) -> Harness {
 }
 
 /// How long what is still read, counted or rendered may take until the screen is the picture.
-const PATIENCE: Duration = Duration::from_secs(20);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 fn compare(harness: &mut Harness, name: &str, title: &str) {
     let theme = Theme::shipped("dark", Depth::True).unwrap();
@@ -60,7 +60,7 @@ fn compare(harness: &mut Harness, name: &str, title: &str) {
     let writing = std::env::var("INSTA_UPDATE").is_ok_and(|wish| wish == "always");
     let begun = Instant::now();
     let mut drawn = draw(harness);
-    while drawn != kept && begun.elapsed() < PATIENCE && !writing {
+    while drawn != kept && begun.elapsed() < WAIT_TIMEOUT && !writing {
         std::thread::sleep(Duration::from_millis(10));
         harness.pass(Duration::ZERO);
         drawn = draw(harness);

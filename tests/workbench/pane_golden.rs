@@ -81,7 +81,7 @@ impl Place {
         let arguments =
             Arguments { watch: Some(true), store: Some("memory:".to_owned()), ..Arguments::default() };
         let config = Config::load(&cwd, &Env::at(self.home.path().join("home")), &arguments).unwrap();
-        let settings = Settings { log: skills_base::telemetry::Ring::new(), ..Settings::of(&config) };
+        let settings = Settings { log: skills_base::telemetry::RingBuffer::new(), ..Settings::of(&config) };
         let settings =
             Settings { theme: Some("dark".to_owned()), glyphs: skills_config::GlyphSet::Unicode, ..settings };
         let client = Arc::new(SteadyClient(Local::open(config).unwrap()));

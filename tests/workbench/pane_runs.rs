@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use serde_json::json;
 use skills_api::{Code, ContractView, Error, RunDetail, RunOrder};
-use skills_model::{Asked, Choice, Gate, RunState, Verdict};
-use skills_store::{Hold, Holder, RunFilter, RunId, RunPage, RunRecord, WorkerId};
+use skills_model::{ApprovalReason, Choice, Gate, RunState, Verdict};
+use skills_store::{LeaseHolder, RunFilter, RunId, RunLease, RunPage, RunRecord, WorkerId};
 use skills_tui::Settings;
-use skills_tui::app::{News, Want};
+use skills_tui::app::{AppCommand, AppEvent};
 use skills_tui::harness::Harness;
 use skills_tui::pane::{Effect, Message, Pane, PickerKind};
 use skills_tui::panes::runs::Runs;
-use skills_tui::run_traffic::{RunAsk, RunTold};
+use skills_tui::run_requests::{RunAsk, RunTold};
 use support::catalogues::catalogue;
 use support::note_pane::NotePane;
 use support::run_pane::{core, has, id, opened, opened_as, orders};
@@ -131,12 +131,12 @@ fn letters_typed_on_a_decision_become_notes_that_outlive_the_sheet() {
     has(&harness, &["just this once, A", "Esc leaves the field"]);
     harness.press("backspace backspace backspace esc esc").wait_until("the sheet is gone", gone);
     harness.press("q").wait_for("The notes for the decision on invoice-intake").press("esc");
-    assert!(!harness.take_outside().contains(&Want::Quit));
+    assert!(!harness.take_outside().contains(&AppCommand::Quit));
     harness.press("a").wait_for("just this once").press("A").wait_until("the sheet is gone", gone);
     let [RunOrder::Decide { notes, .. }] = &orders(&client)[..] else { panic!("one order") };
     assert_eq!(notes.as_deref(), Some("just this once"));
     harness.press("q");
-    assert!(harness.take_outside().contains(&Want::Quit), "what was sent is not lost");
+    assert!(harness.take_outside().contains(&AppCommand::Quit), "what was sent is not lost");
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn an_order_that_comes_too_late_is_not_offered_any_more() {
 fn a_step_of_unknown_outcome_asks_other_things() {
     let mut run = detail(&id(1), "vendor-sync", RunState::WaitingForHuman);
     let digest = "ab".repeat(32);
-    run.run.gate = Some(Gate::human("book", digest, Asked::UnknownOutcome));
+    run.run.gate = Some(Gate::human("book", digest, ApprovalReason::UnknownOutcome));
     run.sheet = Some(sheet(&run.run));
     let client = core(vec![run]);
     let mut harness = opened(&client, 120, 36);
@@ -245,7 +245,7 @@ fn a_run_is_launched_with_a_form_of_its_contract() {
     client.runs.add_contract(contract_view("invoice-intake", INVOICE));
     let mut harness = opened(&client, 120, 36);
     let picked = Message::Picked(PickerKind::Launchable, "invoice-intake".to_owned());
-    harness.tell(News::All(picked)).wait_for("Launch a run");
+    harness.tell(AppEvent::All(picked)).wait_for("Launch a run");
     insta::assert_snapshot!("runs-launch-120x36", harness.screen());
     harness.press("ctrl-s");
     assert!(client.runs.launches.lock().unwrap().is_empty(), "a required input is missing");
@@ -263,7 +263,8 @@ fn a_run_that_nobody_works_says_so() {
     harness.wait_for("not yet claimed by a worker");
     let mut lost = detail(&id(3), "site-report", RunState::Running);
     let worker = Some(WorkerId("build-2/1-ab/4711/99/0".to_owned()));
-    lost.run.hold = Some(Hold { worker, until_ms: i64::MAX, until_boot: None, holder: Holder::Dead });
+    lost.run.hold =
+        Some(RunLease { worker, until_ms: i64::MAX, until_boot: None, holder: LeaseHolder::Dead });
     opened(&core(vec![lost]), 120, 36).wait_for("no worker owns it: process 4711 on build-2 is dead");
 }
 
@@ -298,7 +299,7 @@ fn the_cursor_stays_on_its_run_while_the_list_changes() {
     harness.wait_for("◆4 waiting");
     has(&harness, &["site-report ─"]);
     harness.press("y");
-    assert!(matches!(&harness.take_outside()[..], [Want::Copy(copied, _)] if *copied == id(3)));
+    assert!(matches!(&harness.take_outside()[..], [AppCommand::Copy(copied, _)] if *copied == id(3)));
 }
 
 #[test]
@@ -311,10 +312,10 @@ fn an_open_launch_sheet_follows_what_is_trusted_and_edited_meanwhile() {
     client.runs.add_contract(blocked);
     let mut harness = opened(&client, 100, 30);
     let picked = Message::Picked(PickerKind::Launchable, "invoice-intake".to_owned());
-    harness.tell(News::All(picked)).wait_for("Launch a run");
+    harness.tell(AppEvent::All(picked)).wait_for("Launch a run");
     has(&harness, &["the root is not trusted", "extract changes external state"]);
     assert!(!harness.screen().contains("^S launch"), "what cannot be done is not offered");
-    let anew = || News::All(Message::Catalogue(Arc::new(catalogue())));
+    let anew = || AppEvent::All(Message::Catalogue(Arc::new(catalogue())));
     client.runs.add_contract(ready.clone());
     harness.tell(anew()).wait_until("the root is trusted", |screen| !screen.contains("is not trusted"));
     harness.type_text("invoices/7.pdf");

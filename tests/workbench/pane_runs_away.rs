@@ -10,16 +10,16 @@ use skills_api::{Code, ConnectionState, Error, Event, Sending, UnderWay};
 use skills_model::{Gate, RunState, Verdict};
 use skills_store::{RunId, RunPage};
 use skills_tui::action::Action;
-use skills_tui::app::News;
+use skills_tui::app::AppEvent;
 use skills_tui::harness::Harness;
 use skills_tui::pane::{Effect, Message, Pane as _, PaneId, PickerKind};
 use skills_tui::panes::runs::Runs;
-use skills_tui::run_traffic::{RunAsk, RunTold};
+use skills_tui::run_requests::{RunAsk, RunTold};
 use support::run_pane::{core, has, id, opened, orders};
 use support::run_samples::{INVOICE, contract_view, detail};
 
 fn tell(harness: &mut Harness, event: Event) {
-    harness.tell(News::All(Message::Event(event)));
+    harness.tell(AppEvent::All(Message::Event(event)));
 }
 
 fn lost() -> Event {
@@ -66,7 +66,7 @@ fn a_decision_that_waits_for_the_connection_shows_everywhere_and_is_taken_back_b
             client.runs.taken_back.lock().unwrap().last().is_some_and(|run| *run == id(1))
         });
         tell(&mut harness, yes(&id(1), &gate, Sending::Over));
-        harness.tell(News::Answer(
+        harness.tell(AppEvent::Answer(
             PaneId::Runs,
             Message::Run(RunTold::Ordered(1, RunId(id(1)), Err(UnderWay::taken_back()))),
         ));
@@ -94,7 +94,7 @@ fn a_launch_without_a_connection_says_so_at_once_and_keeps_what_was_typed() {
     assert!(!harness.screen().contains("Launch a run"));
     tell(&mut harness, Event::Connection(ConnectionState::Connected));
     let picked = Message::Picked(PickerKind::Launchable, "invoice-intake".to_owned());
-    harness.tell(News::All(picked)).wait_for("Launch a run");
+    harness.tell(AppEvent::All(picked)).wait_for("Launch a run");
     harness.type_text("invoices/7.pdf");
     tell(&mut harness, lost());
     harness.wait_for("launch when it is restored");

@@ -8,12 +8,12 @@ use std::time::Duration;
 use serde_json::json;
 use skills_api::{Code, Error, Event, RunOrder};
 use skills_config::Invocation;
-use skills_model::{Asked, Choice, Decision, Gate, RunState, Verdict};
+use skills_model::{ApprovalReason, Choice, Decision, Gate, RunState, Verdict};
 use skills_registry::Change;
 use skills_skill::SkillId;
-use skills_store::{Decided, DecisionRecord, Hold, Holder, WorkerId};
+use skills_store::{Decided, DecisionRecord, LeaseHolder, RunLease, WorkerId};
 use skills_tui::Settings;
-use skills_tui::app::{News, Want};
+use skills_tui::app::{AppCommand, AppEvent};
 use skills_tui::harness::Harness;
 use support::run_pane::{core, has, id, opened, opened_as, orders};
 use support::run_samples::{INVOICE, NOW_MS, contract_view, detail, every_state, settings, sheet};
@@ -158,7 +158,7 @@ fn what_a_run_gave_is_read_whole_with_its_columns_and_copied() {
     harness.take_outside();
     harness.press("y");
     let copied = harness.take_outside().into_iter().find_map(|want| match want {
-        Want::Copy(text, _) => Some(text),
+        AppCommand::Copy(text, _) => Some(text),
         _ => None,
     });
     assert!(copied.unwrap().contains("web-1      12       3"), "whole and as it was");
@@ -185,7 +185,7 @@ fn two_runs_of_a_skill_with_other_inputs_part_at_their_inputs() {
 fn of_a_step_that_happened_unseen_the_result_is_asked_and_checked() {
     let mut run = detail(&id(1), "vendor-sync", RunState::WaitingForHuman);
     let digest = "ab".repeat(32);
-    run.run.gate = Some(Gate::human("book", digest, Asked::UnknownOutcome));
+    run.run.gate = Some(Gate::human("book", digest, ApprovalReason::UnknownOutcome));
     let mut asked = sheet(&run.run);
     asked.outputs = contract_view("invoice-intake", INVOICE).contract.outputs;
     asked.outputs.get_mut("booking").unwrap().required = true;
@@ -245,15 +245,15 @@ fn what_would_carry_a_step_out_is_told_anew_once_the_skills_are_read() {
 fn leaving_while_runs_are_worked_here_says_what_becomes_of_them_once() {
     let mut run = detail(&id(3), "site-report", RunState::Running);
     let worker = Some(WorkerId("here/1-a/7/9/0".to_owned()));
-    run.run.hold = Some(Hold { worker, until_ms: i64::MAX, until_boot: None, holder: Holder::Here });
+    run.run.hold = Some(RunLease { worker, until_ms: i64::MAX, until_boot: None, holder: LeaseHolder::Here });
     let client = core(vec![run]);
     let mut harness = opened(&client, 120, 36);
     harness.press("q").wait_for("1 run is executing here");
     has(&harness, &["at the next start"]);
     harness.press("esc");
-    assert!(!harness.take_outside().contains(&Want::Quit));
+    assert!(!harness.take_outside().contains(&AppCommand::Quit));
     harness.press("q").wait_for("executing here").press("Q");
-    assert!(harness.take_outside().contains(&Want::Quit));
+    assert!(harness.take_outside().contains(&AppCommand::Quit));
 }
 
 #[test]
@@ -365,7 +365,7 @@ fn a_copied_command_leads_to_the_runs_of_this_workbench() {
     has(&harness, &["skills --store 'sqlite:/x/a b.db' runs show"]);
     harness.press("down enter").wait_until("the chooser is gone", |screen| !screen.contains("Copy as"));
     let copied = harness.take_outside();
-    assert!(copied.contains(&Want::Copy(line, "command line".to_owned())), "{copied:?}");
+    assert!(copied.contains(&AppCommand::Copy(line, "command line".to_owned())), "{copied:?}");
     // What is in memory is seen by no other command.
     let mut harness = opened_as(&client, &Settings { passing: true, ..settings() }, (120, 30));
     harness.wait_for("Checkpoints").press("Y").wait_for("the store is in memory").press("down enter");
@@ -386,7 +386,7 @@ fn a_note_in_a_small_window_stands_over_nothing_that_it_tells_of() {
     let client = core(vec![detail(&id(1), "invoice-intake", RunState::Completed)]);
     let mut harness = opened(&client, 80, 24);
     let before: Vec<String> = harness.screen().lines().map(str::to_owned).collect();
-    harness.tell(News::Done("copied the whole of something that takes a long time to say".to_owned()));
+    harness.tell(AppEvent::Done("copied the whole of something that takes a long time to say".to_owned()));
     let after: Vec<String> = harness.screen().lines().map(str::to_owned).collect();
     let (pane, foot) = (before.len() - 1, after.last().unwrap());
     assert_eq!(before[..pane], after[..pane], "the pane is as it was");
@@ -447,7 +447,7 @@ fn a_run_that_asks_something_else_is_unmarked() {
     client.runs.work(&id(1), "gate.changed", json!({}), |run| {
         let inputs_digest = "77".repeat(32);
         run.sheet.as_mut().unwrap().inputs_digest.clone_from(&inputs_digest);
-        run.run.gate = Some(Gate::human("book", inputs_digest, Asked::Confirmation));
+        run.run.gate = Some(Gate::human("book", inputs_digest, ApprovalReason::Confirmation));
     });
     harness.wait_until("it is not marked any more", |screen| !screen.contains("Approve 2"));
     harness.press("A").wait_until("one is decided", |_| !client.runs.orders.lock().unwrap().is_empty());

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::runs::Runs;
-use super::{Local, apart};
+use super::{Local, run_blocking};
 use crate::{AuditFilter, AuditReport, Code, Error};
 use skills_base::audit::{AuditError, Entry, Line, Log, Mode, Purged, Recorder};
 use skills_config::{AuditLog, Config};
 
 /// Lines shown where nobody says how many.
-const SHOWN: usize = 100;
+const DEFAULT_LIMIT: usize = 100;
 
 /// Records in the data folder; a demo leaves nothing behind.
 pub(super) fn recorder(config: &Config) -> Arc<Recorder> {
@@ -40,7 +40,7 @@ impl Local {
         self.audit.log().clone()
     }
 
-    /// Looks the whole audit log over.
+    /// SingleFlight the whole audit log over.
     ///
     /// # Errors
     /// `internal_error` when it cannot be read.
@@ -51,7 +51,7 @@ impl Local {
             // The log can be looked at without the store; that this was not done is said.
             Err(error) => (Vec::new(), Some(error.message)),
         };
-        apart(move || {
+        run_blocking(move || {
             let file = log.file();
             let (verification, anchors) = log.verify_against(&[("store", stored)])?;
             Ok(AuditReport { exists: file.exists(), file, mode, verification, anchors, unchecked })
@@ -65,8 +65,8 @@ impl Local {
     /// `internal_error` when it cannot be read.
     pub async fn audit_show(&self, filter: AuditFilter) -> Result<Vec<Line>, Error> {
         let log = self.audit_log();
-        apart(move || {
-            let limit = if filter.limit == 0 { SHOWN } else { filter.limit };
+        run_blocking(move || {
+            let limit = if filter.limit == 0 { DEFAULT_LIMIT } else { filter.limit };
             let about = |line: &Line, run: &str| {
                 let id = line.data.get("run").and_then(Value::as_str).unwrap_or_default();
                 id == run || run.len() >= 3 && (id.starts_with(run) || id.ends_with(run))
@@ -84,7 +84,7 @@ impl Local {
     pub(super) async fn audit_purge_lines(&self, before_ms: i64) -> Result<Purged, Error> {
         let log = self.audit_log();
         let now = jiff::Timestamp::now().as_millisecond();
-        apart(move || Ok(log.purge(before_ms, now, Some(&Runs::account()))?)).await
+        run_blocking(move || Ok(log.purge(before_ms, now, Some(&Runs::account()))?)).await
     }
 
     /// A person let a session run a script.

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use super::cache_file::{CacheFile, Found};
 use super::indexer::Shared;
-use super::{Local, apart};
+use super::{Local, run_blocking};
 use crate::collisions::{CollisionFilter, CollisionReport, SkillRivals};
 use crate::{Code, Error, eval};
 use skills_discovery::{Case, CollisionMap, Document, PairReport, RequestError, Router, SimilarGroup};
@@ -187,7 +187,7 @@ impl Local {
         let mut changed = self.collisions.changed.subscribe();
         loop {
             let (collisions, shared) = (Arc::clone(&self.collisions), Arc::clone(&self.shared));
-            let progress = apart(move || collisions.poll(&shared)).await?;
+            let progress = run_blocking(move || collisions.poll(&shared)).await?;
             let left = deadline.saturating_duration_since(Instant::now());
             let (done, skills) = match progress {
                 Progress::Complete(map) => {
@@ -216,7 +216,7 @@ impl Local {
         let (shared, catalogue) = (Arc::clone(&self.shared), self.registry.snapshot());
         let own = self.config.golden_file();
         let collisions = Arc::clone(&self.collisions);
-        apart(move || {
+        run_blocking(move || {
             let cases = golden_cases(&catalogue, own.as_deref())?;
             // A copy: new skills need not wait until every probe is ranked.
             let router = shared.router.read().unwrap_or_else(PoisonError::into_inner).snapshot();
@@ -238,7 +238,7 @@ impl Local {
         let (shared, catalogue) = (Arc::clone(&self.shared), self.registry.snapshot());
         let own = self.config.golden_file();
         let levels = Arc::clone(&self.levels);
-        apart(move || {
+        run_blocking(move || {
             let cases = golden_cases(&catalogue, own.as_deref())?;
             let router = shared.router.read().unwrap_or_else(PoisonError::into_inner).snapshot();
             let complete = |id: &SkillId| {

@@ -3,7 +3,7 @@
 use std::sync::{Arc, PoisonError};
 
 use super::golden::with_extra;
-use super::{Local, apart};
+use super::{Local, run_blocking};
 use crate::golden::invalid;
 use crate::rewrite_prompt;
 use crate::{Code, DraftMeasure, DraftPlace, DraftReport, DraftRequest, Error, detail, golden, lint};
@@ -27,7 +27,7 @@ impl Local {
         let (shared, levels) = (Arc::clone(&self.shared), Arc::clone(&self.levels));
         let (catalogue, own, cache) =
             (self.registry.snapshot(), self.config.golden_file(), Arc::clone(&self.golden));
-        apart(move || {
+        run_blocking(move || {
             let text = skills_skill::read_index_text(&skill).ok();
             let present = Document::from_skill(&skill, text);
             let document = Document {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime};
 
-use super::{Local, apart};
+use super::{Local, run_blocking};
 use crate::eval::{self, Golden};
 use crate::golden::{self, invalid};
 use crate::{Code, Error, GoldenExplainRequest, GoldenExplanation, GoldenReport, GoldenRequest};
@@ -86,7 +86,7 @@ impl Local {
         };
         let (cache, shared) = (Arc::clone(&self.golden), Arc::clone(&self.shared));
         let (catalogue, own) = (self.registry.snapshot(), self.config.golden_file());
-        apart(move || {
+        run_blocking(move || {
             let started = Instant::now();
             let golden = with_extra(cache.read(&catalogue, own.as_deref(), true)?, extra);
             let router = shared.router.read().unwrap_or_else(PoisonError::into_inner).snapshot();
@@ -112,7 +112,7 @@ impl Local {
         let query = request.query;
         let (cache, shared) = (Arc::clone(&self.golden), Arc::clone(&self.shared));
         let (catalogue, own) = (self.registry.snapshot(), self.config.golden_file());
-        apart(move || {
+        run_blocking(move || {
             let router = shared.router.read().unwrap_or_else(PoisonError::into_inner).snapshot();
             let ask = |skill: Option<SkillId>| {
                 let request = Request { intent: case.query.clone(), skill, limit: 1, ..Request::default() };

@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError};
 use rayon::prelude::*;
 
 use super::indexer::Shared;
-use super::{Local, apart};
+use super::{Local, run_blocking};
 use crate::known_contracts::KnownContracts;
 use crate::{
     Code, Error, GovernanceFilter, GovernanceList, GovernedSkill, detail, eval, lint, paging, policies,
@@ -18,7 +18,7 @@ use skills_authoring::governance::{Facts, GoldenFacts, Life, RunFacts, judge};
 use skills_discovery::{Case, Expect, Fit, Request};
 use skills_model::RunState;
 use skills_registry::policy::Policy;
-use skills_registry::trust::Glance;
+use skills_registry::trust::TrustSnapshot;
 use skills_registry::{Catalogue, Trust, TrustState};
 use skills_skill::{Severity, Skill, SkillId, Status};
 use skills_store::SkillRuns;
@@ -33,7 +33,7 @@ struct Known {
     golden: HashMap<SkillId, GoldenFacts>,
     runs: HashMap<String, RunFacts>,
     trust: Trust,
-    glance: Glance,
+    glance: TrustSnapshot,
     contracts: Arc<KnownContracts>,
     policy: Arc<Policy>,
 }
@@ -59,11 +59,19 @@ impl Local {
         let contracts = Arc::clone(&self.contracts);
         let (shared, usual) = (Arc::clone(&self.shared), self.usual_request());
         let own = self.config.golden_file();
-        apart(move || {
+        run_blocking(move || {
             let findings = findings(&catalogue, &skills)?;
             let golden = golden(&catalogue, own.as_deref(), &skills, &shared, &usual)?;
-            let known =
-                Known { catalogue, findings, golden, runs, glance: trust.glance(), trust, contracts, policy };
+            let known = Known {
+                catalogue,
+                findings,
+                golden,
+                runs,
+                glance: trust.trust_snapshot(),
+                trust,
+                contracts,
+                policy,
+            };
             let judged = skills.par_iter().map(|skill| {
                 let judgement = judge(&known.facts(skill));
                 GovernedSkill {
@@ -91,7 +99,7 @@ impl Local {
         let ran: Vec<Arc<Skill>> =
             skills.iter().filter(|skill| by_skill.contains_key(skill.id.as_str())).cloned().collect();
         let runs = Arc::clone(&self.runs);
-        apart(move || {
+        run_blocking(move || {
             let mut facts: HashMap<String, RunFacts> = HashMap::new();
             for skill in ran {
                 let rows = by_skill.remove(skill.id.as_str()).unwrap_or_default();

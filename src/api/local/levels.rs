@@ -17,7 +17,7 @@ const EXACT_UP_TO: u64 = 1 << 20;
 /// Still larger ones are not text that a model would read: they count nothing.
 const READ_UP_TO: u64 = 32 << 20;
 /// The cache starts again past this many counts.
-const KEPT: usize = 200_000;
+const CACHE_SIZE: usize = 200_000;
 /// The file is written at most this often.
 const WRITE_EVERY: Duration = Duration::from_secs(2);
 
@@ -62,7 +62,7 @@ impl Levels {
         }
         let count = compute();
         let mut known = self.known();
-        if known.counts.len() >= KEPT {
+        if known.counts.len() >= CACHE_SIZE {
             known.counts.clear();
         }
         known.counts.insert(key, count);

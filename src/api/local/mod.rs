@@ -10,7 +10,7 @@ mod governing;
 mod index_cache;
 mod indexer;
 mod levels;
-mod once;
+mod one_shot;
 mod operations;
 mod proposing;
 mod runs;
@@ -38,8 +38,8 @@ use super::{
     DraftRequest, Error, Event, FileContent, GoldenExplainRequest, GoldenExplanation, GoldenReport,
     GoldenRequest, GovernanceFilter, GovernanceList, LevelTokens, LintFilter, LintReport, ListFilter,
     MetricsReport, ProposalFilter, ProposalList, ProposalOrder, ProposalOrdered, ProposalOrderedBy,
-    ProposalRequest, ProposalView, SkillDetail, SkillList, SkillRivals, checkup, client_view, detail, door,
-    listing, policies::PolicyFile,
+    ProposalRequest, ProposalView, SkillDetail, SkillList, SkillRivals, client_view, detail, health_checks,
+    listing, policies::PolicyFile, request_limits,
 };
 use skills_base::audit::Recorder;
 use skills_base::telemetry::Metrics;
@@ -50,7 +50,7 @@ use skills_discovery::{
 use skills_registry::{Catalogue, Registry, Settings, Trust};
 use skills_skill::{Skill, SkillId, client};
 
-pub use self::once::{Needs, bisect, eval, lint};
+pub use self::one_shot::{Needs, bisect, eval, lint};
 pub(super) use self::proposing::read_only;
 
 /// Up to this many skills a request is answered on the caller's own thread: it takes less than handing
@@ -184,7 +184,7 @@ impl Local {
         self.runs.skill(wanted)
     }
 
-    /// Looks at runs and workers for the gauges. Metrics are answered without them where the store cannot be read.
+    /// SingleFlight at runs and workers for the gauges. Metrics are answered without them where the store cannot be read.
     async fn refresh_gauges(&self) {
         match self.runs.gauges().await {
             Ok(Some(gauges)) => self.metrics.set_run_gauges(&gauges),
@@ -199,18 +199,18 @@ impl Local {
     /// None today; as every operation.
     pub async fn checkup(&self) -> Result<Vec<Check>, Error> {
         let catalogue = self.registry.snapshot();
-        let mut checks = checkup::settings(&self.config);
+        let mut checks = health_checks::settings(&self.config);
         let bundles = |root: usize| {
             let winners = catalogue.entries.iter().filter(|entry| entry.root == root).count();
             winners + catalogue.shadowed.iter().filter(|loser| loser.root == root).count()
         };
-        checks.extend(checkup::roots(&catalogue.roots, self.config.watch, bundles));
+        checks.extend(health_checks::roots(&catalogue.roots, self.config.watch, bundles));
         // One request that every link has to answer shows which of them work here.
         let probe = Request { intent: "read a file".to_owned(), ..self.usual_request() };
         if let Ok(answer) = self.discover(probe).await {
-            checks.extend(checkup::links(&answer.links));
+            checks.extend(health_checks::links(&answer.links));
         }
-        checks.extend(checkup::core(&self.diagnostics().await?));
+        checks.extend(health_checks::core(&self.diagnostics().await?));
         let index = self.shared.cache.lock().unwrap_or_else(PoisonError::into_inner).clone();
         checks.push(Check::good("index cache", index));
         checks.extend(self.runs.checks().await);
@@ -228,11 +228,11 @@ impl Local {
         } else {
             let (shared, request, adjustments) =
                 (Arc::clone(&self.shared), request.clone(), Arc::clone(&adjustments));
-            apart(move || rank(&shared, &request, &adjustments)).await
+            run_blocking(move || rank(&shared, &request, &adjustments)).await
         }?;
         if self.rebuild_damaged_index().await? {
             let shared = Arc::clone(&self.shared);
-            answer = apart(move || rank(&shared, &request, &adjustments)).await?;
+            answer = run_blocking(move || rank(&shared, &request, &adjustments)).await?;
         }
         self.count_ranking(&answer);
         Ok(answer)
@@ -249,7 +249,7 @@ impl Local {
         let _one = self.rebuilding.lock().await;
         if damaged(&self.shared) {
             let (indexer, catalogue) = (self.indexer(), self.registry.snapshot());
-            apart(move || {
+            run_blocking(move || {
                 indexer.rebuild(&catalogue);
                 Ok(())
             })
@@ -298,7 +298,7 @@ fn router(config: &Config, patient: bool) -> Result<Router, Error> {
 }
 
 /// Runs what reads disks or takes long away from the tasks that must not wait.
-async fn apart<T: Send + 'static>(
+async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
     let ended = tokio::task::spawn_blocking(work).await;
@@ -345,7 +345,7 @@ impl Client for Local {
 
     async fn discover(&self, request: Request) -> Result<Answer, Error> {
         let began = Instant::now();
-        let answer = match door::admit(request) {
+        let answer = match request_limits::admit(request) {
             Ok(request) => self.ranked(request).await,
             Err(error) => Err(error),
         };
@@ -356,7 +356,7 @@ impl Client for Local {
         let began = Instant::now();
         let catalogue = self.registry.snapshot();
         let facts = self.facts();
-        let list = apart(move || {
+        let list = run_blocking(move || {
             let mut list = listing::list(&catalogue, &filter)?;
             list.skills.par_iter_mut().for_each(|summary| facts.add(&catalogue, summary));
             Ok(list)
@@ -371,7 +371,7 @@ impl Client for Local {
             Ok(skill) => {
                 let catalogue = self.registry.snapshot();
                 let facts = self.facts();
-                apart(move || {
+                run_blocking(move || {
                     let mut detail = detail::describe(&catalogue, &skill)?;
                     facts.add(&catalogue, &mut detail.summary);
                     Ok(detail)
@@ -388,7 +388,7 @@ impl Client for Local {
         let file = match self.resolve(skill) {
             Ok(skill) => {
                 let path = path.to_owned();
-                apart(move || detail::read_file(&skill, &path)).await
+                run_blocking(move || detail::read_file(&skill, &path)).await
             }
             Err(error) => Err(error),
         };
@@ -401,7 +401,7 @@ impl Client for Local {
         let found: Vec<Arc<Skill>> =
             skills.iter().filter_map(|id| catalogue.by_id(id.as_str()).map(Arc::clone)).collect();
         let levels = Arc::clone(&self.levels);
-        let counted = apart(move || {
+        let counted = run_blocking(move || {
             let counted = found.iter().map(|skill| levels.of(skill)).collect();
             levels.save(Instant::now());
             Ok(counted)
@@ -412,10 +412,10 @@ impl Client for Local {
 
     async fn body_lines(&self, skill: &str, intent: &str, limit: usize) -> Result<Vec<BodyLine>, Error> {
         let began = Instant::now();
-        let lines = match self.resolve(skill).and_then(|skill| Ok((skill, door::intent(intent)?))) {
+        let lines = match self.resolve(skill).and_then(|skill| Ok((skill, request_limits::intent(intent)?))) {
             Ok((skill, intent)) => {
                 let shared = Arc::clone(&self.shared);
-                apart(move || {
+                run_blocking(move || {
                     let source = detail::source(&skill)?;
                     let router = shared.router.read().unwrap_or_else(PoisonError::into_inner);
                     Ok(router.body_lines(skills_skill::body(&source), skill.body_line, &intent, limit))
@@ -503,7 +503,7 @@ impl Client for Local {
         let report = match filter.skill.as_deref().map(|wanted| self.resolve(wanted)).transpose() {
             Ok(skill) => {
                 let catalogue = self.registry.snapshot();
-                apart(move || super::lint::catalogue(&catalogue).page(&filter, skill.as_deref())).await
+                run_blocking(move || super::lint::catalogue(&catalogue).page(&filter, skill.as_deref())).await
             }
             Err(error) => Err(error),
         };

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::golden::GoldenCache;
 use super::indexer::Shared;
 use super::runs::Runs;
-use super::{Local, apart};
+use super::{Local, run_blocking};
 use crate::golden::invalid;
 use crate::{
     CheckResult, Code, Error, ProposalCheck, ProposalCheckKind, ProposalFilter, ProposalList, ProposalOrder,
@@ -137,7 +137,7 @@ impl Local {
         let (evaluator, store) = (self.evaluator(), self.proposal_store());
         let proposed_by = by.filter(|by| !by.trim().is_empty()).unwrap_or_else(Runs::account);
         let at_ms = jiff::Timestamp::now().as_millisecond();
-        let proposal = apart(move || {
+        let proposal = run_blocking(move || {
             let base = base_of(&skill)?;
             let result = diff::apply(&base, &diff)?;
             let measured = evaluator.measure(&skill, &base, &result)?;
@@ -164,7 +164,7 @@ impl Local {
         let skill = filter.skill.as_deref().map(|wanted| {
             self.resolve(wanted).map_or_else(|_| wanted.to_owned(), |skill| skill.id.to_string())
         });
-        apart(move || {
+        run_blocking(move || {
             let listed = store.list()?;
             let waiting = |one: &Proposal| one.facts.state == ProposalState::Waiting;
             let count = listed.proposals.iter().filter(|one| waiting(one)).count();
@@ -188,13 +188,13 @@ impl Local {
 
     pub(super) async fn show_proposal(&self, id: &str) -> Result<ProposalView, Error> {
         let (store, id) = (self.proposal_store(), id.to_owned());
-        let proposal = apart(move || Ok(store.find(&id)?)).await?;
+        let proposal = run_blocking(move || Ok(store.find(&id)?)).await?;
         self.view(proposal).await
     }
 
     async fn view(&self, proposal: Proposal) -> Result<ProposalView, Error> {
         let (evaluator, store, levels) = (self.evaluator(), self.proposal_store(), Arc::clone(&self.levels));
-        apart(move || {
+        run_blocking(move || {
             let facts = &proposal.facts;
             let skill = evaluator.catalogue.by_location(&facts.location).cloned();
             let present = present_digest(&facts.location);
@@ -268,7 +268,7 @@ impl Local {
         let store = self.proposal_store();
         let found = {
             let (store, id) = (store.clone(), id.to_owned());
-            apart(move || Ok(store.find(&id)?)).await?
+            run_blocking(move || Ok(store.find(&id)?)).await?
         };
         if let ProposalOrder::Approve { proposal_digest, base_digest } = &order {
             self.check_approval(&found, (*proposal_digest, *base_digest), &by).await?;
@@ -290,7 +290,7 @@ impl Local {
             ProposalDecision { by: who.clone(), at_ms: jiff::Timestamp::now().as_millisecond(), notes };
         let (id, said) = (found.facts.proposal_id.clone(), decision.notes.clone());
         let ordered = order.clone();
-        let (proposal, repeated) = apart(move || {
+        let (proposal, repeated) = run_blocking(move || {
             Ok(match ordered {
                 ProposalOrder::Approve { .. } => store.approve(&id, decision)?,
                 ProposalOrder::Deny => store.deny(&id, decision)?,

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::runs::Runs;
-use super::{Local, apart};
+use super::{Local, run_blocking};
 use crate::known_contracts::KnownContracts;
 use crate::policies::{self, PolicyExplanation, PolicyRanking, PolicyReport};
 use crate::trusting::{self, TrustSubject};
-use crate::{Client as _, Code, Error, SkillSummary, door};
+use crate::{Client as _, Code, Error, SkillSummary, request_limits};
 use skills_base::audit::Entry;
 use skills_discovery::{Adjustments, Answer, Request};
 use skills_registry::policy::{Policy, Verdict};
-use skills_registry::trust::{Glance, is_bundle};
+use skills_registry::trust::{TrustSnapshot, is_bundle};
 use skills_registry::{Catalogue, Pin, Trust, TrustState};
 use skills_skill::{Skill, SkillId};
 
@@ -46,7 +46,7 @@ impl Local {
     pub(super) fn facts(&self) -> Facts {
         // A policy with a mistake lets nothing run; anyone who tries is reported so. A list still lists.
         Facts {
-            trust: self.trust.glance(),
+            trust: self.trust.trust_snapshot(),
             contracts: Arc::clone(&self.contracts),
             policy: self.policy.current().unwrap_or_default(),
         }
@@ -59,7 +59,7 @@ impl Local {
     pub async fn trust_look(&self, wanted: &str) -> Result<Vec<TrustSubject>, Error> {
         let places = self.trust_places(wanted)?;
         let trust = self.trust.clone();
-        apart(move || {
+        run_blocking(move || {
             let survey = |(place, skill): &(PathBuf, Option<Arc<Skill>>)| {
                 trusting::survey(&trust, place, skill.as_deref())
             };
@@ -116,7 +116,7 @@ impl Local {
     pub async fn trust_pin(&self, subjects: Vec<TrustSubject>) -> Result<Vec<TrustSubject>, Error> {
         let (trust, audit) = (self.trust.clone(), Arc::clone(&self.audit));
         let at = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-        apart(move || {
+        run_blocking(move || {
             let mut seen = Vec::new();
             for subject in &subjects {
                 match (&subject.measured, &subject.obstacle) {
@@ -178,7 +178,7 @@ impl Local {
     /// `invalid_configuration` where the file of pins is damaged.
     pub async fn trust_list(&self) -> Result<Vec<(Pin, TrustState)>, Error> {
         let trust = self.trust.clone();
-        apart(move || {
+        run_blocking(move || {
             let state = |pin: Pin| {
                 let state = match trust.state(&pin.path) {
                     TrustState::Untrusted => {
@@ -243,7 +243,7 @@ impl Local {
     }
 
     async fn with_and_without(&self, intent: &str) -> Result<(Answer, Answer), Error> {
-        let intent = door::intent(intent)?;
+        let intent = request_limits::intent(intent)?;
         let limit = self.catalogue().await?.entries.len().max(1);
         let request = Request { intent, limit, ..self.usual_request() };
         let with = self.ranked(request.clone()).await?;
@@ -254,7 +254,7 @@ impl Local {
 
 /// What tells of a skill beyond its record: trust and policy as they are.
 pub(super) struct Facts {
-    trust: Glance,
+    trust: TrustSnapshot,
     contracts: Arc<KnownContracts>,
     policy: Arc<Policy>,
 }

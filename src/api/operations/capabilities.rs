@@ -3,7 +3,7 @@
 use super::answers::CapabilityList;
 use super::arguments::{Activation, CapabilityCall, How, Nothing, OneCapability};
 use super::runs::ACTS;
-use super::{Asked, Hints, Operation, Route, Scope, execute};
+use super::{CallContext, Hints, Operation, Route, Scope, execute};
 use crate::{CapabilityExplanation, CapabilityRequest, Error, Launched};
 
 pub(super) fn operations() -> Vec<Operation> {
@@ -13,7 +13,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::get("/v1/capabilities"),
             Scope::Read,
             "Lists the ids of all capabilities.",
-            |asked: Asked, _: Nothing| async move {
+            |asked: CallContext, _: Nothing| async move {
                 Ok(CapabilityList { capabilities: asked.service.core.capabilities().await? })
             },
         ),
@@ -22,25 +22,25 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::post("/v1/capabilities/{capability_id}/explain"),
             Scope::Read,
             "Shows which binding implements a capability, and why not the others.",
-            |asked: Asked, one: OneCapability| async move {
+            |asked: CallContext, one: OneCapability| async move {
                 let explained = asked.service.core.explain_capability(&one.capability_id).await?;
                 Ok(if asked.caller.may(Scope::Admin) { explained } else { without_places(explained) })
             },
         )
-        .looks()
+        .read_only()
         .tool(),
         Operation::waiting(
             "capability.execute",
             Route::post("/v1/capabilities/{capability_id}/execute"),
             Scope::Run,
             "Executes a capability as a run of one step, with its gates, and returns its outputs.",
-            |asked: Asked, ask: CapabilityCall| async move {
+            |asked: CallContext, ask: CapabilityCall| async move {
                 let trace = ask.include_trace;
                 let mut request = request(&asked, ask)?;
                 // Waited for below, where anyone who calls can leave.
                 request.options.wait = false;
                 let launched = asked.service.core.execute_capability(request).await?;
-                execute::settled(&asked, launched, trace).await
+                execute::wait_for_completion(&asked, launched, trace).await
             },
         )
         .hints(ACTS)
@@ -50,14 +50,18 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::post("/v1/capabilities/{capability_id}/execute/async"),
             Scope::Run,
             "Launches a capability as a run of one step and returns the run.",
-            |asked: Asked, ask: CapabilityCall| async move {
+            |asked: CallContext, ask: CapabilityCall| async move {
                 let mut request = request(&asked, ask)?;
                 let wait = std::mem::take(&mut request.options.wait);
                 let launched = asked.service.core.execute_capability(request).await?;
                 if !wait {
                     return Ok(launched);
                 }
-                let run = asked.service.core.settle(&launched.run.id.0, asked.caller.leave.clone()).await?;
+                let run = asked
+                    .service
+                    .core
+                    .wait_for_completion(&launched.run.id.0, asked.caller.leave.clone())
+                    .await?;
                 Ok(Launched { run, ..launched })
             },
         )
@@ -68,7 +72,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::put("/v1/capabilities/{capability_id}/binding"),
             Scope::Admin,
             "Sets or resets the binding for a capability.",
-            |asked: Asked, ask: Activation| async move {
+            |asked: CallContext, ask: Activation| async move {
                 asked.service.core.activate(&ask.capability_id, ask.binding.as_deref()).await
             },
         )
@@ -76,7 +80,7 @@ pub(super) fn operations() -> Vec<Operation> {
     ]
 }
 
-fn request(asked: &Asked, mut ask: CapabilityCall) -> Result<CapabilityRequest, Error> {
+fn request(asked: &CallContext, mut ask: CapabilityCall) -> Result<CapabilityRequest, Error> {
     let How { inputs, options, started_by } = ask.how(&asked.caller)?;
     Ok(CapabilityRequest { capability: ask.capability_id, inputs, options, started_by })
 }

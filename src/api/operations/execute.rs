@@ -4,38 +4,42 @@
 use serde_json::{Value, json};
 
 use super::answers::Executed;
-use super::{Asked, Scope};
+use super::{CallContext, Scope};
 use crate::{Attached, Code, Error, Launched};
 use skills_model::{Decision, Gate, RunState, Verdict};
 use skills_store::{RunEvent, RunRecord};
 
 /// Events of a trace, at most.
-const MOST_EVENTS: usize = 10_000;
+const MAX_TRACE_EVENTS: usize = 10_000;
 
 /// Works a launched run until it ends or waits.
 ///
 /// # Errors
 /// The run's own failure; `confirmation_required` when it waits for a person.
-pub(super) async fn settled(asked: &Asked, launched: Launched, trace: bool) -> Result<Executed, Error> {
-    let run = asked.service.core.settle(&launched.run.id.0, asked.caller.leave.clone()).await?;
-    judged(asked, &run).await?;
+pub(super) async fn wait_for_completion(
+    asked: &CallContext,
+    launched: Launched,
+    trace: bool,
+) -> Result<Executed, Error> {
+    let run = asked.service.core.wait_for_completion(&launched.run.id.0, asked.caller.leave.clone()).await?;
+    check_outcome(asked, &run).await?;
     let trace = if trace { Some(trace_of(asked, &run).await?) } else { None };
     Ok(Executed { run, idempotency: launched.idempotency, trace })
 }
 
 /// An attachment that was executed, or the error that its run came to.
-pub(super) async fn attached(asked: &Asked, attached: Attached) -> Result<Attached, Error> {
-    judged(asked, &attached.execution).await?;
+pub(super) async fn attached(asked: &CallContext, attached: Attached) -> Result<Attached, Error> {
+    check_outcome(asked, &attached.execution).await?;
     Ok(attached)
 }
 
 /// What happened in a run.
-pub(super) async fn trace_of(asked: &Asked, run: &RunRecord) -> Result<Vec<RunEvent>, Error> {
-    asked.service.core.run_events(Some(&run.id.0), 0, MOST_EVENTS, 0).await
+pub(super) async fn trace_of(asked: &CallContext, run: &RunRecord) -> Result<Vec<RunEvent>, Error> {
+    asked.service.core.run_events(Some(&run.id.0), 0, MAX_TRACE_EVENTS, 0).await
 }
 
 /// The error that a run as it is means to somebody who waited for its outputs.
-async fn judged(asked: &Asked, run: &RunRecord) -> Result<(), Error> {
+async fn check_outcome(asked: &CallContext, run: &RunRecord) -> Result<(), Error> {
     let id = &run.id;
     match run.state {
         RunState::WaitingForHuman => Err(Error {
@@ -72,7 +76,7 @@ fn approval(run: &RunRecord) -> Option<Value> {
 }
 
 /// A run that a person denied to, with who it was and why.
-async fn denied(asked: &Asked, run: &RunRecord, denial: &Decision) -> Error {
+async fn denied(asked: &CallContext, run: &RunRecord, denial: &Decision) -> Error {
     let detail = asked.service.core.run(&run.id.0).await.ok();
     let booked =
         detail.and_then(|detail| detail.decisions.into_iter().rev().find(|kept| kept.decision == *denial));

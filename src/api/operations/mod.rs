@@ -8,18 +8,18 @@ mod answers;
 mod arguments;
 mod capabilities;
 mod disclosure;
-mod discreet;
 mod execute;
+mod normalize;
 mod operator;
 mod plain_schema;
 mod proposals;
 mod query;
+mod redact_paths;
 mod route;
 mod runs;
 mod service;
 mod sessions;
 mod skills;
-mod steady;
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -44,10 +44,10 @@ pub use answers::{
     TargetList,
 };
 pub use disclosure::{may_hold_details, remove_details};
+pub use normalize::{difference, steady};
 pub use plain_schema::simplify;
 pub use query::{from_query, to_query};
 pub use route::{Method, Route};
-pub use steady::{difference, steady};
 
 /// Bytes of a request's body, at most, where an operation says nothing else.
 const MAX_BODY: usize = 2 << 20;
@@ -142,12 +142,12 @@ pub struct Service {
 }
 
 /// A call with its circumstances, as an operation gets it.
-struct Asked {
+struct CallContext {
     service: Service,
     caller: Caller,
 }
 
-impl Asked {
+impl CallContext {
     /// Sessions, as far as the caller may use them.
     fn sessions(&self) -> SharedSessionClient {
         Arc::clone(&self.service.sessions).with_access(self.caller.session_access())
@@ -157,7 +157,7 @@ impl Asked {
 /// What executing an operation comes to.
 pub type Answering = Pin<Box<dyn Future<Output = Result<Value, Error>> + Send>>;
 
-type Run = Box<dyn Fn(Asked, Value) -> Answering + Send + Sync>;
+type Run = Box<dyn Fn(CallContext, Value) -> Answering + Send + Sync>;
 
 /// An answer as JSON text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -171,7 +171,7 @@ pub struct Written {
 /// The same, written as JSON.
 type Writing = Pin<Box<dyn Future<Output = Result<Written, Error>> + Send>>;
 
-type Write = Box<dyn Fn(Asked, Value) -> Writing + Send + Sync>;
+type Write = Box<dyn Fn(CallContext, Value) -> Writing + Send + Sync>;
 
 /// How an operation behaves, for those who decide whether to call it without asking
 /// (annotations of MCP tools: <https://modelcontextprotocol.io/specification/2025-06-18/schema#toolannotations>).
@@ -236,7 +236,7 @@ impl Operation {
     where
         A: DeserializeOwned + JsonSchema + Send + 'static,
         R: Serialize + JsonSchema + 'static,
-        F: Fn(Asked, A) -> Out + Send + Sync + Copy + 'static,
+        F: Fn(CallContext, A) -> Out + Send + Sync + Copy + 'static,
         Out: Future<Output = Result<R, Error>> + Send + 'static,
     {
         Self::made(name, route, scope.into(), summary, run, |_: &R| None)
@@ -253,7 +253,7 @@ impl Operation {
     where
         A: DeserializeOwned + JsonSchema + Send + 'static,
         R: Serialize + JsonSchema + AsRef<RunRecord> + 'static,
-        F: Fn(Asked, A) -> Out + Send + Sync + Copy + 'static,
+        F: Fn(CallContext, A) -> Out + Send + Sync + Copy + 'static,
         Out: Future<Output = Result<R, Error>> + Send + 'static,
     {
         let made = Self::made(name, route, Some(scope), summary, run, |answer: &R| {
@@ -274,7 +274,7 @@ impl Operation {
     where
         A: DeserializeOwned + JsonSchema + Send + 'static,
         R: Serialize + JsonSchema + 'static,
-        F: Fn(Asked, A) -> Out + Send + Sync + Copy + 'static,
+        F: Fn(CallContext, A) -> Out + Send + Sync + Copy + 'static,
         Out: Future<Output = Result<R, Error>> + Send + 'static,
     {
         let reads = route.method == Method::Get;
@@ -334,7 +334,7 @@ impl Operation {
     }
 
     /// A call that only looks, although its arguments come in a body.
-    fn looks(self) -> Self {
+    fn read_only(self) -> Self {
         self.hints(Hints { read_only: true, idempotent: true, ..Hints::default() })
     }
 
@@ -442,10 +442,11 @@ impl Operation {
         mut arguments: Value,
     ) -> Result<Value, Error> {
         self.admit(service, caller).await?;
-        let given = discreet::Given::of(&arguments);
+        let given = redact_paths::CallerInput::of(&arguments);
         let caller = self.traced(caller, &mut arguments)?;
         let began = Instant::now();
-        let answer = (self.run)(Asked { service: service.clone(), caller: caller.clone() }, arguments).await;
+        let answer =
+            (self.run)(CallContext { service: service.clone(), caller: caller.clone() }, arguments).await;
         self.log(&caller, began, answer.as_ref().err());
         match answer {
             Ok(mut answer) => {
@@ -469,11 +470,11 @@ impl Operation {
         mut arguments: Value,
     ) -> Result<Written, Error> {
         self.admit(service, caller).await?;
-        let given = discreet::Given::of(&arguments);
+        let given = redact_paths::CallerInput::of(&arguments);
         let caller = self.traced(caller, &mut arguments)?;
         let began = Instant::now();
         let answer =
-            (self.write)(Asked { service: service.clone(), caller: caller.clone() }, arguments).await;
+            (self.write)(CallContext { service: service.clone(), caller: caller.clone() }, arguments).await;
         self.log(&caller, began, answer.as_ref().err());
         match answer {
             Ok(answer) if caller.may(Scope::Admin) || !may_hold_details(&answer.json) => Ok(answer),
@@ -558,9 +559,14 @@ const INDEPENDENT_OF_CATALOG: [&str; 28] = [
 ];
 
 /// An error as this caller may be reported it.
-async fn refused(service: &Service, caller: &Caller, error: Error, given: &discreet::Given) -> Error {
+async fn refused(
+    service: &Service,
+    caller: &Caller,
+    error: Error,
+    given: &redact_paths::CallerInput,
+) -> Error {
     let error = if caller.may(Scope::Admin) { error } else { disclosure::without_details(error) };
-    discreet::told(service, error, given).await
+    redact_paths::redact_error(service, error, given).await
 }
 
 /// The argument of every body that names the trace of the call.

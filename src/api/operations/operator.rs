@@ -2,7 +2,7 @@
 
 use super::arguments::{Assignment, BoardOf, DrainOf, FacetsOf, LogOf, Nothing, ViewName, ViewOf};
 use super::runs::patient;
-use super::{Asked, Hints, Operation, Route, Scope};
+use super::{CallContext, Hints, Operation, Route, Scope};
 use crate::{LogRequest, RunOrder};
 
 pub(super) fn operations() -> Vec<Operation> {
@@ -13,7 +13,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Scope::Read,
             "Returns what waits by deadline, what runs, failures by reason and completed runs over the last hours, \
                 and the workers.",
-            |asked: Asked, ask: BoardOf| async move { asked.service.core.board(ask.hours).await },
+            |asked: CallContext, ask: BoardOf| async move { asked.service.core.board(ask.hours).await },
         )
         .tool(),
         Operation::new(
@@ -22,14 +22,14 @@ pub(super) fn operations() -> Vec<Operation> {
             Scope::Read,
             "Returns the fields and values that distinguish the runs matching a filter, with the terms that select \
                 them.",
-            |asked: Asked, ask: FacetsOf| async move { asked.service.core.facets(&ask.r#where).await },
+            |asked: CallContext, ask: FacetsOf| async move { asked.service.core.facets(&ask.r#where).await },
         ),
         Operation::new(
             "run.log",
             Route::get("/v1/runs/{run_id}/log"),
             Scope::Read,
             "Returns complete output lines of a run, optionally of one step or with a text.",
-            |asked: Asked, ask: LogOf| async move {
+            |asked: CallContext, ask: LogOf| async move {
                 let LogOf { run_id: run, step, text, after, limit, wait_ms } = ask;
                 let wait_ms = patient(wait_ms)?;
                 asked.service.core.run_log(LogRequest { run, step, text, after, limit, wait_ms }).await
@@ -40,7 +40,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::post("/v1/runs/{run_id}/assign"),
             Scope::Run,
             "Assigns a run to a person with a note, or removes the assignment.",
-            |asked: Asked, ask: Assignment| async move {
+            |asked: CallContext, ask: Assignment| async move {
                 let Assignment { run_id, to, note, by } = ask;
                 let by = asked.caller.name(by);
                 let principal = asked.caller.principal.clone();
@@ -53,14 +53,14 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::get("/v1/workers"),
             Scope::Read,
             "Lists the processes that execute runs, with their runs, versions and last heartbeats.",
-            |asked: Asked, _: Nothing| async move { asked.service.core.workers().await },
+            |asked: CallContext, _: Nothing| async move { asked.service.core.workers().await },
         ),
         Operation::new(
             "worker.drain",
             Route::post("/v1/workers/drain"),
             Scope::Admin,
             "Lets a worker finish its runs and claim no others, or claim runs again.",
-            |asked: Asked, ask: DrainOf| async move { asked.service.core.drain(&ask.worker, ask.drain).await },
+            |asked: CallContext, ask: DrainOf| async move { asked.service.core.drain(&ask.worker, ask.drain).await },
         )
         .hints(Hints { idempotent: true, ..Hints::default() }),
         Operation::new(
@@ -68,14 +68,14 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::get("/v1/views"),
             Scope::Read,
             "Lists saved views: filters of runs with a name.",
-            |asked: Asked, _: Nothing| async move { asked.service.core.views().await },
+            |asked: CallContext, _: Nothing| async move { asked.service.core.views().await },
         ),
         Operation::new(
             "view.save",
             Route::post("/v1/views"),
             Scope::Run,
             "Saves a filter of runs under a name, for everyone on the store.",
-            |asked: Asked, ask: ViewOf| async move {
+            |asked: CallContext, ask: ViewOf| async move {
                 let ViewOf { name, r#where, by } = ask;
                 let by = asked.caller.name(by);
                 asked.service.core.save_view(&name, Some(&r#where), by).await
@@ -87,7 +87,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::post("/v1/views/delete"),
             Scope::Run,
             "Deletes a saved view.",
-            |asked: Asked, ask: ViewName| async move {
+            |asked: CallContext, ask: ViewName| async move {
                 let by = asked.caller.name(ask.by);
                 asked.service.core.save_view(&ask.name, None, by).await
             },

@@ -3,7 +3,7 @@
 use super::arguments::{OneProposal, ProposalApproval, ProposalCommand};
 use super::runs::ORDERS;
 use super::skills::TOOL_PAGE;
-use super::{Asked, Hints, Operation, Route, Scope};
+use super::{CallContext, Hints, Operation, Route, Scope};
 use crate::{Error, ProposalFilter, ProposalOrder, ProposalOrdered, ProposalOrderedBy, ProposalRequest};
 
 pub(super) fn operations() -> Vec<Operation> {
@@ -13,7 +13,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::post("/v1/proposals"),
             Scope::Run,
             "Proposes a change of a skill's SKILL.md as a unified diff. The file changes only after approval.",
-            |asked: Asked, request: ProposalRequest| async move {
+            |asked: CallContext, request: ProposalRequest| async move {
                 let by = asked.caller.name(request.by);
                 asked.service.core.propose(ProposalRequest { by, ..request }).await
             },
@@ -25,7 +25,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::get("/v1/proposals"),
             Scope::Read,
             "Lists proposals, newest first.",
-            |asked: Asked, filter: ProposalFilter| async move { asked.service.core.proposals(filter).await },
+            |asked: CallContext, filter: ProposalFilter| async move { asked.service.core.proposals(filter).await },
         )
         .pages(TOOL_PAGE)
         .tool(),
@@ -34,7 +34,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::get("/v1/proposals/{proposal_id}"),
             Scope::Read,
             "Returns a proposal: diff, justification, checks, effects on golden sets, digests, versions.",
-            |asked: Asked, one: OneProposal| async move { asked.service.core.proposal(&one.proposal_id).await },
+            |asked: CallContext, one: OneProposal| async move { asked.service.core.proposal(&one.proposal_id).await },
         )
         .tool(),
         Operation::new(
@@ -42,7 +42,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::post("/v1/proposals/{proposal_id}/approve"),
             Scope::Decide,
             "Approves a proposal, identified by its digest and that of the file, and writes the file.",
-            |asked: Asked, ask: ProposalApproval| async move {
+            |asked: CallContext, ask: ProposalApproval| async move {
                 let ProposalApproval { proposal_id, proposal_digest, base_digest, by, notes } = ask;
                 order(&asked, &proposal_id, ProposalOrder::Approve { proposal_digest, base_digest }, by, notes).await
             },
@@ -53,7 +53,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::post("/v1/proposals/{proposal_id}/deny"),
             Scope::Decide,
             "Denies a proposal; the skill stays unchanged.",
-            |asked: Asked, ask: ProposalCommand| async move {
+            |asked: CallContext, ask: ProposalCommand| async move {
                 order(&asked, &ask.proposal_id, ProposalOrder::Deny, ask.by, ask.notes).await
             },
         )
@@ -63,7 +63,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::post("/v1/proposals/{proposal_id}/rollback"),
             Scope::Decide,
             "Restores the version of the file before an applied proposal.",
-            |asked: Asked, ask: ProposalCommand| async move {
+            |asked: CallContext, ask: ProposalCommand| async move {
                 order(&asked, &ask.proposal_id, ProposalOrder::RollBack, ask.by, ask.notes).await
             },
         )
@@ -72,7 +72,7 @@ pub(super) fn operations() -> Vec<Operation> {
 }
 
 async fn order(
-    asked: &Asked,
+    asked: &CallContext,
     proposal: &str,
     order: ProposalOrder,
     by: Option<String>,

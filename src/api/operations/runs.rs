@@ -8,7 +8,7 @@ use super::arguments::{
     AllEvents, Approval, ArtifactContent, Attachment, Branch, ContentEncoding, Denial, Execution, How,
     Nothing, OneRun, OrderOn, Resumption, RunEvents, RunsLike, SignalTo, TargetsLike,
 };
-use super::{Asked, Hints, Operation, Route, Scope, execute};
+use super::{CallContext, Hints, Operation, Route, Scope, execute};
 use crate::{AttachRequest, Attached, Code, Error, LaunchRequest, Launched, NewArtifact, Ordered, RunOrder};
 use skills_model::{RunState, Verdict};
 use skills_store::{RunFilter, RunRecord};
@@ -37,10 +37,10 @@ fn launching() -> Vec<Operation> {
             Scope::Run,
             "Executes a skill's contract and returns its outputs. A run that waits for approval returns \
                 confirmation_required and continues when approved.",
-            |asked: Asked, ask: Execution| async move {
+            |asked: CallContext, ask: Execution| async move {
                 let trace = ask.include_trace;
                 let launched = launch(&asked, ask).await?;
-                execute::settled(&asked, launched, trace).await
+                execute::wait_for_completion(&asked, launched, trace).await
             },
         )
         .hints(ACTS)
@@ -51,7 +51,7 @@ fn launching() -> Vec<Operation> {
             Scope::Run,
             "Launches a run and returns immediately; with an idempotency key, repeated calls return the \
                 same run.",
-            |asked: Asked, ask: Execution| async move { launch(&asked, ask).await },
+            |asked: CallContext, ask: Execution| async move { launch(&asked, ask).await },
         )
         .hints(ACTS)
         .status(202),
@@ -60,7 +60,7 @@ fn launching() -> Vec<Operation> {
             Route::post("/v1/run_async"),
             Scope::Run,
             "Launches a run of the skill in the body.",
-            |asked: Asked, ask: Execution| async move { launch(&asked, ask).await },
+            |asked: CallContext, ask: Execution| async move { launch(&asked, ask).await },
         )
         .aliases([Route::post("/run_async")])
         .hints(ACTS)
@@ -71,7 +71,7 @@ fn launching() -> Vec<Operation> {
             Scope::Run,
             "Attaches a skill to a task, run, output, transcript or artifact, whose content is passed as \
                 `target`.",
-            |asked: Asked, ask: Attachment| async move { attach(&asked, ask).await },
+            |asked: CallContext, ask: Attachment| async move { attach(&asked, ask).await },
         )
         .hints(ACTS)
         .tool(),
@@ -81,7 +81,7 @@ fn launching() -> Vec<Operation> {
             Scope::Run,
             "Attaches a skill and returns the run that executes it; `options.wait` waits for the end of \
                 the run.",
-            |asked: Asked, ask: Attachment| async move {
+            |asked: CallContext, ask: Attachment| async move {
                 let request = attachment(&asked, ask)?;
                 asked.service.core.attach_until(request, asked.caller.leave.clone()).await
             },
@@ -93,18 +93,18 @@ fn launching() -> Vec<Operation> {
             Route::post("/v1/skills/{skill_id}/attach/preview"),
             Scope::Read,
             "Shows the checks and effects of an attachment without starting it.",
-            |asked: Asked, ask: Attachment| async move {
+            |asked: CallContext, ask: Attachment| async move {
                 let request = attachment(&asked, ask)?;
                 asked.service.core.attach_preview(request).await
             },
         )
-        .looks(),
+        .read_only(),
         Operation::new(
             "target.list",
             Route::get("/v1/targets"),
             Scope::Read,
             "Lists existing references of one type, for completion.",
-            |asked: Asked, ask: TargetsLike| async move {
+            |asked: CallContext, ask: TargetsLike| async move {
                 let TargetsLike { target_type, text, limit } = ask;
                 let sessions = asked.caller.session_access();
                 let targets =
@@ -117,7 +117,7 @@ fn launching() -> Vec<Operation> {
             Route::post("/v1/artifacts"),
             Scope::Run,
             "Stores content to attach skills to as `artifact:DIGEST`; identical content is stored once.",
-            |asked: Asked, ask: ArtifactContent| async move {
+            |asked: CallContext, ask: ArtifactContent| async move {
                 let artifact = new_artifact(&asked, ask)?;
                 asked.service.core.store_artifact(artifact).await
             },
@@ -136,7 +136,7 @@ fn looking() -> Vec<Operation> {
             Route::get("/v1/runs"),
             Scope::Read,
             "Lists runs by page, waiting runs first.",
-            |asked: Asked, ask: RunsLike| async move {
+            |asked: CallContext, ask: RunsLike| async move {
                 let RunsLike { states, skill_id, text, trace_id, r#where, cursor, limit } = ask;
                 let filter = RunFilter { states, skill_id, text, trace_id, r#where, cursor, limit };
                 asked.service.core.runs(filter).await
@@ -147,14 +147,14 @@ fn looking() -> Vec<Operation> {
             Route::get("/v1/runs/{run_id}"),
             Scope::Read,
             "Returns a run: steps, checkpoints, events, decisions, and what it waits for.",
-            |asked: Asked, one: OneRun| async move { asked.service.core.run(&one.run_id).await },
+            |asked: CallContext, one: OneRun| async move { asked.service.core.run(&one.run_id).await },
         ),
         Operation::new(
             "run.checkpoints",
             Route::get("/v1/runs/{run_id}/checkpoints"),
             Scope::Read,
             "Lists the checkpoints of a run.",
-            |asked: Asked, one: OneRun| async move {
+            |asked: CallContext, one: OneRun| async move {
                 let detail = asked.service.core.run(&one.run_id).await?;
                 Ok(CheckpointList {
                     run_id: detail.run.id,
@@ -168,9 +168,10 @@ fn looking() -> Vec<Operation> {
             Route::get("/v1/runs/{run_id}/events"),
             Scope::Read,
             "Returns events of a run, as server-sent events if `text/event-stream` is accepted.",
-            |asked: Asked, ask: RunEvents| async move {
+            |asked: CallContext, ask: RunEvents| async move {
                 let RunEvents { run_id, after, limit, wait_ms } = ask;
-                let events = asked.service.core.run_events(Some(&run_id), after, limit, patient(wait_ms)?).await?;
+                let events =
+                    asked.service.core.run_events(Some(&run_id), after, limit, patient(wait_ms)?).await?;
                 Ok(EventList { events, log: asked.service.core.event_log().await? })
             },
         )
@@ -181,7 +182,7 @@ fn looking() -> Vec<Operation> {
             Scope::Read,
             "Returns events of all runs, as server-sent events with catalog changes if \
                 `text/event-stream` is accepted.",
-            |asked: Asked, ask: AllEvents| async move {
+            |asked: CallContext, ask: AllEvents| async move {
                 let AllEvents { after, limit, wait_ms } = ask;
                 let mut wait_ms = patient(wait_ms)?;
                 if after > asked.service.core.newest_event().await? {
@@ -199,7 +200,7 @@ fn looking() -> Vec<Operation> {
             Route::get("/v1/events/newest"),
             Scope::Read,
             "Returns the number of the newest event of all runs, to follow from.",
-            |asked: Asked, _: Nothing| async move {
+            |asked: CallContext, _: Nothing| async move {
                 let log = asked.service.core.event_log().await?;
                 Ok(NewestEvent { newest: asked.service.core.newest_event().await?, log })
             },
@@ -209,8 +210,8 @@ fn looking() -> Vec<Operation> {
             Route::post("/v1/runs/{run_id}/settle"),
             Scope::Run,
             "Waits until a run ends, waits or is paused, and returns it.",
-            |asked: Asked, one: OneRun| async move {
-                asked.service.core.settle(&one.run_id, asked.caller.leave.clone()).await
+            |asked: CallContext, one: OneRun| async move {
+                asked.service.core.wait_for_completion(&one.run_id, asked.caller.leave.clone()).await
             },
         )
         .hints(ORDERS),
@@ -219,7 +220,7 @@ fn looking() -> Vec<Operation> {
             Route::get("/v1/run_status/{run_id}"),
             Scope::Read,
             "Returns a run in the format for older callers; canceled runs are shown as failed.",
-            |asked: Asked, one: OneRun| async move {
+            |asked: CallContext, one: OneRun| async move {
                 Ok(legacy(asked.service.core.run(&one.run_id).await?.run))
             },
         )
@@ -234,7 +235,7 @@ fn ordering() -> Vec<Operation> {
             Route::post("/v1/runs/{run_id}/approve"),
             Scope::Decide,
             "Approves a waiting step, identified by step and inputs digest; the run continues.",
-            |asked: Asked, ask: Approval| async move {
+            |asked: CallContext, ask: Approval| async move {
                 let Approval { run_id, step, inputs_digest, approver, notes, choice, result } = ask;
                 let approver = asked.caller.name(approver);
                 let verdict = Verdict::Approve;
@@ -249,7 +250,7 @@ fn ordering() -> Vec<Operation> {
             Route::post("/v1/runs/{run_id}/deny"),
             Scope::Decide,
             "Denies a waiting step and cancels the run.",
-            |asked: Asked, ask: Denial| async move {
+            |asked: CallContext, ask: Denial| async move {
                 let Denial { run_id, step, inputs_digest, approver, notes, choice, result } = ask;
                 let approver = asked.caller.name(approver);
                 let verdict = Verdict::Deny;
@@ -264,7 +265,7 @@ fn ordering() -> Vec<Operation> {
             Route::post("/v1/runs/{run_id}/resume"),
             Scope::Run,
             "Resumes a paused or failed run, optionally from a checkpoint and with corrected inputs.",
-            |asked: Asked, ask: Resumption| async move {
+            |asked: CallContext, ask: Resumption| async move {
                 let Resumption { run_id, checkpoint_id: checkpoint, inputs, despite_change, by } = ask;
                 let by = asked.caller.name(by);
                 order(&asked, &run_id, RunOrder::Resume { checkpoint, inputs, despite_change, by }).await
@@ -276,7 +277,7 @@ fn ordering() -> Vec<Operation> {
             Route::post("/v1/runs/{run_id}/signal"),
             Scope::Run,
             "Sends a signal to a run.",
-            |asked: Asked, ask: SignalTo| async move {
+            |asked: CallContext, ask: SignalTo| async move {
                 let SignalTo { run_id, name, payload, by } = ask;
                 let by = asked.caller.name(by);
                 order(&asked, &run_id, RunOrder::Signal { name, payload, by }).await
@@ -288,7 +289,7 @@ fn ordering() -> Vec<Operation> {
             Route::post("/v1/runs/{run_id}/cancel"),
             Scope::Run,
             "Cancels a run and kills its scripts.",
-            |asked: Asked, ask: OrderOn| async move { cancel(&asked, ask).await },
+            |asked: CallContext, ask: OrderOn| async move { cancel(&asked, ask).await },
         )
         .hints(Hints { destructive: true, ..ORDERS }),
         Operation::new(
@@ -296,7 +297,7 @@ fn ordering() -> Vec<Operation> {
             Route::post("/v1/run_cancel/{run_id}"),
             Scope::Run,
             "Cancels a run and returns it in the format for older callers.",
-            |asked: Asked, ask: OrderOn| async move { Ok(legacy(cancel(&asked, ask).await?.run)) },
+            |asked: CallContext, ask: OrderOn| async move { Ok(legacy(cancel(&asked, ask).await?.run)) },
         )
         .aliases([Route::post("/run_cancel/{run_id}")])
         .hints(Hints { destructive: true, ..ORDERS }),
@@ -305,7 +306,7 @@ fn ordering() -> Vec<Operation> {
             Route::post("/v1/runs/{run_id}/replay"),
             Scope::Run,
             "Starts a new run from a checkpoint of this one.",
-            |asked: Asked, ask: Branch| async move {
+            |asked: CallContext, ask: Branch| async move {
                 let Branch { run_id, checkpoint_id: checkpoint, by } = ask;
                 let by = asked.caller.name(by);
                 order(&asked, &run_id, RunOrder::Replay { checkpoint, by }).await
@@ -317,7 +318,7 @@ fn ordering() -> Vec<Operation> {
             Route::post("/v1/runs/{run_id}/fork"),
             Scope::Run,
             "Creates a paused run from a checkpoint of this one.",
-            |asked: Asked, ask: Branch| async move {
+            |asked: CallContext, ask: Branch| async move {
                 let Branch { run_id, checkpoint_id: checkpoint, by } = ask;
                 let by = asked.caller.name(by);
                 order(&asked, &run_id, RunOrder::Fork { checkpoint, by }).await
@@ -331,22 +332,22 @@ fn ordering() -> Vec<Operation> {
 /// # Errors
 /// `invalid_request` for a longer one: anyone who asks for it would be answered earlier than they think.
 pub(super) fn patient(wait_ms: u64) -> Result<u64, Error> {
-    const LONGEST: u64 = 60_000;
-    if wait_ms > LONGEST {
-        let message = format!("invalid `wait_ms` {wait_ms}; the maximum is {LONGEST}");
+    const MAX_WAIT_MS: u64 = 60_000;
+    if wait_ms > MAX_WAIT_MS {
+        let message = format!("invalid `wait_ms` {wait_ms}; the maximum is {MAX_WAIT_MS}");
         return Err(Error::new(Code::InvalidRequest, message));
     }
     Ok(wait_ms)
 }
 
-async fn launch(asked: &Asked, mut ask: Execution) -> Result<Launched, Error> {
+async fn launch(asked: &CallContext, mut ask: Execution) -> Result<Launched, Error> {
     let How { inputs, options, started_by } = ask.how(&asked.caller)?;
     let request = LaunchRequest { skill: ask.skill_id, inputs, options, started_by };
     // Where the options wait for the run, anyone who calls can still leave.
     asked.service.core.launch_until(request, asked.caller.leave.clone()).await
 }
 
-fn attachment(asked: &Asked, mut ask: Attachment) -> Result<AttachRequest, Error> {
+fn attachment(asked: &CallContext, mut ask: Attachment) -> Result<AttachRequest, Error> {
     let How { inputs, options, started_by } = ask.how(&asked.caller)?;
     let Attachment { skill_id: skill, target_type, target_ref, .. } = ask;
     let sessions = asked.caller.session_access();
@@ -355,7 +356,7 @@ fn attachment(asked: &Asked, mut ask: Attachment) -> Result<AttachRequest, Error
     Ok(AttachRequest { skill, target_type, target_ref, inputs, options, started_by, sessions, local_files })
 }
 
-fn new_artifact(asked: &Asked, ask: ArtifactContent) -> Result<NewArtifact, Error> {
+fn new_artifact(asked: &CallContext, ask: ArtifactContent) -> Result<NewArtifact, Error> {
     let ArtifactContent { name, content, encoding, by } = ask;
     let content = match encoding {
         ContentEncoding::Text => content.into_bytes(),
@@ -366,7 +367,7 @@ fn new_artifact(asked: &Asked, ask: ArtifactContent) -> Result<NewArtifact, Erro
     Ok(NewArtifact { name, content, by: asked.caller.name(by) })
 }
 
-async fn attach(asked: &Asked, ask: Attachment) -> Result<AttachedTraced, Error> {
+async fn attach(asked: &CallContext, ask: Attachment) -> Result<AttachedTraced, Error> {
     let trace = ask.include_trace;
     let mut request = attachment(asked, ask)?;
     request.options.wait = true;
@@ -391,12 +392,12 @@ struct AttachedTraced {
     trace: Option<Vec<skills_store::RunEvent>>,
 }
 
-async fn cancel(asked: &Asked, ask: OrderOn) -> Result<Ordered, Error> {
+async fn cancel(asked: &CallContext, ask: OrderOn) -> Result<Ordered, Error> {
     let by = asked.caller.name(ask.by);
     order(asked, &ask.run_id, RunOrder::Cancel { by }).await
 }
 
-async fn order(asked: &Asked, run: &str, order: RunOrder) -> Result<Ordered, Error> {
+async fn order(asked: &CallContext, run: &str, order: RunOrder) -> Result<Ordered, Error> {
     asked.service.core.order_as(run, order, asked.caller.principal.clone()).await
 }
 

@@ -3,7 +3,7 @@
 use super::answers::Liveness;
 use super::arguments::Nothing;
 use super::skills::TOOL_PAGE;
-use super::{Asked, Hints, Operation, Principal, Route, Scope};
+use super::{CallContext, Hints, Operation, Principal, Route, Scope};
 use crate::{CallerView, Error, GovernanceFilter};
 
 /// The failure of the store, for everybody: its cause without its place.
@@ -20,7 +20,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::get("/v1/health"),
             None,
             "Reports whether the service is alive, can write to its store, and has loaded its skills.",
-            |asked: Asked, _: Nothing| async move {
+            |asked: CallContext, _: Nothing| async move {
                 asked.service.core.ensure_store().await.map_err(without_place)?;
                 let found = asked.service.core.diagnostics().await?;
                 Ok(Liveness {
@@ -37,7 +37,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::get("/v1/caller"),
             Scope::Read,
             "Returns the caller's principal and scopes.",
-            |asked: Asked, _: Nothing| async move {
+            |asked: CallContext, _: Nothing| async move {
                 let known = |who: Principal| CallerView { name: Some(who.name), scopes: who.scopes };
                 Ok(asked.caller.principal.map_or_else(CallerView::anyone, known))
             },
@@ -47,7 +47,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::get("/v1/skills/diagnostics"),
             Scope::Read,
             "Returns roots, skills, caches, operation counts and matcher failures.",
-            |asked: Asked, _: Nothing| async move { asked.service.core.diagnostics().await },
+            |asked: CallContext, _: Nothing| async move { asked.service.core.diagnostics().await },
         )
         .tool(),
         Operation::new(
@@ -55,7 +55,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::post("/v1/skills/diagnostics/reset"),
             Scope::Admin,
             "Resets the diagnostic counts and returns them.",
-            |asked: Asked, _: Nothing| async move { asked.service.core.reset_diagnostics().await },
+            |asked: CallContext, _: Nothing| async move { asked.service.core.reset_diagnostics().await },
         )
         .hints(Hints { destructive: true, idempotent: true, ..Hints::default() })
         .tool(),
@@ -64,14 +64,16 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::get("/v1/metrics"),
             Scope::Read,
             "Returns all metrics as JSON; `/v1/metrics/prometheus` has them as text.",
-            |asked: Asked, _: Nothing| async move { asked.service.core.metrics().await },
+            |asked: CallContext, _: Nothing| async move { asked.service.core.metrics().await },
         ),
         Operation::new(
             "skill.governance.list",
             Route::get("/v1/skills/governance"),
             Scope::Read,
             "Returns the quality state of skills, the evidence, and the requirements of the next state.",
-            |asked: Asked, filter: GovernanceFilter| async move { asked.service.core.governance(filter).await },
+            |asked: CallContext, filter: GovernanceFilter| async move {
+                asked.service.core.governance(filter).await
+            },
         )
         .pages(TOOL_PAGE)
         .tool(),

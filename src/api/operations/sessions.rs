@@ -7,7 +7,7 @@ use super::answers::{AgentList, Called, Said, SessionList};
 use super::arguments::{
     AtMost, BudgetOf, Composition, Export, Message, Nothing, OneSession, SessionChange, ToolCall,
 };
-use super::{Asked, Hints, Operation, Route, Scope};
+use super::{CallContext, Hints, Operation, Route, Scope};
 use crate::{Code, Error, SettingsChange};
 
 /// A skill, as it is now or as it is loaded in a session.
@@ -34,7 +34,7 @@ fn looking() -> Vec<Operation> {
             Route::get("/v1/sessions"),
             Scope::Read,
             "Lists sessions, most recently changed first.",
-            |asked: Asked, ask: AtMost| async move {
+            |asked: CallContext, ask: AtMost| async move {
                 Ok(SessionList { sessions: asked.sessions().sessions(ask.limit.min(1000)).await? })
             },
         ),
@@ -43,7 +43,7 @@ fn looking() -> Vec<Operation> {
             Route::get("/v1/sessions/{session_id}"),
             Scope::Read,
             "Returns a session: settings, active skills, transcript.",
-            |asked: Asked, one: OneSession| async move { asked.sessions().session(&one.session_id).await },
+            |asked: CallContext, one: OneSession| async move { asked.sessions().session(&one.session_id).await },
         ),
         Operation::new(
             "skill.levels",
@@ -51,7 +51,7 @@ fn looking() -> Vec<Operation> {
             Scope::Read,
             "Returns a skill at each disclosure level, with bytes and tokens; with a session, as loaded \
                 there.",
-            |asked: Asked, one: LevelsOf| async move {
+            |asked: CallContext, one: LevelsOf| async move {
                 asked.sessions().level_view(&one.skill_id, one.session_id.as_deref()).await
             },
         ),
@@ -60,7 +60,7 @@ fn looking() -> Vec<Operation> {
             Route::get("/v1/skills/budget"),
             Scope::Read,
             "Returns the catalog under a client's budget: what is truncated and what is omitted.",
-            |asked: Asked, ask: BudgetOf| async move {
+            |asked: CallContext, ask: BudgetOf| async move {
                 asked.sessions().budget(ask.client.as_deref(), ask.window).await
             },
         ),
@@ -69,18 +69,20 @@ fn looking() -> Vec<Operation> {
             Route::get("/v1/agents"),
             Scope::Read,
             "Lists agents and the skills they use.",
-            |asked: Asked, _: Nothing| async move { Ok(AgentList { agents: asked.sessions().agents().await? }) },
+            |asked: CallContext, _: Nothing| async move {
+                Ok(AgentList { agents: asked.sessions().agents().await? })
+            },
         ),
         Operation::new(
             "session.export",
             Route::post("/v1/sessions/{session_id}/export"),
             Scope::Read,
             "Returns the complete request of the next call in the format of a model API.",
-            |asked: Asked, ask: Export| async move {
+            |asked: CallContext, ask: Export| async move {
                 asked.sessions().export_session(&ask.session_id, ask.api, &ask.model).await
             },
         )
-        .looks(),
+        .read_only(),
     ]
 }
 
@@ -91,7 +93,7 @@ fn changing() -> Vec<Operation> {
             Route::post("/v1/sessions"),
             Scope::Run,
             "Creates an empty session.",
-            |asked: Asked, settings: SettingsChange| async move {
+            |asked: CallContext, settings: SettingsChange| async move {
                 asked.sessions().new_session(settings).await
             },
         )
@@ -101,7 +103,7 @@ fn changing() -> Vec<Operation> {
             Route::patch("/v1/sessions/{session_id}"),
             Scope::Run,
             "Changes the settings of a session.",
-            |asked: Asked, ask: SessionChange| async move {
+            |asked: CallContext, ask: SessionChange| async move {
                 asked.sessions().configure_session(&ask.session_id, ask.settings).await
             },
         )
@@ -111,7 +113,7 @@ fn changing() -> Vec<Operation> {
             Route::post("/v1/sessions/{session_id}/messages"),
             Scope::Run,
             "Appends a user or assistant message.",
-            |asked: Asked, ask: Message| async move {
+            |asked: CallContext, ask: Message| async move {
                 let entry = asked.sessions().say(&ask.session_id, ask.speaker, &ask.text).await?;
                 Ok(Said { entry })
             },
@@ -121,7 +123,7 @@ fn changing() -> Vec<Operation> {
             Route::post("/v1/sessions/{session_id}/tools/{tool}"),
             Scope::Run,
             "Calls a runtime tool; the call and its result are appended to the transcript.",
-            |asked: Asked, ask: ToolCall| async move {
+            |asked: CallContext, ask: ToolCall| async move {
                 if ask.approved && !asked.caller.may(Scope::Decide) {
                     return Err(Error::new(Code::Forbidden, "`approved` needs the scope `decide`"));
                 }
@@ -134,7 +136,7 @@ fn changing() -> Vec<Operation> {
             Route::post("/v1/sessions/{session_id}/compose"),
             Scope::Run,
             "Returns the instructions of the next call, with the origin of each part.",
-            |asked: Asked, ask: Composition| async move {
+            |asked: CallContext, ask: Composition| async move {
                 asked.sessions().compose(&ask.session_id, ask.made).await
             },
         ),

@@ -2,7 +2,7 @@
 
 use super::answers::{ClientProfileList, ClientProfileName, LevelList, LineList, LintRuleList, Rescan};
 use super::arguments::{Nothing, OneClient, OneSkill, SeveralSkills, SkillFile, SkillLines, SkillPair};
-use super::{Asked, Hints, Operation, Route, Scope};
+use super::{CallContext, Hints, Operation, Route, Scope};
 use crate::{
     Code, CollisionFilter, DraftRequest, Error, GoldenExplainRequest, GoldenRequest, LintFilter, ListFilter,
     VisibilityRequest, WhyRequest, lint_rules, visibility, why,
@@ -12,7 +12,7 @@ use skills_discovery::Request;
 /// Skills that a tool call is answered with at once, where it does not say how many.
 pub(super) const TOOL_PAGE: usize = 50;
 /// Skills whose tokens are counted in one call, at most.
-const MOST_COUNTED: usize = 1000;
+const MAX_COUNTED_SKILLS: usize = 1000;
 
 pub(super) fn operations() -> Vec<Operation> {
     vec![
@@ -22,16 +22,16 @@ pub(super) fn operations() -> Vec<Operation> {
             Scope::Read,
             "Ranks skills for a request, with the breakdown of every score and a verdict on whether the \
                 first fits.",
-            |asked: Asked, request: Request| async move { asked.service.core.discover(request).await },
+            |asked: CallContext, request: Request| async move { asked.service.core.discover(request).await },
         )
-        .looks()
+        .read_only()
         .tool(),
         Operation::new(
             "skill.list",
             Route::get("/v1/skills/list"),
             Scope::Read,
             "Lists skills by domain, role, status or a fuzzy query, optionally by page.",
-            |asked: Asked, filter: ListFilter| async move { asked.service.core.list(filter).await },
+            |asked: CallContext, filter: ListFilter| async move { asked.service.core.list(filter).await },
         )
         .shared()
         .pages(TOOL_PAGE)
@@ -41,7 +41,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::get("/v1/skills/{skill_id}/describe"),
             Scope::Read,
             "Returns a skill: metadata, source, findings, files.",
-            |asked: Asked, one: OneSkill| async move { asked.service.core.describe(&one.skill_id).await },
+            |asked: CallContext, one: OneSkill| async move { asked.service.core.describe(&one.skill_id).await },
         )
         .tool(),
         Operation::new(
@@ -49,7 +49,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::get("/v1/skills/{skill_id}/contract"),
             Scope::Read,
             "Returns the contract of a skill: inputs, outputs, and steps with capabilities and gates.",
-            |asked: Asked, one: OneSkill| async move {
+            |asked: CallContext, one: OneSkill| async move {
                 let mut view = asked.service.core.contract(&one.skill_id).await?;
                 if !asked.caller.may(Scope::Admin) {
                     view.steps.iter_mut().for_each(|step| step.binding = None);
@@ -62,7 +62,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::get("/v1/skills/{skill_id}/file"),
             Scope::Read,
             "Returns a file of a skill's folder.",
-            |asked: Asked, file: SkillFile| async move {
+            |asked: CallContext, file: SkillFile| async move {
                 asked.service.core.read_file(&file.skill_id, &file.path).await
             },
         ),
@@ -71,7 +71,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::get("/v1/skills/{skill_id}/lines"),
             Scope::Read,
             "Returns the lines of a skill that match words of a request.",
-            |asked: Asked, ask: SkillLines| async move {
+            |asked: CallContext, ask: SkillLines| async move {
                 let lines = asked.service.core.body_lines(&ask.skill_id, &ask.intent, ask.limit).await?;
                 Ok(LineList { lines })
             },
@@ -82,9 +82,9 @@ pub(super) fn operations() -> Vec<Operation> {
             Scope::Read,
             "Explains why clients do or do not select a skill for a request: every check from its file \
                 to the ranking, with evidence.",
-            |asked: Asked, request: WhyRequest| async move { why(&*asked.service.core, &request).await },
+            |asked: CallContext, request: WhyRequest| async move { why(&*asked.service.core, &request).await },
         )
-        .looks()
+        .read_only()
         .tool(),
         Operation::new(
             "skill.visibility",
@@ -92,7 +92,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Scope::Read,
             "Lists which clients show which skills to their models, how many words of each description, and \
                 why not more.",
-            |asked: Asked, request: VisibilityRequest| async move {
+            |asked: CallContext, request: VisibilityRequest| async move {
                 visibility(&*asked.service.core, &request).await
             },
         )
@@ -105,9 +105,9 @@ pub(super) fn operations() -> Vec<Operation> {
             Scope::Read,
             "Shows what a changed description would affect: ranking, golden queries, findings, tokens. \
                 Writes nothing.",
-            |asked: Asked, request: DraftRequest| async move { asked.service.core.draft(request).await },
+            |asked: CallContext, request: DraftRequest| async move { asked.service.core.draft(request).await },
         )
-        .looks()
+        .read_only()
         .tool(),
         Operation::new(
             "golden.report",
@@ -115,11 +115,11 @@ pub(super) fn operations() -> Vec<Operation> {
             Scope::Read,
             "Ranks the queries of the golden sets: metrics, failing queries with what won instead, confused \
                 skills.",
-            |asked: Asked, request: GoldenRequest| async move {
+            |asked: CallContext, request: GoldenRequest| async move {
                 asked.service.core.golden_report(request).await
             },
         )
-        .looks()
+        .read_only()
         .tool(),
         Operation::new(
             "golden.explain",
@@ -127,11 +127,11 @@ pub(super) fn operations() -> Vec<Operation> {
             Scope::Read,
             "Explains the ranking of a golden query: score breakdowns of the expected and the first skill, \
                 and a measured change of the description that wins it.",
-            |asked: Asked, request: GoldenExplainRequest| async move {
+            |asked: CallContext, request: GoldenExplainRequest| async move {
                 asked.service.core.golden_explain(request).await
             },
         )
-        .looks()
+        .read_only()
         .tool(),
         Operation::new(
             "skill.rivals",
@@ -139,7 +139,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Scope::Read,
             "Returns the nearest rivals of a skill: probe requests made from each clause of its description, \
                 and golden queries, won and lost.",
-            |asked: Asked, one: OneSkill| async move { asked.service.core.rivals(&one.skill_id).await },
+            |asked: CallContext, one: OneSkill| async move { asked.service.core.rivals(&one.skill_id).await },
         )
         .tool(),
         Operation::new(
@@ -148,7 +148,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Scope::Read,
             "Compares two skills: the terms and clauses that separate them, and measured advice to merge, split \
                 or add an exclusion.",
-            |asked: Asked, pair: SkillPair| async move {
+            |asked: CallContext, pair: SkillPair| async move {
                 asked.service.core.compare_skills(&pair.skill_id, &pair.rival).await
             },
         )
@@ -159,7 +159,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Scope::Read,
             "Returns which skills win each other's requests: clusters, collisions, identical and template \
                 descriptions. Computed in the background: ask again until `complete`.",
-            |asked: Asked, filter: CollisionFilter| async move { asked.service.core.collisions(filter).await },
+            |asked: CallContext, filter: CollisionFilter| async move { asked.service.core.collisions(filter).await },
         )
         .shared()
         .pages(TOOL_PAGE)
@@ -170,7 +170,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Scope::Read,
             "Returns findings about the skills of the catalog, filtered by skill, severity or rule, with a \
                 summary by rule.",
-            |asked: Asked, filter: LintFilter| async move { asked.service.core.lint(filter).await },
+            |asked: CallContext, filter: LintFilter| async move { asked.service.core.lint(filter).await },
         )
         .shared()
         .pages(TOOL_PAGE)
@@ -180,36 +180,36 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::get("/v1/lint/rules"),
             Scope::Read,
             "Lists the rules of the linter with reason and example.",
-            |_: Asked, _: Nothing| async move { Ok(LintRuleList { rules: lint_rules() }) },
+            |_: CallContext, _: Nothing| async move { Ok(LintRuleList { rules: lint_rules() }) },
         ),
         Operation::new(
             "skill.tokens",
             Route::post("/v1/skills/tokens"),
             Scope::Read,
             "Returns tokens of skills at each disclosure level.",
-            |asked: Asked, ask: SeveralSkills| async move {
-                if ask.skills.len() > MOST_COUNTED {
+            |asked: CallContext, ask: SeveralSkills| async move {
+                if ask.skills.len() > MAX_COUNTED_SKILLS {
                     let message =
-                        format!("{} skills requested; the maximum is {MOST_COUNTED}", ask.skills.len());
+                        format!("{} skills requested; the maximum is {MAX_COUNTED_SKILLS}", ask.skills.len());
                     return Err(Error::new(Code::InvalidRequest, message));
                 }
                 Ok(LevelList { levels: asked.service.core.levels(ask.skills).await? })
             },
         )
-        .looks(),
+        .read_only(),
         Operation::new(
             "skill.catalogue",
             Route::get("/v1/skills/catalogue"),
             Scope::Read,
             "Returns the complete catalog: roots, skills, shadowed and refused ones.",
-            |asked: Asked, _: Nothing| async move { asked.service.core.catalogue().await },
+            |asked: CallContext, _: Nothing| async move { asked.service.core.catalogue().await },
         ),
         Operation::new(
             "skill.rescan",
             Route::post("/v1/skills/rescan"),
             Scope::Admin,
             "Rescans all roots.",
-            |asked: Asked, _: Nothing| async move {
+            |asked: CallContext, _: Nothing| async move {
                 asked.service.core.rescan().await?;
                 Ok(Rescan { begun: true })
             },
@@ -221,7 +221,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::get("/v1/clients"),
             Scope::Read,
             "Lists client profiles.",
-            |asked: Asked, _: Nothing| async move {
+            |asked: CallContext, _: Nothing| async move {
                 let profiles = asked.service.core.client_profiles().await?;
                 let clients = profiles.into_iter().map(|(id, name)| ClientProfileName { id, name }).collect();
                 Ok(ClientProfileList { clients })
@@ -232,7 +232,7 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::get("/v1/clients/{client}/view"),
             Scope::Read,
             "Returns the catalog as a client sees it: skills found, repaired, dropped and shadowed.",
-            |asked: Asked, one: OneClient| async move { asked.service.core.client_view(&one.client).await },
+            |asked: CallContext, one: OneClient| async move { asked.service.core.client_view(&one.client).await },
         ),
     ]
 }

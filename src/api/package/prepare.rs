@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{Code, Error, lint};
 use skills_base::files::{self, MAX_DEPTH};
-use skills_registry::trust::{FileKind, SeenFile, is_bundle, whole};
+use skills_registry::trust::{FileKind, SeenFile, combined_digest, is_bundle};
 use skills_skill::{Digest, Skill, SkillId, contract, is_main_file};
 
 /// Folders that tools leave behind.
@@ -185,7 +185,7 @@ fn manifest(id: String, version: Option<String>, files: &BTreeMap<String, Conten
 /// The digest over all files, as `skills trust` takes it once they lie unpacked.
 pub(super) fn digest(files: &[PackedFile]) -> Digest {
     let kind = |file: &PackedFile| if file.executable { FileKind::Executable } else { FileKind::File };
-    whole(
+    combined_digest(
         &files
             .iter()
             .map(|file| (file.path.clone(), SeenFile { kind: kind(file), sha256: file.sha256 }))

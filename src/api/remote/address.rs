@@ -11,7 +11,7 @@ use crate::{Code, Error};
 /// The variable with a key.
 pub const KEY_VARIABLE: &str = "SKILLS_API_KEY";
 /// Longest key that is read from a file, bytes.
-const LONGEST_KEY: u64 = 4096;
+const MAX_KEY_BYTES: u64 = 4096;
 
 /// Where a service is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -132,7 +132,7 @@ impl Key {
             Error::new(code, format!("cannot read the key file {shown}: {error}"))
         };
         let metadata = std::fs::metadata(file).map_err(|error| failed(&error))?;
-        if metadata.len() > LONGEST_KEY {
+        if metadata.len() > MAX_KEY_BYTES {
             let message = format!("the key file {shown} has {} bytes; expected one line", metadata.len());
             return Err(Error::new(Code::InvalidConfiguration, message));
         }

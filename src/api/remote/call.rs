@@ -7,13 +7,13 @@ use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use super::Inner;
-use super::wire::Trouble;
+use super::transport::TransportError;
 use crate::{Code, Error};
 
 /// Pauses before something that may be sent again is.
 const AGAIN: [Duration; 3] = [Duration::from_millis(250), Duration::from_millis(500), Duration::from_secs(1)];
 /// Longest pause that a busy service is given before its refusal is passed on.
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+const MAX_RETRY_PAUSE: Duration = Duration::from_secs(5);
 /// How long something that was sent with a key waits for a connection to be sent again.
 const WAITED: Duration = Duration::from_secs(120);
 /// Longer than anything takes that comes to an end.
@@ -53,11 +53,13 @@ impl Inner {
         arguments: Arguments,
     ) -> Result<R, Error> {
         match self.once(name, arguments.clone(), self.wire.reading()).await {
-            Err(Trouble::Unsent(error) | Trouble::Lost(error)) if error.code != Code::UpstreamTimeout => {
+            Err(TransportError::Unsent(error) | TransportError::Lost(error))
+                if error.code != Code::UpstreamTimeout =>
+            {
                 tracing::debug!("retrying {name}: {error}");
-                self.once(name, arguments, self.wire.reading()).await.map_err(Trouble::error)
+                self.once(name, arguments, self.wire.reading()).await.map_err(TransportError::error)
             }
-            answer => answer.map_err(Trouble::error),
+            answer => answer.map_err(TransportError::error),
         }
     }
 
@@ -67,22 +69,22 @@ impl Inner {
         name: &'static str,
         arguments: Arguments,
     ) -> Result<R, Error> {
-        match self.told(name, arguments, self.wire.reading()).await {
-            Err(Trouble::Lost(error)) => Err(unknown(&error, "check the result before repeating it")),
-            answer => answer.map_err(Trouble::error),
+        match self.call_with_outcome(name, arguments, self.wire.reading()).await {
+            Err(TransportError::Lost(error)) => Err(unknown(&error, "check the result before repeating it")),
+            answer => answer.map_err(TransportError::error),
         }
     }
 
     /// The same, with its outcome.
-    pub async fn told<R: DeserializeOwned>(
+    pub async fn call_with_outcome<R: DeserializeOwned>(
         &self,
         name: &'static str,
         arguments: Arguments,
         patience: Duration,
-    ) -> Result<R, Trouble> {
+    ) -> Result<R, TransportError> {
         for pause in AGAIN {
             match self.once(name, arguments.clone(), patience).await {
-                Err(Trouble::Unsent(error)) => {
+                Err(TransportError::Unsent(error)) => {
                     tracing::debug!("retrying {name}: {error}");
                     tokio::time::sleep(pause).await;
                 }
@@ -100,11 +102,15 @@ impl Inner {
         name: &'static str,
         arguments: Arguments,
         patience: Duration,
-    ) -> Result<R, Trouble> {
+    ) -> Result<R, TransportError> {
         if let Some(why) = self.link.given_up() {
             let message = format!("{why}; the request was not sent; try again when connected");
             let address = self.wire.address();
-            return Err(Trouble::Unsent(Error::service_unreachable(Code::UpstreamFailure, address, message)));
+            return Err(TransportError::Unsent(Error::service_unreachable(
+                Code::UpstreamFailure,
+                address,
+                message,
+            )));
         }
         let end = Instant::now() + WAITED;
         let mut sent = false;
@@ -112,8 +118,8 @@ impl Inner {
         loop {
             let times = self.link.times();
             let error = match self.once(name, arguments.clone(), patience).await {
-                Err(Trouble::Unsent(error)) => error,
-                Err(Trouble::Lost(error)) => {
+                Err(TransportError::Unsent(error)) => error,
+                Err(TransportError::Lost(error)) => {
                     sent = true;
                     error
                 }
@@ -123,11 +129,11 @@ impl Inner {
             let given_up = self.link.given_up().is_some();
             match pauses.next().filter(|_| !given_up) {
                 Some(pause) => tokio::time::sleep(pause).await,
-                None if !sent => return Err(Trouble::Unsent(error)),
+                None if !sent => return Err(TransportError::Unsent(error)),
                 None => {
                     let finding = self.link.find(&self.wire, times, &error, 0);
                     if tokio::time::timeout_at(end, finding).await.is_err() {
-                        return Err(Trouble::Lost(error));
+                        return Err(TransportError::Lost(error));
                     }
                 }
             }
@@ -140,10 +146,10 @@ impl Inner {
         name: &'static str,
         arguments: Arguments,
         patience: Duration,
-    ) -> Result<R, Trouble> {
+    ) -> Result<R, TransportError> {
         for _ in 0..2 {
             match self.wire.ask(name, arguments.clone(), patience).await {
-                Err(Trouble::Busy(error, pause)) if pause <= LONGEST_PAUSE => {
+                Err(TransportError::Busy(error, pause)) if pause <= MAX_RETRY_PAUSE => {
                     tracing::debug!("{name}: {error}");
                     tokio::time::sleep(pause).await;
                 }

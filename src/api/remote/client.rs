@@ -8,7 +8,7 @@ use tokio::sync::broadcast;
 
 use super::Remote;
 use super::call::{Arguments, arguments, written};
-use super::wire::Trouble;
+use super::transport::TransportError;
 use crate::operations::{ClientProfileList, LevelList, LineList, Rescan};
 use crate::{
     CallerView, Client, ClientView, CollisionFilter, CollisionReport, Connection, Diagnostics, DraftReport,
@@ -160,7 +160,7 @@ impl Client for Remote {
     }
 
     async fn metrics_text(&self) -> Result<String, Error> {
-        self.inner.wire.text(METRICS_TEXT).await.map_err(Trouble::error)
+        self.inner.wire.text(METRICS_TEXT).await.map_err(TransportError::error)
     }
 
     async fn governance(&self, filter: GovernanceFilter) -> Result<GovernanceList, Error> {

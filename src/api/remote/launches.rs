@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Map, Value, json};
 
 use super::call::{Arguments, PATIENT, arguments, unknown};
-use super::wire::Trouble;
+use super::transport::TransportError;
 use super::{Inner, Remote};
 use crate::local_files::{LocalFile, is_path, stored_name};
 use crate::{
@@ -202,14 +202,14 @@ impl Inner {
     ) -> Result<R, Error> {
         let patience = if keyed.options.wait { PATIENT } else { self.wire.reading() };
         match self.surely(name, fields, patience).await {
-            Err(Trouble::Lost(error)) => {
+            Err(TransportError::Lost(error)) => {
                 let key = keyed.options.idempotency_key.as_deref().unwrap_or_default();
                 Err(unknown(
                     &error,
                     &format!("check the runs, or repeat the launch with the idempotency key {key}"),
                 ))
             }
-            answer => answer.map_err(Trouble::error),
+            answer => answer.map_err(TransportError::error),
         }
     }
 }

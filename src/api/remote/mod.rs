@@ -4,17 +4,17 @@
 mod address;
 mod call;
 mod client;
-mod deciding;
-mod heard;
+mod connection;
+mod event_buffer;
 mod launches;
-mod link;
 mod news;
 mod operator_client;
 mod orders;
+mod pending_decisions;
 mod run_client;
 mod session_client;
 mod stream;
-mod wire;
+mod transport;
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -22,10 +22,10 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-use self::deciding::Deciding;
-use self::heard::Heard;
-use self::link::Link;
-use self::wire::{READING, Trouble, Wire};
+use self::connection::Link;
+use self::event_buffer::EventBuffer;
+use self::pending_decisions::PendingDecisions;
+use self::transport::{HttpTransport, READING, TransportError};
 use super::{ConnectionState, Error};
 use skills_registry::Catalogue;
 
@@ -42,20 +42,20 @@ pub struct Remote {
     user: Option<String>,
     following: OnceLock<AbortHandle>,
     /// Decisions that are on their way.
-    deciding: Deciding,
+    deciding: PendingDecisions,
 }
 
 /// What its tasks share.
 struct Inner {
-    wire: Wire,
+    wire: HttpTransport,
     link: Link,
     /// Events of runs, by the stream of news.
-    heard: Heard,
+    heard: EventBuffer,
     catalogue: Mutex<Option<Arc<Catalogue>>>,
 }
 
 impl Inner {
-    fn kept(&self) -> MutexGuard<'_, Option<Arc<Catalogue>>> {
+    fn cached_catalog(&self) -> MutexGuard<'_, Option<Arc<Catalogue>>> {
         self.catalogue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -80,11 +80,16 @@ impl Remote {
         key: Option<Key>,
         user: Option<String>,
     ) -> Result<Self, Error> {
-        let wire = Wire::new(address, key, patience)?;
-        wire.hello().await.map_err(Trouble::error)?;
-        let (link, heard) = (Link::new(), Heard::new());
+        let wire = HttpTransport::new(address, key, patience)?;
+        wire.handshake().await.map_err(TransportError::error)?;
+        let (link, heard) = (Link::new(), EventBuffer::new());
         let inner = Inner { wire, link, heard, catalogue: Mutex::new(None) };
-        Ok(Self { inner: Arc::new(inner), user, following: OnceLock::new(), deciding: Deciding::default() })
+        Ok(Self {
+            inner: Arc::new(inner),
+            user,
+            following: OnceLock::new(),
+            deciding: PendingDecisions::default(),
+        })
     }
 
     /// Where the service is.

@@ -8,8 +8,8 @@ use serde::Deserialize;
 
 use super::Inner;
 use super::call::Arguments;
-use super::stream::{Stream, Told};
-use super::wire::Trouble;
+use super::stream::{Stream, StreamEvent};
+use super::transport::TransportError;
 use crate::{Code, Diagnostics, Error, Event};
 use skills_registry::{Catalogue, Change};
 
@@ -53,13 +53,13 @@ pub async fn follow(inner: Arc<Inner>) {
 
 impl Inner {
     /// Listens until the stream ends; answers why it did. After a stream before it, what was missed is fetched.
-    async fn listen(&self, before: bool) -> Trouble {
+    async fn listen(&self, before: bool) -> TransportError {
         let mut response = match self.wire.stream("event.list", self.heard.last()).await {
             Ok(response) => response,
             Err(trouble) => return trouble,
         };
         if before && let Err(error) = self.catch_up().await {
-            return Trouble::Answered(error);
+            return TransportError::Answered(error);
         }
         let mut stream = Stream::default();
         loop {
@@ -70,7 +70,7 @@ impl Inner {
                 }
                 Ok(None) => {
                     let message = format!("{} closed the event stream", self.wire.address());
-                    return Trouble::Lost(Error::new(Code::UpstreamFailure, message));
+                    return TransportError::Lost(Error::new(Code::UpstreamFailure, message));
                 }
                 Err(trouble) => return trouble,
             };
@@ -87,7 +87,7 @@ impl Inner {
             if newest.is_some_and(|newest| newest > self.generation())
                 && let Err(error) = self.read_catalogue().await
             {
-                return Trouble::Answered(error);
+                return TransportError::Answered(error);
             }
         }
     }
@@ -95,24 +95,26 @@ impl Inner {
     /// The next piece of the stream. A service says something at least every 15 s: of one that is silent for
     /// two thirds of the patience with an answer it is notified, and when it is silent for as long again it
     /// is gone.
-    async fn awaited(&self, response: &mut reqwest::Response) -> Result<Option<Vec<u8>>, Trouble> {
+    async fn awaited(&self, response: &mut reqwest::Response) -> Result<Option<Vec<u8>>, TransportError> {
         let (began, quiet) = (Instant::now(), self.wire.reading() * 2 / 3);
-        if let Ok(piece) = tokio::time::timeout(quiet, self.wire.piece(response, self.wire.reading())).await {
+        if let Ok(piece) =
+            tokio::time::timeout(quiet, self.wire.next_chunk(response, self.wire.reading())).await
+        {
             return piece;
         }
         self.link.silent(began);
-        self.wire.piece(response, quiet).await.map_err(|trouble| match trouble {
-            Trouble::Lost(error) if error.code == Code::UpstreamTimeout => {
+        self.wire.next_chunk(response, quiet).await.map_err(|trouble| match trouble {
+            TransportError::Lost(error) if error.code == Code::UpstreamTimeout => {
                 let silent = (2 * quiet).as_secs();
                 let message = format!("no data from {} for {silent} s", self.wire.address());
-                Trouble::Lost(Error { message, ..error })
+                TransportError::Lost(Error { message, ..error })
             }
             trouble => trouble,
         })
     }
 
     /// Passes one piece of news on; answers the generation of a new catalog.
-    fn heard(&self, told: &Told) -> Result<Option<u64>, serde_json::Error> {
+    fn heard(&self, told: &StreamEvent) -> Result<Option<u64>, serde_json::Error> {
         let data = told.data.as_str();
         let event = match told.kind.as_str() {
             "catalogue" => {
@@ -154,7 +156,7 @@ impl Inner {
     }
 
     async fn read_catalogue(&self) -> Result<(), Error> {
-        let before = self.kept().clone();
+        let before = self.cached_catalog().clone();
         let now = self.catalogue().await?;
         let change = Change::between(&before.unwrap_or_default(), &now);
         self.link.tell(Event::Catalogue(Arc::new(change)));
@@ -164,11 +166,11 @@ impl Inner {
     /// The catalog as it is there, kept to know later what changed.
     pub async fn catalogue(&self) -> Result<Arc<Catalogue>, Error> {
         let now: Arc<Catalogue> = Arc::new(self.ask("skill.catalogue", Arguments::new()).await?);
-        *self.kept() = Some(Arc::clone(&now));
+        *self.cached_catalog() = Some(Arc::clone(&now));
         Ok(now)
     }
 
     fn generation(&self) -> u64 {
-        self.kept().as_ref().map_or(0, |kept| kept.generation)
+        self.cached_catalog().as_ref().map_or(0, |kept| kept.generation)
     }
 }

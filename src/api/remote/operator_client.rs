@@ -57,6 +57,6 @@ impl OperatorClient for Remote {
             }
         }
         let patience = self.inner.wire.reading() + Duration::from_millis(wait_ms);
-        self.inner.once("run.log", fields, patience).await.map_err(super::wire::Trouble::error)
+        self.inner.once("run.log", fields, patience).await.map_err(super::transport::TransportError::error)
     }
 }

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::Remote;
 use super::call::{Arguments, arguments, unknown};
-use super::deciding::{OnItsWay, UNSENT};
-use super::wire::Trouble;
+use super::pending_decisions::{InFlightDecision, UNSENT};
+use super::transport::TransportError;
 use crate::operations::Scope;
 use crate::{
     CallerView, Client as _, Code, ConnectionState, DecisionSheet, Error, Event, Ordered, RunDetail,
@@ -19,7 +19,7 @@ use skills_store::{Decided, RunRecord};
 /// How long a service is looked for that took a decision and did not answer.
 const FINDING: Duration = Duration::from_secs(15);
 /// How often a decision is sent whose answer was lost and which the run does not show.
-const MOST_TRIES: usize = 3;
+const MAX_ATTEMPTS: usize = 3;
 
 impl Remote {
     pub(super) async fn ordered(&self, run: &str, order: RunOrder) -> Result<Ordered, Error> {
@@ -120,19 +120,19 @@ impl Remote {
                 self.inner.link.tell(Event::Order(Box::new(told)));
             }
         };
-        let ordered = self.decided_once(run, decision, fields, (&way, &tell)).await;
+        let ordered = self.send_decision(run, decision, fields, (&way, &tell)).await;
         tell(Sending::Over);
         ordered
     }
 
     /// Sends a decision. Without a connection it waits for one; the service takes the same decision again for what it
     /// is, and still nothing is sent again that the run shows as decided.
-    async fn decided_once(
+    async fn send_decision(
         &self,
         run: &str,
         decision: &Decision,
         fields: Arguments,
-        (way, tell): (&OnItsWay<'_>, &(impl Fn(Sending) + Sync)),
+        (way, tell): (&InFlightDecision<'_>, &(impl Fn(Sending) + Sync)),
     ) -> Result<Ordered, Error> {
         let name = match decision.verdict {
             Verdict::Approve => "run.approve",
@@ -148,7 +148,7 @@ impl Remote {
             way.leaves()?;
             tell(Sending::Sent);
             let error = match self.inner.once(name, fields.clone(), self.inner.wire.reading()).await {
-                Err(Trouble::Unsent(error)) => {
+                Err(TransportError::Unsent(error)) => {
                     // Once it may have arrived it cannot be taken back any longer.
                     if tries == 1 {
                         way.stayed()?;
@@ -156,8 +156,8 @@ impl Remote {
                     self.connected(times, &error, tries, (way, tell)).await?;
                     continue;
                 }
-                Err(Trouble::Lost(error)) => error,
-                answer => return answer.map_err(Trouble::error),
+                Err(TransportError::Lost(error)) => error,
+                answer => return answer.map_err(TransportError::error),
             };
             tell(Sending::Unanswered);
             tracing::info!("the response to a decision on {run} was lost: {error}");
@@ -178,7 +178,7 @@ impl Remote {
             if let Some(recorded) = detail.decisions.iter().rev().find(|kept| kept.decision == bound) {
                 return Ok(found(detail.run.clone(), recorded));
             }
-            if tries == MOST_TRIES || !bound.answers(detail.run.gate.as_ref()) {
+            if tries == MAX_ATTEMPTS || !bound.answers(detail.run.gate.as_ref()) {
                 return Err(unknown(&error, advice));
             }
             tries += 1;
@@ -191,7 +191,7 @@ impl Remote {
         times: u64,
         why: &Error,
         tries: usize,
-        (way, tell): (&OnItsWay<'_>, &(impl Fn(Sending) + Sync)),
+        (way, tell): (&InFlightDecision<'_>, &(impl Fn(Sending) + Sync)),
     ) -> Result<(), Error> {
         let sent_before = tries > 1;
         tell(if sent_before { Sending::Unanswered } else { Sending::Waiting });
@@ -214,8 +214,8 @@ impl Remote {
 
     /// Sends an order that the service would execute again.
     async fn sent(&self, run: &str, name: &'static str, fields: Value) -> Result<Ordered, Error> {
-        match self.inner.told(name, arguments(fields), self.inner.wire.reading()).await {
-            Err(Trouble::Lost(error)) => {
+        match self.inner.call_with_outcome(name, arguments(fields), self.inner.wire.reading()).await {
+            Err(TransportError::Lost(error)) => {
                 let stands = match self.detail(run).await {
                     Ok(detail) => {
                         format!("it is {} now; check it before repeating the request", detail.run.state)
@@ -224,7 +224,7 @@ impl Remote {
                 };
                 Err(unknown(&error, &stands))
             }
-            answer => answer.map_err(Trouble::error),
+            answer => answer.map_err(TransportError::error),
         }
     }
 }

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Remote;
 use super::call::{Arguments, PATIENT, arguments, written};
-use super::heard::Behind;
+use super::event_buffer::Backlog;
 use crate::operations::{CapabilityList, EventList, NewestEvent, TargetList};
 use crate::{
     AttachPreview, AttachRequest, Attached, CapabilityExplanation, CapabilityRequest, Code, ContractView,
@@ -21,7 +21,7 @@ use skills_skill::AttachTarget;
 use skills_store::{RunEvent, RunFilter, RunPage, RunRecord};
 
 /// Longest that one question for events waits at the service.
-const LONGEST_WAIT_MS: u64 = 30_000;
+const MAX_WAIT_MS: u64 = 30_000;
 /// Pause before a run is waited for again that a service which ends gave up on.
 const PAUSE: Duration = Duration::from_millis(250);
 
@@ -58,7 +58,7 @@ impl RunClient for Remote {
         self.deciding.take_back(run)
     }
 
-    async fn settle(&self, run: &str, leave: CancellationToken) -> Result<RunRecord, Error> {
+    async fn wait_for_completion(&self, run: &str, leave: CancellationToken) -> Result<RunRecord, Error> {
         loop {
             let times = self.inner.link.times();
             let waiting = async {
@@ -98,7 +98,7 @@ impl RunClient for Remote {
             }
             return self.followed(after, limit, Duration::from_millis(wait_ms)).await;
         };
-        let wait_ms = wait_ms.min(LONGEST_WAIT_MS);
+        let wait_ms = wait_ms.min(MAX_WAIT_MS);
         let asked = arguments(json!({ "run_id": run, "after": after, "limit": limit, "wait_ms": wait_ms }));
         if wait_ms == 0 {
             return Ok(self.inner.ask::<EventList>("run.events", asked).await?.events);
@@ -185,13 +185,13 @@ impl Remote {
         loop {
             changes.mark_unchanged();
             match self.inner.heard.behind(after, limit) {
-                Behind::Events(events) => return Ok(events),
-                Behind::Nothing => {
+                Backlog::Events(events) => return Ok(events),
+                Backlog::Nothing => {
                     if tokio::time::timeout_at(end, changes.changed()).await.is_err() {
                         return Ok(Vec::new());
                     }
                 }
-                Behind::Elsewhere(from) => {
+                Backlog::Elsewhere(from) => {
                     let times = self.inner.link.times();
                     let asked = arguments(json!({ "after": after, "limit": limit }));
                     let reading = self.inner.wire.reading();
@@ -204,7 +204,7 @@ impl Remote {
                         }
                     }
                 }
-                Behind::OfAnotherLog => {
+                Backlog::OfAnotherLog => {
                     let message = format!(
                         "{} has a different store now: event {after} was from the previous one; start over",
                         self.address()

@@ -1,11 +1,11 @@
 //! Server-sent events out of the pieces in which they arrive (<https://html.spec.whatwg.org/multipage/server-sent-events.html>).
 
 /// Bytes of one event, at most; a longer one is dropped with the line that made it too long.
-const LONGEST: usize = 16 << 20;
+const MAX_EVENT_BYTES: usize = 16 << 20;
 
 /// An event.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told {
+pub struct StreamEvent {
     /// What kind of news; `message` if nothing is said.
     pub kind: String,
     /// Its content.
@@ -22,7 +22,7 @@ pub struct Stream {
 
 impl Stream {
     /// Takes a piece; answers the events that are whole with it.
-    pub fn take(&mut self, piece: &[u8]) -> Vec<Told> {
+    pub fn take(&mut self, piece: &[u8]) -> Vec<StreamEvent> {
         self.rest.extend_from_slice(piece);
         let mut told = Vec::new();
         let mut at = 0;
@@ -33,24 +33,24 @@ impl Stream {
             told.extend(self.line(&text));
         }
         self.rest.drain(..at);
-        if self.rest.len() > LONGEST {
+        if self.rest.len() > MAX_EVENT_BYTES {
             self.rest.clear();
         }
         told
     }
 
-    fn line(&mut self, line: &str) -> Option<Told> {
+    fn line(&mut self, line: &str) -> Option<StreamEvent> {
         if line.is_empty() {
             let kind = std::mem::take(&mut self.kind);
             let kind = if kind.is_empty() { "message".to_owned() } else { kind };
-            return self.data.take().map(|data| Told { kind, data });
+            return self.data.take().map(|data| StreamEvent { kind, data });
         }
         let (field, value) = line.split_once(':').unwrap_or((line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
         match field {
             "event" => value.clone_into(&mut self.kind),
             "data" => match &mut self.data {
-                Some(data) if data.len() + value.len() < LONGEST => {
+                Some(data) if data.len() + value.len() < MAX_EVENT_BYTES => {
                     data.push('\n');
                     data.push_str(value);
                 }
@@ -80,18 +80,18 @@ fn line(bytes: &[u8], from: usize) -> Option<(&[u8], usize)> {
 mod tests {
     use super::*;
 
-    fn told(kind: &str, data: &str) -> Told {
-        Told { kind: kind.to_owned(), data: data.to_owned() }
+    fn parse_event(kind: &str, data: &str) -> StreamEvent {
+        StreamEvent { kind: kind.to_owned(), data: data.to_owned() }
     }
 
     #[test]
     fn events_are_whole_wherever_the_pieces_break() {
         let text = ": hello\n\nevent: catalogue\nid: 7\ndata: {\"a\":\r\ndata:  1}\r\n\r\ndata: ä\n\nevent: none\n\n";
-        let whole = [told("catalogue", "{\"a\":\n 1}"), told("message", "ä")];
+        let whole = [parse_event("catalogue", "{\"a\":\n 1}"), parse_event("message", "ä")];
         assert_eq!(Stream::default().take(text.as_bytes()), whole);
         for size in 1..9 {
             let mut stream = Stream::default();
-            let events: Vec<Told> =
+            let events: Vec<StreamEvent> =
                 text.as_bytes().chunks(size).flat_map(|piece| stream.take(piece)).collect();
             assert_eq!(events, whole, "pieces of {size}");
         }
@@ -101,7 +101,7 @@ mod tests {
     fn what_is_not_whole_yet_waits() {
         let mut stream = Stream::default();
         assert!(stream.take(b"data: 1\n").is_empty());
-        assert_eq!(stream.take(b"\n"), [told("message", "1")]);
+        assert_eq!(stream.take(b"\n"), [parse_event("message", "1")]);
         assert!(stream.take(b"\n\n\n").is_empty());
     }
 }

@@ -3,11 +3,12 @@
 use serde_json::json;
 
 use super::*;
-use skills_model::Asked;
+use skills_model::ApprovalReason;
 use skills_store::{NewEvent, RunOptions};
 
 fn run(state: RunState, held: bool) -> RunRecord {
-    let gate = (state == RunState::WaitingForHuman).then(|| Gate::human("book", "d", Asked::Confirmation));
+    let gate =
+        (state == RunState::WaitingForHuman).then(|| Gate::human("book", "d", ApprovalReason::Confirmation));
     RunRecord {
         id: RunId("run".into()),
         skill_id: "invoice-intake".into(),
@@ -54,7 +55,7 @@ fn events(kinds: &[&str]) -> Vec<RunEvent> {
     (1..).zip(kinds).map(event).collect()
 }
 
-fn told(state: RunState, held: bool, kinds: &[&str]) -> String {
+fn next_actions(state: RunState, held: bool, kinds: &[&str]) -> String {
     let wishes = sidecar_wishes(&run(state, held), events(kinds).iter());
     wishes[0].sentence(|skill, _| skill.unwrap_or_default().to_owned(), |at| format!("{at}"))
 }
@@ -62,28 +63,36 @@ fn told(state: RunState, held: bool, kinds: &[&str]) -> String {
 #[test]
 fn a_pause_is_told_as_it_stands_now() {
     assert_eq!(
-        told(RunState::WaitingForHuman, true, &["run.created", "run.paused", "control.applied"]),
+        next_actions(RunState::WaitingForHuman, true, &["run.created", "run.paused", "control.applied"]),
         "the sidecar watch requests a pause (too many rows): after approval it is paused until it is resumed"
     );
     assert_eq!(
-        told(RunState::Running, true, &["run.paused", "control.applied"]),
+        next_actions(RunState::Running, true, &["run.paused", "control.applied"]),
         "the sidecar watch requests a pause (too many rows): before its next step it is paused until it is resumed"
     );
     assert_eq!(
-        told(RunState::Pending, true, &["run.paused", "control.applied", "gate.approved", "run.held"]),
+        next_actions(
+            RunState::Pending,
+            true,
+            &["run.paused", "control.applied", "gate.approved", "run.held"]
+        ),
         "the sidecar watch requests a pause (too many rows): paused since 40, until it is resumed"
     );
     let over = ["run.paused", "control.applied", "run.held", "run.resumed", "run.completed"];
     assert_eq!(
-        told(RunState::Completed, false, &over),
+        next_actions(RunState::Completed, false, &over),
         "the sidecar watch requested a pause (too many rows): paused from 30 until 40"
     );
     assert_eq!(
-        told(RunState::Completed, false, &["run.paused", "control.applied", "run.completed"]),
+        next_actions(RunState::Completed, false, &["run.paused", "control.applied", "run.completed"]),
         "the sidecar watch requested a pause (too many rows): it was completed before it could be paused"
     );
     assert_eq!(
-        told(RunState::Canceled, false, &["run.paused", "control.applied", "gate.denied", "run.canceled"]),
+        next_actions(
+            RunState::Canceled,
+            false,
+            &["run.paused", "control.applied", "gate.denied", "run.canceled"]
+        ),
         "the sidecar watch requested a pause (too many rows): it was canceled before it could be paused"
     );
 }

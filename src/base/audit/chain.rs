@@ -51,7 +51,7 @@ pub struct Verification {
 impl Verification {
     /// Whether every line follows.
     #[must_use]
-    pub fn holds(&self) -> bool {
+    pub fn is_intact(&self) -> bool {
         self.broken.is_none()
     }
 }

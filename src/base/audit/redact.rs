@@ -7,7 +7,7 @@ use super::line::digest;
 /// What is in a secret's place.
 pub const REDACTED: &str = "[redacted]";
 /// Longer texts are reported by size and digest.
-const LONGEST: usize = 4096;
+const MAX_TEXT_BYTES: usize = 4096;
 
 /// Parts of names behind which a secret stands, without separators.
 const NAMES: [&str; 14] = [
@@ -78,7 +78,7 @@ pub fn redacted_text(text: &str) -> String {
     if text.contains("-----BEGIN ") && text.contains("PRIVATE KEY-----") {
         return REDACTED.to_owned();
     }
-    if text.len() > LONGEST {
+    if text.len() > MAX_TEXT_BYTES {
         return format!("[{} bytes, sha256 {}]", text.len(), digest(text.as_bytes()));
     }
     let mut out = String::with_capacity(text.len());

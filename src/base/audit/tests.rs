@@ -56,7 +56,7 @@ fn lines_follow_each_other_and_hold_no_secret() {
     assert!(text.lines().next().unwrap().ends_with(&format!(r#""prev":"{GENESIS}"}}"#)));
     assert!(!text.contains("sk-0123") && text.contains("[redacted]"), "{text}");
     let found = desk.verify();
-    assert!(found.holds());
+    assert!(found.is_intact());
     assert_eq!((found.lines, found.first, found.last, found.torn_end), (3, Some(1), Some(3), 0));
     let standard = Desk::new();
     let entry = Entry::new("x", None, json!({})).with_detail(json!({ "inputs": 1 }));
@@ -101,10 +101,10 @@ fn a_torn_line_is_kept_and_told_of_by_the_next() {
     let whole = desk.text();
     desk.put(&whole[..whole.len() - 30]);
     let found = desk.verify();
-    assert!(found.holds() && found.torn_end > 0 && found.last == Some(2), "{found:?}");
+    assert!(found.is_intact() && found.torn_end > 0 && found.last == Some(2), "{found:?}");
     desk.write(4..6);
     let found = desk.verify();
-    assert!(found.holds(), "{found:?}\n{}", desk.text());
+    assert!(found.is_intact(), "{found:?}\n{}", desk.text());
     assert_eq!((found.torn, found.torn_end, found.lines), (1, 0, 6));
     assert!(desk.text().contains("audit.torn") && desk.text().contains("\"r3\""), "{}", desk.text());
 }
@@ -116,24 +116,24 @@ fn a_purge_leaves_a_chain_that_holds_and_says_what_it_took() {
     let log = desk.log(Mode::Standard);
     assert_eq!(log.purge(5, 20, Some("bo")).unwrap().lines, 4);
     let found = desk.verify();
-    assert!(found.holds(), "{found:?}\n{}", desk.text());
+    assert!(found.is_intact(), "{found:?}\n{}", desk.text());
     assert_eq!((found.first, found.last), (Some(5), Some(11)));
     desk.write(11..13);
-    assert!(desk.verify().holds(), "the file was replaced under the one that wrote");
+    assert!(desk.verify().is_intact(), "the file was replaced under the one that wrote");
     assert_eq!(log.purge(8, 30, None).unwrap().lines, 3);
-    assert!(desk.verify().holds(), "{}", desk.text());
+    assert!(desk.verify().is_intact(), "{}", desk.text());
     assert_eq!(log.purge(1_000, 40, None).unwrap().kept, 0);
-    assert!(desk.verify().holds(), "{}", desk.text());
+    assert!(desk.verify().is_intact(), "{}", desk.text());
     desk.write(50..52);
     let found = desk.verify();
-    assert!(found.holds(), "{found:?}\n{}", desk.text());
+    assert!(found.is_intact(), "{found:?}\n{}", desk.text());
     let shown = log.show(2, |line| line.kind == "run.launched").unwrap();
     assert_eq!(shown.iter().map(|line| &line.data["run"]).collect::<Vec<_>>(), ["r50", "r51"]);
     // What nobody purged is missed.
     let text = desk.text();
     let forged = text.replacen("audit.purged", "audit.nothing", 9);
     desk.put(&forged);
-    assert!(!desk.verify().holds());
+    assert!(!desk.verify().is_intact());
     assert!(log.purge(60, 60, None).unwrap_err().to_string().contains("not purged"));
     assert_eq!(desk.text(), forged);
 }
@@ -156,7 +156,7 @@ async fn several_processes_append_to_one_chain() {
     }
     drop(recorders);
     let found = desk.verify();
-    assert!(found.holds(), "{found:?}");
+    assert!(found.is_intact(), "{found:?}");
     assert_eq!((found.lines, found.last), (303, Some(303)));
 }
 
@@ -194,7 +194,7 @@ fn a_cut_or_edited_end_is_found() {
         assert!(log.purge(3, 60, None).is_err(), "evidence is not purged");
     }
     desk.put(&whole);
-    assert!(desk.verify().holds());
+    assert!(desk.verify().is_intact());
 }
 
 #[test]
@@ -204,16 +204,16 @@ fn lines_behind_the_anchor_are_no_alarm() {
     desk.log(Mode::Full).write_anchor(&mut desk.known).unwrap();
     // A crash between the lines and their anchor.
     desk.write(4..8);
-    assert!(desk.verify().holds());
+    assert!(desk.verify().is_intact());
     desk.known = None;
     desk.write(8..9);
-    assert!(desk.verify().holds(), "{}", desk.text());
+    assert!(desk.verify().is_intact(), "{}", desk.text());
     // And one that tore the last line.
     let whole = desk.text();
     desk.put(&whole[..whole.len() - 30]);
-    assert!(desk.verify().holds());
+    assert!(desk.verify().is_intact());
     desk.write(9..10);
-    assert!(desk.verify().holds(), "{}", desk.text());
+    assert!(desk.verify().is_intact(), "{}", desk.text());
 }
 
 #[test]
@@ -242,15 +242,15 @@ fn anchors_kept_elsewhere_are_compared_too() {
     desk.write(4..7);
     log.write_anchor(&mut desk.known).unwrap();
     let checked = |log: &Log| log.verify_against(&[("store", vec![old.clone()])]).unwrap();
-    assert!(checked(&log).0.holds());
+    assert!(checked(&log).0.is_intact());
     // Remade whole, with an anchor that fits.
     let mut remade = Desk::new();
     remade.write(11..17);
     let other = remade.log(Mode::Full);
     other.write_anchor(&mut remade.known).unwrap();
-    assert!(other.verify().unwrap().holds());
+    assert!(other.verify().unwrap().is_intact());
     let (found, checks) = checked(&other);
-    assert!(!found.holds() && checks[0].broken.is_none() && checks[1].broken.is_some(), "{checks:?}");
+    assert!(!found.is_intact() && checks[0].broken.is_none() && checks[1].broken.is_some(), "{checks:?}");
 }
 
 #[test]
@@ -263,11 +263,11 @@ fn a_purge_moves_the_anchor_along() {
     log.purge(5, 20, None).unwrap();
     assert_eq!(log.anchor().unwrap().unwrap().seq, 11);
     let (found, _) = log.verify_against(&[("store", vec![early, old])]).unwrap();
-    assert!(found.holds(), "{found:?}");
+    assert!(found.is_intact(), "{found:?}");
     let text = desk.text();
     let cut: String = text.lines().take(3).map(|line| format!("{line}\n")).collect();
     desk.put(&cut);
-    assert!(!desk.verify().holds());
+    assert!(!desk.verify().is_intact());
 }
 
 #[tokio::test]

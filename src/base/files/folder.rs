@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use self::elsewhere as system;
 #[cfg(unix)]
 use self::unix as system;
-use super::Refusal;
+use super::OpenError;
 
 /// What is neither a file nor a folder.
 const SPECIAL: &str = "a pipe, socket or device";
@@ -57,8 +57,8 @@ impl Folder {
     ///
     /// # Errors
     /// A path that is absolute, hidden or has `..`; a link that leads out; anything but a regular file.
-    pub fn open_file(&self, path: &str) -> Result<(File, Metadata), Refusal> {
-        let inside = plain(path)?;
+    pub fn open_file(&self, path: &str) -> Result<(File, Metadata), OpenError> {
+        let inside = checked_path(path)?;
         let file = system::open_beneath(&self.handle, inside, false)
             .map_err(|error| self.explain(inside, path, error))?;
         regular(file, path)
@@ -68,7 +68,7 @@ impl Folder {
     ///
     /// # Errors
     /// As [`Self::open_file`], and one that is larger.
-    pub fn read(&self, path: &str, limit: u64) -> Result<Vec<u8>, Refusal> {
+    pub fn read(&self, path: &str, limit: u64) -> Result<Vec<u8>, OpenError> {
         let (file, metadata) = self.open_file(path)?;
         read_open(file, &metadata, path, limit)
     }
@@ -77,7 +77,7 @@ impl Folder {
     ///
     /// # Errors
     /// As [`Self::read`], and `InvalidData`.
-    pub fn read_text(&self, path: &str, limit: u64) -> Result<String, Refusal> {
+    pub fn read_text(&self, path: &str, limit: u64) -> Result<String, OpenError> {
         text(self.read(path, limit)?, path)
     }
 
@@ -85,8 +85,8 @@ impl Folder {
     ///
     /// # Errors
     /// As [`Self::open_file`], whatever it is that is found.
-    pub fn metadata(&self, path: &str) -> Result<Metadata, Refusal> {
-        let inside = if path.is_empty() { Path::new(".") } else { plain(path)? };
+    pub fn metadata(&self, path: &str) -> Result<Metadata, OpenError> {
+        let inside = if path.is_empty() { Path::new(".") } else { checked_path(path)? };
         system::stat_beneath(&self.handle, inside).map_err(|error| self.explain(inside, path, error))
     }
 
@@ -94,21 +94,21 @@ impl Folder {
     ///
     /// # Errors
     /// As [`Self::open_file`], for anything but a folder.
-    pub fn entries(&self, path: &str) -> Result<Vec<Entry>, Refusal> {
-        let inside = if path.is_empty() { Path::new(".") } else { plain(path)? };
+    pub fn entries(&self, path: &str) -> Result<Vec<Entry>, OpenError> {
+        let inside = if path.is_empty() { Path::new(".") } else { checked_path(path)? };
         let folder = system::open_beneath(&self.handle, inside, true)
             .map_err(|error| self.explain(inside, path, error))?;
-        system::entries(folder, &self.path.join(inside)).map_err(|error| Refusal::io(path, error))
+        system::entries(folder, &self.path.join(inside)).map_err(|error| OpenError::io(path, error))
     }
 
     /// An error of the system as text. The file was refused already: looking why cannot open it.
-    fn explain(&self, inside: &Path, path: &str, error: io::Error) -> Refusal {
+    fn explain(&self, inside: &Path, path: &str, error: io::Error) -> OpenError {
         if let Some(refusal) = blocking_link(&self.path, inside, path) {
             return refusal;
         }
         if system::is_link_error(&error) {
             let why = "it contains a symbolic link, which is not followed".to_owned();
-            return Refusal::Link { path: path.to_owned(), why };
+            return OpenError::Link { path: path.to_owned(), why };
         }
         failed(path, error)
     }
@@ -118,12 +118,12 @@ impl Folder {
 ///
 /// # Errors
 /// As [`Folder::open_file`].
-pub fn open_file(real: &Path) -> Result<(File, Metadata), Refusal> {
+pub fn open_file(real: &Path) -> Result<(File, Metadata), OpenError> {
     let shown = real.to_string_lossy();
     let file = system::open_real(real).map_err(|error| {
         if system::is_link_error(&error) {
             let why = "the file or a parent folder was replaced by a symbolic link".to_owned();
-            return Refusal::Link { path: shown.clone().into_owned(), why };
+            return OpenError::Link { path: shown.clone().into_owned(), why };
         }
         failed(&shown, error)
     })?;
@@ -134,7 +134,7 @@ pub fn open_file(real: &Path) -> Result<(File, Metadata), Refusal> {
 ///
 /// # Errors
 /// As [`open_file`], and one that is larger.
-pub fn read_file(real: &Path, limit: u64) -> Result<Vec<u8>, Refusal> {
+pub fn read_file(real: &Path, limit: u64) -> Result<Vec<u8>, OpenError> {
     let (file, metadata) = open_file(real)?;
     read_open(file, &metadata, &real.to_string_lossy(), limit)
 }
@@ -143,30 +143,30 @@ pub fn read_file(real: &Path, limit: u64) -> Result<Vec<u8>, Refusal> {
 ///
 /// # Errors
 /// As [`read_file`], and `InvalidData`.
-pub fn read_text(real: &Path, limit: u64) -> Result<String, Refusal> {
+pub fn read_text(real: &Path, limit: u64) -> Result<String, OpenError> {
     text(read_file(real, limit)?, &real.to_string_lossy())
 }
 
-fn read_open(file: File, metadata: &Metadata, path: &str, limit: u64) -> Result<Vec<u8>, Refusal> {
+fn read_open(file: File, metadata: &Metadata, path: &str, limit: u64) -> Result<Vec<u8>, OpenError> {
     let mut bytes = Vec::with_capacity(usize::try_from(metadata.len().min(limit)).unwrap_or(0));
     // The size may be no longer true, so the reading itself has the limit.
-    file.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(|error| Refusal::io(path, error))?;
+    file.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(|error| OpenError::io(path, error))?;
     if bytes.len() as u64 > limit {
-        return Err(Refusal::TooLarge { path: path.to_owned(), limit });
+        return Err(OpenError::TooLarge { path: path.to_owned(), limit });
     }
     Ok(bytes)
 }
 
-fn text(bytes: Vec<u8>, path: &str) -> Result<String, Refusal> {
+fn text(bytes: Vec<u8>, path: &str) -> Result<String, OpenError> {
     String::from_utf8(bytes).map_err(|error| {
         let source = io::Error::new(io::ErrorKind::InvalidData, error.utf8_error());
-        Refusal::Io { path: path.to_owned(), source }
+        OpenError::Io { path: path.to_owned(), source }
     })
 }
 
 /// A relative path without `..` and without hidden parts.
-fn plain(path: &str) -> Result<&Path, Refusal> {
-    let refused = |why| Err(Refusal::NotInside { path: path.to_owned(), why });
+fn checked_path(path: &str) -> Result<&Path, OpenError> {
+    let refused = |why| Err(OpenError::NotInside { path: path.to_owned(), why });
     if path.is_empty() || path.contains('\0') {
         return refused("is not a path");
     }
@@ -184,21 +184,21 @@ fn plain(path: &str) -> Result<&Path, Refusal> {
     Ok(inside)
 }
 
-fn failed(path: &str, error: io::Error) -> Refusal {
+fn failed(path: &str, error: io::Error) -> OpenError {
     if system::is_socket_error(&error) {
-        return Refusal::NotRegular { path: path.to_owned(), what: SPECIAL };
+        return OpenError::NotRegular { path: path.to_owned(), what: SPECIAL };
     }
-    Refusal::io(path, error)
+    OpenError::io(path, error)
 }
 
-fn regular(file: File, path: &str) -> Result<(File, Metadata), Refusal> {
-    let metadata = file.metadata().map_err(|error| Refusal::io(path, error))?;
+fn regular(file: File, path: &str) -> Result<(File, Metadata), OpenError> {
+    let metadata = file.metadata().map_err(|error| OpenError::io(path, error))?;
     if !metadata.is_file() {
         let what = if metadata.is_dir() { "a folder" } else { SPECIAL };
-        return Err(Refusal::NotRegular { path: path.to_owned(), what });
+        return Err(OpenError::NotRegular { path: path.to_owned(), what });
     }
     if system::is_pseudo(&file) {
-        return Err(Refusal::PseudoFileSystem { path: path.to_owned() });
+        return Err(OpenError::PseudoFileSystem { path: path.to_owned() });
     }
     Ok((file, metadata))
 }
@@ -208,7 +208,7 @@ fn is_hidden(path: &Path) -> bool {
 }
 
 /// The link on the way that is the reason why a path was refused, where there is one.
-fn blocking_link(root: &Path, inside: &Path, path: &str) -> Option<Refusal> {
+fn blocking_link(root: &Path, inside: &Path, path: &str) -> Option<OpenError> {
     let base = root.canonicalize().ok()?;
     let mut at = base.clone();
     for part in inside.components() {
@@ -217,7 +217,7 @@ fn blocking_link(root: &Path, inside: &Path, path: &str) -> Option<Refusal> {
             continue;
         }
         let link = at.strip_prefix(&base).unwrap_or(&at).display().to_string();
-        let refused = |why: String| Some(Refusal::Link { path: path.to_owned(), why });
+        let refused = |why: String| Some(OpenError::Link { path: path.to_owned(), why });
         return match at.canonicalize() {
             Ok(real) => match real.strip_prefix(&base) {
                 Err(_) => refused(format!("{link} is a symbolic link that points outside the folder")),
@@ -237,7 +237,7 @@ fn blocking_link(root: &Path, inside: &Path, path: &str) -> Option<Refusal> {
             Err(_) if at.read_link().ok()?.is_absolute() => {
                 refused(format!("{link} is a broken symbolic link"))
             }
-            Err(_) => Some(Refusal::NotFound { path: path.to_owned() }),
+            Err(_) => Some(OpenError::NotFound { path: path.to_owned() }),
         };
     }
     None
@@ -612,10 +612,10 @@ mod tests {
             assert!(!refusal.to_string().contains(dir.path().to_str().unwrap()), "{refusal}");
         }
         for path in ["references/none.md", "references/rules.md/x"] {
-            assert!(matches!(folder.read(path, 100), Err(Refusal::NotFound { .. })), "{path}");
+            assert!(matches!(folder.read(path, 100), Err(OpenError::NotFound { .. })), "{path}");
         }
-        assert!(matches!(folder.read("references", 100), Err(Refusal::NotRegular { .. })));
-        assert!(matches!(folder.read("references/rules.md", 9), Err(Refusal::TooLarge { .. })));
+        assert!(matches!(folder.read("references", 100), Err(OpenError::NotRegular { .. })));
+        assert!(matches!(folder.read("references/rules.md", 9), Err(OpenError::TooLarge { .. })));
     }
 
     #[cfg(target_os = "linux")]
@@ -631,14 +631,14 @@ mod tests {
         symlink(".git/deep", root.join("history")).unwrap();
         for path in ["references/env", "twice", "history/config"] {
             let refusal = folder.read(path, 100).unwrap_err();
-            assert!(matches!(refusal, Refusal::Link { .. }), "{path}: {refusal}");
+            assert!(matches!(refusal, OpenError::Link { .. }), "{path}: {refusal}");
             assert!(folder.metadata(path).is_err(), "{path} is not listed either");
         }
         assert!(folder.entries("history").is_err());
         symlink("../references", root.join("references/self")).unwrap();
         assert_eq!(folder.read("references/self/./self/rules.md", 100).unwrap(), b"0123456789");
         assert!(
-            folder.metadata("references/self/none").is_err_and(|e| matches!(e, Refusal::NotFound { .. }))
+            folder.metadata("references/self/none").is_err_and(|e| matches!(e, OpenError::NotFound { .. }))
         );
     }
 
@@ -657,8 +657,8 @@ mod tests {
     #[test]
     fn pseudo_file_systems_are_refused() {
         let proc = Folder::open(Path::new("/proc")).unwrap();
-        assert!(matches!(proc.read("version", 1000), Err(Refusal::PseudoFileSystem { .. })));
-        assert!(matches!(open_file(Path::new("/proc/version")), Err(Refusal::PseudoFileSystem { .. })));
+        assert!(matches!(proc.read("version", 1000), Err(OpenError::PseudoFileSystem { .. })));
+        assert!(matches!(open_file(Path::new("/proc/version")), Err(OpenError::PseudoFileSystem { .. })));
     }
 
     #[test]

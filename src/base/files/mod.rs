@@ -13,4 +13,4 @@ mod refusal;
 pub const MAX_DEPTH: usize = 64;
 
 pub use folder::{Entry, Folder, open_file, read_file, read_text};
-pub use refusal::Refusal;
+pub use refusal::OpenError;

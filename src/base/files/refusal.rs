@@ -4,7 +4,7 @@ use std::io;
 
 /// Why a path inside a folder is not opened.
 #[derive(Debug, thiserror::Error)]
-pub enum Refusal {
+pub enum OpenError {
     /// It is absolute, has `..` in it, names a hidden file, or is empty.
     #[error("{path:?} {why}; use a path inside the folder, e.g. references/rules.md")]
     NotInside {
@@ -59,7 +59,7 @@ pub enum Refusal {
     },
 }
 
-impl Refusal {
+impl OpenError {
     pub(super) fn io(path: &str, source: io::Error) -> Self {
         match source.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
@@ -76,16 +76,16 @@ impl Refusal {
     }
 }
 
-impl From<Refusal> for io::Error {
-    fn from(refusal: Refusal) -> Self {
+impl From<OpenError> for io::Error {
+    fn from(refusal: OpenError) -> Self {
         let kind = match &refusal {
-            Refusal::NotInside { .. } | Refusal::NotRegular { .. } | Refusal::PseudoFileSystem { .. } => {
-                io::ErrorKind::InvalidInput
-            }
-            Refusal::Link { .. } => io::ErrorKind::PermissionDenied,
-            Refusal::NotFound { .. } => io::ErrorKind::NotFound,
-            Refusal::TooLarge { .. } => io::ErrorKind::FileTooLarge,
-            Refusal::Io { source, .. } => source.kind(),
+            OpenError::NotInside { .. }
+            | OpenError::NotRegular { .. }
+            | OpenError::PseudoFileSystem { .. } => io::ErrorKind::InvalidInput,
+            OpenError::Link { .. } => io::ErrorKind::PermissionDenied,
+            OpenError::NotFound { .. } => io::ErrorKind::NotFound,
+            OpenError::TooLarge { .. } => io::ErrorKind::FileTooLarge,
+            OpenError::Io { source, .. } => source.kind(),
         };
         Self::new(kind, refusal)
     }

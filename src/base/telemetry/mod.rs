@@ -20,7 +20,7 @@ pub use metrics::{
     Bucket, Distribution, KeyOutcome, METRICS_CONTENT_TYPE, MetricFamily, MetricKind, MetricSample, Metrics,
     MetricsReport, RunGauges,
 };
-pub use ring::{Level, Record, Ring};
+pub use ring::{Level, Record, RingBuffer};
 
 /// What is logged when nobody says anything.
 const DEFAULT: &str = "warn,skills=info";
@@ -73,14 +73,14 @@ fn current_targets(filter: &str) -> String {
 ///
 /// # Errors
 /// A filter that cannot be understood, or a second call.
-pub fn init(file: &Path, filter: Option<&str>, stderr: Stderr) -> Result<Ring, TelemetryError> {
+pub fn init(file: &Path, filter: Option<&str>, stderr: Stderr) -> Result<RingBuffer, TelemetryError> {
     let wish = filter.unwrap_or(DEFAULT);
     let targets = current_targets(wish);
     let parse = || {
         EnvFilter::try_new(&targets)
             .map_err(|error| TelemetryError::Filter { value: wish.to_owned(), why: error.to_string() })
     };
-    let ring = Ring::new();
+    let ring = RingBuffer::new();
     let opened = LogFile::open(file);
     let failed = opened.as_ref().err().map(ToString::to_string);
     let to_file =

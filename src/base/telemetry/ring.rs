@@ -13,7 +13,7 @@ use tracing_subscriber::layer::Context;
 pub use tracing::Level;
 
 /// How many records are kept.
-const KEPT: usize = 1000;
+const CAPACITY: usize = 1000;
 
 /// One record of the log. Its text may hold text of bundles: draw it through `safe_text`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,15 +32,15 @@ pub struct Record {
 
 /// The last 1,000 records. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub struct Ring(Arc<Mutex<Kept>>);
+pub struct RingBuffer(Arc<Mutex<RingState>>);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct RingState {
     records: VecDeque<Record>,
     written: u64,
 }
 
-impl Ring {
+impl RingBuffer {
     /// An empty ring.
     #[must_use]
     pub fn new() -> Self {
@@ -69,7 +69,7 @@ impl Ring {
     /// Adds a record; the oldest makes way.
     pub fn push(&self, level: Level, time: SystemTime, target: &str, message: String) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.records.len() == KEPT {
+        if kept.records.len() == CAPACITY {
             kept.records.pop_front();
         }
         let number = kept.written;
@@ -83,7 +83,7 @@ impl Ring {
     }
 }
 
-struct ToRing(Ring);
+struct ToRing(RingBuffer);
 
 impl<S: Subscriber> Layer<S> for ToRing {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn the_ring_keeps_the_last_thousand_and_tells_what_is_new() {
-        let ring = Ring::new();
+        let ring = RingBuffer::new();
         for n in 0..1010 {
             ring.push(Level::INFO, SystemTime::UNIX_EPOCH, "t", n.to_string());
         }
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn what_the_program_logs_arrives_with_level_target_and_fields() {
-        let ring = Ring::new();
+        let ring = RingBuffer::new();
         tracing::subscriber::with_default(tracing_subscriber::registry().with(ring.layer()), || {
             tracing::warn!(target: "room", path = "a/b", "cannot read {}", 3);
         });

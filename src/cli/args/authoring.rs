@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::skills::ROLES;
-use super::words::words;
+use super::value_parsers::parse_name;
 use skills_skill::{AttachTarget, EffectMode, Invocation, Kind, Role};
 
 /// The language of a script.
@@ -36,20 +36,20 @@ pub struct ScaffoldArgs {
     #[arg(long, value_name = "TEXT")]
     pub when: Option<String>,
     /// Kind of skill: facts to read, or a tool to operate [default: a tool if it has a script].
-    #[arg(long, value_parser = words::<Kind>(&["host-knowledge", "tool"]))]
+    #[arg(long, value_parser = parse_name::<Kind>(&["host-knowledge", "tool"]))]
     pub kind: Option<Kind>,
     /// Role in an answer [default: procedure].
-    #[arg(long, value_parser = words::<Role>(&ROLES))]
+    #[arg(long, value_parser = parse_name::<Role>(&ROLES))]
     pub role: Option<Role>,
     /// How the skill is invoked [default: direct; attach for a sidecar].
-    #[arg(long, value_parser = words::<Invocation>(&["direct", "attach", "both"]))]
+    #[arg(long, value_parser = parse_name::<Invocation>(&["direct", "attach", "both"]))]
     pub invocation: Option<Invocation>,
     /// Target types the skill can be attached to (repeatable).
     #[arg(long = "target", value_name = "TARGET",
-          value_parser = words::<AttachTarget>(&["task", "run", "output", "transcript", "artifact"]))]
+          value_parser = parse_name::<AttachTarget>(&["task", "run", "output", "transcript", "artifact"]))]
     pub targets: Vec<AttachTarget>,
     /// Effect on the target [default: enrich].
-    #[arg(long, value_parser = words::<EffectMode>(&["read_only", "enrich", "control_signal"]))]
+    #[arg(long, value_parser = parse_name::<EffectMode>(&["read_only", "enrich", "control_signal"]))]
     pub effect: Option<EffectMode>,
     /// Subject area, e.g. operations.
     #[arg(long)]

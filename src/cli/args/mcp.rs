@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::words::words;
+use super::value_parsers::parse_name;
 use skills_api::operations::Scope;
 
 /// `skills mcp`
@@ -23,7 +23,7 @@ pub struct McpArgs {
         long = "scope",
         value_name = "SCOPE",
         value_delimiter = ',',
-        value_parser = words::<Scope>(&["read", "run", "decide", "admin"]),
+        value_parser = parse_name::<Scope>(&["read", "run", "decide", "admin"]),
         default_value = "read,run,decide"
     )]
     pub scopes: Vec<Scope>,

@@ -14,7 +14,7 @@ mod service;
 mod sessions;
 mod skills;
 mod store;
-mod words;
+mod value_parsers;
 
 use std::path::PathBuf;
 
@@ -47,8 +47,8 @@ pub use self::skills::{
     LintFormat, ListArgs, RivalsArgs, SchemaArgs, VisibilityArgs, WhyArgs,
 };
 pub use self::store::{BackupArgs, BeforeArgs, ConfirmArgs, DbAction, DbArgs};
-pub use self::words::HandedFile;
-pub use self::words::Pair;
+pub use self::value_parsers::HandedFile;
+pub use self::value_parsers::Pair;
 
 use skills_config::MEMORY_STORE;
 use skills_store::PostgresAddress;
@@ -233,7 +233,7 @@ pub enum Command {
     Openapi(OpenapiArgs),
     /// Create API keys for the service.
     Keys(KeysArgs),
-    /// Play a demonstration with the shipped skills.
+    /// DemoOptions a demonstration with the shipped skills.
     Demo(DemoArgs),
     /// Serve skills, sessions and runs to an MCP client.
     Mcp(McpArgs),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::words::{HandedFile, Pair, handed_file, pair, span, words};
+use super::value_parsers::{HandedFile, Pair, handed_file, pair, parse_name, span};
 use skills_config::RUN_COLUMNS;
 use skills_model::{Choice, Expiry, RunState};
 use skills_skill::AttachTarget;
@@ -44,16 +44,16 @@ pub struct ExecArgs {
     #[arg(long, value_name = "TRACE")]
     pub trace_id: Option<String>,
     /// Minimum binding conformance level.
-    #[arg(long, value_parser = words::<Conformance>(&CONFORMANCES))]
+    #[arg(long, value_parser = parse_name::<Conformance>(&CONFORMANCES))]
     pub conformance: Option<Conformance>,
     /// How much the audit log records of the run.
-    #[arg(long, default_value = "standard", value_parser = words::<AuditMode>(&AUDITS))]
+    #[arg(long, default_value = "standard", value_parser = parse_name::<AuditMode>(&AUDITS))]
     pub audit_mode: AuditMode,
     /// Maximum time to wait for an approval or a signal: 90s, 10m, 2h, 30d.
     #[arg(long, value_name = "SPAN", value_parser = span)]
     pub expires_in: Option<u64>,
     /// What happens when that time expires.
-    #[arg(long, requires = "expires_in", default_value = "deny", value_parser = words::<Expiry>(&EXPIRIES))]
+    #[arg(long, requires = "expires_in", default_value = "deny", value_parser = parse_name::<Expiry>(&EXPIRIES))]
     pub on_expiry: Expiry,
     /// Label of the run, for filters, metrics and policy (repeatable).
     #[arg(long = "label", value_name = "NAME=VALUE", value_parser = pair)]
@@ -103,7 +103,7 @@ pub struct AttachArgs {
     /// Id, name or location of a skill that can be attached.
     pub skill: String,
     /// Type of the target.
-    #[arg(long, value_parser = words::<AttachTarget>(&TARGETS))]
+    #[arg(long, value_parser = parse_name::<AttachTarget>(&TARGETS))]
     pub target_type: AttachTarget,
     /// Reference to the target.
     #[arg(long, value_name = "REF")]
@@ -189,7 +189,7 @@ Only runs that match this filter. All terms have to match; `-` before a term neg
 #[derive(Debug, Args)]
 pub struct RunsListArgs {
     /// Show only runs in these states.
-    #[arg(long, value_delimiter = ',', value_parser = words::<RunState>(&STATES))]
+    #[arg(long, value_delimiter = ',', value_parser = parse_name::<RunState>(&STATES))]
     pub state: Vec<RunState>,
     /// Show only runs of this skill.
     #[arg(long)]
@@ -274,7 +274,7 @@ pub struct DecideArgs {
     #[arg(long, value_name = "TEXT")]
     pub notes: Option<String>,
     /// How to continue after a step with unknown outcome.
-    #[arg(long, value_parser = words::<Choice>(&CHOICES))]
+    #[arg(long, value_parser = parse_name::<Choice>(&CHOICES))]
     pub choice: Option<Choice>,
     /// Result of the step, with --choice happened: JSON with its outputs, or @FILE.
     #[arg(long, value_name = "JSON")]

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 
 use skills_session::{Api, Form, Instructions, Speaker};
 
-use super::words::{HandedFile, handed_file, words};
+use super::value_parsers::{HandedFile, handed_file, parse_name};
 
 const FORMS: [&str; 2] = ["xml", "bullets"];
 const PLACES: [&str; 2] = ["top-level", "tool-result"];
@@ -32,10 +32,10 @@ pub struct SettingsArgs {
     #[arg(long, value_name = "N")]
     pub cap: Option<usize>,
     /// Format of the catalog.
-    #[arg(long, value_parser = words::<Form>(&FORMS))]
+    #[arg(long, value_parser = parse_name::<Form>(&FORMS))]
     pub form: Option<Form>,
     /// Where skill bodies are placed: in the instructions of every call, or in the result of the load call.
-    #[arg(long, value_parser = words::<Instructions>(&PLACES))]
+    #[arg(long, value_parser = parse_name::<Instructions>(&PLACES))]
     pub instructions: Option<Instructions>,
     /// Omit locations, for hosts without a file system.
     #[arg(long, conflicts_with = "locations")]
@@ -156,7 +156,7 @@ pub enum SessionAction {
         /// Text of the message; `-` reads standard input.
         text: String,
         /// Role of the author.
-        #[arg(long = "as", value_parser = words::<Speaker>(&["user", "assistant"]), default_value = "user")]
+        #[arg(long = "as", value_parser = parse_name::<Speaker>(&["user", "assistant"]), default_value = "user")]
         speaker: Speaker,
     },
     /// Print the instructions of the next call.
@@ -178,7 +178,7 @@ pub enum SessionAction {
         /// Id of the session.
         session: String,
         /// API to build the request for.
-        #[arg(long, value_parser = words::<Api>(&APIS), default_value = "anthropic")]
+        #[arg(long, value_parser = parse_name::<Api>(&APIS), default_value = "anthropic")]
         api: Api,
         /// Name of the model.
         #[arg(long, default_value = "MODEL")]

@@ -2,10 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
-use skills_api::MOST_RESULTS;
+use skills_api::MAX_RESULTS;
 use skills_discovery::Policy;
 use skills_skill::{Role, Severity};
 
@@ -30,7 +29,7 @@ pub struct DiscoverArgs {
     #[arg(long, value_name = "SKILL")]
     pub skill: Option<String>,
     /// Show only skills of this role (`sidecar` includes sidecars in the ranking).
-    #[arg(long, value_parser = words::<Role>(&ROLES))]
+    #[arg(long, value_parser = super::value_parsers::parse_name::<Role>(&ROLES))]
     pub role: Option<Role>,
     /// Show only skills of these domains.
     #[arg(long, value_delimiter = ',')]
@@ -40,7 +39,7 @@ pub struct DiscoverArgs {
     pub limit: Option<usize>,
     /// How role, status and read-only rules combine with the text score [default: blended, or as
     /// configured].
-    #[arg(long, value_parser = words::<Policy>(&POLICIES))]
+    #[arg(long, value_parser = super::value_parsers::parse_name::<Policy>(&POLICIES))]
     pub policy: Option<Policy>,
     /// Ignore headings and bodies.
     #[arg(long)]
@@ -57,7 +56,7 @@ pub struct ListArgs {
     #[arg(long, value_delimiter = ',')]
     pub domain: Vec<String>,
     /// Show only this role.
-    #[arg(long, value_parser = words::<Role>(&ROLES))]
+    #[arg(long, value_parser = super::value_parsers::parse_name::<Role>(&ROLES))]
     pub role: Option<Role>,
     /// Show only this status, e.g. stable, experimental, deprecated.
     #[arg(long)]
@@ -256,7 +255,7 @@ pub struct LintArgs {
     #[arg(long, value_enum, default_value_t = LintFormat::Text)]
     pub format: LintFormat,
     /// Print only findings of this severity or above: info, warning, error.
-    #[arg(long, value_name = "SEVERITY", value_parser = super::words::words::<Severity>(SEVERITIES))]
+    #[arg(long, value_name = "SEVERITY", value_parser = super::value_parsers::parse_name::<Severity>(SEVERITIES))]
     pub level: Option<Severity>,
     /// Print only the number of findings of each rule.
     #[arg(long)]
@@ -296,7 +295,7 @@ pub struct EvalArgs {
     #[arg(long, value_name = "FILE", requires = "queries")]
     pub out_of_scope: Option<PathBuf>,
     /// How rules combine with the text score.
-    #[arg(long, value_parser = words::<Policy>(&POLICIES))]
+    #[arg(long, value_parser = super::value_parsers::parse_name::<Policy>(&POLICIES))]
     pub policy: Option<Policy>,
     /// Ignore headings and bodies.
     #[arg(long)]
@@ -348,20 +347,11 @@ pub struct SchemaArgs {
 pub(super) const ROLES: [&str; 3] = ["procedure", "utility", "sidecar"];
 const POLICIES: [&str; 2] = ["blended", "strict"];
 
-/// A parser for one of the core's closed vocabularies: the words are those of the wire.
-fn words<T>(names: &'static [&'static str]) -> impl TypedValueParser<Value = T>
-where
-    T: std::str::FromStr + Clone + Send + Sync + 'static,
-    T::Err: std::error::Error + Send + Sync + 'static,
-{
-    PossibleValuesParser::new(names).try_map(|word| word.parse::<T>())
-}
-
 fn limit(text: &str) -> Result<usize, String> {
     text.parse()
         .ok()
-        .filter(|limit| (1..=MOST_RESULTS).contains(limit))
-        .ok_or_else(|| format!("allowed: an integer from 1 to {MOST_RESULTS}"))
+        .filter(|limit| (1..=MAX_RESULTS).contains(limit))
+        .ok_or_else(|| format!("allowed: an integer from 1 to {MAX_RESULTS}"))
 }
 
 #[cfg(test)]

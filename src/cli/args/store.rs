@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::words::{moment, span};
+use super::value_parsers::{moment, span};
 
 /// `skills db`
 #[derive(Debug, Args)]

@@ -4,14 +4,14 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
+use super::completion::{self, NextCommand};
 use super::inputs::Known;
-use super::onward::invocation;
-use super::settle::{self, NextCommand};
+use super::next_steps::invocation;
 use super::{inputs, launch, values};
 use crate::Context;
 use crate::args::AttachArgs;
 use crate::failure::{Done, Failure};
-use crate::output::{Ink, Look, cut, fit, size, wrap};
+use crate::output::{TerminalCaps, TextStyle, cut, fit, size, wrap};
 use skills_api::{AttachCheck, AttachPreview, AttachRequest, Attached, LocalFiles, Needs};
 use skills_skill::safe_text;
 use skills_store::EventKind;
@@ -27,7 +27,7 @@ struct Outcome<'a> {
 /// Runs the command.
 pub async fn run(cx: &mut Context, args: &AttachArgs) -> Result<Done, Failure> {
     let client = cx.reach(Needs::Catalogue).await?;
-    let mut voice = cx.voice();
+    let mut voice = cx.reporter();
     // The checks say what is wrong with a skill, in their order; its contract only types the inputs here.
     let contract = client.contract(&args.skill).await.ok();
     let known = contract.as_ref().map_or(Known::Nothing, |view| Known::Declared(&view.contract.inputs));
@@ -56,14 +56,14 @@ pub async fn run(cx: &mut Context, args: &AttachArgs) -> Result<Done, Failure> {
     voice.say(&render(&preview, false, voice.look));
     let mut attached = client.attach(request).await?;
     let run = attached.execution.clone();
-    voice.say(&format!("{} {}", Ink::Muted.paint("run       ", voice.look.colour), run.id));
+    voice.say(&format!("{} {}", TextStyle::Muted.paint("run       ", voice.look.colour), run.id));
     if let Some(view) = &contract {
         let isolation = safe_text::line(&view.isolation).into_owned();
-        voice.say(&format!("{} {isolation}", Ink::Muted.paint("isolation ", voice.look.colour)));
+        voice.say(&format!("{} {isolation}", TextStyle::Muted.paint("isolation ", voice.look.colour)));
     }
     if args.exec.detach {
         if cx.out.json {
-            let next = settle::next(cx, &run);
+            let next = completion::next(cx, &run);
             cx.out.value(&Outcome { attached: &attached, next })?;
         } else {
             cx.out.line(&run.id.0)?;
@@ -72,7 +72,7 @@ pub async fn run(cx: &mut Context, args: &AttachArgs) -> Result<Done, Failure> {
     }
     let steps: Vec<String> =
         contract.iter().flat_map(|view| view.steps.iter().map(|step| step.id.clone())).collect();
-    let settled = settle::work(&*client, &run, 0, &steps, &mut voice).await?;
+    let settled = completion::work(&*client, &run, 0, &steps, &mut voice).await?;
     attached.execution = settled.run.clone();
     if attached.control.is_none() {
         // A control signal is applied when the run ends, which was after the answer above.
@@ -81,14 +81,15 @@ pub async fn run(cx: &mut Context, args: &AttachArgs) -> Result<Done, Failure> {
             .iter()
             .rev()
             .find(|event| matches!(event.event.kind, EventKind::ControlApplied | EventKind::ControlRefused));
-        attached.control = wish.map(|event| super::event_line::told(&event.event.kind, &event.event.data));
+        attached.control =
+            wish.map(|event| super::event_line::describe_event(&event.event.kind, &event.event.data));
     }
-    let done = settle::conclude(cx, &settled, &mut voice)?;
+    let done = completion::conclude(cx, &settled, &mut voice)?;
     if let Some(control) = &attached.control {
         voice.say(&format!("  control: {}", safe_text::line(control)));
     }
     if cx.out.json {
-        let next = settle::next(cx, &settled.run);
+        let next = completion::next(cx, &settled.run);
         cx.out.value(&Outcome { attached: &attached, next })?;
     } else if settled.run.outputs.is_none() {
         cx.out.line(&run.id.0)?;
@@ -107,26 +108,26 @@ fn question(check: AttachCheck) -> &'static str {
 }
 
 /// The checks, and where all is wanted what would happen.
-fn render(preview: &AttachPreview, whole: bool, look: Look) -> String {
+fn render(preview: &AttachPreview, whole: bool, look: TerminalCaps) -> String {
     let mut out = String::new();
-    let room = look.room(100);
+    let room = look.text_width(100);
     for check in &preview.checks {
         let (sign, ascii, ink) = match check.holds {
-            Some(true) => ("✓", "+", Ink::Good),
-            Some(false) => ("✗", "x", Ink::Bad),
-            None => ("·", ".", Ink::Muted),
+            Some(true) => ("✓", "+", TextStyle::Good),
+            Some(false) => ("✗", "x", TextStyle::Bad),
+            None => ("·", ".", TextStyle::Muted),
         };
         let sign = ink.paint(if look.unicode { sign } else { ascii }, look.colour);
         let question = fit(question(check.check), 29, look.unicode);
         let note = cut(&safe_text::line(&check.note), room.saturating_sub(33).max(20), look.unicode);
-        let line = format!("{sign} {question} {}", Ink::Muted.paint(&note, look.colour));
+        let line = format!("{sign} {question} {}", TextStyle::Muted.paint(&note, look.colour));
         let _ = writeln!(out, "{}", line.trim_end());
     }
     for (field, problem) in &preview.input_problems {
         let _ = writeln!(
             out,
             "{} input {}: {}",
-            Ink::Bad.paint(if look.unicode { "✗" } else { "x" }, look.colour),
+            TextStyle::Bad.paint(if look.unicode { "✗" } else { "x" }, look.colour),
             safe_text::line(field),
             safe_text::line(problem)
         );
@@ -147,7 +148,7 @@ fn render(preview: &AttachPreview, whole: bool, look: Look) -> String {
             let _ = writeln!(
                 out,
                 "  {}",
-                Ink::Muted.paint("(truncated; --json prints the complete content)", look.colour)
+                TextStyle::Muted.paint("(truncated; --json prints the complete content)", look.colour)
             );
         }
     }
@@ -159,10 +160,10 @@ fn render(preview: &AttachPreview, whole: bool, look: Look) -> String {
     let _ = writeln!(
         out,
         "\n{}\n  {}",
-        Ink::Strong.paint("as a command", look.colour),
+        TextStyle::Strong.paint("as a command", look.colour),
         safe_text::line(&preview.cli)
     );
-    let _ = writeln!(out, "{}", Ink::Strong.paint("as an HTTP request", look.colour));
+    let _ = writeln!(out, "{}", TextStyle::Strong.paint("as an HTTP request", look.colour));
     for line in safe_text::block(&preview.curl).lines() {
         let _ = writeln!(out, "  {line}");
     }
@@ -199,7 +200,7 @@ mod tests {
             cli: "skills attach table-audit".to_owned(),
             curl: "curl …".to_owned(),
         };
-        let look = Look { colour: false, unicode: true, width: 80, terminal: true };
+        let look = TerminalCaps { colour: false, unicode: true, width: 80, terminal: true };
         insta::assert_snapshot!(render(&preview, false, look), @r"
         ✓ the skill exists and can be…  table-audit 1.0.0
         ✓ the skill can be attached     attach

@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 
 use super::clock;
-use super::standing;
+use super::status;
 use crate::Context;
 use crate::args::RunsBoardArgs;
 use crate::failure::{Done, Failure};
-use crate::output::{Ink, Look, cut, fit, grouped};
+use crate::output::{TerminalCaps, TextStyle, cut, fit, grouped};
 use skills_api::{Board, BoardRun, Needs, WorkerState, WorkerView};
 use skills_model::RunState;
 use skills_skill::safe_text;
@@ -30,14 +30,14 @@ impl Thresholds {
     }
 
     /// `expires in 32 min` in the ink of its urgency; `no deadline` where there is none.
-    pub fn deadline(self, expires_ms: Option<i64>, now_ms: i64, look: Look) -> String {
-        let Some(at) = expires_ms else { return Ink::Muted.paint("no deadline", look.colour) };
+    pub fn deadline(self, expires_ms: Option<i64>, now_ms: i64, look: TerminalCaps) -> String {
+        let Some(at) = expires_ms else { return TextStyle::Muted.paint("no deadline", look.colour) };
         let left = at - now_ms;
         let text = if left > 0 { format!("expires in {}", clock::age(left)) } else { "expired".to_owned() };
         if left < self.danger_ms {
-            Ink::Bad.paint(&text, look.colour)
+            TextStyle::Bad.paint(&text, look.colour)
         } else if left < self.warn_ms {
-            Ink::Warn.paint(&text, look.colour)
+            TextStyle::Warn.paint(&text, look.colour)
         } else {
             text
         }
@@ -75,7 +75,7 @@ fn sparkline(slices: &[u32], cells: usize, unicode: bool) -> String {
     sums.iter().map(sign).collect()
 }
 
-fn render(board: &Board, hours: u32, thresholds: Thresholds, look: Look) -> String {
+fn render(board: &Board, hours: u32, thresholds: Thresholds, look: TerminalCaps) -> String {
     let mut out = String::new();
     let count = |states: &[RunState]| states.iter().filter_map(|state| board.counts.get(state)).sum::<u64>();
     let failed: u64 = board.failed.iter().map(|reason| reason.runs).sum();
@@ -86,7 +86,7 @@ fn render(board: &Board, hours: u32, thresholds: Thresholds, look: Look) -> Stri
     let _ = writeln!(
         out,
         "{}, {} running, {} waiting for a signal, {} pending; last {hours} h: {} failed, {} completed",
-        Ink::Strong.paint(
+        TextStyle::Strong.paint(
             &format!("{} waiting for approval{oldest}", grouped(count(&[RunState::WaitingForHuman]))),
             look.colour
         ),
@@ -97,9 +97,13 @@ fn render(board: &Board, hours: u32, thresholds: Thresholds, look: Look) -> Stri
         grouped(completed),
     );
     if board.truncated {
-        let _ = writeln!(out, "{}", Ink::Warn.paint("Only the newest ended runs are counted.", look.colour));
+        let _ = writeln!(
+            out,
+            "{}",
+            TextStyle::Warn.paint("Only the newest ended runs are counted.", look.colour)
+        );
     }
-    let room = look.room(120);
+    let room = look.text_width(120);
     let title_width = room.saturating_sub(54).clamp(24, 44);
     let step_width = if room < 100 { 14 } else { 20 };
     let last_width = room.saturating_sub(title_width + step_width + 18).max(22);
@@ -107,13 +111,13 @@ fn render(board: &Board, hours: u32, thresholds: Thresholds, look: Look) -> Stri
         if runs.is_empty() {
             return;
         }
-        let _ = writeln!(out, "\n{}", Ink::Muted.paint(name, look.colour));
+        let _ = writeln!(out, "\n{}", TextStyle::Muted.paint(name, look.colour));
         for run in runs.iter().take(MAX_ROWS) {
             let title = fit(&safe_text::line(&run.title), title_width, look.unicode);
             let step = run.step.as_deref().map(|step| safe_text::line(step).into_owned()).unwrap_or_default();
             let (done, all) = run.progress;
             let at = fit(&format!("{done}/{all} {step}"), step_width, look.unicode);
-            let id = standing::short(&run.run.0);
+            let id = status::short(&run.run.0);
             let _ = writeln!(out, "  {} {id}  {title}  {at}  {}", sign(run.state, look), last(run));
         }
         if runs.len() > MAX_ROWS {
@@ -140,7 +144,7 @@ fn render(board: &Board, hours: u32, thresholds: Thresholds, look: Look) -> Stri
         let _ = writeln!(
             out,
             "\n{}",
-            Ink::Muted.paint(&format!("failed, last {hours} h, by reason"), look.colour)
+            TextStyle::Muted.paint(&format!("failed, last {hours} h, by reason"), look.colour)
         );
         for reason in board.failed.iter().take(MAX_ROWS) {
             let _ = writeln!(
@@ -149,7 +153,7 @@ fn render(board: &Board, hours: u32, thresholds: Thresholds, look: Look) -> Stri
                 sign(RunState::Failed, look),
                 grouped(reason.runs),
                 fit(&safe_text::line(&reason.reason), title_width, look.unicode),
-                Ink::Bad.paint(&sparkline(&reason.slices, bars, look.unicode), look.colour),
+                TextStyle::Bad.paint(&sparkline(&reason.slices, bars, look.unicode), look.colour),
                 clock::age(board.now_ms - reason.last_ms),
             );
         }
@@ -168,23 +172,23 @@ fn render(board: &Board, hours: u32, thresholds: Thresholds, look: Look) -> Stri
     out + &workers(&board.workers, board.now_ms, look)
 }
 
-fn sign(state: RunState, look: Look) -> String {
-    standing::sign_of(state, look)
+fn sign(state: RunState, look: TerminalCaps) -> String {
+    status::sign_of(state, look)
 }
 
 /// The workers as text.
-pub fn workers(workers: &[WorkerView], now_ms: i64, look: Look) -> String {
+pub fn workers(workers: &[WorkerView], now_ms: i64, look: TerminalCaps) -> String {
     if workers.is_empty() {
         let text = "no workers; start one with skills serve or skills runs work";
-        return format!("{}\n", Ink::Muted.paint(text, look.colour));
+        return format!("{}\n", TextStyle::Muted.paint(text, look.colour));
     }
-    let mut out = format!("{}\n", Ink::Muted.paint("workers", look.colour));
+    let mut out = format!("{}\n", TextStyle::Muted.paint("workers", look.colour));
     let width = look.name_width(workers.iter().map(|worker| worker.name.as_str()), 10, 40);
     for worker in workers {
         let (sign, ink) = match worker.state {
-            WorkerState::Live => (if look.unicode { "✓" } else { "+" }, Ink::Good),
-            WorkerState::Draining => ("!", Ink::Warn),
-            WorkerState::Lost => (if look.unicode { "✗" } else { "x" }, Ink::Bad),
+            WorkerState::Live => (if look.unicode { "✓" } else { "+" }, TextStyle::Good),
+            WorkerState::Draining => ("!", TextStyle::Warn),
+            WorkerState::Lost => (if look.unicode { "✗" } else { "x" }, TextStyle::Bad),
         };
         let busy = match worker.slots {
             Some(slots) => format!("{}/{slots}", worker.runs.len()),
@@ -194,7 +198,7 @@ pub fn workers(workers: &[WorkerView], now_ms: i64, look: Look) -> String {
             Some(seen) => format!("heartbeat {} ago", clock::age(now_ms - seen)),
             None => "no heartbeat".to_owned(),
         };
-        let runs: Vec<&str> = worker.runs.iter().map(|run| standing::short(&run.run.0)).collect();
+        let runs: Vec<&str> = worker.runs.iter().map(|run| status::short(&run.run.0)).collect();
         let what = match worker.state {
             WorkerState::Live => String::new(),
             WorkerState::Draining => format!("draining, {} left  ", worker.runs.len()),
@@ -208,7 +212,7 @@ pub fn workers(workers: &[WorkerView], now_ms: i64, look: Look) -> String {
             look.name(&safe_text::line(&worker.name), width),
             cut(&safe_text::line(version), 7, look.unicode),
             seen,
-            cut(&text, look.room(120).saturating_sub(width + 42).max(16), look.unicode),
+            cut(&text, look.text_width(120).saturating_sub(width + 42).max(16), look.unicode),
         );
         let _ = writeln!(out, "{}", line.trim_end());
     }
@@ -245,7 +249,7 @@ mod tests {
             seen_ms: Some(NOW_MS - 2_000),
         };
         let board = Board::of(&runs, counts, vec![worker], (NOW_MS - 8 * 3_600_000, NOW_MS));
-        let look = Look { colour: false, unicode: true, width: 80, terminal: true };
+        let look = TerminalCaps { colour: false, unicode: true, width: 80, terminal: true };
         let thresholds = Thresholds { warn_ms: 3_600_000, danger_ms: 900_000 };
         let text = render(&board, 8, thresholds, look);
         for part in [

@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use super::onward::Caller;
-use super::{standing, voice};
+use super::next_steps::Caller;
+use super::{reporter, status};
 use crate::Context;
 use crate::failure::{Done, Failure};
-use crate::output::{Ink, Look, counted, fit};
+use crate::output::{TerminalCaps, TextStyle, counted, fit};
 use skills_api::{Code, Error, Needs, RunOrder};
 use skills_model::CommandName;
 use skills_skill::safe_text;
@@ -71,12 +71,12 @@ pub async fn run(
     }
     let verb = capitalized(&command.to_string());
     if !yes {
-        let mut voice = cx.voice();
+        let mut voice = cx.reporter();
         voice.say(&listed(&verb, &takes, &others, voice.look));
         let word = format!("{command} {}", takes.len());
         let means = Caller::of(&cx.global).line(&["runs", &command.to_string(), "--where", filter, "--yes"]);
         let question = format!("Type `{word}` to send it, or press Enter to cancel:");
-        if voice::ask(&question, &format!("to send it, run: {means}"))? != word {
+        if reporter::ask(&question, &format!("to send it, run: {means}"))? != word {
             let message = "nothing was sent".to_owned();
             return Err(Error::new(Code::ConfirmationRequired, message).into());
         }
@@ -112,14 +112,14 @@ pub async fn run(
     Ok(if all_done { Done::Fine } else { Done::Findings })
 }
 
-fn row(sent: &Sent, look: Look) -> String {
+fn row(sent: &Sent, look: TerminalCaps) -> String {
     let ink = match sent.outcome {
-        "done" | "repeated" => Ink::Good,
-        _ => Ink::Bad,
+        "done" | "repeated" => TextStyle::Good,
+        _ => TextStyle::Bad,
     };
     format!(
         "{}  {}  {}: {}",
-        standing::short(&sent.run),
+        status::short(&sent.run),
         fit(&safe_text::line(&sent.title), 36, look.unicode),
         ink.paint(sent.outcome, look.colour),
         safe_text::line(&sent.note),
@@ -127,16 +127,16 @@ fn row(sent: &Sent, look: Look) -> String {
 }
 
 /// What the command would be sent to.
-fn listed(verb: &str, takes: &[&RunRecord], others: &[&RunRecord], look: Look) -> String {
+fn listed(verb: &str, takes: &[&RunRecord], others: &[&RunRecord], look: TerminalCaps) -> String {
     let mut out = format!("{verb} {}:\n", counted(takes.len(), "run", "runs"));
     for run in takes {
         let why = run.failure().map(|why| safe_text::line(&why).into_owned()).unwrap_or_default();
         let _ = writeln!(
             out,
             "  {}  {}  {}",
-            standing::short(&run.id.0),
+            status::short(&run.id.0),
             fit(&safe_text::line(run.title_or_skill()), 44, look.unicode),
-            Ink::Muted.paint(&why, look.colour),
+            TextStyle::Muted.paint(&why, look.colour),
         );
     }
     if !others.is_empty() {

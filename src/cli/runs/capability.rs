@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::Context;
 use crate::args::{ActivateArgs, ExplainCapabilityArgs};
 use crate::failure::{Done, Failure};
-use crate::output::{Ink, Look, cells, wrap};
+use crate::output::{TerminalCaps, TextStyle, cells, wrap};
 use skills_api::{CapabilityExplanation, InputFields, Needs};
 use skills_skill::safe_text;
 
@@ -56,12 +56,12 @@ fn answer(cx: &mut Context, explanation: &CapabilityExplanation) -> Result<(), F
 }
 
 /// The decision as text.
-fn render(explained: &CapabilityExplanation, look: Look) -> String {
+fn render(explained: &CapabilityExplanation, look: TerminalCaps) -> String {
     let mut out = String::new();
     let decision = &explained.explanation;
-    let room = look.room(100);
-    let strong = |text: &str| Ink::Strong.paint(text, look.colour);
-    let muted = |text: &str| Ink::Muted.paint(text, look.colour);
+    let room = look.text_width(100);
+    let strong = |text: &str| TextStyle::Strong.paint(text, look.colour);
+    let muted = |text: &str| TextStyle::Muted.paint(text, look.colour);
     let paragraph = |out: &mut String, text: &str, indent: usize| {
         for line in wrap(&safe_text::line(text), room.saturating_sub(indent)) {
             let _ = writeln!(out, "{}{line}", " ".repeat(indent));
@@ -78,9 +78,9 @@ fn render(explained: &CapabilityExplanation, look: Look) -> String {
     for binding in &decision.bindings {
         let chosen = decision.chosen.as_ref() == Some(&binding.binding);
         let (sign, ascii, ink) = match (chosen, &binding.obstacle) {
-            (true, _) => ("✓", "+", Ink::Good),
-            (false, Some(_)) => ("✗", "x", Ink::Bad),
-            (false, None) => ("·", ".", Ink::Muted),
+            (true, _) => ("✓", "+", TextStyle::Good),
+            (false, Some(_)) => ("✗", "x", TextStyle::Bad),
+            (false, None) => ("·", ".", TextStyle::Muted),
         };
         let sign = ink.paint(if look.unicode { sign } else { ascii }, look.colour);
         let _ = writeln!(out, "  {sign} {}  {}", safe_text::line(&binding.binding), muted(&binding.place));
@@ -95,7 +95,7 @@ fn render(explained: &CapabilityExplanation, look: Look) -> String {
         paragraph(&mut out, &binding.isolation, 6);
         if let Some(obstacle) = &binding.obstacle {
             for line in wrap(&safe_text::line(obstacle), room.saturating_sub(6)) {
-                let _ = writeln!(out, "      {}", Ink::Bad.paint(&line, look.colour));
+                let _ = writeln!(out, "      {}", TextStyle::Bad.paint(&line, look.colour));
             }
         }
     }
@@ -116,7 +116,7 @@ fn render(explained: &CapabilityExplanation, look: Look) -> String {
 }
 
 /// Declared fields as rows.
-fn fields_text(fields: &InputFields, look: Look) -> String {
+fn fields_text(fields: &InputFields, look: TerminalCaps) -> String {
     let mut out = String::new();
     let width = fields.keys().map(|name| cells(&safe_text::line(name))).max().unwrap_or(4).clamp(4, 28);
     for (name, field) in fields {
@@ -124,7 +124,7 @@ fn fields_text(fields: &InputFields, look: Look) -> String {
         let about = field.description.as_deref().map(safe_text::line).unwrap_or_default();
         let text = format!("{}{required}{}{about}", field.kind, if about.is_empty() { "" } else { ": " });
         let mut head = look.name(&safe_text::line(name), width);
-        for line in wrap(&text, look.room(100).saturating_sub(width + 4)) {
+        for line in wrap(&text, look.text_width(100).saturating_sub(width + 4)) {
             let _ = writeln!(out, "  {head}  {line}");
             head = " ".repeat(width);
         }
@@ -177,7 +177,7 @@ mod tests {
             },
             used_by: vec!["invoice-intake/extract".to_owned()],
         };
-        let look = Look { colour: false, unicode: true, width: 80, terminal: true };
+        let look = TerminalCaps { colour: false, unicode: true, width: 80, terminal: true };
         insta::assert_snapshot!(render(&explained, look));
     }
 }

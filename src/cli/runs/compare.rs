@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-use super::{clock, standing, values};
+use super::{clock, status, values};
 use crate::Context;
 use crate::args::CompareArgs;
 use crate::failure::{Done, Failure};
-use crate::output::{Ink, Look, cells, cut};
+use crate::output::{TerminalCaps, TextStyle, cells, cut};
 use skills_api::{Change, Needs, RunComparison, StepState, compare_runs};
 use skills_skill::safe_text;
 
@@ -25,13 +25,13 @@ pub async fn run(cx: &mut Context, args: &CompareArgs) -> Result<Done, Failure> 
 }
 
 /// Changes as rows of place, before and after.
-pub fn changes_text(changes: &[Change], look: Look) -> String {
+pub fn changes_text(changes: &[Change], look: TerminalCaps) -> String {
     let mut out = String::new();
     let paths: Vec<String> =
         changes.iter().map(|change| safe_text::line(&change.path).into_owned()).collect();
     let width = paths.iter().map(|path| cells(path)).max().unwrap_or(4).clamp(4, 32);
     let arrow = if look.unicode { "→" } else { "->" };
-    let room = (look.room(200).saturating_sub(2 + width + 2 + 3) / 2).max(8);
+    let room = (look.text_width(200).saturating_sub(2 + width + 2 + 3) / 2).max(8);
     for (path, change) in paths.iter().zip(changes) {
         let side = |value: &Option<serde_json::Value>| {
             value
@@ -41,7 +41,7 @@ pub fn changes_text(changes: &[Change], look: Look) -> String {
         let _ = writeln!(
             out,
             "  {}  {} {arrow} {}",
-            Ink::Muted.paint(&look.name(path, width), look.colour),
+            TextStyle::Muted.paint(&look.name(path, width), look.colour),
             side(&change.left),
             side(&change.right)
         );
@@ -50,14 +50,14 @@ pub fn changes_text(changes: &[Change], look: Look) -> String {
 }
 
 /// The comparison as text.
-fn render(comparison: &RunComparison, look: Look) -> String {
+fn render(comparison: &RunComparison, look: TerminalCaps) -> String {
     let mut out = String::new();
-    let strong = |text: &str| Ink::Strong.paint(text, look.colour);
+    let strong = |text: &str| TextStyle::Strong.paint(text, look.colour);
     for (name, side) in [("left ", &comparison.left), ("right", &comparison.right)] {
         let _ = writeln!(
             out,
             "{} {}  {} {}  {}{}",
-            Ink::Muted.paint(name, look.colour),
+            TextStyle::Muted.paint(name, look.colour),
             side.run,
             safe_text::line(&side.skill_id),
             safe_text::line(&side.contract_version),
@@ -66,15 +66,15 @@ fn render(comparison: &RunComparison, look: Look) -> String {
         );
     }
     if !comparison.same_contract {
-        let _ = writeln!(out, "{}", Ink::Warn.paint("they run different contracts", look.colour));
+        let _ = writeln!(out, "{}", TextStyle::Warn.paint("they run different contracts", look.colour));
     }
     match &comparison.first {
         Some(first) => {
             let told = format!("first difference at {}", safe_text::line(first));
-            let _ = writeln!(out, "{}", Ink::Warn.paint(&told, look.colour));
+            let _ = writeln!(out, "{}", TextStyle::Warn.paint(&told, look.colour));
         }
         None => {
-            let _ = writeln!(out, "{}", Ink::Good.paint("no differences except timing", look.colour));
+            let _ = writeln!(out, "{}", TextStyle::Good.paint("no differences except timing", look.colour));
         }
     }
     for (title, changes) in [("inputs", &comparison.inputs), ("attached to", &comparison.target)] {
@@ -87,14 +87,14 @@ fn render(comparison: &RunComparison, look: Look) -> String {
     let _ = writeln!(out, "\n{}", strong("steps"));
     for step in &comparison.steps {
         let side = |state: Option<StepState>, ms: Option<i64>| {
-            let sign = state.map_or_else(|| " ".to_owned(), |state| standing::step_sign(state, look));
+            let sign = state.map_or_else(|| " ".to_owned(), |state| status::step_sign(state, look));
             format!("{sign} {:>10}", ms.map_or_else(|| "-".to_owned(), clock::took))
         };
         let differs = match step.differences() {
             none if none.is_empty() => "same".to_owned(),
             some => some.join(", "),
         };
-        let ink = if step.is_same() { Ink::Muted } else { Ink::Warn };
+        let ink = if step.is_same() { TextStyle::Muted } else { TextStyle::Warn };
         let _ = writeln!(
             out,
             "  {}  {}  {}  {}",
@@ -109,12 +109,20 @@ fn render(comparison: &RunComparison, look: Look) -> String {
             };
             let arrow = if look.unicode { "→" } else { "->" };
             let (left, right) = (named(&step.left_binding), named(&step.right_binding));
-            let _ =
-                writeln!(out, "      {} {left} {arrow} {right}", Ink::Muted.paint("binding", look.colour));
+            let _ = writeln!(
+                out,
+                "      {} {left} {arrow} {right}",
+                TextStyle::Muted.paint("binding", look.colour)
+            );
         }
         for (what, changes) in [("inputs", &step.inputs), ("result", &step.result)] {
             for line in changes_text(changes, look).lines() {
-                let _ = writeln!(out, "      {} {}", Ink::Muted.paint(what, look.colour), line.trim_start());
+                let _ = writeln!(
+                    out,
+                    "      {} {}",
+                    TextStyle::Muted.paint(what, look.colour),
+                    line.trim_start()
+                );
             }
         }
     }
@@ -139,7 +147,7 @@ mod tests {
         right.steps[2].result = Some(json!({ "total": 99.0 }));
         right.run.outputs = Some(json!({ "total": 99.0, "booking": "B-1009" }));
         right.steps.pop();
-        let look = Look { colour: false, unicode: true, width: 80, terminal: true };
+        let look = TerminalCaps { colour: false, unicode: true, width: 80, terminal: true };
         insta::assert_snapshot!(render(&compare_runs(&left, &right), look));
     }
 }

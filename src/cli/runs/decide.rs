@@ -3,20 +3,20 @@
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
-use super::onward::Caller;
-use super::voice::{self, Voice};
-use super::{clock, orders, sheet, standing};
+use super::next_steps::Caller;
+use super::reporter::{self, Reporter};
+use super::{clock, orders, sheet, status};
 use crate::Context;
 use crate::args::DecideArgs;
 use crate::failure::{Done, Failure};
-use crate::output::Ink;
+use crate::output::TextStyle;
 use skills_api::{Code, DecisionSheet, Error, Needs, RunDetail, RunOrder};
 use skills_model::{Choice, Verdict};
 
 /// Runs the command.
 pub async fn run(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Result<Done, Failure> {
     let client = cx.reach(Needs::Catalogue).await?;
-    let mut voice = cx.voice();
+    let mut voice = cx.reporter();
     let detail = client.run(&args.run).await?;
     let id = detail.run.id.0.clone();
     // What is named and does not wait is not asked about: the core says its outcome, or why it is refused.
@@ -39,7 +39,7 @@ pub async fn run(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Resul
             result = Some(asked.result(sheet)?);
         }
         if !args.yes && !asked.agreed(sheet, choice)? {
-            let message = format!("no decision made: run {} is still waiting", standing::short(&id));
+            let message = format!("no decision made: run {} is still waiting", status::short(&id));
             return Err(Error::new(Code::ConfirmationRequired, message).into());
         }
     }
@@ -93,12 +93,12 @@ struct Asking<'a> {
 }
 
 impl Asking<'_> {
-    fn show(&self, voice: &mut Voice, text: &str) {
+    fn show(&self, voice: &mut Reporter, text: &str) {
         let title = match self.verdict {
             Verdict::Approve => "To approve",
             Verdict::Deny => "To deny (the run is canceled)",
         };
-        voice.say(&format!("{}\n\n{text}", Ink::Strong.paint(title, voice.look.colour)));
+        voice.say(&format!("{}\n\n{text}", TextStyle::Strong.paint(title, voice.look.colour)));
     }
 
     /// Whether the options name what is decided, so that nothing has to be shown first.
@@ -164,14 +164,14 @@ impl Asking<'_> {
                 skip, fail) [cancel]:",
             sheet.step
         );
-        let answer = voice::ask(&question, &self.instead(sheet))?;
+        let answer = reporter::ask(&question, &self.instead(sheet))?;
         if let Ok(choice) = answer.parse::<Choice>() {
             Ok(Some(choice))
         } else {
             let message = format!(
                 "no decision made: {answer:?} is not one of rerun, happened, skip, fail; run {} is still \
                     waiting",
-                standing::short(self.id)
+                status::short(self.id)
             );
             Err(Error::new(Code::ConfirmationRequired, message).into())
         }
@@ -183,11 +183,11 @@ impl Asking<'_> {
             sheet.outputs.iter().map(|(name, field)| format!("{name}: {}", field.kind)).collect();
         let fields = if fields.is_empty() { "any fields".to_owned() } else { fields.join(", ") };
         let question = format!("Result of {} as one line of JSON ({fields}) [none]:", sheet.step);
-        let answer = voice::ask_text(&question, &self.instead(sheet))?;
+        let answer = reporter::ask_text(&question, &self.instead(sheet))?;
         serde_json::from_str(&answer).map_err(|error| {
             let message = format!(
                 "no decision made: the result is not valid JSON: {error}; run {} is still waiting",
-                standing::short(self.id)
+                status::short(self.id)
             );
             Error::new(Code::ConfirmationRequired, message).into()
         })
@@ -202,7 +202,7 @@ impl Asking<'_> {
             Verdict::Approve => "Approve? [y/N]",
             Verdict::Deny => "Deny? [y/N]",
         };
-        let answer = voice::ask(question, &self.instead(sheet))?;
+        let answer = reporter::ask(question, &self.instead(sheet))?;
         Ok(matches!(answer.as_str(), "y" | "yes"))
     }
 }

@@ -4,29 +4,30 @@ use jiff::tz::TimeZone;
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use super::{clock, standing, values};
-use crate::output::{Ink, Look, cells, cut, fit};
+use super::{clock, status, values};
+use crate::output::{TerminalCaps, TextStyle, cells, cut, fit};
 use skills_api::{GivenOrder, ordered, orders_given};
 use skills_model::Gate;
 use skills_skill::safe_text;
 use skills_store::{EventKind, RunEvent};
 
 /// The line of an event; with the run's id where events of several runs stand together.
-pub fn render(event: &RunEvent, with_run: bool, zone: &TimeZone, look: Look) -> String {
+pub fn render(event: &RunEvent, with_run: bool, zone: &TimeZone, look: TerminalCaps) -> String {
     let kind = safe_text::line(event.event.kind.as_str()).into_owned();
-    let mut head = Ink::Muted.paint(&clock::time_of_day(event.at_ms, zone), look.colour);
+    let mut head = TextStyle::Muted.paint(&clock::time_of_day(event.at_ms, zone), look.colour);
     let mut used = 8;
     if with_run {
-        let id = if look.terminal { standing::short(&event.run.0) } else { &event.run.0 };
+        let id = if look.terminal { status::short(&event.run.0) } else { &event.run.0 };
         head += &format!("  {id}");
         used += 2 + cells(id);
     }
     let step = event.event.step.as_deref().map(|step| safe_text::line(step).into_owned()).unwrap_or_default();
     let step_text = if step.is_empty() { String::new() } else { format!("  {step}") };
-    let told = told(&event.event.kind, &event.event.data);
-    let room = look.room(usize::MAX).saturating_sub(used + 2 + 15 + cells(&step_text) + 2).max(12);
+    let told = describe_event(&event.event.kind, &event.event.data);
+    let room = look.text_width(usize::MAX).saturating_sub(used + 2 + 15 + cells(&step_text) + 2).max(12);
     let told = cut(&told, room, look.unicode);
-    let told = if told.is_empty() { told } else { format!("  {}", Ink::Muted.paint(&told, look.colour)) };
+    let told =
+        if told.is_empty() { told } else { format!("  {}", TextStyle::Muted.paint(&told, look.colour)) };
     format!(
         "{head}  {}{step_text}{told}",
         ink(&event.event.kind).paint(&fit(&kind, 15, look.unicode), look.colour)
@@ -36,13 +37,13 @@ pub fn render(event: &RunEvent, with_run: bool, zone: &TimeZone, look: Look) -> 
 }
 
 /// The ink of a kind of event.
-fn ink(kind: &EventKind) -> Ink {
+fn ink(kind: &EventKind) -> TextStyle {
     match kind {
         EventKind::RunCompleted
         | EventKind::StepCompleted
         | EventKind::GateApproved
-        | EventKind::GateEndorsed => Ink::Good,
-        EventKind::RunFailed | EventKind::StepFailed | EventKind::GateDenied => Ink::Bad,
+        | EventKind::GateEndorsed => TextStyle::Good,
+        EventKind::RunFailed | EventKind::StepFailed | EventKind::GateDenied => TextStyle::Bad,
         EventKind::RunAbandoned
         | EventKind::RunPaused
         | EventKind::RunHeld
@@ -53,17 +54,17 @@ fn ink(kind: &EventKind) -> Ink {
         | EventKind::GateDegraded
         | EventKind::StepRetrying
         | EventKind::RunExpired
-        | EventKind::RunEscalated => Ink::Warn,
-        _ => Ink::Info,
+        | EventKind::RunEscalated => TextStyle::Warn,
+        _ => TextStyle::Info,
     }
 }
 
 /// What an event says beside its kind, in a few words.
-pub fn told(kind: &EventKind, data: &Value) -> String {
+pub fn describe_event(kind: &EventKind, data: &Value) -> String {
     if *kind == EventKind::StepLog {
         return data.get("detail").or_else(|| data.get("text")).map(values::brief).unwrap_or_default();
     }
-    if let Some(told) = standing::claim(kind, data) {
+    if let Some(told) = status::claim(kind, data) {
         return told;
     }
     if let Some(told) = controlled(kind, data) {
@@ -72,14 +73,14 @@ pub fn told(kind: &EventKind, data: &Value) -> String {
     // What a run waits for is reported as its page tells it.
     if let Some(Ok(gate)) = data.get("gate").map(Gate::deserialize) {
         return match gate {
-            Gate::Human { why, .. } => standing::asked(&why),
+            Gate::Human { why, .. } => status::asked(&why),
             Gate::Signal { name, .. } => format!("for signal {}", safe_text::line(&name)),
         };
     }
     if let Some(told) = agreed(kind, data) {
         return told;
     }
-    if let Some(told) = given(kind, data) {
+    if let Some(told) = describe_command(kind, data) {
         return told;
     }
     let Value::Object(fields) = data else {
@@ -111,16 +112,16 @@ pub fn told(kind: &EventKind, data: &Value) -> String {
 }
 
 /// What people ordered of a run, a line each: when, what and who.
-pub fn orders(events: &[RunEvent], zone: &TimeZone, look: Look) -> String {
+pub fn orders(events: &[RunEvent], zone: &TimeZone, look: TerminalCaps) -> String {
     let line = |order: GivenOrder| {
-        let moment = Ink::Muted.paint(&clock::moment(order.at_ms, zone), look.colour);
+        let moment = TextStyle::Muted.paint(&clock::moment(order.at_ms, zone), look.colour);
         format!("  {moment}  {} by {}\n", order.what, order.by)
     };
     orders_given(events.iter()).into_iter().map(line).collect()
 }
 
 /// What somebody ordered, and who.
-fn given(kind: &EventKind, data: &Value) -> Option<String> {
+fn describe_command(kind: &EventKind, data: &Value) -> Option<String> {
     let by = safe_text::line(data.get("by")?.as_str()?).into_owned();
     let what = match (kind, data.get("reason").and_then(Value::as_str)) {
         (EventKind::RunCanceled, Some(reason)) => safe_text::line(reason).into_owned(),
@@ -176,7 +177,7 @@ mod tests {
     use crate::runs::samples::{event, record};
     use skills_model::RunState;
 
-    const LOOK: Look = Look { colour: false, unicode: true, width: 80, terminal: true };
+    const LOOK: TerminalCaps = TerminalCaps { colour: false, unicode: true, width: 80, terminal: true };
 
     #[test]
     fn events_are_lines_of_time_kind_step_and_words() {
@@ -228,7 +229,7 @@ mod tests {
         let said = json!({"approver": "kim", "notes": "seen at the bank", "choice": "happened",
                           "result": {"paid": true}, "inputs_digest": "d1", "call": null});
         assert_eq!(
-            told(&EventKind::GateApproved, &said),
+            describe_event(&EventKind::GateApproved, &said),
             "marked completed, says kim (seen at the bank): result {\"paid\":true}"
         );
     }
@@ -237,7 +238,7 @@ mod tests {
     fn events_of_several_runs_name_theirs_and_a_pipe_gets_it_whole() {
         let one = event(1, "run.created", None, json!({}));
         assert!(render(&one, true, &TimeZone::UTC, LOOK).contains("  0000abcd  "));
-        let pipe = Look { terminal: false, ..LOOK };
+        let pipe = TerminalCaps { terminal: false, ..LOOK };
         assert!(render(&one, true, &TimeZone::UTC, pipe).contains(&one.run.0));
     }
 }

@@ -13,14 +13,14 @@ use skills_model::RunState;
 use skills_store::{EventKind, RunEvent, RunFilter, RunRecord};
 
 /// How long one question for events waits for the first.
-const PATIENCE_MS: u64 = 1_000;
+const POLL_WAIT_MS: u64 = 1_000;
 /// Events of one answer.
-const AT_ONCE: usize = 500;
+const EVENT_PAGE_SIZE: usize = 500;
 /// How often a line that moves does so.
-const TURN: Duration = Duration::from_millis(100);
+const SPINNER_INTERVAL: Duration = Duration::from_millis(100);
 
 /// What is reported while a run continues.
-pub enum News<'a> {
+pub enum RunUpdate<'a> {
     /// Something happened; with the run's steps as they are, where those were looked up.
     Event(&'a RunEvent, &'a [StepView]),
     /// Time passes.
@@ -37,7 +37,7 @@ pub struct Settled {
     pub left: bool,
 }
 
-type Tell<'a> = &'a mut dyn FnMut(News<'_>) -> Result<(), Failure>;
+type Tell<'a> = &'a mut dyn FnMut(RunUpdate<'_>) -> Result<(), Failure>;
 type Events<'a> = Pin<Box<dyn Future<Output = Result<Vec<RunEvent>, Error>> + Send + 'a>>;
 
 /// Steps of a run up to which their results are looked up as they end: a run with thousands has better to do.
@@ -45,7 +45,7 @@ const LOOKED_UP: usize = 200;
 
 /// Executes a run until it settles and tells its events after a number, those of steps that ended with their
 /// results where `with_steps` wants that. Ctrl-C gives the run back and leaves; a second one leaves at once.
-pub async fn settle(
+pub async fn wait_for_completion(
     client: &dyn RunClient,
     run: &RunRecord,
     after: u64,
@@ -54,14 +54,14 @@ pub async fn settle(
 ) -> Result<Settled, Failure> {
     let id = run.id.0.as_str();
     let leave = CancellationToken::new();
-    let mut settling = pin!(client.settle(id, leave.clone()));
+    let mut settling = pin!(client.wait_for_completion(id, leave.clone()));
     let mut seen = after;
     let mut ended = 0;
     let mut left = false;
-    let mut turn = tokio::time::interval(TURN);
+    let mut turn = tokio::time::interval(SPINNER_INTERVAL);
     turn.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     let mut interrupted = pin!(interrupted());
-    let mut news: Events<'_> = client.run_events(Some(id), seen, AT_ONCE, PATIENCE_MS);
+    let mut news: Events<'_> = client.run_events(Some(id), seen, EVENT_PAGE_SIZE, POLL_WAIT_MS);
     let mut silence = Silence::begin();
     let settled = loop {
         tokio::select! {
@@ -71,16 +71,16 @@ pub async fn settle(
                 let steps = if with_steps { steps(client, id, &events, &mut ended).await? } else { Vec::new() };
                 for event in &events {
                     seen = seen.max(event.number);
-                    tell(News::Event(event, &steps))?;
+                    tell(RunUpdate::Event(event, &steps))?;
                 }
                 if !events.is_empty() {
                     silence = Silence::begin();
                 } else if silence.is_due() {
-                    tell(News::Silence(&client.run(id).await?.run))?;
+                    tell(RunUpdate::Silence(&client.run(id).await?.run))?;
                 }
-                news = client.run_events(Some(id), seen, AT_ONCE, PATIENCE_MS);
+                news = client.run_events(Some(id), seen, EVENT_PAGE_SIZE, POLL_WAIT_MS);
             }
-            _ = turn.tick() => tell(News::Tick)?,
+            _ = turn.tick() => tell(RunUpdate::Tick)?,
             () = &mut interrupted => {
                 if left {
                     return Ok(Settled { run: run.clone(), left });
@@ -93,12 +93,12 @@ pub async fn settle(
     };
     drop(news);
     loop {
-        let events = client.run_events(Some(id), seen, AT_ONCE, 0).await?;
+        let events = client.run_events(Some(id), seen, EVENT_PAGE_SIZE, 0).await?;
         let Some(last) = events.last() else { break };
         seen = last.number;
         let steps = if with_steps { steps(client, id, &events, &mut ended).await? } else { Vec::new() };
         for event in &events {
-            tell(News::Event(event, &steps))?;
+            tell(RunUpdate::Event(event, &steps))?;
         }
     }
     Ok(Settled { left: left && is_active(&settled), run: settled })
@@ -129,7 +129,7 @@ struct Silence {
 
 impl Silence {
     const FIRST: Duration = Duration::from_secs(2);
-    const LONGEST: Duration = Duration::from_secs(16);
+    const MAX_BACKOFF: Duration = Duration::from_secs(16);
 
     fn begin() -> Self {
         Self { since: Instant::now(), patience: Self::FIRST }
@@ -139,7 +139,7 @@ impl Silence {
     fn is_due(&mut self) -> bool {
         let due = self.since.elapsed() >= self.patience;
         if due {
-            *self = Self { since: Instant::now(), patience: (self.patience * 2).min(Self::LONGEST) };
+            *self = Self { since: Instant::now(), patience: (self.patience * 2).min(Self::MAX_BACKOFF) };
         }
         due
     }
@@ -155,9 +155,9 @@ pub async fn watch(client: &dyn RunClient, id: &str, tell: Tell<'_>) -> Result<S
     // Whether the run may stand otherwise by now, and could not be asked for.
     let mut stale = false;
     loop {
-        let patience = if is_active(&run) || stale { PATIENCE_MS } else { 0 };
+        let patience = if is_active(&run) || stale { POLL_WAIT_MS } else { 0 };
         let events = tokio::select! {
-            events = client.run_events(Some(&id), seen, AT_ONCE, patience) => events?,
+            events = client.run_events(Some(&id), seen, EVENT_PAGE_SIZE, patience) => events?,
             () = &mut interrupted => return Ok(Settled { run, left: true }),
         };
         if events.is_empty() && !is_active(&run) && !stale {
@@ -165,7 +165,7 @@ pub async fn watch(client: &dyn RunClient, id: &str, tell: Tell<'_>) -> Result<S
         }
         for event in &events {
             seen = event.number;
-            tell(News::Event(event, &[]))?;
+            tell(RunUpdate::Event(event, &[]))?;
         }
         let silent = events.is_empty() && silence.is_due();
         if !events.is_empty() {
@@ -177,7 +177,7 @@ pub async fn watch(client: &dyn RunClient, id: &str, tell: Tell<'_>) -> Result<S
             if let Some(detail) = present {
                 run = detail.run;
                 if silent {
-                    tell(News::Silence(&run))?;
+                    tell(RunUpdate::Silence(&run))?;
                 }
             }
         }
@@ -201,12 +201,12 @@ pub async fn watch_all(client: &dyn RunClient, tell: Tell<'_>) -> Result<(), Fai
     look_over(client, tell).await?;
     loop {
         let events = tokio::select! {
-            events = client.run_events(None, seen, AT_ONCE, PATIENCE_MS) => events?,
+            events = client.run_events(None, seen, EVENT_PAGE_SIZE, POLL_WAIT_MS) => events?,
             () = &mut interrupted => return Ok(()),
         };
         for event in &events {
             seen = event.global;
-            tell(News::Event(event, &[]))?;
+            tell(RunUpdate::Event(event, &[]))?;
         }
         // The death of a worker makes no event.
         if look.is_due() {
@@ -218,12 +218,16 @@ pub async fn watch_all(client: &dyn RunClient, tell: Tell<'_>) -> Result<(), Fai
 /// Tells how the runs stand that somebody works or should.
 async fn look_over(client: &dyn RunClient, tell: Tell<'_>) -> Result<(), Failure> {
     let states = vec![RunState::Running, RunState::Replaying, RunState::Pending];
-    let filter = RunFilter { states, limit: AT_ONCE, ..RunFilter::default() };
+    let filter = RunFilter { states, limit: EVENT_PAGE_SIZE, ..RunFilter::default() };
     let Some(page) = reached(client.runs(filter).await)? else { return Ok(()) };
     // What was launched this moment is about to be taken.
     let due =
         |run: &&RunRecord| run.state != RunState::Pending || clock::now_ms() - run.since_ms > PENDING_MS;
-    page.runs.iter().filter(|run| is_active(run)).filter(due).try_for_each(|run| tell(News::Silence(run)))
+    page.runs
+        .iter()
+        .filter(|run| is_active(run))
+        .filter(due)
+        .try_for_each(|run| tell(RunUpdate::Silence(run)))
 }
 
 /// Whether somebody works it or could.

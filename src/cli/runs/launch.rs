@@ -6,15 +6,15 @@ use std::path::Path;
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
-use super::follow::{self, News, Settled};
+use super::completion::{self, NextCommand};
+use super::follow::{self, RunUpdate, Settled};
 use super::inputs::Known;
-use super::settle::{self, NextCommand};
-use super::voice::Voice;
+use super::reporter::Reporter;
 use super::{event_line, inputs};
 use crate::Context;
 use crate::args::{ExecArgs, InputArgs, RunArgs, TraceArgs};
 use crate::failure::{Done, Failure};
-use crate::output::{Ink, counted};
+use crate::output::{TextStyle, counted};
 use skills_api::{Code, ContractView, Error, ExecutionOptions, LaunchRequest, Launched, Needs};
 use skills_skill::safe_text;
 use skills_store::IdempotencyOutcome;
@@ -31,7 +31,7 @@ struct Outcome<'a> {
 /// Runs `skills run`.
 pub async fn run(cx: &mut Context, args: &RunArgs) -> Result<Done, Failure> {
     let client = cx.reach(Needs::Catalogue).await?;
-    let mut voice = cx.voice();
+    let mut voice = cx.reporter();
     let contract = client.contract(&args.skill).await?;
     let request = request(cx, &args.skill, &args.inputs, &args.exec, &contract)?;
     let mut launched = client.launch(request).await?;
@@ -39,17 +39,17 @@ pub async fn run(cx: &mut Context, args: &RunArgs) -> Result<Done, Failure> {
     let detached = args.exec.detach;
     if detached {
         if let Some(warning) = unattended(launched.worker_alive) {
-            voice.say(&format!("{} {warning}", Ink::Warn.paint("warning:", voice.look.colour)));
+            voice.say(&format!("{} {warning}", TextStyle::Warn.paint("warning:", voice.look.colour)));
         }
         let settled = Settled { run: launched.run.clone(), left: false };
-        let done = if cx.out.json { Done::Fine } else { settle::conclude(cx, &settled, &mut voice)? };
+        let done = if cx.out.json { Done::Fine } else { completion::conclude(cx, &settled, &mut voice)? };
         answer(cx, &launched, &contract)?;
         return Ok(done);
     }
     let steps: Vec<String> = contract.steps.iter().map(|step| step.id.clone()).collect();
-    let settled = settle::work(&*client, &launched.run, 0, &steps, &mut voice).await?;
+    let settled = completion::work(&*client, &launched.run, 0, &steps, &mut voice).await?;
     launched.run = settled.run.clone();
-    let done = settle::conclude(cx, &settled, &mut voice)?;
+    let done = completion::conclude(cx, &settled, &mut voice)?;
     answer(cx, &launched, &contract)?;
     Ok(done)
 }
@@ -57,7 +57,7 @@ pub async fn run(cx: &mut Context, args: &RunArgs) -> Result<Done, Failure> {
 /// Runs `skills trace`.
 pub async fn trace(cx: &mut Context, args: &TraceArgs) -> Result<Done, Failure> {
     let client = cx.reach(Needs::Catalogue).await?;
-    let mut voice = cx.voice();
+    let mut voice = cx.reporter();
     if args.exec.detach {
         return Err(Failure::usage(
             "`skills trace` executes the run in this process; use `skills run \
@@ -70,8 +70,8 @@ pub async fn trace(cx: &mut Context, args: &TraceArgs) -> Result<Done, Failure> 
     voice.say(&opening(&contract, &launched, &voice));
     let zone = TimeZone::system();
     let out = &mut cx.out;
-    let settled = follow::settle(&*client, &launched.run, 0, false, &mut |news| {
-        if let News::Event(event, _) = news {
+    let settled = follow::wait_for_completion(&*client, &launched.run, 0, false, &mut |news| {
+        if let RunUpdate::Event(event, _) = news {
             if out.json {
                 out.json_line(event)?;
             } else {
@@ -82,12 +82,12 @@ pub async fn trace(cx: &mut Context, args: &TraceArgs) -> Result<Done, Failure> 
         Ok(())
     })
     .await?;
-    settle::conclude(cx, &settled, &mut voice)
+    completion::conclude(cx, &settled, &mut voice)
 }
 
 fn answer(cx: &mut Context, launched: &Launched, contract: &ContractView) -> Result<(), Failure> {
     if cx.out.json {
-        let next = settle::next(cx, &launched.run);
+        let next = completion::next(cx, &launched.run);
         cx.out.value(&Outcome { launched, isolation: &contract.isolation, next })?;
     } else if launched.run.outputs.is_none() {
         // Without outputs the run itself is the answer: a script keeps its id.
@@ -97,7 +97,7 @@ fn answer(cx: &mut Context, launched: &Launched, contract: &ContractView) -> Res
 }
 
 /// What is launched and what it runs in, said before the first step.
-fn opening(contract: &ContractView, launched: &Launched, voice: &Voice) -> String {
+fn opening(contract: &ContractView, launched: &Launched, voice: &Reporter) -> String {
     let colour = voice.look.colour;
     let id = safe_text::line(contract.skill_id.as_str()).into_owned();
     let key = match launched.idempotency {
@@ -107,12 +107,12 @@ fn opening(contract: &ContractView, launched: &Launched, voice: &Voice) -> Strin
     };
     format!(
         "{} {}, {}\n{} {}{key}\n{} {}",
-        Ink::Strong.paint(&id, colour),
+        TextStyle::Strong.paint(&id, colour),
         safe_text::line(&contract.contract.version),
         counted(contract.steps.len(), "step", "steps"),
-        Ink::Muted.paint("run       ", colour),
+        TextStyle::Muted.paint("run       ", colour),
         launched.run.id,
-        Ink::Muted.paint("isolation ", colour),
+        TextStyle::Muted.paint("isolation ", colour),
         safe_text::line(&contract.isolation),
     )
 }

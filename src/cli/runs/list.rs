@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 
 use jiff::tz::TimeZone;
 
-use super::onward::invocation;
-use super::{clock, standing};
+use super::next_steps::invocation;
+use super::{clock, status};
 use crate::Context;
 use crate::args::RunsListArgs;
 use crate::failure::{Done, Failure};
-use crate::output::{Ink, Look, cells, cut, fit};
+use crate::output::{TerminalCaps, TextStyle, cells, cut, fit};
 use skills_api::Needs;
 use skills_config::RUN_COLUMNS;
 use skills_model::RunState;
@@ -57,12 +57,12 @@ pub async fn run(cx: &mut Context, args: &RunsListArgs) -> Result<Done, Failure>
 }
 
 /// The text of a column; what is sorted by is the same text, or the number behind it.
-fn cell(run: &RunRecord, column: &str, now_ms: i64, look: Look) -> String {
+fn cell(run: &RunRecord, column: &str, now_ms: i64, look: TerminalCaps) -> String {
     let text = match column {
         "state" => run.state.to_string(),
         "title" => run.title_or_skill().to_owned(),
         "skill" => run.skill_id.clone(),
-        "id" if look.terminal => standing::short(&run.id.0).to_owned(),
+        "id" if look.terminal => status::short(&run.id.0).to_owned(),
         "id" => run.id.0.clone(),
         "progress" => format!("{}/{}", run.progress.0, run.progress.1),
         "step" => run.step.clone().unwrap_or_default(),
@@ -89,7 +89,7 @@ fn sort(runs: &mut [RunRecord], by: Option<&str>) -> Result<(), Failure> {
             RUN_COLUMNS.join(", ")
         )));
     }
-    let look = Look { colour: false, unicode: true, width: 80, terminal: false };
+    let look = TerminalCaps { colour: false, unicode: true, width: 80, terminal: false };
     match column {
         "age" => runs.sort_by_key(|run| -run.since_ms),
         "deadline" => runs.sort_by_key(|run| run.expires_ms.unwrap_or(i64::MAX)),
@@ -103,7 +103,7 @@ fn sort(runs: &mut [RunRecord], by: Option<&str>) -> Result<(), Failure> {
 }
 
 /// Runs in columns of their own.
-fn table(page: &RunPage, columns: &[&str], now_ms: i64, look: Look) -> String {
+fn table(page: &RunPage, columns: &[&str], now_ms: i64, look: TerminalCaps) -> String {
     let rows: Vec<Vec<String>> = page
         .runs
         .iter()
@@ -121,17 +121,17 @@ fn table(page: &RunPage, columns: &[&str], now_ms: i64, look: Look) -> String {
         parts.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
     };
     let head: Vec<String> = columns.iter().map(|column| (*column).to_owned()).collect();
-    let mut out = Ink::Muted.paint(line(&head).trim_end(), look.colour) + "\n";
+    let mut out = TextStyle::Muted.paint(line(&head).trim_end(), look.colour) + "\n";
     out.extend(rows.iter().map(|row| line(row)));
     out + "\n"
 }
 
 /// The runs as text.
-fn render(page: &RunPage, now_ms: i64, zone: &TimeZone, look: Look, begin: &str) -> String {
+fn render(page: &RunPage, now_ms: i64, zone: &TimeZone, look: TerminalCaps, begin: &str) -> String {
     let mut out = String::new();
     // A pipe gets ids whole; on a terminal their ends, which name a run as well.
     let id = |run: &RunRecord| {
-        if look.terminal { standing::short(&run.id.0).to_owned() } else { run.id.0.clone() }
+        if look.terminal { status::short(&run.id.0).to_owned() } else { run.id.0.clone() }
     };
     let id_width = page.runs.iter().map(|run| cells(&id(run))).max().unwrap_or(8).max(3);
     // A title tells a run apart; without one its skill is what there is.
@@ -144,8 +144,10 @@ fn render(page: &RunPage, now_ms: i64, zone: &TimeZone, look: Look, begin: &str)
     };
     let longest = page.runs.iter().map(|run| cells(&name(run))).max().unwrap_or(5);
     let skill_width = if look.terminal { longest.clamp(5, (look.width / 3).max(24)) } else { longest.max(5) };
-    let room =
-        look.room(usize::MAX).saturating_sub(2 + id_width + 2 + skill_width + 2 + 5 + 2 + 6 + 2).max(12);
+    let room = look
+        .text_width(usize::MAX)
+        .saturating_sub(2 + id_width + 2 + skill_width + 2 + 5 + 2 + 6 + 2)
+        .max(12);
     if !page.runs.is_empty() {
         let head = format!(
             "  {}  {}  {:>5}  {:>6}  state",
@@ -154,18 +156,18 @@ fn render(page: &RunPage, now_ms: i64, zone: &TimeZone, look: Look, begin: &str)
             "steps",
             "since",
         );
-        let _ = writeln!(out, "{}", Ink::Muted.paint(&head, look.colour));
+        let _ = writeln!(out, "{}", TextStyle::Muted.paint(&head, look.colour));
     }
     for run in &page.runs {
         let (through, steps) = run.progress;
-        let words = cut(&standing::words_now(run, now_ms, zone), room, look.unicode);
+        let words = cut(&status::words_now(run, now_ms, zone), room, look.unicode);
         let waits = matches!(run.state, RunState::WaitingForHuman | RunState::Failed);
-        let words = if waits { words } else { Ink::Muted.paint(&words, look.colour) };
+        let words = if waits { words } else { TextStyle::Muted.paint(&words, look.colour) };
         let _ = writeln!(
             out,
             "{} {}  {}  {:>5}  {:>6}  {words}",
-            standing::sign(run, look),
-            Ink::Strong.paint(&fit(&id(run), id_width, look.unicode), look.colour),
+            status::sign(run, look),
+            TextStyle::Strong.paint(&fit(&id(run), id_width, look.unicode), look.colour),
             fit(&name(run), skill_width, look.unicode),
             format!("{through}/{steps}"),
             clock::age(now_ms - run.since_ms),
@@ -177,7 +179,7 @@ fn render(page: &RunPage, now_ms: i64, zone: &TimeZone, look: Look, begin: &str)
     out + &footer(page, look, begin)
 }
 
-fn footer(page: &RunPage, look: Look, begin: &str) -> String {
+fn footer(page: &RunPage, look: TerminalCaps, begin: &str) -> String {
     let count = |states: &[RunState]| states.iter().filter_map(|state| page.counts.get(state)).sum::<u64>();
     let all: u64 = page.counts.values().sum();
     let mut parts = Vec::new();
@@ -196,7 +198,7 @@ fn footer(page: &RunPage, look: Look, begin: &str) -> String {
         parts.push(format!("{} shown (--all shows all)", page.runs.len()));
     }
     let dot = if look.unicode { " · " } else { " - " };
-    Ink::Muted.paint(&parts.join(dot), look.colour) + "\n"
+    TextStyle::Muted.paint(&parts.join(dot), look.colour) + "\n"
 }
 
 #[cfg(test)]
@@ -222,7 +224,7 @@ mod tests {
 
     #[test]
     fn eighty_columns_hold_a_run_and_what_it_is_about() {
-        let look = Look { colour: false, unicode: true, width: 80, terminal: true };
+        let look = TerminalCaps { colour: false, unicode: true, width: 80, terminal: true };
         let text = render(&page(), NOW_MS, &TimeZone::UTC, look, "skills run SKILL");
         insta::assert_snapshot!(text, @r"
           run       title           steps   since  state
@@ -241,7 +243,7 @@ mod tests {
 
     #[test]
     fn a_pipe_gets_whole_ids_and_whole_sentences() {
-        let look = Look { colour: false, unicode: false, width: 80, terminal: false };
+        let look = TerminalCaps { colour: false, unicode: false, width: 80, terminal: false };
         let text = render(&page(), NOW_MS, &TimeZone::UTC, look, "skills run SKILL");
         assert!(text.contains("x 0198a1b2-0000-7000-8000-00000000abcd  invoice-intake"), "{text}");
         assert!(text.contains("failed at sum: the service answered 502\n"), "{text}");
@@ -250,7 +252,7 @@ mod tests {
     #[test]
     fn an_empty_store_says_how_to_begin() {
         let none = RunPage { runs: Vec::new(), next: None, counts: std::collections::BTreeMap::default() };
-        let look = Look { colour: false, unicode: true, width: 80, terminal: false };
+        let look = TerminalCaps { colour: false, unicode: true, width: 80, terminal: false };
         assert_eq!(
             render(&none, NOW_MS, &TimeZone::UTC, look, "skills run SKILL"),
             "no runs; start one with skills run SKILL\n"

@@ -3,16 +3,16 @@
 use serde::Serialize;
 use serde_json::Value;
 
+use super::completion::{self, NextCommand};
 use super::follow::is_active;
 use super::inputs::Known;
-use super::onward::Caller;
-use super::settle::{self, NextCommand};
-use super::voice::Voice;
+use super::next_steps::Caller;
+use super::reporter::Reporter;
 use super::{bulk, inputs, launch};
 use crate::Context;
 use crate::args::{BranchArgs, CancelArgs, ResumeArgs, RunsAssignArgs, SignalArgs};
 use crate::failure::{Done, Failure};
-use crate::output::Ink;
+use crate::output::TextStyle;
 use skills_api::{Code, Needs, Ordered, RunClient, RunDetail, RunOrder};
 use skills_model::CommandName;
 use skills_skill::safe_text;
@@ -34,7 +34,7 @@ pub async fn resume(cx: &mut Context, args: &ResumeArgs) -> Result<Done, Failure
         return bulk::run(cx, filter, args.bulk.yes, CommandName::Resume, order).await;
     };
     let client = cx.reach(Needs::Catalogue).await?;
-    let mut voice = cx.voice();
+    let mut voice = cx.reporter();
     let detail = client.run(run).await?;
     let given = !args.inputs.pairs.is_empty() || args.inputs.inputs.is_some();
     let inputs = if given {
@@ -54,17 +54,17 @@ pub async fn resume(cx: &mut Context, args: &ResumeArgs) -> Result<Done, Failure
         despite_change: args.despite_change,
         by: None,
     };
-    carry_out(cx, &*client, &detail, order, args.onward.detach, &mut voice).await
+    send_command(cx, &*client, &detail, order, args.onward.detach, &mut voice).await
 }
 
 /// Runs `skills runs signal`.
 pub async fn signal(cx: &mut Context, args: &SignalArgs) -> Result<Done, Failure> {
     let payload = json("--payload", &args.payload, cx)?;
     let client = cx.reach(Needs::Catalogue).await?;
-    let mut voice = cx.voice();
+    let mut voice = cx.reporter();
     let detail = client.run(&args.run).await?;
     let order = RunOrder::Signal { name: args.name.clone(), payload, by: None };
-    carry_out(cx, &*client, &detail, order, args.onward.detach, &mut voice).await
+    send_command(cx, &*client, &detail, order, args.onward.detach, &mut voice).await
 }
 
 /// Runs `skills runs cancel`.
@@ -75,7 +75,7 @@ pub async fn cancel(cx: &mut Context, args: &CancelArgs) -> Result<Done, Failure
         return bulk::run(cx, filter, args.bulk.yes, CommandName::Cancel, order).await;
     };
     let client = cx.reach(Needs::Catalogue).await?;
-    let mut voice = cx.voice();
+    let mut voice = cx.reporter();
     let ordered = client.order(run, RunOrder::Cancel { by: None }).await?;
     go_on(cx, &*client, ordered, 0, &[], true, &mut voice).await?;
     Ok(Done::Fine)
@@ -108,19 +108,19 @@ pub async fn fork(cx: &mut Context, args: &BranchArgs) -> Result<Done, Failure> 
 
 async fn branch(cx: &mut Context, args: &BranchArgs, order: RunOrder) -> Result<Done, Failure> {
     let client = cx.reach(Needs::Catalogue).await?;
-    let mut voice = cx.voice();
+    let mut voice = cx.reporter();
     let detail = client.run(&args.run).await?;
     let ordered = client.order(&detail.run.id.0, order).await?;
     go_on(cx, &*client, ordered, 0, &step_names(&detail), args.onward.detach, &mut voice).await
 }
 
-async fn carry_out(
+async fn send_command(
     cx: &mut Context,
     client: &dyn RunClient,
     detail: &RunDetail,
     order: RunOrder,
     detach: bool,
-    voice: &mut Voice,
+    voice: &mut Reporter,
 ) -> Result<Done, Failure> {
     let ordered = client.order(&detail.run.id.0, order).await?;
     go_on(cx, client, ordered, last_event(detail), &step_names(detail), detach, voice).await
@@ -144,16 +144,16 @@ pub async fn go_on(
     seen: u64,
     steps: &[String],
     detach: bool,
-    voice: &mut Voice,
+    voice: &mut Reporter,
 ) -> Result<Done, Failure> {
     let goes_on = is_active(&ordered.run);
     let note = safe_text::line(&ordered.note).into_owned();
     let done = if goes_on && !detach {
         voice.say(&format!("{note}; run {}", ordered.run.id));
-        match settle::work(client, &ordered.run, seen, steps, voice).await {
+        match completion::work(client, &ordered.run, seen, steps, voice).await {
             Ok(settled) => {
                 ordered.run = settled.run.clone();
-                settle::conclude(cx, &settled, voice)?
+                completion::conclude(cx, &settled, voice)?
             }
             // The order stands; who continues with the run is reported, and it is not a failure of the order.
             Err(Failure::Core(error)) if error.code == Code::InvalidConfiguration => {
@@ -164,7 +164,7 @@ pub async fn go_on(
         }
     } else {
         if goes_on && let Some(warning) = launch::unattended(ordered.worker_alive) {
-            voice.say(&format!("{} {warning}", Ink::Warn.paint("warning:", voice.look.colour)));
+            voice.say(&format!("{} {warning}", TextStyle::Warn.paint("warning:", voice.look.colour)));
         }
         if !cx.out.json {
             cx.out.line(format!("{note}; run {}", ordered.run.id))?;
@@ -172,13 +172,13 @@ pub async fn go_on(
         for (verb, line) in Caller::of(&cx.global).next(&ordered.run) {
             voice.say(&format!(
                 "  {} {line}",
-                Ink::Muted.paint(&format!("{:<8}", format!("{verb}:")), voice.look.colour)
+                TextStyle::Muted.paint(&format!("{:<8}", format!("{verb}:")), voice.look.colour)
             ));
         }
         Done::Fine
     };
     if cx.out.json {
-        let next = settle::next(cx, &ordered.run);
+        let next = completion::next(cx, &ordered.run);
         cx.out.value(&Outcome { ordered: &ordered, next })?;
     } else if goes_on && !detach && ordered.run.outputs.is_none() {
         cx.out.line(&ordered.run.id.0)?;

@@ -72,7 +72,7 @@ fn deadline(expires_ms: Option<i64>, now_ms: i64) -> String {
 }
 
 fn short(run: &RunRecord) -> String {
-    super::standing::short(&run.id.0).to_owned()
+    super::status::short(&run.id.0).to_owned()
 }
 
 fn state_words(state: RunState) -> &'static str {
@@ -317,7 +317,7 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
         }
         self.say(parts.join(" "))?;
         if let Some(error) = &run.error {
-            self.say(format!("Error: {}.", clean(&super::standing::message(error))))?;
+            self.say(format!("Error: {}.", clean(&super::status::message(error))))?;
         }
         if let Some(outputs) = run.outputs.as_ref().filter(|outputs| !outputs.is_null()) {
             self.say("Outputs:")?;

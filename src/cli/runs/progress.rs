@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use super::voice::Voice;
-use super::{clock, event_line, standing};
-use crate::output::{Ink, Look, cells, cut, fit};
+use super::reporter::Reporter;
+use super::{clock, event_line, status};
+use crate::output::{TerminalCaps, TextStyle, cells, cut, fit};
 use skills_api::StepView;
 use skills_skill::safe_text;
-use skills_store::{EventKind, Hold, Holder, RunEvent, RunRecord, WorkerId};
+use skills_store::{EventKind, LeaseHolder, RunEvent, RunLease, RunRecord, WorkerId};
 
 /// Pictures of the sign that moves.
 const TURNS: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
@@ -34,19 +34,19 @@ impl Progress {
     }
 
     /// Takes an event in and says what a person should see of it.
-    pub fn event(&mut self, event: &RunEvent, steps: &[StepView], voice: &mut Voice) {
+    pub fn event(&mut self, event: &RunEvent, steps: &[StepView], voice: &mut Reporter) {
         if let Some(line) = self.line(event, steps, voice.look) {
             voice.say(&line);
         }
     }
 
-    fn line(&mut self, event: &RunEvent, steps: &[StepView], look: Look) -> Option<String> {
+    fn line(&mut self, event: &RunEvent, steps: &[StepView], look: TerminalCaps) -> Option<String> {
         let kind = &event.event.kind;
         if *kind == EventKind::RunClaimed && event.event.data.get("taken_over_from").is_some() {
-            let told = standing::claim(kind, &event.event.data)?;
+            let told = status::claim(kind, &event.event.data)?;
             return Some(format!(
                 "  {} {told}",
-                Ink::Warn.paint(if look.unicode { "↻" } else { "r" }, look.colour)
+                TextStyle::Warn.paint(if look.unicode { "↻" } else { "r" }, look.colour)
             ));
         }
         let step = event.event.step.as_deref()?;
@@ -55,11 +55,11 @@ impl Progress {
                 self.begun.insert(step.to_owned(), event.at_ms);
                 return None;
             }
-            EventKind::StepCompleted => ("✓", "+", Ink::Good),
-            EventKind::StepSkipped => ("–", "-", Ink::Muted),
-            EventKind::StepFailed => ("✗", "x", Ink::Bad),
-            EventKind::StepRetrying => ("↻", "r", Ink::Warn),
-            EventKind::GateWarned | EventKind::GateDegraded => ("!", "!", Ink::Warn),
+            EventKind::StepCompleted => ("✓", "+", TextStyle::Good),
+            EventKind::StepSkipped => ("–", "-", TextStyle::Muted),
+            EventKind::StepFailed => ("✗", "x", TextStyle::Bad),
+            EventKind::StepRetrying => ("↻", "r", TextStyle::Warn),
+            EventKind::GateWarned | EventKind::GateDegraded => ("!", "!", TextStyle::Warn),
             _ => return None,
         };
         let began = if *kind == EventKind::StepRetrying {
@@ -76,19 +76,22 @@ impl Progress {
         let gist = steps.iter().find(|view| view.step == step).and_then(|view| view.gist.as_deref());
         let told = match (kind, gist) {
             (EventKind::StepRetrying | EventKind::GateWarned | EventKind::GateDegraded, _) => {
-                event_line::told(kind, &event.event.data)
+                event_line::describe_event(kind, &event.event.data)
             }
             (_, Some(gist)) => safe_text::line(gist).into_owned(),
             (_, None) => String::new(),
         };
-        let told = cut(&told, look.room(usize::MAX).saturating_sub(self.width + 17).max(12), look.unicode);
+        let told =
+            cut(&told, look.text_width(usize::MAX).saturating_sub(self.width + 17).max(12), look.unicode);
         let sign = ink.paint(if look.unicode { sign } else { ascii }, look.colour);
         Some(format!("  {sign} {name}  {took:>9}  {told}").trim_end().to_owned())
     }
 
     /// Says, once for each, that a worker of another process has the run that is to be executed here.
-    pub fn elsewhere(&mut self, run: &RunRecord, voice: &mut Voice) {
-        let Some(Hold { worker: Some(worker), holder: Holder::Elsewhere, .. }) = &run.hold else { return };
+    pub fn elsewhere(&mut self, run: &RunRecord, voice: &mut Reporter) {
+        let Some(RunLease { worker: Some(worker), holder: LeaseHolder::Elsewhere, .. }) = &run.hold else {
+            return;
+        };
         if self.other.as_ref() != Some(worker) {
             let words = worker.in_words();
             voice.say(&format!(
@@ -100,7 +103,7 @@ impl Progress {
     }
 
     /// Moves the line of the steps in progress.
-    pub fn turn(&mut self, now_ms: i64, voice: &mut Voice) {
+    pub fn turn(&mut self, now_ms: i64, voice: &mut Reporter) {
         if !voice.moves() {
             return;
         }
@@ -114,7 +117,7 @@ impl Progress {
             .collect();
         let text = if under_way.is_empty() { "…".to_owned() } else { under_way.join(", ") };
         let text = cut(&text, look.width.saturating_sub(6), look.unicode);
-        voice.show(&format!("  {} {text}", Ink::Info.paint(turns[self.turn], look.colour)));
+        voice.show(&format!("  {} {text}", TextStyle::Info.paint(turns[self.turn], look.colour)));
     }
 }
 
@@ -128,7 +131,7 @@ mod tests {
 
     #[test]
     fn each_step_that_ends_is_a_line_with_its_time() {
-        let look = Look { colour: false, unicode: true, width: 80, terminal: false };
+        let look = TerminalCaps { colour: false, unicode: true, width: 80, terminal: false };
         let mut progress = Progress::new(["extract", "check", "send_mail"].into_iter());
         let all = [
             event(1, "run.claimed", None, json!({})),

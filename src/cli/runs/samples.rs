@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use skills_api::{DecisionSheet, RunDetail, StepState, StepView};
-use skills_model::{Asked, CommandName, Gate, RunState};
+use skills_model::{ApprovalReason, CommandName, Gate, RunState};
 use skills_store::{Checkpoint, NewEvent, RunEvent, RunId, RunOptions, RunRecord, StepStatus};
 
 /// The present of these runs, 2026-07-14 09:30 UTC.
@@ -15,7 +15,7 @@ pub const ID: &str = "0198a1b2-0000-7000-8000-00000000abcd";
 /// A run in this state, at its fourth step where it has not ended.
 pub fn record(state: RunState) -> RunRecord {
     let gate = match state {
-        RunState::WaitingForHuman => Some(Gate::human("book", "9f".repeat(32), Asked::Confirmation)),
+        RunState::WaitingForHuman => Some(Gate::human("book", "9f".repeat(32), ApprovalReason::Confirmation)),
         RunState::WaitingForSignal => Some(Gate::Signal { step: "book".into(), name: "books-closed".into() }),
         _ => None,
     };

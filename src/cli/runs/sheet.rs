@@ -4,17 +4,17 @@ use std::fmt::Write as _;
 
 use jiff::tz::TimeZone;
 
-use super::{clock, standing, values};
-use crate::output::{Ink, Look, fit, wrap};
+use super::{clock, status, values};
+use crate::output::{TerminalCaps, TextStyle, fit, wrap};
 use skills_api::DecisionSheet;
 use skills_skill::safe_text;
 
 /// The sheet as text.
-pub fn render(sheet: &DecisionSheet, now_ms: i64, zone: &TimeZone, look: Look) -> String {
+pub fn render(sheet: &DecisionSheet, now_ms: i64, zone: &TimeZone, look: TerminalCaps) -> String {
     let mut out = String::new();
-    let room = look.room(100);
+    let room = look.text_width(100);
     for line in wrap(&safe_text::line(&sheet.headline), room) {
-        let _ = writeln!(out, "{}", Ink::Strong.paint(&line, look.colour));
+        let _ = writeln!(out, "{}", TextStyle::Strong.paint(&line, look.colour));
     }
     let (place, steps) = sheet.place;
     let _ = writeln!(
@@ -22,19 +22,27 @@ pub fn render(sheet: &DecisionSheet, now_ms: i64, zone: &TimeZone, look: Look) -
         "step {place} of {steps}, {}, of {} {}, waiting {}",
         safe_text::line(&sheet.step),
         safe_text::line(&sheet.skill_id),
-        standing::short(&sheet.run.0),
+        status::short(&sheet.run.0),
         clock::age(now_ms - sheet.since_ms),
     );
     if let Some(warning) = &sheet.irreversible {
         for line in wrap(&safe_text::line(warning), room.saturating_sub(2)) {
-            let _ =
-                writeln!(out, "{} {}", Ink::Bad.paint("!", look.colour), Ink::Bad.paint(&line, look.colour));
+            let _ = writeln!(
+                out,
+                "{} {}",
+                TextStyle::Bad.paint("!", look.colour),
+                TextStyle::Bad.paint(&line, look.colour)
+            );
         }
     }
     if let Some(why) = &sheet.blocked {
         for line in wrap(&safe_text::line(why), room.saturating_sub(2)) {
-            let _ =
-                writeln!(out, "{} {}", Ink::Bad.paint("!", look.colour), Ink::Bad.paint(&line, look.colour));
+            let _ = writeln!(
+                out,
+                "{} {}",
+                TextStyle::Bad.paint("!", look.colour),
+                TextStyle::Bad.paint(&line, look.colour)
+            );
         }
     }
     out.push('\n');
@@ -44,7 +52,7 @@ pub fn render(sheet: &DecisionSheet, now_ms: i64, zone: &TimeZone, look: Look) -
         (false, false) => format!("{} ({})", sheet.capability, sheet.capability_note),
     };
     let expires =
-        sheet.expires_ms.map_or_else(String::new, |at| standing::expiry(at, sheet.on_expiry, now_ms, zone));
+        sheet.expires_ms.map_or_else(String::new, |at| status::expiry(at, sheet.on_expiry, now_ms, zone));
     let pause = sheet.pause.as_ref().map_or_else(String::new, |sidecar| {
         format!("requested by {sidecar}: after approval the run is paused until it is resumed")
     });
@@ -60,13 +68,13 @@ pub fn render(sheet: &DecisionSheet, now_ms: i64, zone: &TimeZone, look: Look) -
         ("approver", &approver),
     ];
     for (name, value) in facts.into_iter().filter(|(_, value)| !value.is_empty()) {
-        let mut head = Ink::Muted.paint(&fit(name, 12, look.unicode), look.colour);
+        let mut head = TextStyle::Muted.paint(&fit(name, 12, look.unicode), look.colour);
         for line in wrap(&safe_text::line(value), room.saturating_sub(12)) {
             let _ = writeln!(out, "{head}{line}");
             head = " ".repeat(12);
         }
     }
-    let _ = writeln!(out, "{}", Ink::Muted.paint("inputs", look.colour));
+    let _ = writeln!(out, "{}", TextStyle::Muted.paint("inputs", look.colour));
     let promise = if sheet.inputs.is_null() {
         let _ = writeln!(out, "  {}", DecisionSheet::CHANGED);
         ""
@@ -77,8 +85,8 @@ pub fn render(sheet: &DecisionSheet, now_ms: i64, zone: &TimeZone, look: Look) -
     let _ = writeln!(
         out,
         "{}{}",
-        Ink::Muted.paint(&fit("sha256", 12, look.unicode), look.colour),
-        Ink::Muted.paint(&format!("{}{promise}", brief_digest(&sheet.inputs_digest)), look.colour)
+        TextStyle::Muted.paint(&fit("sha256", 12, look.unicode), look.colour),
+        TextStyle::Muted.paint(&format!("{}{promise}", brief_digest(&sheet.inputs_digest)), look.colour)
     );
     out
 }
@@ -101,7 +109,7 @@ mod tests {
     #[test]
     fn the_sheet_says_what_would_happen_and_to_what_the_answer_is_bound() {
         let sheet = detail(RunState::WaitingForHuman).sheet.unwrap();
-        let look = Look { colour: false, unicode: true, width: 80, terminal: true };
+        let look = TerminalCaps { colour: false, unicode: true, width: 80, terminal: true };
         let text = render(&sheet, NOW_MS, &TimeZone::UTC, look);
         insta::assert_snapshot!(text, @r"
         Book 1204.5 EUR in the ledger

@@ -5,15 +5,15 @@ use std::fmt::Write as _;
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
-use super::onward::Caller;
-use super::{clock, compare, event_line, sheet, standing, values};
+use super::next_steps::Caller;
+use super::{clock, compare, event_line, sheet, status, values};
 use crate::Context;
 use crate::args::RunsShowArgs;
 use crate::failure::{Done, Failure};
-use crate::output::{Ink, Look, cells, cut, fit, wrap};
+use crate::output::{TerminalCaps, TextStyle, cells, cut, fit, wrap};
 use skills_api::{Change, Code, Error, Needs, RunDetail, StepState, changes, sidecar_wishes, unworked};
 use skills_skill::safe_text;
-use skills_store::{Checkpoint, Hold, RunId};
+use skills_store::{Checkpoint, RunId, RunLease};
 
 /// `skills runs show --checkpoint --json`.
 #[derive(Serialize)]
@@ -64,7 +64,12 @@ fn at(detail: &RunDetail, number: u64) -> Result<(&Checkpoint, Vec<Change>), Fai
     Ok((checkpoint, before.map_or_else(Vec::new, |before| changes(&before.state, &checkpoint.state))))
 }
 
-fn checkpoint_text(checkpoint: &Checkpoint, changed: &[Change], zone: &TimeZone, look: Look) -> String {
+fn checkpoint_text(
+    checkpoint: &Checkpoint,
+    changed: &[Change],
+    zone: &TimeZone,
+    look: TerminalCaps,
+) -> String {
     let mut out = String::new();
     let after = checkpoint.done.last().map_or_else(
         || "before the first step".to_owned(),
@@ -74,12 +79,12 @@ fn checkpoint_text(checkpoint: &Checkpoint, changed: &[Change], zone: &TimeZone,
     let _ = writeln!(
         out,
         "{}  {}",
-        Ink::Strong.paint(&title, look.colour),
-        Ink::Muted.paint(&clock::moment(checkpoint.at_ms, zone), look.colour)
+        TextStyle::Strong.paint(&title, look.colour),
+        TextStyle::Muted.paint(&clock::moment(checkpoint.at_ms, zone), look.colour)
     );
     out += &values::rows(&checkpoint.state, 2, look);
     if !changed.is_empty() {
-        let _ = writeln!(out, "\n{}", Ink::Strong.paint("since the previous checkpoint", look.colour));
+        let _ = writeln!(out, "\n{}", TextStyle::Strong.paint("since the previous checkpoint", look.colour));
         out += &compare::changes_text(changed, look);
     }
     out
@@ -90,16 +95,16 @@ struct Page {
     now_ms: i64,
     zone: TimeZone,
     caller: Caller,
-    look: Look,
+    look: TerminalCaps,
 }
 
 impl Page {
     fn title(&self, out: &mut String, text: &str) {
-        let _ = writeln!(out, "\n{}", Ink::Strong.paint(text, self.look.colour));
+        let _ = writeln!(out, "\n{}", TextStyle::Strong.paint(text, self.look.colour));
     }
 
     fn muted(&self, text: &str) -> String {
-        Ink::Muted.paint(text, self.look.colour)
+        TextStyle::Muted.paint(text, self.look.colour)
     }
 
     fn fact(&self, out: &mut String, name: &str, value: &str) {
@@ -114,15 +119,15 @@ impl Page {
         let _ = writeln!(
             out,
             "{} {}  {}",
-            Ink::Strong.paint(&safe_text::line(&run.skill_id), look.colour),
+            TextStyle::Strong.paint(&safe_text::line(&run.skill_id), look.colour),
             safe_text::line(&detail.contract_version),
             self.muted(&run.id.0)
         );
         let _ = writeln!(
             out,
             "{} {}, since {}, {} of {} steps completed",
-            standing::sign(run, look),
-            standing::words(run, &self.zone),
+            status::sign(run, look),
+            status::words(run, &self.zone),
             clock::age(self.now_ms - run.since_ms),
             run.progress.0,
             run.progress.1
@@ -221,7 +226,7 @@ impl Page {
         self.fact(out, "isolation", &safe_text::line(&detail.isolation));
         self.worker(out, detail);
         if let Some(at) = run.expires_ms {
-            let told = standing::expiry(at, run.options.on_expiry, self.now_ms, &self.zone);
+            let told = status::expiry(at, run.options.on_expiry, self.now_ms, &self.zone);
             self.fact(out, "expires", &told);
         }
         if let Some(target) = &run.target {
@@ -243,7 +248,7 @@ impl Page {
             self.fact(out, "worker", &safe_text::line(why));
         } else if let Some(told) = unworked(run, self.now_ms, clock::age) {
             self.fact(out, "worker", &told);
-        } else if let Some(Hold { worker: Some(worker), until_ms, .. }) = &run.hold {
+        } else if let Some(RunLease { worker: Some(worker), until_ms, .. }) = &run.hold {
             let left = clock::age(until_ms - self.now_ms);
             let worker = worker.in_words();
             let told = format!("{}, lease expires in {left}", safe_text::line(&worker));
@@ -251,7 +256,7 @@ impl Page {
         }
         for event in detail.events.iter().filter(|event| event.event.data.get("taken_over_from").is_some()) {
             let at = clock::moment(event.at_ms, &self.zone);
-            let told = standing::claim(&event.event.kind, &event.event.data).unwrap_or_default();
+            let told = status::claim(&event.event.kind, &event.event.data).unwrap_or_default();
             self.fact(out, "", &format!("{at} {told}"));
         }
     }
@@ -265,7 +270,7 @@ impl Page {
         for attempt in &detail.earlier {
             if let Some(at) = attempt.failed_ms {
                 let step = attempt.step.as_deref().map(|step| format!(" at {}", safe_text::line(step)));
-                let why = attempt.error.as_ref().map(|error| format!(": {}", standing::message(error)));
+                let why = attempt.error.as_ref().map(|error| format!(": {}", status::message(error)));
                 let _ = writeln!(
                     out,
                     "  {:>2}  {}  failed{}{}",
@@ -297,7 +302,7 @@ impl Page {
             format!("{}{}", "  ".repeat(step.depth as usize), safe_text::line(&step.step))
         };
         let width = detail.steps.iter().map(|step| cells(&name(step))).max().unwrap_or(8).clamp(8, 28);
-        let room = look.room(usize::MAX).saturating_sub(4 + width + 2 + 10 + 2).max(12);
+        let room = look.text_width(usize::MAX).saturating_sub(4 + width + 2 + 10 + 2).max(12);
         for step in &detail.steps {
             let took = match (step.started_ms, step.ended_ms) {
                 (Some(began), Some(ended)) => clock::took(ended - began),
@@ -320,7 +325,7 @@ impl Page {
             let words = cut(&words.join(", "), room, look.unicode);
             let line = format!(
                 "  {} {}  {took:>10}  {}",
-                standing::step_sign(step.state, look),
+                status::step_sign(step.state, look),
                 look.name(&name(step), width),
                 self.muted(&words)
             );
@@ -336,13 +341,13 @@ impl Page {
         }
         self.title(out, "sidecar");
         let named = |skill: Option<&str>, run: &RunId| {
-            format!("{} {}", skill.unwrap_or("run"), standing::short(&run.0))
+            format!("{} {}", skill.unwrap_or("run"), status::short(&run.0))
         };
         for wish in wishes {
             let told = wish.sentence(named, |at| clock::time_of_day(at, &self.zone));
             let told = safe_text::line(&told);
             let moment = clock::moment(wish.at_ms, &self.zone);
-            let room = self.look.room(100).saturating_sub(cells(&moment) + 4).max(20);
+            let room = self.look.text_width(100).saturating_sub(cells(&moment) + 4).max(20);
             for (at, line) in wrap(&told, room).into_iter().enumerate() {
                 let left = if at == 0 { moment.clone() } else { " ".repeat(cells(&moment)) };
                 let _ = writeln!(out, "  {}  {line}", self.muted(&left));
@@ -374,7 +379,7 @@ impl Page {
     fn events(&self, detail: &RunDetail) -> String {
         let mut out = String::new();
         self.title(&mut out, "events");
-        let indented = Look { width: self.look.width.saturating_sub(2), ..self.look };
+        let indented = TerminalCaps { width: self.look.width.saturating_sub(2), ..self.look };
         for event in &detail.events {
             let _ = writeln!(out, "  {}", event_line::render(event, false, &self.zone, indented));
         }
@@ -397,7 +402,7 @@ mod tests {
             now_ms: NOW_MS,
             zone: TimeZone::UTC,
             caller: Caller::of(&Cli::try_parse_from(["skills"]).unwrap().global),
-            look: Look { colour: false, unicode: true, width: 80, terminal: true },
+            look: TerminalCaps { colour: false, unicode: true, width: 80, terminal: true },
         }
     }
 

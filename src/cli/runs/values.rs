@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::output::{Ink, Look, cells, cut, wrap};
+use crate::output::{TerminalCaps, TextStyle, cells, cut, wrap};
 use skills_skill::safe_text;
 
 /// A value in one line: texts as they are, the rest as JSON.
@@ -14,19 +14,19 @@ pub fn brief(value: &Value) -> String {
 }
 
 /// An object as rows of name and value, each indented by `indent` cells; other values whole.
-pub fn rows(value: &Value, indent: usize, look: Look) -> String {
+pub fn rows(value: &Value, indent: usize, look: TerminalCaps) -> String {
     let pad = " ".repeat(indent);
     let Value::Object(fields) = value else {
-        return lines(value, look.room(100).saturating_sub(indent))
+        return lines(value, look.text_width(100).saturating_sub(indent))
             .iter()
             .map(|line| format!("{pad}{line}\n"))
             .collect();
     };
     let name_width = fields.keys().map(|name| cells(&safe_text::line(name))).max().unwrap_or(0).clamp(4, 24);
-    let room = look.room(100).saturating_sub(indent + name_width + 2).max(16);
+    let room = look.text_width(100).saturating_sub(indent + name_width + 2).max(16);
     let mut out = String::new();
     for (name, value) in fields {
-        let mut name = Ink::Muted.paint(&look.name(&safe_text::line(name), name_width), look.colour);
+        let mut name = TextStyle::Muted.paint(&look.name(&safe_text::line(name), name_width), look.colour);
         for line in lines(value, room) {
             out += &format!("{pad}{name}  {line}\n");
             name = " ".repeat(name_width);
@@ -61,7 +61,7 @@ mod tests {
 
     use super::*;
 
-    const LOOK: Look = Look { colour: false, unicode: true, width: 60, terminal: true };
+    const LOOK: TerminalCaps = TerminalCaps { colour: false, unicode: true, width: 60, terminal: true };
 
     #[test]
     fn outputs_are_rows_of_name_and_value() {

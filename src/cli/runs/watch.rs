@@ -4,14 +4,14 @@ use std::collections::HashMap;
 
 use jiff::tz::TimeZone;
 
-use super::follow::{self, News};
-use super::onward::Caller;
-use super::voice::Voice;
-use super::{clock, event_line, standing};
+use super::follow::{self, RunUpdate};
+use super::next_steps::Caller;
+use super::reporter::Reporter;
+use super::{clock, event_line, status};
 use crate::Context;
 use crate::args::RunsWatchArgs;
 use crate::failure::{Done, Failure};
-use crate::output::Ink;
+use crate::output::TextStyle;
 use skills_api::Needs;
 use skills_model::RunState;
 use skills_skill::safe_text;
@@ -20,7 +20,7 @@ use skills_store::{RunId, RunRecord};
 /// Runs the command.
 pub async fn run(cx: &mut Context, args: &RunsWatchArgs) -> Result<Done, Failure> {
     let client = cx.reach(Needs::Catalogue).await?;
-    let mut voice = cx.voice();
+    let mut voice = cx.reporter();
     let zone = TimeZone::system();
     let with_run = args.run.is_none();
     let caller = Caller::of(&cx.global);
@@ -43,9 +43,9 @@ pub async fn run(cx: &mut Context, args: &RunsWatchArgs) -> Result<Done, Failure
         voice.say("watching all runs; press Ctrl-C to stop");
     }
     let out = &mut cx.out;
-    let mut tell = |news: News<'_>| {
+    let mut tell = |news: RunUpdate<'_>| {
         match news {
-            News::Event(event, _) => {
+            RunUpdate::Event(event, _) => {
                 if out.json {
                     out.json_line(event)?;
                 } else {
@@ -53,8 +53,8 @@ pub async fn run(cx: &mut Context, args: &RunsWatchArgs) -> Result<Done, Failure
                 }
                 out.flush()?;
             }
-            News::Silence(run) => unworked(run, elsewhere.as_deref(), &caller, &mut warned, &mut voice),
-            News::Tick => {}
+            RunUpdate::Silence(run) => unworked(run, elsewhere.as_deref(), &caller, &mut warned, &mut voice),
+            RunUpdate::Tick => {}
         }
         Ok(())
     };
@@ -67,14 +67,14 @@ pub async fn run(cx: &mut Context, args: &RunsWatchArgs) -> Result<Done, Failure
         return Ok(Done::Left);
     }
     let look = voice.look;
-    voice.say(&format!("{} {}", standing::sign(&settled.run, look), standing::words(&settled.run, &zone)));
+    voice.say(&format!("{} {}", status::sign(&settled.run, look), status::words(&settled.run, &zone)));
     for (verb, line) in Caller::of(&cx.global).next(&settled.run) {
         voice.say(&format!(
             "  {} {line}",
-            Ink::Muted.paint(&format!("{:<8}", format!("{verb}:")), look.colour)
+            TextStyle::Muted.paint(&format!("{:<8}", format!("{verb}:")), look.colour)
         ));
     }
-    Ok(standing::done(&settled.run))
+    Ok(status::done(&settled.run))
 }
 
 /// Runs of which was said that nobody works them, and why.
@@ -86,7 +86,7 @@ fn unworked(
     elsewhere: Option<&str>,
     caller: &Caller,
     warned: &mut Warned,
-    voice: &mut Voice,
+    voice: &mut Reporter,
 ) {
     let work = caller.line(&["runs", "work", &run.id.0]);
     let Some(told) = skills_api::unworked(run, clock::now_ms(), clock::age) else {
@@ -102,7 +102,7 @@ fn unworked(
             Some(why) => safe_text::line(why).into_owned(),
             None => format!("to execute it: {work}"),
         };
-        voice.warn(&format!("{name} {}: {told}; {go_on}", standing::short(&run.id.0)));
+        voice.warn(&format!("{name} {}: {told}; {go_on}", status::short(&run.id.0)));
         warned.insert(run.id.clone(), why);
     }
 }

@@ -1,10 +1,10 @@
 //! `skills runs work`: executes runs that no worker has, one after the other.
 
-use super::settle;
+use super::completion;
 use crate::Context;
 use crate::args::WorkArgs;
 use crate::failure::{Done, Failure};
-use crate::output::Ink;
+use crate::output::TextStyle;
 use skills_api::{Code, Needs};
 use skills_model::RunState;
 use skills_skill::safe_text;
@@ -15,7 +15,7 @@ use super::orders::{last_event, step_names};
 /// Runs the command.
 pub async fn run(cx: &mut Context, args: &WorkArgs) -> Result<Done, Failure> {
     let client = cx.reach(Needs::Catalogue).await?;
-    let mut voice = cx.voice();
+    let mut voice = cx.reporter();
     let ids = if args.runs.is_empty() { open(&*client).await? } else { args.runs.clone() };
     let mut worked: Vec<RunRecord> = Vec::new();
     let mut worst = Done::Fine;
@@ -23,9 +23,9 @@ pub async fn run(cx: &mut Context, args: &WorkArgs) -> Result<Done, Failure> {
         let detail = client.run(id).await?;
         let run = &detail.run;
         let skill = safe_text::line(&run.skill_id).into_owned();
-        voice.say(&format!("{} {}", Ink::Strong.paint(&skill, voice.look.colour), run.id));
+        voice.say(&format!("{} {}", TextStyle::Strong.paint(&skill, voice.look.colour), run.id));
         let steps = step_names(&detail);
-        let settled = match settle::work(&*client, run, last_event(&detail), &steps, &mut voice).await {
+        let settled = match completion::work(&*client, run, last_event(&detail), &steps, &mut voice).await {
             // Nobody named it: another project's run is another project's work.
             Err(Failure::Core(error)) if args.runs.is_empty() && error.code == Code::InvalidConfiguration => {
                 voice.say(&format!("  {}", safe_text::line(&error.message)));
@@ -33,7 +33,7 @@ pub async fn run(cx: &mut Context, args: &WorkArgs) -> Result<Done, Failure> {
             }
             settled => settled?,
         };
-        let done = settle::conclude(cx, &settled, &mut voice)?;
+        let done = completion::conclude(cx, &settled, &mut voice)?;
         worst = worse(worst, done);
         worked.push(settled.run);
         if done == Done::Left {

@@ -8,7 +8,7 @@ use super::{board, clock};
 use crate::Context;
 use crate::args::{RunsLogsArgs, RunsViewsArgs, RunsWorkersArgs};
 use crate::failure::{Done, Failure};
-use crate::output::{Ink, Look, fit};
+use crate::output::{TerminalCaps, TextStyle, fit};
 use skills_api::{LogLine, LogRequest, Needs};
 use skills_skill::safe_text;
 
@@ -56,7 +56,7 @@ pub async fn views(cx: &mut Context, args: &RunsViewsArgs) -> Result<Done, Failu
             "{}  {}{}",
             look.name(&safe_text::line(&view.name), width),
             safe_text::line(&view.r#where),
-            Ink::Muted.paint(&by, look.colour)
+            TextStyle::Muted.paint(&by, look.colour)
         );
     }
     if list.views.is_empty() {
@@ -97,7 +97,7 @@ pub async fn logs(cx: &mut Context, args: &RunsLogsArgs) -> Result<Done, Failure
 }
 
 /// A line of output. What reads a pipe gets the text alone, complete.
-fn render(line: &LogLine, with_step: bool, zone: &TimeZone, look: Look) -> String {
+fn render(line: &LogLine, with_step: bool, zone: &TimeZone, look: TerminalCaps) -> String {
     let text = safe_text::line(&line.text);
     if !look.terminal {
         return text.into_owned();
@@ -107,6 +107,7 @@ fn render(line: &LogLine, with_step: bool, zone: &TimeZone, look: Look) -> Strin
     } else {
         String::new()
     };
-    let text = if line.stream == "stderr" { Ink::Warn.paint(&text, look.colour) } else { text.into_owned() };
-    format!("{}  {step}{text}", Ink::Muted.paint(&clock::time_of_day(line.at_ms, zone), look.colour))
+    let text =
+        if line.stream == "stderr" { TextStyle::Warn.paint(&text, look.colour) } else { text.into_owned() };
+    format!("{}  {step}{text}", TextStyle::Muted.paint(&clock::time_of_day(line.at_ms, zone), look.colour))
 }

@@ -139,7 +139,7 @@ async fn compose(
         cx.out.value(&view)?;
     } else if diff {
         let set =
-            view.since.as_ref().map(|since| since.told(|many| grouped(many as u64))).unwrap_or_default();
+            view.since.as_ref().map(|since| since.describe(|many| grouped(many as u64))).unwrap_or_default();
         for told in &set {
             cx.out.line(safe_text::line(told))?;
         }
@@ -153,7 +153,7 @@ async fn compose(
             }
         }
     } else if sizes {
-        cx.out.line(format!("  {}", view.instructions.told()))?;
+        cx.out.line(format!("  {}", view.instructions.label()))?;
         let text = composed_sizes(&view, cx.out.look);
         cx.out.raw(text.as_bytes())?;
     } else {
@@ -224,7 +224,7 @@ async fn script(
     let mut answer = core.run_script(session, arguments.clone(), files.clone(), approved).await?;
     if let Err(error) = &answer.result
         && error.code == ToolFailure::ConfirmationRequired
-        && asked(&error.message)?
+        && confirm(&error.message)?
     {
         answer = core.run_script(session, arguments, files, true).await?;
     }
@@ -232,7 +232,7 @@ async fn script(
 }
 
 /// Shows what a script would do, and asks; no is the default, and what nobody can answer is a denial.
-fn asked(message: &str) -> Result<bool, Failure> {
+fn confirm(message: &str) -> Result<bool, Failure> {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return Ok(false);
     }

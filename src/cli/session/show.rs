@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::output::{Ink, Look, about, counted, cut, grouped, size, tokens, wrap};
+use crate::output::{TerminalCaps, TextStyle, about, counted, cut, grouped, size, tokens, wrap};
 use skills_api::{ComposedView, DiffLine, LevelSize, SessionSummary, SessionView, Standing};
 use skills_session::{Entry, Instructions, Part, PartKind, Settings, Turn};
 use skills_skill::safe_text;
@@ -21,7 +21,7 @@ fn moment(millis: i64) -> String {
 }
 
 /// `session list`
-pub fn session_list(sessions: &[SessionSummary], look: Look) -> String {
+pub fn session_list(sessions: &[SessionSummary], look: TerminalCaps) -> String {
     let mut out = String::new();
     if sessions.is_empty() {
         let _ = writeln!(out, "no sessions; create one with `skills session new`");
@@ -36,27 +36,27 @@ pub fn session_list(sessions: &[SessionSummary], look: Look) -> String {
         let _ = writeln!(
             out,
             "{}  {}  {}",
-            Ink::Strong.paint(&session.session_id, look.colour),
-            Ink::Muted.paint(
+            TextStyle::Strong.paint(&session.session_id, look.colour),
+            TextStyle::Muted.paint(
                 &format!("{:>4} entries  changed {}", session.entries, moment(session.changed_ms)),
                 look.colour
             ),
-            cut(&safe_text::line(&active), look.room(120).saturating_sub(75).max(20), look.unicode),
+            cut(&safe_text::line(&active), look.text_width(120).saturating_sub(75).max(20), look.unicode),
         );
     }
     out
 }
 
 /// `session show`
-pub fn session_view(view: &SessionView, call: &ComposedView, look: Look) -> String {
+pub fn session_view(view: &SessionView, call: &ComposedView, look: TerminalCaps) -> String {
     let mut out = String::new();
-    let _ = writeln!(out, "{}", Ink::Strong.paint(&view.session_id, look.colour));
-    for line in wrap(&settings(&view.settings).join(", "), look.room(120).saturating_sub(2)) {
+    let _ = writeln!(out, "{}", TextStyle::Strong.paint(&view.session_id, look.colour));
+    for line in wrap(&settings(&view.settings).join(", "), look.text_width(120).saturating_sub(2)) {
         let _ = writeln!(out, "  {line}");
     }
     let _ = writeln!(out, "  active {} of {}", view.active.len(), view.settings.cap);
     for (at, skill) in view.active.iter().enumerate() {
-        let told = view.standing.get(&skill.name).and_then(Standing::told);
+        let told = view.standing.get(&skill.name).and_then(Standing::describe);
         let told = told.map(|told| format!("  {told}")).unwrap_or_default();
         let given = call.given_in(&skill.name);
         let given = match given {
@@ -75,9 +75,9 @@ pub fn session_view(view: &SessionView, call: &ComposedView, look: Look) -> Stri
                 || tokens(TokenCount { tokens: skill.tokens, estimated: true }, look.unicode),
                 |size| tokens(size.count(), look.unicode)
             ),
-            Ink::Muted.paint(&given, look.colour),
-            Ink::Warn.paint(&told, look.colour),
-            Ink::Muted.paint(last, look.colour),
+            TextStyle::Muted.paint(&given, look.colour),
+            TextStyle::Warn.paint(&told, look.colour),
+            TextStyle::Muted.paint(last, look.colour),
         );
     }
     let anew: Vec<String> = view
@@ -88,14 +88,14 @@ pub fn session_view(view: &SessionView, call: &ComposedView, look: Look) -> Stri
         .collect();
     if !anew.is_empty() {
         let line = format!("skills session load {} {} --add", view.session_id, anew.join(" "));
-        let _ = writeln!(out, "  {}", Ink::Muted.paint(&format!("reload: {line}"), look.colour));
+        let _ = writeln!(out, "  {}", TextStyle::Muted.paint(&format!("reload: {line}"), look.colour));
     }
     out.push('\n');
     out.push_str(&composed_sizes(call, look));
     if !view.transcript.is_empty() {
-        let _ = writeln!(out, "\n{}", Ink::Strong.paint("transcript", look.colour));
+        let _ = writeln!(out, "\n{}", TextStyle::Strong.paint("transcript", look.colour));
     }
-    let room = look.room(120).saturating_sub(8).max(20);
+    let room = look.text_width(120).saturating_sub(8).max(20);
     for entry in &view.transcript {
         let _ = writeln!(out, "{:>4}  {}", entry.number, cut(&turn(entry), room, look.unicode));
     }
@@ -105,7 +105,7 @@ pub fn session_view(view: &SessionView, call: &ComposedView, look: Look) -> Stri
 /// Where the bodies of skills go, and what else of a session is not as in a new one, each in a few words.
 pub fn settings(settings: &Settings) -> Vec<String> {
     let usual = Settings::default();
-    let mut out = vec![settings.instructions.told().to_owned()];
+    let mut out = vec![settings.instructions.label().to_owned()];
     out.extend(settings.agent.as_deref().map(|agent| format!("agent {}", plain(agent))));
     out.extend(settings.client.as_deref().map(|client| format!("catalog format {}", plain(client))));
     let all = [
@@ -121,7 +121,7 @@ pub fn settings(settings: &Settings) -> Vec<String> {
 
 /// Where the bodies of a call stand, for people who read its text alone.
 pub fn places(call: &ComposedView, unicode: bool) -> String {
-    let mut out = format!("{}\n", call.instructions.told());
+    let mut out = format!("{}\n", call.instructions.label());
     for given in &call.given {
         let tokens = tokens(given.size.count(), unicode);
         let _ =
@@ -144,7 +144,7 @@ fn turn(entry: &Entry) -> String {
 }
 
 /// Sizes by level of disclosure, with the share of the window.
-pub fn composed_sizes(call: &ComposedView, look: Look) -> String {
+pub fn composed_sizes(call: &ComposedView, look: TerminalCaps) -> String {
     let mut out = String::new();
     let size = call.size;
     let listed = |part: &&Part| part.kind == PartKind::Available && part.skill.is_some();
@@ -167,12 +167,15 @@ pub fn composed_sizes(call: &ComposedView, look: Look) -> String {
             }
             _ => String::new(),
         };
-        let note = Ink::Muted.paint(&note, look.colour);
+        let note = TextStyle::Muted.paint(&note, look.colour);
         let _ = writeln!(out, "  {}{note}", line(name, level, size.window, look.unicode));
     }
     let all: LevelSize = rows.iter().map(|(_, level)| *level).sum();
-    let _ =
-        writeln!(out, "  {}", Ink::Strong.paint(&line("sum", all, size.window, look.unicode), look.colour));
+    let _ = writeln!(
+        out,
+        "  {}",
+        TextStyle::Strong.paint(&line("sum", all, size.window, look.unicode), look.colour)
+    );
     let mut by =
         format!("tokens are counted with the o200k vocabulary; {} marks an estimate", about(look.unicode));
     if let (Some(client), Some(fill)) = (client, &call.allowance)
@@ -181,8 +184,8 @@ pub fn composed_sizes(call: &ComposedView, look: Look) -> String {
         let (used, limit) = (grouped(fill.used as u64), grouped(limit as u64));
         let _ = write!(by, "; by its own count {client} has {used} of {limit} {}", fill.unit);
     }
-    for line in wrap(&by, look.room(120).saturating_sub(2)) {
-        let _ = writeln!(out, "  {}", Ink::Muted.paint(&line, look.colour));
+    for line in wrap(&by, look.text_width(120).saturating_sub(2)) {
+        let _ = writeln!(out, "  {}", TextStyle::Muted.paint(&line, look.colour));
     }
     out
 }
@@ -197,13 +200,13 @@ fn line(name: &str, level: LevelSize, window: u32, unicode: bool) -> String {
 }
 
 /// A difference, with signs that need no color.
-pub fn difference(lines: &[DiffLine], look: Look) -> String {
+pub fn difference(lines: &[DiffLine], look: TerminalCaps) -> String {
     let mut out = String::new();
     for line in lines {
         let (ink, text) = match line {
-            DiffLine::Same(text) => (Ink::Muted, format!("  {}", safe_text::line(text))),
-            DiffLine::Added(text) => (Ink::Good, format!("+ {}", safe_text::line(text))),
-            DiffLine::Removed(text) => (Ink::Bad, format!("- {}", safe_text::line(text))),
+            DiffLine::Same(text) => (TextStyle::Muted, format!("  {}", safe_text::line(text))),
+            DiffLine::Added(text) => (TextStyle::Good, format!("+ {}", safe_text::line(text))),
+            DiffLine::Removed(text) => (TextStyle::Bad, format!("- {}", safe_text::line(text))),
         };
         let _ = writeln!(out, "{}", ink.paint(&text, look.colour));
     }
@@ -211,18 +214,18 @@ pub fn difference(lines: &[DiffLine], look: Look) -> String {
 }
 
 /// A receipt of loading or unloading.
-pub fn receipt(value: &Value, look: Look) -> String {
+pub fn receipt(value: &Value, look: TerminalCaps) -> String {
     let mut out = String::new();
     let names = |key: &str| -> Vec<String> {
         value[key].as_array().into_iter().flatten().filter_map(Value::as_str).map(plain).collect()
     };
-    for (sign, ink, key) in [("+", Ink::Good, "loaded"), ("-", Ink::Muted, "unloaded")] {
+    for (sign, ink, key) in [("+", TextStyle::Good, "loaded"), ("-", TextStyle::Muted, "unloaded")] {
         for name in names(key) {
             let _ = writeln!(out, "{}", ink.paint(&format!("{sign} {name}"), look.colour));
         }
     }
     for name in names("ignored") {
-        let _ = writeln!(out, "{}", Ink::Warn.paint(&format!("! {name} was not active"), look.colour));
+        let _ = writeln!(out, "{}", TextStyle::Warn.paint(&format!("! {name} was not active"), look.colour));
     }
     let active = value["active"].as_array().map_or(&[][..], Vec::as_slice);
     for skill in active {
@@ -240,6 +243,6 @@ pub fn receipt(value: &Value, look: Look) -> String {
     let note = format!("; {} is an estimate, `session show` counts exactly", about(look.unicode));
     let note = if estimated { note.as_str() } else { "" };
     let count = counted(active.len(), "skill is active", "skills are active");
-    let _ = writeln!(out, "{count}{}", Ink::Muted.paint(note, look.colour));
+    let _ = writeln!(out, "{count}{}", TextStyle::Muted.paint(note, look.colour));
     out
 }

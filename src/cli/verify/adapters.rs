@@ -2,7 +2,7 @@
 
 use super::cases::cases;
 use super::check::{Check, LIMITED, missing_scope};
-use super::probe::{Probe, Told};
+use super::probe::{Probe, ProbeResponse};
 use crate::failure::Failure;
 use skills_api::operations::{difference, steady};
 
@@ -27,8 +27,12 @@ pub async fn checks(probe: &Probe) -> Result<Vec<Check>, Failure> {
 }
 
 /// Two answers to one call, compared with each other.
-pub fn compared(name: String, (one, told): (&str, &Told), (other, as_told): (&str, &Told)) -> Check {
-    let limited = |told: &Told| told.as_ref().is_err_and(|error| error["code"] == "rate_limited");
+pub fn compared(
+    name: String,
+    (one, told): (&str, &ProbeResponse),
+    (other, as_told): (&str, &ProbeResponse),
+) -> Check {
+    let limited = |told: &ProbeResponse| told.as_ref().is_err_and(|error| error["code"] == "rate_limited");
     if limited(told) || limited(as_told) {
         return Check::not_tried(name, LIMITED);
     }
@@ -36,7 +40,7 @@ pub fn compared(name: String, (one, told): (&str, &Told), (other, as_told): (&st
 }
 
 /// How two answers differ, if they do.
-fn parted(one: &str, told: &Told, other: &str, as_told: &Told) -> Option<String> {
+fn parted(one: &str, told: &ProbeResponse, other: &str, as_told: &ProbeResponse) -> Option<String> {
     match (told, as_told) {
         (Ok(a), Ok(b)) | (Err(a), Err(b)) => {
             difference(&steady(a), &steady(b)).map(|what| format!("{one} and {other} differ at {what}"))

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use skills_api::operations::{Method, operation, operations};
 
 /// Requests that are sent to see a limit, at most.
-const MOST_TRIES: u64 = 2_000;
+const MAX_ATTEMPTS: u64 = 2_000;
 /// What to do where a mistake is not answered as it should be.
 const FORM: &str =
     "a proxy may respond instead of the service, or the version differs: connect to the service directly";
@@ -29,7 +29,7 @@ pub async fn checks(probe: &Probe) -> Result<Vec<Check>, Failure> {
 async fn open(probe: &Probe) -> Result<Vec<Check>, Failure> {
     let mut checks = Vec::new();
     for path in ["/v1/health", "/openapi.json", "/livez"] {
-        let answer = probe.send(probe.bare("GET", path)).await?;
+        let answer = probe.send(probe.unauthenticated_request("GET", path)).await?;
         let check = Check::of(
             format!("GET {path} needs no authentication"),
             &answer,
@@ -44,7 +44,7 @@ async fn open(probe: &Probe) -> Result<Vec<Check>, Failure> {
 /// Every other route, without a key and with a wrong one.
 async fn keys(probe: &Probe) -> Result<Vec<Check>, Failure> {
     if !probe.has_key() {
-        let answer = probe.send(probe.bare("GET", "/v1/skills/list?limit=1")).await?;
+        let answer = probe.send(probe.unauthenticated_request("GET", "/v1/skills/list?limit=1")).await?;
         let asked = "authentication is required";
         if answer.status == 401 {
             let why = "no API key: set SKILLS_API_KEY or use --api-key-file";
@@ -77,10 +77,14 @@ async fn keys(probe: &Probe) -> Result<Vec<Check>, Failure> {
             }
         };
         for (who, answer) in [
-            ("no key", probe.send(request(probe.bare(&method, &path))).await?),
+            ("no key", probe.send(request(probe.unauthenticated_request(&method, &path))).await?),
             (
                 "invalid key",
-                probe.send(request(probe.bare(&method, &path).header(AUTHORIZATION, "Bearer wrong"))).await?,
+                probe
+                    .send(request(
+                        probe.unauthenticated_request(&method, &path).header(AUTHORIZATION, "Bearer wrong"),
+                    ))
+                    .await?,
             ),
         ] {
             if answer.is_limited() {
@@ -226,7 +230,7 @@ async fn limit(probe: &Probe) -> Result<Check, Failure> {
         return Ok(Check::not_tried(name, "the service has no rate limit (--rate-limit-requests)"));
     };
     let quota = policy.split(';').find_map(|part| part.trim().strip_prefix("q=")?.parse::<u64>().ok());
-    let Some(quota) = quota.filter(|quota| *quota < MOST_TRIES) else {
+    let Some(quota) = quota.filter(|quota| *quota < MAX_ATTEMPTS) else {
         return Ok(Check::not_tried(name, format!("{policy}: more requests than this check sends")));
     };
     let mut answer = first;

@@ -14,7 +14,7 @@ use self::probe::Probe;
 use super::Context;
 use super::args::{Verifier, VerifyArgs};
 use super::failure::{Done, Failure};
-use super::output::{Ink, Look};
+use super::output::{TerminalCaps, TextStyle};
 use skills_api::remote::{Address, KEY_VARIABLE, Key};
 use skills_skill::safe_text;
 
@@ -37,7 +37,7 @@ pub async fn run(cx: &mut Context, args: &VerifyArgs) -> Result<Done, Failure> {
         (None, None) => None,
     };
     let url = address.to_string();
-    let probe = Probe::new(address, key, cx.voice())?;
+    let probe = Probe::new(address, key, cx.reporter())?;
     let checks = match args.verifier {
         Verifier::Adapters => adapters::checks(&probe).await?,
         Verifier::Controls => controls::checks(&probe).await?,
@@ -57,16 +57,16 @@ fn count(checks: &[Check], outcome: Outcome) -> usize {
     checks.iter().filter(|check| check.outcome == outcome).count()
 }
 
-fn render(checks: &[Check], look: Look) -> String {
+fn render(checks: &[Check], look: TerminalCaps) -> String {
     let mut out = String::new();
     for check in checks {
         let (ink, sign) = match (check.outcome, look.unicode) {
-            (Outcome::Holds, true) => (Ink::Good, "✓"),
-            (Outcome::Holds, false) => (Ink::Good, "ok"),
-            (Outcome::Fails, true) => (Ink::Bad, "✗"),
-            (Outcome::Fails, false) => (Ink::Bad, "no"),
-            (Outcome::NotTried, true) => (Ink::Warn, "–"),
-            (Outcome::NotTried, false) => (Ink::Warn, "--"),
+            (Outcome::Holds, true) => (TextStyle::Good, "✓"),
+            (Outcome::Holds, false) => (TextStyle::Good, "ok"),
+            (Outcome::Fails, true) => (TextStyle::Bad, "✗"),
+            (Outcome::Fails, false) => (TextStyle::Bad, "no"),
+            (Outcome::NotTried, true) => (TextStyle::Warn, "–"),
+            (Outcome::NotTried, false) => (TextStyle::Warn, "--"),
         };
         out.push_str(&format!("{} {}\n", ink.paint(sign, look.colour), safe_text::line(&check.check)));
         if !check.note.is_empty() {
@@ -74,7 +74,7 @@ fn render(checks: &[Check], look: Look) -> String {
             out.push_str(&format!("    {what}{}\n", safe_text::line(&check.note)));
         }
         if let Some(advice) = check.advice {
-            out.push_str(&format!("    {} {advice}\n", Ink::Muted.paint("help:", look.colour)));
+            out.push_str(&format!("    {} {advice}\n", TextStyle::Muted.paint("help:", look.colour)));
         }
     }
     let (holds, failed) = (count(checks, Outcome::Holds), count(checks, Outcome::Fails));
@@ -102,7 +102,7 @@ mod tests {
             Check::new("a body", false, "status 500").or("mend it"),
             Check::not_tried("a limit", "there is none"),
         ];
-        let look = Look { colour: false, unicode: false, width: 80, terminal: false };
+        let look = TerminalCaps { colour: false, unicode: false, width: 80, terminal: false };
         let text = render(&checks, look);
         insta::assert_snapshot!(text, @r"
         ok a wrong key is refused

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::adapters::compared;
 use super::cases::cases;
 use super::check::{Check, missing_scope};
-use super::probe::{Probe, Told};
+use super::probe::{Probe, ProbeResponse};
 use crate::Context;
 use crate::failure::Failure;
 use skills_api::operations::{Caller, Principal, Scope, Service, operation};
@@ -48,7 +48,7 @@ pub async fn checks(cx: &mut Context, probe: &Probe) -> Result<Vec<Check>, Failu
         });
         let judges = case.operation.name == "skill.governance.list";
         let name = if judges { format!("{} (which skills)", case.name()) } else { case.name() };
-        let common = |told: Told| if judges { told.map(skills_alone) } else { told };
+        let common = |told: ProbeResponse| if judges { told.map(skills_alone) } else { told };
         let (here, there) = (common(here), common(there));
         checks.push(compared(name, ("this program", &here), ("the service", &there)).or(ADVICE));
     }

@@ -10,20 +10,20 @@ use serde_json::{Map, Value, json};
 use tokio::sync::OnceCell;
 
 use crate::failure::Failure;
-use crate::runs::Voice;
+use crate::runs::Reporter;
 use skills_api::operations::{Operation, to_query};
 use skills_api::remote::{Address, KEY_VARIABLE, Key};
 use skills_api::{Code, Error};
 
 /// Longest wait for an answer.
-const PATIENCE: Duration = Duration::from_secs(30);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Longest time in all that the limit of requests is waited for.
-const LONGEST_WAIT: Duration = Duration::from_secs(180);
+const MAX_RATE_LIMIT_WAIT: Duration = Duration::from_secs(180);
 /// The newest revision of the protocol that this verifier speaks.
 const REVISION: &str = "2025-06-18";
 
 /// What a door answered: the answer, or the inside of the error's shape.
-pub type Told = Result<Value, Value>;
+pub type ProbeResponse = Result<Value, Value>;
 
 /// An answer as it came.
 pub struct Answered {
@@ -68,14 +68,14 @@ pub struct Probe {
     asked: AtomicU64,
     /// How long the limit of requests has been waited for.
     waited: Mutex<Duration>,
-    voice: Mutex<Voice>,
+    voice: Mutex<Reporter>,
 }
 
 impl Probe {
-    pub fn new(address: Address, key: Option<Key>, voice: Voice) -> Result<Self, Failure> {
+    pub fn new(address: Address, key: Option<Key>, voice: Reporter) -> Result<Self, Failure> {
         // Another part of the process may have chosen a provider already, which serves as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let builder = Client::builder().timeout(PATIENCE).redirect(reqwest::redirect::Policy::none());
+        let builder = Client::builder().timeout(REQUEST_TIMEOUT).redirect(reqwest::redirect::Policy::none());
         let builder = if address.is_loopback() { builder.no_proxy() } else { builder };
         let client = builder.build().map_err(|error| {
             Error::new(Code::InvalidConfiguration, format!("HTTP cannot be used here: {error}"))
@@ -97,14 +97,14 @@ impl Probe {
     }
 
     /// A request without a key.
-    pub fn bare(&self, method: &str, path: &str) -> RequestBuilder {
+    pub fn unauthenticated_request(&self, method: &str, path: &str) -> RequestBuilder {
         let method = Method::from_bytes(method.as_bytes()).unwrap_or(Method::GET);
         self.client.request(method, self.address.at(path))
     }
 
     /// A request with the key, if there is one.
     pub fn request(&self, method: &str, path: &str) -> RequestBuilder {
-        let request = self.bare(method, path);
+        let request = self.unauthenticated_request(method, path);
         match &self.key {
             Some(key) => request.header(AUTHORIZATION, key.header().clone()),
             None => request,
@@ -159,7 +159,7 @@ impl Probe {
     fn may_wait(&self, pause: Duration) -> bool {
         let mut waited = self.waited.lock().unwrap_or_else(PoisonError::into_inner);
         let all = *waited + pause;
-        if all > LONGEST_WAIT {
+        if all > MAX_RATE_LIMIT_WAIT {
             return false;
         }
         *waited = all;
@@ -199,7 +199,11 @@ impl Probe {
     }
 
     /// An operation by its route.
-    pub async fn http(&self, operation: &Operation, arguments: &Map<String, Value>) -> Result<Told, Failure> {
+    pub async fn http(
+        &self,
+        operation: &Operation,
+        arguments: &Map<String, Value>,
+    ) -> Result<ProbeResponse, Failure> {
         let route = operation.route;
         let Some((mut path, rest)) = route.fill(arguments.clone()) else {
             return Err(Failure::usage(format!("{} lacks an argument of its path", operation.name)));
@@ -228,7 +232,11 @@ impl Probe {
     }
 
     /// An operation by its tool.
-    pub async fn tool(&self, operation: &Operation, arguments: &Map<String, Value>) -> Result<Told, Failure> {
+    pub async fn tool(
+        &self,
+        operation: &Operation,
+        arguments: &Map<String, Value>,
+    ) -> Result<ProbeResponse, Failure> {
         let mut arguments = arguments.clone();
         arguments.insert("explain".to_owned(), json!(true));
         let params = json!({ "name": operation.name, "arguments": arguments });

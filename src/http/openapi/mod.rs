@@ -39,7 +39,7 @@ fn made() -> Value {
     let mut parts: Vec<(Direction, Value)> = Vec::new();
     // Schemas stand aside until all are known, because only then their names are settled; `$part` marks the places.
     for operation in operations() {
-        let given = schemas.given(|generator| operation.arguments(generator));
+        let given = schemas.request_schema(|generator| operation.arguments(generator));
         let answered = schemas.answered(|generator| operation.answer(generator));
         parts.push((Direction::Answered, answered));
         let answer = part(parts.len());

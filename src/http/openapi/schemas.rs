@@ -31,7 +31,7 @@ impl Schemas {
     }
 
     /// What a caller gives: the whole object, not a reference to it.
-    pub fn given(&mut self, schema: impl FnOnce(&mut SchemaGenerator) -> Schema) -> Value {
+    pub fn request_schema(&mut self, schema: impl FnOnce(&mut SchemaGenerator) -> Schema) -> Value {
         let schema = schema(&mut self.given).to_value();
         let name = schema.get("$ref").and_then(Value::as_str).and_then(|place| place.strip_prefix(PLACE));
         name.and_then(|name| self.given.definitions().get(name).cloned()).unwrap_or(schema)
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn a_type_that_goes_both_ways_has_two_schemas_where_they_differ() {
         let mut schemas = Schemas::new();
-        let mut given = schemas.given(schemars::SchemaGenerator::subschema_for::<Outer>);
+        let mut given = schemas.request_schema(schemars::SchemaGenerator::subschema_for::<Outer>);
         let mut answered = schemas.answered(schemars::SchemaGenerator::subschema_for::<Outer>);
         let mut places = [(Direction::Given, &mut given), (Direction::Answered, &mut answered)];
         let components = schemas.components(&mut places);

@@ -8,10 +8,10 @@ use strum::IntoEnumIterator as _;
 use super::*;
 
 fn human(step: &str) -> Gate {
-    Gate::human(step, "d1", Asked::Confirmation)
+    Gate::human(step, "d1", ApprovalReason::Confirmation)
 }
 
-fn standing(state: RunState) -> Standing {
+fn standing(state: RunState) -> RunSnapshot {
     let gate = match state {
         RunState::WaitingForHuman => Some(human("send")),
         RunState::WaitingForSignal => {
@@ -19,7 +19,7 @@ fn standing(state: RunState) -> Standing {
         }
         _ => None,
     };
-    Standing { state, held: false, replays: false, fence: 7, gate, decided: None, expired_ms: None }
+    RunSnapshot { state, held: false, replays: false, fence: 7, gate, decided: None, expired_ms: None }
 }
 
 fn decision(verdict: Verdict) -> Decision {
@@ -27,7 +27,7 @@ fn decision(verdict: Verdict) -> Decision {
 }
 
 /// One cell of the table in a few letters: the next state, `409`, `stale`, `new`, `same`, `kept`, `–`.
-fn cell(run: &Standing, command: &Command) -> String {
+fn cell(run: &RunSnapshot, command: &Command) -> String {
     match transition(run, command) {
         Ok(Next::Move { state, fence, lease, .. }) => {
             let fence = if fence > run.fence { " fence+1" } else { "" };
@@ -41,9 +41,9 @@ fn cell(run: &Standing, command: &Command) -> String {
         Ok(Next::Same) => "same".into(),
         Ok(Next::Kept) => "kept".into(),
         Ok(Next::NewRun { held }) => format!("new{}", if held { " held" } else { "" }),
-        Err(Refusal::Invalid { .. } | Refusal::OtherDecision(_)) => "409".into(),
-        Err(Refusal::StaleFence { .. }) => "stale".into(),
-        Err(Refusal::NotOver | Refusal::NotClaimable | Refusal::Held) => "–".into(),
+        Err(TransitionError::Invalid { .. } | TransitionError::OtherDecision(_)) => "409".into(),
+        Err(TransitionError::StaleFence { .. }) => "stale".into(),
+        Err(TransitionError::NotOver | TransitionError::NotClaimable | TransitionError::Held) => "–".into(),
     }
 }
 
@@ -53,12 +53,12 @@ fn the_whole_table() {
         ("claim", Command::Claim { lease_expired: false, attempts_used_up: false }),
         ("claim, lease out", Command::Claim { lease_expired: true, attempts_used_up: false }),
         ("claim, used up", Command::Claim { lease_expired: true, attempts_used_up: true }),
-        ("checkpoint", Command::Work { fence: 7, report: WorkerMove::Checkpoint }),
-        ("checkpoint, old fence", Command::Work { fence: 6, report: WorkerMove::Checkpoint }),
-        ("wait", Command::Work { fence: 7, report: WorkerMove::Wait(human("send")) }),
-        ("hold", Command::Work { fence: 7, report: WorkerMove::Hold }),
-        ("complete", Command::Work { fence: 7, report: WorkerMove::Complete }),
-        ("fail", Command::Work { fence: 7, report: WorkerMove::Fail }),
+        ("checkpoint", Command::Work { fence: 7, report: WorkerReport::Checkpoint }),
+        ("checkpoint, old fence", Command::Work { fence: 6, report: WorkerReport::Checkpoint }),
+        ("wait", Command::Work { fence: 7, report: WorkerReport::Wait(human("send")) }),
+        ("hold", Command::Work { fence: 7, report: WorkerReport::Hold }),
+        ("complete", Command::Work { fence: 7, report: WorkerReport::Complete }),
+        ("fail", Command::Work { fence: 7, report: WorkerReport::Fail }),
         ("approve", Command::Decide(decision(Verdict::Approve))),
         ("deny", Command::Decide(decision(Verdict::Deny))),
         ("signal, fits", Command::Signal { name: "books-closed".into() }),
@@ -88,7 +88,7 @@ fn a_held_run_is_claimed_only_after_resume() {
     let mut run = standing(RunState::Pending);
     run.held = true;
     let claim = Command::Claim { lease_expired: false, attempts_used_up: false };
-    assert_eq!(transition(&run, &claim), Err(Refusal::NotClaimable));
+    assert_eq!(transition(&run, &claim), Err(TransitionError::NotClaimable));
     assert!(allowed(&run).contains(&CommandName::Resume));
     apply(&mut run, &Command::Resume);
     assert!(matches!(transition(&run, &claim), Ok(Next::Move { state: RunState::Running, fence: 8, .. })));
@@ -107,8 +107,8 @@ fn a_paused_run_comes_to_rest_whatever_it_was_doing_and_goes_on_when_it_is_resum
         // A worker that dies meanwhile is followed by one that knows of it.
         apply(&mut run, &Command::Claim { lease_expired: true, attempts_used_up: false });
         let fence = run.fence;
-        apply(&mut run, &Command::Work { fence, report: WorkerMove::Checkpoint });
-        apply(&mut run, &Command::Work { fence, report: WorkerMove::Hold });
+        apply(&mut run, &Command::Work { fence, report: WorkerReport::Checkpoint });
+        apply(&mut run, &Command::Work { fence, report: WorkerReport::Hold });
         apply(&mut run, &Command::Decide(decision(Verdict::Approve)));
         apply(&mut run, &Command::Signal { name: "books-closed".into() });
         assert_eq!((run.state, run.held), (RunState::Pending, true), "{state}");
@@ -133,14 +133,16 @@ fn the_same_decision_again_gets_the_same_answer_and_another_one_a_conflict() {
     assert_eq!(run.state, RunState::Pending);
     assert_eq!(transition(&run, &Command::Decide(yes)), Ok(Next::Same));
     let no = transition(&run, &Command::Decide(decision(Verdict::Deny)));
-    assert!(matches!(no, Err(Refusal::OtherDecision(why)) if why.contains("already decided: approve")));
+    assert!(
+        matches!(no, Err(TransitionError::OtherDecision(why)) if why.contains("already decided: approve"))
+    );
 }
 
 #[test]
 fn a_decision_for_other_inputs_is_refused() {
     let run = standing(RunState::WaitingForHuman);
     let other = Decision { inputs_digest: "d2".into(), ..decision(Verdict::Approve) };
-    assert!(matches!(transition(&run, &Command::Decide(other)), Err(Refusal::OtherDecision(_))));
+    assert!(matches!(transition(&run, &Command::Decide(other)), Err(TransitionError::OtherDecision(_))));
 }
 
 #[test]
@@ -156,7 +158,7 @@ fn a_signal_of_another_name_is_refused_without_a_contradiction() {
 #[test]
 fn that_a_step_happened_is_said_with_its_result_and_with_nothing_else() {
     let mut run = standing(RunState::WaitingForHuman);
-    run.gate = Some(Gate::human("send", "d1", Asked::UnknownOutcome));
+    run.gate = Some(Gate::human("send", "d1", ApprovalReason::UnknownOutcome));
     let said = |choice, result| Decision { choice, result, ..decision(Verdict::Approve) };
     let result = || Some(serde_json::json!({"sent": true}));
     let refused = |decision: Decision| transition(&run, &Command::Decide(decision)).unwrap_err().to_string();
@@ -173,7 +175,7 @@ fn that_a_step_happened_is_said_with_its_result_and_with_nothing_else() {
     apply(&mut run, &happened);
     assert_eq!(transition(&run, &happened), Ok(Next::Same));
     let other = said(Some(Choice::Happened), Some(serde_json::json!({"sent": false})));
-    assert!(matches!(transition(&run, &Command::Decide(other)), Err(Refusal::OtherDecision(_))));
+    assert!(matches!(transition(&run, &Command::Decide(other)), Err(TransitionError::OtherDecision(_))));
 }
 
 #[test]
@@ -183,12 +185,12 @@ fn resume_of_a_waiting_run_says_what_is_needed() {
 }
 
 /// Applies a command that moves, as a store would.
-fn apply(run: &mut Standing, command: &Command) {
+fn apply(run: &mut RunSnapshot, command: &Command) {
     if let Ok(Next::Move { state, fence, held, gate, .. }) = transition(run, command) {
         if let Command::Decide(decision) = command {
             run.decided = Some(decision.clone());
         }
-        *run = Standing { state, held, fence, gate, ..run.clone() };
+        *run = RunSnapshot { state, held, fence, gate, ..run.clone() };
     }
 }
 
@@ -199,11 +201,11 @@ fn any_command() -> impl Strategy<Value = Command> {
         (0..4_u64, 0..5_u8).prop_map(|(back, kind)| Command::Work {
             fence: 10_u64.saturating_sub(back),
             report: match kind {
-                0 => WorkerMove::Checkpoint,
-                1 => WorkerMove::Wait(human("send")),
-                2 => WorkerMove::Complete,
-                3 => WorkerMove::Hold,
-                _ => WorkerMove::Fail,
+                0 => WorkerReport::Checkpoint,
+                1 => WorkerReport::Wait(human("send")),
+                2 => WorkerReport::Complete,
+                3 => WorkerReport::Hold,
+                _ => WorkerReport::Fail,
             },
         }),
         Just(Command::Decide(decision(Verdict::Approve))),
@@ -278,7 +280,7 @@ fn a_gate_opens_with_the_last_approval_needed() {
     assert_eq!((state, gate), (RunState::Pending, None));
     let other = Decision { inputs_digest: "d2".into(), ..decision(Verdict::Approve) };
     let stale = Command::Endorse { decision: other, by: "bo".into(), need: 2 };
-    assert!(matches!(transition(&run, &stale), Err(Refusal::OtherDecision(_))));
+    assert!(matches!(transition(&run, &stale), Err(TransitionError::OtherDecision(_))));
     let deny = transition(&run, &Command::Decide(decision(Verdict::Deny)));
     assert!(matches!(deny, Ok(Next::Move { state: RunState::Canceled, .. })), "one denial is enough");
 }

@@ -144,7 +144,7 @@ pub fn parse(file: &Path, text: &str, home: &Path) -> Result<Policy, PolicyError
             None if said.contains("missing") || at.line() <= 1 => (said, format!("allowed: {EFFECTS}")),
             None => (said, KEYS.to_owned()),
         };
-        wrong(file, at, plain(said), allowed)
+        wrong(file, at, reword_error(said), allowed)
     })?;
     let written = written.unwrap_or_default();
     let folder = file.parent().unwrap_or(Path::new("/"));
@@ -306,7 +306,7 @@ fn wrong(file: &Path, at: Location, message: impl Into<String>, allowed: impl In
 }
 
 /// The parser's words as a person would say them.
-fn plain(said: &str) -> String {
+fn reword_error(said: &str) -> String {
     const WORDS: [(&str, &str); 7] = [
         ("invalid floating point", "expected a number"),
         ("unknown field", "unknown key"),

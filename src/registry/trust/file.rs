@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::TrustError;
-use super::measure::SeenFile;
+use super::digest::SeenFile;
 use skills_base::private_files;
 use skills_skill::{Digest, read_regular};
 

@@ -46,7 +46,7 @@ impl Place {
         let state = self.trust.state(&self.at(path));
         // What is remembered and what is read again must never tell two things.
         assert_eq!(trust(self.dir.path()).state(&self.at(path)), state);
-        let glance = self.trust.glance();
+        let glance = self.trust.trust_snapshot();
         assert_eq!(
             [glance.state(&self.at(path)), glance.state(&self.at(path))],
             [state.clone(), state.clone()]
@@ -126,9 +126,9 @@ fn an_old_measurement_is_taken_up_only_while_nothing_moved() {
     let place = Place::new();
     let real = place.at("skills/a").canonicalize().unwrap();
     let later = SystemTime::now() + Duration::from_secs(60);
-    let kept = measure::measure(&real, None, later).unwrap();
+    let kept = digest::measure(&real, None, later).unwrap();
     // Read long after the last change, unchanged since: claimed, content unread.
-    let again = measure::measure(&real, Some(&kept), later).unwrap();
+    let again = digest::measure(&real, Some(&kept), later).unwrap();
     assert_eq!(again.measured(), kept.measured());
     // The same bytes, another length, or another file of the same look: read again.
     let script = place.at("skills/a/scripts/run.py");
@@ -141,7 +141,7 @@ fn an_old_measurement_is_taken_up_only_while_nothing_moved() {
         .set_modified(before)
         .unwrap();
     fs::rename(place.at("skills/a/scripts/new.py"), &script).unwrap();
-    let now = measure::measure(&real, Some(&kept), later).unwrap();
+    let now = digest::measure(&real, Some(&kept), later).unwrap();
     assert_ne!(now.measured().digest, kept.measured().digest);
 }
 
@@ -266,7 +266,7 @@ fn a_damaged_or_newer_file_trusts_nothing_and_is_left_as_it_is() {
 fn files_that_differ_in_their_cut_have_different_digests() {
     let one = |files: &[(&str, &[u8])]| {
         let seen = |text: &[u8]| SeenFile { kind: FileKind::File, sha256: skills_skill::Digest::of(text) };
-        measure::whole(&files.iter().map(|(path, text)| ((*path).to_owned(), seen(text))).collect())
+        digest::combined_digest(&files.iter().map(|(path, text)| ((*path).to_owned(), seen(text))).collect())
     };
     assert_ne!(one(&[("a", b"bc")]), one(&[("ab", b"c")]));
     assert_ne!(one(&[("a", b""), ("b", b"")]), one(&[("ab", b"")]));

@@ -15,7 +15,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::super::broker::Obstacle;
+use super::super::broker::CallObstruction;
 use super::super::call::CallFailure;
 use super::Failed;
 use super::request::kind;
@@ -36,12 +36,15 @@ const FUNCTIONS: [(&str, Function); 10] = [
 ];
 
 /// Whether there is such a function.
-pub fn known(operation: &str) -> Result<(), Obstacle> {
+pub fn known(operation: &str) -> Result<(), CallObstruction> {
     if FUNCTIONS.iter().any(|(name, _)| *name == operation) {
         return Ok(());
     }
     let names: Vec<_> = FUNCTIONS.iter().map(|(name, _)| *name).collect();
-    Err(Obstacle::unconfigured(format!("unknown function `{operation}`; available: {}", names.join(", "))))
+    Err(CallObstruction::unconfigured(format!(
+        "unknown function `{operation}`; available: {}",
+        names.join(", ")
+    )))
 }
 
 /// Calls a function.
@@ -81,7 +84,7 @@ fn wanted<'v, T>(
 }
 
 /// A text as it is, anything else as JSON.
-fn plain(value: &Value) -> String {
+fn value_text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
@@ -92,7 +95,7 @@ fn template(given: &Map<String, Value>) -> Result<Value, String> {
         let Some((name, behind)) = after.split_once("}}") else { break };
         out.push_str(before);
         if let Some(value) = variables.get(name.trim()) {
-            out.push_str(&plain(value));
+            out.push_str(&value_text(value));
         } else {
             out.extend(["{{", name, "}}"]);
             unresolved.push(name.trim().to_owned());
@@ -118,7 +121,7 @@ fn split(given: &Map<String, Value>) -> Result<Value, String> {
 }
 
 fn join(given: &Map<String, Value>) -> Result<Value, String> {
-    let items: Vec<String> = list(given, "items")?.iter().map(plain).collect();
+    let items: Vec<String> = list(given, "items")?.iter().map(value_text).collect();
     Ok(json!({ "text": items.join(separator(given)?) }))
 }
 
@@ -193,7 +196,7 @@ fn unique(given: &Map<String, Value>) -> Result<Value, String> {
     let records = list(given, "records")?;
     let keys: Vec<String> = match given.get("key_fields") {
         None => Vec::new(),
-        Some(_) => list(given, "key_fields")?.iter().map(plain).collect(),
+        Some(_) => list(given, "key_fields")?.iter().map(value_text).collect(),
     };
     let mut seen = std::collections::HashSet::new();
     let kept: Vec<&Value> = records

@@ -8,7 +8,7 @@ use reqwest::{Client, RequestBuilder, StatusCode};
 use serde_json::Value;
 
 use super::super::call::{Call, CallFailure};
-use super::{Effect, Failed, Job, Means, excerpt};
+use super::{BindingContext, Effect, Failed, Job, excerpt};
 use skills_skill::contract::{Endpoint, Reach};
 
 /// Bytes of an answer.
@@ -89,7 +89,7 @@ impl Http {
     }
 }
 
-impl Means {
+impl BindingContext {
     /// The address of a job's service, and a request to it with the headers of service and run.
     pub(super) fn http_service<'m>(&'m self, job: &Job<'_>) -> Result<(&'m Endpoint, &'m str), Failed> {
         let service = &job.offered.binding.service;
@@ -109,7 +109,7 @@ impl Means {
     }
 
     /// Adds what every request carries.
-    pub(super) fn dressed(
+    pub(super) fn with_auth(
         &self,
         mut request: RequestBuilder,
         service: &str,

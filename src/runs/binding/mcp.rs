@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 use super::super::call::{CallFailure, FailureKind};
 use super::http::root_cause;
 use super::request::kind;
-use super::{Answer, Effect, Failed, Job, Means, excerpt, stopped_by};
+use super::{Answer, BindingContext, Effect, Failed, Job, excerpt, stopped_by};
 use skills_skill::contract::{Endpoint, Reach};
 
 /// Connections kept per service while nobody uses them.
@@ -78,7 +78,7 @@ impl Sessions {
         None
     }
 
-    fn give_back(&self, service: &str, session: Session) {
+    fn return_session(&self, service: &str, session: Session) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = idle.entry(service.to_owned()).or_default();
         if kept.len() < MAX_IDLE {
@@ -87,7 +87,11 @@ impl Sessions {
     }
 }
 
-pub async fn carry_out(means: &Means, job: &Job<'_>, cancel: &CancellationToken) -> Result<Answer, Failed> {
+pub async fn execute(
+    means: &BindingContext,
+    job: &Job<'_>,
+    cancel: &CancellationToken,
+) -> Result<Answer, Failed> {
     let service = &job.offered.binding.service;
     let endpoint = means.services.get(service).ok_or_else(|| {
         Failed::before(CallFailure::InvalidConfiguration, format!("service {service} is not configured"))
@@ -108,13 +112,13 @@ pub async fn carry_out(means: &Means, job: &Job<'_>, cancel: &CancellationToken)
         };
         match session.running.call_tool(params(job, arguments)).await {
             Ok(result) => {
-                means.sessions.give_back(service, session);
+                means.sessions.return_session(service, session);
                 read(result, &job.target).map(Answer::of)
             }
             Err(error) => {
                 let failed = refused(&error, &session, job).await;
                 if matches!(error, ServiceError::McpError(_)) {
-                    means.sessions.give_back(service, session);
+                    means.sessions.return_session(service, session);
                 }
                 Err(failed)
             }
@@ -146,7 +150,7 @@ fn ourselves() -> ClientConfig {
         .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
 }
 
-async fn connect(means: &Means, job: &Job<'_>, endpoint: &Endpoint) -> Result<Session, Failed> {
+async fn connect(means: &BindingContext, job: &Job<'_>, endpoint: &Endpoint) -> Result<Session, Failed> {
     match &endpoint.reach {
         Reach::Command { program, args, env } => start(means, job, program, args, env).await,
         Reach::Http { url, headers } => reach(means, job, url, headers).await,
@@ -158,7 +162,7 @@ async fn connect(means: &Means, job: &Job<'_>, endpoint: &Endpoint) -> Result<Se
 }
 
 async fn start(
-    means: &Means,
+    means: &BindingContext,
     job: &Job<'_>,
     program: &str,
     args: &[String],
@@ -194,7 +198,7 @@ async fn start(
 }
 
 async fn reach(
-    means: &Means,
+    means: &BindingContext,
     job: &Job<'_>,
     url: &str,
     headers: &BTreeMap<String, String>,

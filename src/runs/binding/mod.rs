@@ -17,7 +17,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::artifacts::Artifacts;
-use super::broker::{Environment, Obstacle};
+use super::broker::{CallObstruction, Environment};
 use super::call::{Artifact, Call, CallFailure, FailureKind};
 use super::capabilities::{Capabilities, Offered};
 use skills_sandbox::{Limits, Sandbox};
@@ -28,13 +28,13 @@ use http::Http;
 use mcp::Sessions;
 
 /// Characters of an answer or of output that a message shows.
-const SHOWN: usize = 300;
+const MAX_SHOWN_CHARS: usize = 300;
 
 /// One call through one binding.
 pub(super) struct Job<'a> {
     pub offered: &'a Offered,
     pub call: &'a Call,
-    pub given: &'a request::Given,
+    pub given: &'a request::TemplateValues,
     /// What is left of the step's own time.
     pub remaining: Duration,
     /// What is called, as a person reads it.
@@ -48,13 +48,13 @@ impl Job<'_> {
     }
 
     /// The longest wait for an answer: what is left, or what binding or service say when that is shorter.
-    fn patience(&self, endpoint: Option<&Endpoint>) -> Patience {
+    fn patience(&self, endpoint: Option<&Endpoint>) -> CallTimeout {
         let stated = self.offered.binding.metadata.get("timeout_seconds").and_then(Value::as_f64);
         let stated = stated.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
         let own = [stated, endpoint.and_then(|endpoint| endpoint.timeout)].into_iter().flatten().min();
         match own.filter(|own| *own < self.remaining && !own.is_zero()) {
-            Some(wait) => Patience { wait, is_the_steps: false },
-            None => Patience { wait: self.remaining, is_the_steps: true },
+            Some(wait) => CallTimeout { wait, is_the_steps: false },
+            None => CallTimeout { wait: self.remaining, is_the_steps: true },
         }
     }
 
@@ -64,7 +64,7 @@ impl Job<'_> {
         Failed { effect: Effect::Possible, counts: true, stderr: attempt.stderr, ..timeout }
     }
 
-    fn too_late(&self, patience: Patience) -> Failed {
+    fn too_late(&self, patience: CallTimeout) -> Failed {
         if patience.is_the_steps {
             return self.out_of_time(Failed::canceled());
         }
@@ -75,7 +75,7 @@ impl Job<'_> {
 
 /// How long an answer is waited for, and whose time that is.
 #[derive(Clone, Copy)]
-struct Patience {
+struct CallTimeout {
     wait: Duration,
     is_the_steps: bool,
 }
@@ -182,7 +182,7 @@ impl Failed {
 }
 
 /// Everything that bindings need to execute calls.
-pub(super) struct Means {
+pub(super) struct BindingContext {
     pub(super) services: BTreeMap<String, Endpoint>,
     limits: Limits,
     environment: Environment,
@@ -192,7 +192,7 @@ pub(super) struct Means {
     sessions: Sessions,
 }
 
-impl Means {
+impl BindingContext {
     pub fn new(
         services: BTreeMap<String, Endpoint>,
         limits: Limits,
@@ -205,13 +205,18 @@ impl Means {
     }
 
     /// What is in the way of a binding now; `bare` when a script may run without isolation.
-    pub fn obstacle(&self, offered: &Offered, catalogue: &Capabilities, bare: bool) -> Option<Obstacle> {
+    pub fn obstacle(
+        &self,
+        offered: &Offered,
+        catalogue: &Capabilities,
+        bare: bool,
+    ) -> Option<CallObstruction> {
         let binding = &offered.binding;
         let service = &binding.service;
         let endpoint = self.services.get(service);
         let reach = endpoint.map(|endpoint| &endpoint.reach);
         let wrong = |wanted: &str| {
-            Some(Obstacle::unconfigured(format!(
+            Some(CallObstruction::unconfigured(format!(
                 "service {service} is configured without {wanted}, which protocol {} needs: correct `services.{service}` in the configuration",
                 binding.protocol
             )))
@@ -230,15 +235,15 @@ impl Means {
     }
 
     /// Calls, and waits for the answer; when `cancel` fires, everything started for it is dead when this returns.
-    pub async fn carry_out(&self, job: &Job<'_>, cancel: &CancellationToken) -> Result<Answer, Failed> {
+    pub async fn execute(&self, job: &Job<'_>, cancel: &CancellationToken) -> Result<Answer, Failed> {
         match job.offered.binding.protocol {
-            Protocol::Script => script::carry_out(self, job, cancel).await,
+            Protocol::Script => script::execute(self, job, cancel).await,
             Protocol::Builtin => {
                 builtin::call(&job.offered.binding.operation, &job.request()).map(Answer::of)
             }
-            Protocol::OpenApi => stopped_by(cancel, openapi::carry_out(self, job)).await,
-            Protocol::OpenRpc => stopped_by(cancel, openrpc::carry_out(self, job)).await,
-            Protocol::Mcp => mcp::carry_out(self, job, cancel).await,
+            Protocol::OpenApi => stopped_by(cancel, openapi::execute(self, job)).await,
+            Protocol::OpenRpc => stopped_by(cancel, openrpc::execute(self, job)).await,
+            Protocol::Mcp => mcp::execute(self, job, cancel).await,
         }
     }
 
@@ -289,7 +294,7 @@ impl Means {
         service: &str,
         key: &str,
         values: &BTreeMap<String, String>,
-    ) -> Result<BTreeMap<String, String>, Obstacle> {
+    ) -> Result<BTreeMap<String, String>, CallObstruction> {
         let one = |(name, text): (&String, &String)| {
             let mut out = String::new();
             let mut rest = text.as_str();
@@ -297,7 +302,7 @@ impl Means {
                 let Some(end) = rest[start..].find('}') else { break };
                 let variable = &rest[start + 2..start + end];
                 let value = (self.environment)(variable).filter(|value| !value.is_empty()).ok_or_else(|| {
-                    Obstacle::unconfigured(format!(
+                    CallObstruction::unconfigured(format!(
                         "the environment variable {variable}, which `services.{service}.{key}.{name}` names, is not set: set it before the program starts"
                     ))
                 })?;
@@ -313,7 +318,7 @@ impl Means {
 }
 
 /// A service that the configuration does not name, with what its registry says about it.
-fn unconfigured(offered: &Offered, catalogue: &Capabilities) -> Obstacle {
+fn unconfigured(offered: &Offered, catalogue: &Capabilities) -> CallObstruction {
     let (service, protocol) = (&offered.binding.service, offered.binding.protocol);
     let described = catalogue.service(service);
     let text = |key: &str| described.and_then(|service| service.settings.get(key)).and_then(Value::as_str);
@@ -326,7 +331,7 @@ fn unconfigured(offered: &Offered, catalogue: &Capabilities) -> Obstacle {
         _ => String::new(),
     };
     let hint = safe_text::line(&hint);
-    Obstacle::unconfigured(format!(
+    CallObstruction::unconfigured(format!(
         "service {service} is not configured: add it under `services:` in the configuration{hint}"
     ))
 }
@@ -345,12 +350,12 @@ async fn stopped_by(
 
 /// The beginning of a stranger's text, safe to show and on one line.
 fn excerpt(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN * 4)]);
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_SHOWN_CHARS * 4)]);
     let text = text.trim();
     if text.is_empty() {
         return "nothing".to_owned();
     }
-    let cut: String = text.chars().take(SHOWN).collect();
-    let more = if cut.len() < text.len() || bytes.len() > SHOWN * 4 { "…" } else { "" };
+    let cut: String = text.chars().take(MAX_SHOWN_CHARS).collect();
+    let more = if cut.len() < text.len() || bytes.len() > MAX_SHOWN_CHARS * 4 { "…" } else { "" };
     format!("{}{more}", safe_text::line(&cut))
 }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::super::call::CallFailure;
 use super::http::{accepted, json};
 use super::request::kind;
-use super::{Answer, Failed, Job, Means};
+use super::{Answer, BindingContext, Failed, Job};
 use skills_skill::contract::{Binding, Reach};
 
 /// What is called, as a person reads it.
@@ -36,7 +36,7 @@ fn operation(binding: &Binding) -> (String, &str) {
     }
 }
 
-pub async fn carry_out(means: &Means, job: &Job<'_>) -> Result<Answer, Failed> {
+pub async fn execute(means: &BindingContext, job: &Job<'_>) -> Result<Answer, Failed> {
     let binding = &job.offered.binding;
     let (endpoint, base) = means.http_service(job)?;
     let invalid = |why: String| Failed::before(CallFailure::InvalidConfiguration, why);
@@ -73,7 +73,7 @@ pub async fn carry_out(means: &Means, job: &Job<'_>) -> Result<Answer, Failed> {
     if let Some(body) = &body {
         request = request.header("content-type", "application/json").body(body.to_string());
     }
-    let request = means.dressed(request, &binding.service, endpoint, job.call)?;
+    let request = means.with_auth(request, &binding.service, endpoint, job.call)?;
     let answered = means.http.exchange(request, job, endpoint).await?;
     accepted(&answered, &job.target)?;
     json(&answered, &job.target).map(Answer::of)

@@ -4,16 +4,16 @@ use serde_json::{Value, json};
 
 use super::super::call::CallFailure;
 use super::http::{accepted, json as parsed};
-use super::{Answer, Effect, Failed, Job, Means, excerpt};
+use super::{Answer, BindingContext, Effect, Failed, Job, excerpt};
 
-pub async fn carry_out(means: &Means, job: &Job<'_>) -> Result<Answer, Failed> {
+pub async fn execute(means: &BindingContext, job: &Job<'_>) -> Result<Answer, Failed> {
     let binding = &job.offered.binding;
     let (endpoint, url) = means.http_service(job)?;
     let id = &job.call.idempotency_key;
     let body = json!({ "jsonrpc": "2.0", "id": id, "method": binding.operation, "params": job.request() });
     let request =
         means.http.client()?.post(url).header("content-type", "application/json").body(body.to_string());
-    let request = means.dressed(request, &binding.service, endpoint, job.call)?;
+    let request = means.with_auth(request, &binding.service, endpoint, job.call)?;
     let answered = means.http.exchange(request, job, endpoint).await?;
     // Some servers give an error object a status of its own; the object says more.
     let error_object =

@@ -13,13 +13,13 @@ use crate::call::Call;
 const NAMESPACES: [&str; 4] = ["input", "inputs", "target", "run"];
 
 /// What references in a template are looked up in.
-pub struct Given {
+pub struct TemplateValues {
     input: Value,
     target: Value,
     run: Value,
 }
 
-impl Given {
+impl TemplateValues {
     /// What a call gives.
     pub fn of(call: &Call) -> Self {
         Self {
@@ -64,11 +64,11 @@ pub fn is_stated(template: &Value) -> bool {
 }
 
 /// The template with its references replaced; the inputs themselves where there is none.
-pub fn render(template: &Value, given: &Given) -> Value {
+pub fn render(template: &Value, given: &TemplateValues) -> Value {
     if is_stated(template) { fill(template, given).unwrap_or(Value::Null) } else { given.input.clone() }
 }
 
-fn fill(template: &Value, given: &Given) -> Option<Value> {
+fn fill(template: &Value, given: &TemplateValues) -> Option<Value> {
     Some(match template {
         Value::String(text) => match reference(text) {
             Some(path) => return given.get(&path).cloned(),
@@ -111,7 +111,7 @@ fn holes(text: &str) -> (Vec<(&str, Vec<&str>)>, &str) {
     (found, rest)
 }
 
-fn interpolate(text: &str, given: &Given) -> String {
+fn interpolate(text: &str, given: &TemplateValues) -> String {
     let (holes, rest) = holes(text);
     let mut out = String::with_capacity(text.len());
     for (before, path) in holes {
@@ -235,8 +235,8 @@ mod tests {
 
     use super::*;
 
-    fn given() -> Given {
-        Given {
+    fn given() -> TemplateValues {
+        TemplateValues {
             input: json!({"text": "hi", "n": 3, "list": [{"a": 1}], "none": null}),
             target: json!({"type": "run", "content": {"x": true}}),
             run: json!({"trace_id": "t-1", "idempotency_key": "k"}),
@@ -265,7 +265,7 @@ mod tests {
         assert_eq!(fill("${input.nobody}|${other} ${ ${input.text}"), "|${other} ${ hi");
         assert_eq!(fill("${input.text"), "${input.text");
         // A value that looks like a template is a value.
-        let sly = Given { input: json!({"x": "${run.idempotency_key}"}), ..given() };
+        let sly = TemplateValues { input: json!({"x": "${run.idempotency_key}"}), ..given() };
         assert_eq!(render(&json!(["<${input.x}>"]), &sly)[0], "<${run.idempotency_key}>");
     }
 

@@ -13,11 +13,11 @@ use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::super::artifacts::Artifacts;
-use super::super::broker::{Obstacle, Pin, is_complete};
+use super::super::broker::{CallObstruction, Pin, is_complete};
 use super::super::call::{Artifact, CallFailure, LogLine, LogSink};
 use super::super::capabilities::{Capabilities, Offered};
 use super::request::{self, kind};
-use super::{Answer, Effect, Failed, Job, Means, excerpt};
+use super::{Answer, BindingContext, Effect, Failed, Job, excerpt};
 use skills_sandbox::{
     Channel, End, InputFile, Level, Limits, Outcome, Report, Sandbox, SandboxError, Spec, Tap, Verify,
 };
@@ -39,14 +39,14 @@ pub fn located(
     offered: &Offered,
     reach: Option<&Reach>,
     catalogue: &Capabilities,
-) -> Result<Located, Obstacle> {
+) -> Result<Located, CallObstruction> {
     let (binding, root) = (&offered.binding, offered.place.root());
     match reach {
         Some(Reach::Script { bundle, script }) => {
             if bundle.join(script).is_file() {
                 return Ok(Located { bundle: bundle.clone(), script: script.clone() });
             }
-            Err(Obstacle::unconfigured(format!(
+            Err(CallObstruction::unconfigured(format!(
                 "the script {} of service {} does not exist: correct `services.{}.script` in the \
                     configuration",
                 bundle.join(script).display(),
@@ -54,7 +54,7 @@ pub fn located(
                 binding.service
             )))
         }
-        Some(_) => Err(Obstacle::unconfigured(format!(
+        Some(_) => Err(CallObstruction::unconfigured(format!(
             "service {} is configured without `script`, which protocol script needs: correct `services.{}` in the configuration",
             binding.service, binding.service
         ))),
@@ -77,7 +77,7 @@ pub fn located(
                 ),
                 None => format!("there is no {} in {}", script.display(), root.display()),
             };
-            Err(Obstacle::unconfigured(format!(
+            Err(CallObstruction::unconfigured(format!(
                 "{}: to use your own script, add `{}: {{script: …/scripts/NAME.py}}` under `services:` \
                     in the configuration",
                 safe_text::line(&what),
@@ -88,12 +88,12 @@ pub fn located(
 }
 
 /// Whether scripts can be sandboxed here, or may run without that.
-pub fn isolated(sandbox: &Sandbox, bare: bool) -> Result<(), Obstacle> {
+pub fn isolated(sandbox: &Sandbox, bare: bool) -> Result<(), CallObstruction> {
     let report = sandbox.report();
     if bare || report.level >= Level::Partial {
         return Ok(());
     }
-    Err(Obstacle::new(
+    Err(CallObstruction::new(
         CallFailure::SafetyDenied,
         format!(
             "this machine cannot sandbox a script ({}): `skills doctor` shows what is missing; \
@@ -103,7 +103,11 @@ pub fn isolated(sandbox: &Sandbox, bare: bool) -> Result<(), Obstacle> {
     ))
 }
 
-pub async fn carry_out(means: &Means, job: &Job<'_>, cancel: &CancellationToken) -> Result<Answer, Failed> {
+pub async fn execute(
+    means: &BindingContext,
+    job: &Job<'_>,
+    cancel: &CancellationToken,
+) -> Result<Answer, Failed> {
     let (call, binding) = (job.call, &job.offered.binding);
     let reach = means.services.get(&binding.service).map(|endpoint| &endpoint.reach);
     let found = located(job.offered, reach, &Capabilities::default())
@@ -141,7 +145,7 @@ pub async fn carry_out(means: &Means, job: &Job<'_>, cancel: &CancellationToken)
     };
     let outcome =
         means.sandbox.run(spec, cancel.clone()).await.map_err(|error| not_run(&error, &job.target))?;
-    let answer = match judged(&outcome, job) {
+    let answer = match check_output(&outcome, job) {
         Ok(answer) => answer,
         Err(mut failed) => {
             log.release();
@@ -154,7 +158,7 @@ pub async fn carry_out(means: &Means, job: &Job<'_>, cancel: &CancellationToken)
         }
     };
     let isolation = Some(summary(&outcome.report));
-    let artifacts = kept(Arc::clone(&means.artifacts), outcome, &log).await?;
+    let artifacts = store_artifacts(Arc::clone(&means.artifacts), outcome, &log).await?;
     Ok(Answer { response: Value::Object(answer), isolation, artifacts })
 }
 
@@ -199,7 +203,7 @@ fn not_run(error: &SandboxError, target: &str) -> Failed {
 }
 
 /// The answer of a script that ended, or how it failed.
-fn judged(outcome: &Outcome, job: &Job<'_>) -> Result<Map<String, Value>, Failed> {
+fn check_output(outcome: &Outcome, job: &Job<'_>) -> Result<Map<String, Value>, Failed> {
     if outcome.cancelled {
         return Err(Failed::canceled());
     }
@@ -268,7 +272,11 @@ fn tail(stderr: &[u8]) -> Option<String> {
 }
 
 /// Keeps the files a script left behind.
-async fn kept(artifacts: Arc<Artifacts>, outcome: Outcome, log: &Log) -> Result<Vec<Artifact>, Failed> {
+async fn store_artifacts(
+    artifacts: Arc<Artifacts>,
+    outcome: Outcome,
+    log: &Log,
+) -> Result<Vec<Artifact>, Failed> {
     if outcome.produced_truncated {
         let text = format!("more than {} files were written; the rest is not kept", outcome.produced.len());
         log.say("stderr", text);

@@ -10,13 +10,13 @@ use skills_skill::contract::{Binding, Conformance};
 
 /// Why a binding cannot be called.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Obstacle {
+pub struct CallObstruction {
     pub code: CallFailure,
     /// What is missing, and what to do.
     pub message: String,
 }
 
-impl Obstacle {
+impl CallObstruction {
     pub fn new(code: CallFailure, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
     }
@@ -33,7 +33,7 @@ pub struct Choice {
     pub offered: Arc<Offered>,
     /// `override`, `default`, `fallback of …`, `not chosen`.
     pub place: String,
-    pub obstacle: Option<Obstacle>,
+    pub obstacle: Option<CallObstruction>,
 }
 
 /// The order in which bindings are tried, and those that are not.
@@ -44,7 +44,7 @@ pub struct Decision {
     /// The rest, by id.
     pub others: Vec<Choice>,
     /// Why nothing can be tried at all.
-    pub refused: Option<Obstacle>,
+    pub refused: Option<CallObstruction>,
 }
 
 /// Decides for a capability. `obstacle` says what is in the way of a binding beside its conformance.
@@ -53,7 +53,7 @@ pub fn decide(
     demanded: Conformance,
     catalogue: &Capabilities,
     overrides: &BTreeMap<String, String>,
-    obstacle: &dyn Fn(&Offered) -> Option<Obstacle>,
+    obstacle: &dyn Fn(&Offered) -> Option<CallObstruction>,
 ) -> Decision {
     let in_the_way = |offered: &Arc<Offered>| {
         let known = offered.binding.conformance;
@@ -62,7 +62,7 @@ pub fn decide(
                 "its conformance level is {known}, but {demanded} is required: set \
                     metadata.conformance_profile in the binding, or require less with `conformance: {known}`"
             );
-            return Some(Obstacle::new(CallFailure::ConformanceUnmet, message));
+            return Some(CallObstruction::new(CallFailure::ConformanceUnmet, message));
         }
         obstacle(offered)
     };
@@ -79,7 +79,11 @@ pub fn decide(
         let message = format!(
             "no binding implements `{capability}`; add a file in bindings/ with `capability: {capability}`"
         );
-        return Decision { chain: Vec::new(), others: all, refused: Some(Obstacle::unconfigured(message)) };
+        return Decision {
+            chain: Vec::new(),
+            others: all,
+            refused: Some(CallObstruction::unconfigured(message)),
+        };
     }
     let (head, place) = if let Some(wanted) = overrides.get(capability) {
         let Some(at) = all.iter().position(|choice| choice.offered.binding.id == *wanted) else {
@@ -89,7 +93,7 @@ pub fn decide(
                     another capability; set `bindings: {{{capability}: …}}` to one of {}, or remove it",
                 known.join(", ")
             );
-            let refused = Some(Obstacle::unconfigured(message));
+            let refused = Some(CallObstruction::unconfigured(message));
             return Decision { chain: Vec::new(), others: all, refused };
         };
         (at, "override")

@@ -1,6 +1,6 @@
 //! The whole decision for a capability, for a person.
 
-use super::super::binding::Means;
+use super::super::binding::BindingContext;
 use super::super::call::{BindingChoice, Explanation};
 use super::breaker::Breakers;
 use super::decide::{Choice, Decision};
@@ -12,7 +12,7 @@ pub fn explain(
     capability: &str,
     conformance: Conformance,
     decision: &Decision,
-    means: &Means,
+    means: &BindingContext,
     breakers: &Breakers,
 ) -> Explanation {
     let line = |choice: &Choice| {

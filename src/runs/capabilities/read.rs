@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rayon::prelude::*;
 
-use super::{Place, remarks};
+use super::{CapabilityFolder, diagnostics};
 use skills_base::files::{Entry, Folder};
 use skills_skill::contract::{Binding, Capability, Service, parse_binding, parse_capability, parse_service};
 use skills_skill::{Finding, Severity};
@@ -33,7 +33,7 @@ enum Kind {
 }
 
 /// Everything in a place, in the order of its paths.
-pub(super) fn read(place: &Place) -> Vec<Part> {
+pub(super) fn read(place: &CapabilityFolder) -> Vec<Part> {
     let kinds =
         [(Kind::Capability, "capabilities"), (Kind::Binding, "bindings"), (Kind::Service, "services")];
     let mut parts = Vec::new();
@@ -44,7 +44,7 @@ pub(super) fn read(place: &Place) -> Vec<Part> {
         let real = top.entries("").is_ok_and(|all| all.iter().any(|one| one.name == name && !one.is_link));
         let cut = real && list(&top, name, 0, &mut files);
         if cut {
-            parts.push(Part::Remark(remarks::remark(
+            parts.push(Part::Remark(diagnostics::remark(
                 "registry-too-large",
                 Severity::Error,
                 &folder,
@@ -93,7 +93,7 @@ fn one(kind: Kind, top: &Folder, path: &str, file: &Path) -> Vec<Part> {
     let source = match top.read_text(path, MAX_FILE) {
         Ok(source) => source,
         Err(error) => {
-            return vec![Part::Remark(remarks::remark(
+            return vec![Part::Remark(diagnostics::remark(
                 "registry-file-unreadable",
                 Severity::Error,
                 file,

@@ -14,8 +14,8 @@ fn registry(files: &[(&str, &str)]) -> tempfile::TempDir {
     dir
 }
 
-fn place(dir: &Path) -> Place {
-    Place { dir: dir.to_owned(), bundle: None, shipped: false }
+fn place(dir: &Path) -> CapabilityFolder {
+    CapabilityFolder { dir: dir.to_owned(), bundle: None, shipped: false }
 }
 
 const CAPABILITY: &str =

@@ -18,7 +18,7 @@ use nix::sys::statvfs::statvfs;
 
 use super::super::plan::{Disk, DiskUse, Identity};
 use super::super::workdir::{MAX_DEPTH, Stamp, stamp};
-use super::inner::enter_namespace;
+use super::child_setup::enter_namespace;
 
 /// Bytes of a page, which a file takes at least.
 const PAGE: u64 = 4096;
@@ -57,7 +57,7 @@ impl Mounted {
         let io = |error: io::Error| format!("filling the work directory: {error}");
         let below = File::open(&disk.work).map_err(io)?;
         let below_path = PathBuf::from(format!("/proc/self/fd/{}", below.as_raw_fd()));
-        let given = Given::of(&below_path).map_err(io)?;
+        let given = InitialUsage::of(&below_path).map_err(io)?;
         if !nix::unistd::geteuid().is_root() {
             enter_namespace()?;
         }
@@ -136,12 +136,12 @@ impl Mounted {
 }
 
 /// What is in the work directory before the start.
-struct Given {
+struct InitialUsage {
     entries: u64,
     bytes: u64,
 }
 
-impl Given {
+impl InitialUsage {
     fn of(folder: &Path) -> io::Result<Self> {
         let mut found = Self { entries: 0, bytes: 0 };
         for entry in fs::read_dir(folder)? {

@@ -6,17 +6,17 @@
 //! ([`warden`]), which adopts and kills whatever the script leaves behind, and the *inner* helper
 //! ([`inner`]), which gives up its rights one after the other and calls `exec`.
 
+mod child_setup;
 #[cfg(target_os = "linux")]
 mod disk;
 #[cfg(target_os = "linux")]
 mod files;
-mod inner;
 mod limits;
 mod probe;
+mod supervisor;
 #[cfg(target_os = "linux")]
 mod syscalls;
 mod tree;
-mod warden;
 
 use std::process::ExitCode;
 
@@ -42,8 +42,8 @@ pub fn helper_entry() -> Option<ExitCode> {
     }
     let role = args.next();
     Some(match role.as_ref().and_then(|role| role.to_str()) {
-        Some(WARDEN) => warden::run(),
-        Some(INNER) => inner::run(args.next().as_ref().and_then(|fd| fd.to_str())),
+        Some(WARDEN) => supervisor::run(),
+        Some(INNER) => child_setup::run(args.next().as_ref().and_then(|fd| fd.to_str())),
         _ => ExitCode::from(FAILED),
     })
 }

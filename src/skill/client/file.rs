@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::notes::slice;
+use crate::finding_builder::slice;
 use crate::yaml::{self, Content, Node};
 use crate::{fence, repair};
 

@@ -7,8 +7,8 @@ use std::str::FromStr;
 use serde_json::Value;
 
 use crate::Finding;
+use crate::finding_builder::{Notes, span};
 use crate::lint::rules;
-use crate::notes::{Notes, span};
 use crate::yaml::{self, Content, Entry, Node};
 
 /// Reads one file of the contract form.

@@ -2,7 +2,7 @@
 //! thousands of public descriptions, to be silent where it is not sure.
 
 use super::{Subject, rules};
-use crate::notes::{Notes, slice};
+use crate::finding_builder::{Notes, slice};
 
 /// Checks a description that the file states (one that was taken from the body has its own finding).
 pub(super) fn check(subject: &Subject<'_>, notes: &mut Notes<'_>) {

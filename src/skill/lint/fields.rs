@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use super::{Subject, rules};
+use crate::finding_builder::Notes;
 use crate::frontmatter::Frontmatter;
-use crate::notes::Notes;
 use crate::parse::CONTRACT_KEYS;
 use crate::yaml::{Content, Node};
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::rules;
 use crate::Finding;
-use crate::notes::{Notes, slice};
+use crate::finding_builder::{Notes, slice};
 
 /// What starts a comment for the linter.
 const MARK: &str = "skills-lint:";

@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use pulldown_cmark::{Event, LinkType, Options, Parser, Tag};
 
 use super::rules;
-use crate::notes::Notes;
+use crate::finding_builder::Notes;
 
 /// Checks every inline and reference link, each destination once. Code, autolinks, URLs, anchors and
 /// placeholders are left alone.

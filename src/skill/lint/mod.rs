@@ -14,13 +14,13 @@ mod trust;
 use std::ops::Range;
 use std::path::Path;
 
-use super::notes::{Notes, slice};
+use super::finding_builder::{Notes, slice};
 use super::yaml::{Entry, Node};
 use super::{Finding, Skill, fence};
 
 pub use ignore::{Ignored, ignore};
 pub use references::{Reference, ReferenceKind, references};
-pub use report::{Look, github, report};
+pub use report::{ReportStyle, github, report};
 
 /// What the pure rules look at.
 pub(super) struct Subject<'a> {

@@ -8,7 +8,7 @@ use std::path::Path;
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
 use super::rules;
-use crate::notes::{Notes, slice};
+use crate::finding_builder::{Notes, slice};
 
 /// What a mention refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -8,12 +8,12 @@ use miette::{
     SourceCode, SourceSpan, SpanContents,
 };
 
-use crate::notes::{floor, slice};
+use crate::finding_builder::{floor, slice};
 use crate::{Finding, Severity, safe_text};
 
 /// How a report is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Look {
+pub struct ReportStyle {
     /// With ANSI colors.
     pub colours: bool,
     /// With box-drawing characters; else ASCII.
@@ -22,7 +22,7 @@ pub struct Look {
     pub width: usize,
 }
 
-impl Default for Look {
+impl Default for ReportStyle {
     fn default() -> Self {
         Self { colours: false, unicode: true, width: 80 }
     }
@@ -31,7 +31,7 @@ impl Default for Look {
 /// Findings of one file with their source lines, in the order given. `path` is the file as a person
 /// knows it, `source` the file itself. Nothing of either reaches the result but through `safe_text`.
 #[must_use]
-pub fn report(findings: &[Finding], path: &str, source: &str, look: Look) -> String {
+pub fn report(findings: &[Finding], path: &str, source: &str, look: ReportStyle) -> String {
     let theme = match (look.colours, look.unicode) {
         (true, true) => GraphicalTheme::unicode(),
         (true, false) => {
@@ -70,7 +70,7 @@ struct Drawn {
 }
 
 impl Drawn {
-    fn new(finding: &Finding, path: &str, source: &str, look: Look) -> Self {
+    fn new(finding: &Finding, path: &str, source: &str, look: ReportStyle) -> Self {
         let mut message = safe_text::line(&finding.message).into_owned();
         if finding.fixable {
             message.push_str(" (fixable)");
@@ -232,12 +232,17 @@ mod tests {
 
     #[test]
     fn a_report_reads_like_a_compilers() {
-        insta::assert_snapshot!(report(&findings(), "pdf/SKILL.md", SOURCE, Look::default()));
+        insta::assert_snapshot!(report(&findings(), "pdf/SKILL.md", SOURCE, ReportStyle::default()));
     }
 
     #[test]
     fn a_report_in_ascii_is_ascii_and_fits() {
-        let text = report(&findings(), "pdf/SKILL.md", SOURCE, Look { unicode: false, ..Look::default() });
+        let text = report(
+            &findings(),
+            "pdf/SKILL.md",
+            SOURCE,
+            ReportStyle { unicode: false, ..ReportStyle::default() },
+        );
         let lines = text.lines().filter(|line| !line.contains('⟨'));
         assert!(lines.clone().all(|line| line.chars().count() <= 80), "{text}");
         assert!(lines.clone().all(str::is_ascii), "{text}");
@@ -245,9 +250,9 @@ mod tests {
 
     #[test]
     fn a_report_over_a_file_that_has_changed_is_still_drawn() {
-        let text = report(&findings(), "pdf/SKILL.md", "---\nname: é…é…é…é…é…é…é…é…", Look::default());
+        let text = report(&findings(), "pdf/SKILL.md", "---\nname: é…é…é…é…é…é…é…é…", ReportStyle::default());
         assert!(text.contains("name-invalid") && text.contains("smuggled-text"));
-        assert!(report(&findings(), "pdf/SKILL.md", "", Look::default()).contains("unquoted-colon"));
+        assert!(report(&findings(), "pdf/SKILL.md", "", ReportStyle::default()).contains("unquoted-colon"));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Size of the body: lines, and tokens (about, while scanning; exact, while linting).
 
 use super::rules;
-use crate::notes::Notes;
+use crate::finding_builder::Notes;
 use crate::tokens::{self, TokenCount};
 
 /// The specification recommends to stay below this many tokens.

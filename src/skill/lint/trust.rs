@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::{Subject, rules};
-use crate::notes::{Notes, slice};
+use crate::finding_builder::{Notes, slice};
 use crate::safe_text::{Hidden, hidden};
 use crate::yaml::{Content, Node};
 

@@ -3,13 +3,15 @@
 use serde_json::{Map, Value, json};
 
 use super::integrity::{damage, digest};
-use super::rows::{append, apply, as_of, get, json as encode, moved, own_steps, signed, standing};
+use super::rows::{append, apply, as_of, get, json as encode, moved, own_steps, run_snapshot, signed};
 use super::{Tx, checkpoints, dialect, failed, read, values};
 use crate::{
     CommandEffect, CommandOutcome, Decided, DecisionRecord, EventKind, NewEvent, RunId, RunOptions,
     RunRecord, StoreError, expiry,
 };
-use skills_model::{Asked, Command, Expiry, Gate, Next, Refusal, RunState, Verdict, transition};
+use skills_model::{
+    ApprovalReason, Command, Expiry, Gate, Next, RunState, TransitionError, Verdict, transition,
+};
 
 /// A command with what is kept beside it.
 #[derive(Debug)]
@@ -55,7 +57,7 @@ pub(crate) async fn command<T: Tx>(tx: &T, run: &RunId, order: &Order) -> Result
         }
         other => other.clone(),
     };
-    let next = transition(&standing(&before, replays), &command)
+    let next = transition(&run_snapshot(&before, replays), &command)
         .map_err(|refusal| already_decided(&command, before.gate.as_ref(), &earlier, refusal))?;
     let decided = match &command {
         Command::Decide(decision) | Command::Endorse { decision, .. } => Some(decision),
@@ -68,7 +70,7 @@ pub(crate) async fn command<T: Tx>(tx: &T, run: &RunId, order: &Order) -> Result
     let mut expired = None;
     match (&command, due) {
         // It was decided and waits anew, or waits for ever: the sweep that asked saw an older state.
-        (Command::Expire(_), false) => return Err(Refusal::NotOver.into()),
+        (Command::Expire(_), false) => return Err(TransitionError::NotOver.into()),
         (Command::Expire(_), true) | (_, false) => {}
         (_, true) => expired = Some(Box::new(expire(tx, run).await?)),
     }
@@ -89,7 +91,7 @@ pub(crate) async fn command<T: Tx>(tx: &T, run: &RunId, order: &Order) -> Result
             if let (
                 Verdict::Approve,
                 false,
-                Some(Gate::Human { why: Asked::Changed { now, call: of, .. }, .. }),
+                Some(Gate::Human { why: ApprovalReason::Changed { now, call: of, .. }, .. }),
             ) = (decision.verdict, is_endorsed, &before.gate)
             {
                 call.clone_from(of);
@@ -211,7 +213,7 @@ fn already_decided(
     command: &Command,
     gate: Option<&Gate>,
     earlier: &[Decided],
-    refusal: Refusal,
+    refusal: TransitionError,
 ) -> StoreError {
     let first = match command {
         Command::Decide(decision) | Command::Endorse { decision, .. } if !decision.answers(gate) => {

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::checkpoints;
 use super::integrity::digest;
-use super::rows::{append, as_of, get, json as encode, moved, own_steps, signed, standing, write_events};
+use super::rows::{append, as_of, get, json as encode, moved, own_steps, run_snapshot, signed, write_events};
 use super::{Tx, dialect, failed, values};
 use crate::{Begun, EventKind, Idempotency, IdempotencyOutcome, Launch, RunId, RunRecord, StoreError};
 use skills_model::{Command, Next, RunState, allowed, transition};
@@ -129,7 +129,7 @@ fn created_run(launch: &Launch, now_ms: i64) -> RunRecord {
         expires_ms: None,
         allowed: Vec::new(),
     };
-    run.allowed = allowed(&standing(&run, false));
+    run.allowed = allowed(&run_snapshot(&run, false));
     run
 }
 
@@ -171,7 +171,7 @@ pub(crate) async fn branch<T: Tx>(
     let (from, replays) = get(tx, source).await?;
     let now_ms = tx.now().await?.wall_ms;
     let command = if held { Command::Fork } else { Command::Replay };
-    match transition(&standing(&from, replays), &command)? {
+    match transition(&run_snapshot(&from, replays), &command)? {
         Next::NewRun { .. } => {}
         other => {
             return Err(failed("branching a run", &format!("the state machine answered {other:?}")));

@@ -15,7 +15,7 @@ pub(crate) const OF_RUN: [&str; 7] =
 /// Selects runs that ended before the moment `?1`.
 const ENDED: &str = "state IN ('completed', 'canceled', 'failed') AND since_ms < ?1";
 
-pub(crate) async fn beat<T: Tx>(tx: &T, worker: &WorkerId) -> Result<(), StoreError> {
+pub(crate) async fn heartbeat<T: Tx>(tx: &T, worker: &WorkerId) -> Result<(), StoreError> {
     let now = tx.now().await?;
     let doing = "sending a heartbeat";
     tx.post(
@@ -35,7 +35,7 @@ pub(crate) async fn beat<T: Tx>(tx: &T, worker: &WorkerId) -> Result<(), StoreEr
     tx.post(doing, sql, values![now.wall_ms - FORGET_WORKERS_MS]).await
 }
 
-pub(crate) async fn retire<T: Tx>(tx: &T, worker: &WorkerId) -> Result<(), StoreError> {
+pub(crate) async fn deregister_worker<T: Tx>(tx: &T, worker: &WorkerId) -> Result<(), StoreError> {
     tx.post("deregistering a worker", "DELETE FROM workers WHERE worker = ?1", values![&worker.0]).await
 }
 

@@ -39,9 +39,9 @@ macro_rules! implement_store {
                 claimed
             }
 
-            async fn give_back(&self, run: &RunId, fence: u64) -> Result<(), StoreError> {
+            async fn release_lease(&self, run: &RunId, fence: u64) -> Result<(), StoreError> {
                 let run = run.clone();
-                $write!(self, tx => work::give_back(tx, &run, fence).await)
+                $write!(self, tx => work::release_lease(tx, &run, fence).await)
             }
 
             async fn renew(&self, run: &RunId, fence: u64, lease_ms: u64) -> Result<(), StoreError> {
@@ -49,9 +49,9 @@ macro_rules! implement_store {
                 $write!(self, tx => work::renew(tx, &run, fence, lease_ms).await)
             }
 
-            async fn intend(&self, run: &RunId, fence: u64, intent: StepIntent) -> Result<(), StoreError> {
+            async fn record_intent(&self, run: &RunId, fence: u64, intent: StepIntent) -> Result<(), StoreError> {
                 let run = run.clone();
-                $write!(self, tx => work::intend(tx, &run, fence, &intent).await)
+                $write!(self, tx => work::record_intent(tx, &run, fence, &intent).await)
             }
 
             async fn report(
@@ -64,7 +64,7 @@ macro_rules! implement_store {
                 events: Vec<NewEvent>,
             ) -> Result<RunRecord, StoreError> {
                 let run = run.clone();
-                let waits = matches!(command, Command::Work { report: WorkerMove::Wait(_), .. });
+                let waits = matches!(command, Command::Work { report: WorkerReport::Wait(_), .. });
                 let report = report::Report { command, finished, checkpoint, intents, events };
                 let reported = $write!(self, tx => {
                     let reported = report::report(tx, &run, &report).await;
@@ -258,7 +258,7 @@ macro_rules! implement_store {
                 self.check_storage().await
             }
 
-            async fn glance(&self, patience: Duration) -> Result<Glance, StoreError> {
+            async fn quick_check(&self, patience: Duration) -> Result<Glance, StoreError> {
                 self.glance_storage(patience).await
             }
 
@@ -270,23 +270,23 @@ macro_rules! implement_store {
                 self.compact_storage().await
             }
 
-            async fn beat(&self, worker: &WorkerId) -> Result<(), StoreError> {
+            async fn heartbeat(&self, worker: &WorkerId) -> Result<(), StoreError> {
                 let worker = worker.clone();
-                $write!(self, tx => maintenance::beat(tx, &worker).await)
+                $write!(self, tx => maintenance::heartbeat(tx, &worker).await)
             }
 
-            async fn retire(&self, worker: &WorkerId) -> Result<(), StoreError> {
+            async fn deregister_worker(&self, worker: &WorkerId) -> Result<(), StoreError> {
                 let worker = worker.clone();
-                $write!(self, tx => maintenance::retire(tx, &worker).await)
+                $write!(self, tx => maintenance::deregister_worker(tx, &worker).await)
             }
 
             async fn leaseholders(&self) -> Result<Vec<WorkerId>, StoreError> {
                 $read!(self, tx => read::leaseholders(tx).await)
             }
 
-            async fn abandon(&self, worker: &WorkerId) -> Result<u64, StoreError> {
+            async fn expire_leases(&self, worker: &WorkerId) -> Result<u64, StoreError> {
                 let worker = worker.clone();
-                $write!(self, tx => work::abandon(tx, &worker).await)
+                $write!(self, tx => work::expire_leases(tx, &worker).await)
             }
 
             async fn probe(&self) -> Result<(), StoreError> {
@@ -315,11 +315,11 @@ macro_rules! implement_store {
                 $read!(self, tx => integrity::damage(tx, &run).await)
             }
 
-            async fn standing(&self, run: &RunId) -> Result<Option<Standing>, StoreError> {
+            async fn run_snapshot(&self, run: &RunId) -> Result<Option<RunSnapshot>, StoreError> {
                 let run = run.clone();
                 $read!(self, tx => {
                     let found = rows::find_as_of(tx, &run).await?;
-                    Ok(found.map(|(run, replays)| rows::standing(&run, replays)))
+                    Ok(found.map(|(run, replays)| rows::run_snapshot(&run, replays)))
                 })
             }
         }
@@ -443,7 +443,7 @@ pub(crate) mod prelude {
         RunRecord, SessionHead, SessionRow, SkillRuns, StepIntent, StepRecord, StoreError, Tallies, Tally,
         WorkerId, WriteFailure,
     };
-    pub(crate) use skills_model::{Command, RunState, Standing, WorkerMove};
+    pub(crate) use skills_model::{Command, RunSnapshot, RunState, WorkerReport};
 
     /// Runs that are purged in one transaction.
     pub const PURGED: usize = 1000;

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::rows::{apply, get, json as encode, moved, own_steps, standing, write_events};
+use super::rows::{apply, get, json as encode, moved, own_steps, run_snapshot, write_events};
 use super::work::{has_begun, keep_intent};
 use super::{Tx, checkpoints, dialect, values};
 use crate::{
@@ -23,7 +23,7 @@ pub(crate) struct Report {
 pub(crate) async fn report<T: Tx>(tx: &T, run: &RunId, report: &Report) -> Result<RunRecord, StoreError> {
     let (before, replays) = get(tx, run).await?;
     let now_ms = tx.now().await?.wall_ms;
-    let next = transition(&standing(&before, replays), &report.command)?;
+    let next = transition(&run_snapshot(&before, replays), &report.command)?;
     let mut events = finish(tx, run, &report.finished).await?;
     let mut shown = Shown::default();
     if let Some(checkpoint) = &report.checkpoint {
@@ -102,7 +102,7 @@ pub(crate) async fn report<T: Tx>(tx: &T, run: &RunId, report: &Report) -> Resul
         return Ok(after);
     }
     // It came between the worker's look and its report: nobody would send it again.
-    let next = transition(&standing(&after, replays), &Command::Signal { name: name.clone() })?;
+    let next = transition(&run_snapshot(&after, replays), &Command::Signal { name: name.clone() })?;
     apply(tx, run, &next, None, now_ms).await?;
     Ok(get(tx, run).await?.0)
 }

@@ -5,8 +5,10 @@ use serde_json::Value as Json;
 
 use super::integrity::digest;
 use super::{Row, Tx, dialect, failed, values};
-use crate::{BootTime, EventKind, Hold, Holder, NewEvent, RunId, RunRecord, StoreError, WorkerId, expiry};
-use skills_model::{Command, Decision, Gate, Lease, Next, RunState, Standing, allowed, transition};
+use crate::{
+    BootTime, EventKind, LeaseHolder, NewEvent, RunId, RunLease, RunRecord, StoreError, WorkerId, expiry,
+};
+use skills_model::{Command, Decision, Gate, Lease, Next, RunSnapshot, RunState, allowed, transition};
 
 /// The columns that [`record`] reads, in its order.
 pub(super) const RUN_COLUMNS: &str = "r.id, r.skill_id, r.state, r.held, r.gate, r.decided, r.contract_digest, \
@@ -52,17 +54,17 @@ pub(super) fn state(row: &Row, index: usize) -> Result<RunState, StoreError> {
 }
 
 /// A worker's hold, from a run's columns.
-fn hold(row: &mut Row) -> Result<Option<Hold>, StoreError> {
+fn hold(row: &mut Row) -> Result<Option<RunLease>, StoreError> {
     let worker: Option<String> = row.take(26)?;
     let Some(until_ms) = row.take::<Option<i64>>(27)? else { return Ok(None) };
     let boot = row.take::<Option<String>>(28)?.zip(row.take(29)?);
     let holder = match (&worker, until_ms) {
-        (None, _) => Holder::Left,
-        (Some(_), 0) => Holder::Dead,
-        (Some(_), _) => Holder::Elsewhere,
+        (None, _) => LeaseHolder::Left,
+        (Some(_), 0) => LeaseHolder::Dead,
+        (Some(_), _) => LeaseHolder::Elsewhere,
     };
     let until_boot = boot.map(|(boot, ms)| BootTime { boot: boot.into(), ms });
-    Ok(Some(Hold { worker: worker.map(WorkerId), until_ms, until_boot, holder }))
+    Ok(Some(RunLease { worker: worker.map(WorkerId), until_ms, until_boot, holder }))
 }
 
 /// A run from a row of [`RUN_COLUMNS`], and whether it replays.
@@ -96,7 +98,7 @@ pub(super) fn record(mut row: Row) -> Result<(RunRecord, bool), StoreError> {
         expires_ms: row.take(23)?,
         allowed: Vec::new(),
     };
-    run.allowed = allowed(&standing(&run, replays));
+    run.allowed = allowed(&run_snapshot(&run, replays));
     Ok((run, replays))
 }
 
@@ -117,8 +119,8 @@ pub(super) fn listed(row: Row, now_ms: i64) -> Result<(RunRecord, i64), StoreErr
 }
 
 /// What the state machine reads of a run.
-pub(crate) fn standing(run: &RunRecord, replays: bool) -> Standing {
-    Standing {
+pub(crate) fn run_snapshot(run: &RunRecord, replays: bool) -> RunSnapshot {
+    RunSnapshot {
         state: run.state,
         held: run.held,
         replays,
@@ -135,14 +137,14 @@ pub(super) fn as_of(mut run: RunRecord, replays: bool, now_ms: i64) -> RunRecord
     let Some(at) = run.expires_ms.filter(|at| *at <= now_ms) else { return run };
     let expiry = run.options.on_expiry;
     let Ok(Next::Move { state, held, gate, .. }) =
-        transition(&standing(&run, replays), &Command::Expire(expiry))
+        transition(&run_snapshot(&run, replays), &Command::Expire(expiry))
     else {
         return run;
     };
     run.error = Some(expiry::ended(&run, expiry, at));
     (run.state, run.held, run.gate) = (state, held, gate);
     (run.since_ms, run.expires_ms) = (at, None);
-    run.allowed = allowed(&standing(&run, replays));
+    run.allowed = allowed(&run_snapshot(&run, replays));
     run
 }
 

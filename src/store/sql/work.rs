@@ -3,12 +3,12 @@
 use serde_json::{Value as Json, json};
 
 use super::read::{lapsed_values, place};
-use super::rows::{append, apply, get, json as encode, moved, standing};
+use super::rows::{append, apply, get, json as encode, moved, run_snapshot};
 use super::{Row, Tx, checkpoints, dialect, failed, integrity, read, values};
 use crate::{
     Claimed, EventKind, Moment, NewEvent, RunId, RunRecord, StepIntent, StoreError, WorkerId, damaged,
 };
-use skills_model::{Command, Next, Refusal, WorkerMove, transition};
+use skills_model::{Command, Next, TransitionError, WorkerReport, transition};
 
 /// Claims after a lost lease before a run is given up: a run that kills its worker must not kill them all.
 const LOST_LEASES: u32 = 5;
@@ -30,12 +30,12 @@ pub(crate) async fn claim<T: Tx>(
         let (run, replays) = get(tx, &id).await?;
         let used_up = lost >= LOST_LEASES && before.is_some();
         let command = Command::Claim { lease_expired, attempts_used_up: used_up };
-        let next = transition(&standing(&run, replays), &command)?;
+        let next = transition(&run_snapshot(&run, replays), &command)?;
         apply(tx, &id, &next, None, now_ms).await?;
         if let (Some(part), Next::Move { fence, .. }) = (integrity::damage(tx, &id).await?, &next) {
-            let report = Command::Work { fence: *fence, report: WorkerMove::Fail };
+            let report = Command::Work { fence: *fence, report: WorkerReport::Fail };
             let (run, replays) = get(tx, &id).await?;
-            apply(tx, &id, &transition(&standing(&run, replays), &report)?, None, now_ms).await?;
+            apply(tx, &id, &transition(&run_snapshot(&run, replays), &report)?, None, now_ms).await?;
             let message = damaged(&id, part);
             give_up(tx, &id, json!({"code": "runtime_error", "message": message}), now_ms).await?;
             continue;
@@ -158,7 +158,7 @@ async fn candidate<T: Tx>(
 }
 
 /// Ends a lease without a report; the next claim counts no loss.
-pub(crate) async fn give_back<T: Tx>(tx: &T, run: &RunId, fence: u64) -> Result<(), StoreError> {
+pub(crate) async fn release_lease<T: Tx>(tx: &T, run: &RunId, fence: u64) -> Result<(), StoreError> {
     fenced(tx, run, fence).await?;
     let now_ms = tx.now().await?.wall_ms;
     let sql = "UPDATE runs SET lease_until_ms = 0, worker = NULL WHERE id = ?1";
@@ -167,7 +167,7 @@ pub(crate) async fn give_back<T: Tx>(tx: &T, run: &RunId, fence: u64) -> Result<
 }
 
 /// Ends the leases of a worker that is known to be dead; the next claim of each counts a loss.
-pub(crate) async fn abandon<T: Tx>(tx: &T, worker: &WorkerId) -> Result<u64, StoreError> {
+pub(crate) async fn expire_leases<T: Tx>(tx: &T, worker: &WorkerId) -> Result<u64, StoreError> {
     let sql =
         "UPDATE runs SET lease_until_ms = 0 WHERE worker = ?1 AND lease_until_ms IS NOT NULL RETURNING id";
     let runs = tx.query("expiring the leases of a dead worker", sql, values![&worker.0]).await?;
@@ -177,7 +177,7 @@ pub(crate) async fn abandon<T: Tx>(tx: &T, worker: &WorkerId) -> Result<u64, Sto
         let abandoned = moved(EventKind::RunAbandoned, json!({"worker": worker.0}));
         append(tx, &row.take(0)?, &[abandoned], now_ms).await?;
     }
-    super::maintenance::retire(tx, worker).await?;
+    super::maintenance::deregister_worker(tx, worker).await?;
     Ok(count)
 }
 
@@ -199,7 +199,7 @@ async fn fenced<T: Tx>(tx: &T, run: &RunId, fence: u64) -> Result<RunRecord, Sto
     if record.fence == fence && record.state.is_active() {
         Ok(record)
     } else {
-        Err(Refusal::StaleFence { given: fence, present: record.fence }.into())
+        Err(TransitionError::StaleFence { given: fence, present: record.fence }.into())
     }
 }
 
@@ -225,7 +225,7 @@ async fn lease<T: Tx>(tx: &T, run: &RunId, lease_ms: u64, now: &Moment) -> Resul
     .await
 }
 
-pub(crate) async fn intend<T: Tx>(
+pub(crate) async fn record_intent<T: Tx>(
     tx: &T,
     run: &RunId,
     fence: u64,
@@ -233,7 +233,7 @@ pub(crate) async fn intend<T: Tx>(
 ) -> Result<(), StoreError> {
     let record = fenced(tx, run, fence).await?;
     if record.held && !has_begun(tx, run, &intent.step).await? {
-        return Err(Refusal::Held.into());
+        return Err(TransitionError::Held.into());
     }
     let now_ms = tx.now().await?.wall_ms;
     let begun = keep_intent(tx, run, intent).await?;

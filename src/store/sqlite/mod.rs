@@ -1,7 +1,7 @@
 //! The embedded store: `SQLite` (<https://sqlite.org>) in WAL mode, each commit synced to disk, one writer
 //! with group commit and readers beside it. The same code on a private in-memory database serves trials.
 
-mod foreign;
+mod change_watch;
 mod guard;
 mod open;
 mod reason;
@@ -20,7 +20,7 @@ use tokio::sync::watch;
 use super::write_health::WriteHealth;
 use super::{Clock, Clocks, CommitObserver, Places, Unavailability};
 use crate::sql::methods::{implement_store, prelude::*};
-use foreign::Foreign;
+use change_watch::Foreign;
 pub use open::{OpenOptions, Opened, Reset, adopt, reset};
 use reason::Reason;
 use tx::{Transaction, complete, read_tx, write_tx};
@@ -283,7 +283,7 @@ impl Sqlite {
     }
 
     async fn glance_storage(&self, patience: Duration) -> Result<Glance, StoreError> {
-        self.read_apart(move |connection| storage::glance(connection, patience)).await
+        self.read_apart(move |connection| storage::quick_check(connection, patience)).await
     }
 
     async fn copy_storage(&self, to: &Path) -> Result<(), StoreError> {

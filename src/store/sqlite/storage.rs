@@ -18,7 +18,7 @@ const LISTED: u32 = 3;
 
 /// A look over the pages that ends when its time is over. Indices are not held against their tables: that is what
 /// [`check`] does.
-pub(super) fn glance(connection: &Connection, patience: Duration) -> Result<Glance, StoreError> {
+pub(super) fn quick_check(connection: &Connection, patience: Duration) -> Result<Glance, StoreError> {
     let (done, waiting) = mpsc::channel::<()>();
     let handle = connection.get_interrupt_handle();
     let timer = std::thread::spawn(move || {

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use postgres::Server;
 use serde_json::json;
-use skills_model::{Command, RunState, Verdict, WorkerMove};
+use skills_model::{Command, RunState, Verdict, WorkerReport};
 use skills_store::{
     Checkpoint, Counts as _, KnownStores, Postgres, PostgresAddress, PostgresOptions, RunFilter, RunId,
     Sessions as _, StepRecord, StepStatus, Store, StoreError, Unavailability, WorkerId,
@@ -264,7 +264,7 @@ async fn work(store: Arc<Postgres>, name: String, stop: Arc<AtomicBool>, done: A
                 state: json!({"outputs": {"steps": finished.len()}}),
                 at_ms: 0,
             };
-            let report = if step == "two" { WorkerMove::Complete } else { WorkerMove::Checkpoint };
+            let report = if step == "two" { WorkerReport::Complete } else { WorkerReport::Checkpoint };
             let command = Command::Work { fence, report };
             let reported = store.report(run, command, vec![record], Some(checkpoint), vec![], vec![]).await;
             match reported {

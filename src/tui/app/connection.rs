@@ -4,11 +4,11 @@
 use std::time::{Duration, Instant};
 
 use super::App;
-use crate::header::Place;
+use crate::header::RemoteLocation;
 use crate::overlay::Overlay;
 use crate::pane::{Message, PaneId};
-use crate::run_traffic::RunTold;
-use crate::widgets::ages::duration;
+use crate::run_requests::RunTold;
+use crate::widgets::relative_time::duration;
 use skills_api::{Connection, ConnectionState, Event, Sending, UnderWay};
 use skills_skill::safe_text;
 
@@ -52,7 +52,7 @@ impl App {
         self.notices.note(format!("{place} has a different store now; reloading everything"), now);
         self.orders.clear();
         self.tell_overlay(message, now);
-        self.wants.push(super::Want::Refresh);
+        self.wants.push(super::AppCommand::Refresh);
     }
 
     /// How far a decision is on its way.
@@ -68,16 +68,16 @@ impl App {
     /// way.
     pub(super) fn introduce(&self, sheet: &mut dyn Overlay) {
         if let Connection::Remote { state, .. } = &self.connection {
-            sheet.told(&Message::Event(Event::Connection(state.clone())));
+            sheet.on_message(&Message::Event(Event::Connection(state.clone())));
         }
         for way in self.orders.values() {
-            sheet.told(&Message::Event(Event::Order(Box::new(way.clone()))));
+            sheet.on_message(&Message::Event(Event::Order(Box::new(way.clone()))));
         }
     }
 
     pub(super) fn tell_overlay(&mut self, message: &Message, now: Instant) {
         if let Some(overlay) = &mut self.overlay {
-            let outcome = overlay.told(message);
+            let outcome = overlay.on_message(message);
             self.finish(outcome, now);
         }
     }
@@ -131,7 +131,7 @@ impl App {
     }
 
     /// What the header says of it, in fewer and fewer words; nothing where the core is in this process.
-    pub(super) fn connection_place(&self, now: Instant) -> Option<Place> {
+    pub(super) fn connection_place(&self, now: Instant) -> Option<RemoteLocation> {
         let Connection::Remote { address, state } = &self.connection else { return None };
         let (set, lost) = (self.glyphs.set, self.glyphs.lost);
         let forms = match state {
@@ -170,7 +170,7 @@ impl App {
                 ]
             }
         };
-        Some(Place { forms, alarm: *state != ConnectionState::Connected })
+        Some(RemoteLocation { forms, alarm: *state != ConnectionState::Connected })
     }
 }
 
@@ -185,7 +185,7 @@ mod tests {
     use ratatui::layout::Rect;
 
     use super::*;
-    use crate::app::{News, Remembered};
+    use crate::app::{AppEvent, Remembered};
     use crate::pane::Pane;
     use crate::panes::session::SessionPane;
     use crate::panes::{attach::Attach, browse::Browse, discover::Discover, discover::History, runs::Runs};
@@ -206,7 +206,7 @@ mod tests {
     }
 
     fn tell(app: &mut App, state: ConnectionState, now: Instant) {
-        app.handle(News::All(Message::Event(Event::Connection(state))), now);
+        app.handle(AppEvent::All(Message::Event(Event::Connection(state))), now);
     }
 
     fn lost(now: Instant, in_s: u64) -> ConnectionState {
@@ -256,7 +256,7 @@ mod tests {
             crate::picture::text(&buffer)
         };
         let tell = |app: &mut App, sending| {
-            app.handle(News::All(Message::Event(Event::Order(Box::new(way(sending, now))))), now);
+            app.handle(AppEvent::All(Message::Event(Event::Order(Box::new(way(sending, now))))), now);
         };
         tell(&mut app, Sending::Waiting);
         app.leave(now);
@@ -331,11 +331,11 @@ mod tests {
         let mut app = app(false, now);
         app.take_wants();
         let mut order = |sending| {
-            app.handle(News::All(Message::Event(Event::Order(Box::new(way(sending, now))))), now);
+            app.handle(AppEvent::All(Message::Event(Event::Order(Box::new(way(sending, now))))), now);
             app.leave(now);
             let mut buffer = Buffer::empty(Rect::new(0, 0, 100, 20));
             app.draw(&mut buffer, now);
-            let left = app.take_wants().contains(&super::super::Want::Quit);
+            let left = app.take_wants().contains(&super::super::AppCommand::Quit);
             app.overlay = None;
             (crate::picture::text(&buffer), left)
         };

@@ -11,14 +11,14 @@ use crate::header::Header;
 use crate::overlay::shade;
 use crate::pane::{Draw, PaneId};
 use crate::theme::Role;
-use crate::widgets::figures;
-use crate::widgets::measure::cells;
-use crate::widgets::pen::Pen;
+use crate::widgets::format;
+use crate::widgets::painter::Painter;
+use crate::widgets::text_width::cells;
 use crate::{footer, glyphs::Glyphs};
 use skills_api::Connection;
 
 /// The least window that the workbench fits in.
-pub const LEAST: (u16, u16) = (40, 10);
+pub const MIN_WINDOW_SIZE: (u16, u16) = (40, 10);
 
 impl App {
     /// Draws everything; answers where the terminal's cursor belongs, if it shows.
@@ -27,9 +27,9 @@ impl App {
         self.hits.clear();
         let screen = buf.area;
         buf.set_style(screen, self.theme.style(Role::Base));
-        if screen.width < LEAST.0 || screen.height < LEAST.1 {
+        if screen.width < MIN_WINDOW_SIZE.0 || screen.height < MIN_WINDOW_SIZE.1 {
             self.pane_area = Rect::ZERO;
-            too_small(&mut Pen { buf, theme: &self.theme, glyphs: self.glyphs });
+            too_small(&mut Painter { buf, theme: &self.theme, glyphs: self.glyphs });
             return None;
         }
         let head = Rect { height: 1, ..screen };
@@ -48,7 +48,7 @@ impl App {
         let place = self.connection_place(now);
         let awaited: Vec<usize> = self.panes.iter().map(|pane| pane.awaited()).collect();
         let theme = &self.theme;
-        let mut pen = Pen { buf, theme, glyphs: self.glyphs };
+        let mut painter = Painter { buf, theme, glyphs: self.glyphs };
         let header = Header {
             panes: &ids,
             awaited: &awaited,
@@ -57,36 +57,36 @@ impl App {
             place: place.as_ref(),
             spinner: (busy > 0).then_some(spinner),
         };
-        self.hits.extend(header.draw(head, &mut pen));
+        self.hits.extend(header.draw(head, &mut painter));
         if busy > 0 {
-            self.progress.draw(Rect { y: foot.y - 1, ..foot }, &mut pen, spinner);
+            self.progress.draw(Rect { y: foot.y - 1, ..foot }, &mut painter, spinner);
         }
         let (items, fixed, seen_key) = self.here(|here| {
             let (items, fixed) = here.footer();
             let seen = here.keymap.key_for(Action::Seen, &[crate::action::Context::Error], false);
             (items, fixed, seen.map_or_else(String::new, |key| crate::keymap::key_name(key, here.glyphs)))
         });
-        self.notices.draw(middle, &mut pen, &seen_key, now);
+        self.notices.draw(middle, &mut painter, &seen_key, now);
 
         let hints = self.overlay.as_ref().map(|overlay| self.here(|here| here.hints(&overlay.hints())));
         if let Some((mut overlay, hints)) = self.overlay.take().zip(hints) {
             self.hits.clear();
             let above = Rect { height: screen.height - 1, ..screen };
             if overlay.shades() {
-                shade(above, &mut pen);
+                shade(above, &mut painter);
             }
             if overlay.asks_to_leave() {
                 overlay.would_be_lost(self.would_be_lost());
             }
-            cursor = overlay.draw(above, &mut pen, now);
+            cursor = overlay.draw(above, &mut painter, now);
             let due = overlay.changes_in(now).map(|millis| now + Duration::from_millis(millis.max(1)));
             self.aged = self.aged.into_iter().chain(due).min();
-            self.hits.extend(footer::draw(foot, &mut pen, &hints, &[]));
+            self.hits.extend(footer::draw(foot, &mut painter, &hints, &[]));
             self.overlay = Some(overlay);
         } else {
-            let noted = self.notices.draw_in_row(middle, foot, &mut pen, now);
+            let noted = self.notices.draw_in_row(middle, foot, &mut painter, now);
             if !noted {
-                self.hits.extend(footer::draw(foot, &mut pen, &items, &fixed));
+                self.hits.extend(footer::draw(foot, &mut painter, &items, &fixed));
             }
         }
         cursor
@@ -122,7 +122,7 @@ impl App {
             None => "reading".to_owned(),
             Some(0) if self.progress.busy() => "reading".to_owned(),
             Some(1) => "1 skill".to_owned(),
-            Some(count) => format!("{} skills", figures::count(count)),
+            Some(count) => format!("{} skills", format::count(count)),
         };
         // It is Browse that looks through a client's view: a session has a client of its own.
         let browsing = self.panes.get(self.active).is_some_and(|pane| pane.id() == PaneId::Browse);
@@ -148,15 +148,18 @@ fn spin(glyphs: &Glyphs, since: Duration) -> &'static str {
     glyphs.running[usize::try_from(turns).unwrap_or_default() % glyphs.running.len()]
 }
 
-fn too_small(pen: &mut Pen<'_>) {
-    let area = pen.buf.area;
+fn too_small(painter: &mut Painter<'_>) {
+    let area = painter.buf.area;
     let lines = [
         ("terminal too small".to_owned(), Role::Strong),
-        (format!("{}x{}, needs {}x{}", area.width, area.height, LEAST.0, LEAST.1), Role::Muted),
+        (
+            format!("{}x{}, needs {}x{}", area.width, area.height, MIN_WINDOW_SIZE.0, MIN_WINDOW_SIZE.1),
+            Role::Muted,
+        ),
     ];
     let top = area.y + area.height.saturating_sub(lines.len() as u16) / 2;
     for ((text, role), y) in lines.iter().zip(top..area.bottom()) {
         let x = area.x + area.width.saturating_sub(cells(text)) / 2;
-        pen.put(x, y, text, *role, area.width);
+        painter.put(x, y, text, *role, area.width);
     }
 }

@@ -2,16 +2,16 @@
 
 use std::time::Instant;
 
-use super::{App, News};
+use super::{App, AppEvent};
 use crate::pane::Message;
-use crate::proposal_traffic::ProposalAnswer;
-use crate::session_traffic::SessionTold;
+use crate::proposal_requests::ProposalAnswer;
+use crate::session_requests::SessionTold;
 
 /// Whether these news leave the picture as it is.
-pub(super) fn unmoved(news: &News) -> bool {
+pub(super) fn unmoved(news: &AppEvent) -> bool {
     matches!(
         news,
-        News::Answer(
+        AppEvent::Answer(
             _,
             Message::Session(SessionTold::Looked(_, _, None))
                 | Message::Proposals(ProposalAnswer::Listed(Ok(None)))

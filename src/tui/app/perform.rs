@@ -5,7 +5,7 @@ use std::time::Instant;
 use crossterm::event::{KeyCode, KeyEvent};
 use serde_json::Map;
 
-use super::{App, Want};
+use super::{App, AppCommand};
 use crate::action::Action;
 use crate::keymap::{Keymap, key_name};
 use crate::overlay::{
@@ -15,7 +15,7 @@ use crate::overlay::{
 use crate::pane::{Effect, Message, PaneId, Picker, PickerKind, beginning};
 use crate::theme::contrast;
 use crate::theme::{Depth, Role};
-use crate::widgets::measure::shown;
+use crate::widgets::text_width::shown;
 
 /// How far `<` and `>` move a split, and how far at most.
 const SPLIT_STEP: i16 = 2;
@@ -75,12 +75,12 @@ impl App {
             Action::Help => self.open_help(),
             Action::PickTheme => self.open_themes(),
             Action::ShowLog => self.overlay = Some(Box::new(LogView::new(self.log.clone()))),
-            Action::Suspend => self.wants.push(Want::Suspend),
-            Action::PlayDemo => self.wants.push(Want::Demo),
-            Action::Redraw => self.wants.push(Want::Redraw),
+            Action::Suspend => self.wants.push(AppCommand::Suspend),
+            Action::PlayDemo => self.wants.push(AppCommand::Demo),
+            Action::Redraw => self.wants.push(AppCommand::Redraw),
             Action::Rescan => {
                 self.notices.note("rescanning all roots", now);
-                self.wants.push(Want::Rescan);
+                self.wants.push(AppCommand::Rescan);
             }
             Action::FullScreen => self.full_screen = !self.full_screen,
             Action::SplitNarrower => self.move_split(-SPLIT_STEP),
@@ -123,7 +123,7 @@ impl App {
         self.close(now);
         match self.would_be_lost() {
             Some(lost) => self.overlay = Some(Box::new(Question::new(lost))),
-            None => self.wants.push(Want::Quit),
+            None => self.wants.push(AppCommand::Quit),
         }
     }
 
@@ -141,7 +141,7 @@ impl App {
     pub(super) fn finish(&mut self, outcome: Outcome, now: Instant) {
         match outcome {
             Outcome::Close => self.close(now),
-            Outcome::Leave => self.wants.push(Want::Quit),
+            Outcome::Leave => self.wants.push(AppCommand::Quit),
             Outcome::Do(action) => {
                 self.overlay = None;
                 self.recent.retain(|done| *done != action);
@@ -178,7 +178,7 @@ impl App {
     }
 
     fn close(&mut self, now: Instant) {
-        let kept = self.overlay.take().and_then(|overlay| overlay.kept());
+        let kept = self.overlay.take().and_then(|overlay| overlay.draft_effect());
         self.wear(&self.kept_theme.clone());
         if let Some((pane, effect)) = kept {
             self.effects_of(pane, vec![effect], now);
@@ -195,13 +195,13 @@ impl App {
         for effect in effects {
             match effect {
                 Effect::Toast(text) => self.notices.note(text, now),
-                Effect::Copy(text, what) => self.wants.push(Want::Copy(text, what)),
+                Effect::Copy(text, what) => self.wants.push(AppCommand::Copy(text, what)),
                 Effect::CopyCommand(line, _) if self.is_beyond(&line) => self.notices.note(BEYOND, now),
                 Effect::CopyCommand(line, what) => {
-                    self.wants.push(Want::Copy(self.invocation.completed(&line), what));
+                    self.wants.push(AppCommand::Copy(self.invocation.completed(&line), what));
                 }
                 Effect::Edit(path, line) => match self.elsewhere() {
-                    None => self.wants.push(Want::Edit(path, line)),
+                    None => self.wants.push(AppCommand::Edit(path, line)),
                     Some(address) => {
                         let what = format!("this file is on {address} and cannot be edited from here");
                         self.notices.error(what, "edit it there; changes appear here automatically");
@@ -247,17 +247,17 @@ impl App {
                     }
                     let (editor, measure) = DraftEditor::open(pane, skill);
                     self.overlay = Some(Box::new(editor));
-                    self.wants.push(Want::Call(pane, measure));
+                    self.wants.push(AppCommand::Call(pane, measure));
                 }
                 Effect::Why(mut request) => {
                     if request.intent.is_none() {
                         request.intent = self.panes.iter().find_map(|pane| pane.request());
                     }
                     self.notices.note("checking", now);
-                    self.wants.push(Want::Call(pane, Effect::Why(request)));
+                    self.wants.push(AppCommand::Call(pane, Effect::Why(request)));
                 }
                 Effect::Keep(sheet, typed) => self.tell(pane, &Message::Kept(sheet, typed), now),
-                Effect::Trouble(what, place) => self.notices.error(what, place),
+                Effect::ErrorNotice(what, place) => self.notices.error(what, place),
                 Effect::Awaited(text) => {
                     let shown = self.panes.get(self.active).is_some_and(|active| active.id() == pane);
                     if !shown {
@@ -266,9 +266,9 @@ impl App {
                 }
                 Effect::Discover { generation, .. } => {
                     self.newest.insert(pane, generation);
-                    self.wants.push(Want::Call(pane, effect));
+                    self.wants.push(AppCommand::Call(pane, effect));
                 }
-                effect => self.wants.push(Want::Call(pane, effect)),
+                effect => self.wants.push(AppCommand::Call(pane, effect)),
             }
         }
     }

@@ -57,7 +57,7 @@ impl App {
             .filter(|(_, cells)| **cells != 0)
             .map(|(pane, cells)| (pane.name().to_lowercase(), *cells))
             .collect();
-        let intents = self.panes.iter().flat_map(|pane| pane.kept()).collect();
+        let intents = self.panes.iter().flat_map(|pane| pane.persistent_texts()).collect();
         Remembered { theme: picked.or_else(|| before.theme.clone()), split, intents }
     }
 

@@ -9,13 +9,13 @@ use ratatui::buffer::Buffer;
 use serde_json::json;
 
 /// A recording in progress.
-pub struct Cast<W: Write> {
+pub struct AsciicastWriter<W: Write> {
     out: W,
     began: Instant,
     last: Option<Buffer>,
 }
 
-impl<W: Write> Cast<W> {
+impl<W: Write> AsciicastWriter<W> {
     /// Begins a recording of a screen of this size.
     ///
     /// # Errors
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn a_recording_plays_back_to_the_last_screen() {
         let now = Instant::now();
-        let mut cast = Cast::begin(Vec::new(), 20, 2, "t", 0, now).unwrap();
+        let mut cast = AsciicastWriter::begin(Vec::new(), 20, 2, "t", 0, now).unwrap();
         let mut screen = Buffer::empty(Rect::new(0, 0, 20, 2));
         screen.set_string(0, 0, "hello", Style::new());
         cast.frame(&screen, now).unwrap();

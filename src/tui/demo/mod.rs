@@ -7,18 +7,18 @@ mod redact;
 mod script;
 mod stage;
 
-pub use cast::Cast;
+pub use cast::AsciicastWriter;
 pub use player::{Player, Turn};
 pub use redact::Redaction;
 pub use script::{Input, Script, Step, shipped};
-pub use stage::Stage;
+pub use stage::DemoScreen;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// How a demonstration is played.
 #[derive(Debug, Clone)]
-pub struct Play {
+pub struct DemoOptions {
     /// What is played.
     pub script: Script,
     /// Continue by itself after so long.

@@ -7,17 +7,17 @@ use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::{Input, Play};
+use super::{DemoOptions, Input};
 use crate::glyphs::Glyphs;
 use crate::keymap::parse_key;
 use crate::theme::{Role, Theme};
-use crate::widgets::measure::cut_end;
-use crate::widgets::pen::Pen;
+use crate::widgets::painter::Painter;
+use crate::widgets::text_width::cut_end;
 
 /// Between two typed letters, so that an audience can read along.
 const LETTER: Duration = Duration::from_millis(45);
 /// How long a text is waited for.
-const PATIENCE: Duration = Duration::from_secs(30);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Rows that the sentence takes.
 pub const ROWS: u16 = 2;
 
@@ -36,7 +36,7 @@ pub enum Turn {
 
 /// A demonstration in progress.
 pub struct Player {
-    play: Play,
+    play: DemoOptions,
     /// Steps begun.
     begun: usize,
     waiting: VecDeque<Input>,
@@ -58,7 +58,7 @@ pub struct Player {
 impl Player {
     /// Before the first step.
     #[must_use]
-    pub fn new(mut play: Play, now: Instant) -> Self {
+    pub fn new(mut play: DemoOptions, now: Instant) -> Self {
         // The script is its author's: its sentences name paths and people as the screen does. What it waits for is
         // looked for on the redacted screen.
         play.script.title = play.redaction.text(&play.script.title);
@@ -99,7 +99,7 @@ impl Player {
 
     /// How it is played.
     #[must_use]
-    pub fn play(&self) -> &Play {
+    pub fn play(&self) -> &DemoOptions {
         &self.play
     }
 
@@ -188,7 +188,7 @@ impl Player {
                 if text_of(screen).contains(until.as_str()) {
                     self.waiting.pop_front();
                     self.since = now;
-                } else if now > self.since + PATIENCE {
+                } else if now > self.since + WAIT_TIMEOUT {
                     let why = format!("timed out waiting for {until:?}");
                     self.missed.push(format!("step {}: {why}", self.begun));
                     self.failed = Some(why);
@@ -258,10 +258,10 @@ impl Player {
 
     /// The sentence and the keys, below the screen.
     pub fn draw(&self, area: Rect, buf: &mut Buffer, theme: &Theme, glyphs: &Glyphs) {
-        let mut pen = Pen { buf, theme, glyphs };
-        pen.run(area.x, area.y, glyphs.heavy, area.width, Role::Accent);
+        let mut painter = Painter { buf, theme, glyphs };
+        painter.run(area.x, area.y, glyphs.heavy, area.width, Role::Accent);
         let row = Rect { y: area.y + 1, height: 1, ..area };
-        pen.run(row.x, row.y, " ", row.width, Role::Text);
+        painter.run(row.x, row.y, " ", row.width, Role::Text);
         let steps = self.play.script.steps.len();
         let step = self.step();
         let place = match step {
@@ -276,16 +276,16 @@ impl Player {
             _ => format!(" {keys} "),
         };
         // In the rule, so that the sentence has the whole row at any width.
-        pen.right(area.right().saturating_sub(1), area.y, &keys, Role::Muted);
+        painter.right(area.right().saturating_sub(1), area.y, &keys, Role::Muted);
         let at = row.right().saturating_sub(1);
-        let x = pen.put(row.x + 1, row.y, &place, Role::Muted, 8);
+        let x = painter.put(row.x + 1, row.y, &place, Role::Muted, 8);
         let said = match (&self.failed, step) {
             (Some(why), _) => why.as_str(),
             (None, None) => self.play.script.title.as_str(),
             (None, Some(step)) => self.play.script.steps.get(step).map_or("", |step| step.say.as_str()),
         };
         let room = at.saturating_sub(x + 3);
-        pen.put(x + 2, row.y, &cut_end(said, room, glyphs.ellipsis), Role::Strong, room);
+        painter.put(x + 2, row.y, &cut_end(said, room, glyphs.ellipsis), Role::Strong, room);
     }
 }
 
@@ -308,7 +308,8 @@ mod tests {
     fn player(source: &str) -> (Player, Instant) {
         let now = Instant::now();
         let script = Script::parse(source).unwrap();
-        let play = Play { script, auto: None, record: None, pictures: None, redaction: Redaction::default() };
+        let play =
+            DemoOptions { script, auto: None, record: None, pictures: None, redaction: Redaction::default() };
         (Player::new(play, now), now)
     }
 
@@ -346,7 +347,7 @@ mod tests {
     fn a_text_that_never_comes_is_told_and_the_show_goes_on() {
         let (mut player, now) = player("title: t\nsteps:\n- say: a\n  do: [{until: never}]\n- say: b\n");
         player.forward(now);
-        assert_eq!(player.next(now + PATIENCE * 2, true, &screen("")), None);
+        assert_eq!(player.next(now + WAIT_TIMEOUT * 2, true, &screen("")), None);
         assert!(player.failed.as_deref().is_some_and(|why| why.contains("never")));
         assert!(player.missed()[0].contains("step 1"), "{:?}", player.missed());
         player.forward(now);
@@ -391,7 +392,8 @@ mod tests {
         let now = Instant::now();
         let redaction = Redaction::of("/home/ann", &[], Some("ann"));
         let script = Script::parse(source).unwrap();
-        let play = Play { script, auto: None, record: None, pictures: None, redaction: redaction.clone() };
+        let play =
+            DemoOptions { script, auto: None, record: None, pictures: None, redaction: redaction.clone() };
         let mut player = Player::new(play, now);
         let themes = crate::theme::Themes::shipped().unwrap();
         let theme = themes.theme("dark", crate::theme::Depth::True).unwrap();

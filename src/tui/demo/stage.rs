@@ -10,24 +10,24 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::player::ROWS;
-use super::{Cast, Play, Player, Turn};
+use super::{AsciicastWriter, DemoOptions, Player, Turn};
 use crate::app::App;
 use crate::svg::svg;
 
 /// A demonstration on a screen.
-pub struct Stage {
+pub struct DemoScreen {
     player: Player,
-    cast: Option<Cast<BufWriter<File>>>,
+    cast: Option<AsciicastWriter<BufWriter<File>>>,
     /// What the workbench drew last.
     page: Buffer,
     /// What could not be written, once.
     failed: Option<String>,
 }
 
-impl Stage {
+impl DemoScreen {
     /// Before the first step.
     #[must_use]
-    pub fn new(play: Play, now: Instant) -> Self {
+    pub fn new(play: DemoOptions, now: Instant) -> Self {
         Self { player: Player::new(play, now), cast: None, page: Buffer::empty(Rect::ZERO), failed: None }
     }
 
@@ -119,7 +119,7 @@ impl Stage {
             let (width, height) = (screen.area.width, screen.area.height);
             let started = jiff::Timestamp::now().as_second();
             let title = self.player.play().script.title.clone();
-            self.cast = Some(Cast::begin(out, width, height, &title, started, now)?);
+            self.cast = Some(AsciicastWriter::begin(out, width, height, &title, started, now)?);
         }
         match &mut self.cast {
             Some(cast) => cast.frame(screen, now),
@@ -133,7 +133,7 @@ fn write(folder: &Path, step: usize, picture: &str) -> io::Result<()> {
     std::fs::write(folder.join(format!("step-{step:02}.svg")), picture)
 }
 
-impl Drop for Stage {
+impl Drop for DemoScreen {
     fn drop(&mut self) {
         if let Some(cast) = self.cast.take()
             && let Err(error) = cast.end()

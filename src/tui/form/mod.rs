@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 use self::entry::{Control, Entry, Meaning};
 pub use self::text::Text;
-pub use self::view::Look;
+pub use self::view::FormState;
 use super::action::Action;
 use skills_skill::contract::Field;
 

@@ -51,7 +51,7 @@ fn drawn(form: &mut Form, width: u16, height: u16, roomy: bool, ascii: bool) -> 
         split: 0,
         cursor: None,
     };
-    let look = Look { indent: 2, label: form.label_width(2, width / 3), roomy, focused: true };
+    let look = FormState { indent: 2, label: form.label_width(2, width / 3), roomy, focused: true };
     form.draw(buf.area, look, &mut buf, &mut cx);
     let cursor = cx.cursor;
     (crate::picture::text(&buf), cursor)

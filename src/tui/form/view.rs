@@ -7,13 +7,13 @@ use super::Form;
 use super::entry::{Control, Entry, Meaning};
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::measure::{cells, cut_end, shown};
-use crate::widgets::pen::Pen;
+use crate::widgets::painter::Painter;
 use crate::widgets::rich::{RichLine, Seg};
+use crate::widgets::text_width::{cells, cut_end, shown};
 use crate::widgets::wrap::wrap_to;
 
 /// Rows a long text may take before it scrolls inside its field.
-const MOST_ROWS: usize = 6;
+const MAX_ROWS: usize = 6;
 /// Rows of a note below a field.
 const NOTE_ROWS: usize = 2;
 /// Cells that a typed text keeps in addition to what is said about it.
@@ -23,7 +23,7 @@ const LABEL_LEAST: u16 = 6;
 
 /// The state of a form in its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Look {
+pub struct FormState {
     /// Cells before the labels.
     pub indent: u16,
     /// Cells from the left edge to the fields; [`Form::label_width`] says what the labels need.
@@ -63,7 +63,7 @@ impl Form {
 
     /// Rows it takes at a width.
     #[must_use]
-    pub fn height(&self, width: u16, look: Look) -> u16 {
+    pub fn height(&self, width: u16, look: FormState) -> u16 {
         let room = width.saturating_sub(look.label);
         let rows =
             self.entries.iter().enumerate().map(|(at, entry)| self.rows_of(at, entry, room, look).all());
@@ -73,8 +73,8 @@ impl Form {
 
     /// Rows it takes whichever field has the focus: what is said below a field finds its place too.
     #[must_use]
-    pub fn room(&self, width: u16, look: Look) -> u16 {
-        let away = Look { focused: false, ..look };
+    pub fn required_height(&self, width: u16, look: FormState) -> u16 {
+        let away = FormState { focused: false, ..look };
         let inner = width.saturating_sub(look.label + 2);
         let note = |entry: &Entry| {
             let said = about(entry, true)?;
@@ -88,7 +88,7 @@ impl Form {
     }
 
     /// Draws it, scrolled so that the field with the focus is whole in sight; sets the cursor.
-    pub fn draw(&mut self, area: Rect, look: Look, buf: &mut Buffer, cx: &mut Draw<'_>) {
+    pub fn draw(&mut self, area: Rect, look: FormState, buf: &mut Buffer, cx: &mut Draw<'_>) {
         self.drawn = area;
         for entry in &mut self.entries {
             entry.drawn = Rect::ZERO;
@@ -114,7 +114,7 @@ impl Form {
         let mut y = 0;
         for (at, rows) in rows.iter().enumerate() {
             let focused = look.focused && at == self.focus;
-            let place = Place { area, offset: self.offset, at: y };
+            let place = FieldPlacement { area, offset: self.offset, at: y };
             if let Some(entry) = self.entries.get_mut(at) {
                 let seen = draw_entry(entry, rows, &place, look, focused, buf, cx);
                 cursor = cursor.or(seen.filter(|_| focused));
@@ -124,22 +124,22 @@ impl Form {
         if cursor.is_some() {
             cx.cursor = cursor;
         }
-        let mut pen = Pen::new(buf, cx);
+        let mut painter = Painter::new(buf, cx);
         // The last cell of a field is always free.
         let edge = area.right() - 1;
         if self.offset > 0 {
-            pen.put(edge, area.y, pen.glyphs.up, Role::Muted, 1);
+            painter.put(edge, area.y, painter.glyphs.up, Role::Muted, 1);
         }
         if self.offset + height < whole {
-            pen.put(edge, area.bottom() - 1, pen.glyphs.down, Role::Muted, 1);
+            painter.put(edge, area.bottom() - 1, painter.glyphs.down, Role::Muted, 1);
         }
     }
 
-    fn rows_of(&self, at: usize, entry: &Entry, width: u16, look: Look) -> Rows {
+    fn rows_of(&self, at: usize, entry: &Entry, width: u16, look: FormState) -> Rows {
         let problem = entry.problem(self.checked);
         let inner = width.saturating_sub(2);
         let body = match &entry.control {
-            Control::Text(text) => text.height(inner).clamp(1, MOST_ROWS),
+            Control::Text(text) => text.height(inner).clamp(1, MAX_ROWS),
             Control::Choice { .. } => 1,
         };
         let fits = |why: &str| cells(why) + 4 + TEXT_LEAST <= width;
@@ -173,13 +173,13 @@ impl Form {
 }
 
 /// Where a field begins in the whole form, and which part of the form is in view.
-struct Place {
+struct FieldPlacement {
     area: Rect,
     offset: usize,
     at: usize,
 }
 
-impl Place {
+impl FieldPlacement {
     /// The screen's row of one of its rows, if it is in view.
     fn y(&self, row: usize) -> Option<u16> {
         let row = (self.at + row).checked_sub(self.offset)?;
@@ -203,8 +203,8 @@ fn label_cells(entry: &Entry) -> u16 {
 fn draw_entry(
     entry: &mut Entry,
     rows: &Rows,
-    place: &Place,
-    look: Look,
+    place: &FieldPlacement,
+    look: FormState,
     focused: bool,
     buf: &mut Buffer,
     cx: &Draw<'_>,
@@ -213,10 +213,10 @@ fn draw_entry(
     let seen: Vec<u16> = (0..rows.body).filter_map(|row| place.y(row)).collect();
     let field_x = area.x + look.label;
     let width = area.width.saturating_sub(look.label);
-    let mut pen = Pen::new(buf, cx);
+    let mut painter = Painter::new(buf, cx);
     if let Some(y) = place.y(0) {
         if focused {
-            pen.put(area.x, y, pen.glyphs.gutter, Role::Gutter, 1);
+            painter.put(area.x, y, painter.glyphs.gutter, Role::Gutter, 1);
         }
         draw_label(
             entry,
@@ -224,38 +224,38 @@ fn draw_entry(
             y,
             look.label.saturating_sub(look.indent + 1),
             focused,
-            &mut pen,
+            &mut painter,
         );
     }
     let mut cursor = None;
     if let Some(y) = seen.first() {
         let band = Rect { x: field_x, y: *y, width, height: seen.len() as u16 };
-        pen.band(band, Role::Field);
+        painter.band(band, Role::Field);
         entry.drawn = band;
         cursor = draw_control(entry, rows, band, focused, buf, cx);
     }
-    let mut pen = Pen::new(buf, cx);
+    let mut painter = Painter::new(buf, cx);
     for (row, line) in rows.note.iter().enumerate() {
         let Some(y) = place.y(rows.body + row) else { continue };
-        let line = &line.replace('…', pen.glyphs.ellipsis);
+        let line = &line.replace('…', painter.glyphs.ellipsis);
         if rows.wrong {
             if row == 0 {
-                pen.put(field_x, y, pen.glyphs.bad, Role::Danger, 1);
+                painter.put(field_x, y, painter.glyphs.bad, Role::Danger, 1);
             }
-            pen.put(field_x + 2, y, line, Role::Danger, width.saturating_sub(2));
+            painter.put(field_x + 2, y, line, Role::Danger, width.saturating_sub(2));
         } else {
-            pen.put(field_x, y, line, Role::Muted, width);
+            painter.put(field_x, y, line, Role::Muted, width);
         }
     }
     cursor
 }
 
-fn draw_label(entry: &Entry, x: u16, y: u16, room: u16, focused: bool, pen: &mut Pen<'_>) {
+fn draw_label(entry: &Entry, x: u16, y: u16, room: u16, focused: bool, painter: &mut Painter<'_>) {
     let mark = if entry.field.required { 2 } else { 0 };
-    let label = cut_end(&entry.label, room.saturating_sub(mark), pen.glyphs.ellipsis).into_owned();
-    let end = pen.put(x, y, &label, if focused { Role::Strong } else { Role::Muted }, room);
+    let label = cut_end(&entry.label, room.saturating_sub(mark), painter.glyphs.ellipsis).into_owned();
+    let end = painter.put(x, y, &label, if focused { Role::Strong } else { Role::Muted }, room);
     if mark > 0 {
-        pen.put(end + 1, y, "*", Role::Muted, 1);
+        painter.put(end + 1, y, "*", Role::Muted, 1);
     }
 }
 
@@ -268,41 +268,41 @@ fn draw_control(
     cx: &Draw<'_>,
 ) -> Option<Position> {
     let meaning = entry.meaning();
-    let mut pen = Pen::new(buf, cx);
+    let mut painter = Painter::new(buf, cx);
     let end = band.right().saturating_sub(1);
     let tag_at = if rows.body > 1 {
         // A long text has its rows to itself; its type is plain from the first one.
         end
     } else if let Some(why) = &rows.behind {
-        let at = pen.right(end, band.y, pen.glyphs.bad, Role::Danger);
-        pen.right(at.saturating_sub(1), band.y, why, Role::Danger)
+        let at = painter.right(end, band.y, painter.glyphs.bad, Role::Danger);
+        painter.right(at.saturating_sub(1), band.y, why, Role::Danger)
     } else {
         let (sign, role) = match &meaning {
-            _ if rows.wrong => (pen.glyphs.bad, Role::Danger),
-            Meaning::Value(_) => (pen.glyphs.ok, Role::Success),
+            _ if rows.wrong => (painter.glyphs.bad, Role::Danger),
+            Meaning::Value(_) => (painter.glyphs.ok, Role::Success),
             _ => ("", Role::Muted),
         };
-        let at = if sign.is_empty() { end } else { pen.right(end, band.y, sign, role).saturating_sub(1) };
+        let at = if sign.is_empty() { end } else { painter.right(end, band.y, sign, role).saturating_sub(1) };
         let tag = entry.tag(&meaning);
         let free = at.saturating_sub(band.x + 2 + content_cells(entry, band.width));
-        if cells(&tag) <= free { pen.right(at, band.y, &tag, Role::Muted) } else { at }
+        if cells(&tag) <= free { painter.right(at, band.y, &tag, Role::Muted) } else { at }
     };
     let text = Rect { x: band.x + 1, width: tag_at.saturating_sub(band.x + 2), ..band };
     let ghost = entry.ghost();
     let default = entry.default_choice();
     match &mut entry.control {
         Control::Text(typed) => {
-            let cursor = typed.draw(text, pen.buf, cx.theme.style(Role::Text));
+            let cursor = typed.draw(text, painter.buf, cx.theme.style(Role::Text));
             if typed.is_empty() {
-                let ghost = cut_end(&ghost, text.width, pen.glyphs.ellipsis);
-                pen.put(text.x, text.y, &ghost, Role::Muted, text.width);
+                let ghost = cut_end(&ghost, text.width, painter.glyphs.ellipsis);
+                painter.put(text.x, text.y, &ghost, Role::Muted, text.width);
             }
             cursor
         }
         Control::Choice { choices, taken } => {
             let taken = *taken;
             let labels: Vec<String> = choices.iter().map(|(_, label)| label.clone()).collect();
-            entry.drawn_choices = draw_choices(&labels, taken, default, text, focused, &mut pen);
+            entry.drawn_choices = draw_choices(&labels, taken, default, text, focused, &mut painter);
             None
         }
     }
@@ -331,7 +331,7 @@ fn draw_choices(
     default: Option<usize>,
     area: Rect,
     focused: bool,
-    pen: &mut Pen<'_>,
+    painter: &mut Painter<'_>,
 ) -> Vec<(Rect, usize)> {
     let mut hits = Vec::new();
     let holds = taken.or(default);
@@ -343,10 +343,10 @@ fn draw_choices(
     if all_choices(labels.iter().map(String::as_str)) <= area.width {
         let mut x = area.x;
         for (at, label) in labels.iter().enumerate() {
-            let sign = if holds == Some(at) { pen.glyphs.set } else { pen.glyphs.pending };
+            let sign = if holds == Some(at) { painter.glyphs.set } else { painter.glyphs.pending };
             let role = role(at);
-            pen.put(x, area.y, sign, if focused { Role::Accent } else { role }, 1);
-            let end = pen.put(x + 2, area.y, label, role, area.right().saturating_sub(x + 2));
+            painter.put(x, area.y, sign, if focused { Role::Accent } else { role }, 1);
+            let end = painter.put(x + 2, area.y, label, role, area.right().saturating_sub(x + 2));
             hits.push((Rect::new(x, area.y, end - x, 1), at));
             x = end + 2;
         }
@@ -356,12 +356,12 @@ fn draw_choices(
     let count = labels.len();
     let next = holds.map_or(0, |at| (at + 1) % count.max(1));
     let place = holds.map_or_else(|| format!("{count} choices"), |at| format!("{} of {count}", at + 1));
-    let turn = format!("{place} {}", pen.glyphs.open);
-    let start = pen.right(area.right(), area.y, &turn, Role::Muted);
+    let turn = format!("{place} {}", painter.glyphs.open);
+    let start = painter.right(area.right(), area.y, &turn, Role::Muted);
     let label = holds.and_then(|at| labels.get(at)).map_or("choose", String::as_str);
     let room = start.saturating_sub(area.x + 1);
-    let label = cut_end(label, room, pen.glyphs.ellipsis).into_owned();
-    pen.put(area.x, area.y, &label, holds.map_or(Role::Muted, role), room);
+    let label = cut_end(label, room, painter.glyphs.ellipsis).into_owned();
+    painter.put(area.x, area.y, &label, holds.map_or(Role::Muted, role), room);
     hits.push((area, next));
     hits
 }

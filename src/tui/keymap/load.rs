@@ -11,7 +11,7 @@ use strum::IntoEnumIterator;
 
 use super::{Binding, Keymap};
 use crate::action::{Action, Context};
-use crate::located::{LocatedError, nearest, read};
+use crate::spanned_error::{LocatedError, nearest, read};
 
 const SHIPPED: &str = include_str!("../../../assets/keymap.yaml");
 const FILE: &str = "assets/keymap.yaml";

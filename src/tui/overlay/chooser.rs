@@ -12,11 +12,11 @@ use super::{Hint, Outcome, Overlay, Purpose, centred, frame, row_at};
 use crate::action::Action;
 use crate::field::Field;
 use crate::theme::Role;
-use crate::widgets::figures::count;
+use crate::widgets::format::count;
 use crate::widgets::fuzzy::Fuzzy;
-use crate::widgets::measure::{cells, cut_end};
-use crate::widgets::pen::Pen;
+use crate::widgets::painter::Painter;
 use crate::widgets::scroll::Scroll;
+use crate::widgets::text_width::{cells, cut_end};
 
 /// Lists longer than this begin with the filter, whatever they list.
 const LONG: usize = 12;
@@ -194,7 +194,7 @@ impl Overlay for Chooser {
         hints
     }
 
-    fn draw(&mut self, area: Rect, pen: &mut Pen<'_>, _now: Instant) -> Option<Position> {
+    fn draw(&mut self, area: Rect, painter: &mut Painter<'_>, _now: Instant) -> Option<Position> {
         let (label, note) = self.widths;
         let head = u16::from(self.filter.is_some()) * 2;
         let width = (label + note + 12).max(cells(&self.title) + 8).max(30).min(area.width.saturating_sub(2));
@@ -210,14 +210,14 @@ impl Overlay for Chooser {
         } else {
             String::new()
         };
-        let inside = frame(self.area, pen, &self.title, &left, false);
+        let inside = frame(self.area, painter, &self.title, &left, false);
         let mut cursor = None;
         if let Some(field) = &mut self.filter {
             let row = Rect::new(inside.x, inside.y, inside.width, 1);
-            pen.put(row.x, row.y, "/ ", Role::Muted, 2);
-            let style = pen.theme.style(Role::Strong);
+            painter.put(row.x, row.y, "/ ", Role::Muted, 2);
+            let style = painter.theme.style(Role::Strong);
             let text = Rect { x: row.x + 2, width: row.width.saturating_sub(2), ..row };
-            cursor = field.draw(text, pen.buf, style, &[]);
+            cursor = field.draw(text, painter.buf, style, &[]);
         }
         let top = inside.y + 1 + head.saturating_sub(1);
         let visible = inside.bottom().saturating_sub(top + u16::from(head == 0));
@@ -231,22 +231,28 @@ impl Overlay for Chooser {
             self.rows.push((row, at));
             let selected = at == self.scroll.cursor;
             if selected {
-                pen.band(row, Role::Selection);
-                pen.put(row.x, y, pen.glyphs.gutter, Role::Gutter, 1);
+                painter.band(row, Role::Selection);
+                painter.put(row.x, y, painter.glyphs.gutter, Role::Gutter, 1);
             }
             if self.current == Some(choice) {
-                pen.put(inside.x, y, pen.glyphs.set, Role::Accent, 1);
+                painter.put(inside.x, y, painter.glyphs.set, Role::Accent, 1);
             }
-            let cut = cut_end(name, label, pen.glyphs.ellipsis).into_owned();
+            let cut = cut_end(name, label, painter.glyphs.ellipsis).into_owned();
             let role = if selected { Role::Strong } else { Role::Text };
-            pen.put(inside.x + 2, y, &cut, role, label);
-            let base = pen.theme.style(role);
-            underline_letters(pen, inside.x + 2, y, &cut, &self.fuzzy.letters(&cut), base);
+            painter.put(inside.x + 2, y, &cut, role, label);
+            let base = painter.theme.style(role);
+            underline_letters(painter, inside.x + 2, y, &cut, &self.fuzzy.letters(&cut), base);
             let room = inside.right().saturating_sub(inside.x + 4 + label);
-            pen.put(inside.x + 4 + label, y, &cut_end(note, room, pen.glyphs.ellipsis), Role::Muted, room);
+            painter.put(
+                inside.x + 4 + label,
+                y,
+                &cut_end(note, room, painter.glyphs.ellipsis),
+                Role::Muted,
+                room,
+            );
         }
         if self.shown.is_empty() {
-            pen.put(inside.x + 2, top, "no matches", Role::Muted, inside.width);
+            painter.put(inside.x + 2, top, "no matches", Role::Muted, inside.width);
         }
         cursor
     }
@@ -258,7 +264,7 @@ impl Overlay for Chooser {
 
 /// Underlines matched letters (character indices) of a text drawn at a place.
 pub(super) fn underline_letters(
-    pen: &mut Pen<'_>,
+    painter: &mut Painter<'_>,
     x: u16,
     y: u16,
     text: &str,
@@ -271,7 +277,7 @@ pub(super) fn underline_letters(
         let one = character.encode_utf8(&mut buffer);
         let wide = cells(one);
         if letters.binary_search(&(at as u32)).is_ok() && wide > 0 {
-            pen.styled(column, y, one, style.add_modifier(Modifier::UNDERLINED | Modifier::BOLD), wide);
+            painter.styled(column, y, one, style.add_modifier(Modifier::UNDERLINED | Modifier::BOLD), wide);
         }
         column += wide;
     }

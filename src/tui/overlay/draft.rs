@@ -13,12 +13,12 @@ use crate::action::{Action, Context};
 use crate::form::Text;
 use crate::pane::{Effect, Message, PaneId, Saved};
 use crate::theme::Role;
-use crate::widgets::figures::tokens;
-use crate::widgets::measure::{cells, shown};
-use crate::widgets::pen::Pen;
+use crate::widgets::format::tokens;
+use crate::widgets::painter::Painter;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
 use crate::widgets::scroll::Scroll;
+use crate::widgets::text_width::{cells, shown};
 use crate::widgets::wrap::wrap;
 use skills_api::{DraftMeasure, DraftReport, DraftRequest};
 use skills_skill::{Skill, SkillId};
@@ -272,12 +272,12 @@ impl DraftEditor {
         out
     }
 
-    fn draw_fields(&mut self, area: Rect, pen: &mut Pen<'_>) -> (u16, Option<Position>) {
+    fn draw_fields(&mut self, area: Rect, painter: &mut Painter<'_>) -> (u16, Option<Position>) {
         let mut x = area.x;
         self.tabs.clear();
         for (at, name) in FIELDS.iter().enumerate() {
             let end = if at == self.field {
-                pen.put_plus(
+                painter.put_plus(
                     x,
                     area.y,
                     name,
@@ -286,7 +286,7 @@ impl DraftEditor {
                     cells(name),
                 )
             } else {
-                pen.put(x, area.y, name, Role::Muted, cells(name))
+                painter.put(x, area.y, name, Role::Muted, cells(name))
             };
             self.tabs.push((Rect::new(x, area.y, end - x, 1), at));
             x = end + 2;
@@ -295,9 +295,9 @@ impl DraftEditor {
         let wanted = u16::try_from(text.height(area.width)).unwrap_or(u16::MAX);
         let height = wanted.clamp(2, MAX_FIELD_HEIGHT).min(area.height.saturating_sub(1));
         self.field_area = Rect { y: area.y + 1, height, ..area };
-        pen.band(self.field_area, Role::Field);
-        let style = pen.theme.style(Role::Field).patch(pen.theme.style(Role::Strong));
-        let cursor = text.draw(self.field_area, pen.buf, style);
+        painter.band(self.field_area, Role::Field);
+        let style = painter.theme.style(Role::Field).patch(painter.theme.style(Role::Strong));
+        let cursor = text.draw(self.field_area, painter.buf, style);
         let mut y = area.y + 1 + height;
         let words = |text: &str| text.split_whitespace().count();
         let (before, now) = (words(&self.skill.description), words(self.description()));
@@ -310,7 +310,7 @@ impl DraftEditor {
         if let Some(report) = &self.report {
             segs.push(Seg::new(format!("   {} tok", tokens(report.tokens)), Role::Muted));
         }
-        pen.line(area.x, y, &RichLine::from_segs(segs), area.width);
+        painter.line(area.x, y, &RichLine::from_segs(segs), area.width);
         y += 2;
         (y - area.y, cursor)
     }
@@ -357,7 +357,7 @@ impl Overlay for DraftEditor {
         if self.fields[self.field].insert(&text) { self.changed() } else { Outcome::Stay }
     }
 
-    fn told(&mut self, message: &Message) -> Outcome {
+    fn on_message(&mut self, message: &Message) -> Outcome {
         match message {
             Message::Draft(generation, report) if *generation == self.generation => self.take(report),
             Message::Draft(..) => Outcome::Heard,
@@ -406,7 +406,7 @@ impl Overlay for DraftEditor {
         ]
     }
 
-    fn draw(&mut self, area: Rect, pen: &mut Pen<'_>, _now: Instant) -> Option<Position> {
+    fn draw(&mut self, area: Rect, painter: &mut Painter<'_>, _now: Instant) -> Option<Position> {
         let title = format!("Draft of {}", shown(self.skill.skill_id.as_str()));
         let is_pending = self.stages < STAGES.len();
         let note = match (is_pending, self.is_changed() || self.has_other_changes()) {
@@ -414,12 +414,12 @@ impl Overlay for DraftEditor {
             (false, true) => "not written",
             (false, false) => "as in the file",
         };
-        let inside = frame(area, pen, &title, note, false);
+        let inside = frame(area, painter, &title, note, false);
         let is_wide = inside.width >= TWO_COLUMNS;
         let left_width = if is_wide { inside.width * 53 / 100 } else { inside.width };
         // A title begins two cells before its text.
         let left = Rect { x: inside.x + 1, width: left_width.saturating_sub(1), ..inside };
-        let (top, cursor) = self.draw_fields(left, pen);
+        let (top, cursor) = self.draw_fields(left, painter);
         let notes = self.notes();
         let report = self.report.clone();
         let intent = self.skill.intent.as_deref();
@@ -451,14 +451,14 @@ impl Overlay for DraftEditor {
         let mut first = note_items(left_below.width);
         if let Some(report) = report.as_deref().filter(|_| !self.confirming) {
             if is_wide {
-                first.extend(left_items(report, left_below.width, pen));
+                first.extend(left_items(report, left_below.width, painter));
                 let x = left.right() + 3;
                 let right = Rect { x, width: inside.right().saturating_sub(x), ..inside };
-                columns.push((right, right_items(report, intent, is_pending, right.width, pen)));
+                columns.push((right, right_items(report, intent, is_pending, right.width, painter)));
             } else {
-                first.extend(right_items(report, intent, is_pending, left_below.width, pen));
+                first.extend(right_items(report, intent, is_pending, left_below.width, painter));
                 first.push(Item::Gap);
-                first.extend(left_items(report, left_below.width, pen));
+                first.extend(left_items(report, left_below.width, painter));
             }
         } else if !self.confirming && self.error.is_none() {
             first.push(Item::Line(RichLine::of("measuring", Role::Muted)));
@@ -476,13 +476,13 @@ impl Overlay for DraftEditor {
                     Item::Gap => {}
                     Item::Title(name, note) => {
                         Title::of(*name, false).note(note.clone()).draw(
-                            pen,
+                            painter,
                             area.x.saturating_sub(2),
                             y,
                             area.width + 2,
                         );
                     }
-                    Item::Line(line) => drop(pen.line(area.x, y, line, area.width)),
+                    Item::Line(line) => drop(painter.line(area.x, y, line, area.width)),
                 }
             }
         }
@@ -551,9 +551,9 @@ mod tests {
         let Outcome::Ask(_, effects) = editor.key(key(KeyCode::Char('x')), None) else { panic!() };
         let [Effect::Draft { request, generation: 2 }] = &effects[..] else { panic!("{effects:?}") };
         assert_eq!(request.description.as_deref(), Some("Reads statements.x"));
-        assert_eq!(editor.told(&Message::Draft(1, Ok(report("old")))), Outcome::Heard);
+        assert_eq!(editor.on_message(&Message::Draft(1, Ok(report("old")))), Outcome::Heard);
         assert!(editor.report.is_none(), "a stale reply is dropped");
-        editor.told(&Message::Draft(2, Ok(report("Reads statements.x"))));
+        editor.on_message(&Message::Draft(2, Ok(report("Reads statements.x"))));
         assert_eq!(editor.report.as_ref().unwrap().description, "Reads statements.x");
     }
 
@@ -562,21 +562,21 @@ mod tests {
         let mut editor = editor();
         let typed = editor.key(key(KeyCode::Char('x')), None);
         assert_eq!(stage(&typed), Some(DraftMeasure::Request));
-        let next = editor.told(&Message::Draft(2, Ok(report("x"))));
+        let next = editor.on_message(&Message::Draft(2, Ok(report("x"))));
         assert_eq!(stage(&next), Some(DraftMeasure::Golden));
         let golden =
             DraftReport { golden: Some(skills_discovery::GoldenChange::default()), ..(*report("x")).clone() };
-        let next = editor.told(&Message::Draft(2, Ok(Arc::new(golden.clone()))));
+        let next = editor.on_message(&Message::Draft(2, Ok(Arc::new(golden.clone()))));
         assert_eq!(stage(&next), Some(DraftMeasure::All));
         let complete = DraftReport { prompt: Some("Rewrite".to_owned()), ..golden };
-        assert_eq!(editor.told(&Message::Draft(2, Ok(Arc::new(complete)))), Outcome::Heard);
+        assert_eq!(editor.on_message(&Message::Draft(2, Ok(Arc::new(complete)))), Outcome::Heard);
         let copied = editor.key(key(KeyCode::Null), Some(Action::RewritePrompt));
         assert!(
             matches!(&copied, Outcome::Ask(_, effects) if matches!(&effects[..], [Effect::Copy(text, _)] if text == "Rewrite"))
         );
         // The next key starts again; the golden figures stay until the new ones are there.
         editor.key(key(KeyCode::Char('y')), None);
-        editor.told(&Message::Draft(3, Ok(report("xy"))));
+        editor.on_message(&Message::Draft(3, Ok(report("xy"))));
         assert!(editor.report.as_ref().unwrap().golden.is_some());
         let too_early = editor.key(key(KeyCode::Null), Some(Action::RewritePrompt));
         assert!(matches!(&too_early, Outcome::Ask(_, effects) if matches!(&effects[..], [Effect::Toast(_)])));
@@ -610,7 +610,7 @@ mod tests {
         assert_eq!((present.as_str(), description.as_str()), ("Reads statements.", "Reads statements.!"));
         let saved = Ok(Saved::InFile(description.clone()));
         let written = Message::DescriptionWritten(SkillId::new("statements"), saved);
-        editor.told(&written);
+        editor.on_message(&written);
         assert!(!editor.is_changed());
         assert_eq!(editor.key(key(KeyCode::Null), Some(Action::Back)), Outcome::Close);
         editor.key(key(KeyCode::Char('?')), None);

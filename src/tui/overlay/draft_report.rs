@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use crate::theme::Role;
-use crate::widgets::figures::{count, plain_score, signed};
-use crate::widgets::measure::{cells, cut_end, shown};
-use crate::widgets::pen::Pen;
+use crate::widgets::format::{count, plain_score, signed};
+use crate::widgets::painter::Painter;
 use crate::widgets::rich::{RichLine, Seg};
+use crate::widgets::text_width::{cells, cut_end, shown};
 use crate::widgets::wrap::wrap_to;
 use ratatui::style::Modifier;
 use skills_api::{DraftPlace, DraftReport};
@@ -32,20 +32,20 @@ fn line(segs: Vec<Seg>) -> Item {
     Item::Line(RichLine::from_segs(segs))
 }
 
-fn bar(length: u16, pen: &Pen<'_>) -> String {
-    let sign = if pen.glyphs.ascii { "#" } else { "▆" };
+fn bar(length: u16, painter: &Painter<'_>) -> String {
+    let sign = if painter.glyphs.ascii { "#" } else { "▆" };
     sign.repeat(usize::from(length))
 }
 
 /// A text of exactly this width.
-fn fixed(text: &str, width: u16, pen: &Pen<'_>) -> String {
-    let text = cut_end(text, width, pen.glyphs.ellipsis).into_owned();
+fn fixed(text: &str, width: u16, painter: &Painter<'_>) -> String {
+    let text = cut_end(text, width, painter.glyphs.ellipsis).into_owned();
     let pad = usize::from(width.saturating_sub(cells(&text)));
     text + &" ".repeat(pad)
 }
 
 /// Clauses with their value, words that attract others, clients, findings.
-pub fn left_items(report: &DraftReport, width: u16, pen: &Pen<'_>) -> Vec<Item> {
+pub fn left_items(report: &DraftReport, width: u16, painter: &Painter<'_>) -> Vec<Item> {
     let mut out = Vec::new();
     if !report.clauses.is_empty() {
         out.push(Item::Title("Clauses", "queries lost without each".to_owned()));
@@ -55,15 +55,15 @@ pub fn left_items(report: &DraftReport, width: u16, pen: &Pen<'_>) -> Vec<Item> 
             let role = if clause.queries < 0 { Role::Danger } else { Role::Level1 };
             let length = (clause.queries.unsigned_abs() as u16 * BAR_WIDTH) / most as u16;
             let is_idle = clause.queries == 0 && clause.mrr.abs() < 1e-9 && clause.false_triggers == 0;
-            let value = if is_idle { pen.glyphs.dot.to_owned() } else { format!("{:+}", clause.queries) };
+            let value = if is_idle { painter.glyphs.dot.to_owned() } else { format!("{:+}", clause.queries) };
             let text = if is_idle { Role::Muted } else { Role::Text };
             out.push(line(vec![
-                Seg::new(fixed(&shown(&clause.clause), name, pen), text),
+                Seg::new(fixed(&shown(&clause.clause), name, painter), text),
                 Seg::new(
                     format!("{value:>5} "),
                     if clause.queries < 0 { Role::Danger } else { Role::Strong },
                 ),
-                Seg::new(bar(length, pen), role),
+                Seg::new(bar(length, painter), role),
             ]));
         }
     }
@@ -77,8 +77,8 @@ pub fn left_items(report: &DraftReport, width: u16, pen: &Pen<'_>) -> Vec<Item> 
         let count = attraction.queries.len();
         let noun = if count == 1 { "query" } else { "queries" };
         let text = format!("“{}” attracts {count} {noun} {of}", shown(&attraction.word));
-        let segs = [Seg::new(format!("{} ", pen.glyphs.warn), Role::Warning), Seg::new(text, Role::Text)];
-        out.extend(wrap_to(&segs, width, 2, pen.glyphs.ellipsis).into_iter().map(Item::Line));
+        let segs = [Seg::new(format!("{} ", painter.glyphs.warn), Role::Warning), Seg::new(text, Role::Text)];
+        out.extend(wrap_to(&segs, width, 2, painter.glyphs.ellipsis).into_iter().map(Item::Line));
     }
     if !report.shown.is_empty() {
         out.extend([Item::Gap, Item::Title("Clients", "what they show of the description".to_owned())]);
@@ -92,8 +92,8 @@ pub fn left_items(report: &DraftReport, width: u16, pen: &Pen<'_>) -> Vec<Item> 
             };
             let role = if shown.characters < shown.of { Role::Warning } else { Role::Muted };
             out.push(line(vec![
-                Seg::new(fixed(&shown.client, name + 2, pen), Role::Text),
-                Seg::new(fixed(&bar(length, pen), BAR_WIDTH + 2, pen), Role::Level1),
+                Seg::new(fixed(&shown.client, name + 2, painter), Role::Text),
+                Seg::new(fixed(&bar(length, painter), BAR_WIDTH + 2, painter), Role::Level1),
                 Seg::new(text, role),
             ]));
         }
@@ -103,13 +103,13 @@ pub fn left_items(report: &DraftReport, width: u16, pen: &Pen<'_>) -> Vec<Item> 
     }
     for finding in &report.findings {
         let (sign, role) = match finding.severity {
-            Severity::Error => (pen.glyphs.bad, Role::Danger),
-            Severity::Warning => (pen.glyphs.warn, Role::Warning),
-            Severity::Info => (pen.glyphs.dot, Role::Muted),
+            Severity::Error => (painter.glyphs.bad, Role::Danger),
+            Severity::Warning => (painter.glyphs.warn, Role::Warning),
+            Severity::Info => (painter.glyphs.dot, Role::Muted),
         };
         let text = format!("{} ({})", shown(&finding.message), finding.code);
         let segs = [Seg::new(format!("{sign} "), role), Seg::new(text, Role::Text)];
-        out.extend(wrap_to(&segs, width, 2, pen.glyphs.ellipsis).into_iter().map(Item::Line));
+        out.extend(wrap_to(&segs, width, 2, painter.glyphs.ellipsis).into_iter().map(Item::Line));
     }
     out
 }
@@ -120,16 +120,16 @@ pub fn right_items(
     intent: Option<&str>,
     is_pending: bool,
     width: u16,
-    pen: &Pen<'_>,
+    painter: &Painter<'_>,
 ) -> Vec<Item> {
     let mut out = Vec::new();
     if let (Some(intent), Some(before), Some(after)) = (intent, &report.before, &report.after) {
         out.push(Item::Title("This request", String::new()));
-        out.push(line(vec![Seg::new(cut_end(&shown(intent), width, pen.glyphs.ellipsis), Role::Text)]));
+        out.push(line(vec![Seg::new(cut_end(&shown(intent), width, painter.glyphs.ellipsis), Role::Text)]));
         let segs = vec![
-            Seg::new(place(before, pen), Role::Muted),
-            Seg::new(if pen.glyphs.ascii { " -> " } else { " → " }, Role::Muted),
-            Seg::new(place(after, pen), place_role(before, after)).with(Modifier::BOLD),
+            Seg::new(place(before, painter), Role::Muted),
+            Seg::new(if painter.glyphs.ascii { " -> " } else { " → " }, Role::Muted),
+            Seg::new(place(after, painter), place_role(before, after)).with(Modifier::BOLD),
         ];
         out.push(line(segs));
         if let Some(first) = after.first.as_ref().filter(|_| after.rank != Some(1)) {
@@ -145,19 +145,19 @@ pub fn right_items(
         }
         return out;
     };
-    golden_items(golden, is_pending, width, pen, &mut out);
+    golden_items(golden, is_pending, width, painter, &mut out);
     for advice in &report.advice {
         let then = match advice.rank {
             Some(1) => "then first".to_owned(),
             Some(rank) => format!("then rank {rank}"),
             None => "then not a result".to_owned(),
         };
-        let main = format!("add “{}”: {}, {then}", shown(&advice.word), signed(advice.gain, pen.glyphs));
+        let main = format!("add “{}”: {}, {then}", shown(&advice.word), signed(advice.gain, painter.glyphs));
         let more = format!("  {} won, {} lost, for “{}”", advice.won, advice.lost, shown(&advice.query));
         let main = Seg::new(main, Role::Strong).with(Modifier::BOLD);
         out.push(Item::Gap);
         out.extend(
-            wrap_to(&[main, Seg::new(more, Role::Muted)], width, 2, pen.glyphs.ellipsis)
+            wrap_to(&[main, Seg::new(more, Role::Muted)], width, 2, painter.glyphs.ellipsis)
                 .into_iter()
                 .map(Item::Line),
         );
@@ -165,12 +165,12 @@ pub fn right_items(
     out
 }
 
-fn place(place: &DraftPlace, pen: &Pen<'_>) -> String {
+fn place(place: &DraftPlace, painter: &Painter<'_>) -> String {
     match (place.rank, place.score) {
         (Some(1), Some(score)) if !place.fits => {
-            format!("rank 1 ({}), below the threshold", plain_score(score, pen.glyphs))
+            format!("rank 1 ({}), below the threshold", plain_score(score, painter.glyphs))
         }
-        (Some(rank), Some(score)) => format!("rank {rank} ({})", plain_score(score, pen.glyphs)),
+        (Some(rank), Some(score)) => format!("rank {rank} ({})", plain_score(score, painter.glyphs)),
         _ => "not a result".to_owned(),
     }
 }
@@ -184,23 +184,29 @@ fn place_role(before: &DraftPlace, after: &DraftPlace) -> Role {
     }
 }
 
-fn golden_items(golden: &GoldenChange, is_pending: bool, width: u16, pen: &Pen<'_>, out: &mut Vec<Item>) {
+fn golden_items(
+    golden: &GoldenChange,
+    is_pending: bool,
+    width: u16,
+    painter: &Painter<'_>,
+    out: &mut Vec<Item>,
+) {
     let (before, after) = (&golden.before, &golden.after);
     let queries = after.queries + after.out_of_scope;
     let noun = if queries == 1 { "query" } else { "queries" };
-    let updating = if is_pending { format!(" {} updating", pen.glyphs.dot) } else { String::new() };
+    let updating = if is_pending { format!(" {} updating", painter.glyphs.dot) } else { String::new() };
     out.push(Item::Title("Golden set", format!("{} {noun}{updating}", count(queries))));
     let label = width.saturating_sub(30).clamp(8, 22);
     out.push(line(vec![Seg::new(
         format!("{:label$}{:>7}  {:>7}", "", "saved", "draft", label = usize::from(label)),
         Role::Muted,
     )]));
-    out.push(row("P@1", before.p_at_1, after.p_at_1, (3, true), label, pen));
-    out.push(row("MRR@10", before.mrr_at_10, after.mrr_at_10, (3, true), label, pen));
+    out.push(row("P@1", before.p_at_1, after.p_at_1, (3, true), label, painter));
+    out.push(row("MRR@10", before.mrr_at_10, after.mrr_at_10, (3, true), label, painter));
     let triggers = (before.false_triggers as f64, after.false_triggers as f64);
-    out.push(row("false triggers", triggers.0, triggers.1, (0, false), label, pen));
+    out.push(row("false triggers", triggers.0, triggers.1, (0, false), label, painter));
     if let (Some(before), Some(after)) = (before.out_of_scope_rejected, after.out_of_scope_rejected) {
-        out.push(row("out of scope rejected", before, after, (2, true), label, pen));
+        out.push(row("out of scope rejected", before, after, (2, true), label, painter));
     }
     let split = &golden.split;
     if split.prompt.queries > 0 && split.held_out.queries > 0 {
@@ -212,7 +218,7 @@ fn golden_items(golden: &GoldenChange, is_pending: bool, width: u16, pen: &Pen<'
                 half.after,
                 (3, true),
                 label,
-                pen,
+                painter,
             ));
         }
         let gap = split.gap();
@@ -225,10 +231,10 @@ fn golden_items(golden: &GoldenChange, is_pending: bool, width: u16, pen: &Pen<'
             out.push(line(vec![Seg::new("too few queries for a comparison of the halves", Role::Muted)]));
         } else if (split.prompt.after - split.prompt.before).abs() > 1e-9 || gap.abs() > 1e-9 {
             let segs = [Seg::new(format!("gap {gap:+.3}: "), Role::Text), Seg::new(text, role)];
-            out.extend(wrap_to(&segs, width, 2, pen.glyphs.ellipsis).into_iter().map(Item::Line));
+            out.extend(wrap_to(&segs, width, 2, painter.glyphs.ellipsis).into_iter().map(Item::Line));
         }
     }
-    changed_items(golden, width, pen, out);
+    changed_items(golden, width, painter, out);
 }
 
 /// Label, value before, value after, and the change.
@@ -238,7 +244,7 @@ fn row(
     after: f64,
     (decimals, is_higher_better): (usize, bool),
     label: u16,
-    pen: &Pen<'_>,
+    painter: &Painter<'_>,
 ) -> Item {
     let text = |value: f64| format!("{value:.decimals$}");
     let difference = after - before;
@@ -246,25 +252,25 @@ fn row(
         ("=".to_owned(), Role::Muted)
     } else {
         let is_better = (difference > 0.0) == is_higher_better;
-        let way = if difference > 0.0 { pen.glyphs.up } else { pen.glyphs.down };
-        let sign = if difference > 0.0 { "+" } else { pen.glyphs.minus };
+        let way = if difference > 0.0 { painter.glyphs.up } else { painter.glyphs.down };
+        let sign = if difference > 0.0 { "+" } else { painter.glyphs.minus };
         (
             format!("{way} {sign}{}", text(difference.abs())),
             if is_better { Role::Success } else { Role::Danger },
         )
     };
     line(vec![
-        Seg::new(fixed(name, label, pen), Role::Text),
+        Seg::new(fixed(name, label, painter), Role::Text),
         Seg::new(format!("{:>7}  ", text(before)), Role::Muted),
         Seg::new(format!("{:>7}", text(after)), Role::Strong),
         Seg::new(format!("  {change}"), role),
     ])
 }
 
-fn changed_items(golden: &GoldenChange, width: u16, pen: &Pen<'_>, out: &mut Vec<Item>) {
+fn changed_items(golden: &GoldenChange, width: u16, painter: &Painter<'_>, out: &mut Vec<Item>) {
     let gains: Vec<&ChangedQuery> = golden.won.iter().chain(&golden.rejected).collect();
     let losses: Vec<&ChangedQuery> = golden.lost.iter().chain(&golden.triggered).collect();
-    let note = format!("{} won {} {} lost", gains.len(), pen.glyphs.dot, losses.len());
+    let note = format!("{} won {} {} lost", gains.len(), painter.glyphs.dot, losses.len());
     out.extend([Item::Gap, Item::Title("Changed hands", note)]);
     if gains.is_empty() && losses.is_empty() {
         out.push(line(vec![Seg::new("no query changes its winner", Role::Muted)]));
@@ -272,16 +278,18 @@ fn changed_items(golden: &GoldenChange, width: u16, pen: &Pen<'_>, out: &mut Vec
     }
     let name = |id: &Option<SkillId>| id.as_ref().map_or_else(|| "none".to_owned(), |id| shown(id.as_str()));
     let other = (width / 3).min(22);
-    let parts =
-        [(&losses, pen.glyphs.bad, Role::Danger, true), (&gains, pen.glyphs.ok, Role::Success, false)];
+    let parts = [
+        (&losses, painter.glyphs.bad, Role::Danger, true),
+        (&gains, painter.glyphs.ok, Role::Success, false),
+    ];
     for (queries, sign, role, is_loss) in parts {
         for one in queries.iter().take(MAX_QUERIES) {
-            let query = fixed(&shown(&one.query), width.saturating_sub(other + 4), pen);
+            let query = fixed(&shown(&one.query), width.saturating_sub(other + 4), painter);
             let skill = if is_loss { name(&one.to) } else { name(&one.from) };
             out.push(line(vec![
                 Seg::new(format!("{sign} "), role),
                 Seg::new(query, if is_loss { Role::Strong } else { Role::Text }),
-                Seg::new(format!("  {}", fixed(&skill, other, pen)), Role::Muted),
+                Seg::new(format!("  {}", fixed(&skill, other, painter)), Role::Muted),
             ]));
         }
         if queries.len() > MAX_QUERIES {
@@ -301,13 +309,13 @@ fn changed_items(golden: &GoldenChange, width: u16, pen: &Pen<'_>, out: &mut Vec
     out.extend([Item::Gap, Item::Title("Neighbors", "queries won from, lost to".to_owned())]);
     for (neighbor, (won, lost)) in neighbors {
         out.push(line(vec![
-            Seg::new(fixed(&neighbor, width.saturating_sub(2 * BAR_WIDTH + 4), pen), Role::Text),
+            Seg::new(fixed(&neighbor, width.saturating_sub(2 * BAR_WIDTH + 4), painter), Role::Text),
             Seg::new(
-                format!("{:>width$}", bar(won.min(BAR_WIDTH), pen), width = usize::from(BAR_WIDTH)),
+                format!("{:>width$}", bar(won.min(BAR_WIDTH), painter), width = usize::from(BAR_WIDTH)),
                 Role::Level2,
             ),
-            Seg::new(format!(" {} ", pen.glyphs.bar), Role::Rule),
-            Seg::new(bar(lost.min(BAR_WIDTH), pen), Role::Danger),
+            Seg::new(format!(" {} ", painter.glyphs.bar), Role::Rule),
+            Seg::new(bar(lost.min(BAR_WIDTH), painter), Role::Danger),
         ]));
     }
 }

@@ -10,10 +10,10 @@ use crate::action::Action;
 use crate::field::Field;
 use crate::glyphs::Glyphs;
 use crate::theme::Role;
-use crate::widgets::measure::{cells, cut_end};
-use crate::widgets::pen::Pen;
+use crate::widgets::painter::Painter;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::scroll::Scroll;
+use crate::widgets::text_width::{cells, cut_end};
 
 /// Cells for the keys, right-aligned.
 const KEYS: usize = 12;
@@ -193,16 +193,16 @@ impl Overlay for Help {
         hints
     }
 
-    fn draw(&mut self, area: Rect, pen: &mut Pen<'_>, _now: Instant) -> Option<Position> {
-        let dash = if pen.glyphs.ascii { "-" } else { "–" };
+    fn draw(&mut self, area: Rect, painter: &mut Painter<'_>, _now: Instant) -> Option<Position> {
+        let dash = if painter.glyphs.ascii { "-" } else { "–" };
         let mut left = self.found(&self.left, dash);
         let mut right = self.found(&self.right, dash);
         if self.find.as_ref().is_none_or(Field::is_empty) {
             right.push(RichLine::default());
             right.extend(if self.title.ends_with("Runs") {
-                Self::run_signs(pen.glyphs)
+                Self::run_signs(painter.glyphs)
             } else {
-                Self::signs(pen.glyphs)
+                Self::signs(painter.glyphs)
             });
         }
         let two = area.width >= 100;
@@ -214,14 +214,14 @@ impl Overlay for Help {
         let width = if two { 100 } else { area.width.saturating_sub(2).min(64) };
         let height = (self.lines as u16).saturating_add(6).min(area.height.saturating_sub(2)).max(10);
         self.area = centred(area, width, height);
-        let inside = frame(self.area, pen, &self.title, "from your keymap", false);
+        let inside = frame(self.area, painter, &self.title, "from your keymap", false);
         let mut cursor = None;
         let mut top = inside.y + 1;
         if let Some(field) = &mut self.find {
-            pen.put(inside.x, inside.y, "/ ", Role::Muted, 2);
+            painter.put(inside.x, inside.y, "/ ", Role::Muted, 2);
             let text = Rect::new(inside.x + 2, inside.y, inside.width.saturating_sub(2), 1);
-            let style = pen.theme.style(Role::Strong);
-            cursor = field.draw(text, pen.buf, style, &[]);
+            let style = painter.theme.style(Role::Strong);
+            cursor = field.draw(text, painter.buf, style, &[]);
             top += 1;
         }
         let bottom = inside.bottom().saturating_sub(2);
@@ -231,19 +231,19 @@ impl Overlay for Help {
         let half = if two { inside.width / 2 } else { inside.width };
         for (column, lines) in [(inside.x, &left), (inside.x + half, &right)] {
             for (line, y) in lines.iter().skip(self.scroll.offset).take(usize::from(rows)).zip(top..) {
-                pen.line(column, y, line, half.min(inside.right().saturating_sub(column)));
+                painter.line(column, y, line, half.min(inside.right().saturating_sub(column)));
             }
         }
         if left.is_empty() && right.is_empty() {
-            pen.put(inside.x, top, "no matching keys", Role::Muted, inside.width);
+            painter.put(inside.x, top, "no matching keys", Role::Muted, inside.width);
         }
         let note = if self.lines > usize::from(rows) {
             format!("{} more below", self.lines.saturating_sub(self.scroll.offset + usize::from(rows)))
         } else {
             self.remap.clone()
         };
-        let note = cut_end(&note, inside.width, pen.glyphs.ellipsis).into_owned();
-        pen.put(inside.x, inside.bottom().saturating_sub(1), &note, Role::Muted, inside.width);
+        let note = cut_end(&note, inside.width, painter.glyphs.ellipsis).into_owned();
+        painter.put(inside.x, inside.bottom().saturating_sub(1), &note, Role::Muted, inside.width);
         cursor
     }
 }

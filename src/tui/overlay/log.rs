@@ -8,13 +8,13 @@ use ratatui::layout::{Position, Rect};
 use super::{Hint, Outcome, Overlay, centred, frame};
 use crate::action::Action;
 use crate::theme::Role;
-use crate::widgets::ages::time_of_day;
-use crate::widgets::measure::{cells, cut_end};
-use crate::widgets::pen::Pen;
+use crate::widgets::painter::Painter;
+use crate::widgets::relative_time::time_of_day;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::scroll::Scroll;
+use crate::widgets::text_width::{cells, cut_end};
 use crate::widgets::wrap::wrap;
-use skills_base::telemetry::{Record, Ring};
+use skills_base::telemetry::{Record, RingBuffer};
 use skills_skill::safe_text;
 
 /// Cells of the column that says where a line comes from.
@@ -22,7 +22,7 @@ const PLACE: u16 = 18;
 
 /// The log view.
 pub struct LogView {
-    source: Ring,
+    source: RingBuffer,
     scroll: Scroll,
     rows: usize,
     follows: bool,
@@ -32,7 +32,7 @@ pub struct LogView {
 impl LogView {
     /// A view of the log at its end.
     #[must_use]
-    pub fn new(source: Ring) -> Self {
+    pub fn new(source: RingBuffer) -> Self {
         Self { source, scroll: Scroll::default(), rows: 0, follows: true, area: Rect::ZERO }
     }
 
@@ -85,10 +85,10 @@ impl Overlay for LogView {
         ]
     }
 
-    fn draw(&mut self, area: Rect, pen: &mut Pen<'_>, _now: Instant) -> Option<Position> {
+    fn draw(&mut self, area: Rect, painter: &mut Painter<'_>, _now: Instant) -> Option<Position> {
         self.area = centred(area, area.width.saturating_sub(4).min(140), area.height.saturating_sub(2));
         let lines = self.source.records();
-        let inside = frame(self.area, pen, "Log", &format!("{} lines", lines.len()), false);
+        let inside = frame(self.area, painter, "Log", &format!("{} lines", lines.len()), false);
         let rows: Vec<RichLine> = lines.iter().flat_map(|line| as_rows(line, inside.width)).collect();
         self.rows = rows.len();
         let height = usize::from(inside.height);
@@ -96,10 +96,10 @@ impl Overlay for LogView {
         let end = self.rows.saturating_sub(height);
         self.scroll.offset = if self.follows { end } else { self.scroll.offset.min(end) };
         for (row, y) in rows.iter().skip(self.scroll.offset).take(height).zip(inside.y..) {
-            pen.line(inside.x, y, row, inside.width);
+            painter.line(inside.x, y, row, inside.width);
         }
         if lines.is_empty() {
-            pen.put(inside.x, inside.y + 1, "No log entries yet.", Role::Muted, inside.width);
+            painter.put(inside.x, inside.y + 1, "No log entries yet.", Role::Muted, inside.width);
         }
         None
     }

@@ -12,12 +12,12 @@ use super::{Hint, Outcome, Overlay, centred, frame, row_at};
 use crate::action::Action;
 use crate::field::Field;
 use crate::theme::Role;
-use crate::widgets::figures::count;
+use crate::widgets::format::count;
 use crate::widgets::fuzzy::Fuzzy;
-use crate::widgets::measure::{cells, cut_end};
-use crate::widgets::pen::Pen;
+use crate::widgets::painter::Painter;
 use crate::widgets::rich::Seg;
 use crate::widgets::scroll::Scroll;
+use crate::widgets::text_width::{cells, cut_end};
 use crate::widgets::wrap::wrap_to;
 use skills_skill::SkillId;
 
@@ -154,38 +154,44 @@ impl Palette {
         }
     }
 
-    fn draw_skill(&mut self, pen: &mut Pen<'_>, row: Rect, skill: usize, selected: bool) {
+    fn draw_skill(&mut self, painter: &mut Painter<'_>, row: Rect, skill: usize, selected: bool) {
         let skill = &self.skills[skill];
         let (x, end) = (row.x + 2, row.right() - 2);
         let role = if selected { Role::Strong } else { Role::Text };
         let room = cells(&skill.name).max((end - x) * 9 / 20).min(end - x);
-        let name = cut_end(&skill.name, room, pen.glyphs.ellipsis).into_owned();
-        pen.put(x, row.y, &name, role, room);
-        let style = pen.theme.style(role);
-        underline_letters(pen, x, row.y, &name, &self.fuzzy.letters(&name), style);
+        let name = cut_end(&skill.name, room, painter.glyphs.ellipsis).into_owned();
+        painter.put(x, row.y, &name, role, room);
+        let style = painter.theme.style(role);
+        underline_letters(painter, x, row.y, &name, &self.fuzzy.letters(&name), style);
         let at = x + room + 2;
         let room = end.saturating_sub(at);
         if room > 3 {
-            pen.put(at, row.y, &cut_end(&skill.description, room, pen.glyphs.ellipsis), Role::Muted, room);
+            painter.put(
+                at,
+                row.y,
+                &cut_end(&skill.description, room, painter.glyphs.ellipsis),
+                Role::Muted,
+                room,
+            );
         }
     }
 
-    fn draw_row(&mut self, pen: &mut Pen<'_>, row: Rect, at: usize) {
+    fn draw_row(&mut self, painter: &mut Painter<'_>, row: Rect, at: usize) {
         let entry = match self.shown[at] {
             Found::Command(entry) => &self.entries[entry],
             Found::Skill(skill) => {
                 let selected = at == self.scroll.cursor;
                 if selected {
-                    pen.band(row, Role::Selection);
-                    pen.put(row.x, row.y, pen.glyphs.gutter, Role::Gutter, 1);
+                    painter.band(row, Role::Selection);
+                    painter.put(row.x, row.y, painter.glyphs.gutter, Role::Gutter, 1);
                 }
-                return self.draw_skill(pen, row, skill, selected);
+                return self.draw_skill(painter, row, skill, selected);
             }
         };
         let selected = at == self.scroll.cursor;
         if selected {
-            pen.band(row, Role::Selection);
-            pen.put(row.x, row.y, pen.glyphs.gutter, Role::Gutter, 1);
+            painter.band(row, Role::Selection);
+            painter.put(row.x, row.y, painter.glyphs.gutter, Role::Gutter, 1);
         }
         let (x, end) = (row.x + 2, row.right() - 2);
         let role = match (&entry.blocked, selected) {
@@ -195,15 +201,15 @@ impl Palette {
         };
         let note_at = x + (end - x) * 11 / 20;
         let keys_at =
-            if entry.blocked.is_none() { pen.right(end, row.y, &entry.keys, Role::Key) } else { end };
+            if entry.blocked.is_none() { painter.right(end, row.y, &entry.keys, Role::Key) } else { end };
         let room = note_at.saturating_sub(x + 2);
-        let name = cut_end(&entry.name, room, pen.glyphs.ellipsis).into_owned();
-        pen.put(x, row.y, &name, role, room);
-        let style = pen.theme.style(role);
-        underline_letters(pen, x, row.y, &name, &self.fuzzy.letters(&name), style);
+        let name = cut_end(&entry.name, room, painter.glyphs.ellipsis).into_owned();
+        painter.put(x, row.y, &name, role, room);
+        let style = painter.theme.style(role);
+        underline_letters(painter, x, row.y, &name, &self.fuzzy.letters(&name), style);
         let note = entry.blocked.as_deref().unwrap_or(&entry.place);
         let room = keys_at.saturating_sub(note_at + 1);
-        pen.put(note_at, row.y, &cut_end(note, room, pen.glyphs.ellipsis), Role::Muted, room);
+        painter.put(note_at, row.y, &cut_end(note, room, painter.glyphs.ellipsis), Role::Muted, room);
     }
 }
 
@@ -273,18 +279,18 @@ impl Overlay for Palette {
         ]
     }
 
-    fn draw(&mut self, area: Rect, pen: &mut Pen<'_>, _now: Instant) -> Option<Position> {
+    fn draw(&mut self, area: Rect, painter: &mut Painter<'_>, _now: Instant) -> Option<Position> {
         let height = area.height.saturating_sub(4).clamp(10, 20);
         self.area = centred(area, 70.min(area.width.saturating_sub(2)), height);
-        let inside = frame(self.area, pen, "", "", false);
+        let inside = frame(self.area, painter, "", "", false);
         let skills = if self.fuzzy.is_empty() { 0 } else { self.skills.len() };
         let found = format!("{} of {}", count(self.shown.len()), count(self.entries.len() + skills));
-        let count_at = pen.right(inside.right(), inside.y, &found, Role::Muted);
-        pen.put(inside.x, inside.y, ":", Role::Muted, 1);
+        let count_at = painter.right(inside.right(), inside.y, &found, Role::Muted);
+        painter.put(inside.x, inside.y, ":", Role::Muted, 1);
         let text = Rect::new(inside.x + 2, inside.y, count_at.saturating_sub(inside.x + 3), 1);
-        let style = pen.theme.style(Role::Strong);
-        let cursor = self.field.draw(text, pen.buf, style, &[]);
-        pen.run(self.area.x + 1, inside.y + 1, pen.glyphs.rule, self.area.width - 2, Role::Rule);
+        let style = painter.theme.style(Role::Strong);
+        let cursor = self.field.draw(text, painter.buf, style, &[]);
+        painter.run(self.area.x + 1, inside.y + 1, painter.glyphs.rule, self.area.width - 2, Role::Rule);
 
         // Below: rows, with a heading before those that cannot be done; at the bottom what the row does.
         let top = inside.y + 2 + u16::from(inside.height > 12);
@@ -304,17 +310,17 @@ impl Overlay for Palette {
                 if y + 1 >= bottom {
                     break;
                 }
-                pen.put(inside.x, y, heading, Role::Muted, inside.width);
+                painter.put(inside.x, y, heading, Role::Muted, inside.width);
                 y += 1;
             }
             let row = Rect::new(self.area.x + 1, y, self.area.width - 2, 1);
             self.rows.push((row, at));
-            self.draw_row(pen, Rect { x: row.x, width: row.width, ..row }, at);
+            self.draw_row(painter, Rect { x: row.x, width: row.width, ..row }, at);
             y += 1;
             at += 1;
         }
         if self.shown.is_empty() {
-            pen.put(inside.x, top, "no matching command or skill", Role::Muted, inside.width);
+            painter.put(inside.x, top, "no matching command or skill", Role::Muted, inside.width);
         }
         let told = self.selected().map(|found| match found {
             Found::Command(at) => (capital(&self.entries[at].name), self.entries[at].does.as_str()),
@@ -322,10 +328,10 @@ impl Overlay for Palette {
         });
         if let Some((name, does)) = told {
             let name = Seg::new(name, Role::Text);
-            let does = Seg::new(format!(" {} {does}", pen.glyphs.dot), Role::Muted);
-            let lines = wrap_to(&[name, does], inside.width, 2, pen.glyphs.ellipsis);
+            let does = Seg::new(format!(" {} {does}", painter.glyphs.dot), Role::Muted);
+            let lines = wrap_to(&[name, does], inside.width, 2, painter.glyphs.ellipsis);
             for (line, y) in lines.iter().zip(inside.bottom() - 2..) {
-                pen.line(inside.x, y, line, inside.width);
+                painter.line(inside.x, y, line, inside.width);
             }
         }
         cursor

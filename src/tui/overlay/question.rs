@@ -8,7 +8,7 @@ use ratatui::layout::{Position, Rect};
 use super::{Hint, Outcome, Overlay, centred, frame};
 use crate::action::Action;
 use crate::theme::Role;
-use crate::widgets::pen::Pen;
+use crate::widgets::painter::Painter;
 use crate::widgets::rich::Seg;
 use crate::widgets::wrap::wrap_to;
 
@@ -75,14 +75,14 @@ impl Overlay for Question {
         vec![Hint { action: Action::Open, label: "stay" }, Hint { action: Action::Back, label: "cancel" }]
     }
 
-    fn draw(&mut self, area: Rect, pen: &mut Pen<'_>, _now: Instant) -> Option<Position> {
+    fn draw(&mut self, area: Rect, painter: &mut Painter<'_>, _now: Instant) -> Option<Position> {
         let lost = [Seg::new(self.lost.as_str(), Role::Text)];
-        let lines = wrap_to(&lost, 52.min(area.width.saturating_sub(4)), LINES, pen.glyphs.ellipsis);
+        let lines = wrap_to(&lost, 52.min(area.width.saturating_sub(4)), LINES, painter.glyphs.ellipsis);
         let outer = centred(area, 56, 6 + (lines.len() as u16).max(3));
-        let title = format!("{} Quit the workbench?", pen.glyphs.waiting);
-        let inside = frame(outer, pen, &title, "", true);
+        let title = format!("{} Quit the workbench?", painter.glyphs.waiting);
+        let inside = frame(outer, painter, &title, "", true);
         for (line, y) in lines.iter().zip(inside.y + 1..) {
-            pen.line(inside.x, y, line, inside.width);
+            painter.line(inside.x, y, line, inside.width);
         }
         let y = inside.bottom().saturating_sub(2);
         let (stay, leave) = ("  Stay  Esc  ", "  Leave  Q  ");
@@ -91,9 +91,9 @@ impl Overlay for Question {
         } else {
             (Role::ButtonFocus, Role::ButtonDanger)
         };
-        let end = pen.put(inside.x, y, stay, first, inside.width);
+        let end = painter.put(inside.x, y, stay, first, inside.width);
         self.stay = Rect::new(inside.x, y, end - inside.x, 1);
-        let start = pen.right(inside.right(), y, leave, second);
+        let start = painter.right(inside.right(), y, leave, second);
         self.leave = Rect::new(start, y, inside.right() - start, 1);
         None
     }

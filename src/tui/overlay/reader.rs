@@ -10,12 +10,12 @@ use super::{Hint, Outcome, Overlay, frame};
 use crate::action::{Action, Context};
 use crate::pane::{Effect, PaneId};
 use crate::theme::Role;
-use crate::widgets::figures::count;
+use crate::widgets::format::count;
 use crate::widgets::json_text::{self, Layout};
-use crate::widgets::measure::{cells, head, shown};
-use crate::widgets::pen::Pen;
+use crate::widgets::painter::Painter;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::scroll::Scroll;
+use crate::widgets::text_width::{cells, head, shown};
 use crate::widgets::wrap::break_code;
 use skills_skill::safe_text;
 
@@ -86,7 +86,7 @@ impl Overlay for Reader {
             Some(Action::Top) => -all,
             Some(Action::Bottom) => all,
             Some(Action::Copy) => {
-                let copy = Effect::Copy(plain(&self.reading), self.reading.what.clone());
+                let copy = Effect::Copy(unformatted(&self.reading), self.reading.what.clone());
                 return Outcome::Ask(self.pane, vec![copy]);
             }
             Some(Action::Back | Action::ReadWhole) => return Outcome::Close,
@@ -114,12 +114,12 @@ impl Overlay for Reader {
         ]
     }
 
-    fn draw(&mut self, area: Rect, pen: &mut Pen<'_>, _now: Instant) -> Option<Position> {
+    fn draw(&mut self, area: Rect, painter: &mut Painter<'_>, _now: Instant) -> Option<Position> {
         let width = area.width.saturating_sub(4).max(1);
         if width != self.width {
             // The line that is on top stays near the top.
             let before = self.rows.len().max(1);
-            self.rows = rows(&self.reading, width, pen.glyphs.ellipsis);
+            self.rows = rows(&self.reading, width, painter.glyphs.ellipsis);
             self.scroll.offset = self.scroll.offset * self.rows.len() / before;
             self.width = width;
         }
@@ -128,9 +128,9 @@ impl Overlay for Reader {
         let (first, all) = (self.scroll.offset, self.rows.len());
         let last = (first + self.scroll.height).min(all);
         let note = format!("{} to {} of {} lines", count(first + 1), count(last), count(all));
-        let inside = frame(area, pen, &shown(&self.reading.title), &note, false);
+        let inside = frame(area, painter, &shown(&self.reading.title), &note, false);
         for (row, y) in self.rows.iter().skip(first).take(usize::from(inside.height)).zip(inside.y..) {
-            pen.line(inside.x, y, row, inside.width);
+            painter.line(inside.x, y, row, inside.width);
         }
         None
     }
@@ -191,7 +191,7 @@ fn push_text(before: &str, text: &str, role: Role, width: u16, out: &mut Vec<Ric
 }
 
 /// A reading as text, for the clipboard: nothing broken, nothing left out.
-fn plain(reading: &Reading) -> String {
+fn unformatted(reading: &Reading) -> String {
     let json = |value: &Value| match value {
         Value::String(text) => text.clone(),
         other => serde_json::to_string_pretty(other).unwrap_or_default(),
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn what_is_copied_is_what_was_there() {
-        let text = plain(&reading());
+        let text = unformatted(&reading());
         assert!(text.contains("09:00:00 a  col1    col2\n\u{1b}[2Jnext line that is long\n"), "{text}");
         assert!(text.starts_with("outputs\n{\n  \"page\": \"Errors\\n     2 x a  b"), "{text}");
     }

@@ -24,7 +24,7 @@ const MARKS: [Role; 4] = [Role::MarkName, Role::MarkDescription, Role::MarkBody,
 /// Least contrast by role and ground.
 type Floor = (Role, Role, f64);
 
-fn holds(name: &str, floors: &[Floor], fills: (f64, f64), marks: f64) {
+fn assert_contrast(name: &str, floors: &[Floor], fills: (f64, f64), marks: f64) {
     let theme = theme(name);
     for (role, ground, least) in floors {
         let found = on(&theme, *role, *ground);
@@ -65,8 +65,8 @@ fn dark_can_be_read() {
         (Waiting, WaitingBand, 7.8),
         (Danger, DangerBand, 5.8),
     ];
-    holds("dark", &floors, (4.7, 3.7), 7.9);
-    holds("colour-safe", &floors, (4.7, 3.7), 7.4);
+    assert_contrast("dark", &floors, (4.7, 3.7), 7.9);
+    assert_contrast("colour-safe", &floors, (4.7, 3.7), 7.4);
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn light_can_be_read() {
         (Waiting, WaitingBand, 5.1),
         (Danger, DangerBand, 5.4),
     ];
-    holds("light", &floors, (3.8, 3.1), 7.4);
+    assert_contrast("light", &floors, (3.8, 3.1), 7.4);
 }
 
 #[test]
@@ -133,7 +133,7 @@ const SEEN: [[[f64; 3]; 3]; 2] = [
     ],
 ];
 
-fn apart(one: Color, other: Color, seen: [[f64; 3]; 3]) -> f64 {
+fn color_distance(one: Color, other: Color, seen: [[f64; 3]; 3]) -> f64 {
     let as_seen = |colour| {
         let Color::Rgb(red, green, blue) = colour else { panic!("{colour} is not RGB") };
         let rgb = [red, green, blue].map(linear);
@@ -149,11 +149,11 @@ fn colour_safe_keeps_signals_and_states_apart_without_red_and_green() {
     for seen in SEEN {
         for (at, one) in FILLS.iter().enumerate() {
             for other in &FILLS[at + 1..] {
-                let found = apart(colour(*one), colour(*other), seen);
+                let found = color_distance(colour(*one), colour(*other), seen);
                 assert!(found >= 25.0, "{one} and {other} are {found:.0} apart");
             }
         }
-        assert!(apart(colour(Role::Success), colour(Role::Danger), seen) >= 50.0);
-        assert!(apart(colour(Role::Waiting), colour(Role::Danger), seen) >= 15.0);
+        assert!(color_distance(colour(Role::Success), colour(Role::Danger), seen) >= 50.0);
+        assert!(color_distance(colour(Role::Waiting), colour(Role::Danger), seen) >= 15.0);
     }
 }

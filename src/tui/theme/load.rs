@@ -10,7 +10,7 @@ use strum::{EnumCount, IntoEnumIterator};
 use super::depth::{Depth, to_256};
 use super::style_words::parse_style;
 use super::{BarStyle, Role, Theme};
-use crate::located::{Entry, LocatedError, entries, nearest};
+use crate::spanned_error::{Entry, LocatedError, entries, nearest};
 
 const SHIPPED: [(&str, &str); 6] = [
     ("dark", include_str!("../../../themes/dark.yaml")),
@@ -22,7 +22,7 @@ const SHIPPED: [(&str, &str); 6] = [
 ];
 
 /// How many themes may extend each other.
-const LONGEST_CHAIN: usize = 8;
+const MAX_CHAIN_LEN: usize = 8;
 
 /// All themes that can be picked, parsed, still in full color.
 #[derive(Debug, Clone)]
@@ -96,13 +96,13 @@ impl Themes {
     /// # Errors
     /// An unknown name (with the nearest one), or an `extends` that leads nowhere or in a circle.
     pub fn theme(&self, name: &str, depth: Depth) -> Result<Theme, LocatedError> {
-        let theme = self.resolve(name, self.files.len(), LONGEST_CHAIN)?;
+        let theme = self.resolve(name, self.files.len(), MAX_CHAIN_LEN)?;
         match depth {
             Depth::None if theme.colours().next().is_some() => {
-                self.resolve("mono", self.files.len(), LONGEST_CHAIN)
+                self.resolve("mono", self.files.len(), MAX_CHAIN_LEN)
             }
             Depth::Ansi16 if theme.colours().any(|colour| matches!(colour, Color::Rgb(..))) => {
-                self.resolve("ansi", self.files.len(), LONGEST_CHAIN)
+                self.resolve("ansi", self.files.len(), MAX_CHAIN_LEN)
             }
             Depth::Ansi256 => Ok(Theme { styles: theme.styles.map(to_256), ..theme }),
             _ => Ok(theme),

@@ -6,7 +6,7 @@
 
 use ratatui::style::Style;
 
-use super::pen::Pen;
+use super::painter::Painter;
 use crate::theme::{BarStyle, Role};
 use skills_discovery::SignalSums;
 
@@ -20,7 +20,7 @@ const EIGHTHS: [&str; 9] = [" ", "▏", "▎", "▍", "▌", "▋", "▊", "▉"
 
 /// Where a stacked bar stands and what a full one means.
 #[derive(Debug, Clone, Copy)]
-pub struct Place {
+pub struct CellRange {
     /// First column.
     pub x: u16,
     /// Row.
@@ -33,7 +33,7 @@ pub struct Place {
     pub air: bool,
 }
 
-impl Place {
+impl CellRange {
     /// The column that a value falls in.
     #[must_use]
     pub fn column(&self, value: f64) -> u16 {
@@ -44,25 +44,25 @@ impl Place {
 
 /// Draws a bar stacked by signal, as long as the sum. What is negative shortens it from its end.
 /// The row's band has to be there before.
-pub fn stacked(pen: &mut Pen<'_>, place: Place, sums: &SignalSums) {
+pub fn stacked(painter: &mut Painter<'_>, place: CellRange, sums: &SignalSums) {
     let total: f64 = sums.iter().sum();
     // What is shown as nothing has no bar.
     if place.width == 0 || place.scale <= 0.0 || total < 0.005 {
         return;
     }
     let eighths = total / place.scale * f64::from(place.width) * 8.0;
-    if pen.theme.bars == BarStyle::Eighths && !pen.glyphs.ascii && !place.air && eighths < 7.5 {
+    if painter.theme.bars == BarStyle::Eighths && !painter.glyphs.ascii && !place.air && eighths < 7.5 {
         // Less than a cell: eighths of its largest signal, so that small ones still differ.
         let largest = (0..5).max_by(|a, b| sums[*a].total_cmp(&sums[*b])).unwrap_or(0);
         let sign = EIGHTHS[(eighths.round() as usize).clamp(1, 7)];
-        pen.put(place.x, place.y, sign, SIGNALS[largest], 1);
+        painter.put(place.x, place.y, sign, SIGNALS[largest], 1);
         return;
     }
-    match (pen.theme.bars, place.air, pen.glyphs.ascii) {
-        (BarStyle::Letters, ..) | (_, _, true) => whole(pen, place, sums, &LETTERS),
-        (BarStyle::Shades, ..) => whole(pen, place, sums, &SHADES),
-        (BarStyle::Eighths, false, _) => whole(pen, place, sums, &["▆"; 5]),
-        (BarStyle::Eighths, true, _) => exact(pen, place, sums),
+    match (painter.theme.bars, place.air, painter.glyphs.ascii) {
+        (BarStyle::Letters, ..) | (_, _, true) => draw_cells(painter, place, sums, &LETTERS),
+        (BarStyle::Shades, ..) => draw_cells(painter, place, sums, &SHADES),
+        (BarStyle::Eighths, false, _) => draw_cells(painter, place, sums, &["▆"; 5]),
+        (BarStyle::Eighths, true, _) => exact(painter, place, sums),
     }
 }
 
@@ -78,7 +78,7 @@ fn ends(sums: &SignalSums, scale: f64, units: f64) -> [f64; 5] {
     out
 }
 
-fn exact(pen: &mut Pen<'_>, place: Place, sums: &SignalSums) {
+fn exact(painter: &mut Painter<'_>, place: CellRange, sums: &SignalSums) {
     let ends = ends(sums, place.scale, f64::from(place.width) * 8.0).map(|e| e.round() as u32);
     let last = ends[4];
     for cell in 0..u32::from(place.width) {
@@ -88,16 +88,16 @@ fn exact(pen: &mut Pen<'_>, place: Place, sums: &SignalSums) {
         }
         let segments = cell_segments(&ends, from, to);
         let x = place.x + cell as u16;
-        let colour = |signal: usize| pen.theme.style(SIGNALS[signal]).fg;
+        let colour = |signal: usize| painter.theme.style(SIGNALS[signal]).fg;
         match segments.as_slice() {
             [] => {}
             [(signal, cover)] => {
                 let style = Style { fg: colour(*signal), ..Style::default() };
-                pen.styled(x, place.y, EIGHTHS[*cover as usize], style, 1);
+                painter.styled(x, place.y, EIGHTHS[*cover as usize], style, 1);
             }
             [(left, cover), (right, _), ..] => {
                 let style = Style { fg: colour(*left), bg: colour(*right), ..Style::default() };
-                pen.styled(x, place.y, EIGHTHS[*cover as usize], style, 1);
+                painter.styled(x, place.y, EIGHTHS[*cover as usize], style, 1);
             }
         }
     }
@@ -159,47 +159,47 @@ pub fn whole_cells(sums: &SignalSums, scale: f64, width: u16) -> [u16; 5] {
     out
 }
 
-fn whole(pen: &mut Pen<'_>, place: Place, sums: &SignalSums, signs: &[&str; 5]) {
+fn draw_cells(painter: &mut Painter<'_>, place: CellRange, sums: &SignalSums, signs: &[&str; 5]) {
     let mut x = place.x;
     for (signal, cells) in whole_cells(sums, place.scale, place.width).into_iter().enumerate() {
-        pen.run(x, place.y, signs[signal], cells, SIGNALS[signal]);
+        painter.run(x, place.y, signs[signal], cells, SIGNALS[signal]);
         x += cells;
     }
 }
 
 /// Whether signals are reported by letters: then a legend needs a space between letter and name.
 #[must_use]
-pub fn lettered(pen: &Pen<'_>) -> bool {
-    pen.theme.bars == BarStyle::Letters || pen.glyphs.ascii
+pub fn lettered(painter: &Painter<'_>) -> bool {
+    painter.theme.bars == BarStyle::Letters || painter.glyphs.ascii
 }
 
 /// The sign that stands for a signal before its name in a legend.
-pub fn legend(pen: &mut Pen<'_>, x: u16, y: u16, signal: usize) {
-    let sign = match pen.theme.bars {
-        _ if lettered(pen) => LETTERS[signal],
+pub fn legend(painter: &mut Painter<'_>, x: u16, y: u16, signal: usize) {
+    let sign = match painter.theme.bars {
+        _ if lettered(painter) => LETTERS[signal],
         BarStyle::Shades => SHADES[signal],
-        BarStyle::Eighths | BarStyle::Letters => pen.glyphs.gutter,
+        BarStyle::Eighths | BarStyle::Letters => painter.glyphs.gutter,
     };
-    pen.put(x, y, sign, SIGNALS[signal], 1);
+    painter.put(x, y, sign, SIGNALS[signal], 1);
 }
 
 /// A neutral bar: a share of a whole, with the rest as a line.
-pub fn share(pen: &mut Pen<'_>, x: u16, y: u16, width: u16, share: f64) {
+pub fn share(painter: &mut Painter<'_>, x: u16, y: u16, width: u16, share: f64) {
     let cells = (share.clamp(0.0, 1.0) * f64::from(width)).round() as u16;
-    pen.run(x + cells, y, pen.glyphs.rule, width - cells, Role::Faint);
-    let sign = if pen.glyphs.ascii { "#" } else { "▆" };
-    pen.run(x, y, sign, cells, Role::Level1);
+    painter.run(x + cells, y, painter.glyphs.rule, width - cells, Role::Faint);
+    let sign = if painter.glyphs.ascii { "#" } else { "▆" };
+    painter.run(x, y, sign, cells, Role::Level1);
 }
 
 /// A difference from the center line: to the right what speaks for the first, to the left what speaks against
 /// it. `half` cells to each side, a full one means `scale`.
-pub fn difference(pen: &mut Pen<'_>, x: u16, y: u16, half: u16, scale: f64, value: f64) {
-    pen.put(x + half, y, pen.glyphs.bar, Role::Rule, 1);
+pub fn difference(painter: &mut Painter<'_>, x: u16, y: u16, half: u16, scale: f64, value: f64) {
+    painter.put(x + half, y, painter.glyphs.bar, Role::Rule, 1);
     if value.abs() < 0.005 || scale <= 0.0 {
         return;
     }
     let cells = ((value.abs() / scale * f64::from(half)).round() as u16).clamp(1, half);
-    let sign = match (pen.theme.bars, pen.glyphs.ascii) {
+    let sign = match (painter.theme.bars, painter.glyphs.ascii) {
         (_, true) => {
             if value > 0.0 {
                 "+"
@@ -212,7 +212,7 @@ pub fn difference(pen: &mut Pen<'_>, x: u16, y: u16, half: u16, scale: f64, valu
         _ => "░",
     };
     let start = if value > 0.0 { x + half + 1 } else { x + half - cells };
-    pen.run(start, y, sign, cells, Role::Level1);
+    painter.run(start, y, sign, cells, Role::Level1);
 }
 
 #[cfg(test)]

@@ -4,9 +4,9 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::figures::{bytes, counted};
-use super::measure::{cells, cut_end, shown};
+use super::format::{bytes, counted};
 use super::rich::{RichLine, Seg};
+use super::text_width::{cells, cut_end, shown};
 use super::wrap::wrap;
 use crate::theme::Role;
 

@@ -3,9 +3,9 @@
 
 use serde_json::Value;
 
-use super::figures::{count, counted};
-use super::measure::{cells, cut_end};
+use super::format::{count, counted};
 use super::rich::{RichLine, Seg};
+use super::text_width::{cells, cut_end};
 use super::wrap::break_code;
 use crate::theme::Role;
 use skills_skill::safe_text;
@@ -83,7 +83,7 @@ impl Printer<'_> {
             deep => {
                 self.left_out = true;
                 let mut segs = before;
-                segs.push(Seg::new(format!("{} {}", self.layout.ellipsis, held(deep)), Role::Muted));
+                segs.push(Seg::new(format!("{} {}", self.layout.ellipsis, preview_text(deep)), Role::Muted));
                 self.line(indent, segs);
             }
         }
@@ -156,7 +156,7 @@ fn comma(at: usize, len: usize) -> &'static str {
     if at + 1 < len { "," } else { "" }
 }
 
-fn held(value: &Value) -> String {
+fn preview_text(value: &Value) -> String {
     match value {
         Value::Array(items) => counted(items.len(), "item"),
         Value::Object(map) => counted(map.len(), "field"),

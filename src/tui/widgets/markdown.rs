@@ -116,7 +116,7 @@ impl<'t> Writer<'t> {
             Event::HardBreak => self.flush_lines(),
             Event::Rule => {
                 self.begin();
-                let width = self.room();
+                let width = self.available_width();
                 self.line(vec![Seg::new(self.glyphs.rule.repeat(usize::from(width)), Role::Rule)], None);
                 self.blank_wanted = true;
             }
@@ -279,7 +279,7 @@ impl<'t> Writer<'t> {
     }
 
     /// The width left inside the open lists and quotes.
-    fn room(&self) -> u16 {
+    fn available_width(&self) -> u16 {
         let indent: usize = self.indents.iter().flat_map(|i| &i.rest).map(|s| s.text.width()).sum();
         self.width.saturating_sub(indent as u16).max(8)
     }
@@ -314,7 +314,7 @@ impl<'t> Writer<'t> {
         }
         self.begin();
         let first = self.out.len();
-        for segs in wrap(&inline, self.room()) {
+        for segs in wrap(&inline, self.available_width()) {
             self.line(segs, None);
         }
         let source = self.source(self.at);
@@ -332,7 +332,7 @@ impl<'t> Writer<'t> {
         let Some((syntax, text)) = self.code.take() else { return };
         self.begin();
         let source = self.source(self.at) + u32::from(!syntax.is_empty());
-        let width = self.room().saturating_sub(2);
+        let width = self.available_width().saturating_sub(2);
         for (index, segs) in code::highlight(&text, &syntax).iter().enumerate() {
             for (part, mut segs) in break_code(segs, width).into_iter().enumerate() {
                 segs.insert(0, Seg::new(" ", Role::Text));
@@ -347,7 +347,7 @@ impl<'t> Writer<'t> {
 
     fn table_lines(&mut self, table: &Table) {
         self.begin();
-        let widths = column_widths(table, self.room());
+        let widths = column_widths(table, self.available_width());
         for (index, row) in table.rows.iter().enumerate() {
             let cells: Vec<Vec<Vec<Seg>>> = row.iter().zip(&widths).map(|(c, w)| wrap(c, *w)).collect();
             let height = cells.iter().map(Vec::len).max().unwrap_or(0).max(1);

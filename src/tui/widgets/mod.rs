@@ -1,22 +1,22 @@
 //! Parts that panes are drawn from: ruled titles, bars, ledgers, lists, rendered texts.
 
-pub mod ages;
 pub mod bars;
+pub mod breakdown;
 pub mod code;
 pub mod dag;
-pub mod figures;
+pub mod format;
 pub mod fuzzy;
 pub mod hex;
+pub mod highlight;
 pub mod json_lines;
 pub mod json_text;
-pub mod ledger;
 pub mod markdown;
-pub mod marked;
-pub mod measure;
-pub mod pen;
+pub mod painter;
+pub mod relative_time;
 pub mod render;
 pub mod rich;
 pub mod rule;
 pub mod scroll;
+pub mod text_width;
 pub mod tree;
 pub mod wrap;

@@ -25,7 +25,7 @@ impl Seg {
 
     /// Other text in the same look. A stretch may be megabytes long, so its own text is not copied for that.
     #[must_use]
-    pub fn piece(&self, text: impl Into<String>) -> Self {
+    pub fn with_text(&self, text: impl Into<String>) -> Self {
         Self { text: text.into(), role: self.role, plus: self.plus }
     }
 

@@ -3,7 +3,7 @@
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 
-use super::pen::Pen;
+use super::painter::Painter;
 use super::rich::{RichLine, Seg};
 use super::wrap::cut_line;
 use crate::theme::Role;
@@ -33,10 +33,13 @@ impl Title {
     }
 
     /// Draws it over the whole width of a row.
-    pub fn draw(&self, pen: &mut Pen<'_>, x: u16, y: u16, width: u16) {
-        let (sign, role) =
-            if self.focused { (pen.glyphs.heavy, Role::Focus) } else { (pen.glyphs.rule, Role::Rule) };
-        pen.run(x, y, sign, width, role);
+    pub fn draw(&self, painter: &mut Painter<'_>, x: u16, y: u16, width: u16) {
+        let (sign, role) = if self.focused {
+            (painter.glyphs.heavy, Role::Focus)
+        } else {
+            (painter.glyphs.rule, Role::Rule)
+        };
+        painter.run(x, y, sign, width, role);
         if width < 8 {
             return;
         }
@@ -51,22 +54,22 @@ impl Title {
         let mut room = width - 4;
         let keep_note = note_width > 0 && (name.width() as u16) + note_width + 7 <= width;
         if keep_note {
-            let start = pen_note(pen, x + width - 2, y, &self.note);
+            let start = pen_note(painter, x + width - 2, y, &self.note);
             room = start.saturating_sub(x + 5);
         }
         if name.width() > 0 {
-            let name = cut_line(&name, room, pen.glyphs.ellipsis);
-            pen.put(x + 1, y, " ", Role::Text, 1);
-            let end = pen.line(x + 2, y, &name, room);
-            pen.put(end, y, " ", Role::Text, 1);
+            let name = cut_line(&name, room, painter.glyphs.ellipsis);
+            painter.put(x + 1, y, " ", Role::Text, 1);
+            let end = painter.line(x + 2, y, &name, room);
+            painter.put(end, y, " ", Role::Text, 1);
         }
     }
 }
 
-fn pen_note(pen: &mut Pen<'_>, end: u16, y: u16, note: &RichLine) -> u16 {
-    let start = pen.line_right(end, y, note);
-    pen.put(start.saturating_sub(1), y, " ", Role::Text, 1);
-    pen.put(end, y, " ", Role::Text, 1);
+fn pen_note(painter: &mut Painter<'_>, end: u16, y: u16, note: &RichLine) -> u16 {
+    let start = painter.line_right(end, y, note);
+    painter.put(start.saturating_sub(1), y, " ", Role::Text, 1);
+    painter.put(end, y, " ", Role::Text, 1);
     start
 }
 
@@ -98,12 +101,12 @@ pub enum Joint {
 }
 
 /// The one line between two parts, from `area.top()` down, one cell wide, with joints at its rows.
-pub fn divider(pen: &mut Pen<'_>, area: Rect, joints: &[(u16, Joint)]) {
+pub fn divider(painter: &mut Painter<'_>, area: Rect, joints: &[(u16, Joint)]) {
     for y in area.top()..area.bottom() {
         let joint = joints.iter().find(|(row, _)| *row == y).map(|(_, joint)| *joint);
         let sign = match joint {
-            None => pen.glyphs.bar,
-            Some(_) if pen.glyphs.ascii => "+",
+            None => painter.glyphs.bar,
+            Some(_) if painter.glyphs.ascii => "+",
             Some(Joint::Top { heavy: false }) => "┬",
             Some(Joint::Top { heavy: true }) => "┯",
             Some(Joint::Cross { left: false, right: false }) => "┼",
@@ -117,13 +120,13 @@ pub fn divider(pen: &mut Pen<'_>, area: Rect, joints: &[(u16, Joint)]) {
         };
         // A title or a note that stands across the divider keeps its letters and spaces.
         let is_rule = |x: u16| {
-            let sign = pen.buf.cell((x, y)).map(ratatui::buffer::Cell::symbol);
-            sign.is_some_and(|s| s == pen.glyphs.rule || s == pen.glyphs.heavy)
+            let sign = painter.buf.cell((x, y)).map(ratatui::buffer::Cell::symbol);
+            sign.is_some_and(|s| s == painter.glyphs.rule || s == painter.glyphs.heavy)
         };
         let right = matches!(joint, Some(Joint::Right { .. })) && is_rule(area.x + 1);
         let free = joint.is_none() || right || is_rule(area.x) || is_rule(area.x.saturating_sub(1));
         if free {
-            pen.put(area.x, y, sign, Role::Rule, 1);
+            painter.put(area.x, y, sign, Role::Rule, 1);
         }
     }
 }

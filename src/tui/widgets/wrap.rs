@@ -4,8 +4,8 @@ use ratatui::style::Modifier;
 use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr;
 
-use super::measure::head;
 use super::rich::{RichLine, Seg};
+use super::text_width::head;
 use crate::theme::Role;
 
 /// Wraps at spaces to `width` cells; words that are longer are broken. Spaces at line ends are dropped.
@@ -57,7 +57,7 @@ fn pieces(seg: &Seg, width: usize, used: &mut usize) -> Vec<Piece> {
         let cells = grapheme.width();
         if *used + cells > width && *used > 0 {
             if !part.is_empty() {
-                out.push(Piece::Text(seg.piece(std::mem::take(&mut part))));
+                out.push(Piece::Text(seg.with_text(std::mem::take(&mut part))));
             }
             out.push(Piece::Break);
             *used = 0;
@@ -66,7 +66,7 @@ fn pieces(seg: &Seg, width: usize, used: &mut usize) -> Vec<Piece> {
         *used += cells;
     }
     if !part.is_empty() {
-        out.push(Piece::Text(seg.piece(part)));
+        out.push(Piece::Text(seg.with_text(part)));
     }
     out
 }
@@ -86,16 +86,16 @@ fn words(segs: &[Seg]) -> Vec<(Vec<Seg>, Option<Seg>)> {
         let mut rest = seg.text.as_str();
         while let Some(at) = rest.find(' ') {
             if at > 0 {
-                word.push(seg.piece(&rest[..at]));
+                word.push(seg.with_text(&rest[..at]));
             }
-            let space = seg.piece(" ");
+            let space = seg.with_text(" ");
             if !word.is_empty() {
                 out.push((std::mem::take(&mut word), Some(space)));
             }
             rest = &rest[at + 1..];
         }
         if !rest.is_empty() {
-            word.push(seg.piece(rest));
+            word.push(seg.with_text(rest));
         }
     }
     if !word.is_empty() {
@@ -134,7 +134,7 @@ pub fn break_code(segs: &[Seg], width: u16) -> Vec<Vec<Seg>> {
 fn joined(graphemes: &[(&str, &Seg)]) -> Vec<Seg> {
     let mut line = Vec::new();
     for (grapheme, seg) in graphemes {
-        join(&mut line, seg.piece(*grapheme));
+        join(&mut line, seg.with_text(*grapheme));
     }
     line
 }
@@ -150,7 +150,7 @@ pub fn cut_line(line: &RichLine, max: u16, ellipsis: &str) -> RichLine {
     for seg in &line.segs {
         let kept = head(&seg.text, room);
         if !kept.is_empty() {
-            segs.push(seg.piece(kept));
+            segs.push(seg.with_text(kept));
         }
         room -= kept.width() as u16;
         if kept.len() < seg.text.len() {

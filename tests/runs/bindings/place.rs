@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 use skills_runs::{
-    Artifacts, Broker, BrokerSettings, Call, CallError, Caller, Capabilities, LogLine, Place, Reply,
+    Artifacts, Broker, BrokerSettings, Call, CallError, Caller, Capabilities, CapabilityFolder, LogLine,
+    Reply,
 };
 use skills_sandbox::{Sandbox, Setup};
 use skills_skill::contract::{Capability, Conformance, Endpoint, Reach};
@@ -117,7 +118,7 @@ impl Bench {
 
     pub fn catalogue(&self) -> Capabilities {
         let bundle = Some(self.root().to_owned());
-        Capabilities::load(&[Place { dir: self.root().to_owned(), bundle, shipped: false }])
+        Capabilities::load(&[CapabilityFolder { dir: self.root().to_owned(), bundle, shipped: false }])
     }
 
     pub fn broker(&self) -> Broker {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use skills_runs::{Artifacts, Broker, BrokerSettings, Caller, Capabilities, Place};
+use skills_runs::{Artifacts, Broker, BrokerSettings, Caller, Capabilities, CapabilityFolder};
 use skills_skill::contract::Conformance;
 
 use super::place::sandbox;
@@ -21,7 +21,7 @@ fn every_capability_of_a_public_registry_is_explained_and_every_gap_named() {
     let tar =
         std::process::Command::new("tar").arg("xJf").arg(&archive).arg("-C").arg(folder.path()).status();
     assert!(tar.unwrap().success(), "{} cannot be unpacked", archive.display());
-    let place = |name: &str| Place { dir: folder.path().join(name), bundle: None, shipped: false };
+    let place = |name: &str| CapabilityFolder { dir: folder.path().join(name), bundle: None, shipped: false };
     let catalogue = Arc::new(Capabilities::load(&[place("registry"), place("runtime")]));
     assert_eq!((catalogue.ids().len(), catalogue.bindings().len()), (184, 189));
     let count = |code: &str| catalogue.findings().iter().filter(|finding| finding.code == code).count();

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
-use skills_model::{Asked, Choice, Command, Decision, Gate, RunState, Verdict};
+use skills_model::{ApprovalReason, Choice, Command, Decision, Gate, RunState, Verdict};
 use skills_runs::{Call, CallError, CallFailure, Caller, Engine, Executed, Explanation, Plan, Reply};
 use skills_skill::contract::{Capability, Conformance, Contract, parse};
 use skills_store::{
@@ -161,11 +161,11 @@ impl Caller for FakeCaller {
         _: Conformance,
         _: bool,
         launched: &BTreeMap<String, String>,
-    ) -> Option<Asked> {
+    ) -> Option<ApprovalReason> {
         let now = self.pins(&capability.id);
         let what = "the script changed since the launch".to_owned();
         let same = now.iter().all(|(binding, pin)| launched.get(binding) == Some(pin));
-        (!same).then_some(Asked::Changed { what, now, call: None, besides: None })
+        (!same).then_some(ApprovalReason::Changed { what, now, call: None, besides: None })
     }
 
     fn explain(&self, capability: &Capability, conformance: Conformance) -> Explanation {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rustix::process::{Signal, getpid, kill_process};
 use serde_json::{Value, json};
-use skills_model::{Asked, Choice, Command, Decision, Gate, RunState, Verdict};
+use skills_model::{ApprovalReason, Choice, Command, Decision, Gate, RunState, Verdict};
 use skills_runs::{
     Call, CallError, Caller, Engine, Explanation, Leases, Plan, Reply, Supervisor, SupervisorSettings,
 };
@@ -219,8 +219,11 @@ async fn answer(store: &dyn Store, run: &RunRecord, folder: &Path) {
     let command = match &run.gate {
         Some(Gate::Human { step, inputs_digest, why, .. }) => {
             let turn = run.trace_id.ends_with(['0', '2', '4', '6', '8']);
-            let choice =
-                (*why == Asked::UnknownOutcome).then_some(if turn { Choice::Rerun } else { Choice::Skip });
+            let choice = (*why == ApprovalReason::UnknownOutcome).then_some(if turn {
+                Choice::Rerun
+            } else {
+                Choice::Skip
+            });
             Command::Decide(Decision {
                 verdict: Verdict::Approve,
                 step: step.clone(),

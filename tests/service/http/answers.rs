@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use skills_api::operations::operations;
 use skills_http::{document, document_text};
 
-use super::house::{House, filled};
+use super::house::{TestServer, filled};
 
 /// Fails unless a value is as a schema of the document says.
 pub fn fits(schema: &Value, value: &Value, what: &str) {
@@ -21,7 +21,7 @@ pub fn fits(schema: &Value, value: &Value, what: &str) {
 
 /// Calls operations and holds their answers against the document.
 struct Checked {
-    house: House,
+    house: TestServer,
     called: BTreeSet<&'static str>,
 }
 
@@ -41,7 +41,7 @@ impl Checked {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn real_answers_of_every_operation_are_as_the_document_says() {
-    let mut all = Checked { house: House::open().await, called: BTreeSet::new() };
+    let mut all = Checked { house: TestServer::open().await, called: BTreeSet::new() };
     for name in [
         "runtime.health",
         "runtime.caller",
@@ -201,7 +201,7 @@ async fn real_answers_of_every_operation_are_as_the_document_says() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_route_and_alias_leads_to_its_operation() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     for operation in operations() {
         for route in std::iter::once(&operation.route).chain(&operation.aliases) {
             let path = route.path.replace(['{', '}'], "");
@@ -229,7 +229,7 @@ fn the_copy_of_the_document_is_up_to_date() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_that_watches_the_process_and_a_person_who_reads_get_their_pages() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     assert_eq!(house.get("/livez").await.body, "ok\n");
     let ready = house.get("/readyz").await;
     assert_eq!((ready.status, &ready.json()["status"]), (200, &json!("ready")));

@@ -11,11 +11,11 @@ use skills_http::Settings;
 use skills_skill::contract::{Endpoint, Reach};
 
 use super::events::Stream;
-use super::house::{Answer, House};
+use super::house::{Answer, TestServer};
 use crate::runs_place::Place;
 
 /// A service with keys, and the keys of somebody who reads, somebody who runs, and somebody who decides.
-pub async fn keyed() -> (House, [String; 3]) {
+pub async fn keyed() -> (TestServer, [String; 3]) {
     let place = Place::new();
     let scopes = [
         ("reader", BTreeSet::from([Scope::Read])),
@@ -29,7 +29,7 @@ pub async fn keyed() -> (House, [String; 3]) {
     ring.read(&place.path("keys.yaml")).unwrap();
     let core = place.open_with(Needs::Index).await;
     let settings = Settings { authenticator: Some(Arc::new(ring)), ..Settings::default() };
-    (House::over(place, core, settings).await, made.map(|(key, _)| key))
+    (TestServer::over(place, core, settings).await, made.map(|(key, _)| key))
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -91,9 +91,12 @@ async fn addresses_and_upstream_bodies_are_for_admin_alone() {
     let mut ring = KeyRing::default();
     ring.read(&place.path("keys.yaml")).unwrap();
     let core = place.open_with(Needs::Index).await;
-    let house =
-        House::over(place, core, Settings { authenticator: Some(Arc::new(ring)), ..Settings::default() })
-            .await;
+    let house = TestServer::over(
+        place,
+        core,
+        Settings { authenticator: Some(Arc::new(ring)), ..Settings::default() },
+    )
+    .await;
     let [runner, admin] = made.map(|(key, _)| key);
     let secrets = ["hunter2", &upstream.to_string(), "/ask", "binding\":"];
     let get = async |key: &str, path: &str| house.ask("GET", path, &[("x-api-key", key)], "").await;
@@ -136,7 +139,7 @@ async fn failing_upstream() -> std::net::SocketAddr {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_of_others_cannot_use_a_service_that_asks_for_no_key() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let foreign = [("origin", "https://evil.example")];
     assert_eq!(house.ask("POST", "/v1/skills/ledger/execute", &foreign, "").await.status, 403);
     let rebound = [("host", "evil.example")];
@@ -160,7 +163,7 @@ fn weak(answer: &Answer) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_names_its_host_once() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let own = house.address;
     for head in [
         format!("GET /v1/health HTTP/1.1\r\nhost: {own}\r\nhost: evil.example\r\n"),
@@ -181,7 +184,7 @@ async fn a_request_names_its_host_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bare_line_feed_ends_no_line() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let own = house.address;
     let sound =
         format!("POST /v1/skills/discover HTTP/1.1\r\nhost: {own}\r\ncontent-type: application/json\r\n");
@@ -218,7 +221,7 @@ async fn requests_of_foreign_pages_are_refused() {
     for site in ["same-origin", "none"] {
         assert_eq!(list(site).await.status, 200, "{site}");
     }
-    let open = House::open().await;
+    let open = TestServer::open().await;
     for site in ["cross-site", "same-site"] {
         let refused = list(site).await;
         assert_eq!((refused.status, refused.code()), (403, "forbidden".to_owned()), "{site}");
@@ -231,7 +234,8 @@ async fn requests_of_foreign_pages_are_refused() {
     }
     let origin = "https://docs.example";
     let named =
-        House::with(Settings { cors: vec![Origin::parse(origin).unwrap()], ..Settings::default() }).await;
+        TestServer::with(Settings { cors: vec![Origin::parse(origin).unwrap()], ..Settings::default() })
+            .await;
     let headers = [("sec-fetch-site", "cross-site"), ("origin", origin)];
     assert_eq!(named.ask("GET", "/v1/skills/list", &headers, "").await.status, 200);
 }
@@ -257,7 +261,7 @@ async fn who_has_the_list_already_is_not_sent_it_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn large_answers_are_compressed_for_those_who_ask() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let gzip = [("accept-encoding", "gzip, br")];
     let plain = house.get("/openapi.json").await;
     assert_eq!(plain.header("content-encoding"), None);
@@ -283,7 +287,7 @@ async fn large_answers_are_compressed_for_those_who_ask() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_trace_comes_from_the_header_or_the_body_and_goes_through_run_and_answer() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let path = "/v1/skills/ledger/execute/async";
     let body = json!({ "inputs": { "amounts": [1] } });
     let by_header = house.ask("POST", path, &[("x-trace-id", "night-1")], &body.to_string()).await;
@@ -301,7 +305,7 @@ async fn a_trace_comes_from_the_header_or_the_body_and_goes_through_run_and_answ
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_in_the_header_makes_a_launch_safe_to_repeat() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let launch = |name: &'static str, key: &'static str, body: Value| {
         let (house, body) = (&house, body.to_string());
         async move { house.ask("POST", "/v1/skills/ledger/execute/async", &[(name, key)], &body).await }
@@ -323,7 +327,8 @@ async fn who_asks_too_often_is_told_when_to_come_back() {
     let place = Place::new();
     let core = place.open_with(Needs::Index).await;
     let limiter = core.limiter(RateLimit { requests: 20, window_seconds: 3600 }).await.unwrap();
-    let house = House::over(place, core, Settings { limiter: Some(limiter), ..Settings::default() }).await;
+    let house =
+        TestServer::over(place, core, Settings { limiter: Some(limiter), ..Settings::default() }).await;
     let first = house.get("/v1/capabilities").await;
     assert_eq!(first.header("ratelimit-policy"), Some("\"default\";q=20;w=3600"));
     assert!(first.header("ratelimit").unwrap().starts_with("\"default\";r=19;t="), "{}", first.head);
@@ -347,7 +352,7 @@ async fn who_asks_too_often_is_told_when_to_come_back() {
 async fn pages_of_origins_that_were_named_may_call_and_no_others() {
     let docs = "https://docs.example";
     let cors = vec![Origin::parse(docs).unwrap()];
-    let house = House::with(Settings { cors, ..Settings::default() }).await;
+    let house = TestServer::with(Settings { cors, ..Settings::default() }).await;
     let preflight = |origin: &'static str| {
         let asks = [
             ("origin", origin),
@@ -376,7 +381,7 @@ async fn pages_of_origins_that_were_named_may_call_and_no_others() {
         assert_eq!((answer.status, answer.header("access-control-allow-origin")), (403, None), "{other}");
     }
     // Without the setting no page may, and nothing is said of pages.
-    let closed = House::open().await;
+    let closed = TestServer::open().await;
     let answer = closed.ask("GET", "/v1/skills/list", &[("origin", docs)], "").await;
     assert_eq!((answer.status, answer.header("access-control-allow-origin")), (403, None));
 }

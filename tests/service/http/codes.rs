@@ -14,7 +14,7 @@ use strum::IntoEnumIterator as _;
 use tokio::time::Instant;
 
 use super::connections::hasty;
-use super::house::{Answer, House, PATIENCE};
+use super::house::{Answer, TestServer, WAIT_TIMEOUT};
 use super::mistakes::is;
 use super::starting::{FIRST_SCAN, starting};
 use super::tools::Tools;
@@ -37,7 +37,14 @@ impl Seen {
     }
 
     /// An operation that fails alike over HTTP and, as a tool, over MCP.
-    async fn call(&mut self, house: &House, tools: &Tools<'_>, code: Code, name: &str, arguments: Value) {
+    async fn call(
+        &mut self,
+        house: &TestServer,
+        tools: &Tools<'_>,
+        code: Code,
+        name: &str,
+        arguments: Value,
+    ) {
         let answer = house.call(name, arguments.clone()).await;
         self.note(code, &answer);
         let told = if operation(name).unwrap().tool {
@@ -67,7 +74,7 @@ async fn every_code_of_the_table_is_told_by_a_real_request() {
     let mute = TcpListener::bind("127.0.0.1:0").unwrap();
     let place = troubles::place(&mute);
     let core = place.open_with(Needs::Index).await;
-    let house = House::over(place, core, Settings::default()).await;
+    let house = TestServer::over(place, core, Settings::default()).await;
     let tools = Tools::of(&house, None).await;
     skills_and_runs(&mut seen, &house, &tools).await;
     orders(&mut seen, &house).await;
@@ -87,7 +94,7 @@ async fn every_code_of_the_table_is_told_by_a_real_request() {
     assert!(never.is_empty(), "no request provokes {never:?}");
 }
 
-async fn skills_and_runs(seen: &mut Seen, house: &House, tools: &Tools<'_>) {
+async fn skills_and_runs(seen: &mut Seen, house: &TestServer, tools: &Tools<'_>) {
     let ledger = || json!({ "skill_id": "ledger", "inputs": { "amounts": [1, 2] } });
     let upload = |name: &str| json!({ "skill_id": "upload", "inputs": { "name": name } });
     let mut strict = upload("right.csv");
@@ -122,7 +129,7 @@ async fn skills_and_runs(seen: &mut Seen, house: &House, tools: &Tools<'_>) {
 }
 
 /// Nothing is accepted, and readiness is taken back, once the file of the store is gone.
-async fn lost_store(seen: &mut Seen, house: &House) {
+async fn lost_store(seen: &mut Seen, house: &TestServer) {
     assert_eq!(house.get("/readyz").await.status, 200);
     let store = house.place.path("home/.local/share/skill-workbench/runs.db");
     std::fs::rename(&store, store.with_extension("moved")).unwrap();
@@ -144,7 +151,7 @@ async fn lost_store(seen: &mut Seen, house: &House) {
 }
 
 /// Orders about runs, which are no tools.
-async fn orders(seen: &mut Seen, house: &House) {
+async fn orders(seen: &mut Seen, house: &TestServer) {
     let run = house.waiting().await;
     let branch = json!({ "run_id": run, "checkpoint_id": 99 });
     seen.note(Code::CheckpointNotFound, &house.call("run.replay", branch).await);
@@ -159,7 +166,7 @@ async fn orders(seen: &mut Seen, house: &House) {
     assert!(resumed.message().contains("1.0.0 then, 1.1.0 now"), "{}", resumed.message());
 }
 
-async fn sessions(seen: &mut Seen, house: &House, tools: &Tools<'_>) {
+async fn sessions(seen: &mut Seen, house: &TestServer, tools: &Tools<'_>) {
     let session = house.call("session.new", json!({ "cap": 1 })).await.json()["session_id"].clone();
     let tool =
         |name: &str, arguments: Value| json!({ "session_id": session, "tool": name, "arguments": arguments });
@@ -191,10 +198,10 @@ async fn sessions(seen: &mut Seen, house: &House, tools: &Tools<'_>) {
 }
 
 /// Many who write one session at once: some are told to try again, and what was taken is there.
-async fn crowd(seen: &mut Seen, house: &House) {
+async fn crowd(seen: &mut Seen, house: &TestServer) {
     let session = house.call("session.new", json!({})).await.json()["session_id"].clone();
     let say = json!({ "session_id": session, "speaker": "user", "text": "me first" });
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + WAIT_TIMEOUT;
     let mut taken = 0;
     loop {
         let answers =
@@ -215,7 +222,7 @@ async fn crowd(seen: &mut Seen, house: &House) {
 
 /// What does not come in time: a body, and the first scan of a service that has just started.
 async fn slow(seen: &mut Seen) {
-    let house = House::with(hasty()).await;
+    let house = TestServer::with(hasty()).await;
     let head = "POST /v1/skills/discover HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
                 content-length: 50\r\n\r\n{";
     seen.note(Code::RequestTimeout, &house.send(head.as_bytes()).await);
@@ -233,7 +240,7 @@ async fn callers(seen: &mut Seen) {
     ring.read(&place.path("keys.yaml")).unwrap();
     let core = place.open_with(Needs::Index).await;
     let limiter = Some(core.limiter(RateLimit { requests: 8, window_seconds: 3600 }).await.unwrap());
-    let house = House::over(
+    let house = TestServer::over(
         place,
         core,
         Settings { authenticator: Some(Arc::new(ring)), limiter, ..Settings::default() },

@@ -4,28 +4,28 @@ use std::time::Duration;
 
 use serde_json::json;
 use skills_api::{Needs, RunClient as _};
-use skills_http::{Patience, Settings};
+use skills_http::{Settings, Timeouts};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpSocket;
 
 use super::events::Stream;
-use super::house::{House, PATIENCE};
+use super::house::{TestServer, WAIT_TIMEOUT};
 use crate::runs_place::Place;
 
 pub fn hasty() -> Settings {
     let soon = Duration::from_millis(300);
-    let patience = Patience { head: soon, body: soon, write: soon, connections: 64, per_address: 64 };
+    let patience = Timeouts { head: soon, body: soon, write: soon, connections: 64, per_address: 64 };
     Settings { patience, ..Settings::default() }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn half_a_request_is_not_waited_for() {
-    let house = House::with(hasty()).await;
+    let house = TestServer::with(hasty()).await;
     for begun in ["", "GET /v1/hea", "GET /v1/health HTTP/1.1\r\nhost: localhost\r\nx-slow: "] {
         let mut stream = house.connect().await;
         stream.write_all(begun.as_bytes()).await.unwrap();
         let mut rest = Vec::new();
-        let ended = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut rest)).await;
+        let ended = tokio::time::timeout(WAIT_TIMEOUT, stream.read_to_end(&mut rest)).await;
         assert!(ended.is_ok(), "{begun:?} holds its connection");
     }
     let head = "POST /v1/skills/discover HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
@@ -37,7 +37,7 @@ async fn half_a_request_is_not_waited_for() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn more_connections_than_there_are_places_wait_their_turn() {
-    let house = House::with(hasty()).await;
+    let house = TestServer::with(hasty()).await;
     let mut idle = Vec::new();
     for _ in 0..100 {
         idle.push(house.connect().await);
@@ -48,7 +48,7 @@ async fn more_connections_than_there_are_places_wait_their_turn() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reader_that_stops_reading_loses_the_connection() {
-    let house = House::with(hasty()).await;
+    let house = TestServer::with(hasty()).await;
     // Answers pile up until no buffer takes more: they are long, and the reader's own buffer is small.
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4 * 1024).unwrap();
@@ -61,13 +61,13 @@ async fn a_reader_that_stops_reading_loses_the_connection() {
             }
         }
     };
-    tokio::time::timeout(PATIENCE, cut).await.expect("the connection is cut");
+    tokio::time::timeout(WAIT_TIMEOUT, cut).await.expect("the connection is cut");
     assert_eq!(house.get("/livez").await.status, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_end_is_told_to_everybody_who_waits() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let mut events = Stream::open(&house, "/v1/events", None).await;
     events.next().await.unwrap();
     // A run that waits for a signal, and somebody who would rather have its outputs.
@@ -81,9 +81,9 @@ async fn the_end_is_told_to_everybody_who_waits() {
     house.end.cancel();
     while events.next().await.is_some() {}
     let mut rest = Vec::new();
-    let ended = tokio::time::timeout(PATIENCE, idle.read_to_end(&mut rest)).await;
+    let ended = tokio::time::timeout(WAIT_TIMEOUT, idle.read_to_end(&mut rest)).await;
     assert!(ended.is_ok(), "an idle connection is closed");
-    tokio::time::timeout(PATIENCE, house.serving).await.expect("the service ends").unwrap();
+    tokio::time::timeout(WAIT_TIMEOUT, house.serving).await.expect("the service ends").unwrap();
     assert!(tokio::net::TcpStream::connect(house.address).await.is_err(), "nobody is accepted any more");
 }
 
@@ -92,7 +92,7 @@ async fn whoever_waits_for_a_run_when_the_service_ends_is_told_where_it_goes_on(
     let place = Place::new();
     place.write("skills/upload/scripts/send.sh", "#!/usr/bin/env bash\nexec sleep 600\n");
     let core = place.open_with(Needs::Index).await;
-    let house = House::over(place, core, Settings::default()).await;
+    let house = TestServer::over(place, core, Settings::default()).await;
     // One that waits for a signal has not ended either.
     let close = house.call("skill.execute", json!({ "skill_id": "close" })).await;
     assert_eq!((close.status, &close.json()["run"]["state"]), (202, &json!("waiting_for_signal")));
@@ -125,8 +125,8 @@ async fn whoever_waits_for_a_run_when_the_service_ends_is_told_where_it_goes_on(
 async fn idle_connections_give_way_to_new_ones() {
     // Long waits: only giving way makes room.
     let long = Duration::from_secs(600);
-    let patience = Patience { head: long, body: long, write: long, connections: 16, per_address: 16 };
-    let house = House::with(Settings { patience, ..Settings::default() }).await;
+    let patience = Timeouts { head: long, body: long, write: long, connections: 16, per_address: 16 };
+    let house = TestServer::with(Settings { patience, ..Settings::default() }).await;
     let mut idle = Vec::new();
     for begun in ["", "GET /v1/hea"].repeat(8) {
         let mut stream = house.connect().await;
@@ -138,15 +138,15 @@ async fn idle_connections_give_way_to_new_ones() {
     }
     // Those that gave way were the oldest.
     let mut rest = Vec::new();
-    tokio::time::timeout(PATIENCE, idle[0].read_to_end(&mut rest)).await.unwrap().ok();
+    tokio::time::timeout(WAIT_TIMEOUT, idle[0].read_to_end(&mut rest)).await.unwrap().ok();
 }
 
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
 async fn one_address_does_not_take_all_places() {
     let long = Duration::from_secs(600);
-    let patience = Patience { head: long, body: long, write: long, connections: 16, per_address: 4 };
-    let house = House::with(Settings { patience, ..Settings::default() }).await;
+    let patience = Timeouts { head: long, body: long, write: long, connections: 16, per_address: 4 };
+    let house = TestServer::with(Settings { patience, ..Settings::default() }).await;
     let mut streams = Vec::new();
     for _ in 0..4 {
         let mut stream = Stream::open(&house, "/v1/events", None).await;
@@ -161,7 +161,7 @@ async fn one_address_does_not_take_all_places() {
         // A connection that is closed at once may refuse to be written to.
         stream.write_all(request).await.ok();
         let mut answer = Vec::new();
-        tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer)).await.unwrap().ok();
+        tokio::time::timeout(WAIT_TIMEOUT, stream.read_to_end(&mut answer)).await.unwrap().ok();
         String::from_utf8(answer).unwrap()
     };
     assert_eq!(answer_to("127.0.0.1").await, "", "all of its connections are busy");

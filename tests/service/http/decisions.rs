@@ -5,12 +5,12 @@ use skills_api::Needs;
 use skills_api::operations::operations;
 use skills_http::Settings;
 
-use super::house::{Answer, House, filled};
+use super::house::{Answer, TestServer, filled};
 use super::mistakes::is;
 use crate::runs_place::Place;
 
 /// A skill whose two steps wait for an approval each.
-async fn two_gates() -> (House, String) {
+async fn two_gates() -> (TestServer, String) {
     let place = Place::new();
     place.write(
         "skills/pair/SKILL.md",
@@ -29,14 +29,14 @@ async fn two_gates() -> (House, String) {
     place.write("skills/pair/bindings/book.yaml", &binding);
     place.write("skills/pair/scripts/book.sh", &ledger("scripts/book.sh"));
     let core = place.open_with(Needs::Index).await;
-    let house = House::over(place, core, Settings::default()).await;
+    let house = TestServer::over(place, core, Settings::default()).await;
     let asks = house.call("skill.execute", json!({ "skill_id": "pair" })).await;
     is(&asks, 428, "confirmation_required");
     let run = asks.json()["error"]["reason"]["run_id"].as_str().unwrap().to_owned();
     (house, run)
 }
 
-async fn post(house: &House, run: &str, order: &str, body: &Value) -> Answer {
+async fn post(house: &TestServer, run: &str, order: &str, body: &Value) -> Answer {
     house.ask("POST", &format!("/v1/runs/{run}/{order}"), &[], &body.to_string()).await
 }
 
@@ -97,7 +97,7 @@ async fn a_denial_names_its_step() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_signal_is_named_in_the_path_too() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let run = house.call("skill.execute_async", json!({ "skill_id": "close" })).await.json();
     let run = run["run"]["id"].as_str().unwrap();
     house.call("run.settle", json!({ "run_id": run })).await;
@@ -109,7 +109,7 @@ async fn a_signal_is_named_in_the_path_too() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_body_may_name_the_trace_of_its_call() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     for operation in operations().iter().filter(|operation| operation.takes_body()) {
         let unknown = json!({
             "skill_id": "nowhere", "capability_id": "no.where", "run_id": "0000-none", "session_id": "none", "name": "x",
@@ -130,7 +130,7 @@ async fn every_body_may_name_the_trace_of_its_call() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn runs_are_found_by_their_trace() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let launch = |trace: &str| json!({ "skill_id": "close", "trace_id": trace });
     for trace in ["nightly-2026-11-23", "hourly-2026-11-23", "nightly-2026-11-23"] {
         assert_eq!(house.call("run.launch", launch(trace)).await.status, 202);

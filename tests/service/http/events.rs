@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 
-use super::house::{House, PATIENCE};
+use super::house::{TestServer, WAIT_TIMEOUT};
 
 #[derive(Debug)]
 pub struct News {
@@ -17,13 +17,13 @@ pub struct News {
 pub struct Stream(BufReader<TcpStream>);
 
 impl Stream {
-    pub async fn open(house: &House, path: &str, last: Option<u64>) -> Self {
+    pub async fn open(house: &TestServer, path: &str, last: Option<u64>) -> Self {
         let last = last.map(|id| format!("last-event-id: {id}\r\n")).unwrap_or_default();
         Self::over(house.connect().await, house, path, &last).await
     }
 
     /// The same over a connection that is there, with further headers.
-    pub async fn over(mut stream: TcpStream, house: &House, path: &str, more: &str) -> Self {
+    pub async fn over(mut stream: TcpStream, house: &TestServer, path: &str, more: &str) -> Self {
         let head = format!(
             "GET {path} HTTP/1.1\r\nhost: {}\r\naccept: text/event-stream\r\n{more}\r\n",
             house.address
@@ -35,7 +35,8 @@ impl Stream {
     /// The next line; none at the end.
     pub async fn line(&mut self) -> Option<String> {
         let mut line = String::new();
-        let read = tokio::time::timeout(PATIENCE, self.0.read_line(&mut line)).await.expect("a line in time");
+        let read =
+            tokio::time::timeout(WAIT_TIMEOUT, self.0.read_line(&mut line)).await.expect("a line in time");
         (read.ok()? > 0).then(|| line.trim_end().to_owned())
     }
 
@@ -67,7 +68,7 @@ impl Stream {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_is_followed_from_its_beginning_and_resumed_where_it_was_left() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let run = house.waiting().await;
     let path = format!("/v1/runs/{run}/events");
     let told = house.get(&path).await.json()["events"].as_array().unwrap().clone();
@@ -95,7 +96,7 @@ async fn a_run_is_followed_from_its_beginning_and_resumed_where_it_was_left() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn everything_is_followed_from_now_on_or_from_a_number_with_news_of_the_service() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let run = house.waiting().await;
     let newest = house.call("event.newest", json!({})).await.json()["newest"].as_u64().unwrap();
     let mut now = Stream::open(&house, "/v1/events", None).await;
@@ -115,7 +116,7 @@ async fn everything_is_followed_from_now_on_or_from_a_number_with_news_of_the_se
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_comes_back_behind_an_event_that_never_was_begins_anew() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let run = house.waiting().await;
     let newest = house.call("event.newest", json!({})).await.json();
     let last = newest["newest"].as_u64().unwrap();
@@ -135,7 +136,7 @@ async fn who_comes_back_behind_an_event_that_never_was_begins_anew() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hundreds_of_events_reach_fifty_monitors_in_order() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let mut monitors = Vec::new();
     for _ in 0..50 {
         monitors.push(Stream::open(&house, "/v1/events?after=0", None).await);

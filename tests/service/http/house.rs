@@ -17,9 +17,9 @@ use tokio_util::sync::CancellationToken;
 use crate::runs_place::Place;
 
 /// No test waits longer for something that has to happen.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
-pub struct House {
+pub struct TestServer {
     pub place: Place,
     pub core: Arc<Local>,
     pub address: SocketAddr,
@@ -27,7 +27,7 @@ pub struct House {
     pub serving: JoinHandle<()>,
 }
 
-impl House {
+impl TestServer {
     pub async fn open() -> Self {
         Self::with(Settings::default()).await
     }
@@ -99,8 +99,9 @@ impl House {
         // A service that has heard enough may close while more is sent.
         let _ = stream.write_all(bytes).await;
         let mut whole = Vec::new();
-        let read =
-            tokio::time::timeout(PATIENCE, stream.read_to_end(&mut whole)).await.expect("an answer in time");
+        let read = tokio::time::timeout(WAIT_TIMEOUT, stream.read_to_end(&mut whole))
+            .await
+            .expect("an answer in time");
         assert!(read.is_ok() || !whole.is_empty(), "{read:?}");
         Answer::of(&whole)
     }
@@ -117,7 +118,7 @@ impl House {
         let mut piece = [0; 4096];
         while !text.contains(kind) || !text.ends_with("\r\n") {
             let read =
-                tokio::time::timeout(PATIENCE, stream.read(&mut piece)).await.expect("the event in time");
+                tokio::time::timeout(WAIT_TIMEOUT, stream.read(&mut piece)).await.expect("the event in time");
             text += &String::from_utf8_lossy(&piece[..read.unwrap()]);
         }
         text

@@ -7,14 +7,14 @@ use skills_api::Needs;
 use skills_http::Settings;
 use skills_mcp::SessionLimits;
 
-use super::house::{Answer, House, PATIENCE};
+use super::house::{Answer, TestServer, WAIT_TIMEOUT};
 use super::ownership::keyed;
 use crate::runs_place::Place;
 
 const ACCEPT: (&str, &str) = ("accept", "application/json, text/event-stream");
 
 /// A handshake without its last message; answers the session's id.
-async fn initialize(house: &House, key: &str) -> Result<String, Answer> {
+async fn initialize(house: &TestServer, key: &str) -> Result<String, Answer> {
     let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" },
     }});
@@ -25,30 +25,30 @@ async fn initialize(house: &House, key: &str) -> Result<String, Answer> {
     }
 }
 
-async fn post(house: &House, key: &str, session: &str, message: &str) -> Answer {
+async fn post(house: &TestServer, key: &str, session: &str, message: &str) -> Answer {
     let headers = [ACCEPT, ("x-api-key", key), ("mcp-session-id", session)];
     house.ask("POST", "/mcp", &headers, message).await
 }
 
-async fn complete(house: &House, key: &str, session: &str) {
+async fn complete(house: &TestServer, key: &str, session: &str) {
     let answer = post(house, key, session, r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
     assert_eq!(answer.status, 202, "{}", answer.body);
 }
 
-async fn ping(house: &House, key: &str, session: &str) -> u16 {
+async fn ping(house: &TestServer, key: &str, session: &str) -> u16 {
     post(house, key, session, r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#).await.status
 }
 
-async fn open(limits: SessionLimits) -> House {
+async fn open(limits: SessionLimits) -> TestServer {
     let place = Place::new();
     let core = place.open_with(Needs::Index).await;
-    House::limited(place, core, Settings::default(), limits).await
+    TestServer::limited(place, core, Settings::default(), limits).await
 }
 
-async fn gone(house: &House, key: &str, session: &str) {
+async fn gone(house: &TestServer, key: &str, session: &str) {
     let began = Instant::now();
     while ping(house, key, session).await != 404 {
-        assert!(began.elapsed() < PATIENCE, "the session does not end");
+        assert!(began.elapsed() < WAIT_TIMEOUT, "the session does not end");
     }
 }
 

@@ -5,7 +5,7 @@ use skills_api::Needs;
 use skills_http::Settings;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use super::house::{Answer, House};
+use super::house::{Answer, TestServer};
 use crate::runs_place::Place;
 
 /// Fails unless the answer is this error, told in the shape of every wire and as a problem document.
@@ -21,7 +21,7 @@ pub fn is(answer: &Answer, status: u16, code: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_that_cannot_be_understood_are_told_what_and_where() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let post = |body: &'static str| house.ask("POST", "/v1/skills/discover", &[], body);
     let cut = post("{\"intent\":").await;
     is(&cut, 400, "invalid_request");
@@ -78,7 +78,7 @@ async fn requests_that_cannot_be_understood_are_told_what_and_where() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn lost_requests_are_told_what_is_near() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let slip = house.ask("POST", "/v1/runs/0198/aprove", &[], "").await;
     is(&slip, 404, "not_found");
     assert_eq!(slip.json()["error"]["suggestions"][0], "POST /v1/runs/{run_id}/approve");
@@ -92,7 +92,7 @@ async fn lost_requests_are_told_what_is_near() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_of_more_than_two_mebibytes_is_refused_before_it_is_read() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let large = format!("{{\"intent\": \"{}\"}}", "x".repeat(2 * 1024 * 1024));
     is(&house.ask("POST", "/v1/skills/discover", &[], &large).await, 413, "payload_too_large");
     let stated = "POST /v1/skills/discover HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
@@ -113,7 +113,7 @@ async fn a_body_of_more_than_two_mebibytes_is_refused_before_it_is_read() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_sends_far_too_much_without_listening_still_reads_the_answer() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let send = async |head: &str, status: u16| {
         let mut stream = house.connect().await;
         let head =
@@ -145,7 +145,7 @@ async fn errors_name_no_place_of_the_services_machine() {
     place.write("skills/odd/skill.yaml", "id: [\n");
     let root = place.path("skills");
     let core = place.open_with(Needs::Index).await;
-    let house = House::over(place, core, Settings::default()).await;
+    let house = TestServer::over(place, core, Settings::default()).await;
     let folder = root.parent().unwrap().display().to_string();
     for (name, arguments, code) in [
         ("skill.execute", json!({ "skill_id": "ledger", "inputs": { "amounts": [1] } }), "untrusted"),
@@ -164,7 +164,7 @@ async fn errors_name_no_place_of_the_services_machine() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_done_is_told_by_its_code() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let call = |name: &'static str, arguments: Value| house.call(name, arguments);
     is(
         &call("skill.file", json!({ "skill_id": "ledger", "path": "../notes/SKILL.md" })).await,
@@ -211,14 +211,14 @@ async fn what_nobody_trusted_does_not_run_and_what_changed_says_so() {
     let mut place = Place::new();
     place.config.trust.clear();
     let core = place.open().await;
-    let house = House::over(place, core, Settings::default()).await;
+    let house = TestServer::over(place, core, Settings::default()).await;
     let ledger = json!({ "skill_id": "ledger", "inputs": { "amounts": [1] } });
     is(&house.call("skill.execute", ledger).await, 403, "untrusted");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_message_is_refused_in_the_words_of_json_rpc() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let headers = [("accept", "application/json, text/event-stream"), ("content-type", "application/json")];
     let post = |body: &'static str| house.ask("POST", "/mcp", &headers, body);
     for (body, code, id) in [
@@ -245,7 +245,7 @@ async fn what_is_no_message_is_refused_in_the_words_of_json_rpc() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_transport_refuses_has_the_one_shape_and_a_session_that_ends_is_answered_as_done() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let form = ("accept", "application/json, text/event-stream");
     let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",
         "capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
@@ -285,7 +285,7 @@ async fn what_the_transport_refuses_has_the_one_shape_and_a_session_that_ends_is
 
 #[tokio::test(flavor = "multi_thread")]
 async fn where_requests_stand_alone_a_tool_that_needs_a_session_says_how_to_name_it() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let call = |arguments: Value| {
         let meta = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",

@@ -10,12 +10,12 @@ use skills_api::{Needs, SessionClient as _, SettingsChange};
 use skills_http::Settings;
 use skills_mcp::SessionLimits;
 
-use super::house::{Answer, House, filled};
+use super::house::{Answer, TestServer, filled};
 use crate::runs_place::Place;
 
 /// A service with three keys, and a session of the first.
 pub struct Owned {
-    pub house: House,
+    pub house: TestServer,
     pub ana: String,
     pub ben: String,
     pub admin: String,
@@ -63,7 +63,7 @@ impl Owned {
     }
 }
 
-pub async fn call(house: &House, key: &str, name: &str, arguments: Value) -> Answer {
+pub async fn call(house: &TestServer, key: &str, name: &str, arguments: Value) -> Answer {
     let (operation, mut path, rest) = filled(name, arguments);
     let mut body = String::new();
     if operation.route.asks_by_query() {
@@ -78,11 +78,11 @@ pub async fn call(house: &House, key: &str, name: &str, arguments: Value) -> Ans
 }
 
 /// A service, and the keys of two who run and decide and of one who may do everything.
-pub async fn keyed(limits: SessionLimits) -> (House, [String; 3]) {
+pub async fn keyed(limits: SessionLimits) -> (TestServer, [String; 3]) {
     keyed_at(Place::new(), limits).await
 }
 
-async fn keyed_at(place: Place, limits: SessionLimits) -> (House, [String; 3]) {
+async fn keyed_at(place: Place, limits: SessionLimits) -> (TestServer, [String; 3]) {
     let all = BTreeSet::from([Scope::Read, Scope::Run, Scope::Decide]);
     let admin = BTreeSet::from([Scope::Read, Scope::Run, Scope::Decide, Scope::Admin]);
     let made = [("ana", all.clone()), ("ben", all), ("admin", admin)]
@@ -93,7 +93,7 @@ async fn keyed_at(place: Place, limits: SessionLimits) -> (House, [String; 3]) {
     ring.read(&place.path("keys.yaml")).unwrap();
     let core = place.open_with(Needs::Index).await;
     let settings = Settings { authenticator: Some(Arc::new(ring)), ..Settings::default() };
-    (House::limited(place, core, settings, limits).await, made.map(|(key, _)| key))
+    (TestServer::limited(place, core, settings, limits).await, made.map(|(key, _)| key))
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -140,7 +140,7 @@ async fn sessions_of_earlier_databases_have_no_owner() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn callers_without_keys_share_their_sessions() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let made = house.call("session.new", json!({})).await.json();
     assert!(made.get("owner").is_none());
     let show = json!({ "session_id": made["session_id"] });

@@ -8,15 +8,15 @@ use skills_api::operations::{Caller, Operation, Principal, Scope, operation, ope
 use skills_api::resources;
 use tokio_util::sync::CancellationToken;
 
-use super::house::House;
+use super::house::TestServer;
 use super::tools::Tools;
 
 /// What stands in the files that nobody may read.
 const SECRET: &str = "TOP-SECRET-CONTENT";
 
 /// A service whose working directory, whose bundles' surroundings and whose bundle `watch` hold secrets.
-async fn house() -> House {
-    let house = House::open().await;
+async fn house() -> TestServer {
+    let house = TestServer::open().await;
     let place = &house.place;
     for path in
         ["work/key", "work/.env", "work/deep/key", "skills/key", "outside/passwd", "skills/watch/.hidden"]
@@ -31,7 +31,7 @@ async fn house() -> House {
 }
 
 /// Spellings of files that are there.
-fn paths(house: &House) -> Vec<String> {
+fn paths(house: &TestServer) -> Vec<String> {
     let key = house.place.path("work/key");
     let key = key.to_str().unwrap();
     let fixed = [
@@ -81,7 +81,7 @@ fn runner() -> Caller {
     Caller { principal, local: false, trace_id: "paths".to_owned(), leave: CancellationToken::new() }
 }
 
-async fn call(house: &House, name: &str, arguments: Value) -> Result<Value, Value> {
+async fn call(house: &TestServer, name: &str, arguments: Value) -> Result<Value, Value> {
     let service = skills_api::operations::Service {
         core: std::sync::Arc::clone(&house.core) as _,
         sessions: std::sync::Arc::clone(&house.core) as _,

@@ -7,7 +7,7 @@ use skills_api::Needs;
 use skills_api::operations::{Caller, Principal, Scope, Service, operation};
 use skills_http::Settings;
 
-use super::house::{Answer, House};
+use super::house::{Answer, TestServer};
 use super::mistakes::is;
 use crate::runs_place::Place;
 
@@ -15,7 +15,7 @@ const OLD: &str = "---\nname: invoices\ndescription: Reads invoices.\n---\n# Inv
 const DIFF: &str = "--- a/etc/passwd\n+++ b/etc/passwd\n@@ -1,4 +1,4 @@\n ---\n name: invoices\n\
     -description: Reads invoices.\n+description: Reads invoices and receipts of suppliers.\n ---\n";
 
-async fn house() -> House {
+async fn house() -> TestServer {
     let place = Place::new();
     place.write("skills/invoices/SKILL.md", OLD);
     place.write(
@@ -23,19 +23,19 @@ async fn house() -> House {
         "- query: read the receipts of suppliers\n  expect: [invoices]\n- query: sing a song\n  expect: none\n",
     );
     let core = place.open_with(Needs::Index).await;
-    House::over(place, core, Settings::default()).await
+    TestServer::over(place, core, Settings::default()).await
 }
 
-fn file(house: &House) -> String {
+fn file(house: &TestServer) -> String {
     std::fs::read_to_string(house.place.path("skills/invoices/SKILL.md")).unwrap()
 }
 
-async fn propose(house: &House, diff: &str) -> Answer {
+async fn propose(house: &TestServer, diff: &str) -> Answer {
     let request = json!({ "skill_id": "invoices", "diff": diff, "justification": "Receipts are missed." });
     house.call("proposal.create", request).await
 }
 
-async fn proposed(house: &House) -> (String, Value) {
+async fn proposed(house: &TestServer) -> (String, Value) {
     let answer = propose(house, DIFF).await;
     assert_eq!(answer.status, 201, "{}", answer.body);
     let view = answer.json();

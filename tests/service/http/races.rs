@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use skills_api::operations::{Caller, Service, operation};
 use skills_api::{SharedClient, resources};
 
-use super::house::House;
+use super::house::TestServer;
 
 /// What stands outside of the bundle.
 const SECRET: &str = "TOP-SECRET-CONTENT";
@@ -36,7 +36,7 @@ struct Swapping {
 }
 
 impl Swapping {
-    fn begin(house: &House) -> Self {
+    fn begin(house: &TestServer) -> Self {
         let place = &house.place;
         let skill = std::fs::read_to_string(place.path("skills/watch/SKILL.md")).unwrap();
         place.write("skills/watch/references/a.md", OWN);
@@ -75,7 +75,7 @@ impl Drop for Swapping {
 }
 
 /// Reads by a route, until it was tried often enough while names were swapped; none may answer the secret.
-async fn raced<F: Future<Output = Result<String, String>>>(house: &House, read: impl Fn() -> F) {
+async fn raced<F: Future<Output = Result<String, String>>>(house: &TestServer, read: impl Fn() -> F) {
     let swapping = Swapping::begin(house);
     let (mut good, mut refused) = (0, 0);
     let enough = |reads: usize| reads >= READS && swapping.swapped.load(Ordering::Relaxed) > MIN_SWAPS;
@@ -88,7 +88,7 @@ async fn raced<F: Future<Output = Result<String, String>>>(house: &House, read: 
     assert!(good > 0, "{refused} refused");
 }
 
-async fn call(house: &House, name: &str, arguments: Value) -> Result<String, String> {
+async fn call(house: &TestServer, name: &str, arguments: Value) -> Result<String, String> {
     let service = Service { core: Arc::clone(&house.core) as _, sessions: Arc::clone(&house.core) as _ };
     let told = operation(name).expect(name).call(&service, &Caller::anyone(), arguments).await;
     told.map(|value| value.to_string()).map_err(|error| error.to_string())
@@ -96,26 +96,26 @@ async fn call(house: &House, name: &str, arguments: Value) -> Result<String, Str
 
 #[tokio::test(flavor = "multi_thread")]
 async fn file_reads_survive_swapped_links() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let asked = json!({ "skill_id": "watch", "path": "references/a.md" });
     raced(&house, || call(&house, "skill.file", asked.clone())).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn levels_survive_swapped_links() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     raced(&house, || call(&house, "skill.levels", json!({ "skill_id": "watch" }))).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn describe_survives_swapped_links() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     raced(&house, || call(&house, "skill.describe", json!({ "skill_id": "watch" }))).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn contract_survives_swapped_links() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     house
         .place
         .write("outside/skill.yaml", &format!("id: test.watch\nversion: 1.0.0\ndescription: {SECRET}\n"));
@@ -124,7 +124,7 @@ async fn contract_survives_swapped_links() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn runtime_reads_survive_swapped_links() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let session = house.call("session.new", json!({})).await.json()["session_id"].clone();
     let load = json!({ "session_id": session, "tool": "skills.load", "arguments": { "names": ["watch"] } });
     house.call("session.tool", load).await;
@@ -143,14 +143,14 @@ async fn runtime_reads_survive_swapped_links() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn skill_targets_survive_swapped_links() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let asked = json!({ "skill_id": "watch", "target_type": "artifact", "target_ref": "skill:watch/references/a.md" });
     raced(&house, || call(&house, "skill.attach_preview", asked.clone())).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn resources_survive_swapped_links() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let core: SharedClient = Arc::clone(&house.core) as _;
     let skill = house.core.resolve("watch").unwrap();
     let turn = AtomicUsize::new(0);
@@ -167,7 +167,7 @@ async fn resources_survive_swapped_links() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn resource_lists_survive_swapped_links() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     house.place.write("outside/references/SECRET-NAME.md", "x");
     house.place.write("outside/SECRET-NAME.md", "x");
     let core: SharedClient = Arc::clone(&house.core) as _;

@@ -14,7 +14,7 @@ use tokio::net::TcpSocket;
 
 use super::connections::hasty;
 use super::events::Stream;
-use super::house::{House, PATIENCE};
+use super::house::{TestServer, WAIT_TIMEOUT};
 use super::mistakes::is;
 use crate::runs_place::Place;
 
@@ -25,7 +25,7 @@ fn somewhere(operation: &Operation) -> (String, String) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_operation_takes_a_body_that_is_no_json_object() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let deep = format!("{}1{}", "{\"a\":".repeat(5_000), "}".repeat(5_000));
     let bodies: Vec<&[u8]> = vec![
         b"{",
@@ -69,7 +69,7 @@ async fn no_operation_takes_a_body_that_is_no_json_object() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_http_is_refused_and_smuggles_nothing() {
-    let house = House::with(hasty()).await;
+    let house = TestServer::with(hasty()).await;
     let long = format!("GET /livez HTTP/1.1\r\nhost: localhost\r\nx-long: {}\r\n\r\n", "x".repeat(1 << 20));
     let many = format!("GET /livez HTTP/1.1\r\nhost: localhost\r\n{}\r\n", "x-more: 1\r\n".repeat(10_000));
     let far = format!("GET /{} HTTP/1.1\r\nhost: localhost\r\n\r\n", "x".repeat(1 << 20));
@@ -100,7 +100,7 @@ async fn what_is_no_http_is_refused_and_smuggles_nothing() {
         let _ = stream.write_all(bytes).await;
         let mut told = Vec::new();
         // Told off or cut; either way the connection ends, and what followed is no request.
-        let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut told)).await;
+        let read = tokio::time::timeout(WAIT_TIMEOUT, stream.read_to_end(&mut told)).await;
         let told = String::from_utf8_lossy(&told).into_owned();
         let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(60)]).into_owned();
         assert!(read.is_ok(), "{shown} holds its connection");
@@ -125,9 +125,12 @@ async fn every_operation_asks_for_a_key_and_for_its_scope() {
     place.write("keys.yaml", &format!("keys:\n{one}{two}"));
     ring.read(&place.path("keys.yaml")).unwrap();
     let core = place.open_with(Needs::Index).await;
-    let house =
-        House::over(place, core, Settings { authenticator: Some(Arc::new(ring)), ..Settings::default() })
-            .await;
+    let house = TestServer::over(
+        place,
+        core,
+        Settings { authenticator: Some(Arc::new(ring)), ..Settings::default() },
+    )
+    .await;
     let mut open = BTreeSet::new();
     for operation in operations() {
         let routes = std::iter::once(&operation.route).chain(&operation.aliases);
@@ -158,7 +161,7 @@ async fn every_operation_asks_for_a_key_and_for_its_scope() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_monitor_that_does_not_read_holds_nobody_up_and_misses_nothing() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     // Little room here, so that what is not read soon fills the room over there.
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4096).unwrap();
@@ -213,7 +216,7 @@ async fn deeply_nested_folders_harm_nobody() {
             place.config.trust.clear();
         }
         let core = place.open_with(Needs::Index).await;
-        let house = House::over(place, core, Settings::default()).await;
+        let house = TestServer::over(place, core, Settings::default()).await;
         assert_eq!(house.get("/v1/skills/governance").await.status, 200);
         assert_eq!(house.get("/v1/skills/ledger/describe").await.status, 200);
         let ledger = json!({ "skill_id": "ledger", "inputs": { "amounts": [1] } });

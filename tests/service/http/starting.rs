@@ -7,17 +7,17 @@ use serde_json::json;
 use skills_api::Local;
 use skills_http::Settings;
 
-use super::house::{House, PATIENCE};
+use super::house::{TestServer, WAIT_TIMEOUT};
 use super::mistakes::is;
 use crate::runs_place::{Place, sandbox};
 
 /// A service whose first scan does not begin until the fail point is removed.
-pub async fn starting(catalog_timeout: Duration) -> House {
+pub async fn starting(catalog_timeout: Duration) -> TestServer {
     fail::cfg(FIRST_SCAN, "pause").unwrap();
     let place = Place::new();
     let core = Local::open(place.config.clone()).unwrap();
     let core = core.with_sandbox(sandbox()).with_catalog_timeout(catalog_timeout);
-    House::over(place, Arc::new(core), Settings::default()).await
+    TestServer::over(place, Arc::new(core), Settings::default()).await
 }
 
 pub const FIRST_SCAN: &str = "first-scan";
@@ -61,13 +61,13 @@ async fn requests_wait_for_the_first_index() {
     let place = Place::new();
     let core = Local::open(place.config.clone()).unwrap();
     let core = core.with_sandbox(sandbox()).with_catalog_timeout(Duration::from_secs(60));
-    let house = House::over(place, Arc::new(core), Settings::default()).await;
+    let house = TestServer::over(place, Arc::new(core), Settings::default()).await;
     let scanned = async {
         while house.get("/v1/skills/diagnostics").await.json()["scan"]["done"] != true {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, scanned).await.unwrap();
+    tokio::time::timeout(WAIT_TIMEOUT, scanned).await.unwrap();
     let discover = house.call("skill.discover", json!({ "intent": "book the ledger" }));
     let index = async {
         // Asked second, so that the other request is there before the index is built.

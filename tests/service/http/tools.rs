@@ -2,18 +2,18 @@
 
 use serde_json::{Value, json};
 
-use super::house::{Answer, House};
+use super::house::{Answer, TestServer};
 
 /// A connection of an MCP client.
 pub struct Tools<'a> {
-    house: &'a House,
+    house: &'a TestServer,
     key: Option<&'a str>,
     session: String,
 }
 
 impl<'a> Tools<'a> {
     /// Connects, with a key where the service asks for one.
-    pub async fn of(house: &'a House, key: Option<&'a str>) -> Self {
+    pub async fn of(house: &'a TestServer, key: Option<&'a str>) -> Self {
         let mut tools = Self { house, key, session: String::new() };
         let hello = json!({
             "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "codes", "version": "1" },
@@ -36,7 +36,7 @@ impl<'a> Tools<'a> {
     }
 
     /// A client of the revision in which every request stands alone.
-    pub fn alone(house: &'a House) -> Self {
+    pub fn alone(house: &'a TestServer) -> Self {
         Self { house, key: None, session: String::new() }
     }
 
@@ -100,7 +100,7 @@ fn answered(tool: &str, answer: &Answer) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn where_requests_stand_alone_a_load_names_the_session_that_the_next_call_gives() {
-    let house = House::open().await;
+    let house = TestServer::open().await;
     let tools = Tools::alone(&house);
     let told = tools.stateless("skills.read", &json!({ "path": "SKILL.md" })).await;
     assert_eq!(told["isError"], true, "{told}");

@@ -7,11 +7,11 @@ use skills_api::{Needs, RateLimit};
 use skills_http::Settings;
 
 use super::callers::keyed;
-use super::house::House;
+use super::house::TestServer;
 use crate::runs_place::Place;
 
 /// Runs the verifier over the skills of the service's own place.
-async fn verify(house: &House, what: &'static str, key: Option<&str>) -> (i32, Value) {
+async fn verify(house: &TestServer, what: &'static str, key: Option<&str>) -> (i32, Value) {
     let roots = house.place.path("skills");
     house.place.write("config/skill-workbench/config.yaml", &format!("trust: [\"{}\"]\n", roots.display()));
     let mut command = Command::new(env!("CARGO_BIN_EXE_skills"));
@@ -62,7 +62,7 @@ async fn a_limit_that_is_used_up_keeps_checks_back_and_fails_none() {
     let place = Place::new();
     let core = place.open_with(Needs::Index).await;
     let limiter = Some(core.limiter(RateLimit { requests: 3, window_seconds: 3600 }).await.unwrap());
-    let house = House::over(place, core, Settings { limiter, ..Settings::default() }).await;
+    let house = TestServer::over(place, core, Settings { limiter, ..Settings::default() }).await;
     while house.get("/v1/skills/list").await.status != 429 {}
     for what in ["parity", "adapters", "controls"] {
         let (code, report) = verify(&house, what, None).await;

@@ -19,11 +19,11 @@ async fn a_monitor_goes_on_through_a_service_that_dies_and_misses_nothing() {
         }
     });
     let first = here.launch(request("ledger", json!({ "amounts": [1] }))).await.unwrap();
-    here.settle(&first.run.id.0, CancellationToken::new()).await.unwrap();
+    here.wait_for_completion(&first.run.id.0, CancellationToken::new()).await.unwrap();
     let mut seen = Vec::new();
     let before = here.newest_event().await.unwrap();
     while seen.last() != Some(&before) {
-        seen.push(tokio::time::timeout(PATIENCE, numbers.recv()).await.unwrap().unwrap());
+        seen.push(tokio::time::timeout(WAIT_TIMEOUT, numbers.recv()).await.unwrap().unwrap());
     }
 
     service.kill();
@@ -37,15 +37,15 @@ async fn a_monitor_goes_on_through_a_service_that_dies_and_misses_nothing() {
     assert!(error.message.contains("cannot connect"), "{error}");
     // What happens while nobody can tell.
     let second = here.launch(request("ledger", json!({ "amounts": [2] }))).await.unwrap();
-    here.settle(&second.run.id.0, CancellationToken::new()).await.unwrap();
+    here.wait_for_completion(&second.run.id.0, CancellationToken::new()).await.unwrap();
     service.begin();
     stands(&there, |state| *state == ConnectionState::Connected).await;
     let third = here.launch(request("ledger", json!({ "amounts": [3] }))).await.unwrap();
-    here.settle(&third.run.id.0, CancellationToken::new()).await.unwrap();
+    here.wait_for_completion(&third.run.id.0, CancellationToken::new()).await.unwrap();
 
     let newest = here.newest_event().await.unwrap();
     while seen.last() != Some(&newest) {
-        seen.push(tokio::time::timeout(PATIENCE, numbers.recv()).await.unwrap().unwrap());
+        seen.push(tokio::time::timeout(WAIT_TIMEOUT, numbers.recv()).await.unwrap().unwrap());
     }
     let all = here.run_events(None, 0, 10_000, 0).await.unwrap();
     assert_eq!(seen, all.iter().map(|event| event.global).collect::<Vec<_>>(), "none missed, none twice");
@@ -76,9 +76,10 @@ async fn a_run_is_waited_for_through_an_outage() {
     service.mishap("run.settle", Mishap::Hangs);
     let waiter = Arc::clone(&there);
     let waited = id.clone();
-    let waiting = tokio::spawn(async move { waiter.settle(&waited, CancellationToken::new()).await });
+    let waiting =
+        tokio::spawn(async move { waiter.wait_for_completion(&waited, CancellationToken::new()).await });
     let asked = || async { service.calls("run.settle") };
-    tokio::time::timeout(PATIENCE, async {
+    tokio::time::timeout(WAIT_TIMEOUT, async {
         while asked().await == 0 {
             tokio::task::yield_now().await;
         }
@@ -87,12 +88,12 @@ async fn a_run_is_waited_for_through_an_outage() {
     .unwrap();
     service.kill();
     service.begin();
-    let settled = tokio::time::timeout(PATIENCE, waiting).await.unwrap().unwrap().unwrap();
+    let settled = tokio::time::timeout(WAIT_TIMEOUT, waiting).await.unwrap().unwrap().unwrap();
     assert_eq!((settled.id.0, settled.state), (id.clone(), RunState::WaitingForHuman));
     // Who leaves is told how it stands, and nothing is canceled.
     let leave = CancellationToken::new();
     leave.cancel();
-    assert_eq!(there.settle(&id, leave).await.unwrap().state, RunState::WaitingForHuman);
+    assert_eq!(there.wait_for_completion(&id, leave).await.unwrap().state, RunState::WaitingForHuman);
     assert_eq!(here.run(&id).await.unwrap().run.state, RunState::WaitingForHuman);
 }
 
@@ -102,7 +103,7 @@ async fn a_decision_is_carried_out_once_whatever_becomes_of_its_answer() {
     let there = connect(&service).await;
     let waiting = || async {
         let launched = there.launch(request("ledger", json!({ "amounts": [1] }))).await.unwrap();
-        there.settle(&launched.run.id.0, CancellationToken::new()).await.unwrap()
+        there.wait_for_completion(&launched.run.id.0, CancellationToken::new()).await.unwrap()
     };
     let run = waiting().await;
     let id = run.id.0.clone();
@@ -158,7 +159,7 @@ async fn a_service_that_comes_back_with_another_store_says_so_and_is_followed_fr
     let mut news = there.events();
     for amount in 1..4 {
         let run = here.launch(request("ledger", json!({ "amounts": [amount] }))).await.unwrap().run.id.0;
-        here.settle(&run, CancellationToken::new()).await.unwrap();
+        here.wait_for_completion(&run, CancellationToken::new()).await.unwrap();
     }
     let seen = here.newest_event().await.unwrap();
     let mut told = 0;
@@ -170,9 +171,11 @@ async fn a_service_that_comes_back_with_another_store_says_so_and_is_followed_fr
     let other = place.open().await;
     service.stand_on(&other);
     service.begin();
-    tokio::time::timeout(PATIENCE, async { while !matches!(news.recv().await.unwrap(), Event::Replaced) {} })
-        .await
-        .expect("the client is told that everything is another one");
+    tokio::time::timeout(WAIT_TIMEOUT, async {
+        while !matches!(news.recv().await.unwrap(), Event::Replaced) {}
+    })
+    .await
+    .expect("the client is told that everything is another one");
     let error = there.run_events(None, seen, 100, 20_000).await.unwrap_err();
     assert!(error.message.contains("a different store"), "{error}");
     let after = there.newest_event().await.unwrap();
@@ -187,7 +190,7 @@ async fn a_decision_made_without_a_connection_waits_for_it_and_is_sent_once() {
     let there = Arc::new(connect(&service).await);
     let mut news = there.events();
     let run = there.launch(request("ledger", json!({ "amounts": [1] }))).await.unwrap().run.id.0;
-    there.settle(&run, CancellationToken::new()).await.unwrap();
+    there.wait_for_completion(&run, CancellationToken::new()).await.unwrap();
     let decision = decision_on(&there, &run).await;
     service.kill();
     stands(&there, |state| matches!(state, ConnectionState::Lost { .. })).await;
@@ -196,7 +199,7 @@ async fn a_decision_made_without_a_connection_waits_for_it_and_is_sent_once() {
     let mut way = Vec::new();
     let mut hear = async |last: Sending| {
         while way.last() != Some(&last) {
-            let event = tokio::time::timeout(PATIENCE, news.recv()).await.expect("news in time").unwrap();
+            let event = tokio::time::timeout(WAIT_TIMEOUT, news.recv()).await.expect("news in time").unwrap();
             if let Event::Order(told) = event {
                 assert_eq!((&told.run, told.approver.as_deref()), (&run, Some("bo")));
                 way.push(told.sending);
@@ -207,7 +210,7 @@ async fn a_decision_made_without_a_connection_waits_for_it_and_is_sent_once() {
     hear(Sending::Waiting).await;
     assert_eq!(here.run(&run).await.unwrap().run.state, RunState::WaitingForHuman);
     service.begin();
-    let approved = tokio::time::timeout(PATIENCE, deciding).await.unwrap().unwrap().unwrap();
+    let approved = tokio::time::timeout(WAIT_TIMEOUT, deciding).await.unwrap().unwrap().unwrap();
     assert_eq!(approved.note, "approved");
     let way = hear(Sending::Over).await;
     assert!(way.ends_with(&[Sending::Waiting, Sending::Sent, Sending::Over]), "{way:?}");
@@ -234,7 +237,7 @@ async fn a_decision_that_was_not_sent_is_taken_back_and_another_one_is_free() {
     let there = Arc::new(connect(&service).await);
     let mut news = there.events();
     let run = there.launch(request("ledger", json!({ "amounts": [1] }))).await.unwrap().run.id.0;
-    there.settle(&run, CancellationToken::new()).await.unwrap();
+    there.wait_for_completion(&run, CancellationToken::new()).await.unwrap();
     let yes = decision_on(&there, &run).await;
     let RunOrder::Decide { step, inputs_digest, approver, notes, choice, result, .. } = yes.clone() else {
         panic!("a decision")
@@ -246,7 +249,7 @@ async fn a_decision_that_was_not_sent_is_taken_back_and_another_one_is_free() {
     stands(&there, |state| matches!(state, ConnectionState::Lost { .. })).await;
     let (decider, decided) = (Arc::clone(&there), run.clone());
     let deciding = tokio::spawn(async move { decider.order(&decided, yes).await });
-    tokio::time::timeout(PATIENCE, async {
+    tokio::time::timeout(WAIT_TIMEOUT, async {
         while !matches!(news.recv().await.unwrap(), Event::Order(way) if way.sending == Sending::Waiting) {}
     })
     .await
@@ -254,7 +257,7 @@ async fn a_decision_that_was_not_sent_is_taken_back_and_another_one_is_free() {
     let refused = there.order(&run, no.clone()).await.unwrap_err();
     assert!(refused.message.contains("withdraw it first"), "{refused}");
     there.take_back(&run).unwrap();
-    let error = tokio::time::timeout(PATIENCE, deciding).await.unwrap().unwrap().unwrap_err();
+    let error = tokio::time::timeout(WAIT_TIMEOUT, deciding).await.unwrap().unwrap().unwrap_err();
     assert!(UnderWay::was_taken_back(&error), "{error}");
     assert!(there.take_back(&run).unwrap_err().message.contains("no decision on this run"));
     service.begin();
@@ -286,7 +289,7 @@ async fn a_launch_without_a_connection_is_refused_at_once_and_nothing_is_sent_la
     let launcher = Arc::clone(&there);
     let launching =
         tokio::spawn(async move { launcher.launch(request("ledger", json!({ "amounts": [2] }))).await });
-    tokio::time::timeout(PATIENCE, async {
+    tokio::time::timeout(WAIT_TIMEOUT, async {
         while service.calls("skill.execute_async") == 0 {
             tokio::task::yield_now().await;
         }
@@ -296,7 +299,7 @@ async fn a_launch_without_a_connection_is_refused_at_once_and_nothing_is_sent_la
     service.kill();
     stands(&there, |state| matches!(state, ConnectionState::Lost { .. })).await;
     service.begin();
-    let launched = tokio::time::timeout(PATIENCE, launching).await.unwrap().unwrap().unwrap();
+    let launched = tokio::time::timeout(WAIT_TIMEOUT, launching).await.unwrap().unwrap().unwrap();
     let runs = here.runs(RunFilter::default()).await.unwrap().runs;
     assert_eq!(runs.iter().map(|run| &run.id).collect::<Vec<_>>(), [&launched.run.id]);
 }
@@ -308,7 +311,7 @@ async fn a_service_that_falls_silent_is_said_to_be_before_it_is_given_up() {
     let there = Remote::connect_within(Duration::from_secs(1), address, None, None).await.unwrap();
     let mut news = there.events();
     let mut told = Vec::new();
-    tokio::time::timeout(PATIENCE, async {
+    tokio::time::timeout(WAIT_TIMEOUT, async {
         while told.last() != Some(&"lost") {
             match news.recv().await.unwrap() {
                 Event::Connection(ConnectionState::Silent { .. }) => told.push("silent"),

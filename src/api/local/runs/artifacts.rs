@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Runs, audited, people};
+use super::{Runs, audited, identity};
 use crate::content::MAX_FILE_BYTES;
 use crate::{Code, Error, NewArtifact, StoredArtifact};
 
@@ -36,13 +36,13 @@ impl Runs {
             return Err(Error::new(Code::InvalidRequest, message));
         }
         let artifacts = self.kept_files()?;
-        let stored = super::super::apart(move || {
+        let stored = super::super::run_blocking(move || {
             artifacts.keep(&name, &mut content.as_slice()).map_err(|error| {
                 Error::new(Code::InternalError, format!("cannot store the artifact: {error}"))
             })
         })
         .await?;
-        let by = by.filter(|name| !name.trim().is_empty()).unwrap_or_else(people::account);
+        let by = by.filter(|name| !name.trim().is_empty()).unwrap_or_else(identity::account);
         self.audit.record(audited::artifact_stored(&stored, &by)).await;
         Ok(StoredArtifact {
             target_ref: format!("artifact:{}", stored.digest),

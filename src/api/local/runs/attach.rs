@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::contracts::{self, Contracted};
 use super::references::{self, Found};
-use super::{Room, Runs, same_as};
+use super::{RunRuntime, Runs, reproduce};
 use crate::{
     AttachCheck, AttachCheckResult, AttachPreview, AttachReason, AttachRequest, Attached, Code, Error,
     content,
@@ -30,7 +30,7 @@ struct Looked {
 }
 
 impl Looked {
-    fn holds(&mut self, check: AttachCheck, note: String) {
+    fn record_passed(&mut self, check: AttachCheck, note: String) {
         self.checks.push(AttachCheckResult { check, holds: Some(true), note });
     }
 
@@ -54,7 +54,7 @@ impl Runs {
         request: AttachRequest,
         leave: &CancellationToken,
     ) -> Result<Attached, Error> {
-        let room = self.room().await?;
+        let room = self.runtime().await?;
         let looked = self.look(&room, &request).await?;
         if let Some((reason, error)) = looked.failed {
             return Err(Error { reason: serde_json::to_value(reason).ok(), ..error });
@@ -67,7 +67,7 @@ impl Runs {
         };
         let runs = Arc::clone(self);
         let (skill, inputs, options) = (Arc::clone(&read.skill), request.inputs, request.options.clone());
-        let prepared = super::super::apart(move || runs.prepare(&skill, &inputs, &options)).await?;
+        let prepared = super::super::run_blocking(move || runs.prepare(&skill, &inputs, &options)).await?;
         let mut target = json!({
             "type": target_type, "ref": request.target_ref, "content": found.content,
             "effect_mode": read.skill.classification.effect_mode.value,
@@ -79,7 +79,7 @@ impl Runs {
         let mut execution = launched.run;
         let mut control = None;
         if request.options.wait {
-            execution = self.settle(&execution.id.0, leave).await?;
+            execution = self.wait_for_completion(&execution.id.0, leave).await?;
             // Settling has steered already; asked again the store answers its outcome.
             control = self.steer(&room, &execution).await?;
         }
@@ -98,7 +98,7 @@ impl Runs {
         self: &Arc<Self>,
         request: AttachRequest,
     ) -> Result<AttachPreview, Error> {
-        let room = self.room().await?;
+        let room = self.runtime().await?;
         let looked = self.look(&room, &request).await?;
         let skill = looked.read.as_ref().map(|read| Arc::clone(&read.skill));
         let input_problems = looked
@@ -124,13 +124,13 @@ impl Runs {
             input_problems,
             effect_mode: skill.as_ref().map(|skill| skill.classification.effect_mode.value),
             may_do,
-            cli: same_as::cli(named, &request),
-            curl: same_as::curl(named, &request),
+            cli: reproduce::cli(named, &request),
+            curl: reproduce::curl(named, &request),
         })
     }
 
     /// The four checks, each only where those before it hold.
-    async fn look(self: &Arc<Self>, room: &Room, request: &AttachRequest) -> Result<Looked, Error> {
+    async fn look(self: &Arc<Self>, room: &RunRuntime, request: &AttachRequest) -> Result<Looked, Error> {
         let mut looked = Looked { checks: Vec::new(), failed: None, read: None, target: None };
         let read = match self.loads(&request.skill).await {
             Ok(read) => read,
@@ -145,7 +145,7 @@ impl Runs {
             }
         };
         let skill = Arc::clone(&read.skill);
-        looked.holds(AttachCheck::Exists, format!("{} {}, loads", skill.id, read.contract.version));
+        looked.record_passed(AttachCheck::Exists, format!("{} {}, loads", skill.id, read.contract.version));
         looked.read = Some(read);
 
         let invocation = skill.classification.invocation.value;
@@ -155,7 +155,7 @@ impl Runs {
             let error = Error::new(Code::AttachInvalid, message);
             return Ok(looked.fails(AttachCheck::Invocation, &invocation.to_string(), allowed, error));
         }
-        looked.holds(AttachCheck::Invocation, format!("invocation {invocation}"));
+        looked.record_passed(AttachCheck::Invocation, format!("invocation {invocation}"));
 
         let targets = &skill.classification.attach_targets;
         let allowed: Vec<String> = targets.iter().map(ToString::to_string).collect();
@@ -170,12 +170,12 @@ impl Runs {
             let error = Error::new(Code::AttachInvalid, message);
             return Ok(looked.fails(AttachCheck::TargetType, given, allowed, error));
         };
-        looked.holds(AttachCheck::TargetType, format!("takes {}", allowed.join(", ")));
+        looked.record_passed(AttachCheck::TargetType, format!("takes {}", allowed.join(", ")));
 
         let (sessions, local_files) = (&request.sessions, request.local_files.as_ref());
         match self.target(room, kind, &request.target_ref, sessions, local_files).await {
             Ok(found) => {
-                looked.holds(AttachCheck::Target, found.label.clone());
+                looked.record_passed(AttachCheck::Target, found.label.clone());
                 looked.target = Some((kind, found));
                 Ok(looked)
             }
@@ -193,7 +193,7 @@ impl Runs {
     /// A skill whose contract loads without errors.
     async fn loads(self: &Arc<Self>, wanted: &str) -> Result<Contracted, Error> {
         let (runs, wanted) = (Arc::clone(self), wanted.to_owned());
-        super::super::apart(move || {
+        super::super::run_blocking(move || {
             let read = contracts::read(&runs.skill(&wanted)?)?;
             match contracts::broken(&read) {
                 Some(error) => Err(error),
@@ -211,7 +211,7 @@ impl Runs {
     ) -> Result<Vec<String>, Error> {
         let (runs, read) = (Arc::clone(self), read.clone());
         let run = found.and_then(|found| found.run.as_ref()).map(|run| (run.id.clone(), run.state));
-        super::super::apart(move || {
+        super::super::run_blocking(move || {
             let mut out = vec![effect(&read.skill)];
             if let Some((id, state)) = run.filter(|_| steers(&read.skill)) {
                 out.push(if state.is_terminal() {
@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn after_a_failed_check_the_later_ones_are_not_looked_at() {
         let mut looked = Looked { checks: Vec::new(), failed: None, read: None, target: None };
-        looked.holds(AttachCheck::Exists, "a 1.0.0, loads".to_owned());
+        looked.record_passed(AttachCheck::Exists, "a 1.0.0, loads".to_owned());
         let error = Error::new(Code::AttachInvalid, "run directly");
         let looked = looked.fails(AttachCheck::Invocation, "direct", vec!["attach".to_owned()], error);
         let holds: Vec<Option<bool>> = looked.checks.iter().map(|check| check.holds).collect();

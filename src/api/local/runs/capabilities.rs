@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::{Runs, contracts, people, sheet};
+use super::{Runs, contracts, identity, sheet};
 use crate::{CapabilityExplanation, Code, Error, names};
 use skills_base::audit::Entry;
 use skills_runs::{Caller as _, Capabilities};
@@ -15,13 +15,13 @@ impl Runs {
     /// The ids of all capabilities, sorted.
     pub(super) async fn capability_ids(self: &Arc<Self>) -> Result<Vec<String>, Error> {
         let runs = Arc::clone(self);
-        super::super::apart(move || Ok(runs.capabilities()?.ids().map(str::to_owned).collect())).await
+        super::super::run_blocking(move || Ok(runs.capabilities()?.ids().map(str::to_owned).collect())).await
     }
 
     /// Which binding executes a capability, and why.
     pub(super) async fn explain(self: &Arc<Self>, wanted: &str) -> Result<CapabilityExplanation, Error> {
         let (runs, wanted) = (Arc::clone(self), wanted.trim().to_owned());
-        super::super::apart(move || {
+        super::super::run_blocking(move || {
             let capabilities = runs.capabilities()?;
             let capability = known(&capabilities, &wanted)?;
             runs.explained(&capability)
@@ -37,7 +37,7 @@ impl Runs {
     ) -> Result<CapabilityExplanation, Error> {
         let (runs, wanted) = (Arc::clone(self), wanted.trim().to_owned());
         let binding = binding.map(|id| id.trim().to_owned());
-        super::super::apart(move || {
+        super::super::run_blocking(move || {
             let capabilities = runs.capabilities()?;
             let capability = known(&capabilities, &wanted)?;
             if let Some(binding) = &binding {
@@ -46,7 +46,7 @@ impl Runs {
             runs.overrides.choose(&capability.id, binding.as_deref())?;
             let chosen = json!({ "capability": capability.id, "binding": binding });
             let kind = if binding.is_some() { "binding.activated" } else { "binding.cleared" };
-            runs.audit.note(Entry::new(kind, Some(&people::account()), chosen).durably());
+            runs.audit.note(Entry::new(kind, Some(&identity::account()), chosen).durably());
             runs.calling()?.broker.set_overrides(runs.chosen()?);
             runs.explained(&capability)
         })

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use skills_registry::{Catalogue, Root, RootOrigin, RootState, Trust};
-use skills_runs::{Capabilities, Place};
+use skills_runs::{Capabilities, CapabilityFolder};
 
 /// Folders that make a place one of capabilities.
 const FOLDERS: [&str; 3] = ["capabilities", "bindings", "services"];
@@ -15,19 +15,19 @@ const DEPTH: usize = 4;
 
 /// What was read, and from what.
 #[derive(Default)]
-pub(super) struct Kept(Mutex<State>);
+pub(super) struct CatalogCache(Mutex<State>);
 
 #[derive(Default)]
 struct State {
     /// Generation of the skills, counted from 1 so that nothing read is not a generation.
     generation: Option<u64>,
-    places: Vec<Place>,
+    places: Vec<CapabilityFolder>,
     stamp: Vec<(PathBuf, u64, SystemTime)>,
     capabilities: Arc<Capabilities>,
     looked: Option<Instant>,
 }
 
-impl Kept {
+impl CatalogCache {
     /// Whether the last look at the files is younger than this, and was for these skills: of a look before the roots
     /// were read nothing can be said, however young it is.
     pub(super) fn is_younger_than(&self, age: Duration, skills: &Catalogue) -> bool {
@@ -62,18 +62,18 @@ impl Kept {
 
 /// Every place that has capabilities, bindings or services: trusted ones first, so that what nobody trusts defines
 /// nothing that a trusted bundle defines too; then as the roots are ordered.
-fn places(skills: &Catalogue, trust: &Trust) -> Vec<Place> {
+fn places(skills: &Catalogue, trust: &Trust) -> Vec<CapabilityFolder> {
     let shipped = |root: &Root| root.origin == RootOrigin::Shipped;
-    let mut places: Vec<Place> = Vec::new();
+    let mut places: Vec<CapabilityFolder> = Vec::new();
     for (i, root) in skills.roots.iter().enumerate().filter(|(_, root)| root.state == RootState::Present) {
         let winners = skills.entries.iter().filter(|entry| entry.root == i).map(|entry| &entry.skill);
         let losers = skills.shadowed.iter().filter(|loser| loser.root == i).map(|loser| &loser.skill);
-        let bundles = winners.chain(losers).map(|skill| Place {
+        let bundles = winners.chain(losers).map(|skill| CapabilityFolder {
             dir: skill.root_dir.clone(),
             bundle: Some(skill.root_dir.clone()),
             shipped: shipped(root),
         });
-        let own = Place { dir: root.path.clone(), bundle: None, shipped: shipped(root) };
+        let own = CapabilityFolder { dir: root.path.clone(), bundle: None, shipped: shipped(root) };
         places.extend(std::iter::once(own).chain(bundles).filter(|place| has_any(&place.dir)));
     }
     // The sort is stable: among equals the order of the roots stays.
@@ -86,7 +86,7 @@ fn has_any(dir: &Path) -> bool {
 }
 
 /// Size and time of every file that counts: another stamp is another catalog.
-fn stamp(places: &[Place]) -> Vec<(PathBuf, u64, SystemTime)> {
+fn stamp(places: &[CapabilityFolder]) -> Vec<(PathBuf, u64, SystemTime)> {
     let mut files = Vec::new();
     for place in places {
         for folder in FOLDERS {
@@ -121,7 +121,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let trust = Trust::new(None, home.path().join("shipped"), Vec::new());
         let (before, after) = (Catalogue::default(), Catalogue { generation: 7, ..Catalogue::default() });
-        let kept = Kept::default();
+        let kept = CatalogCache::default();
         kept.present(&before, &trust);
         let long = Duration::from_secs(3_600);
         assert!(kept.is_younger_than(long, &before));

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Room, Runs};
+use super::{RunRuntime, Runs};
 use crate::{Check, Error};
 use skills_registry::RootState;
 use skills_runs::{Caller as _, Capabilities, Workplace};
@@ -12,7 +12,7 @@ use skills_sandbox::{Leftovers, Level, Promise, Report, Sandbox};
 use skills_store::{Glance, RunFilter, Store};
 
 /// How long the pages of the store are looked at.
-const PATIENCE: Duration = Duration::from_secs(2);
+const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 /// What to do about a damaged store.
 const MEND: &str = "`skills db check` shows where; first copy the file with its -wal and -shm files, \
     then restore a backup";
@@ -21,7 +21,7 @@ impl Runs {
     /// One line a subject.
     pub(in crate::local) async fn checks(self: &Arc<Self>) -> Vec<Check> {
         let mut checks = Vec::new();
-        match self.room().await {
+        match self.runtime().await {
             Ok(room) => {
                 checks.push(self.store_check(&room).await);
                 checks.push(self.worker_check(&room).await);
@@ -33,7 +33,7 @@ impl Runs {
             )),
         }
         let runs = Arc::clone(self);
-        let rest = super::super::apart(move || {
+        let rest = super::super::run_blocking(move || {
             let capabilities = runs.capabilities()?;
             let sandbox = runs.calling()?.sandbox.clone();
             let isolation = isolation(sandbox.report());
@@ -57,13 +57,13 @@ impl Runs {
         checks
     }
 
-    async fn store_check(&self, room: &Room) -> Check {
+    async fn store_check(&self, room: &RunRuntime) -> Check {
         let place = room.store.describe();
         let size = self.store_place().ok().and_then(|at| at.file().map(size)).unwrap_or_default();
         match counted(&*room.store).await {
             Ok(counts) => looked_over(&*room.store, format!("{place}{size}; {counts}")).await,
             // A count can fail on a damaged page; what is damaged is still found.
-            Err(error) => match room.store.glance(PATIENCE).await {
+            Err(error) => match room.store.quick_check(CHECK_TIMEOUT).await {
                 Ok(Glance { damage, .. }) if !damage.is_empty() => {
                     damaged(&format!("{place}{size}"), &damage)
                 }
@@ -72,14 +72,14 @@ impl Runs {
         }
     }
 
-    async fn worker_check(&self, room: &Room) -> Check {
+    async fn worker_check(&self, room: &RunRuntime) -> Check {
         if self.works() {
             return Check::good("workers", "running in this process");
         }
         let lately = u64::try_from(skills_runs::ALIVE.as_millis()).unwrap_or(u64::MAX);
         let here = Workplace::here();
         match room.store.live_workers(lately).await {
-            Ok(workers) => match workers.iter().filter(|worker| !here.knows_dead(worker)).count() {
+            Ok(workers) => match workers.iter().filter(|worker| !here.is_process_dead(worker)).count() {
                 0 => Check::good(
                     "workers",
                     "none: `skills run` executes its own run; detached runs wait for a workbench or service",
@@ -171,11 +171,11 @@ impl Runs {
 
 /// What was found of a store that answers, after a short look at its pages.
 async fn looked_over(store: &dyn Store, found: String) -> Check {
-    match store.glance(PATIENCE).await {
+    match store.quick_check(CHECK_TIMEOUT).await {
         Ok(Glance { damage, .. }) if !damage.is_empty() => damaged(&found, &damage),
         Ok(Glance { whole: false, .. }) => Check::note(
             "runs",
-            format!("{found}; the page check timed out after {} s", PATIENCE.as_secs()),
+            format!("{found}; the page check timed out after {} s", CHECK_TIMEOUT.as_secs()),
             "`skills db check` checks all pages",
         ),
         Ok(_) => Check::good("runs", format!("{found}; pages are valid")),

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{Room, Runs, transcripts};
+use super::{RunRuntime, Runs, transcripts};
 use crate::{Error, LocalFiles, SessionAccess, TargetChoice};
 use skills_skill::AttachTarget;
 use skills_store::{RunFilter, RunRecord, StepStatus};
@@ -23,7 +23,7 @@ impl Runs {
         sessions: &SessionAccess,
         local_files: Option<&LocalFiles>,
     ) -> Result<Vec<TargetChoice>, Error> {
-        let room = self.room().await?;
+        let room = self.runtime().await?;
         let all = match kind {
             AttachTarget::Run => runs(&room).await?.iter().map(of_run).collect(),
             AttachTarget::Output => outputs(&room).await?,
@@ -40,11 +40,11 @@ impl Runs {
 
     async fn artifacts(
         self: &Arc<Self>,
-        room: &Room,
+        room: &RunRuntime,
         local_files: Option<&LocalFiles>,
     ) -> Result<Vec<TargetChoice>, Error> {
         let (artifacts, local_files) = (Arc::clone(&room.artifacts), local_files.cloned());
-        super::super::apart(move || {
+        super::super::run_blocking(move || {
             let mut choices: Vec<TargetChoice> = match artifacts.list() {
                 Ok(kept) => kept
                     .into_iter()
@@ -68,9 +68,9 @@ impl Runs {
         .await
     }
 
-    async fn tasks(self: &Arc<Self>, room: &Room) -> Result<Vec<TargetChoice>, Error> {
+    async fn tasks(self: &Arc<Self>, room: &RunRuntime) -> Result<Vec<TargetChoice>, Error> {
         let runs_of = Arc::clone(self);
-        let (items, unreadable) = super::super::apart(move || Ok(runs_of.work_items())).await?;
+        let (items, unreadable) = super::super::run_blocking(move || Ok(runs_of.work_items())).await?;
         if let Some(why) = unreadable {
             tracing::warn!("{why}");
         }
@@ -89,7 +89,7 @@ impl Runs {
 }
 
 /// The newest runs, whatever they wait for.
-async fn runs(room: &Room) -> Result<Vec<RunRecord>, Error> {
+async fn runs(room: &RunRuntime) -> Result<Vec<RunRecord>, Error> {
     let filter = RunFilter { limit: RUNS, ..RunFilter::default() };
     let mut runs = room.store.runs(filter).await?.runs;
     runs.sort_by(|a, b| b.created_ms.cmp(&a.created_ms).then_with(|| b.id.cmp(&a.id)));
@@ -104,7 +104,7 @@ fn of_run(run: &RunRecord) -> TargetChoice {
     }
 }
 
-async fn outputs(room: &Room) -> Result<Vec<TargetChoice>, Error> {
+async fn outputs(room: &RunRuntime) -> Result<Vec<TargetChoice>, Error> {
     let mut choices = Vec::new();
     for run in runs(room).await?.iter().filter(|run| run.progress.0 > 0).take(OUTPUTS_OF) {
         if run.outputs.as_ref().is_some_and(|outputs| !outputs.is_null()) {

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::super::Local;
 use super::find;
-use super::tended::tended;
+use super::lease_holder::with_holder;
 use crate::operations::Principal;
 use crate::{
     AttachPreview, AttachRequest, Attached, CapabilityExplanation, CapabilityRequest, ContractView, Error,
@@ -18,9 +18,9 @@ use skills_skill::AttachTarget;
 use skills_store::{RunEvent, RunFilter, RunPage, RunRecord};
 
 /// Events answered at once, at most.
-const MOST_EVENTS: usize = 10_000;
+const MAX_EVENTS: usize = 10_000;
 /// Longest wait for an event, in milliseconds.
-const LONGEST_WAIT: u64 = 60_000;
+const MAX_WAIT_MS: u64 = 60_000;
 
 #[async_trait]
 impl RunClient for Local {
@@ -31,9 +31,10 @@ impl RunClient for Local {
         if let Ok(launched) = &mut launched
             && wait
         {
-            launched.run = self.runs.settle(&launched.run.id.0, &CancellationToken::new()).await?;
+            launched.run =
+                self.runs.wait_for_completion(&launched.run.id.0, &CancellationToken::new()).await?;
         }
-        let launched = launched.map(|launched| Launched { run: tended(launched.run), ..launched });
+        let launched = launched.map(|launched| Launched { run: with_holder(launched.run), ..launched });
         self.operations.counted("launch", began, launched)
     }
 
@@ -43,7 +44,8 @@ impl RunClient for Local {
         let launched = async {
             let mut launched = self.runs.execute_capability(request).await?;
             if wait {
-                launched.run = self.runs.settle(&launched.run.id.0, &CancellationToken::new()).await?;
+                launched.run =
+                    self.runs.wait_for_completion(&launched.run.id.0, &CancellationToken::new()).await?;
             }
             Ok(launched)
         };
@@ -54,9 +56,9 @@ impl RunClient for Local {
     async fn runs(&self, filter: RunFilter) -> Result<RunPage, Error> {
         let began = Instant::now();
         let page = async {
-            let room = self.runs.room().await?;
+            let room = self.runs.runtime().await?;
             let page = room.store.runs(filter).await?;
-            Ok(RunPage { runs: page.runs.into_iter().map(tended).collect(), ..page })
+            Ok(RunPage { runs: page.runs.into_iter().map(with_holder).collect(), ..page })
         };
         let page = page.await;
         self.operations.counted("runs", began, page)
@@ -65,7 +67,7 @@ impl RunClient for Local {
     async fn run(&self, run: &str) -> Result<RunDetail, Error> {
         let began = Instant::now();
         let detail = self.runs.detail(run).await;
-        let detail = detail.map(|detail| RunDetail { run: tended(detail.run), ..detail });
+        let detail = detail.map(|detail| RunDetail { run: with_holder(detail.run), ..detail });
         self.operations.counted("run", began, detail)
     }
 
@@ -81,13 +83,13 @@ impl RunClient for Local {
     ) -> Result<Ordered, Error> {
         let began = Instant::now();
         let ordered = self.runs.order(run, order, principal.as_ref()).await;
-        let ordered = ordered.map(|ordered| Ordered { run: tended(ordered.run), ..ordered });
+        let ordered = ordered.map(|ordered| Ordered { run: with_holder(ordered.run), ..ordered });
         self.operations.counted("order", began, ordered)
     }
 
-    async fn settle(&self, run: &str, leave: CancellationToken) -> Result<RunRecord, Error> {
+    async fn wait_for_completion(&self, run: &str, leave: CancellationToken) -> Result<RunRecord, Error> {
         let began = Instant::now();
-        let settled = self.runs.settle(run, &leave).await.map(tended);
+        let settled = self.runs.wait_for_completion(run, &leave).await.map(with_holder);
         self.operations.counted("settle", began, settled)
     }
 
@@ -100,13 +102,13 @@ impl RunClient for Local {
     ) -> Result<Vec<RunEvent>, Error> {
         let began = Instant::now();
         let events = async {
-            let room = self.runs.room().await?;
+            let room = self.runs.runtime().await?;
             let run = match run {
                 Some(wanted) => Some(find::run(&*room.store, wanted).await?.id),
                 None => None,
             };
-            let limit = limit.clamp(1, MOST_EVENTS);
-            let deadline = Instant::now() + std::time::Duration::from_millis(wait_ms.min(LONGEST_WAIT));
+            let limit = limit.clamp(1, MAX_EVENTS);
+            let deadline = Instant::now() + std::time::Duration::from_millis(wait_ms.min(MAX_WAIT_MS));
             loop {
                 // The store wakes on any news of its own; of one run's events only those after `after` count.
                 let seen = room.store.newest_event().await?;
@@ -123,11 +125,11 @@ impl RunClient for Local {
     }
 
     async fn newest_event(&self) -> Result<u64, Error> {
-        Ok(self.runs.room().await?.store.newest_event().await?)
+        Ok(self.runs.runtime().await?.store.newest_event().await?)
     }
 
     async fn event_log(&self) -> Result<String, Error> {
-        Ok(self.runs.room().await?.store.identity())
+        Ok(self.runs.runtime().await?.store.identity())
     }
 
     async fn attach_preview(&self, request: AttachRequest) -> Result<AttachPreview, Error> {
@@ -148,7 +150,7 @@ impl RunClient for Local {
         let began = Instant::now();
         let attached = self.runs.attach(request, &leave).await;
         let attached =
-            attached.map(|attached| Attached { execution: tended(attached.execution), ..attached });
+            attached.map(|attached| Attached { execution: with_holder(attached.execution), ..attached });
         self.operations.counted("attach", began, attached)
     }
 

@@ -14,7 +14,7 @@ impl Runs {
     /// The contract of a skill.
     pub(super) async fn contract_view(self: &Arc<Self>, wanted: &str) -> Result<ContractView, Error> {
         let (runs, wanted) = (Arc::clone(self), wanted.to_owned());
-        super::super::apart(move || {
+        super::super::run_blocking(move || {
             let read = contracts::read(&runs.skill(&wanted)?)?;
             runs.view(&read)
         })
@@ -52,7 +52,7 @@ impl Runs {
         &self,
         step: &Step,
         capabilities: &Capabilities,
-        calling: &super::room::Calling,
+        calling: &super::runtime::Calling,
     ) -> ContractStep {
         let id = match &step.action {
             StepAction::Capability(id) => Some(id),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Room, Runs, contracts, earlier, find, people, sheet, single, steps};
+use super::{RunRuntime, Runs, attempts, capability_run, contracts, find, identity, sheet, steps};
 use crate::{Code, DecisionSheet, Error, RunDetail, pause_wanted};
 use skills_model::Gate;
 use skills_registry::policy::RequiredApprovals;
@@ -12,12 +12,12 @@ use skills_store::{RunEvent, RunId, RunRecord, Store, damaged};
 /// Events read at a time.
 const PAGE: usize = 2000;
 /// Events of a run that are answered at most; the newest are kept. Followers read the rest by their numbers.
-const MOST_EVENTS: usize = 10_000;
+const MAX_EVENTS: usize = 10_000;
 
 impl Runs {
     /// A complete run.
     pub(super) async fn detail(self: &Arc<Self>, wanted: &str) -> Result<RunDetail, Error> {
-        let room = self.room().await?;
+        let room = self.runtime().await?;
         let run = find::run(&*room.store, wanted).await?;
         room.verify(&run.id).await?;
         let plan = room.plan(&run.contract_digest).await?;
@@ -39,7 +39,7 @@ impl Runs {
             decisions: room.store.decisions(&run.id).await?,
             descendants: room.store.descendants(&run.id).await?,
             isolation,
-            earlier: earlier::attempts(&events),
+            earlier: attempts::attempts(&events),
             events,
             sheet,
             elsewhere: self.elsewhere(&run),
@@ -51,7 +51,7 @@ impl Runs {
     /// it would do next.
     pub(super) async fn decision_sheet(
         self: &Arc<Self>,
-        room: &Arc<Room>,
+        room: &Arc<RunRuntime>,
         run: &RunRecord,
         plan: &Plan,
         at: Option<&AtGate>,
@@ -62,7 +62,7 @@ impl Runs {
         let approver = self.approver().await;
         let (runs, room) = (Arc::clone(self), Arc::clone(room));
         let (run, plan, at) = (run.clone(), plan.clone(), at.cloned());
-        super::super::apart(move || {
+        super::super::run_blocking(move || {
             let sheet = sheet::sheet(&run, &plan, at.as_ref(), &*room.broker, approver);
             let Some(mut sheet) = sheet else { return Ok(None) };
             let capability = plan.capability(&sheet.capability).map(Arc::as_ref);
@@ -85,8 +85,8 @@ impl Runs {
     ) -> (Option<String>, Option<String>) {
         let (runs, wanted, approval) = (Arc::clone(self), run.skill_id.clone(), plan.approval.clone());
         let given = run.inputs.clone();
-        let looked = super::super::apart(move || {
-            if let Some(capability) = single::capability_of(&wanted) {
+        let looked = super::super::run_blocking(move || {
+            if let Some(capability) = capability_run::capability_of(&wanted) {
                 return runs.present_capability(capability, &given, approval);
             }
             let skill = runs.skill(&wanted)?;
@@ -106,8 +106,8 @@ impl Runs {
         let runs = Arc::clone(self);
         let ask = || async move {
             let cwd = runs.config.cwd.clone();
-            let asked = tokio::task::spawn_blocking(move || people::approver(&cwd)).await;
-            asked.unwrap_or_else(|_| (people::account(), "the account".to_owned()))
+            let asked = tokio::task::spawn_blocking(move || identity::approver(&cwd)).await;
+            asked.unwrap_or_else(|_| (identity::account(), "the account".to_owned()))
         };
         self.approver.get_or_init(ask).await.clone()
     }
@@ -132,7 +132,7 @@ fn with_approvals(why: String, run: &RunRecord, required: &RequiredApprovals) ->
     parts.join("; ")
 }
 
-impl Room {
+impl RunRuntime {
     /// The plan that a run was launched with.
     pub(super) async fn plan(&self, digest: &str) -> Result<Plan, Error> {
         let kept = self.store.contract(digest).await?;
@@ -160,8 +160,8 @@ async fn all_events(store: &dyn Store, run: &RunId) -> Result<Vec<RunEvent>, Err
         let page = store.events(Some(run), after, PAGE).await?;
         let last = page.len() < PAGE;
         events.extend(page);
-        if events.len() > MOST_EVENTS {
-            events.drain(..events.len() - MOST_EVENTS);
+        if events.len() > MAX_EVENTS {
+            events.drain(..events.len() - MAX_EVENTS);
         }
         if last {
             return Ok(events);

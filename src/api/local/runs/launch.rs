@@ -7,8 +7,8 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::contracts::{self, Contracted};
-use super::room::place_of_root;
-use super::{Runs, people};
+use super::runtime::place_of_root;
+use super::{Runs, identity};
 use crate::{Code, Error, ExecutionOptions, LaunchRequest, Launched, new_trace_id, policies};
 use skills_registry::policy::{Subject, Verdict};
 use skills_runs::{Caller as _, FieldProblem, Plan, check_inputs, digest_of};
@@ -67,7 +67,7 @@ impl Runs {
             self.fit(&ready, &inputs, &options)?
         } else {
             let (runs, options) = (Arc::clone(self), options.clone());
-            super::super::apart(move || runs.fit(&ready, &inputs, &options)).await?
+            super::super::run_blocking(move || runs.fit(&ready, &inputs, &options)).await?
         };
         self.begin(prepared, None, &options, started_by).await
     }
@@ -76,7 +76,7 @@ impl Runs {
     async fn ready_alone(self: &Arc<Self>, wanted: &str) -> Readiness {
         let look = || {
             let (runs, wanted) = (Arc::clone(self), wanted.to_owned());
-            super::super::apart(move || {
+            super::super::run_blocking(move || {
                 let skill = runs.skill(&wanted)?;
                 if skill.classification.invocation.value == Invocation::Attach {
                     return Err(Error::new(
@@ -90,7 +90,7 @@ impl Runs {
         self.launching.share(wanted, look).await
     }
 
-    /// Looks at everything that has to hold before a run is stored. Reads disks.
+    /// SingleFlight at everything that has to hold before a run is stored. Reads disks.
     ///
     /// # Errors
     /// The first that does not hold; of the inputs all that do not.
@@ -178,9 +178,9 @@ impl Runs {
         options: &ExecutionOptions,
         started_by: Option<String>,
     ) -> Result<Launched, Error> {
-        let room = self.room().await?;
+        let room = self.runtime().await?;
         let Prepared { skill_id, plan, inputs, options: kept, title, expires_in_s } = prepared;
-        let started_by = started_by.filter(|name| !name.trim().is_empty()).unwrap_or_else(people::account);
+        let started_by = started_by.filter(|name| !name.trim().is_empty()).unwrap_or_else(identity::account);
         let inputs = Value::Object(inputs);
         let idempotency = match &options.idempotency_key {
             Some(key) => Some(Idempotency {

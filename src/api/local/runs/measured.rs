@@ -8,24 +8,24 @@ use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
 use skills_base::telemetry::Metrics;
-use skills_model::Asked;
+use skills_model::ApprovalReason;
 use skills_runs::{Broker, Call, CallError, CallFailure, Caller, Explanation, Reply};
 use skills_skill::contract::{Capability, Conformance};
 
 /// A broker, and where its calls are counted.
-pub(super) struct Measured {
+pub(super) struct CountedBroker {
     broker: Arc<Broker>,
     metrics: Metrics,
 }
 
-impl Measured {
+impl CountedBroker {
     pub(super) fn new(broker: Arc<Broker>, metrics: Metrics) -> Self {
         Self { broker, metrics }
     }
 }
 
 #[async_trait]
-impl Caller for Measured {
+impl Caller for CountedBroker {
     async fn call(&self, call: Call, cancel: CancellationToken) -> Result<Reply, CallError> {
         let began = Instant::now();
         let result = self.broker.call(call, cancel).await;
@@ -60,7 +60,7 @@ impl Caller for Measured {
         conformance: Conformance,
         unsandboxed: bool,
         launched: &BTreeMap<String, String>,
-    ) -> Option<Asked> {
+    ) -> Option<ApprovalReason> {
         self.broker.changed(capability, conformance, unsandboxed, launched)
     }
 

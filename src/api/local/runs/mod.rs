@@ -1,40 +1,40 @@
 //! Runs in this process, as adapters ask for them: over the store, the engine, the broker, trust and policy. What
 //! they need is opened when the first of them is asked for.
 
+mod approval;
 mod artifacts;
-mod asked;
 mod attach;
+mod attempts;
 mod audited;
 mod capabilities;
-mod care;
+mod capability_run;
 mod catalogue;
 mod checks;
 mod choices;
 mod client;
 mod contract_view;
 mod contracts;
-mod control;
+mod control_request;
 mod detail;
-mod earlier;
 mod find;
-mod gist;
+mod identity;
 mod launch;
+mod lease_holder;
+mod maintenance;
 mod measured;
+mod notifications;
 mod observed;
 mod operating;
 mod orders;
 mod overrides;
-mod people;
 mod questions;
 mod references;
-mod reminding;
-mod room;
-mod same_as;
+mod reproduce;
+mod runtime;
 mod sheet;
-mod single;
 mod steps;
+mod summary;
 mod tasks;
-mod tended;
 mod transcripts;
 mod workers;
 
@@ -46,12 +46,12 @@ use std::time::Instant;
 use tokio::sync::OnceCell;
 
 pub(super) use self::launch::files as handed_over;
-pub(super) use self::room::StorePlace;
-use self::room::{Calling, Room};
+pub(super) use self::runtime::StorePlace;
+use self::runtime::{Calling, RunRuntime};
 use super::Local;
 use super::indexer::Shared;
 use crate::policies::{self, PolicyFile};
-use crate::{Error, Event, Looks, names};
+use crate::{Error, Event, SingleFlight, names};
 use skills_base::audit::Recorder;
 use skills_base::telemetry::Metrics;
 use skills_config::Config;
@@ -70,16 +70,16 @@ pub(super) struct Runs {
     metrics: Metrics,
     audit: Arc<Recorder>,
     by_contract_id: contracts::ByContractId,
-    kept: catalogue::Kept,
+    kept: catalogue::CatalogCache,
     /// When roots and trust were last read again for a worker that found them wanting.
     reread: tokio::sync::Mutex<Option<Instant>>,
     overrides: overrides::Overrides,
-    /// Looks at skills that are about to be launched.
-    launching: Looks<launch::Readiness>,
+    /// SingleFlight at skills that are about to be launched.
+    launching: SingleFlight<launch::Readiness>,
     sandbox: OnceLock<Sandbox>,
     calling: Mutex<Option<Arc<Calling>>>,
-    places: Arc<room::KnownPlaces>,
-    room: OnceCell<Arc<Room>>,
+    places: Arc<runtime::KnownPlaces>,
+    room: OnceCell<Arc<RunRuntime>>,
     working: tokio::sync::Mutex<Option<workers::Working>>,
     works: AtomicBool,
     /// Whether work folders of processes that are gone were looked for.
@@ -109,9 +109,9 @@ impl Runs {
             metrics: metrics.clone(),
             audit: Arc::clone(audit),
             by_contract_id: contracts::ByContractId::default(),
-            kept: catalogue::Kept::default(),
+            kept: catalogue::CatalogCache::default(),
             reread: tokio::sync::Mutex::default(),
-            launching: Looks::default(),
+            launching: SingleFlight::default(),
             sandbox: OnceLock::new(),
             calling: Mutex::default(),
             places: Arc::default(),
@@ -152,7 +152,7 @@ impl Runs {
 
     /// Who acts, where nobody is named.
     pub(in crate::local) fn account() -> String {
-        people::account()
+        identity::account()
     }
 
     /// Says something that nobody asked about: to those who follow events now, and to anyone who fetches it

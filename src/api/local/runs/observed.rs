@@ -10,7 +10,7 @@ use super::audited;
 use serde_json::{Map, Value};
 use skills_base::audit::Recorder;
 use skills_base::telemetry::{KeyOutcome, Metrics};
-use skills_model::{Command, RunState, Standing};
+use skills_model::{Command, RunSnapshot, RunState};
 use skills_store::{
     Begun, Checkpoint, Claimed, CommandOutcome, Control, ControlOutcome, Decided, DecisionRecord, Document,
     Due, EventKind, Glance, Health, IdempotencyOutcome, Launch, NewEvent, RunEvent, RunFilter, RunId,
@@ -122,16 +122,16 @@ impl Store for Observed {
         claimed
     }
 
-    async fn give_back(&self, run: &RunId, fence: u64) -> Result<(), StoreError> {
-        self.inner.give_back(run, fence).await
+    async fn release_lease(&self, run: &RunId, fence: u64) -> Result<(), StoreError> {
+        self.inner.release_lease(run, fence).await
     }
 
     async fn renew(&self, run: &RunId, fence: u64, lease_ms: u64) -> Result<(), StoreError> {
         self.counted(self.inner.renew(run, fence, lease_ms).await)
     }
 
-    async fn intend(&self, run: &RunId, fence: u64, intent: StepIntent) -> Result<(), StoreError> {
-        self.counted(self.inner.intend(run, fence, intent).await)
+    async fn record_intent(&self, run: &RunId, fence: u64, intent: StepIntent) -> Result<(), StoreError> {
+        self.counted(self.inner.record_intent(run, fence, intent).await)
     }
 
     async fn report(
@@ -325,8 +325,8 @@ impl Store for Observed {
         self.inner.check().await
     }
 
-    async fn glance(&self, patience: Duration) -> Result<Glance, StoreError> {
-        self.inner.glance(patience).await
+    async fn quick_check(&self, patience: Duration) -> Result<Glance, StoreError> {
+        self.inner.quick_check(patience).await
     }
 
     async fn backup(&self, to: &Path) -> Result<(), StoreError> {
@@ -337,20 +337,20 @@ impl Store for Observed {
         self.inner.compact().await
     }
 
-    async fn beat(&self, worker: &WorkerId) -> Result<(), StoreError> {
-        self.inner.beat(worker).await
+    async fn heartbeat(&self, worker: &WorkerId) -> Result<(), StoreError> {
+        self.inner.heartbeat(worker).await
     }
 
-    async fn retire(&self, worker: &WorkerId) -> Result<(), StoreError> {
-        self.inner.retire(worker).await
+    async fn deregister_worker(&self, worker: &WorkerId) -> Result<(), StoreError> {
+        self.inner.deregister_worker(worker).await
     }
 
     async fn leaseholders(&self) -> Result<Vec<WorkerId>, StoreError> {
         self.inner.leaseholders().await
     }
 
-    async fn abandon(&self, worker: &WorkerId) -> Result<u64, StoreError> {
-        self.inner.abandon(worker).await
+    async fn expire_leases(&self, worker: &WorkerId) -> Result<u64, StoreError> {
+        self.inner.expire_leases(worker).await
     }
 
     async fn damage(&self, run: &RunId) -> Result<Option<&'static str>, StoreError> {
@@ -373,7 +373,7 @@ impl Store for Observed {
         self.inner.live_workers(max_age_ms).await
     }
 
-    async fn standing(&self, run: &RunId) -> Result<Option<Standing>, StoreError> {
-        self.inner.standing(run).await
+    async fn run_snapshot(&self, run: &RunId) -> Result<Option<RunSnapshot>, StoreError> {
+        self.inner.run_snapshot(run).await
     }
 }

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 
 use super::super::Local;
-use super::{Room, Runs, find, people, tended::tended};
+use super::{RunRuntime, Runs, find, identity, lease_holder::with_holder};
 use crate::board::facets;
 use crate::operator_types::worker_process;
 use crate::{
@@ -78,7 +78,7 @@ impl OperatorClient for Local {
     async fn facets(&self, filter: &str) -> Result<FacetList, Error> {
         let began = Instant::now();
         let found = async {
-            let room = self.runs.room().await?;
+            let room = self.runs.runtime().await?;
             let filter = RunFilter { r#where: Some(filter.to_owned()), ..RunFilter::default() };
             let (runs, truncated) = read(&room, filter, MAX_FACET_RUNS).await?;
             Ok(facets(&runs, truncated))
@@ -112,12 +112,12 @@ impl OperatorClient for Local {
 }
 
 /// Runs of a filter up to a number, and whether there are more.
-async fn read(room: &Room, mut filter: RunFilter, max: usize) -> Result<(Vec<RunRecord>, bool), Error> {
+async fn read(room: &RunRuntime, mut filter: RunFilter, max: usize) -> Result<(Vec<RunRecord>, bool), Error> {
     let mut runs: Vec<RunRecord> = Vec::new();
     loop {
         filter.limit = PAGE.min(max - runs.len());
         let page = room.store.runs(filter.clone()).await?;
-        runs.extend(page.runs.into_iter().map(tended));
+        runs.extend(page.runs.into_iter().map(with_holder));
         match page.next {
             Some(_) if runs.len() >= max => return Ok((runs, true)),
             Some(cursor) => filter.cursor = Some(cursor),
@@ -132,7 +132,7 @@ impl Runs {
             let message = format!("`hours` is {hours}; allowed: 1 to {MAX_HOURS}");
             return Err(Error::new(Code::InvalidRequest, message));
         }
-        let room = self.room().await?;
+        let room = self.runtime().await?;
         let open = RunFilter { states: OPEN.to_vec(), ..RunFilter::default() };
         let (mut runs, _) = read(&room, open, MAX_BOARD_RUNS).await?;
         let ended = RunFilter {
@@ -150,19 +150,19 @@ impl Runs {
     }
 
     async fn worker_list(self: &Arc<Self>) -> Result<WorkerList, Error> {
-        let room = self.room().await?;
+        let room = self.runtime().await?;
         let states = vec![RunState::Running, RunState::Replaying];
         let (runs, _) = read(&room, RunFilter { states, ..RunFilter::default() }, MAX_BOARD_RUNS).await?;
         Ok(WorkerList { workers: self.workers_of(&room, &runs).await? })
     }
 
     /// The workers of the store: those that sent heartbeats, and those that hold runs.
-    async fn workers_of(&self, room: &Room, runs: &[RunRecord]) -> Result<Vec<WorkerView>, Error> {
+    async fn workers_of(&self, room: &RunRuntime, runs: &[RunRecord]) -> Result<Vec<WorkerView>, Error> {
         let lately = u64::try_from(ALIVE.as_millis()).unwrap_or(u64::MAX);
         let here = Workplace::here();
         let live = room.store.live_workers(lately).await?;
         let live: BTreeSet<&str> =
-            live.iter().filter(|worker| !here.knows_dead(worker)).map(worker_process).collect();
+            live.iter().filter(|worker| !here.is_process_dead(worker)).map(worker_process).collect();
         let drained = room.store.documents(DRAIN_PREFIX).await?;
         let drained: BTreeSet<&str> =
             drained.iter().filter_map(|document| document.name.strip_prefix(DRAIN_PREFIX)).collect();
@@ -233,16 +233,16 @@ impl Runs {
                 return Err(Error::new(Code::InvalidRequest, message));
             }
         };
-        let room = self.room().await?;
+        let room = self.runtime().await?;
         let request = drain.then(|| json!({ "requested_ms": Moment::now().wall_ms }));
         room.store.put_document(&format!("{DRAIN_PREFIX}{worker}"), request, None).await?;
         let kind = if drain { "worker.drained" } else { "worker.resumed" };
-        self.audit.record(Entry::new(kind, Some(&people::account()), json!({ "worker": worker }))).await;
+        self.audit.record(Entry::new(kind, Some(&identity::account()), json!({ "worker": worker }))).await;
         self.worker_list().await
     }
 
     async fn views(self: &Arc<Self>) -> Result<ViewList, Error> {
-        let room = self.room().await?;
+        let room = self.runtime().await?;
         let own = self.config.runs.views.iter();
         let mut views: BTreeMap<String, SavedView> = own
             .map(|(name, filter)| {
@@ -275,7 +275,7 @@ impl Runs {
             let message = format!("the view {name:?} is set in the configuration; change it there");
             return Err(Error::new(Code::InvalidConfiguration, message));
         }
-        let by = by.unwrap_or_else(people::account);
+        let by = by.unwrap_or_else(identity::account);
         let document = match filter {
             None => None,
             Some(text) => {
@@ -286,13 +286,13 @@ impl Runs {
                 Some(json!({ "where": text.trim(), "by": by }))
             }
         };
-        let room = self.room().await?;
+        let room = self.runtime().await?;
         room.store.put_document(&format!("{VIEW_PREFIX}{name}"), document, None).await?;
         self.views().await
     }
 
     async fn log(self: &Arc<Self>, request: LogRequest) -> Result<LogPage, Error> {
-        let room = self.room().await?;
+        let room = self.runtime().await?;
         let run = find::run(&*room.store, &request.run).await?;
         let limit = request.limit.clamp(1, MAX_LINES);
         let text = request.text.as_ref().map(|text| text.to_lowercase());
@@ -363,7 +363,7 @@ impl Runs {
     }
 
     /// Deletes ended runs by the settings, and escalates approvals that wait too long, while runs are executed here.
-    pub(super) async fn look_after_runs(self: Arc<Self>, room: Arc<Room>) {
+    pub(super) async fn look_after_runs(self: Arc<Self>, room: Arc<RunRuntime>) {
         let mut purged: Option<Instant> = None;
         loop {
             if purged.is_none_or(|at| at.elapsed() >= RETENTION_INTERVAL) {
@@ -380,7 +380,7 @@ impl Runs {
     }
 
     /// Deletes runs that ended longer ago than the settings say; answers how many.
-    pub(super) async fn purge_by_retention(&self, room: &Room, now_ms: i64) -> Result<u64, StoreError> {
+    pub(super) async fn purge_by_retention(&self, room: &RunRuntime, now_ms: i64) -> Result<u64, StoreError> {
         let retention = self.config.retention;
         let mut all = 0;
         for (state, keep) in [
@@ -400,7 +400,7 @@ impl Runs {
     }
 
     /// Tells of approvals that wait longer than the policy allows, once for each.
-    pub(super) async fn escalate(&self, room: &Room, now_ms: i64) -> Result<usize, Error> {
+    pub(super) async fn escalate(&self, room: &RunRuntime, now_ms: i64) -> Result<usize, Error> {
         if self.deciding()?.approvals.iter().all(|rule| rule.escalate_after_s.is_none()) {
             return Ok(0);
         }
@@ -472,7 +472,7 @@ fn log_line(event: skills_store::RunEvent) -> Option<LogLine> {
 
 /// The run that a new assignment is of, with the event that tells of it.
 pub(super) async fn assign(
-    room: &Room,
+    room: &RunRuntime,
     run: &RunId,
     to: Option<String>,
     by: &str,

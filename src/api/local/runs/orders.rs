@@ -6,10 +6,10 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use strum::IntoEnumIterator as _;
 
-use super::{Room, Runs, find, launch, operating, people};
+use super::{RunRuntime, Runs, find, identity, launch, operating};
 use crate::operations::{Principal, Scope};
 use crate::{Code, Error, Ordered, ResumeMode, RunOrder};
-use skills_model::{Asked, Choice, Command, Decision, Gate, Next, Verdict, transition};
+use skills_model::{ApprovalReason, Choice, Command, Decision, Gate, Next, Verdict, transition};
 use skills_registry::policy::{Approver, RequiredApprovals};
 use skills_runs::{Plan, check_inputs, check_outputs};
 use skills_store::{
@@ -37,7 +37,7 @@ impl Runs {
         order: RunOrder,
         principal: Option<&Principal>,
     ) -> Result<Ordered, Error> {
-        let room = self.room().await?;
+        let room = self.runtime().await?;
         let run = find::run(&*room.store, wanted).await?;
         let mut mode = None;
         let (run, note, repeated) = match order {
@@ -48,18 +48,23 @@ impl Runs {
             }
             RunOrder::Resume { checkpoint, inputs, despite_change, by } => {
                 mode = Some(ResumeMode::CheckpointResume);
-                self.resume(&room, &run, (checkpoint, inputs), despite_change, given(by)).await?
+                self.resume(&room, &run, (checkpoint, inputs), despite_change, decision_record(by)).await?
             }
-            RunOrder::Signal { name, payload, by } => signal(&room, &run, name, payload, given(by)).await?,
+            RunOrder::Signal { name, payload, by } => {
+                signal(&room, &run, name, payload, decision_record(by)).await?
+            }
             RunOrder::Cancel { by } => {
-                let done = room.store.command(&run.id, Command::Cancel, Some(given(by)), None, None).await?;
+                let done = room
+                    .store
+                    .command(&run.id, Command::Cancel, Some(decision_record(by)), None, None)
+                    .await?;
                 let repeated = matches!(done.effect, CommandEffect::Repeated(_));
                 let note = if repeated { "was already canceled" } else { "canceled" };
                 (done.run, note.to_owned(), repeated)
             }
             RunOrder::Assign { to, note, by } => {
                 let to = to.map(|to| to.trim().to_owned()).filter(|to| !to.is_empty());
-                let by = given(by).approver.unwrap_or_default();
+                let by = decision_record(by).approver.unwrap_or_default();
                 let repeated = run.options.assigned.as_ref().map(|assigned| &assigned.to) == to.as_ref()
                     && note.is_none();
                 let note_of = match &to {
@@ -70,8 +75,12 @@ impl Runs {
                     if repeated { run } else { operating::assign(&room, &run.id, to, &by, note).await? };
                 (after, note_of, repeated)
             }
-            RunOrder::Replay { checkpoint, by } => branch(&room, &run, checkpoint, false, given(by)).await?,
-            RunOrder::Fork { checkpoint, by } => branch(&room, &run, checkpoint, true, given(by)).await?,
+            RunOrder::Replay { checkpoint, by } => {
+                branch(&room, &run, checkpoint, false, decision_record(by)).await?
+            }
+            RunOrder::Fork { checkpoint, by } => {
+                branch(&room, &run, checkpoint, true, decision_record(by)).await?
+            }
         };
         let worker_alive = self.worker_alive(&room).await;
         Ok(Ordered { run, note, worker_alive, repeated, mode })
@@ -81,8 +90,8 @@ impl Runs {
     ///
     /// # Errors
     /// `invalid_transition`.
-    async fn next(&self, room: &Room, run: &RunRecord, command: &Command) -> Result<Next, Error> {
-        let standing = room.store.standing(&run.id).await?;
+    async fn next(&self, room: &RunRuntime, run: &RunRecord, command: &Command) -> Result<Next, Error> {
+        let standing = room.store.run_snapshot(&run.id).await?;
         let standing =
             standing.ok_or_else(|| Error::from(skills_store::StoreError::NoRun(run.id.clone())))?;
         transition(&standing, command).map_err(Error::from)
@@ -91,7 +100,7 @@ impl Runs {
     /// Decides exactly what the request names. The store's transaction says whether this is what decided it.
     async fn decide(
         self: &Arc<Self>,
-        room: &Arc<Room>,
+        room: &Arc<RunRuntime>,
         run: RunRecord,
         request: DecisionRequest,
         principal: Option<&Principal>,
@@ -114,7 +123,7 @@ impl Runs {
         }
         let required = self.required_approvals(&run)?;
         let approves = decision.verdict == Verdict::Approve;
-        let account = people::account();
+        let account = identity::account();
         // Without keys every caller acts under the account of this process, whatever name they give.
         let identity = principal.map_or(account.as_str(), |principal| principal.name.as_str());
         if approves && required.is_strict() && decision.answers(run.gate.as_ref()) {
@@ -179,7 +188,7 @@ impl Runs {
     /// where nothing waits any longer.
     async fn incomplete(
         self: &Arc<Self>,
-        room: &Arc<Room>,
+        room: &Arc<RunRuntime>,
         run: &RunRecord,
         missing: &[&str],
         request: &DecisionRequest,
@@ -231,7 +240,7 @@ impl Runs {
 
     async fn resume(
         self: &Arc<Self>,
-        room: &Room,
+        room: &RunRuntime,
         run: &RunRecord,
         (checkpoint, inputs): (Option<u64>, Option<Map<String, Value>>),
         despite_change: bool,
@@ -296,13 +305,13 @@ impl Runs {
 }
 
 /// Who gives an order: as named, else the account.
-fn given(by: Option<String>) -> DecisionRecord {
-    let by = by.filter(|name| !name.trim().is_empty()).unwrap_or_else(people::account);
+fn decision_record(by: Option<String>) -> DecisionRecord {
+    let by = by.filter(|name| !name.trim().is_empty()).unwrap_or_else(identity::account);
     DecisionRecord { approver: Some(by), notes: None }
 }
 
 /// Refuses a result that the step could not have given.
-async fn fits(room: &Room, run: &RunRecord, decision: &Decision, result: &Value) -> Result<(), Error> {
+async fn fits(room: &RunRuntime, run: &RunRecord, decision: &Decision, result: &Value) -> Result<(), Error> {
     let wrong = |message: String| Error::new(Code::InvalidRequest, message);
     let Some(fields) = result.as_object() else {
         return Err(wrong("a result must be an object: {\"field\": value}".to_owned()));
@@ -360,7 +369,7 @@ fn word(decision: &Decision) -> &'static str {
 fn missing(gate: Option<&Gate>, request: &DecisionRequest) -> Vec<&'static str> {
     let approves = request.verdict == Verdict::Approve;
     let unknown = match gate {
-        Some(Gate::Human { why: Asked::UnknownOutcome, inputs_digest, .. }) => {
+        Some(Gate::Human { why: ApprovalReason::UnknownOutcome, inputs_digest, .. }) => {
             request.inputs_digest.as_ref().is_none_or(|named| named == inputs_digest)
         }
         _ => false,
@@ -378,7 +387,7 @@ fn missing(gate: Option<&Gate>, request: &DecisionRequest) -> Vec<&'static str> 
 }
 
 async fn signal(
-    room: &Room,
+    room: &RunRuntime,
     run: &RunRecord,
     name: String,
     payload: Value,
@@ -397,7 +406,7 @@ async fn signal(
 }
 
 async fn branch(
-    room: &Room,
+    room: &RunRuntime,
     run: &RunRecord,
     checkpoint: Option<u64>,
     held: bool,
@@ -418,7 +427,7 @@ async fn branch(
 }
 
 /// Refuses a checkpoint that the run has not, with those it has.
-async fn has_checkpoint(room: &Room, run: &RunRecord, number: u64) -> Result<(), Error> {
+async fn has_checkpoint(room: &RunRuntime, run: &RunRecord, number: u64) -> Result<(), Error> {
     match room.store.checkpoint(&run.id, number).await {
         Err(StoreError::NoCheckpoint { .. }) => {
             let known = room.store.checkpoints(&run.id).await?;

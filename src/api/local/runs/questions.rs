@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
-use super::{Room, Runs};
+use super::{RunRuntime, Runs};
 use crate::Error;
 use skills_model::RunState;
 use skills_registry::RegistryEvent;
@@ -24,8 +24,8 @@ const REST: u32 = 20;
 const PAGE: usize = 200;
 
 impl Runs {
-    /// Looks over the runs that wait for a person, one after the other, whenever the skills change and from time to time.
-    pub(super) async fn follow_questions(self: Arc<Self>, room: Arc<Room>) {
+    /// SingleFlight over the runs that wait for a person, one after the other, whenever the skills change and from time to time.
+    pub(super) async fn follow_questions(self: Arc<Self>, room: Arc<RunRuntime>) {
         self.registry.wait_scanned().await;
         loop {
             // News that nobody takes keep their snapshots in memory: what came before this pass is part of it.
@@ -44,7 +44,7 @@ impl Runs {
         }
     }
 
-    async fn update_questions(self: &Arc<Self>, room: &Room) -> Result<(), Error> {
+    async fn update_questions(self: &Arc<Self>, room: &RunRuntime) -> Result<(), Error> {
         let mut filter =
             RunFilter { states: vec![RunState::WaitingForHuman], limit: PAGE, ..RunFilter::default() };
         loop {

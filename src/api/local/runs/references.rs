@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Room, Runs, find, tasks, transcripts};
+use super::{RunRuntime, Runs, find, tasks, transcripts};
 use crate::{Code, Error, LocalFiles, SessionAccess, content, names};
 use skills_registry::RootState;
 use skills_skill::AttachTarget;
@@ -38,7 +38,7 @@ impl Runs {
     /// `target_not_found`, with what was looked for and where; `payload_too_large`.
     pub(super) async fn target(
         self: &Arc<Self>,
-        room: &Room,
+        room: &RunRuntime,
         kind: AttachTarget,
         reference: &str,
         sessions: &SessionAccess,
@@ -57,7 +57,7 @@ impl Runs {
         }
     }
 
-    async fn whole_run(&self, room: &Room, reference: &str) -> Looked {
+    async fn whole_run(&self, room: &RunRuntime, reference: &str) -> Looked {
         let run = named(room, reference, AttachTarget::Run).await?;
         let content = summary(room, &run).await?;
         Ok(Found {
@@ -67,7 +67,7 @@ impl Runs {
         })
     }
 
-    async fn output(&self, room: &Room, reference: &str) -> Looked {
+    async fn output(&self, room: &RunRuntime, reference: &str) -> Looked {
         let (name, step) = match reference.split_once('/') {
             Some((name, step)) => (name, Some(step)),
             None => (reference, None),
@@ -101,13 +101,13 @@ impl Runs {
 
     async fn artifact(
         self: &Arc<Self>,
-        room: &Room,
+        room: &RunRuntime,
         reference: &str,
         local_files: Option<&LocalFiles>,
     ) -> Looked {
         let (runs, artifacts) = (Arc::clone(self), Arc::clone(&room.artifacts));
         let (reference, local_files) = (reference.to_owned(), local_files.cloned());
-        super::super::apart(move || {
+        super::super::run_blocking(move || {
             if let Some(file) = reference.strip_prefix("skill:") {
                 return runs.skill_file(file);
             }
@@ -181,10 +181,10 @@ impl Runs {
         roots.map(|root| root.path.clone()).collect()
     }
 
-    async fn task(self: &Arc<Self>, room: &Room, reference: &str) -> Looked {
+    async fn task(self: &Arc<Self>, room: &RunRuntime, reference: &str) -> Looked {
         let id = reference.strip_prefix("task:").unwrap_or(reference);
         let runs = Arc::clone(self);
-        let (items, unreadable) = super::super::apart(move || Ok(runs.work_items())).await?;
+        let (items, unreadable) = super::super::run_blocking(move || Ok(runs.work_items())).await?;
         if let Some((root, task)) = items.iter().find(|(_, task)| task.id == id) {
             if !task.is_open() {
                 return Err(missing(format!(
@@ -246,7 +246,7 @@ pub(super) fn forms(kind: AttachTarget, local_files: Option<&LocalFiles>) -> &'s
     }
 }
 
-async fn named(room: &Room, name: &str, kind: AttachTarget) -> Result<RunRecord, Error> {
+async fn named(room: &RunRuntime, name: &str, kind: AttachTarget) -> Result<RunRecord, Error> {
     find::run(&*room.store, name).await.map_err(|error| {
         let message = format!("{}; {}", error.message, forms(kind, None));
         Error { code: Code::TargetNotFound, message, ..error }
@@ -254,7 +254,7 @@ async fn named(room: &Room, name: &str, kind: AttachTarget) -> Result<RunRecord,
 }
 
 /// What a sidecar is notified of a run: its state, what it was given, what its steps gave.
-async fn summary(room: &Room, run: &RunRecord) -> Result<Value, Error> {
+async fn summary(room: &RunRuntime, run: &RunRecord) -> Result<Value, Error> {
     let steps: Vec<Value> = room
         .store
         .steps(&run.id)

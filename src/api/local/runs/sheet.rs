@@ -3,9 +3,9 @@
 
 use serde_json::Value;
 
-use super::gist;
+use super::summary;
 use crate::DecisionSheet;
-use skills_model::{Asked, Gate};
+use skills_model::{ApprovalReason, Gate};
 use skills_runs::{AtGate, Caller, Explanation, Plan};
 use skills_skill::contract::{Capability, Conformance, GateFailure, StepAction};
 use skills_store::RunRecord;
@@ -33,7 +33,7 @@ pub(super) fn sheet(
     let first = step.split(['/', '[', '~']).next().unwrap_or_default();
     let place = plan.contract.steps.iter().position(|s| s.id == first).map_or(1, |at| at + 1);
     let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-    let unknown = *why == Asked::UnknownOutcome;
+    let unknown = *why == ApprovalReason::UnknownOutcome;
     Some(DecisionSheet {
         run: run.id.clone(),
         skill_id: run.skill_id.clone(),
@@ -55,7 +55,7 @@ pub(super) fn sheet(
         expires_ms: run.expires_ms,
         on_expiry: run.options.on_expiry,
         changed: match why {
-            Asked::Changed { what, .. } => Some(what.clone()),
+            ApprovalReason::Changed { what, .. } => Some(what.clone()),
             _ => None,
         },
         blocked: None,
@@ -83,7 +83,7 @@ fn headline(
     let does = capability.description.trim();
     let does = does.split_once(". ").map_or(does, |(first, _)| first).trim_end_matches('.');
     let does = if does.is_empty() { &capability.id } else { does };
-    let with = inputs.as_object().map(gist::of_fields).filter(|text| !text.is_empty());
+    let with = inputs.as_object().map(summary::of_fields).filter(|text| !text.is_empty());
     let what = match with {
         Some(with) => format!("{does}: {with}"),
         None => does.to_owned(),
@@ -102,7 +102,7 @@ pub(super) fn note(capability: &Capability) -> String {
     format!("{}, {repeat}", capability.safety.trust_level)
 }
 
-fn reason(why: &Asked, changed: bool) -> String {
+fn reason(why: &ApprovalReason, changed: bool) -> String {
     let because = because(why);
     if changed {
         format!(
@@ -114,10 +114,10 @@ fn reason(why: &Asked, changed: bool) -> String {
     }
 }
 
-fn because(why: &Asked) -> String {
+fn because(why: &ApprovalReason) -> String {
     match why {
-        Asked::Confirmation => "requires approval each time".to_owned(),
-        Asked::UnknownOutcome => {
+        ApprovalReason::Confirmation => "requires approval each time".to_owned(),
+        ApprovalReason::UnknownOutcome => {
             "its worker was lost during execution, and it is not declared idempotent".to_owned()
         }
         other => other.in_words(),

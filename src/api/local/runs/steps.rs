@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::gist;
+use super::summary;
 use crate::{StepState, StepView};
 use skills_model::{Gate, RunState};
 use skills_runs::{Artifact, Plan, is_repeatable};
@@ -147,8 +147,8 @@ impl Maker<'_> {
         let begun = known.started_ms.filter(|_| state != StepState::Pending);
         let result = record.map(|r| r.result.clone()).filter(|result| !result.is_null());
         let gist = match (record.map(|r| r.status), &result) {
-            (Some(StepStatus::Failed), Some(error)) => Some(gist::of_failure(error)),
-            (Some(_), Some(result)) => gist::of_result(result),
+            (Some(StepStatus::Failed), Some(error)) => Some(summary::of_failure(error)),
+            (Some(_), Some(result)) => summary::of_result(result),
             (None, _) if state == StepState::Interrupted => Some(self.unseen(step).to_owned()),
             _ => None,
         };

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::Room;
+use super::RunRuntime;
 use super::references::{Found, forms};
 use crate::local::sessions;
 use crate::{Code, Error, SessionAccess, TargetChoice};
@@ -20,7 +20,11 @@ const LARGEST: usize = 8 << 20;
 ///
 /// # Errors
 /// `target_not_found`; `payload_too_large`, naming the limit.
-pub(super) async fn found(room: &Room, access: &SessionAccess, reference: &str) -> Result<Found, Error> {
+pub(super) async fn found(
+    room: &RunRuntime,
+    access: &SessionAccess,
+    reference: &str,
+) -> Result<Found, Error> {
     let id = reference.strip_prefix(PREFIX).unwrap_or(reference);
     let known = sessions::Transcripts::default();
     let found = sessions::find(&*room.sessions, &known, access, id).await;
@@ -49,7 +53,7 @@ pub(super) async fn found(room: &Room, access: &SessionAccess, reference: &str) 
 }
 
 /// Sessions in which something happened, the one that changed last first.
-pub(super) async fn choices(room: &Room, access: &SessionAccess) -> Result<Vec<TargetChoice>, Error> {
+pub(super) async fn choices(room: &RunRuntime, access: &SessionAccess) -> Result<Vec<TargetChoice>, Error> {
     let heads = room.sessions.sessions(access.only(), OFFERED).await?;
     heads
         .into_iter()

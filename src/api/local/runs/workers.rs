@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::control::Wish;
-use super::{Room, Runs, find};
+use super::control_request::ControlRequest;
+use super::{RunRuntime, Runs, find};
 use crate::{Code, Error};
 use skills_model::RunState;
 use skills_runs::{ALIVE, Leases, Supervisor, SupervisorSettings, Workplace, work_one};
@@ -32,7 +32,7 @@ pub(super) struct Working {
 impl Runs {
     /// Starts the workers of this process, once.
     pub(super) async fn start_workers(self: &Arc<Self>) -> Result<(), Error> {
-        let room = match self.room().await {
+        let room = match self.runtime().await {
             Ok(room) => room,
             Err(error) => {
                 self.tell(format!("cannot start a worker: {error}"));
@@ -44,7 +44,7 @@ impl Runs {
             return Err(error);
         }
         let audit = Arc::clone(&self.audit);
-        super::super::apart(move || {
+        super::super::run_blocking(move || {
             audit.catch_up();
             Ok(())
         })
@@ -102,14 +102,14 @@ impl Runs {
     }
 
     /// Whether a worker that is alive can take a run: of this process, or of another one seen lately.
-    pub(super) async fn worker_alive(&self, room: &Room) -> bool {
+    pub(super) async fn worker_alive(&self, room: &RunRuntime) -> bool {
         if self.works() {
             return true;
         }
         let lately = u64::try_from(ALIVE.as_millis()).unwrap_or(u64::MAX);
         let here = Workplace::here();
         match room.store.live_workers(lately).await {
-            Ok(workers) => workers.iter().any(|worker| !here.knows_dead(worker)),
+            Ok(workers) => workers.iter().any(|worker| !here.is_process_dead(worker)),
             Err(error) => {
                 tracing::warn!("listing workers: {error}");
                 false
@@ -118,12 +118,12 @@ impl Runs {
     }
 
     /// Executes a run in the calling task, or waits for the worker that has it, until it ends or waits.
-    pub(super) async fn settle(
+    pub(super) async fn wait_for_completion(
         self: &Arc<Self>,
         wanted: &str,
         leave: &CancellationToken,
     ) -> Result<RunRecord, Error> {
-        let room = self.room().await?;
+        let room = self.runtime().await?;
         self.refresh().await?;
         let run = find::run(&*room.store, wanted).await?;
         self.of_here(&run)?;
@@ -147,7 +147,11 @@ impl Runs {
     }
 
     /// Executes what a completed sidecar asks for on the run it watches; answers its outcome as text.
-    pub(super) async fn steer(&self, room: &Room, sidecar: &RunRecord) -> Result<Option<String>, Error> {
+    pub(super) async fn steer(
+        &self,
+        room: &RunRuntime,
+        sidecar: &RunRecord,
+    ) -> Result<Option<String>, Error> {
         let Some(target) = sidecar.target.as_ref().filter(|_| sidecar.state == RunState::Completed) else {
             return Ok(None);
         };
@@ -157,7 +161,7 @@ impl Runs {
         if target["effect_mode"].as_str() != Some(&EffectMode::ControlSignal.to_string()) {
             return Ok(None);
         }
-        let wish = Wish::read(asked);
+        let wish = ControlRequest::read(asked);
         let (words, order) = match wish {
             Ok(wish) => match wish.command() {
                 None => return Ok(Some(format!("resumes run {watched}"))),
@@ -176,7 +180,7 @@ impl Runs {
 
     /// Steers for every sidecar that ends, anyone who worked it; those first that ended while nobody
     /// followed.
-    async fn follow_sidecars(self: Arc<Self>, room: Arc<Room>) {
+    async fn follow_sidecars(self: Arc<Self>, room: Arc<RunRuntime>) {
         let mut seen = room.store.newest_event().await.unwrap_or(0);
         let ended = RunFilter { states: vec![RunState::Completed], limit: PAGE, ..RunFilter::default() };
         match room.store.runs(ended).await {
@@ -213,7 +217,7 @@ impl Runs {
         }
     }
 
-    async fn steered(&self, room: &Room, run: &RunRecord) {
+    async fn steered(&self, room: &RunRuntime, run: &RunRecord) {
         match self.steer(room, run).await {
             Ok(Some(what)) => tracing::info!("sidecar {}: {what}", run.id),
             Ok(None) => {}

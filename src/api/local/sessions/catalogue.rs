@@ -144,7 +144,8 @@ impl Local {
                 }
                 None => Allowance::whole(seen.listed),
             };
-            let shown: Vec<Listed> = allowance.kept().map(|entry| told(entry, key.locations)).collect();
+            let shown: Vec<Listed> =
+                allowance.kept().map(|entry| listed_entry(entry, key.locations)).collect();
             let text = catalogue_text(&shown, key.form, key.wire);
             Ok(Ready::new(allowance, profile.is_some(), seen.not_listed, text))
         })
@@ -279,7 +280,7 @@ impl Local {
                 entry.name = id.to_string();
             }
         }
-        let ((wanted, used), long) = super::super::apart(move || {
+        let ((wanted, used), long) = super::super::run_blocking(move || {
             let described = |entry: &Listed| levels.text(entry.description.trim()).tokens;
             let mut long: Vec<(String, u32)> =
                 all.iter().map(|entry| (entry.name.clone(), described(entry))).collect();
@@ -323,6 +324,6 @@ fn hidden(skill: &Skill, key: &Key, profile: Option<&Profile>) -> Option<String>
 }
 
 /// An entry as it is notified: hosts without a file system get no location.
-pub(super) fn told(entry: &Listed, locations: bool) -> Listed {
+pub(super) fn listed_entry(entry: &Listed, locations: bool) -> Listed {
     Listed { location: entry.location.clone().filter(|_| locations), ..entry.clone() }
 }

@@ -3,23 +3,23 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::kept::LastCall;
 use super::prepared::Ready;
+use super::session_store::LastCall;
 use super::{Local, tools};
 use crate::local::levels::{self, Levels};
 use crate::{CallSize, ComposedView, Error, GivenBody, LevelSize, LevelsView, NotListed, SinceLast, detail};
 use skills_base::files::Folder;
 use skills_session::{
-    Active, Api, Composed, Entry, Ingredients, PartKind, Payload, Session, Tool, Turn, Wire, body_text,
+    Active, Api, ComposeInput, Composed, Entry, PartKind, Payload, Session, Tool, Turn, Wire, body_text,
     compose, entry_text, payload,
 };
 use skills_skill::Digest;
 use skills_skill::tokens::TokenCount;
 
 /// What a model may answer with, in tokens, in an exported request.
-const MOST_ANSWERED: u32 = 4_096;
+const MAX_OUTPUT_TOKENS: u32 = 4_096;
 /// How many skills are named for each reason why they are not listed.
-const NAMED: usize = 3;
+const MAX_NAMED_SKILLS: usize = 3;
 
 impl Local {
     fn composed(&self, session: &Session, wire: Wire) -> Result<(Composed, Arc<Ready>), Error> {
@@ -32,7 +32,7 @@ impl Local {
             None => Vec::new(),
         };
         let seen = self.seen(settings, agent.as_ref(), uses(&session.transcript), wire)?;
-        let what = Ingredients {
+        let what = ComposeInput {
             available: &seen.text,
             active: &session.active,
             agent: agent.as_ref(),
@@ -59,7 +59,7 @@ impl Local {
         let answered = session.in_answers();
         let beside = session.active.iter().filter(|skill| answered.contains(&skill.name));
         let beside: Vec<String> = beside.map(|skill| body_text(&skill.name, &skill.body)).collect();
-        super::super::apart(move || {
+        super::super::run_blocking(move || {
             let differs = last.as_ref().map(|last| last.difference(&composed));
             let (diff, reordered) = differs.map_or((None, Vec::new()), |d| (Some(d.lines), d.reordered));
             let since = last.as_ref().and_then(|last| {
@@ -105,13 +105,13 @@ impl Local {
         let agent = session.settings.agent.as_deref().map(|id| self.agent(id)).transpose()?;
         let model = agent.and_then(|agent| agent.model).unwrap_or_else(|| model.to_owned());
         let offered = Tool::specs(Wire::Underscored, session.settings.compat);
-        Ok(payload(api, &model, &composed.text, &session.transcript, &offered, MOST_ANSWERED))
+        Ok(payload(api, &model, &composed.text, &session.transcript, &offered, MAX_OUTPUT_TOKENS))
     }
 
     pub(super) async fn levels_of(&self, wanted: &str) -> Result<LevelsView, Error> {
         let skill = self.resolve(wanted)?;
         let levels = Arc::clone(&self.levels);
-        super::super::apart(move || {
+        super::super::run_blocking(move || {
             let source = detail::source(&skill)?;
             let body = skills_skill::body(&source).to_owned();
             let entry = levels::entry(&skill);
@@ -149,7 +149,7 @@ pub(super) fn entries(composed: &Composed) -> usize {
 fn in_short(all: &NotListed, loaded: &[String]) -> NotListed {
     let (mut names, others): (Vec<String>, Vec<String>) =
         all.names.iter().cloned().partition(|name| loaded.contains(name));
-    let more = NAMED.saturating_sub(names.len());
+    let more = MAX_NAMED_SKILLS.saturating_sub(names.len());
     names.extend(others.into_iter().take(more));
     NotListed { names, why: all.why.clone(), skills: all.skills }
 }

@@ -15,7 +15,7 @@ const CONTEXT: usize = 3;
 const PLAIN: usize = 2_000;
 /// Stretches between two entries that have little in common are not compared for longer than this: what is not
 /// matched by then counts as gone and new.
-const PATIENCE: Duration = Duration::from_millis(100);
+const DIFF_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// The stretch of two texts in which they differ, with the lines that are shown around it: a catalog of
 /// thousands is the same in most calls, and needs no more than a comparison of bytes.
@@ -59,10 +59,10 @@ pub(super) struct Difference {
 pub(super) fn difference(before: &str, after: &str) -> Difference {
     let mut lines = Vec::new();
     let moved = stretch(before, after, Text::Mixed, &mut lines);
-    Difference { lines: with_context(lines), reordered: told(moved, false) }
+    Difference { lines: with_context(lines), reordered: differing_parts(moved, false) }
 }
 
-fn told(catalogue: bool, bodies: bool) -> Vec<String> {
+fn differing_parts(catalogue: bool, bodies: bool) -> Vec<String> {
     let all = [(catalogue, "catalogue"), (bodies, "bodies")];
     all.into_iter().filter(|(moved, _)| *moved).map(|(_, what)| what.to_owned()).collect()
 }
@@ -164,7 +164,7 @@ pub(super) fn by_parts(before: (&str, &[Part]), after: (&str, &[Part])) -> Diffe
     for (_, text) in before.iter().zip(&gone).skip(from).filter(|(_, gone)| **gone).map(|(p, _)| p) {
         lines.extend(text.lines().map(|line| DiffLine::Removed(line.to_owned())));
     }
-    Difference { lines: with_context(lines), reordered: told(catalogue, bodies) }
+    Difference { lines: with_context(lines), reordered: differing_parts(catalogue, bodies) }
 }
 
 /// The lines of an unchanged part that may stand around a change.
@@ -283,7 +283,7 @@ fn compare(before: &str, after: &str, out: &mut Vec<DiffLine>) {
         out.extend(lines.map(|line| DiffLine::Same(line.to_owned())));
         return;
     }
-    let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(before, after);
+    let diff = TextDiff::configure().timeout(DIFF_TIMEOUT).diff_lines(before, after);
     for change in diff.iter_all_changes() {
         let text = change.value().trim_end_matches('\n').to_owned();
         out.push(match change.tag() {

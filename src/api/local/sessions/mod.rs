@@ -7,10 +7,10 @@ mod catalogue;
 mod composing;
 mod described;
 mod difference;
-mod kept;
 mod prepared;
 mod script;
-mod standing;
+mod session_store;
+mod skill_drift;
 mod tools;
 mod transcripts;
 
@@ -29,10 +29,10 @@ use skills_session::{Active, Api, Payload, Session, SessionId, Settings, Speaker
 use skills_store::{Sessions, StoreError};
 
 use self::access::AccessibleSessions;
-use self::kept::{LastCall, broken, decode, encode};
-pub(super) use self::kept::{find, head};
 pub(super) use self::prepared::Prepared;
-use self::tools::Leave;
+use self::session_store::{LastCall, broken, decode, encode};
+pub(super) use self::session_store::{find, head};
+use self::tools::HostGrants;
 pub(super) use self::transcripts::Transcripts;
 
 /// How often a change is tried again when another process was faster.
@@ -188,7 +188,7 @@ impl Local {
 
     async fn session_view(&self, mut session: Session) -> Result<SessionView, Error> {
         self.counted(&mut session.active);
-        let standing = self.standing(&session.active).await?;
+        let standing = self.run_snapshot(&session.active).await?;
         let changed = |active: &&Active| {
             standing.get(&active.name).is_some_and(|standing| standing.file == LoadedFile::Changed)
         };
@@ -270,7 +270,7 @@ impl SessionClient for Local {
         arguments: Value,
         approved: bool,
     ) -> Result<ToolAnswer, Error> {
-        self.use_tool(session, tool, arguments, Leave { approved, files: BTreeMap::new() }).await
+        self.use_tool(session, tool, arguments, HostGrants { approved, files: BTreeMap::new() }).await
     }
 
     async fn run_script(
@@ -281,7 +281,7 @@ impl SessionClient for Local {
         approved: bool,
     ) -> Result<ToolAnswer, Error> {
         let tool = Tool::RunScript.to_string();
-        self.use_tool(session, &tool, arguments, Leave { approved, files }).await
+        self.use_tool(session, &tool, arguments, HostGrants { approved, files }).await
     }
 
     async fn compose(&self, session: &str, made: bool) -> Result<ComposedView, Error> {

@@ -11,7 +11,7 @@ use skills_session::{Allowance, Composed, Form, Listed, Wire};
 use skills_skill::tokens::TokenCount;
 
 /// As many are kept: a presenter goes back and forth between two clients, a service between two agents.
-const KEPT: usize = 2;
+const CACHE_SIZE: usize = 2;
 
 /// What a catalog hangs on.
 #[derive(Debug, Clone)]
@@ -95,7 +95,7 @@ impl Prepared {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|(known, _)| *known != key);
         kept.insert(0, (key, Arc::clone(&made)));
-        kept.truncate(KEPT);
+        kept.truncate(CACHE_SIZE);
         Ok(made)
     }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::Local;
-use super::tools::{Leave, told};
+use super::tools::{HostGrants, to_tool_error};
 use crate::Error;
 use crate::local::runs::handed_over;
 use skills_runs::{Artifact, Artifacts};
@@ -35,16 +35,16 @@ impl Local {
         tool: &str,
         given: &Value,
         session: &Session,
-        leave: Leave,
+        leave: HostGrants,
     ) -> Result<Value, ToolError> {
         let asked: RunScriptArguments = arguments(tool, given)?;
         let named = asked.skill.as_deref().map(|name| self.called(session, name));
         let skill = session.loaded(named.as_deref())?;
         if let Ok(now) = self.resolve(&skill.location.to_string_lossy()) {
-            self.runs.approval(&now).map_err(told)?;
+            self.runs.approval(&now).map_err(to_tool_error)?;
         }
         let handed: Vec<String> = leave.files.keys().cloned().collect();
-        let files = handed_over(&leave.files, &self.config.cwd).map_err(told)?;
+        let files = handed_over(&leave.files, &self.config.cwd).map_err(to_tool_error)?;
         let spec = Spec {
             args: asked.args,
             env: asked.env,
@@ -58,9 +58,10 @@ impl Local {
         };
         let sandbox = self.runs.isolating();
         // Nobody is asked about what cannot run anyway.
-        let (spec, sandbox) = super::super::apart(move || Ok((sandbox.check(&spec).map(|()| spec), sandbox)))
-            .await
-            .map_err(told)?;
+        let (spec, sandbox) =
+            super::super::run_blocking(move || Ok((sandbox.check(&spec).map(|()| spec), sandbox)))
+                .await
+                .map_err(to_tool_error)?;
         let spec = spec.map_err(|error| refused(&error))?;
         if !leave.approved {
             return Err(ToolError::new(
@@ -95,7 +96,7 @@ impl Local {
         if !outcome.produced.is_empty() {
             let all = outcome.produced.len();
             let cut = outcome.produced_truncated;
-            let artifacts = self.runs.kept_files().map_err(told)?;
+            let artifacts = self.runs.kept_files().map_err(to_tool_error)?;
             let kept = tokio::task::spawn_blocking(move || keep(&artifacts, &outcome)).await.map_err(
                 |error| ToolError::new(ToolFailure::RuntimeError, Error::broken_off(&error).message),
             )??;

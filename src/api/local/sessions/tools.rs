@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::catalogue::told as as_told;
+use super::catalogue::listed_entry as as_told;
 use super::{Local, now_ms};
 use crate::{Code, Error, ToolAnswer, detail, names};
 use skills_session::{
@@ -23,7 +23,7 @@ use skills_skill::tokens::TokenCount;
 const LISTED: usize = 50;
 
 /// What the host gives a script beside the model's arguments.
-pub(super) struct Leave {
+pub(super) struct HostGrants {
     /// A person allowed it.
     pub approved: bool,
     /// Files of this machine, by their names in the work directory.
@@ -62,7 +62,7 @@ fn answered(value: &impl Serialize) -> Result<Value, ToolError> {
 }
 
 /// The core's failure as a tool's.
-pub(super) fn told(error: Error) -> ToolError {
+pub(super) fn to_tool_error(error: Error) -> ToolError {
     let code = match error.code {
         Code::NotFound => ToolFailure::NotFound,
         Code::InvalidRequest => ToolFailure::InvalidRequest,
@@ -151,7 +151,7 @@ impl Local {
         session: &str,
         tool: &str,
         given: Value,
-        leave: Leave,
+        leave: HostGrants,
     ) -> Result<ToolAnswer, Error> {
         let began = std::time::Instant::now();
         let found = self.find_session(session).await?;
@@ -204,14 +204,14 @@ impl Local {
     fn loading(&self, names: &[String], mode: LoadMode, session: &Session) -> Done {
         let agent = match session.settings.agent.as_deref().map(|id| self.agent(id)).transpose() {
             Ok(agent) => agent,
-            Err(error) => return Done::Told(Err(told(error))),
+            Err(error) => return Done::Told(Err(to_tool_error(error))),
         };
         let mut skills: Vec<Active> = Vec::new();
         for name in names {
             match self.allowed(name, agent.as_ref()) {
                 Ok(skill) if skills.iter().any(|known| known.name == skill.name) => {}
                 Ok(skill) => skills.push(skill),
-                Err(error) => return Done::Told(Err(told(error))),
+                Err(error) => return Done::Told(Err(to_tool_error(error))),
             }
         }
         Done::Load(skills, mode)
@@ -220,9 +220,10 @@ impl Local {
     async fn listing(&self, tool: &str, given: &Value, session: &Session) -> Result<Value, ToolError> {
         let asked: ListArguments = arguments(tool, given)?;
         let limit = asked.limit.unwrap_or(LISTED);
-        let agent = session.settings.agent.as_deref().map(|id| self.agent(id)).transpose().map_err(told)?;
+        let agent =
+            session.settings.agent.as_deref().map(|id| self.agent(id)).transpose().map_err(to_tool_error)?;
         let uses = super::composing::uses(&session.transcript);
-        let seen = self.seen(&session.settings, agent.as_ref(), uses, Wire::Dotted).map_err(told)?;
+        let seen = self.seen(&session.settings, agent.as_ref(), uses, Wire::Dotted).map_err(to_tool_error)?;
         let entry = |listed: &Listed, score: Option<f64>| {
             let listed = as_told(listed, session.settings.locations);
             let mut entry = json!({"name": listed.name, "description": listed.description});
@@ -237,7 +238,7 @@ impl Local {
         let skills: Vec<Value> = match asked.query.filter(|query| !query.trim().is_empty()) {
             Some(query) => {
                 let request = skills_discovery::Request { intent: query, limit, ..self.usual_request() };
-                let answer = crate::Client::discover(self, request).await.map_err(told)?;
+                let answer = crate::Client::discover(self, request).await.map_err(to_tool_error)?;
                 let known: HashMap<&str, &Listed> =
                     seen.listed().map(|listed| (listed.name.as_str(), listed)).collect();
                 answer
@@ -262,7 +263,7 @@ impl Local {
         let (loaded, name) = (skill.clone(), skill.name.clone());
         let (path, catalogue) = (asked.path.clone(), self.registry.snapshot());
         let reading = move || {
-            let bundle = super::standing::open(&loaded, &catalogue).map_err(|error| {
+            let bundle = super::skill_drift::open(&loaded, &catalogue).map_err(|error| {
                 let message = format!("cannot open the folder of {}: {error}", loaded.name);
                 ToolError::new(ToolFailure::RuntimeError, message)
             })?;

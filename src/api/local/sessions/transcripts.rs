@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use skills_session::Entry;
 
 /// As many sessions are at work at a time in a usual process; others are read whole.
-const KEPT: usize = 16;
+const CACHE_SIZE: usize = 16;
 
 #[derive(Debug)]
 struct Known {
@@ -36,7 +36,7 @@ impl Transcripts {
                 return;
             }
         }
-        kept.truncate(KEPT - 1);
+        kept.truncate(CACHE_SIZE - 1);
         kept.insert(0, Known { id: id.to_owned(), version, entries: entries.to_vec() });
     }
 
@@ -62,7 +62,7 @@ mod tests {
         transcripts.keep("a", 2, &[entry(1), entry(2)]);
         transcripts.keep("a", 1, &[entry(1)]);
         assert_eq!(transcripts.of("a").unwrap().1.len(), 2, "an older one came late");
-        for other in 0..KEPT {
+        for other in 0..CACHE_SIZE {
             transcripts.keep(&format!("other {other}"), 0, &[]);
         }
         assert_eq!(transcripts.of("a"), None);

@@ -14,7 +14,7 @@ use prometheus_client::registry::{Metric, Registry, Unit};
 /// First part of every name in the text form.
 const PREFIX: &str = "agent_skills";
 /// Longest value of a label, bytes: some come from bundles.
-const LONGEST: usize = 200;
+const MAX_LABEL_BYTES: usize = 200;
 /// Upper bounds of the latency buckets, seconds.
 const SECONDS: [f64; 17] = [
     0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0,
@@ -41,7 +41,7 @@ pub(super) fn two(key: &'static str, value: &str, other: &'static str, its: &str
 /// A set of labels.
 pub(super) fn many<const N: usize>(pairs: [(&'static str, &str); N]) -> Labels {
     let cut = |value: &str| {
-        let end = (0..=LONGEST.min(value.len())).rev().find(|end| value.is_char_boundary(*end));
+        let end = (0..=MAX_LABEL_BYTES.min(value.len())).rev().find(|end| value.is_char_boundary(*end));
         value[..end.unwrap_or(0)].to_owned()
     };
     pairs.into_iter().map(|(key, value)| (key, Cow::Owned(cut(value)))).collect()

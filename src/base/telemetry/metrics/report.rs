@@ -155,7 +155,7 @@ pub(super) fn report(text: &str, since_ms: i64, names: &BTreeMap<String, &'stati
         .filter(|family| family.kind == MetricKind::Counter)
         .filter_map(|family| {
             let plain = family.samples.iter().find(|sample| sample.labels.is_empty())?;
-            Some((family.name.clone(), whole(plain.value?)))
+            Some((family.name.clone(), to_count(plain.value?)))
         })
         .collect();
     MetricsReport { since_ms, counters, families }
@@ -175,7 +175,7 @@ fn kind(word: &str) -> MetricKind {
     clippy::cast_sign_loss,
     reason = "a count is whole and never negative; past 2^53 its text form is no more exact"
 )]
-fn whole(value: f64) -> u64 {
+fn to_count(value: f64) -> u64 {
     value as u64
 }
 
@@ -195,10 +195,10 @@ fn add(family: &mut MetricFamily, part: &str, mut labels: BTreeMap<String, Strin
     let distribution = sample.distribution.get_or_insert_default();
     match part {
         "sum" => distribution.sum = value,
-        "count" => distribution.count = whole(value),
+        "count" => distribution.count = to_count(value),
         "bucket" => {
             let le = bound.and_then(|bound| bound.parse().ok()).filter(|le: &f64| le.is_finite());
-            distribution.buckets.push(Bucket { le, count: whole(value) });
+            distribution.buckets.push(Bucket { le, count: to_count(value) });
         }
         _ => {}
     }

@@ -2,8 +2,8 @@
 
 use super::{Attach, Part};
 use crate::pane::Effect;
-use crate::run_traffic::RunAsk;
-use crate::widgets::measure::shown;
+use crate::run_requests::RunAsk;
+use crate::widgets::text_width::shown;
 use skills_api::{AttachRequest, ExecutionOptions};
 use skills_skill::AttachTarget;
 
@@ -56,11 +56,11 @@ impl Attach {
         if self.preview.pending() {
             return Some("checking".to_owned());
         }
-        (!self.preview.holds()).then(|| "checks failed".to_owned())
+        (!self.preview.is_valid()).then(|| "checks failed".to_owned())
     }
 
     /// Sends it, once: while one is in progress another key changes nothing.
-    pub(super) fn carry_out(&mut self) -> Vec<Effect> {
+    pub(super) fn submit(&mut self) -> Vec<Effect> {
         if self.sending.is_some() {
             return Vec::new();
         }

@@ -6,14 +6,14 @@ use ratatui::style::Modifier;
 use strum::IntoEnumIterator as _;
 
 use super::{Attach, Part};
-use crate::form::{Form, Look};
+use crate::form::{Form, FormState};
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::ages::age;
-use crate::widgets::measure::{cells, cut_end, cut_middle, shown};
-use crate::widgets::pen::Pen;
+use crate::widgets::painter::Painter;
+use crate::widgets::relative_time::age;
 use crate::widgets::rich::Seg;
 use crate::widgets::rule::Title;
+use crate::widgets::text_width::{cells, cut_end, cut_middle, shown};
 use crate::widgets::wrap::wrap_to;
 use skills_skill::{AttachTarget, SkillId};
 
@@ -39,7 +39,7 @@ impl Attach {
     pub(super) fn draw_compose(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) -> Option<u16> {
         self.drawn.compose = area;
         let focused = cx.focused && self.focus != Part::Preview;
-        Title::of("Attach", focused).draw(&mut Pen::new(buf, cx), area.x, area.y, area.width);
+        Title::of("Attach", focused).draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
         let roomy = area.height >= ROOMY;
         let label = if area.width < 50 { 10 } else { 14 };
         let plan = Plan { area, field: area.x + label, width: area.width.saturating_sub(label + 2), roomy };
@@ -72,45 +72,45 @@ impl Attach {
         let focused = self.focused(Part::Skill, cx);
         let band = Rect { x: plan.field, y, width: plan.width, height: 1 };
         self.drawn.skill = band;
-        let mut pen = Pen::new(buf, cx);
-        part_label("Skill", y, plan, focused, &mut pen);
-        pen.band(band, Role::Field);
+        let mut painter = Painter::new(buf, cx);
+        part_label("Skill", y, plan, focused, &mut painter);
+        painter.band(band, Role::Field);
         let Some(skill) = self.chosen() else {
             let gone = self.skill.as_ref().map_or("select a skill", |_| "no longer in the catalog");
-            pen.put(band.x + 1, y, gone, Role::Muted, band.width.saturating_sub(2));
+            painter.put(band.x + 1, y, gone, Role::Muted, band.width.saturating_sub(2));
             return y + 1;
         };
         let end = band.right().saturating_sub(1);
-        let at = pen.right(end, y, pen.glyphs.open, Role::Muted);
+        let at = painter.right(end, y, painter.glyphs.open, Role::Muted);
         let role = skill.classification.role.value.to_string();
-        let at = pen.right(at.saturating_sub(1), y, &role, Role::Muted);
+        let at = painter.right(at.saturating_sub(1), y, &role, Role::Muted);
         let room = at.saturating_sub(band.x + 2);
-        let name = cut_end(&shown(&skill.name), room, pen.glyphs.ellipsis).into_owned();
+        let name = cut_end(&shown(&skill.name), room, painter.glyphs.ellipsis).into_owned();
         let plus = if focused { Modifier::BOLD } else { Modifier::empty() };
-        pen.put_plus(band.x + 1, y, &name, if focused { Role::Strong } else { Role::Text }, plus, room);
+        painter.put_plus(band.x + 1, y, &name, if focused { Role::Strong } else { Role::Text }, plus, room);
         if !plan.roomy {
             return y + 1;
         }
         let description = [Seg::new(shown(&skill.description), Role::Muted)];
-        let lines = wrap_to(&description, plan.width, 2, pen.glyphs.ellipsis);
+        let lines = wrap_to(&description, plan.width, 2, painter.glyphs.ellipsis);
         for (line, y) in lines.iter().zip(y + 1..) {
-            pen.line(plan.field, y, line, plan.width);
+            painter.line(plan.field, y, line, plan.width);
         }
         y + 1 + lines.len() as u16
     }
 
     fn draw_targets(&mut self, y: u16, plan: Plan, buf: &mut Buffer, cx: &Draw<'_>) -> u16 {
         let focused = self.focused(Part::Target, cx);
-        let mut pen = Pen::new(buf, cx);
-        part_label("Target", y, plan, focused, &mut pen);
+        let mut painter = Painter::new(buf, cx);
+        part_label("Target", y, plan, focused, &mut painter);
         let kinds: Vec<(AttachTarget, Option<&str>)> =
             AttachTarget::iter().map(|target| (target, self.refuses(target))).collect();
         if plan.roomy {
             for ((target, why), y) in kinds.iter().zip(y..) {
-                let end = self.draw_target(plan.field, y, *target, *why, focused, &mut pen);
+                let end = self.draw_target(plan.field, y, *target, *why, focused, &mut painter);
                 if let Some(why) = why {
                     let x = (plan.field + 14).max(end + 2);
-                    pen.put(x, y, why, Role::Muted, plan.area.right().saturating_sub(x + 1));
+                    painter.put(x, y, why, Role::Muted, plan.area.right().saturating_sub(x + 1));
                 }
             }
             return y + kinds.len() as u16;
@@ -122,7 +122,7 @@ impl Attach {
             if x > plan.field && x + width > plan.field + plan.width {
                 (x, row) = (plan.field, row + 1);
             }
-            x = self.draw_target(x, row, *target, *why, focused, &mut pen) + 2;
+            x = self.draw_target(x, row, *target, *why, focused, &mut painter) + 2;
         }
         row + 1
     }
@@ -134,7 +134,7 @@ impl Attach {
         target: AttachTarget,
         why: Option<&str>,
         focused: bool,
-        pen: &mut Pen<'_>,
+        painter: &mut Painter<'_>,
     ) -> u16 {
         let on = self.target == Some(target);
         let role = match (why.is_some(), on) {
@@ -144,16 +144,16 @@ impl Attach {
         };
         let sign = match (why.is_some(), on) {
             // A kind that cannot be chosen has no ring to choose it by where there is no color to mute it.
-            (true, false) => pen.glyphs.dot,
-            (_, true) => pen.glyphs.set,
-            (false, false) => pen.glyphs.pending,
+            (true, false) => painter.glyphs.dot,
+            (_, true) => painter.glyphs.set,
+            (false, false) => painter.glyphs.pending,
         };
-        pen.put(x, y, sign, if on && focused { Role::Accent } else { role }, 1);
+        painter.put(x, y, sign, if on && focused { Role::Accent } else { role }, 1);
         let name = target.to_string();
         let end = if on && why.is_none() {
-            pen.put_plus(x + 2, y, &name, role, Modifier::BOLD, 12)
+            painter.put_plus(x + 2, y, &name, role, Modifier::BOLD, 12)
         } else {
-            pen.put(x + 2, y, &name, role, 12)
+            painter.put(x + 2, y, &name, role, 12)
         };
         self.drawn.targets.push((Rect::new(x, y, end - x, 1), target));
         end
@@ -164,25 +164,25 @@ impl Attach {
         let focused = self.focused(Part::Reference, cx);
         let band = Rect { x: plan.field, y, width: plan.width, height: 1 };
         self.drawn.reference = band;
-        let mut pen = Pen::new(buf, cx);
-        part_label("Ref", y, plan, focused, &mut pen);
-        pen.band(band, Role::Field);
+        let mut painter = Painter::new(buf, cx);
+        part_label("Ref", y, plan, focused, &mut painter);
+        painter.band(band, Role::Field);
         let line = Rect { x: band.x + 1, width: band.width.saturating_sub(2), ..band };
-        let cursor = self.reference.draw(line, pen.buf, cx.theme.style(Role::Text), &[]);
+        let cursor = self.reference.draw(line, painter.buf, cx.theme.style(Role::Text), &[]);
         if focused {
             cx.cursor = cursor;
         }
-        let mut pen = Pen::new(buf, cx);
+        let mut painter = Painter::new(buf, cx);
         if self.reference.is_empty() {
-            let ghost = cut_end(example(self.target), line.width, pen.glyphs.ellipsis).into_owned();
-            pen.put(line.x, y, &ghost, Role::Muted, line.width);
+            let ghost = cut_end(example(self.target), line.width, painter.glyphs.ellipsis).into_owned();
+            painter.put(line.x, y, &ghost, Role::Muted, line.width);
         } else if focused
             && let Some(x) = self.reference.column(self.reference.text().len())
             && let Some(ghost) = self.ghost()
         {
             let room = line.right().saturating_sub(x);
-            let ghost = cut_end(&shown(ghost), room, pen.glyphs.ellipsis).into_owned();
-            pen.put(x, y, &ghost, Role::Muted, room);
+            let ghost = cut_end(&shown(ghost), room, painter.glyphs.ellipsis).into_owned();
+            painter.put(x, y, &ghost, Role::Muted, room);
         }
         if !focused {
             return y + 1;
@@ -191,7 +191,7 @@ impl Attach {
         let len = self.choices.len();
         if len == 0 && room > 0 {
             let said = self.no_choices();
-            pen.put(plan.field + 1, y + 1, &said, Role::Muted, plan.width.saturating_sub(1));
+            painter.put(plan.field + 1, y + 1, &said, Role::Muted, plan.width.saturating_sub(1));
             return y + 2;
         }
         let height = room.min(len);
@@ -222,33 +222,33 @@ impl Attach {
     fn draw_choice(&mut self, row: usize, place: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
         let Some(choice) = self.choices.get(row).cloned() else { return };
         let on = row == self.choices.scroll.cursor;
-        let mut pen = Pen::new(buf, cx);
-        pen.band(place, if on { Role::Selection } else { Role::Field });
+        let mut painter = Painter::new(buf, cx);
+        painter.band(place, if on { Role::Selection } else { Role::Field });
         if on {
-            pen.put(place.x, place.y, pen.glyphs.gutter, Role::Gutter, 1);
+            painter.put(place.x, place.y, painter.glyphs.gutter, Role::Gutter, 1);
         }
         self.drawn.choices.push((place, row));
         let end = place.right().saturating_sub(1);
         let mut at = end;
         if let Some(ms) = choice.at_ms {
-            at = pen.right(end, place.y, &format!("{:>4}", age(cx.clock_ms - ms)), Role::Muted);
+            at = painter.right(end, place.y, &format!("{:>4}", age(cx.clock_ms - ms)), Role::Muted);
         }
         let text = shown(&choice.target_ref);
         let least = cells(&text).min(place.width / 2);
         let room = at.saturating_sub(place.x + 1 + least + 3);
-        let label = cut_end(&shown(&choice.label), room, pen.glyphs.ellipsis).into_owned();
+        let label = cut_end(&shown(&choice.label), room, painter.glyphs.ellipsis).into_owned();
         if cells(&label) > 3 {
-            at = pen.right(at.saturating_sub(1), place.y, &label, Role::Muted);
+            at = painter.right(at.saturating_sub(1), place.y, &label, Role::Muted);
         }
         let room = at.saturating_sub(place.x + 2);
-        let text = cut_middle(&text, room, pen.glyphs.ellipsis).into_owned();
+        let text = cut_middle(&text, room, painter.glyphs.ellipsis).into_owned();
         let marked = self.choices.fuzzy.letters(&text);
         let mut x = place.x + 1;
         for (index, letter) in text.chars().enumerate() {
             let plus =
                 if marked.contains(&(index as u32)) { Modifier::UNDERLINED } else { Modifier::empty() };
             let role = if marked.contains(&(index as u32)) { Role::Strong } else { Role::Text };
-            x = pen.put_plus(x, place.y, letter.encode_utf8(&mut [0; 4]), role, plus, 2);
+            x = painter.put_plus(x, place.y, letter.encode_utf8(&mut [0; 4]), role, plus, 2);
         }
     }
 
@@ -265,24 +265,24 @@ impl Attach {
             return area.y;
         }
         let focused = self.focused(Part::Inputs, cx);
-        let mut pen = Pen::new(buf, cx);
+        let mut painter = Painter::new(buf, cx);
         let said = self.about_inputs();
         let has_fields = self.form().is_some_and(|form| !form.is_empty());
-        part_label("Inputs", area.y, plan, false, &mut pen);
+        part_label("Inputs", area.y, plan, false, &mut painter);
         let lines = wrap_to(
             &[Seg::new(said, Role::Muted)],
             plan.width,
             if has_fields { 1 } else { usize::from(area.height).min(4) },
-            pen.glyphs.ellipsis,
+            painter.glyphs.ellipsis,
         );
         for (line, y) in lines.iter().zip(area.y..) {
-            pen.line(plan.field, y, line, plan.width);
+            painter.line(plan.field, y, line, plan.width);
         }
         let top = area.y + lines.len() as u16;
         let wide = area.width;
         let Some(form) = self.form_mut().filter(|form| !form.is_empty()) else { return top };
         let label = form.label_width(4, (wide / 3).max(14)).max(plan.field - area.x);
-        let mut look = Look { indent: 4, label, roomy: plan.roomy, focused };
+        let mut look = FormState { indent: 4, label, roomy: plan.roomy, focused };
         let room = area.bottom().saturating_sub(top);
         let width = wide.saturating_sub(2);
         // Air goes before a field does.
@@ -306,38 +306,38 @@ impl Attach {
     fn draw_button(&mut self, y: u16, plan: Plan, buf: &mut Buffer, cx: &Draw<'_>) {
         let blocked = self.blocked();
         let focused = self.focused(Part::Button, cx);
-        let mut pen = Pen::new(buf, cx);
+        let mut painter = Painter::new(buf, cx);
         let key = " ^S";
-        let text = match (pen.glyphs.ascii, blocked.is_none()) {
+        let text = match (painter.glyphs.ascii, blocked.is_none()) {
             (true, true) => format!("[ Attach{key} ]"),
             (true, false) => format!("  Attach{key}  "),
             (false, _) => format!("   Attach{key}  "),
         };
         if focused {
-            pen.put(plan.area.x, y, pen.glyphs.gutter, Role::Gutter, 1);
+            painter.put(plan.area.x, y, painter.glyphs.gutter, Role::Gutter, 1);
         }
         let role = if blocked.is_none() { Role::ButtonFocus } else { Role::Button };
         let x = if plan.roomy { plan.field } else { plan.area.x + 2 };
         let end = if blocked.is_some() {
             let style = cx.theme.style(Role::Button).patch(cx.theme.style(Role::Muted));
-            pen.styled(x, y, &text, style, plan.width)
+            painter.styled(x, y, &text, style, plan.width)
         } else {
-            pen.put(x, y, &text, role, plan.width)
+            painter.put(x, y, &text, role, plan.width)
         };
         self.drawn.button = Rect::new(x, y, end - x, 1);
         let room = plan.area.right().saturating_sub(end + 3);
         let said = blocked.unwrap_or_else(|| "all checks passed".to_owned());
-        let said = cut_end(&said, room, pen.glyphs.ellipsis).into_owned();
-        pen.put(end + 2, y, &said, Role::Muted, room);
+        let said = cut_end(&said, room, painter.glyphs.ellipsis).into_owned();
+        painter.put(end + 2, y, &said, Role::Muted, room);
     }
 }
 
-fn part_label(label: &str, y: u16, plan: Plan, focused: bool, pen: &mut Pen<'_>) {
+fn part_label(label: &str, y: u16, plan: Plan, focused: bool, painter: &mut Painter<'_>) {
     if focused {
-        pen.put(plan.area.x, y, pen.glyphs.gutter, Role::Gutter, 1);
+        painter.put(plan.area.x, y, painter.glyphs.gutter, Role::Gutter, 1);
     }
     let role = if focused { Role::Strong } else { Role::Muted };
-    pen.put(plan.area.x + 2, y, label, role, plan.field.saturating_sub(plan.area.x + 2));
+    painter.put(plan.area.x + 2, y, label, role, plan.field.saturating_sub(plan.area.x + 2));
 }
 
 /// What an empty reference may be.

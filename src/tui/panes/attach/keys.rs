@@ -9,8 +9,8 @@ use super::{Attach, Part, Same};
 use crate::action::{Action, Command, Context};
 use crate::form::{Acted, Form};
 use crate::pane::{Draw, Effect, Message, Pane, PaneId, Picker, PickerKind, Target};
-use crate::widgets::ages::until_older;
-use crate::widgets::measure::shown;
+use crate::widgets::relative_time::until_older;
+use crate::widgets::text_width::shown;
 use skills_skill::AttachTarget;
 
 impl Pane for Attach {
@@ -94,7 +94,7 @@ impl Pane for Attach {
 
     fn act(&mut self, action: Action) -> Option<Vec<Effect>> {
         match action {
-            Action::CarryOut => return Some(self.carry_out()),
+            Action::CarryOut => return Some(self.submit()),
             Action::FocusIntent => return Some(self.focus_on(Part::Reference)),
             Action::ShowRun => return Some(self.show_run()),
             Action::Copy => {
@@ -120,7 +120,7 @@ impl Pane for Attach {
                 Part::Skill => self.act_on_skill(other),
                 Part::Target => self.act_on_target(other),
                 Part::Reference => self.act_on_reference(other),
-                Part::Button if other == Action::Open => Some(self.carry_out()),
+                Part::Button if other == Action::Open => Some(self.submit()),
                 Part::Preview => self.act_on_preview(other),
                 Part::Button | Part::Inputs => None,
             },

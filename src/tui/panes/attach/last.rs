@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::widgets::measure::shown;
+use crate::widgets::text_width::shown;
 use skills_api::{AttachReason, Attached, Error, RunDetail};
 use skills_store::{EventKind, NewEvent, RunId};
 

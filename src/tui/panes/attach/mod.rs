@@ -23,7 +23,7 @@ use self::preview::Previewing;
 use crate::field::Field;
 use crate::form::Form;
 use crate::pane::{Effect, Message, PickerKind, Target};
-use crate::run_traffic::{RunAsk, RunTold};
+use crate::run_requests::{RunAsk, RunTold};
 use skills_api::{ContractView, Error, Event};
 use skills_registry::Catalogue;
 use skills_skill::{AttachTarget, Invocation, Skill, SkillId};
@@ -136,12 +136,12 @@ impl Attach {
             }
             Message::Picked(PickerKind::CopyAs, what) => self.copy_as(what),
             Message::Visit(Target::Attach { skill, target }) => self.visit(skill.as_ref(), target.as_ref()),
-            Message::Run(told) => self.told(told),
+            Message::Run(told) => self.on_response(told),
             _ => Vec::new(),
         }
     }
 
-    fn told(&mut self, told: &RunTold) -> Vec<Effect> {
+    fn on_response(&mut self, told: &RunTold) -> Vec<Effect> {
         match told {
             RunTold::AttachPreview(generation, preview) => {
                 if self.preview.take(*generation, preview)
@@ -304,7 +304,7 @@ impl Attach {
                     effects.extend(self.choose_skill(&id));
                 } else {
                     self.skill = None;
-                    self.preview.forget();
+                    self.preview.clear();
                 }
             }
             effects.extend(self.ask_choices());

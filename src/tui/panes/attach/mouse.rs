@@ -44,7 +44,7 @@ impl Attach {
         }
         if self.drawn.button.contains(at) {
             let mut effects = self.focus_on(Part::Button);
-            effects.extend(self.carry_out());
+            effects.extend(self.submit());
             return effects;
         }
         if self.drawn.run.contains(at) {

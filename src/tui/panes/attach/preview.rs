@@ -50,7 +50,7 @@ impl Previewing {
 
     /// Nothing is chosen any longer: what was answered before, and what is on its way, is about something
     /// else.
-    pub fn forget(&mut self) {
+    pub fn clear(&mut self) {
         (self.shown, self.error) = (None, None);
         self.answered = self.ask();
     }
@@ -84,7 +84,7 @@ impl Previewing {
     }
 
     /// Whether all four checks hold for what is on screen now.
-    pub fn holds(&self) -> bool {
+    pub fn is_valid(&self) -> bool {
         let all = |preview: &Arc<AttachPreview>| {
             preview.reason.is_none()
                 && !preview.checks.is_empty()

@@ -9,12 +9,12 @@ use super::result_view::check_name;
 use super::{Attach, Part, Same};
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::figures::{bytes, counted};
+use crate::widgets::format::{bytes, counted};
 use crate::widgets::json_text::{self, Layout};
-use crate::widgets::measure::{cells, shown};
-use crate::widgets::pen::Pen;
+use crate::widgets::painter::Painter;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
+use crate::widgets::text_width::{cells, shown};
 use crate::widgets::wrap::{break_code, wrap, wrap_to};
 use skills_api::{AttachCheckResult, AttachPreview};
 use skills_skill::EffectMode;
@@ -58,33 +58,33 @@ impl Attach {
             "as sent".to_owned()
         };
         let note = if cx.glyphs.ascii { note.replace('–', "-") } else { note };
-        let mut pen = Pen::new(buf, cx);
-        Title::of("Preview", focused).note(note).draw(&mut pen, area.x, area.y, area.width);
+        let mut painter = Painter::new(buf, cx);
+        Title::of("Preview", focused).note(note).draw(&mut painter, area.x, area.y, area.width);
         let mut rules = Vec::new();
         for (row, y) in rows.iter().skip(offset).zip(body.y..body.bottom()) {
             let width = area.width.saturating_sub(3);
             match row {
                 Row::Line(line) => {
-                    pen.line(area.x + 2, y, line, width);
+                    painter.line(area.x + 2, y, line, width);
                 }
                 Row::Rule(name, note) => {
                     let mut title = Title::of(*name, false);
                     title.name.segs[0].role = Role::Muted;
                     title.note = note.clone();
-                    title.draw(&mut pen, area.x, y, area.width);
+                    title.draw(&mut painter, area.x, y, area.width);
                     rules.push(y);
                     if *name == SAME {
                         self.drawn.same = same_places(note, area.right().saturating_sub(2), y);
                     }
                 }
                 Row::Warning(line) => {
-                    pen.band(Rect { x: area.x, y, width: area.width, height: 1 }, Role::WaitingBand);
-                    pen.put(area.x + 1, y, pen.glyphs.gutter, Role::Waiting, 1);
-                    pen.line(area.x + 3, y, line, width.saturating_sub(1));
+                    painter.band(Rect { x: area.x, y, width: area.width, height: 1 }, Role::WaitingBand);
+                    painter.put(area.x + 1, y, painter.glyphs.gutter, Role::Waiting, 1);
+                    painter.line(area.x + 3, y, line, width.saturating_sub(1));
                 }
                 Row::Code(line) => {
-                    pen.band(Rect { x: area.x + 1, y, width: area.width - 2, height: 1 }, Role::Surface);
-                    pen.line(area.x + 2, y, line, width);
+                    painter.band(Rect { x: area.x + 1, y, width: area.width - 2, height: 1 }, Role::Surface);
+                    painter.line(area.x + 2, y, line, width);
                 }
             }
         }

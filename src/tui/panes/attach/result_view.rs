@@ -10,12 +10,12 @@ use super::last::Last;
 use crate::glyphs::Glyphs;
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::figures::counted;
+use crate::widgets::format::counted;
 use crate::widgets::json_lines::fields;
-use crate::widgets::measure::{cut_middle, shown};
-use crate::widgets::pen::Pen;
+use crate::widgets::painter::Painter;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
+use crate::widgets::text_width::{cut_middle, shown};
 use crate::widgets::wrap::{cut_line, wrap_to};
 use skills_api::{AttachReason, Attached};
 use skills_model::RunState;
@@ -40,18 +40,18 @@ impl Attach {
 
     pub(super) fn draw_last(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
         let Some(last) = &self.last else { return };
-        let mut pen = Pen::new(buf, cx);
+        let mut painter = Painter::new(buf, cx);
         let mut title = Title::of("Last result", false);
         title.name.segs[0].role = Role::Muted;
-        title.draw(&mut pen, area.x, area.y, area.width);
-        let rows = lines(last, (area.width, area.height), pen.glyphs.ellipsis, self.sending.is_some());
+        title.draw(&mut painter, area.x, area.y, area.width);
+        let rows = lines(last, (area.width, area.height), painter.glyphs.ellipsis, self.sending.is_some());
         let air = u16::from(area.height as usize > 1 + rows.len());
-        let (sign, role) = sign(last, pen.glyphs);
-        pen.put(area.x + 2, area.y + 1 + air, sign, role, 1);
+        let (sign, role) = sign(last, painter.glyphs);
+        painter.put(area.x + 2, area.y + 1 + air, sign, role, 1);
         let width = area.width.saturating_sub(5);
         for (line, y) in rows.iter().zip(area.y + 1 + air..area.bottom()) {
-            let line = cut_line(line, width, pen.glyphs.ellipsis);
-            pen.line(area.x + 4, y, &line, width);
+            let line = cut_line(line, width, painter.glyphs.ellipsis);
+            painter.line(area.x + 4, y, &line, width);
         }
         if last.run().is_some() {
             self.drawn.run = Rect { y: area.y + 1, height: area.height - 1, ..area };

@@ -6,10 +6,10 @@ use ratatui::layout::Rect;
 use super::{Attach, Drawn, Part};
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::measure::shown;
-use crate::widgets::pen::Pen;
+use crate::widgets::painter::Painter;
 use crate::widgets::rich::Seg;
 use crate::widgets::rule::{Joint, Title, divider};
+use crate::widgets::text_width::shown;
 use crate::widgets::wrap::wrap_to;
 
 /// Below this width the parts share one column.
@@ -45,13 +45,13 @@ impl Attach {
                 (false, false) => {}
             }
         }
-        divider(&mut Pen::new(buf, cx), Rect { x: area.x + left, width: 1, ..area }, &joints);
+        divider(&mut Painter::new(buf, cx), Rect { x: area.x + left, width: 1, ..area }, &joints);
     }
 
     /// No skill can be attached: what was looked at, and what makes one attachable.
     fn draw_empty(&self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
-        let mut pen = Pen::new(buf, cx);
-        Title::of("Attach", cx.focused).draw(&mut pen, area.x, area.y, area.width);
+        let mut painter = Painter::new(buf, cx);
+        Title::of("Attach", cx.focused).draw(&mut painter, area.x, area.y, area.width);
         let (all, roots) = (self.catalogue.entries.len(), self.catalogue.roots.len());
         let looked = match (all, roots) {
             (0, 0) => "no skills loaded yet".to_owned(),
@@ -76,9 +76,9 @@ impl Attach {
         let width = area.width.saturating_sub(4).min(76);
         let mut y = area.y + 2;
         for (said, role) in text {
-            for line in wrap_to(&[Seg::new(shown(&said), role)], width, 4, pen.glyphs.ellipsis) {
+            for line in wrap_to(&[Seg::new(shown(&said), role)], width, 4, painter.glyphs.ellipsis) {
                 if y < area.bottom() {
-                    pen.line(area.x + 2, y, &line, width);
+                    painter.line(area.x + 2, y, &line, width);
                 }
                 y += 1;
             }

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use super::{Browse, items};
 use crate::pane::Effect;
-use crate::session_traffic::SessionAsk;
+use crate::session_requests::SessionAsk;
 use crate::theme::Role;
-use crate::widgets::figures::{count, token_count};
-use crate::widgets::measure::shown;
-use crate::widgets::pen::Pen;
+use crate::widgets::format::{count, token_count};
+use crate::widgets::painter::Painter;
 use crate::widgets::rich::{RichLine, Seg};
+use crate::widgets::text_width::shown;
 use skills_api::BudgetView;
 use skills_session::{Listed, Shown, Unit};
 use skills_skill::SkillId;
@@ -102,7 +102,7 @@ impl Budget {
 
     /// How full the client takes it to be, and the catalog before and after: `7 990 of 8 000 chars  L1 9.2k →
     /// 3.9k tok`.
-    pub(super) fn sums(&self, pen: &Pen<'_>) -> Option<RichLine> {
+    pub(super) fn sums(&self, painter: &Painter<'_>) -> Option<RichLine> {
         let view = self.view.as_ref()?;
         let fill = &view.allowance.fill;
         let (bound, role) = match fill.limit {
@@ -118,11 +118,11 @@ impl Budget {
         // What a session of this workbench pays for the same entries, which it writes in its own way.
         let (wanted, used) = view.tokens;
         let counted =
-            |tokens| token_count(TokenCount { tokens, estimated: view.tokens_estimated }, pen.glyphs);
+            |tokens| token_count(TokenCount { tokens, estimated: view.tokens_estimated }, painter.glyphs);
         segs.push(Seg::new("  L1 ", Role::Level1));
         segs.push(Seg::new(counted(wanted), Role::Text));
         if used != wanted {
-            segs.push(Seg::new(if pen.glyphs.ascii { " to " } else { " → " }, Role::Muted));
+            segs.push(Seg::new(if painter.glyphs.ascii { " to " } else { " → " }, Role::Muted));
             segs.push(Seg::new(counted(used), Role::Strong));
         }
         segs.push(Seg::new(" tok", Role::Muted));

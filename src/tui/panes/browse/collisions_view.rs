@@ -7,11 +7,11 @@ use ratatui::style::Modifier;
 use super::Browse;
 use crate::pane::Draw;
 use crate::theme::{BarStyle, Role};
-use crate::widgets::figures::{count, counted};
-use crate::widgets::measure::{cells, cut_end, shown};
-use crate::widgets::pen::Pen;
+use crate::widgets::format::{count, counted};
+use crate::widgets::painter::Painter;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::{Joint, Title, divider};
+use crate::widgets::text_width::{cells, cut_end, shown};
 use crate::widgets::wrap::{cut_line, wrap};
 use skills_api::CollisionReport;
 use skills_discovery::{AdviceKind, Collision, GroupKind, PairAdvice, PairReport, PairSide, ProbedClause};
@@ -53,7 +53,7 @@ impl Browse {
             Rect { x: area.x + left_width + 1, width: area.width.saturating_sub(left_width + 1), ..area };
         self.draw_pair(right, buf, cx);
         let joints = [(area.y, Joint::Top { heavy: cx.focused })];
-        divider(&mut Pen::new(buf, cx), Rect { x: area.x + left_width, width: 1, ..area }, &joints);
+        divider(&mut Painter::new(buf, cx), Rect { x: area.x + left_width, width: 1, ..area }, &joints);
     }
 
     fn draw_matrix_part(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>, with_groups: bool) {
@@ -68,7 +68,7 @@ impl Browse {
                 counted(report.map.clusters.len(), "cluster")
             )
         });
-        Title::of("Skills", focused).note(note).draw(&mut Pen::new(buf, cx), area.x, area.y, area.width);
+        Title::of("Skills", focused).note(note).draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
         let body = Rect { y: area.y + 2, height: area.height.saturating_sub(2), ..area };
         let groups =
             report.as_ref().filter(|_| with_groups).map_or(0, |report| groups_height(report, body.height));
@@ -77,41 +77,41 @@ impl Browse {
             self.place_clusters(report, matrix);
         }
         self.draw_map_tabs(Rect { y: area.y + 1, height: 1, ..area }, buf, cx);
-        let mut pen = Pen::new(buf, cx);
+        let mut painter = Painter::new(buf, cx);
         let Some(report) = report else {
-            self.draw_map_progress(body, &mut pen);
+            self.draw_map_progress(body, &mut painter);
             return;
         };
         if report.map.clusters.is_empty() {
             let text = "no skill loses requests to another one";
-            pen.put(body.x + 2, body.y + 1, pen.glyphs.ok, Role::Success, 1);
-            pen.put(body.x + 4, body.y + 1, text, Role::Text, body.width.saturating_sub(5));
+            painter.put(body.x + 2, body.y + 1, painter.glyphs.ok, Role::Success, 1);
+            painter.put(body.x + 4, body.y + 1, text, Role::Text, body.width.saturating_sub(5));
         }
         if self.map.in_sight.is_empty() {
-            self.draw_clusters(&report, matrix, &mut pen, focused);
+            self.draw_clusters(&report, matrix, &mut painter, focused);
         } else {
-            self.draw_matrix(&report, matrix, &mut pen, focused);
+            self.draw_matrix(&report, matrix, &mut painter, focused);
         }
         if groups > 0 {
-            draw_groups(&report, Rect { y: matrix.bottom(), height: groups, ..body }, &mut pen);
+            draw_groups(&report, Rect { y: matrix.bottom(), height: groups, ..body }, &mut painter);
         }
     }
 
     fn draw_map_tabs(&mut self, row: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
         let severe = self.map.complete().map_or(0, |report| report.severe);
-        let mut pen = Pen::new(buf, cx);
-        let end = pen.put(row.x + 2, row.y, "List", Role::Muted, row.width.saturating_sub(2));
+        let mut painter = Painter::new(buf, cx);
+        let end = painter.put(row.x + 2, row.y, "List", Role::Muted, row.width.saturating_sub(2));
         let room = row.right().saturating_sub(end + 3);
-        let end = pen.put_plus(end + 3, row.y, "Collisions", Role::Strong, Modifier::UNDERLINED, room);
+        let end = painter.put_plus(end + 3, row.y, "Collisions", Role::Strong, Modifier::UNDERLINED, room);
         if severe > 0 {
-            pen.put(end + 1, row.y, &count(severe), Role::Warning, row.right().saturating_sub(end + 1));
+            painter.put(end + 1, row.y, &count(severe), Role::Warning, row.right().saturating_sub(end + 1));
         }
         if !self.map.in_sight.is_empty() && row.width >= 50 {
-            pen.right(row.right().saturating_sub(1), row.y, "row loses to column", Role::Muted);
+            painter.right(row.right().saturating_sub(1), row.y, "row loses to column", Role::Muted);
         }
     }
 
-    fn draw_map_progress(&self, area: Rect, pen: &mut Pen<'_>) {
+    fn draw_map_progress(&self, area: Rect, painter: &mut Painter<'_>) {
         let width = area.width.saturating_sub(4);
         let text = match &self.map.report {
             Some(Err(error)) => RichLine::of(shown(&error.message), Role::Danger),
@@ -125,13 +125,13 @@ impl Browse {
             ),
             None => RichLine::of("ranking requests made from every description", Role::Muted),
         };
-        pen.line(area.x + 2, area.y + 1, &cut_line(&text, width, pen.glyphs.ellipsis), width);
+        painter.line(area.x + 2, area.y + 1, &cut_line(&text, width, painter.glyphs.ellipsis), width);
         if let Some(Ok(report)) = &self.map.report
             && report.skills > 0
         {
             let full = (report.done * usize::from(width) / report.skills).min(usize::from(width)) as u16;
-            pen.run(area.x + 2, area.y + 2, pen.glyphs.heavy, full, Role::Focus);
-            pen.run(area.x + 2 + full, area.y + 2, pen.glyphs.rule, width - full, Role::Rule);
+            painter.run(area.x + 2, area.y + 2, painter.glyphs.heavy, full, Role::Focus);
+            painter.run(area.x + 2 + full, area.y + 2, painter.glyphs.rule, width - full, Role::Rule);
         }
     }
 
@@ -158,7 +158,13 @@ impl Browse {
     }
 
     /// More clusters than fit: one line each.
-    fn draw_clusters(&mut self, report: &CollisionReport, area: Rect, pen: &mut Pen<'_>, focused: bool) {
+    fn draw_clusters(
+        &mut self,
+        report: &CollisionReport,
+        area: Rect,
+        painter: &mut Painter<'_>,
+        focused: bool,
+    ) {
         let clusters = &report.map.clusters;
         let height = usize::from(area.height);
         self.map.list.cursor = self.map.row;
@@ -169,7 +175,7 @@ impl Browse {
             let row = Rect { y: area.y + place as u16, height: 1, ..area };
             self.map.cells.push((row, at, 0));
             if at == self.map.row {
-                select(pen, row, focused);
+                select(painter, row, focused);
             }
             let severe = report.map.severe().filter(|found| {
                 cluster.skills.contains(&found.skill_id) && cluster.skills.contains(&found.rival)
@@ -177,17 +183,30 @@ impl Browse {
             let severe = severe.count();
             let name = shown(&cluster.label);
             let plus = if at == self.map.row { Modifier::BOLD } else { Modifier::empty() };
-            pen.put_plus(row.x + 2, row.y, &cut_end(&name, 18, pen.glyphs.ellipsis), Role::Text, plus, 18);
-            pen.right(row.x + 28, row.y, &counted(cluster.skills.len(), "skill"), Role::Muted);
+            painter.put_plus(
+                row.x + 2,
+                row.y,
+                &cut_end(&name, 18, painter.glyphs.ellipsis),
+                Role::Text,
+                plus,
+                18,
+            );
+            painter.right(row.x + 28, row.y, &counted(cluster.skills.len(), "skill"), Role::Muted);
             let role = if severe > 0 { Role::Warning } else { Role::Muted };
-            pen.right(row.x + 44, row.y, &counted(severe, "collision"), role);
+            painter.right(row.x + 44, row.y, &counted(severe, "collision"), role);
             let rest = cluster.skills.iter().map(|id| shown(id.as_str())).collect::<Vec<_>>().join(", ");
             let room = area.width.saturating_sub(47);
-            pen.put(row.x + 46, row.y, &cut_end(&rest, room, pen.glyphs.ellipsis), Role::Muted, room);
+            painter.put(row.x + 46, row.y, &cut_end(&rest, room, painter.glyphs.ellipsis), Role::Muted, room);
         }
     }
 
-    fn draw_matrix(&mut self, report: &CollisionReport, area: Rect, pen: &mut Pen<'_>, focused: bool) {
+    fn draw_matrix(
+        &mut self,
+        report: &CollisionReport,
+        area: Rect,
+        painter: &mut Painter<'_>,
+        focused: bool,
+    ) {
         let clusters: Vec<_> =
             self.map.in_sight.iter().filter_map(|at| report.map.clusters.get(*at)).collect();
         let skills: Vec<&SkillId> = clusters.iter().flat_map(|cluster| &cluster.skills).collect();
@@ -204,10 +223,10 @@ impl Browse {
         for cluster in &clusters {
             let start = columns.get(first).copied().unwrap_or(x);
             let width = (CELL * cluster.skills.len() as u16).max(3);
-            pen.put(
+            painter.put(
                 start,
                 area.y,
-                &cut_end(&shown(&cluster.label), width, pen.glyphs.ellipsis),
+                &cut_end(&shown(&cluster.label), width, painter.glyphs.ellipsis),
                 Role::Muted,
                 width,
             );
@@ -217,10 +236,10 @@ impl Browse {
             let is_here = at == column_at;
             let (role, plus) =
                 if is_here { (Role::Strong, Modifier::BOLD) } else { (Role::Muted, Modifier::empty()) };
-            pen.put_plus(*column, area.y + 1, &letter(at), role, plus, 1);
+            painter.put_plus(*column, area.y + 1, &letter(at), role, plus, 1);
             if is_here && let (Some(top), Some(bottom)) = (rows.first(), rows.last()) {
                 let height = (bottom + 1).min(area.bottom()).saturating_sub(*top);
-                pen.band(Rect { x: *column, y: *top, width: CELL, height }, Role::SelectionWeak);
+                painter.band(Rect { x: *column, y: *top, width: CELL, height }, Role::SelectionWeak);
             }
         }
         for (at, (skill, y)) in skills.iter().zip(&rows).enumerate() {
@@ -230,14 +249,14 @@ impl Browse {
             let row = Rect { y: *y, height: 1, ..area };
             let plus = if at == row_at { Modifier::BOLD } else { Modifier::empty() };
             if at == row_at {
-                select(pen, row, focused);
+                select(painter, row, focused);
             }
-            pen.put(area.x + 2, *y, &letter(at), Role::Muted, 1);
+            painter.put(area.x + 2, *y, &letter(at), Role::Muted, 1);
             let name = shown(skill.as_str());
-            pen.put_plus(
+            painter.put_plus(
                 area.x + 2 + LETTER,
                 *y,
-                &cut_end(&name, name_width, pen.glyphs.ellipsis),
+                &cut_end(&name, name_width, painter.glyphs.ellipsis),
                 Role::Text,
                 plus,
                 name_width,
@@ -248,23 +267,23 @@ impl Browse {
                 let lost = report.map.collision(skill, rival);
                 let same = clusters.iter().any(|c| c.skills.contains(skill) && c.skills.contains(rival));
                 let (sign, role) = match lost {
-                    _ if at == to => (if pen.glyphs.ascii { "\\" } else { "╲" }.to_owned(), Role::Faint),
-                    Some(lost) => heat(lost, pen),
-                    None if same => (pen.glyphs.dot.to_owned(), Role::Faint),
+                    _ if at == to => (if painter.glyphs.ascii { "\\" } else { "╲" }.to_owned(), Role::Faint),
+                    Some(lost) => heat(lost, painter),
+                    None if same => (painter.glyphs.dot.to_owned(), Role::Faint),
                     None => continue,
                 };
-                pen.put(*column, *y, &sign, role, CELL);
+                painter.put(*column, *y, &sign, role, CELL);
                 if (at, to) == (row_at, column_at) && at != to {
-                    pen.buf.set_style(cell, pen.theme.style(Role::Cursor));
-                    pen.put(*column, *y, &sign, role, CELL);
-                    pen.put(column.saturating_sub(1), *y, "[", Role::Strong, 1);
-                    pen.put(column + CELL, *y, "]", Role::Strong, 1);
+                    painter.buf.set_style(cell, painter.theme.style(Role::Cursor));
+                    painter.put(*column, *y, &sign, role, CELL);
+                    painter.put(column.saturating_sub(1), *y, "[", Role::Strong, 1);
+                    painter.put(column + CELL, *y, "]", Role::Strong, 1);
                 }
             }
         }
         let legend = rows.last().map_or(area.y, |last| last + 2);
         if legend < area.bottom() {
-            draw_legend(Rect { y: legend, height: 1, ..area }, pen);
+            draw_legend(Rect { y: legend, height: 1, ..area }, painter);
         }
     }
 
@@ -274,25 +293,25 @@ impl Browse {
         }
         self.map.pair_area = area;
         let focused = cx.focused && self.map.in_pair;
-        let mut pen = Pen::new(buf, cx);
+        let mut painter = Painter::new(buf, cx);
         let Some((row, column)) = self.map.pair() else {
-            Title::of("Pair", focused).draw(&mut pen, area.x, area.y, area.width);
+            Title::of("Pair", focused).draw(&mut painter, area.x, area.y, area.width);
             let text = match self.map.complete() {
                 Some(_) if self.map.in_sight.is_empty() => "zoom into a cluster, then select a cell",
                 Some(_) => "select a cell: its row loses requests to its column",
                 None => "",
             };
-            pen.put(area.x + 2, area.y + 2, text, Role::Muted, area.width.saturating_sub(3));
+            painter.put(area.x + 2, area.y + 2, text, Role::Muted, area.width.saturating_sub(3));
             return;
         };
         let mut title = Title::of(shown(row.as_str()), focused);
         title.name.segs[0].plus = Modifier::BOLD;
         title.name.segs.push(Seg::new(" and ", Role::Muted));
         title.name.segs.push(Seg::new(shown(column.as_str()), Role::Text).with(Modifier::BOLD));
-        title.draw(&mut pen, area.x, area.y, area.width);
+        title.draw(&mut painter, area.x, area.y, area.width);
         let width = area.width.saturating_sub(4);
         let lines = match self.map.pairs.get(&(row.clone(), column.clone())) {
-            Some(Ok(report)) => pair_lines(report, width, &pen),
+            Some(Ok(report)) => pair_lines(report, width, &painter),
             Some(Err(error)) => vec![RichLine::of(shown(&error.message), Role::Danger)],
             None if self.map.asked_pair.is_some() => {
                 vec![RichLine::of("comparing the two skills", Role::Muted)]
@@ -303,7 +322,7 @@ impl Browse {
         self.map.text.height = height;
         self.map.text.offset = self.map.text.offset.min(lines.len().saturating_sub(height));
         for (line, y) in lines.iter().skip(self.map.text.offset).take(height).zip(area.y + 2..) {
-            pen.line(area.x + 2, y, line, width);
+            painter.line(area.x + 2, y, line, width);
         }
     }
 }
@@ -322,9 +341,9 @@ fn places(clusters: &[&skills_discovery::Cluster], size: u16) -> Vec<u16> {
     out
 }
 
-fn select(pen: &mut Pen<'_>, row: Rect, focused: bool) {
-    pen.band(row, if focused { Role::Selection } else { Role::SelectionWeak });
-    pen.put(row.x, row.y, pen.glyphs.gutter, if focused { Role::Gutter } else { Role::Muted }, 1);
+fn select(painter: &mut Painter<'_>, row: Rect, focused: bool) {
+    painter.band(row, if focused { Role::Selection } else { Role::SelectionWeak });
+    painter.put(row.x, row.y, painter.glyphs.gutter, if focused { Role::Gutter } else { Role::Muted }, 1);
 }
 
 /// Steps of the map: below 5, 10 and 20 %, and from there on.
@@ -341,29 +360,29 @@ fn step(collision: &Collision) -> usize {
 }
 
 /// A cell by weight; without colors by shade, in ASCII by number.
-fn heat(collision: &Collision, pen: &Pen<'_>) -> (String, Role) {
+fn heat(collision: &Collision, painter: &Painter<'_>) -> (String, Role) {
     let step = step(collision);
-    (sign(step, pen).repeat(usize::from(CELL)), STEPS[step].1)
+    (sign(step, painter).repeat(usize::from(CELL)), STEPS[step].1)
 }
 
-fn sign(step: usize, pen: &Pen<'_>) -> &'static str {
-    if pen.glyphs.ascii || pen.theme.bars == BarStyle::Letters {
+fn sign(step: usize, painter: &Painter<'_>) -> &'static str {
+    if painter.glyphs.ascii || painter.theme.bars == BarStyle::Letters {
         ["1", "2", "3", "4"][step]
-    } else if pen.theme.bars == BarStyle::Shades {
+    } else if painter.theme.bars == BarStyle::Shades {
         ["░", "▒", "▓", "█"][step]
     } else {
         "▆"
     }
 }
 
-fn draw_legend(row: Rect, pen: &mut Pen<'_>) {
-    let mut x = pen.put(row.x + 2, row.y, "requests lost", Role::Muted, row.width.saturating_sub(3)) + 2;
+fn draw_legend(row: Rect, painter: &mut Painter<'_>) {
+    let mut x = painter.put(row.x + 2, row.y, "requests lost", Role::Muted, row.width.saturating_sub(3)) + 2;
     for (at, (label, role)) in STEPS.iter().enumerate() {
         if x + 4 + cells(label) > row.right() {
             return;
         }
-        x = pen.put(x, row.y, &sign(at, pen).repeat(usize::from(CELL)), *role, CELL) + 1;
-        x = pen.put(x, row.y, label, Role::Muted, row.right().saturating_sub(x)) + 2;
+        x = painter.put(x, row.y, &sign(at, painter).repeat(usize::from(CELL)), *role, CELL) + 1;
+        x = painter.put(x, row.y, label, Role::Muted, row.right().saturating_sub(x)) + 2;
     }
 }
 
@@ -374,8 +393,10 @@ fn groups_height(report: &CollisionReport, height: u16) -> u16 {
     (report.map.groups.len() as u16).min(MAX_GROUPS) + 1
 }
 
-fn draw_groups(report: &CollisionReport, area: Rect, pen: &mut Pen<'_>) {
-    Title::of("Groups", false).note("the same or nearly the same text").draw(pen, area.x, area.y, area.width);
+fn draw_groups(report: &CollisionReport, area: Rect, painter: &mut Painter<'_>) {
+    Title::of("Groups", false)
+        .note("the same or nearly the same text")
+        .draw(painter, area.x, area.y, area.width);
     // The largest of each kind first, so that no kind is out of sight.
     let mut groups: Vec<_> = report.map.groups.iter().collect();
     let nth = |group: &&skills_discovery::SimilarGroup| {
@@ -383,24 +404,25 @@ fn draw_groups(report: &CollisionReport, area: Rect, pen: &mut Pen<'_>) {
     };
     groups.sort_by_key(|group| (nth(group), group.kind as u8));
     for (group, y) in groups.iter().take(usize::from(area.height - 1)).zip(area.y + 1..) {
-        pen.put(area.x + 2, y, &group.kind.to_string(), Role::Text, 10);
-        pen.right(area.x + 16, y, &count(report.map.count(group.kind)), Role::Strong);
+        painter.put(area.x + 2, y, &group.kind.to_string(), Role::Text, 10);
+        painter.right(area.x + 16, y, &count(report.map.count(group.kind)), Role::Strong);
         let names = group.skills.iter().map(|id| shown(id.as_str())).collect::<Vec<_>>();
         let text = match group.kind {
             GroupKind::Template => format!("{}: “{}”", counted(names.len(), "skill"), shown(&group.text)),
             GroupKind::Identical | GroupKind::Shadowed => names.join(" = "),
         };
         let room = area.width.saturating_sub(20);
-        pen.put(area.x + 18, y, &cut_end(&text, room, pen.glyphs.ellipsis), Role::Muted, room);
+        painter.put(area.x + 18, y, &cut_end(&text, room, painter.glyphs.ellipsis), Role::Muted, room);
     }
 }
 
 /// A bar of kept and lost requests.
-fn bar(kept: usize, lost: usize, made: usize, width: usize, pen: &Pen<'_>) -> [Seg; 2] {
+fn bar(kept: usize, lost: usize, made: usize, width: usize, painter: &Painter<'_>) -> [Seg; 2] {
     let part = |n: usize| (n * width).div_ceil(made.max(1)).min(width);
     let lost_cells = part(lost);
     let kept_cells = (kept * width / made.max(1)).min(width - lost_cells);
-    let (kept_sign, lost_sign) = if pen.glyphs.ascii { ("#", "-") } else { (sign(1, pen), sign(3, pen)) };
+    let (kept_sign, lost_sign) =
+        if painter.glyphs.ascii { ("#", "-") } else { (sign(1, painter), sign(3, painter)) };
     [
         Seg::new(kept_sign.repeat(kept_cells), Role::Level1),
         Seg::new(lost_sign.repeat(lost_cells), Role::Warning),
@@ -408,7 +430,7 @@ fn bar(kept: usize, lost: usize, made: usize, width: usize, pen: &Pen<'_>) -> [S
 }
 
 /// The parts of a pair, top down.
-fn pair_lines(report: &PairReport, width: u16, pen: &Pen<'_>) -> Vec<RichLine> {
+fn pair_lines(report: &PairReport, width: u16, painter: &Painter<'_>) -> Vec<RichLine> {
     let mut out = vec![RichLine::of(
         format!("{:<26}{:>5}{:>6}{:>6}", "probe requests", "made", "kept", "lost"),
         Role::Muted,
@@ -416,7 +438,7 @@ fn pair_lines(report: &PairReport, width: u16, pen: &Pen<'_>) -> Vec<RichLine> {
     let bar_width = usize::from(width).saturating_sub(45).min(18);
     for (letter, side) in [("A", &report.a), ("B", &report.b)] {
         let name = shown(side.skill_id.as_str());
-        let name = cut_end(&name, 23, pen.glyphs.ellipsis).into_owned();
+        let name = cut_end(&name, 23, painter.glyphs.ellipsis).into_owned();
         let padding = " ".repeat(usize::from(24_u16.saturating_sub(cells(&name))));
         let lost_role = if side.lost > 0 { Role::Warning } else { Role::Text };
         let mut segs = vec![
@@ -427,7 +449,7 @@ fn pair_lines(report: &PairReport, width: u16, pen: &Pen<'_>) -> Vec<RichLine> {
             Seg::new(format!("{:>6}", side.lost), lost_role),
             Seg::new("  ", Role::Text),
         ];
-        segs.extend(bar(side.kept, side.lost, side.made, bar_width, pen));
+        segs.extend(bar(side.kept, side.lost, side.made, bar_width, painter));
         out.push(RichLine::from_segs(segs));
     }
     if !report.golden.is_empty() {
@@ -441,11 +463,11 @@ fn pair_lines(report: &PairReport, width: u16, pen: &Pen<'_>) -> Vec<RichLine> {
         format!("{:<26}{:>5.2}   not used by the advice", "similarity", report.similarity),
         Role::Muted,
     ));
-    heading(&mut out, "Clauses", "requests kept by their own skill", width, pen);
+    heading(&mut out, "Clauses", "requests kept by their own skill", width, painter);
     for (letter, side) in [("A", &report.a), ("B", &report.b)] {
-        out.extend(side.clauses.iter().map(|clause| clause_line(letter, clause, width, pen)));
+        out.extend(side.clauses.iter().map(|clause| clause_line(letter, clause, width, painter)));
     }
-    heading(&mut out, "Separating clause", "", width, pen);
+    heading(&mut out, "Separating clause", "", width, painter);
     for (letter, side) in [("A", &report.a), ("B", &report.b)] {
         separating(&mut out, letter, side, width);
     }
@@ -454,16 +476,16 @@ fn pair_lines(report: &PairReport, width: u16, pen: &Pen<'_>) -> Vec<RichLine> {
         let text =
             format!("requests with terms of both only: {} of {} lost", report.shared_lost, report.shared);
         out.push(RichLine::from_segs(vec![
-            Seg::new(format!("{} ", pen.glyphs.warn), role),
+            Seg::new(format!("{} ", painter.glyphs.warn), role),
             Seg::new(text, Role::Text),
         ]));
     }
-    heading(&mut out, "Advice", "measured, nothing written", width, pen);
+    heading(&mut out, "Advice", "measured, nothing written", width, painter);
     out.push(RichLine::of(
         format!("{:<20}{:>14}{:>9}{:>9}", "", "lost requests", "golden", "tokens"),
         Role::Muted,
     ));
-    out.extend(report.advice.iter().map(|advice| advice_line(advice, pen)));
+    out.extend(report.advice.iter().map(|advice| advice_line(advice, painter)));
     match report.advice.iter().find(|advice| advice.is_best) {
         Some(best) => advised_texts(&mut out, best, width),
         None => out.push(RichLine::of("no option was found that helps", Role::Muted)),
@@ -471,22 +493,27 @@ fn pair_lines(report: &PairReport, width: u16, pen: &Pen<'_>) -> Vec<RichLine> {
     out
 }
 
-fn heading(out: &mut Vec<RichLine>, name: &str, note: &str, width: u16, pen: &Pen<'_>) {
+fn heading(out: &mut Vec<RichLine>, name: &str, note: &str, width: u16, painter: &Painter<'_>) {
     out.push(RichLine::default());
     let rule = width.saturating_sub(cells(name) + cells(note) + 2);
     out.push(RichLine::from_segs(vec![
         Seg::new(name, Role::Text).with(Modifier::BOLD),
-        Seg::new(format!(" {} ", pen.glyphs.rule.repeat(usize::from(rule))), Role::Rule),
+        Seg::new(format!(" {} ", painter.glyphs.rule.repeat(usize::from(rule))), Role::Rule),
         Seg::new(note, Role::Muted),
     ]));
 }
 
-pub(super) fn clause_line(letter: &str, clause: &ProbedClause, width: u16, pen: &Pen<'_>) -> RichLine {
+pub(super) fn clause_line(
+    letter: &str,
+    clause: &ProbedClause,
+    width: u16,
+    painter: &Painter<'_>,
+) -> RichLine {
     let is_weak = clause.kept * 2 < clause.made;
     let bar_width = 10;
     let room = width.saturating_sub(2 + 10 + bar_width + 2);
     let text = shown(&clause.clause);
-    let text = cut_end(&text, room, pen.glyphs.ellipsis).into_owned();
+    let text = cut_end(&text, room, painter.glyphs.ellipsis).into_owned();
     let padding = " ".repeat(usize::from(room.saturating_sub(cells(&text))));
     let plus = if is_weak { Modifier::BOLD } else { Modifier::empty() };
     let mut segs = vec![
@@ -496,7 +523,7 @@ pub(super) fn clause_line(letter: &str, clause: &ProbedClause, width: u16, pen: 
         Seg::new(format!("{:>3}", clause.kept), if is_weak { Role::Warning } else { Role::Text }),
         Seg::new(format!(" of {:<2} ", clause.made), Role::Muted),
     ];
-    segs.extend(bar(clause.kept, clause.made - clause.kept, clause.made, usize::from(bar_width), pen));
+    segs.extend(bar(clause.kept, clause.made - clause.kept, clause.made, usize::from(bar_width), painter));
     RichLine::from_segs(segs)
 }
 
@@ -516,15 +543,15 @@ fn separating(out: &mut Vec<RichLine>, letter: &str, side: &PairSide, width: u16
     out.extend(wrap(&segs, width).into_iter().map(RichLine::from_segs));
 }
 
-fn advice_line(advice: &PairAdvice, pen: &Pen<'_>) -> RichLine {
+fn advice_line(advice: &PairAdvice, painter: &Painter<'_>) -> RichLine {
     let label = match advice.kind {
         AdviceKind::AddExclusion => "add an exclusion",
         AdviceKind::Merge => "merge",
         AdviceKind::Split => "split",
     };
     let plus = if advice.is_best { Modifier::BOLD } else { Modifier::empty() };
-    let mark = if advice.is_best { pen.glyphs.set } else { pen.glyphs.pending };
-    let golden = advice.golden.map_or_else(|| pen.glyphs.dot.to_owned(), |change| format!("{change:+}"));
+    let mark = if advice.is_best { painter.glyphs.set } else { painter.glyphs.pending };
+    let golden = advice.golden.map_or_else(|| painter.glyphs.dot.to_owned(), |change| format!("{change:+}"));
     let golden_role = match advice.golden {
         Some(change) if change > 0 => Role::Success,
         Some(change) if change < 0 => Role::Danger,

@@ -13,11 +13,11 @@ use crate::glyphs::Glyphs;
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::dag;
-use crate::widgets::figures::counted;
+use crate::widgets::format::counted;
 use crate::widgets::json_lines::on_one_line;
-use crate::widgets::measure::{cells, cut_end, shown};
-use crate::widgets::pen::Pen;
+use crate::widgets::painter::Painter;
 use crate::widgets::rich::{RichLine, Seg};
+use crate::widgets::text_width::{cells, cut_end, shown};
 use crate::widgets::wrap::wrap_to;
 use skills_api::{Code, ContractStep, ContractView};
 use skills_skill::contract::Field;
@@ -35,24 +35,24 @@ impl Browse {
         let width = area.width.saturating_sub(4);
         let view = match self.contract_of_shown() {
             None => {
-                let mut pen = Pen::new(buf, cx);
-                pen.put(area.x + 2, area.y, "loading contract", Role::Muted, width);
+                let mut painter = Painter::new(buf, cx);
+                painter.put(area.x + 2, area.y, "loading contract", Role::Muted, width);
                 return String::new();
             }
             Some(Err(error)) => {
-                let mut pen = Pen::new(buf, cx);
+                let mut painter = Painter::new(buf, cx);
                 // A skill without a contract is the usual case, not a failure.
                 let plain =
                     error.code == Code::InvalidConfiguration && error.message.contains("instructions only");
                 let mut segs = Vec::new();
                 if !plain {
-                    segs.push(Seg::new(format!("{} ", pen.glyphs.bad), Role::Danger));
+                    segs.push(Seg::new(format!("{} ", painter.glyphs.bad), Role::Danger));
                 }
                 segs.push(Seg::new(shown(&error.message), if plain { Role::Muted } else { Role::Text }));
                 for (line, y) in
-                    wrap_to(&segs, width, 6, pen.glyphs.ellipsis).iter().zip(area.y..area.bottom())
+                    wrap_to(&segs, width, 6, painter.glyphs.ellipsis).iter().zip(area.y..area.bottom())
                 {
-                    pen.line(area.x + 2, y, line, width);
+                    painter.line(area.x + 2, y, line, width);
                 }
                 return String::new();
             }
@@ -60,7 +60,7 @@ impl Browse {
         };
         let lines = lines(&view, width, cx);
         let window = Rect { x: area.x + 2, width: area.width.saturating_sub(3), ..area };
-        scrolled(&mut self.detail.text, &lines, window, &mut Pen::new(buf, cx));
+        scrolled(&mut self.detail.text, &lines, window, &mut Painter::new(buf, cx));
         let steps = counted(view.steps.len(), "step");
         let version = shown(&view.contract.version);
         format!("{version} {} {steps}", cx.glyphs.dot)
@@ -69,7 +69,7 @@ impl Browse {
 
 fn lines(view: &ContractView, width: u16, cx: &Draw<'_>) -> Vec<RichLine> {
     let glyphs = cx.glyphs;
-    let mut out = standing(view, width, glyphs);
+    let mut out = status_rows(view, width, glyphs);
     out.push(RichLine::default());
     out.extend(graph(view, width, glyphs));
     if !view.findings.is_empty() {
@@ -84,7 +84,7 @@ fn lines(view: &ContractView, width: u16, cx: &Draw<'_>) -> Vec<RichLine> {
 }
 
 /// Whether it may run here, and where its scripts would.
-fn standing(view: &ContractView, width: u16, glyphs: &Glyphs) -> Vec<RichLine> {
+fn status_rows(view: &ContractView, width: u16, glyphs: &Glyphs) -> Vec<RichLine> {
     let mut out = match &view.blocked {
         None => vec![RichLine::from_segs(vec![
             Seg::new(format!("{} ", glyphs.ok), Role::Success),
@@ -232,7 +232,7 @@ fn fields_lines(title: &str, fields: &BTreeMap<String, Field>, width: u16, glyph
         ];
         let used = |segs: &[Seg]| segs.iter().map(|seg| cells(&seg.text)).sum::<u16>();
         if !field.allowed.is_empty() {
-            let allowed: Vec<String> = field.allowed.iter().map(|one| shown(&plain(one))).collect();
+            let allowed: Vec<String> = field.allowed.iter().map(|one| shown(&value_text(one))).collect();
             segs.push(Seg::new(format!("  {}", allowed.join(" | ")), Role::Muted));
         }
         if let Some(default) = &field.default {
@@ -256,7 +256,7 @@ fn fields_lines(title: &str, fields: &BTreeMap<String, Field>, width: u16, glyph
     out
 }
 
-fn plain(value: &serde_json::Value) -> String {
+fn value_text(value: &serde_json::Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 

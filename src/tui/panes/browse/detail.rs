@@ -14,7 +14,7 @@ use skills_api::{ContractView, Error, FileContent, SkillDetail, SkillRivals};
 use skills_skill::{SkillId, safe_text};
 
 /// How many rendered texts are kept.
-const KEPT: usize = 24;
+const CACHE_SIZE: usize = 24;
 /// Lines of a text that are shown before it is rendered.
 const RAW: usize = 400;
 
@@ -152,7 +152,7 @@ impl Detail {
 
     /// Remembers a skill that came; of many the present ones are asked for again.
     pub fn know(&mut self, id: &SkillId, detail: &Arc<SkillDetail>) {
-        if self.known.len() >= KEPT {
+        if self.known.len() >= CACHE_SIZE {
             self.forget();
         }
         self.known.insert(id.clone(), Arc::clone(detail));
@@ -170,7 +170,7 @@ impl Detail {
         if !self.asked.remove(&key) {
             return;
         }
-        if self.order.len() >= KEPT
+        if self.order.len() >= CACHE_SIZE
             && let Some(oldest) = self.order.pop_front()
         {
             self.rendered.remove(&oldest);

@@ -10,10 +10,10 @@ use super::detail::{TABS, Tab, raw};
 use super::{Browse, Part};
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::measure::{cells, shown};
-use crate::widgets::pen::Pen;
+use crate::widgets::painter::Painter;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
+use crate::widgets::text_width::{cells, shown};
 use crate::widgets::wrap::{wrap, wrap_to};
 use skills_skill::{Finding, Severity};
 
@@ -35,7 +35,7 @@ impl Browse {
         let focused = cx.focused && self.focus == Part::Detail;
         self.drawn.detail = area;
         let Some(entry) = self.shown_entry() else {
-            Title::of("", focused).draw(&mut Pen::new(buf, cx), area.x, area.y, area.width);
+            Title::of("", focused).draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
             return None;
         };
         let (label, name) = (entry.label.clone(), entry.name.clone());
@@ -63,7 +63,7 @@ impl Browse {
         if let Some(name) = name {
             title.name.segs.push(Seg::new(format!("  {name}"), Role::Muted));
         }
-        title.draw(&mut Pen::new(buf, cx), area.x, area.y, area.width);
+        title.draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
         if foot == 0 {
             return None;
         }
@@ -82,14 +82,14 @@ impl Browse {
             return 0;
         }
         let reason = reasons.join("; ");
-        let mut pen = Pen::new(buf, cx);
+        let mut painter = Painter::new(buf, cx);
         let width = area.width.saturating_sub(5);
         let text =
             [Seg::new(format!("{}: ", shown(&client.name)), Role::Muted), Seg::new(reason, Role::Text)];
-        let lines = wrap_to(&text, width, usize::from(area.height / 3).clamp(1, 4), pen.glyphs.ellipsis);
-        pen.put(area.x + 2, area.y, pen.glyphs.warn, Role::Warning, 1);
+        let lines = wrap_to(&text, width, usize::from(area.height / 3).clamp(1, 4), painter.glyphs.ellipsis);
+        painter.put(area.x + 2, area.y, painter.glyphs.warn, Role::Warning, 1);
         for (line, y) in lines.iter().zip(area.y..) {
-            pen.line(area.x + 4, y, line, width);
+            painter.line(area.x + 4, y, line, width);
         }
         lines.len() as u16 + 1
     }
@@ -97,7 +97,7 @@ impl Browse {
     fn draw_tabs(&mut self, row: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
         let files = self.detail.skill.as_ref().map_or(0, |d| d.files.len());
         let findings = self.findings().len();
-        let mut pen = Pen::new(buf, cx);
+        let mut painter = Painter::new(buf, cx);
         let mut x = row.x + 2;
         let short = row.width < 64;
         let tight = row.width < 50;
@@ -123,9 +123,9 @@ impl Browse {
             };
             let room = row.right().saturating_sub(x);
             let end = if tab == self.detail.tab {
-                pen.put_plus(x, row.y, &label, Role::Strong, Modifier::UNDERLINED, room)
+                painter.put_plus(x, row.y, &label, Role::Strong, Modifier::UNDERLINED, room)
             } else {
-                pen.put(x, row.y, &label, Role::Muted, room)
+                painter.put(x, row.y, &label, Role::Muted, room)
             };
             self.drawn.tabs.push((Rect { x, width: end.saturating_sub(x), ..row }, tab));
             x = end + gap;
@@ -139,14 +139,20 @@ impl Browse {
             let Some(lines) = self.detail.drawn.clone().filter(|_| self.detail.error.is_none()) else {
                 return self.draw_waiting(area, buf, cx);
             };
-            let mut pen = Pen::new(buf, cx);
-            let drawn = scrolled(&mut self.detail.text, &lines, window, &mut pen);
-            pen.rail(area.x + 2, area.y, drawn, 2);
+            let mut painter = Painter::new(buf, cx);
+            let drawn = scrolled(&mut self.detail.text, &lines, window, &mut painter);
+            painter.rail(area.x + 2, area.y, drawn, 2);
             return self.position(lines.len());
         };
         if skill.body.trim().is_empty() {
-            let mut pen = Pen::new(buf, cx);
-            pen.put(area.x + 2, area.y, "no instructions: the file has only frontmatter", Role::Muted, width);
+            let mut painter = Painter::new(buf, cx);
+            painter.put(
+                area.x + 2,
+                area.y,
+                "no instructions: the file has only frontmatter",
+                Role::Muted,
+                width,
+            );
             return String::new();
         }
         let rendered = self.detail.rendered(&skill.body, "markdown", width, &mut self.wanted);
@@ -155,9 +161,9 @@ impl Browse {
         }
         let lines = rendered.unwrap_or_else(|| raw(&skill.body, width));
         self.detail.drawn = Some(Arc::clone(&lines));
-        let mut pen = Pen::new(buf, cx);
-        let drawn = scrolled(&mut self.detail.text, &lines, window, &mut pen);
-        pen.rail(area.x + 2, area.y, drawn, 2);
+        let mut painter = Painter::new(buf, cx);
+        let drawn = scrolled(&mut self.detail.text, &lines, window, &mut painter);
+        painter.rail(area.x + 2, area.y, drawn, 2);
         self.note_line(&lines);
         self.position(lines.len())
     }
@@ -197,17 +203,17 @@ impl Browse {
             }
         }
         let window = Rect { x: area.x + 2, width: area.width.saturating_sub(3), ..area };
-        scrolled(&mut self.detail.text, &lines, window, &mut Pen::new(buf, cx));
+        scrolled(&mut self.detail.text, &lines, window, &mut Painter::new(buf, cx));
         self.note_line(&lines);
         self.position(lines.len())
     }
 
     fn draw_findings(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> String {
         let findings = self.findings().to_vec();
-        let mut pen = Pen::new(buf, cx);
+        let mut painter = Painter::new(buf, cx);
         if findings.is_empty() {
-            pen.put(area.x + 2, area.y, pen.glyphs.ok, Role::Success, 1);
-            pen.put(area.x + 4, area.y, "no findings", Role::Text, area.width.saturating_sub(4));
+            painter.put(area.x + 2, area.y, painter.glyphs.ok, Role::Success, 1);
+            painter.put(area.x + 4, area.y, "no findings", Role::Text, area.width.saturating_sub(4));
             return String::new();
         }
         self.detail.finding = self.detail.finding.min(findings.len() - 1);
@@ -232,10 +238,10 @@ impl Browse {
         for (place, (index, line)) in lines.iter().skip(offset).take(height).enumerate() {
             let row = Rect { y: area.y + place as u16, height: 1, ..area };
             if *index == self.detail.finding && focused {
-                pen.band(row, Role::Selection);
-                pen.put(row.x, row.y, pen.glyphs.gutter, Role::Gutter, 1);
+                painter.band(row, Role::Selection);
+                painter.put(row.x, row.y, painter.glyphs.gutter, Role::Gutter, 1);
             }
-            pen.line(row.x + 2, row.y, line, width + 2);
+            painter.line(row.x + 2, row.y, line, width + 2);
             if *index != usize::MAX {
                 self.drawn.findings.push((row, *index));
             }
@@ -247,23 +253,24 @@ impl Browse {
     fn draw_refusal(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> String {
         let Some(refusal) = self.refusal() else { return String::new() };
         let place = shown(&refusal.location.display().to_string());
-        let mut pen = Pen::new(buf, cx);
-        pen.put(area.x + 2, area.y, "refused: fix this to use the skill", Role::Strong, area.width);
+        let mut painter = Painter::new(buf, cx);
+        painter.put(area.x + 2, area.y, "refused: fix this to use the skill", Role::Strong, area.width);
         let width = area.width.saturating_sub(4);
-        let place = crate::widgets::measure::cut_middle(&place, width, pen.glyphs.ellipsis).into_owned();
-        pen.put(area.x + 2, area.y + 1, &place, Role::Muted, width);
+        let place =
+            crate::widgets::text_width::cut_middle(&place, width, painter.glyphs.ellipsis).into_owned();
+        painter.put(area.x + 2, area.y + 1, &place, Role::Muted, width);
         let below = Rect { y: area.y + 3, height: area.height.saturating_sub(3), ..area };
         self.draw_findings(below, buf, cx)
     }
 
     fn draw_waiting(&self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> String {
-        let mut pen = Pen::new(buf, cx);
+        let mut painter = Painter::new(buf, cx);
         if let Some(error) = &self.detail.error {
-            pen.put(area.x + 2, area.y, pen.glyphs.bad, Role::Danger, 1);
+            painter.put(area.x + 2, area.y, painter.glyphs.bad, Role::Danger, 1);
             let width = area.width.saturating_sub(5);
             let segs = [Seg::new(shown(&error.message), Role::Text)];
-            for (row, line) in wrap_to(&segs, width, 4, pen.glyphs.ellipsis).iter().enumerate() {
-                pen.line(area.x + 4, area.y + row as u16, line, width);
+            for (row, line) in wrap_to(&segs, width, 4, painter.glyphs.ellipsis).iter().enumerate() {
+                painter.line(area.x + 4, area.y + row as u16, line, width);
             }
         }
         String::new()
@@ -283,13 +290,13 @@ pub(super) fn scrolled(
     scroll: &mut crate::widgets::scroll::Scroll,
     lines: &[RichLine],
     area: Rect,
-    pen: &mut Pen<'_>,
+    painter: &mut Painter<'_>,
 ) -> u16 {
     scroll.height = usize::from(area.height);
     scroll.offset = scroll.offset.min(lines.len().saturating_sub(scroll.height));
     let mut drawn = 0;
     for line in lines.iter().skip(scroll.offset).take(scroll.height) {
-        pen.line(area.x, area.y + drawn, line, area.width);
+        painter.line(area.x, area.y + drawn, line, area.width);
         drawn += 1;
     }
     drawn

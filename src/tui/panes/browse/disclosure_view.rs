@@ -6,11 +6,11 @@ use ratatui::layout::Rect;
 use super::Browse;
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::figures::{bytes, counted, token_count};
-use crate::widgets::measure::shown;
-use crate::widgets::pen::Pen;
+use crate::widgets::format::{bytes, counted, token_count};
+use crate::widgets::painter::Painter;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
+use crate::widgets::text_width::shown;
 use crate::widgets::wrap::cut_line;
 use skills_registry::Trusted;
 
@@ -26,7 +26,7 @@ pub fn height(part: u16) -> u16 {
 
 impl Browse {
     pub(super) fn draw_disclosure(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
-        let mut pen = Pen::new(buf, cx);
+        let mut painter = Painter::new(buf, cx);
         let Some(entry) = self.shown_entry() else { return };
         let id = entry.id.clone();
         let skill = self.catalogue.by_id(id.as_str()).cloned();
@@ -36,9 +36,10 @@ impl Browse {
         }
         if let Some(skill) = &skill {
             let digest = skill.digest.to_string();
-            title = title.note(format!("sha256 {}{}{}", &digest[..4], pen.glyphs.ellipsis, &digest[60..]));
+            title =
+                title.note(format!("sha256 {}{}{}", &digest[..4], painter.glyphs.ellipsis, &digest[60..]));
         }
-        title.draw(&mut pen, area.x, area.y, area.width);
+        title.draw(&mut painter, area.x, area.y, area.width);
         let Some(skill) = skill else { return };
 
         let levels = self.levels.get(&id);
@@ -67,30 +68,30 @@ impl Browse {
         let roles = [Role::Level1, Role::Level2, Role::Level3];
         for (row, (level, what, amount, unit, when)) in rows.iter().enumerate() {
             let y = area.y + 1 + row as u16;
-            pen.rail(x, y, 1, row + 1);
-            pen.put(x + 2, y, level, roles[row], 2);
-            pen.put(x + 5, y, what, Role::Text, 16);
+            painter.rail(x, y, 1, row + 1);
+            painter.put(x + 2, y, level, roles[row], 2);
+            painter.put(x + 5, y, what, Role::Text, 16);
             if let Some(amount) = amount {
-                pen.right(number_end, y, amount, Role::Text);
-                pen.put(number_end + 1, y, unit, Role::Muted, 4);
+                painter.right(number_end, y, amount, Role::Text);
+                painter.put(number_end + 1, y, unit, Role::Muted, 4);
             }
             if note_room >= 24 {
-                pen.put(note_x, y, when, Role::Muted, note_room);
+                painter.put(note_x, y, when, Role::Muted, note_room);
             }
         }
         let y = area.y + 3;
-        pen.rail(x, y, 1, 3);
-        pen.put(x + 2, y, "L3", roles[2], 2);
+        painter.rail(x, y, 1, 3);
+        painter.put(x + 2, y, "L3", roles[2], 2);
         if let Some((count, size)) = files {
             let what = if count == 0 { "no files".to_owned() } else { counted(count, "file") };
-            pen.put(x + 5, y, &what, Role::Text, 16);
+            painter.put(x + 5, y, &what, Role::Text, 16);
             if count > 0 {
                 let size = bytes(size);
                 let (amount, unit) = size.rsplit_once(' ').unwrap_or((&size, ""));
-                pen.right(number_end, y, amount, Role::Text);
-                pen.put(number_end + 1, y, unit, Role::Muted, 4);
+                painter.right(number_end, y, amount, Role::Text);
+                painter.put(number_end + 1, y, unit, Role::Muted, 4);
                 if note_room >= 28 {
-                    pen.put(note_x, y, "when it reads or runs one", Role::Muted, note_room);
+                    painter.put(note_x, y, "when it reads or runs one", Role::Muted, note_room);
                 }
             }
         }
@@ -98,7 +99,7 @@ impl Browse {
         let line = part_played(&skill, trusted);
         let y = area.y + if area.height >= 7 { 5 } else { 4 };
         let room = area.width.saturating_sub(3);
-        pen.line(x, y, &cut_line(&line, room, pen.glyphs.ellipsis), room);
+        painter.line(x, y, &cut_line(&line, room, painter.glyphs.ellipsis), room);
     }
 }
 

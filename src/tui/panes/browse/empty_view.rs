@@ -7,11 +7,11 @@ use super::Browse;
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::bars::SIGNALS;
-use crate::widgets::figures::{count, counted};
-use crate::widgets::measure::{cells, cut_middle, shown};
-use crate::widgets::pen::Pen;
+use crate::widgets::format::{count, counted};
+use crate::widgets::painter::Painter;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
+use crate::widgets::text_width::{cells, cut_middle, shown};
 use skills_registry::{RootOrigin, RootState};
 
 impl Browse {
@@ -21,8 +21,8 @@ impl Browse {
         if let Some(client) = &self.client {
             title = title.note(format!("as {}", shown(&client.name)));
         }
-        let mut pen = Pen::new(buf, cx);
-        title.draw(&mut pen, area.x, area.y, area.width);
+        let mut painter = Painter::new(buf, cx);
+        title.draw(&mut painter, area.x, area.y, area.width);
         let scanning = !self.scan.done && self.scan.found > 0;
         let roots = &self.catalogue.roots;
         let wanted = 12 + roots.len() as u16;
@@ -31,19 +31,19 @@ impl Browse {
         let mut y = area.y + 2 + area.height.saturating_sub(wanted + 4) / 2;
         for (place, role) in SIGNALS.iter().take(4).enumerate() {
             for cell in 0..2 {
-                pen.put(x + 2 * place as u16 + cell, y, pen.glyphs.mark[place], *role, 1);
+                painter.put(x + 2 * place as u16 + cell, y, painter.glyphs.mark[place], *role, 1);
             }
         }
         y += 2;
         if scanning {
-            pen.put(x, y, &format!("Reading {}", counted(self.scan.found, "file")), Role::Strong, width);
+            painter.put(x, y, &format!("Reading {}", counted(self.scan.found, "file")), Role::Strong, width);
             y += 1;
-            pen.put(x, y, &format!("{} loaded", count(self.scan.parsed)), Role::Muted, width);
+            painter.put(x, y, &format!("{} loaded", count(self.scan.parsed)), Role::Muted, width);
             return;
         }
-        pen.put(x, y, "No skills found", Role::Strong, width);
+        painter.put(x, y, "No skills found", Role::Strong, width);
         y += 1;
-        pen.put(x, y, &format!("Searched in {}:", counted(roots.len(), "place")), Role::Muted, width);
+        painter.put(x, y, &format!("Searched in {}:", counted(roots.len(), "place")), Role::Muted, width);
         y += 2;
         let longest = roots.iter().map(|r| cells(&r.label)).max().unwrap_or(0);
         let label = longest.clamp(20, width.saturating_sub(18).max(20));
@@ -58,15 +58,21 @@ impl Browse {
             };
             let failed = role == Role::Danger;
             let (sign, sign_role) =
-                if failed { (pen.glyphs.bad, role) } else { (pen.glyphs.pending, Role::Muted) };
-            pen.put(x, y, sign, sign_role, 1);
+                if failed { (painter.glyphs.bad, role) } else { (painter.glyphs.pending, Role::Muted) };
+            painter.put(x, y, sign, sign_role, 1);
             let name = shown(&root.label);
-            pen.put(x + 2, y, &cut_middle(&name, label, pen.glyphs.ellipsis), Role::Text, label);
-            pen.put(x + 2 + label + 3, y, &state, role, width.saturating_sub(label + 5));
+            painter.put(x + 2, y, &cut_middle(&name, label, painter.glyphs.ellipsis), Role::Text, label);
+            painter.put(x + 2 + label + 3, y, &state, role, width.saturating_sub(label + 5));
             y += 1;
         }
         if roots.len() > usize::from(rows) {
-            pen.put(x + 2, y, &format!("and {} more", roots.len() - usize::from(rows)), Role::Muted, width);
+            painter.put(
+                x + 2,
+                y,
+                &format!("and {} more", roots.len() - usize::from(rows)),
+                Role::Muted,
+                width,
+            );
             y += 1;
         }
         y += 1;
@@ -74,18 +80,18 @@ impl Browse {
             Seg::new("skills --root FOLDER", Role::Key),
             Seg::new("  opens a folder of skills", Role::Muted),
         ]);
-        pen.line(x, y, &open, width);
+        painter.line(x, y, &open, width);
         y += 1;
         let shipped = RichLine::from_segs(vec![
             Seg::new("skills --demo", Role::Key),
             Seg::new("         shows the shipped skills", Role::Muted),
         ]);
-        pen.line(x, y, &shipped, width);
+        painter.line(x, y, &shipped, width);
         y += 2;
         let live = roots.iter().any(|r| r.live || r.state == RootState::Missing);
         if live {
             let text = "New skills appear automatically: the folders are watched.";
-            pen.put(x, y, text, Role::Muted, width);
+            painter.put(x, y, text, Role::Muted, width);
         }
     }
 }

@@ -8,20 +8,20 @@ use super::detail_view::scrolled;
 use super::{Browse, Part};
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::figures::{bytes, counted};
+use crate::widgets::format::{bytes, counted};
 use crate::widgets::hex::hex;
-use crate::widgets::measure::{cut_end, shown};
-use crate::widgets::pen::Pen;
+use crate::widgets::painter::Painter;
 use crate::widgets::rich::{RichLine, Seg};
+use crate::widgets::text_width::{cut_end, shown};
 use skills_api::FileText;
 
 impl Browse {
     pub(super) fn draw_files(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> String {
         let Some(skill) = self.detail.skill.clone() else { return String::new() };
-        let mut pen = Pen::new(buf, cx);
+        let mut painter = Painter::new(buf, cx);
         if skill.files.is_empty() {
             let text = "no files besides SKILL.md";
-            pen.put(area.x + 2, area.y, text, Role::Muted, area.width.saturating_sub(3));
+            painter.put(area.x + 2, area.y, text, Role::Muted, area.width.saturating_sub(3));
             return String::new();
         }
         let rows = self.detail.tree_rows();
@@ -35,11 +35,11 @@ impl Browse {
             let line = Rect { y: tree.y + place as u16, height: 1, ..tree };
             let selected = offset + place == self.detail.tree.cursor;
             if selected {
-                pen.band(line, if focused { Role::Selection } else { Role::SelectionWeak });
-                pen.put(
+                painter.band(line, if focused { Role::Selection } else { Role::SelectionWeak });
+                painter.put(
                     line.x,
                     line.y,
-                    pen.glyphs.gutter,
+                    painter.glyphs.gutter,
                     if focused { Role::Gutter } else { Role::Muted },
                     1,
                 );
@@ -48,21 +48,21 @@ impl Browse {
             let end = line.right().saturating_sub(1);
             let (size, role) = if let Some(file) = row.file.and_then(|i| skill.files.get(i)) {
                 if file.executable {
-                    pen.right(end.saturating_sub(9), line.y, "runs", Role::Muted);
+                    painter.right(end.saturating_sub(9), line.y, "runs", Role::Muted);
                 }
                 (bytes(file.bytes), if selected { Role::Strong } else { Role::Text })
             } else {
-                let sign = if row.folded { pen.glyphs.closed } else { pen.glyphs.open };
-                pen.put(line.x + indent - 2, line.y, sign, Role::Muted, 1);
+                let sign = if row.folded { painter.glyphs.closed } else { painter.glyphs.open };
+                painter.put(line.x + indent - 2, line.y, sign, Role::Muted, 1);
                 (counted(row.files, "file"), Role::Strong)
             };
-            let start = pen.right(end, line.y, &size, Role::Muted);
+            let start = painter.right(end, line.y, &size, Role::Muted);
             let x = line.x + indent;
             let room = start.saturating_sub(x + 6);
             let name = shown(&row.name);
-            pen.put(x, line.y, &cut_end(&name, room, pen.glyphs.ellipsis), role, room);
+            painter.put(x, line.y, &cut_end(&name, room, painter.glyphs.ellipsis), role, room);
         }
-        pen.rail(area.x + 2, area.y, height.min(rows.len() as u16), 3);
+        painter.rail(area.x + 2, area.y, height.min(rows.len() as u16), 3);
         let below = Rect { y: area.y + height + 1, height: area.height.saturating_sub(height + 1), ..area };
         self.draw_preview(below, buf, cx)
     }
@@ -70,19 +70,25 @@ impl Browse {
     fn draw_preview(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> String {
         let Some((path, content)) = self.detail.file.clone() else { return String::new() };
         let name = shown(&path);
-        let mut pen = Pen::new(buf, cx);
+        let mut painter = Painter::new(buf, cx);
         let content = match content {
             Ok(content) => content,
             Err(error) => {
-                pen.put(area.x + 2, area.y, pen.glyphs.bad, Role::Danger, 1);
+                painter.put(area.x + 2, area.y, painter.glyphs.bad, Role::Danger, 1);
                 let width = area.width.saturating_sub(5);
-                pen.put(area.x + 4, area.y, &shown(&error.message), Role::Text, width);
+                painter.put(area.x + 4, area.y, &shown(&error.message), Role::Text, width);
                 return name;
             }
         };
         let kind = format!("{} · {}", shown(&content.media_type), bytes(content.bytes));
-        pen.right(area.right().saturating_sub(1), area.y, &kind, Role::Muted);
-        pen.put(area.x + 2, area.y, &name, Role::Strong, area.width.saturating_sub(kind.len() as u16 + 4));
+        painter.right(area.right().saturating_sub(1), area.y, &kind, Role::Muted);
+        painter.put(
+            area.x + 2,
+            area.y,
+            &name,
+            Role::Strong,
+            area.width.saturating_sub(kind.len() as u16 + 4),
+        );
         let window = Rect {
             x: area.x + 2,
             y: area.y + 1,
@@ -101,7 +107,7 @@ impl Browse {
             }
         };
         let total = lines.len();
-        scrolled(&mut self.detail.preview, &lines, window, &mut Pen::new(buf, cx));
+        scrolled(&mut self.detail.preview, &lines, window, &mut Painter::new(buf, cx));
         let scroll = &self.detail.preview;
         let last = (scroll.offset + scroll.height).min(total);
         format!("lines {}–{last} of {total}", scroll.offset + 1)

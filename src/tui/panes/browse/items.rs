@@ -4,14 +4,14 @@ use std::collections::HashMap;
 
 use nucleo_matcher::Utf32String;
 
-use crate::widgets::measure::shown;
+use crate::widgets::text_width::shown;
 use skills_api::{ClientView, ClientViewState};
 use skills_registry::Catalogue;
 use skills_skill::{Finding, RefusalReason, Role, Severity, Skill, SkillId, Status};
 
 /// Why a bundle is not among the skills.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum ExclusionReason {
     /// It is a skill: by its place among the entries.
     Skill,
     /// Another bundle has its id: by its place among the shadowed.
@@ -48,7 +48,7 @@ pub struct Entry {
     /// Modification time.
     pub modified: i64,
     /// Whether it is a skill.
-    pub standing: Standing,
+    pub standing: ExclusionReason,
     /// Why it is apart from the skills.
     pub note: Option<String>,
 }
@@ -64,9 +64,9 @@ pub fn weigh(findings: &[Finding]) -> (usize, usize) {
 #[must_use]
 pub fn entries(catalogue: &Catalogue) -> Vec<Entry> {
     let mut out: Vec<Entry> =
-        catalogue.entries.iter().map(|e| of_skill(&e.skill, e.root, Standing::Skill)).collect();
+        catalogue.entries.iter().map(|e| of_skill(&e.skill, e.root, ExclusionReason::Skill)).collect();
     for (index, shadowed) in catalogue.shadowed.iter().enumerate() {
-        let mut entry = of_skill(&shadowed.skill, shadowed.root, Standing::Shadowed(index));
+        let mut entry = of_skill(&shadowed.skill, shadowed.root, ExclusionReason::Shadowed(index));
         let winner = catalogue.by_location(&shadowed.winner).map(|s| s.id.clone());
         let root =
             winner.and_then(|id| catalogue.entry(id.as_str())).and_then(|e| catalogue.roots.get(e.root));
@@ -91,7 +91,7 @@ pub fn entries(catalogue: &Catalogue) -> Vec<Entry> {
             root,
             domain: None,
             modified: 0,
-            standing: Standing::Refused(index),
+            standing: ExclusionReason::Refused(index),
             note: Some(refused_because(&refusal.reason)),
         });
     }
@@ -126,7 +126,7 @@ fn of_foreign(name: &str, location: &std::path::Path, client: &str) -> Entry {
         root: 0,
         domain: None,
         modified: 0,
-        standing: Standing::Elsewhere,
+        standing: ExclusionReason::Elsewhere,
         note: Some(format!("listed by {}, in no root here", shown(client))),
     }
 }
@@ -135,11 +135,11 @@ impl Entry {
     /// Whether its skill can be read here.
     #[must_use]
     pub fn is_readable(&self) -> bool {
-        matches!(self.standing, Standing::Skill | Standing::Shadowed(_))
+        matches!(self.standing, ExclusionReason::Skill | ExclusionReason::Shadowed(_))
     }
 }
 
-fn of_skill(skill: &Skill, root: usize, standing: Standing) -> Entry {
+fn of_skill(skill: &Skill, root: usize, standing: ExclusionReason) -> Entry {
     let name = shown(&skill.name);
     let label = shown(skill.id.as_str());
     let name = (name != label).then_some(name);

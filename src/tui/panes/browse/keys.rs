@@ -8,10 +8,10 @@ use super::detail::{TABS, Tab};
 use super::list::Row;
 use super::{Browse, Part};
 use crate::action::{Action, Command, Context};
-use crate::golden_traffic::GoldenForm;
+use crate::golden_requests::GoldenForm;
 use crate::overlay::Drafting;
 use crate::pane::{Draw, Effect, Message, Pane, PaneId, Picker, PickerKind, Target, skills_to_open};
-use crate::widgets::measure::shown as safe;
+use crate::widgets::text_width::shown as safe;
 use skills_api::WhyRequest;
 use skills_skill::Invocation;
 

@@ -4,9 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use strum::Display;
 
-use super::items::{Entry, Standing};
+use super::items::{Entry, ExclusionReason};
 use crate::widgets::fuzzy::Fuzzy;
-use crate::widgets::measure::shown;
+use crate::widgets::text_width::shown;
 use skills_registry::Catalogue;
 use skills_skill::{Role, SkillId};
 
@@ -193,9 +193,9 @@ fn key_of<'a>(entry: &'a Entry, wishes: &Wishes<'_>) -> Key<'a> {
         return Key::Unseen;
     }
     match (entry.standing, wishes.group) {
-        (Standing::Shadowed(_), _) if wishes.client.is_none() => Key::Shadowed,
-        (Standing::Refused(_), _) => Key::Refused,
-        (Standing::Elsewhere, _) => Key::Elsewhere,
+        (ExclusionReason::Shadowed(_), _) if wishes.client.is_none() => Key::Shadowed,
+        (ExclusionReason::Refused(_), _) => Key::Refused,
+        (ExclusionReason::Elsewhere, _) => Key::Elsewhere,
         (_, GroupBy::Root) => Key::Root(entry.root),
         (_, GroupBy::Domain) => Key::Domain(entry.domain.as_deref()),
         (_, GroupBy::Role) => Key::Role(entry.role),

@@ -4,18 +4,18 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 
-use super::items::{Entry, Standing};
+use super::items::{Entry, ExclusionReason};
 use super::list::{Row, SortBy};
 use super::{Browse, LEVELS_AT_ONCE, Part};
 use crate::pane::{Draw, Effect};
 use crate::theme::Role;
-use crate::widgets::ages::day;
 use crate::widgets::bars::share;
-use crate::widgets::figures::{count, counted, token_count};
-use crate::widgets::measure::{cells, cut_end, cut_middle, head, shown};
-use crate::widgets::pen::Pen;
+use crate::widgets::format::{count, counted, token_count};
+use crate::widgets::painter::Painter;
+use crate::widgets::relative_time::day;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::{Title, pairs};
+use crate::widgets::text_width::{cells, cut_end, cut_middle, head, shown};
 use crate::widgets::wrap::cut_line;
 
 /// Columns of a row, from the left edge of the list.
@@ -43,51 +43,51 @@ impl Browse {
     /// Draws the list; answers the row of the summary's rule, where there is one.
     pub(super) fn draw_list(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) -> Option<u16> {
         let focused = cx.focused && self.focus != Part::Detail;
-        self.list_title(focused, cx).draw(&mut Pen::new(buf, cx), area.x, area.y, area.width);
+        self.list_title(focused, cx).draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
         let mut y = area.y + 1;
         if self.focus == Part::Filter || !self.filter.is_empty() {
             self.draw_filter(Rect { y, height: 1, ..area }, buf, cx);
             y += 1;
         }
-        let mut pen = Pen::new(buf, cx);
+        let mut painter = Painter::new(buf, cx);
         let columns = Columns::of(area, self.sort);
-        self.draw_heads(&columns, y, &mut pen);
+        self.draw_heads(&columns, y, &mut painter);
         y += 1;
         // As tall as the strip beside it, so that their rules meet.
         let foot = super::disclosure_view::height(area.height);
         let list = Rect { y, height: area.bottom().saturating_sub(y + foot), ..area };
-        self.draw_rows(list, &columns, &mut pen, focused);
+        self.draw_rows(list, &columns, &mut painter, focused);
         let below = Rect { y: list.bottom(), height: foot, ..area };
-        (foot > 0).then(|| self.draw_summary(below, &mut pen))
+        (foot > 0).then(|| self.draw_summary(below, &mut painter))
     }
 
     /// The columns' names, the sorted one with the direction.
-    fn draw_heads(&self, columns: &Columns, y: u16, pen: &mut Pen<'_>) {
-        let (up, down) = (pen.glyphs.up, pen.glyphs.down);
+    fn draw_heads(&self, columns: &Columns, y: u16, painter: &mut Painter<'_>) {
+        let (up, down) = (painter.glyphs.up, painter.glyphs.down);
         let role_of = |sort| if self.sort == sort { Role::Text } else { Role::Muted };
         let name = if self.sort == SortBy::Name { format!("name {up}") } else { "name".to_owned() };
-        pen.put(columns.name, y, &name, role_of(SortBy::Name), 10);
+        painter.put(columns.name, y, &name, role_of(SortBy::Name), 10);
         if let Some(role) = columns.role {
             let head = if self.budget().is_some() { "given" } else { "role" };
-            pen.put(role, y, head, Role::Muted, 10);
+            painter.put(role, y, head, Role::Muted, 10);
         }
         if self.sort == SortBy::Changed {
-            pen.right(columns.tokens_end, y, &format!("changed {down}"), Role::Text);
+            painter.right(columns.tokens_end, y, &format!("changed {down}"), Role::Text);
             return;
         }
         if columns.role.is_none() && self.budget().is_some() {
-            pen.right(columns.tokens_end, y, "given", Role::Muted);
+            painter.right(columns.tokens_end, y, "given", Role::Muted);
             return;
         }
         let tokens = if self.sort == SortBy::Tokens { format!("L2 tok {down}") } else { "L2 tok".to_owned() };
-        let start = pen.right(columns.tokens_end, y, &tokens, role_of(SortBy::Tokens)).saturating_sub(1);
-        pen.rail(start, y, 1, 2);
+        let start = painter.right(columns.tokens_end, y, &tokens, role_of(SortBy::Tokens)).saturating_sub(1);
+        painter.rail(start, y, 1, 2);
         match (self.sort, columns.role) {
             (SortBy::Findings, _) => {
-                pen.right(start.saturating_sub(1), y, &format!("findings {down}"), Role::Text);
+                painter.right(start.saturating_sub(1), y, &format!("findings {down}"), Role::Text);
             }
             (SortBy::Name, Some(_)) => {
-                pen.right(start.saturating_sub(1), y, "findings", Role::Muted);
+                painter.right(start.saturating_sub(1), y, "findings", Role::Muted);
             }
             _ => {}
         }
@@ -105,11 +105,11 @@ impl Browse {
     }
 
     fn draw_filter(&mut self, row: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        let mut pen = Pen::new(buf, cx);
-        pen.band(row, Role::Field);
-        pen.put(row.x + 2, row.y, "/", Role::Strong, 1);
+        let mut painter = Painter::new(buf, cx);
+        painter.band(row, Role::Field);
+        painter.put(row.x + 2, row.y, "/", Role::Strong, 1);
         let note = format!("{} of {}", count(self.matched), count(self.entries.len()));
-        let start = pen.right(row.right().saturating_sub(1), row.y, &note, Role::Muted);
+        let start = painter.right(row.right().saturating_sub(1), row.y, &note, Role::Muted);
         let line = Rect { x: row.x + 4, width: start.saturating_sub(row.x + 5), ..row };
         self.drawn.filter = row;
         let style = cx.theme.style(Role::Field).patch(cx.theme.style(Role::Strong));
@@ -119,7 +119,7 @@ impl Browse {
         }
     }
 
-    fn draw_rows(&mut self, list: Rect, columns: &Columns, pen: &mut Pen<'_>, focused: bool) {
+    fn draw_rows(&mut self, list: Rect, columns: &Columns, painter: &mut Painter<'_>, focused: bool) {
         self.drawn.list = list;
         let height = usize::from(list.height);
         if self.follow {
@@ -136,7 +136,7 @@ impl Browse {
         self.scroll.height = height;
         self.scroll.offset = self.scroll.offset.min(self.rows.len().saturating_sub(height));
         if self.rows.is_empty() {
-            pen.put(list.x + 3, list.y, "no skills match the filter", Role::Muted, list.width - 3);
+            painter.put(list.x + 3, list.y, "no skills match the filter", Role::Muted, list.width - 3);
         }
         let mut unknown = Vec::new();
         for place in 0..height.min(self.rows.len().saturating_sub(self.scroll.offset)) {
@@ -144,16 +144,16 @@ impl Browse {
             let area = Rect { y: list.y + place as u16, height: 1, ..list };
             let selected = index == self.scroll.cursor;
             if selected {
-                pen.band(area, if focused { Role::Selection } else { Role::SelectionWeak });
+                painter.band(area, if focused { Role::Selection } else { Role::SelectionWeak });
                 let role = if focused { Role::Gutter } else { Role::Muted };
-                pen.put(area.x, area.y, pen.glyphs.gutter, role, 1);
+                painter.put(area.x, area.y, painter.glyphs.gutter, role, 1);
             }
             match self.rows[index].clone() {
                 Row::Group { label, count: members, live, folded, .. } => {
-                    draw_group(&label, members, live, folded, area, pen);
+                    draw_group(&label, members, live, folded, area, painter);
                 }
                 Row::Entry(entry) => {
-                    self.draw_entry(entry, selected, area, columns, pen);
+                    self.draw_entry(entry, selected, area, columns, painter);
                     let entry = &self.entries[entry];
                     let countable = entry.is_readable();
                     if countable
@@ -172,7 +172,14 @@ impl Browse {
         }
     }
 
-    fn draw_entry(&mut self, index: usize, selected: bool, area: Rect, columns: &Columns, pen: &mut Pen<'_>) {
+    fn draw_entry(
+        &mut self,
+        index: usize,
+        selected: bool,
+        area: Rect,
+        columns: &Columns,
+        painter: &mut Painter<'_>,
+    ) {
         let entry = &self.entries[index];
         let y = area.y;
         // A skill that loses its name here may be one of its own for the client.
@@ -183,8 +190,8 @@ impl Browse {
         };
         let apart = match (&self.client, self.unseen.get(&entry.id)) {
             (Some(_), Some(why)) => Some(why.clone()),
-            (Some(_), None) if matches!(entry.standing, Standing::Shadowed(_)) => None,
-            (Some(_), None) if matches!(entry.standing, Standing::Refused(_)) => {
+            (Some(_), None) if matches!(entry.standing, ExclusionReason::Shadowed(_)) => None,
+            (Some(_), None) if matches!(entry.standing, ExclusionReason::Refused(_)) => {
                 listed().or_else(|| entry.note.clone())
             }
             _ => entry.note.clone(),
@@ -192,45 +199,50 @@ impl Browse {
         if let Some(note) = apart {
             let room = (area.width / 4).max(12);
             let role = if selected { Role::Strong } else { Role::Muted };
-            draw_name(entry, None, &mut self.fuzzy, Rect::new(columns.name, y, room, 1), role, pen);
+            draw_name(entry, None, &mut self.fuzzy, Rect::new(columns.name, y, room, 1), role, painter);
             let x = columns.name + room + 1;
             let room = columns.tokens_end.saturating_sub(x);
-            let note = cut_end(&note, room, pen.glyphs.ellipsis);
-            pen.put(x, y, &note, Role::Muted, room);
+            let note = cut_end(&note, room, painter.glyphs.ellipsis);
+            painter.put(x, y, &note, Role::Muted, room);
             return;
         }
         let role = if selected { Role::Strong } else { Role::Text };
         let room = Rect::new(columns.name, y, columns.name_room, 1);
-        draw_name(entry, entry.status.as_deref(), &mut self.fuzzy, room, role, pen);
+        draw_name(entry, entry.status.as_deref(), &mut self.fuzzy, room, role, painter);
         if let Some(x) = columns.role {
             let (word, role) = self
                 .budget()
                 .and_then(|budget| budget.word(&entry.id))
                 .unwrap_or_else(|| (entry.role.to_string(), Role::Muted));
-            pen.put(x, y, &word, role, 10);
+            painter.put(x, y, &word, role, 10);
         }
         let mut x = columns.badge;
         let (errors, warnings) = entry.findings;
         if errors > 0 {
-            x = pen.put(x, y, &format!("{}{errors}", pen.glyphs.bad), Role::Danger, 4) + 1;
+            x = painter.put(x, y, &format!("{}{errors}", painter.glyphs.bad), Role::Danger, 4) + 1;
         } else if warnings > 0 {
-            x = pen.put(x, y, &format!("{}{warnings}", pen.glyphs.warn), Role::Warning, 4) + 1;
+            x = painter.put(x, y, &format!("{}{warnings}", painter.glyphs.warn), Role::Warning, 4) + 1;
         }
         if self.edited.contains(&entry.id) {
-            pen.put(x, y, pen.glyphs.edited, Role::Info, 1);
+            painter.put(x, y, painter.glyphs.edited, Role::Info, 1);
         }
         let given = self.budget().filter(|_| columns.role.is_none()).and_then(|b| b.word(&entry.id));
         if self.sort == SortBy::Changed {
-            pen.right(columns.tokens_end, y, &day(entry.modified), Role::Text);
+            painter.right(columns.tokens_end, y, &day(entry.modified), Role::Text);
         } else if let Some((word, role)) = given {
-            pen.right(columns.tokens_end, y, &word, role);
+            painter.right(columns.tokens_end, y, &word, role);
         } else if let Some(levels) = self.levels.get(&entry.id) {
-            pen.right(columns.tokens_end, y, &token_count(levels.body_count(), pen.glyphs), Role::Text);
+            painter.right(
+                columns.tokens_end,
+                y,
+                &token_count(levels.body_count(), painter.glyphs),
+                Role::Text,
+            );
         }
     }
 
     /// What is here, in a few numbers, and in what order; answers the row of its rule.
-    fn draw_summary(&self, area: Rect, pen: &mut Pen<'_>) -> u16 {
+    fn draw_summary(&self, area: Rect, painter: &mut Painter<'_>) -> u16 {
         let title = match &self.client {
             Some(client) => Title::of(format!("Catalog of {}", shown(&client.name)), false),
             None => Title::of("Catalog", false),
@@ -239,7 +251,7 @@ impl Browse {
         for seg in &mut title.name.segs {
             seg.role = Role::Muted;
         }
-        title.draw(pen, area.x, area.y, area.width);
+        title.draw(painter, area.x, area.y, area.width);
         let x = area.x + 3;
         let width = area.width.saturating_sub(4);
         let skills = self.catalogue.entries.len();
@@ -248,7 +260,7 @@ impl Browse {
             let all = self.entries.len();
             let seen = self.entries.iter().filter(|e| !self.unseen.contains_key(&e.id) && e.is_readable());
             let seen = self.budget().and_then(super::budget::Budget::listed).unwrap_or_else(|| seen.count());
-            let dot = format!(" {} ", pen.glyphs.dot);
+            let dot = format!(" {} ", painter.glyphs.dot);
             let seen_of = format!("{} of {} loaded", count(seen), count(all));
             let made = self.budget().map(super::budget::Budget::counts).unwrap_or_default().join(&dot);
             let rows = match (made.is_empty(), area.height >= 7) {
@@ -257,12 +269,12 @@ impl Browse {
                 (false, false) => vec![format!("{seen_of}{dot}{made}")],
             };
             for row in rows {
-                pen.put(x, y, &cut_end(&row, width, pen.glyphs.ellipsis), Role::Text, width);
+                painter.put(x, y, &cut_end(&row, width, painter.glyphs.ellipsis), Role::Text, width);
                 y += 1;
             }
-            let sums = self.budget().and_then(|budget| budget.sums(pen));
+            let sums = self.budget().and_then(|budget| budget.sums(painter));
             if let Some(sums) = sums.filter(|_| y < area.bottom()) {
-                pen.line(x, y, &cut_line(&sums, width, pen.glyphs.ellipsis), width);
+                painter.line(x, y, &cut_line(&sums, width, painter.glyphs.ellipsis), width);
                 y += 1;
             }
             let unseen = self.budget().map(super::budget::Budget::unseen).unwrap_or_default();
@@ -270,67 +282,67 @@ impl Browse {
                 if y + 1 >= area.bottom() {
                     break;
                 }
-                pen.put(x, y, &cut_end(&why, width, pen.glyphs.ellipsis), Role::Muted, width);
+                painter.put(x, y, &cut_end(&why, width, painter.glyphs.ellipsis), Role::Muted, width);
                 y += 1;
             }
             if y + 2 < area.bottom() {
-                share(pen, x, y, width, seen as f64 / all.max(1) as f64);
+                share(painter, x, y, width, seen as f64 / all.max(1) as f64);
                 y += 1;
             }
         } else {
             let roots =
                 self.catalogue.roots.iter().filter(|r| r.state == skills_registry::RootState::Present);
             let from = format!("{} from {}", counted(skills, "skill"), counted(roots.count(), "root"));
-            pen.put(x, y, &from, Role::Text, width);
+            painter.put(x, y, &from, Role::Text, width);
             y += 1;
             if y < area.bottom() {
                 let errors = self.entries.iter().filter(|e| e.findings.0 > 0).count();
                 let warnings = self.entries.iter().filter(|e| e.findings.0 == 0 && e.findings.1 > 0).count();
                 let bad = RichLine::from_segs(vec![
-                    Seg::new(format!("{} ", pen.glyphs.bad), Role::Danger),
+                    Seg::new(format!("{} ", painter.glyphs.bad), Role::Danger),
                     Seg::new(format!("{} with errors   ", count(errors)), Role::Muted),
-                    Seg::new(format!("{} ", pen.glyphs.warn), Role::Warning),
+                    Seg::new(format!("{} ", painter.glyphs.warn), Role::Warning),
                     Seg::new(format!("{} warned", count(warnings)), Role::Muted),
                 ]);
-                pen.line(x, y, &bad, width);
+                painter.line(x, y, &bad, width);
                 y += 1;
             }
             if y + 1 < area.bottom() {
                 let (shadowed, refused) = (self.catalogue.shadowed.len(), self.catalogue.refused.len());
-                let dot = pen.glyphs.dot;
+                let dot = painter.glyphs.dot;
                 let text = format!("{} shadowed {dot} {} refused", count(shadowed), count(refused));
-                pen.put(x, y, &text, Role::Muted, width);
+                painter.put(x, y, &text, Role::Muted, width);
                 y += 1;
             }
         }
         if let Some(client) = self.client.as_ref().filter(|_| y + 1 < area.bottom()) {
-            let at = pen.put(x, y, "source ", Role::Muted, width);
+            let at = painter.put(x, y, "source ", Role::Muted, width);
             let text = shown(&client.source);
             let room = width.saturating_sub(7);
-            pen.put(at, y, &cut_middle(&text, room, pen.glyphs.ellipsis), Role::Text, room);
+            painter.put(at, y, &cut_middle(&text, room, painter.glyphs.ellipsis), Role::Text, room);
             y += 1;
         }
         if y < area.bottom() {
             let line = pairs(&[("sort", self.sort.to_string()), ("group", self.group.to_string())]);
-            pen.line(x, y, &cut_line(&line, width, pen.glyphs.ellipsis), width);
+            painter.line(x, y, &cut_line(&line, width, painter.glyphs.ellipsis), width);
         }
         area.y
     }
 }
 
-fn draw_group(label: &str, members: usize, live: bool, folded: bool, area: Rect, pen: &mut Pen<'_>) {
-    let sign = if folded { pen.glyphs.closed } else { pen.glyphs.open };
-    pen.put(area.x + 1, area.y, sign, Role::Muted, 1);
+fn draw_group(label: &str, members: usize, live: bool, folded: bool, area: Rect, painter: &mut Painter<'_>) {
+    let sign = if folded { painter.glyphs.closed } else { painter.glyphs.open };
+    painter.put(area.x + 1, area.y, sign, Role::Muted, 1);
     let number = count(members);
     let end = area.right().saturating_sub(1);
     let room = area.width.saturating_sub(6 + cells(&number));
     let with_live = live && cells(label) + 9 <= room;
-    let shortened = cut_middle(label, room, pen.glyphs.ellipsis);
-    let x = pen.put(area.x + 3, area.y, &shortened, Role::Strong, room);
-    pen.put(x + 1, area.y, &number, Role::Muted, 8);
+    let shortened = cut_middle(label, room, painter.glyphs.ellipsis);
+    let x = painter.put(area.x + 3, area.y, &shortened, Role::Strong, room);
+    painter.put(x + 1, area.y, &number, Role::Muted, 8);
     if with_live {
-        let note = RichLine::of(format!("{} live", pen.glyphs.set), Role::Info);
-        pen.line_right(end, area.y, &note);
+        let note = RichLine::of(format!("{} live", painter.glyphs.set), Role::Info);
+        painter.line_right(end, area.y, &note);
     }
 }
 
@@ -353,9 +365,9 @@ fn draw_name(
     fuzzy: &mut crate::widgets::fuzzy::Fuzzy,
     area: Rect,
     role: Role,
-    pen: &mut Pen<'_>,
+    painter: &mut Painter<'_>,
 ) {
-    let label = cut_id(&entry.label, area.width, pen.glyphs.ellipsis);
+    let label = cut_id(&entry.label, area.width, painter.glyphs.ellipsis);
     let whole = label == entry.label;
     let mut used = cells(&label);
     let mut fits = |text: &str| {
@@ -392,5 +404,5 @@ fn draw_name(
         write("  ", usize::MAX / 2, Role::Muted);
         write(status, usize::MAX / 2, Role::Muted);
     }
-    pen.line(area.x, area.y, &RichLine::from_segs(segs), area.width);
+    painter.line(area.x, area.y, &RichLine::from_segs(segs), area.width);
 }

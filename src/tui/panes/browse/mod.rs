@@ -23,17 +23,17 @@ use std::sync::Arc;
 use ratatui::layout::Rect;
 
 use self::detail::{Detail, Tab};
-use self::items::{Entry, Standing};
+use self::items::{Entry, ExclusionReason};
 use self::list::{GroupBy, Row, SortBy, Wishes};
 use crate::field::Field;
 use crate::pane::{Effect, Message, PickerKind, Target};
-use crate::run_traffic::{RunAsk, RunTold};
-use crate::session_traffic::SessionTold;
+use crate::run_requests::{RunAsk, RunTold};
+use crate::session_requests::SessionTold;
 use crate::widgets::fuzzy::Fuzzy;
 use crate::widgets::scroll::Scroll;
 use skills_api::{ClientView, ContractView, Error, Event, LevelTokens};
 use skills_registry::{Catalogue, ScanProgress};
-use skills_skill::{Refusal, SkillId};
+use skills_skill::{RejectedBundle, SkillId};
 
 /// How many skills one request for token counts names at most.
 const LEVELS_AT_ONCE: usize = 256;
@@ -115,9 +115,9 @@ impl Browse {
         self.entry().or_else(|| self.entries.iter().find(|e| Some(&e.id) == self.selected.as_ref()))
     }
 
-    fn refusal(&self) -> Option<&Refusal> {
+    fn refusal(&self) -> Option<&RejectedBundle> {
         match self.shown_entry()?.standing {
-            Standing::Refused(index) => self.catalogue.refused.get(index),
+            ExclusionReason::Refused(index) => self.catalogue.refused.get(index),
             _ => None,
         }
     }
@@ -316,7 +316,7 @@ impl Browse {
                 match told {
                     Ok(view) => self.take_budget(client, view),
                     Err(error) => {
-                        return vec![Effect::Trouble(
+                        return vec![Effect::ErrorNotice(
                             "the client's budget".to_owned(),
                             error.message.clone(),
                         )];

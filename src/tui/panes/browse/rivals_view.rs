@@ -8,9 +8,9 @@ use super::collisions_view::clause_line;
 use super::{Browse, Part};
 use crate::pane::{Draw, Effect};
 use crate::theme::Role;
-use crate::widgets::measure::{cells, cut_end, shown};
-use crate::widgets::pen::Pen;
+use crate::widgets::painter::Painter;
 use crate::widgets::rich::{RichLine, Seg};
+use crate::widgets::text_width::{cells, cut_end, shown};
 use crate::widgets::wrap::wrap;
 use skills_api::SkillRivals;
 use skills_discovery::GroupKind;
@@ -22,25 +22,31 @@ impl Browse {
         if self.detail.asked_rivals.insert(id.clone()) {
             self.wanted.push(Effect::Rivals(id.clone()));
         }
-        let mut pen = Pen::new(buf, cx);
+        let mut painter = Painter::new(buf, cx);
         let width = area.width.saturating_sub(4);
         let rivals = match self.detail.rivals.get(&id) {
             Some(Ok(rivals)) => rivals.clone(),
             Some(Err(error)) => {
                 let segs = [Seg::new(shown(&error.message), Role::Danger)];
                 for (line, y) in wrap(&segs, width).into_iter().zip(area.y..area.bottom()) {
-                    pen.line(area.x + 2, y, &RichLine::from_segs(line), width);
+                    painter.line(area.x + 2, y, &RichLine::from_segs(line), width);
                 }
                 return String::new();
             }
             None => {
-                pen.put(area.x + 2, area.y, "ranking requests made from the description", Role::Muted, width);
+                painter.put(
+                    area.x + 2,
+                    area.y,
+                    "ranking requests made from the description",
+                    Role::Muted,
+                    width,
+                );
                 return String::new();
             }
         };
         let report = &rivals.report;
         self.detail.rival = self.detail.rival.min(report.rivals.len().saturating_sub(1));
-        let (lines, first) = lines(&rivals, width, &pen);
+        let (lines, first) = lines(&rivals, width, &painter);
         let chosen = first + self.detail.rival;
         let height = usize::from(area.height);
         let scroll = &mut self.detail.text;
@@ -56,10 +62,10 @@ impl Browse {
         for (at, line) in lines.iter().enumerate().skip(scroll.offset).take(height) {
             let row = Rect { y: area.y + (at - scroll.offset) as u16, height: 1, ..area };
             if at == chosen && focused && !report.rivals.is_empty() {
-                pen.band(row, Role::Selection);
-                pen.put(row.x, row.y, pen.glyphs.gutter, Role::Gutter, 1);
+                painter.band(row, Role::Selection);
+                painter.put(row.x, row.y, painter.glyphs.gutter, Role::Gutter, 1);
             }
-            pen.line(row.x + 2, row.y, line, width);
+            painter.line(row.x + 2, row.y, line, width);
         }
         format!("keeps {} of {} requests", report.kept, report.made)
     }
@@ -79,10 +85,10 @@ impl Browse {
 }
 
 /// All lines, and the place of the first rival among them.
-fn lines(rivals: &SkillRivals, width: u16, pen: &Pen<'_>) -> (Vec<RichLine>, usize) {
+fn lines(rivals: &SkillRivals, width: u16, painter: &Painter<'_>) -> (Vec<RichLine>, usize) {
     let report = &rivals.report;
     let mut out = vec![RichLine::of("requests made from each clause, kept by the skill", Role::Muted)];
-    out.extend(report.clauses.iter().map(|clause| clause_line("", clause, width, pen)));
+    out.extend(report.clauses.iter().map(|clause| clause_line("", clause, width, painter)));
     if report.golden > 0 {
         let text = format!("golden queries: {} of {} won", report.golden_kept, report.golden);
         out.push(RichLine::of(text, Role::Text));
@@ -99,12 +105,13 @@ fn lines(rivals: &SkillRivals, width: u16, pen: &Pen<'_>) -> (Vec<RichLine>, usi
     let first = out.len();
     for rival in &report.rivals {
         let name = shown(rival.skill_id.as_str());
-        let name = cut_end(&name, name_width, pen.glyphs.ellipsis).into_owned();
+        let name = cut_end(&name, name_width, painter.glyphs.ellipsis).into_owned();
         let padding = " ".repeat(usize::from(name_width.saturating_sub(cells(&name))));
         let is_strong = rival.lost > 0 || !rival.golden_lost.is_empty();
         let plus = if is_strong { Modifier::BOLD } else { Modifier::empty() };
         let golden = format!("-{}/+{}", rival.golden_lost.len(), rival.golden_won.len());
-        let figure = |value: usize| if value == 0 { pen.glyphs.dot.to_owned() } else { value.to_string() };
+        let figure =
+            |value: usize| if value == 0 { painter.glyphs.dot.to_owned() } else { value.to_string() };
         out.push(RichLine::from_segs(vec![
             Seg::new(format!("{name}{padding}"), Role::Text).with(plus),
             Seg::new(
@@ -128,7 +135,7 @@ fn lines(rivals: &SkillRivals, width: u16, pen: &Pen<'_>) -> (Vec<RichLine>, usi
         let room = width.saturating_sub(cells(&won) + 2);
         let query = shown(&lost.query);
         out.push(RichLine::from_segs(vec![
-            Seg::new(cut_end(&query, room, pen.glyphs.ellipsis).into_owned(), Role::Text),
+            Seg::new(cut_end(&query, room, painter.glyphs.ellipsis).into_owned(), Role::Text),
             Seg::new(format!("  {won}"), Role::Warning),
         ]));
     }

@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 
 use super::{Browse, Drawn, Part};
 use crate::pane::Draw;
-use crate::widgets::pen::Pen;
+use crate::widgets::painter::Painter;
 use crate::widgets::rule::{Joint, divider};
 
 /// Below this width the parts share one column.
@@ -46,6 +46,6 @@ impl Browse {
                 (false, false) => {}
             }
         }
-        divider(&mut Pen::new(buf, cx), Rect { x: area.x + left, width: 1, ..area }, &joints);
+        divider(&mut Painter::new(buf, cx), Rect { x: area.x + left, width: 1, ..area }, &joints);
     }
 }

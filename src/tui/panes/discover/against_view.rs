@@ -8,12 +8,12 @@ use super::rival::{compare, nearest};
 use super::why_view::draw_differences;
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::bars::{Place, stacked};
-use crate::widgets::figures::{plain_score, signed};
-use crate::widgets::measure::{cells, cut_end, shown};
-use crate::widgets::pen::Pen;
+use crate::widgets::bars::{CellRange, stacked};
+use crate::widgets::format::{plain_score, signed};
+use crate::widgets::painter::Painter;
 use crate::widgets::rich::Seg;
 use crate::widgets::rule::Title;
+use crate::widgets::text_width::{cells, cut_end, shown};
 use skills_discovery::Hit;
 
 impl Discover {
@@ -22,10 +22,10 @@ impl Discover {
         let Some(hit) = self.hit().cloned() else { return };
         let Some(other) = nearest(&answer, &hit) else { return };
         let hit = &hit;
-        let mut pen = Pen::new(buf, cx);
+        let mut painter = Painter::new(buf, cx);
         let mut title = Title::of("Against ", false).note("nearest rival");
         title.name.segs.push(Seg::new(shown(other.skill_id.as_str()), Role::Strong));
-        title.draw(&mut pen, area.x, area.y, area.width);
+        title.draw(&mut painter, area.x, area.y, area.width);
 
         let column = Rect { x: area.x + 2, width: area.width.saturating_sub(3), ..area };
         let best = answer.results.iter().map(|h| h.score).fold(3.5, f64::max);
@@ -33,22 +33,22 @@ impl Discover {
         let longest = answer.results.iter().take(10).chain([hit]).map(|h| cells(&shown(h.skill_id.as_str())));
         let least = column.width * 3 / 10;
         let name = longest.max().unwrap_or(0).clamp(least, column.width.saturating_sub(24).max(least));
-        draw_scored(hit, Role::Strong, column, y, (best, name, true), &mut pen);
-        draw_scored(other, Role::Text, column, y + 2, (best, name, true), &mut pen);
+        draw_scored(hit, Role::Strong, column, y, (best, name, true), &mut painter);
+        draw_scored(other, Role::Text, column, y + 2, (best, name, true), &mut painter);
         y += 4;
 
-        pen.put(column.x, y, "difference in score", Role::Muted, column.width);
+        painter.put(column.x, y, "difference in score", Role::Muted, column.width);
         let room = usize::from(area.bottom().saturating_sub(y + 10)).clamp(3, 9);
         let comparison = compare(hit, other, &answer.words, room);
-        y += 1 + draw_differences(&comparison, column, y + 1, &mut pen);
-        pen.run(column.x, y, pen.glyphs.rule, column.width, Role::Rule);
-        pen.put(column.x, y + 1, "lead", Role::Muted, column.width);
+        y += 1 + draw_differences(&comparison, column, y + 1, &mut painter);
+        painter.run(column.x, y, painter.glyphs.rule, column.width, Role::Rule);
+        painter.put(column.x, y + 1, "lead", Role::Muted, column.width);
         let end = column.x + lead_column(&comparison, column.width);
-        pen.right(end, y + 1, &signed(comparison.lead, pen.glyphs), Role::Strong);
+        painter.right(end, y + 1, &signed(comparison.lead, painter.glyphs), Role::Strong);
         y += 3;
 
-        y += self.draw_card(other, 8, column, y, &mut pen) + 1;
-        let mut pen = Pen::new(buf, cx);
+        y += self.draw_card(other, 8, column, y, &mut painter) + 1;
+        let mut painter = Painter::new(buf, cx);
         let near: Vec<&Hit> = answer
             .results
             .iter()
@@ -56,9 +56,9 @@ impl Discover {
             .take(usize::from(area.bottom().saturating_sub(y + 1)).min(8))
             .collect();
         if !near.is_empty() {
-            pen.put(column.x, y, "other results", Role::Strong, column.width);
+            painter.put(column.x, y, "other results", Role::Strong, column.width);
             for (row, hit) in near.into_iter().enumerate() {
-                draw_scored(hit, Role::Text, column, y + 1 + row as u16, (best, name, false), &mut pen);
+                draw_scored(hit, Role::Text, column, y + 1 + row as u16, (best, name, false), &mut painter);
             }
         }
     }
@@ -66,7 +66,7 @@ impl Discover {
 
 /// Where the differences end, so that the lead is below them.
 fn lead_column(comparison: &super::rival::Comparison<'_>, width: u16) -> u16 {
-    let longest = comparison.rows.iter().map(|r| crate::widgets::measure::cells(&r.label)).max();
+    let longest = comparison.rows.iter().map(|r| crate::widgets::text_width::cells(&r.label)).max();
     longest.unwrap_or(0).clamp(9, 16).min(width / 4) + 7
 }
 
@@ -77,15 +77,15 @@ pub(crate) fn draw_scored(
     column: Rect,
     y: u16,
     (best, name, air): (f64, u16, bool),
-    pen: &mut Pen<'_>,
+    painter: &mut Painter<'_>,
 ) {
     if y >= column.bottom() {
         return;
     }
     let text = shown(hit.skill_id.as_str());
-    pen.put(column.x, y, &cut_end(&text, name, pen.glyphs.ellipsis), role, name);
+    painter.put(column.x, y, &cut_end(&text, name, painter.glyphs.ellipsis), role, name);
     let end = column.x + name + if best >= 9.995 { 6 } else { 5 };
-    pen.right(end, y, &plain_score(hit.score, pen.glyphs), role);
+    painter.right(end, y, &plain_score(hit.score, painter.glyphs), role);
     let width = column.right().saturating_sub(end + 1);
-    stacked(pen, Place { x: end + 1, y, width, scale: best, air }, &hit.breakdown.signals);
+    stacked(painter, CellRange { x: end + 1, y, width, scale: best, air }, &hit.breakdown.signals);
 }

@@ -1,7 +1,7 @@
 //! Intents that were asked, newest last, and the walk through them with Up and Down.
 
 /// How many are kept.
-const KEPT: usize = 200;
+const HISTORY_SIZE: usize = 200;
 
 /// Intents asked, and the state of the walk.
 #[derive(Debug, Clone, Default)]
@@ -45,7 +45,7 @@ impl History {
         }
         self.asked.retain(|known| known != intent);
         self.asked.push(intent.to_owned());
-        let excess = self.asked.len().saturating_sub(KEPT);
+        let excess = self.asked.len().saturating_sub(HISTORY_SIZE);
         self.asked.drain(..excess);
     }
 

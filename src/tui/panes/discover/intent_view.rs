@@ -12,10 +12,10 @@ use super::view::fit_sign;
 use super::{Discover, Part};
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::figures::{count, score, took};
-use crate::widgets::measure::{cells, cut_end, shown};
-use crate::widgets::pen::Pen;
+use crate::widgets::format::{count, score, took};
+use crate::widgets::painter::Painter;
 use crate::widgets::rich::{RichLine, Seg};
+use crate::widgets::text_width::{cells, cut_end, shown};
 use crate::widgets::wrap::wrap_to;
 use skills_discovery::{Answer, Correction, Fit, QueryWord};
 
@@ -31,11 +31,17 @@ impl Discover {
         let spans = self.word_styles(cx);
         self.drawn.intent = area;
         self.drawn.field = line;
-        let mut pen = Pen::new(buf, cx);
-        pen.band(area, Role::Field);
-        pen.put(area.x + 2, y, pen.glyphs.prompt, if focused { Role::Accent } else { Role::Muted }, 1);
+        let mut painter = Painter::new(buf, cx);
+        painter.band(area, Role::Field);
+        painter.put(
+            area.x + 2,
+            y,
+            painter.glyphs.prompt,
+            if focused { Role::Accent } else { Role::Muted },
+            1,
+        );
         if self.field.is_empty() && !focused {
-            pen.put(line.x, y, "describe your task", Role::Muted, line.width);
+            painter.put(line.x, y, "describe your task", Role::Muted, line.width);
         }
         let style = cx.theme.style(Role::Field).patch(cx.theme.style(Role::Text));
         let cursor = self.field.draw(line, buf, style, &spans);
@@ -44,7 +50,7 @@ impl Discover {
         }
         if area.height > row + 1 {
             let below = Rect { y: y + 1, ..line };
-            self.draw_contributions(below, &mut Pen::new(buf, cx));
+            self.draw_contributions(below, &mut Painter::new(buf, cx));
         }
     }
 
@@ -60,7 +66,7 @@ impl Discover {
     }
 
     /// What a word of the request gave the selected skill.
-    fn given(&self, word: usize) -> Option<f64> {
+    fn contribution(&self, word: usize) -> Option<f64> {
         let rows = &self.hit()?.breakdown.words;
         let mut own = rows.iter().filter(|r| r.query_word == Some(word)).map(|r| r.sum).peekable();
         own.peek().is_some().then(|| own.sum())
@@ -68,9 +74,9 @@ impl Discover {
 
     fn word_styles(&self, cx: &Draw<'_>) -> Vec<(Range<usize>, Style)> {
         let words = self.live_words();
-        let most = words.iter().filter_map(|(i, _)| self.given(*i)).fold(0.0, f64::max);
+        let most = words.iter().filter_map(|(i, _)| self.contribution(*i)).fold(0.0, f64::max);
         let style = |(index, word): &(usize, QueryWord)| {
-            let given = self.given(*index).unwrap_or(0.0);
+            let given = self.contribution(*index).unwrap_or(0.0);
             let role = if word.stop {
                 Role::Muted
             } else if most > 0.0 && given >= 0.1 * most.max(0.5) {
@@ -83,7 +89,7 @@ impl Discover {
         words.iter().map(style).collect()
     }
 
-    fn draw_contributions(&self, area: Rect, pen: &mut Pen<'_>) {
+    fn draw_contributions(&self, area: Rect, painter: &mut Painter<'_>) {
         let words = self.live_words();
         // What a word gave is below it, in one sum for the parts of `next.js`; where there is no room for
         // all, content and weight come first.
@@ -94,7 +100,8 @@ impl Discover {
         let mut order: Vec<(usize, bool, bool, Option<f64>)> = words
             .chunk_by(|a, b| !apart(a, b))
             .map(|parts| {
-                let given: Vec<f64> = parts.iter().filter_map(|(index, _)| self.given(*index)).collect();
+                let given: Vec<f64> =
+                    parts.iter().filter_map(|(index, _)| self.contribution(*index)).collect();
                 let stop = parts.iter().all(|(_, word)| word.stop);
                 let unknown = parts.iter().all(|(_, word)| !word.known && !word.stop);
                 let sum = (!given.is_empty()).then(|| given.iter().sum());
@@ -107,13 +114,13 @@ impl Discover {
         for (start, _, unknown, given) in order {
             let Some(x) = self.field.column(start) else { continue };
             let text = match given {
-                Some(given) if given.abs() >= 0.005 => score(given, pen.glyphs),
+                Some(given) if given.abs() >= 0.005 => score(given, painter.glyphs),
                 _ if unknown => "0".to_owned(),
                 _ => continue,
             };
             let end = x + cells(&text);
             if end <= area.right() && taken.iter().all(|other| end < other.start || x > other.end) {
-                pen.put(x, area.y, &text, Role::Muted, area.right() - x);
+                painter.put(x, area.y, &text, Role::Muted, area.right() - x);
                 taken.push(x..end);
             }
         }
@@ -122,7 +129,7 @@ impl Discover {
         if !notes.is_empty() {
             let room = area.right().saturating_sub(free + 1);
             let notes = notes.join(", ");
-            pen.put(free + 1, area.y, &cut_end(&notes, room, pen.glyphs.ellipsis), Role::Info, room);
+            painter.put(free + 1, area.y, &cut_end(&notes, room, painter.glyphs.ellipsis), Role::Info, room);
         }
     }
 
@@ -130,25 +137,25 @@ impl Discover {
     pub(super) fn draw_status(&self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
         let Some(shown_answer) = self.asking.shown() else { return };
         let answer = &shown_answer.answer;
-        let mut pen = Pen::new(buf, cx);
+        let mut painter = Painter::new(buf, cx);
         let (x, end) = (area.x + 2, area.right().saturating_sub(1));
         let took = took(answer.took_us);
         let room = end.saturating_sub(x + cells(&took) + 2);
         let all = usize::from(area.height);
         let sentence = [Seg::new(self.sentence(answer), Role::Strong)];
-        let mut rows = wrap_to(&sentence, room.saturating_sub(2), all, pen.glyphs.ellipsis);
+        let mut rows = wrap_to(&sentence, room.saturating_sub(2), all, painter.glyphs.ellipsis);
         let why = [Seg::new(self.reason_in_words(answer), Role::Muted)];
         let width = end.saturating_sub(x + 2);
         let verdict = rows.len();
-        rows.extend(wrap_to(&why, width, all - verdict, pen.glyphs.ellipsis));
+        rows.extend(wrap_to(&why, width, all - verdict, painter.glyphs.ellipsis));
         // Two rows are next to the request and what its words gave.
         let top = if rows.len() < all { area.y + 1 } else { area.y };
         let (sign, role) = fit_sign(answer.fit, cx);
-        pen.put(x, top, sign, role, 1);
+        painter.put(x, top, sign, role, 1);
         for (row, line) in rows.iter().enumerate() {
-            pen.line(x + 2, top + row as u16, line, width);
+            painter.line(x + 2, top + row as u16, line, width);
         }
-        pen.right(end, top, &took, Role::Muted);
+        painter.right(end, top, &took, Role::Muted);
     }
 
     /// The verdict with its reason over the whole width, in a row or two; names are cut last.
@@ -178,12 +185,12 @@ impl Discover {
     /// Draws what [`Self::verdict_lines`] made.
     pub(super) fn draw_verdict(&self, lines: &[RichLine], area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
         let Some(shown_answer) = self.asking.shown() else { return };
-        let mut pen = Pen::new(buf, cx);
-        pen.band(area, Role::Field);
+        let mut painter = Painter::new(buf, cx);
+        painter.band(area, Role::Field);
         let (sign, role) = fit_sign(shown_answer.answer.fit, cx);
-        pen.put(area.x + 2, area.y, sign, role, 1);
+        painter.put(area.x + 2, area.y, sign, role, 1);
         for (row, line) in lines.iter().enumerate() {
-            pen.line(area.x + 4, area.y + row as u16, line, area.width.saturating_sub(5));
+            painter.line(area.x + 4, area.y + row as u16, line, area.width.saturating_sub(5));
         }
     }
 

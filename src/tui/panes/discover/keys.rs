@@ -7,10 +7,10 @@ use ratatui::layout::Rect;
 use super::rows::Item;
 use super::{Discover, Part};
 use crate::action::{Action, Command, Context};
-use crate::golden_traffic::GoldenForm;
+use crate::golden_requests::GoldenForm;
 use crate::overlay::Drafting;
 use crate::pane::{Draw, Effect, Message, Pane, PaneId, Picker, PickerKind, Target, skills_to_open};
-use crate::widgets::figures::count;
+use crate::widgets::format::count;
 use skills_api::WhyRequest;
 use skills_discovery::Fit;
 use skills_skill::Invocation;
@@ -117,7 +117,7 @@ impl Pane for Discover {
         Some(self.field.text().trim().to_owned()).filter(|text| !text.is_empty())
     }
 
-    fn kept(&self) -> Vec<String> {
+    fn persistent_texts(&self) -> Vec<String> {
         self.history.entries().to_vec()
     }
 

@@ -50,7 +50,7 @@ enum Part {
 
 /// Something asked for once for the present answer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Want {
+enum ResultRequest {
     Levels(SkillId),
     Detail(SkillId),
     Body(SkillId, String),
@@ -107,7 +107,7 @@ pub struct Discover {
     levels: HashMap<SkillId, LevelTokens>,
     details: HashMap<SkillId, Arc<SkillDetail>>,
     body_lines: HashMap<(SkillId, String), Vec<BodyLine>>,
-    asked_for: HashSet<Want>,
+    asked_for: HashSet<ResultRequest>,
     wanted: Vec<Effect>,
     drawn: Drawn,
 }
@@ -167,12 +167,12 @@ impl Discover {
             }
             Message::Catalogue(catalogue) => {
                 self.catalogue = Arc::clone(catalogue);
-                self.forget();
+                self.clear_measurements();
                 self.ask()
             }
             Message::Event(Event::Catalogue(change)) => {
                 self.catalogue = Arc::clone(&change.catalogue);
-                self.forget();
+                self.clear_measurements();
                 self.ask()
             }
             Message::Event(Event::Scan(scan)) => {
@@ -244,7 +244,7 @@ impl Discover {
     }
 
     /// Forgets what was measured: skills may have changed.
-    fn forget(&mut self) {
+    fn clear_measurements(&mut self) {
         self.levels.clear();
         self.details.clear();
         self.body_lines.clear();
@@ -252,20 +252,20 @@ impl Discover {
     }
 
     /// Notes something a frame found missing, once.
-    fn want(&mut self, want: Want) {
+    fn want(&mut self, want: ResultRequest) {
         if !self.asked_for.insert(want.clone()) {
             return;
         }
         match want {
-            Want::Levels(id) => match self.wanted.iter_mut().find_map(|e| match e {
+            ResultRequest::Levels(id) => match self.wanted.iter_mut().find_map(|e| match e {
                 Effect::Levels(ids) => Some(ids),
                 _ => None,
             }) {
                 Some(ids) => ids.push(id),
                 None => self.wanted.push(Effect::Levels(vec![id])),
             },
-            Want::Detail(id) => self.wanted.push(Effect::Describe(id)),
-            Want::Body(id, intent) => self.wanted.push(Effect::BodyLines(id, intent)),
+            ResultRequest::Detail(id) => self.wanted.push(Effect::Describe(id)),
+            ResultRequest::Body(id, intent) => self.wanted.push(Effect::BodyLines(id, intent)),
         }
     }
 }

@@ -9,13 +9,13 @@ use super::view::{DISCLAIMER, disclaimer};
 use super::{Discover, Part};
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::bars::{Place, stacked};
-use crate::widgets::figures::{count, counted, plain_score, score};
-use crate::widgets::marked::{excerpt_from, marked, marks_from};
-use crate::widgets::measure::{cells, cut_end, cut_middle, shown};
-use crate::widgets::pen::Pen;
+use crate::widgets::bars::{CellRange, stacked};
+use crate::widgets::format::{count, counted, plain_score, score};
+use crate::widgets::highlight::{excerpt_from, marked, marks_from};
+use crate::widgets::painter::Painter;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
+use crate::widgets::text_width::{cells, cut_end, cut_middle, shown};
 use crate::widgets::wrap::wrap_to;
 use skills_discovery::{Answer, Attachable, Excluded, ExcludedWhy, Filter, Fit, Hit, Mark, Signal};
 use skills_skill::AttachTarget;
@@ -39,7 +39,7 @@ struct Layout {
     /// Where labels begin, where they have a column of their own.
     label_x: Option<u16>,
     score_end: u16,
-    bar: Place,
+    bar: CellRange,
     /// Where the notes of those that are left out begin.
     note_x: u16,
     fits_from: Option<f64>,
@@ -57,9 +57,9 @@ impl Discover {
             list = Rect { y: list.y + 1, height: list.height.saturating_sub(1), ..list };
         }
         let Some(answer) = self.asking.shown().map(|s| std::sync::Arc::clone(&s.answer)) else {
-            let mut pen = Pen::new(buf, cx);
-            self.results_title(focused, "", area.width, cx).draw(&mut pen, area.x, area.y, area.width);
-            self.draw_nothing_asked(list, &mut pen);
+            let mut painter = Painter::new(buf, cx);
+            self.results_title(focused, "", area.width, cx).draw(&mut painter, area.x, area.y, area.width);
+            self.draw_nothing_asked(list, &mut painter);
             return;
         };
         let foot = u16::from(self.drawn.folded && list.height > 8);
@@ -84,9 +84,9 @@ impl Discover {
             }
             _ => format!("{} above", count(self.listing.total())),
         };
-        let mut pen = Pen::new(buf, cx);
+        let mut painter = Painter::new(buf, cx);
         let range = if self.listing.total() == 0 { "" } else { &range };
-        self.results_title(focused, range, area.width, cx).draw(&mut pen, area.x, area.y, area.width);
+        self.results_title(focused, range, area.width, cx).draw(&mut painter, area.x, area.y, area.width);
         let mut y = list.y;
         for line in window {
             if let Line::Row(row, part) = *line {
@@ -94,7 +94,7 @@ impl Discover {
                 if let Ok(item) = self.items.binary_search(&row) {
                     self.drawn.items.push((area, item));
                 }
-                self.draw_row(row, part, &layout, &answer, area, &mut pen, focused);
+                self.draw_row(row, part, &layout, &answer, area, &mut painter, focused);
             }
             y += 1;
         }
@@ -103,10 +103,10 @@ impl Discover {
         }
         if foot > 0 {
             let room = list.width.saturating_sub(4);
-            pen.put(list.x + 2, list.bottom(), disclaimer(room), Role::Muted, room);
+            painter.put(list.x + 2, list.bottom(), disclaimer(room), Role::Muted, room);
         }
         if answer.skills == 0 {
-            self.draw_no_skills(list, &mut pen);
+            self.draw_no_skills(list, &mut painter);
         } else if self.rows.is_empty() {
             let text = if self.listing.filter().trim().is_empty() {
                 "no skill matches this request".to_owned()
@@ -115,21 +115,21 @@ impl Discover {
             };
             let width = list.width.saturating_sub(4);
             for (row, line) in
-                wrap_to(&[Seg::new(text, Role::Muted)], width, 2, pen.glyphs.ellipsis).iter().enumerate()
+                wrap_to(&[Seg::new(text, Role::Muted)], width, 2, painter.glyphs.ellipsis).iter().enumerate()
             {
-                pen.line(list.x + 2, list.y + 1 + row as u16, line, width);
+                painter.line(list.x + 2, list.y + 1 + row as u16, line, width);
             }
         }
     }
 
     /// The filter over the list, with how many results it keeps.
     fn draw_filter(&mut self, row: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        let mut pen = Pen::new(buf, cx);
-        pen.band(row, Role::Field);
-        pen.put(row.x + 2, row.y, "/", Role::Strong, 1);
+        let mut painter = Painter::new(buf, cx);
+        painter.band(row, Role::Field);
+        painter.put(row.x + 2, row.y, "/", Role::Strong, 1);
         let all = self.asking.shown().map_or(0, |s| s.answer.results.len() + s.answer.below_limit);
         let note = format!("{} of {}", count(self.listing.total()), count(all));
-        let start = pen.right(row.right().saturating_sub(2), row.y, &note, Role::Muted);
+        let start = painter.right(row.right().saturating_sub(2), row.y, &note, Role::Muted);
         let line = Rect { x: row.x + 4, width: start.saturating_sub(row.x + 5), ..row };
         self.drawn.filter = row;
         let style = cx.theme.style(Role::Field).patch(cx.theme.style(Role::Strong));
@@ -187,7 +187,7 @@ impl Discover {
         let used = if labelled { longest + 2 + label } else { inline.min(most) };
         let wanted = area.x + area.width * 31 / 60;
         let score_end = (name_x + used + 1 + score_width).max(wanted);
-        let bar = Place {
+        let bar = CellRange {
             x: score_end + 1,
             y: area.y,
             width: area.right().saturating_sub(score_end + 2),
@@ -281,65 +281,65 @@ impl Discover {
         layout: &Layout,
         answer: &Answer,
         area: Rect,
-        pen: &mut Pen<'_>,
+        painter: &mut Painter<'_>,
         focused: bool,
     ) {
         let selected = self.cursor_row() == Some(row);
         if selected {
-            pen.band(area, if focused { Role::Selection } else { Role::SelectionWeak });
+            painter.band(area, if focused { Role::Selection } else { Role::SelectionWeak });
             let role = if focused { Role::Gutter } else { Role::Muted };
-            pen.put(area.x, area.y, pen.glyphs.gutter, role, 1);
+            painter.put(area.x, area.y, painter.glyphs.gutter, role, 1);
         }
         let first = self.listing.first().map_or(answer, |first| first);
         match self.rows[row] {
             Row::Heading(name, members) => {
-                pen.put(area.x + 2, area.y, name, Role::Muted, area.width - 2);
+                painter.put(area.x + 2, area.y, name, Role::Muted, area.width - 2);
                 if members > 1 {
-                    pen.right(area.right() - 2, area.y, &count(members), Role::Muted);
+                    painter.right(area.right() - 2, area.y, &count(members), Role::Muted);
                 }
             }
             Row::Item(Item::Hit(place)) => {
                 if let (0, Some(rank)) = (part, self.listing.rank(place)) {
-                    pen.right(layout.name_x - 1, area.y, &rank.to_string(), Role::Muted);
+                    painter.right(layout.name_x - 1, area.y, &rank.to_string(), Role::Muted);
                 }
                 match self.listing.hit(place) {
-                    Some(hit) if part == 0 => draw_hit(hit, layout, area, pen, selected),
-                    Some(hit) => self.draw_below(hit, part, layout, area, pen),
+                    Some(hit) if part == 0 => draw_hit(hit, layout, area, painter, selected),
+                    Some(hit) => self.draw_below(hit, part, layout, area, painter),
                     None if part == 0 => {
-                        pen.put(layout.name_x, area.y, pen.glyphs.ellipsis, Role::Muted, 3);
+                        painter.put(layout.name_x, area.y, painter.glyphs.ellipsis, Role::Muted, 3);
                     }
                     None => {}
                 }
             }
             Row::Item(Item::Attachable(index)) => {
                 if let Some(sidecar) = first.attachable.get(index) {
-                    draw_sidecar(sidecar, layout, area, pen, selected);
+                    draw_sidecar(sidecar, layout, area, painter, selected);
                 }
             }
             Row::Item(Item::Excluded(index)) => {
                 let Some(excluded) = first.excluded.get(index) else { return };
                 let room = area.right().saturating_sub(layout.note_x + 2);
-                let note = why_left_out(excluded, room, pen.glyphs.ellipsis);
-                draw_other(excluded.skill_id.as_str(), &note, layout, area, pen);
+                let note = why_left_out(excluded, room, painter.glyphs.ellipsis);
+                draw_other(excluded.skill_id.as_str(), &note, layout, area, painter);
             }
             Row::Item(Item::Copies(copies)) => {
-                let sign = if self.unfolded { pen.glyphs.open } else { pen.glyphs.closed };
+                let sign = if self.unfolded { painter.glyphs.open } else { painter.glyphs.closed };
                 let room = area.right().saturating_sub(layout.name_x + 2);
                 let long = format!("{} copies or other versions, shadowed", count(copies));
                 let short = format!("{} copies, shadowed", count(copies));
                 let text = if cells(&long) + 2 <= room { long } else { short };
                 let role = if selected { Role::Text } else { Role::Muted };
-                pen.put(layout.name_x, area.y, &format!("{text} {sign}"), role, room);
+                painter.put(layout.name_x, area.y, &format!("{text} {sign}"), role, room);
             }
             Row::Item(Item::Opened) => {
                 let Some(opened) = &self.opened else { return };
                 let room = area.right().saturating_sub(layout.note_x + 2);
                 let note = match &opened.outcome {
-                    Outcome::Excluded(excluded) => why_left_out(excluded, room, pen.glyphs.ellipsis),
+                    Outcome::Excluded(excluded) => why_left_out(excluded, room, painter.glyphs.ellipsis),
                     Outcome::Sidecar(_) => SIDECAR.to_owned(),
                     Outcome::NoMatch => "does not match the request".to_owned(),
                 };
-                draw_other(opened.id.as_str(), &note, layout, area, pen);
+                draw_other(opened.id.as_str(), &note, layout, area, painter);
             }
         }
     }
@@ -355,12 +355,12 @@ impl Discover {
     }
 
     /// A line below a hit's own: its description, or in one column what its words gave.
-    fn draw_below(&self, hit: &Hit, part: usize, layout: &Layout, area: Rect, pen: &mut Pen<'_>) {
+    fn draw_below(&self, hit: &Hit, part: usize, layout: &Layout, area: Rect, painter: &mut Painter<'_>) {
         let width = area.right().saturating_sub(layout.name_x + 2);
         if self.drawn.folded && part == 3 {
             let mut line = RichLine::default();
             for row in hit.breakdown.words.iter().filter(|r| r.sum.abs() >= 0.005) {
-                let item = [format!("{} ", shown(&row.label)), score(row.sum, pen.glyphs)];
+                let item = [format!("{} ", shown(&row.label)), score(row.sum, painter.glyphs)];
                 let wide = item.iter().map(|text| usize::from(cells(text))).sum::<usize>();
                 if line.width() + wide <= usize::from(width) {
                     let [label, value] = item;
@@ -368,7 +368,7 @@ impl Discover {
                     line.segs.extend([Seg::new(label, Role::Muted), Seg::new(value, Role::Strong), gap]);
                 }
             }
-            pen.line(layout.name_x, area.y, &line, width);
+            painter.line(layout.name_x, area.y, &line, width);
             return;
         }
         let role = if self.drawn.folded { Role::Text } else { Role::Muted };
@@ -383,19 +383,19 @@ impl Discover {
         let sought = if sought.is_empty() { &marks } else { &sought };
         let from = excerpt_from(&hit.description, sought, width * lines as u16);
         let (rest, marks) = (hit.description.get(from..).unwrap_or_default(), marks_from(&marks, from));
-        let mut segs = marked(rest, &marks, role, pen.glyphs.ascii);
+        let mut segs = marked(rest, &marks, role, painter.glyphs.ascii);
         if from > 0 {
-            segs.insert(0, Seg::new(format!("{} ", pen.glyphs.ellipsis), role));
+            segs.insert(0, Seg::new(format!("{} ", painter.glyphs.ellipsis), role));
         }
-        let wrapped = wrap_to(&segs, width, lines, pen.glyphs.ellipsis);
+        let wrapped = wrap_to(&segs, width, lines, painter.glyphs.ellipsis);
         if let Some(line) = wrapped.get(part - 1) {
             let line = RichLine::from_segs(underlined(&line.segs, &layout.filter));
-            pen.line(layout.name_x, area.y, &line, width);
+            painter.line(layout.name_x, area.y, &line, width);
         }
     }
 
     /// That there is nothing to rank, and where skills are looked for.
-    fn draw_no_skills(&self, area: Rect, pen: &mut Pen<'_>) {
+    fn draw_no_skills(&self, area: Rect, painter: &mut Painter<'_>) {
         let (x, width) = (area.x + 2, area.width.saturating_sub(4));
         let roots = &self.catalogue.roots;
         let text = if roots.is_empty() {
@@ -403,21 +403,21 @@ impl Discover {
         } else {
             format!("no skills found; searched in {}:", counted(roots.len(), "place"))
         };
-        pen.put(x, area.y + 1, &cut_end(&text, width, pen.glyphs.ellipsis), Role::Text, width);
+        painter.put(x, area.y + 1, &cut_end(&text, width, painter.glyphs.ellipsis), Role::Text, width);
         let rows = usize::from(area.height.saturating_sub(3));
         for (row, root) in roots.iter().take(rows).enumerate() {
             let label = shown(&root.label);
-            let label = cut_middle(&label, width.saturating_sub(2), pen.glyphs.ellipsis);
-            pen.put(x + 2, area.y + 2 + row as u16, &label, Role::Muted, width);
+            let label = cut_middle(&label, width.saturating_sub(2), painter.glyphs.ellipsis);
+            painter.put(x + 2, area.y + 2 + row as u16, &label, Role::Muted, width);
         }
     }
 
-    fn draw_nothing_asked(&self, area: Rect, pen: &mut Pen<'_>) {
+    fn draw_nothing_asked(&self, area: Rect, painter: &mut Painter<'_>) {
         let (x, mut y, width) = (area.x + 2, area.y + 1, area.width.saturating_sub(4));
         if let Some(error) = self.asking.error() {
-            let x = pen.put(x, y, pen.glyphs.bad, Role::Danger, 1) + 1;
+            let x = painter.put(x, y, painter.glyphs.bad, Role::Danger, 1) + 1;
             for line in wrap_to(&[Seg::new(shown(&error.message), Role::Text)], width - 2, 4, "…") {
-                pen.line(x, y, &line, width - 2);
+                painter.line(x, y, &line, width - 2);
                 y += 1;
             }
             return;
@@ -426,20 +426,26 @@ impl Discover {
         for text in
             [format!("Describe your task; results for {skills} update as you type."), DISCLAIMER.to_owned()]
         {
-            for line in wrap_to(&[Seg::new(text, Role::Muted)], width, 3, pen.glyphs.ellipsis) {
-                pen.line(x, y, &line, width);
+            for line in wrap_to(&[Seg::new(text, Role::Muted)], width, 3, painter.glyphs.ellipsis) {
+                painter.line(x, y, &line, width);
                 y += 1;
             }
         }
         let earlier: Vec<&String> = self.history.entries().iter().rev().take(8).collect();
         if !earlier.is_empty() && y + 3 < area.bottom() {
             y += 1;
-            pen.put(x, y, "recent requests", Role::Muted, width);
+            painter.put(x, y, "recent requests", Role::Muted, width);
             for intent in earlier {
                 y += 1;
                 if y < area.bottom() {
                     let text = shown(intent);
-                    pen.put(x + 2, y, &cut_end(&text, width - 2, pen.glyphs.ellipsis), Role::Text, width - 2);
+                    painter.put(
+                        x + 2,
+                        y,
+                        &cut_end(&text, width - 2, painter.glyphs.ellipsis),
+                        Role::Text,
+                        width - 2,
+                    );
                 }
             }
         }
@@ -473,66 +479,79 @@ fn underlined(segs: &[Seg], filter: &Filter) -> Vec<Seg> {
         let mut at = 0;
         for range in filter.ranges(&seg.text) {
             let (before, inside) = (seg.text.get(at..range.start), seg.text.get(range.clone()));
-            out.push(seg.piece(before.unwrap_or_default()));
-            out.push(seg.piece(inside.unwrap_or_default()).with(Modifier::UNDERLINED | Modifier::BOLD));
+            out.push(seg.with_text(before.unwrap_or_default()));
+            out.push(seg.with_text(inside.unwrap_or_default()).with(Modifier::UNDERLINED | Modifier::BOLD));
             at = range.end;
         }
-        out.push(seg.piece(seg.text.get(at..).unwrap_or_default()));
+        out.push(seg.with_text(seg.text.get(at..).unwrap_or_default()));
     }
     out
 }
 
 /// Name, label and score of a row.
-fn draw_named((id, label): (&str, &str), value: f64, role: Role, layout: &Layout, y: u16, pen: &mut Pen<'_>) {
+fn draw_named(
+    (id, label): (&str, &str),
+    value: f64,
+    role: Role,
+    layout: &Layout,
+    y: u16,
+    painter: &mut Painter<'_>,
+) {
     let (x, room) = (layout.name_x, layout.name_room);
     let name = shown(id);
-    let name = Seg::new(cut_end(&name, room, pen.glyphs.ellipsis).into_owned(), role);
+    let name = Seg::new(cut_end(&name, room, painter.glyphs.ellipsis).into_owned(), role);
     let name = RichLine::from_segs(underlined(&[name], &layout.filter));
-    let end = pen.line(x, y, &name, room);
+    let end = painter.line(x, y, &name, room);
     match layout.label_x {
         Some(x) => {
-            pen.put(x, y, label, Role::Muted, cells(label));
+            painter.put(x, y, label, Role::Muted, cells(label));
         }
         None if label != USUAL && end + 1 + cells(label) <= x + room => {
-            pen.put(end + 1, y, label, Role::Muted, room);
+            painter.put(end + 1, y, label, Role::Muted, room);
         }
         None => {}
     }
-    pen.right(layout.score_end, y, &plain_score(value, pen.glyphs), role);
+    painter.right(layout.score_end, y, &plain_score(value, painter.glyphs), role);
 }
 
-fn draw_hit(hit: &Hit, layout: &Layout, area: Rect, pen: &mut Pen<'_>, selected: bool) {
+fn draw_hit(hit: &Hit, layout: &Layout, area: Rect, painter: &mut Painter<'_>, selected: bool) {
     let role = match (selected, layout.none_fits) {
         (true, false) => Role::Strong,
         (_, true) => Role::Muted,
         (false, false) => Role::Text,
     };
-    draw_named((hit.skill_id.as_str(), &label(hit)), hit.score, role, layout, area.y, pen);
-    let bar = Place { y: area.y, ..layout.bar };
-    stacked(pen, bar, &hit.breakdown.signals);
+    draw_named((hit.skill_id.as_str(), &label(hit)), hit.score, role, layout, area.y, painter);
+    let bar = CellRange { y: area.y, ..layout.bar };
+    stacked(painter, bar, &hit.breakdown.signals);
     if let Some(from) = layout.fits_from.filter(|from| hit.score < *from) {
-        pen.put(bar.column(from), area.y, pen.glyphs.tick, Role::Faint, 1);
+        painter.put(bar.column(from), area.y, painter.glyphs.tick, Role::Faint, 1);
     }
 }
 
 /// A sidecar in its place by score: what it can be attached to stands where results have their bars.
-fn draw_sidecar(sidecar: &Attachable, layout: &Layout, area: Rect, pen: &mut Pen<'_>, selected: bool) {
+fn draw_sidecar(
+    sidecar: &Attachable,
+    layout: &Layout,
+    area: Rect,
+    painter: &mut Painter<'_>,
+    selected: bool,
+) {
     let role = if selected { Role::Strong } else { Role::Muted };
-    draw_named((sidecar.skill_id.as_str(), SIDECAR), sidecar.score, role, layout, area.y, pen);
+    draw_named((sidecar.skill_id.as_str(), SIDECAR), sidecar.score, role, layout, area.y, painter);
     let room = area.right().saturating_sub(layout.bar.x + 1);
     let long = targets(&sidecar.attach_targets, true);
     let note = if cells(&long) <= room { long } else { targets(&sidecar.attach_targets, false) };
-    pen.put(layout.bar.x, area.y, &cut_end(&note, room, pen.glyphs.ellipsis), Role::Muted, room);
+    painter.put(layout.bar.x, area.y, &cut_end(&note, room, painter.glyphs.ellipsis), Role::Muted, room);
 }
 
 /// A row that has no score to show: its name, and why.
-fn draw_other(id: &str, note: &str, layout: &Layout, area: Rect, pen: &mut Pen<'_>) {
+fn draw_other(id: &str, note: &str, layout: &Layout, area: Rect, painter: &mut Painter<'_>) {
     let x = layout.name_x;
     let room = layout.note_x.saturating_sub(x + 2);
     let name = shown(id);
-    pen.put(x, area.y, &cut_end(&name, room, pen.glyphs.ellipsis), Role::Muted, room);
+    painter.put(x, area.y, &cut_end(&name, room, painter.glyphs.ellipsis), Role::Muted, room);
     let room = area.right().saturating_sub(layout.note_x + 2);
-    pen.put(layout.note_x, area.y, &cut_end(note, room, pen.glyphs.ellipsis), Role::Muted, room);
+    painter.put(layout.note_x, area.y, &cut_end(note, room, painter.glyphs.ellipsis), Role::Muted, room);
 }
 
 /// `a copy, shadowed by ~/.claude/skills`: the path is cut in its middle, before that the words go.

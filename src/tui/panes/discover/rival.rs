@@ -1,7 +1,7 @@
 //! Where the lead over the nearest rival comes from, word by word, with a short reason for each.
 
-use crate::widgets::ledger::is_stop_word;
-use crate::widgets::measure::{cells, cut_end, shown};
+use crate::widgets::breakdown::is_stop_word;
+use crate::widgets::text_width::{cells, cut_end, shown};
 use skills_discovery::{Answer, Hit, QueryWord, Signal, SignalSums, WordRow};
 
 /// Scores that are nearer than this look the same.

@@ -19,7 +19,7 @@ pub enum Chosen {
     /// A skill, and its state.
     Skill(SkillId, Option<PathBuf>),
     /// A place in the list whose page is on its way.
-    Place(usize),
+    CellRange(usize),
     /// The line that stands for all copies.
     Copies,
 }
@@ -81,7 +81,7 @@ impl Discover {
         self.chosen = match (&self.held, self.item()) {
             (Some(id), _) => Some(Chosen::Skill(id.clone(), self.location(id))),
             (None, Some(Item::Copies(_))) => Some(Chosen::Copies),
-            (None, Some(Item::Hit(place))) => Some(Chosen::Place(place)),
+            (None, Some(Item::Hit(place))) => Some(Chosen::CellRange(place)),
             _ => None,
         };
     }
@@ -108,7 +108,7 @@ impl Discover {
     fn place_of_chosen(&self) -> Option<usize> {
         let is_chosen = |item: Item| match (self.chosen.as_ref(), item) {
             (Some(Chosen::Copies), Item::Copies(_)) => true,
-            (Some(Chosen::Place(wanted)), Item::Hit(place)) => *wanted == place,
+            (Some(Chosen::CellRange(wanted)), Item::Hit(place)) => *wanted == place,
             (Some(Chosen::Skill(chosen, wanted)), item) => {
                 self.skill_of(item).is_some_and(|id| match (wanted, self.location(id)) {
                     (Some(wanted), Some(location)) => *wanted == location,
@@ -262,5 +262,5 @@ impl Discover {
 }
 
 fn trouble(what: &str, error: &Error) -> Effect {
-    Effect::Trouble(what.to_owned(), error.message.clone())
+    Effect::ErrorNotice(what.to_owned(), error.message.clone())
 }

@@ -7,7 +7,7 @@ use super::rows::Item;
 use super::{Discover, Drawn, Part};
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::pen::Pen;
+use crate::widgets::painter::Painter;
 use crate::widgets::rule::{Joint, Title, divider};
 use skills_discovery::Fit;
 
@@ -64,7 +64,7 @@ impl Discover {
         let body = Rect { y: area.y + top, height: area.height.saturating_sub(top), ..area };
 
         let title = self.options_title(area.width >= WIDE, self.focused(Part::Intent, cx));
-        title.draw(&mut Pen::new(buf, cx), area.x, area.y, area.width);
+        title.draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
         if wide {
             let band = Rect { y: area.y + 1, width: left, height: 3, ..area };
             self.draw_intent(band, 1, buf, cx);
@@ -92,13 +92,13 @@ impl Discover {
             let heavy = self.focused(Part::Results, cx) || self.focused(Part::Why, cx);
             joints = vec![(body.y, Joint::Top { heavy })];
         }
-        divider(&mut Pen::new(buf, cx), line, &joints);
+        divider(&mut Painter::new(buf, cx), line, &joints);
         if let Some(third) = third {
             self.draw_against(third, buf, cx);
             let heavy = self.focused(Part::Why, cx);
             let joint = if heavy { Joint::Cross { left: true, right: false } } else { Joint::Top { heavy } };
             let line = Rect { x: third.x - 1, width: 1, ..body };
-            divider(&mut Pen::new(buf, cx), line, &[(body.y, joint)]);
+            divider(&mut Painter::new(buf, cx), line, &[(body.y, joint)]);
         }
     }
 
@@ -131,7 +131,7 @@ impl Discover {
     /// One part over the whole pane.
     fn one_part(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
         let title = self.options_title(area.width >= WIDE, self.focused(Part::Intent, cx));
-        title.draw(&mut Pen::new(buf, cx), area.x, area.y, area.width);
+        title.draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
         self.draw_intent(Rect { y: area.y + 1, height: 1, ..area }, 0, buf, cx);
         let verdict = self.verdict_lines(area.width, area.height, cx);
         let top = 2 + verdict.len() as u16;
@@ -149,7 +149,7 @@ impl Discover {
         let mut words = vec![self.options.policy.to_string()];
         words.push(self.options.role.map_or_else(|| "any role".to_owned(), |r| format!("only {r} skills")));
         match &self.options.domain {
-            Some(domain) => words.push(format!("domain {}", crate::widgets::measure::shown(domain))),
+            Some(domain) => words.push(format!("domain {}", crate::widgets::text_width::shown(domain))),
             None if long => words.push("any domain".to_owned()),
             None => {}
         }

@@ -7,17 +7,17 @@ use ratatui::layout::Rect;
 use super::rival::{Comparison, LEVEL, compare, nearest};
 use super::rows::{Item, Outcome};
 use super::view::disclaimer;
-use super::{Discover, Part, Want};
+use super::{Discover, Part, ResultRequest};
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::bars;
-use crate::widgets::figures::{bytes, count, counted, plain_score, signed, token_count};
-use crate::widgets::ledger;
-use crate::widgets::marked::marked;
-use crate::widgets::measure::{cells, cut_end, cut_middle, shown};
-use crate::widgets::pen::Pen;
+use crate::widgets::breakdown;
+use crate::widgets::format::{bytes, count, counted, plain_score, signed, token_count};
+use crate::widgets::highlight::marked;
+use crate::widgets::painter::Painter;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
+use crate::widgets::text_width::{cells, cut_end, cut_middle, shown};
 use crate::widgets::wrap::wrap_to;
 use skills_discovery::{Answer, Fit, Hit, LinkState, Mark};
 
@@ -29,7 +29,7 @@ impl Discover {
         self.drawn.why = area;
         let focused = cx.focused && self.focus == Part::Why;
         let title = self.why_title(focused, airy, area.width, cx);
-        title.draw(&mut Pen::new(buf, cx), area.x, area.y, area.width);
+        title.draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
         let Some(answer) = self.asking.shown().map(|s| std::sync::Arc::clone(&s.answer)) else { return };
         let inside = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
         let foot = u16::from(inside.height > 8);
@@ -51,11 +51,11 @@ impl Discover {
                 }
             }
         }
-        let mut pen = Pen::new(buf, cx);
+        let mut painter = Painter::new(buf, cx);
         if foot > 0 {
             let x = area.x + if airy { 2 } else { 1 };
             let room = area.right().saturating_sub(x + 1);
-            pen.put(x, inside.bottom() - 1, disclaimer(room), Role::Muted, room);
+            painter.put(x, inside.bottom() - 1, disclaimer(room), Role::Muted, room);
         }
     }
 
@@ -110,7 +110,7 @@ impl Discover {
         let left = if airy { 2 } else { 1 };
         let column =
             Rect { x: area.x + left, y: 0, width: area.width.saturating_sub(left + 1), height: TALLEST };
-        let mut pen = Pen::new(sheet, cx);
+        let mut painter = Painter::new(sheet, cx);
         let mut y = u16::from(airy);
         match (self.item(), self.hit().cloned()) {
             (Some(_), Some(hit)) => {
@@ -118,10 +118,10 @@ impl Discover {
                 let told = self.notices(answer).len() as u16 * 2;
                 // The card and the lead below it keep their rows.
                 let most = if airy { window.saturating_sub(y + told + 13).clamp(7, 18) } else { 9 };
-                y += draw_ledger(hit, answer, airy, Rect { y, height: most, ..column }, &mut pen) + 1;
+                y += draw_ledger(hit, answer, airy, Rect { y, height: most, ..column }, &mut painter) + 1;
                 let lead = if airy { 7 + told } else { 3 };
                 let lines = usize::from(window.saturating_sub(y + lead)).clamp(3, 8);
-                y += self.draw_card(hit, lines, column, y, &mut pen) + 1;
+                y += self.draw_card(hit, lines, column, y, &mut painter) + 1;
                 let three = self.drawn.third;
                 let notices = self.notices(answer);
                 if !three && let Some(rival) = nearest(answer, hit) {
@@ -129,21 +129,21 @@ impl Discover {
                     let room = window.saturating_sub(y + 2 * notices.len() as u16 + 1).max(4);
                     let comparison = compare(hit, rival, &answer.words, usize::from(room.clamp(4, 8)));
                     y += if airy {
-                        draw_lead(&comparison, column, y, &mut pen)
+                        draw_lead(&comparison, column, y, &mut painter)
                     } else {
-                        draw_lead_line(&comparison, column, y, &mut pen)
+                        draw_lead_line(&comparison, column, y, &mut painter)
                     } + 1;
                 }
                 if three {
-                    y = self.draw_levels(hit, column, y, &mut pen);
+                    y = self.draw_levels(hit, column, y, &mut painter);
                 }
-                y = draw_notices(&notices, column, y, &mut pen);
+                y = draw_notices(&notices, column, y, &mut painter);
             }
             (Some(item), None) => {
-                y = self.draw_no_result(item, column, y, &mut pen);
-                y = draw_notices(&self.notices(answer), column, y, &mut pen);
+                y = self.draw_no_result(item, column, y, &mut painter);
+                y = draw_notices(&self.notices(answer), column, y, &mut painter);
             }
-            (None, _) => y = draw_notices(&self.notices(answer), column, y, &mut pen),
+            (None, _) => y = draw_notices(&self.notices(answer), column, y, &mut painter),
         }
         y
     }
@@ -155,26 +155,26 @@ impl Discover {
         max: usize,
         column: Rect,
         y: u16,
-        pen: &mut Pen<'_>,
+        painter: &mut Painter<'_>,
     ) -> u16 {
-        let tokens = self.level_tokens(hit).map(|l| token_count(l.entry_count(), pen.glyphs));
+        let tokens = self.level_tokens(hit).map(|l| token_count(l.entry_count(), painter.glyphs));
         let note = tokens.map_or_else(RichLine::default, |t| {
             RichLine::from_segs(vec![
                 Seg::new("L1 ", Role::Level1),
                 Seg::new(format!("{t} tok"), Role::Muted),
             ])
         });
-        let mut rows = draw_card(hit, &self.description_marks(hit), &note, max, column, y, pen);
+        let mut rows = draw_card(hit, &self.description_marks(hit), &note, max, column, y, painter);
         if let Some(note) = &hit.exclusion_note {
             let text = format!("its description: “{}”", shown(note));
             let width = column.width.saturating_sub(4);
             for (index, line) in
-                wrap_to(&[Seg::new(text, Role::Text)], width, 2, pen.glyphs.ellipsis).iter().enumerate()
+                wrap_to(&[Seg::new(text, Role::Text)], width, 2, painter.glyphs.ellipsis).iter().enumerate()
             {
                 if index == 0 {
-                    pen.put(column.x + 2, y + rows, pen.glyphs.warn, Role::Warning, 1);
+                    painter.put(column.x + 2, y + rows, painter.glyphs.warn, Role::Warning, 1);
                 }
-                pen.line(column.x + 4, y + rows, line, width);
+                painter.line(column.x + 4, y + rows, line, width);
                 rows += 1;
             }
         }
@@ -182,67 +182,73 @@ impl Discover {
     }
 
     pub(super) fn level_tokens(&mut self, hit: &Hit) -> Option<skills_api::LevelTokens> {
-        self.want(Want::Levels(hit.skill_id.clone()));
+        self.want(ResultRequest::Levels(hit.skill_id.clone()));
         self.levels.get(&hit.skill_id).cloned()
     }
 
     /// Where the body says it, and the resources: for screens that have the height.
-    fn draw_levels(&mut self, hit: &Hit, column: Rect, mut y: u16, pen: &mut Pen<'_>) -> u16 {
+    fn draw_levels(&mut self, hit: &Hit, column: Rect, mut y: u16, painter: &mut Painter<'_>) -> u16 {
         let intent = self.asking.shown().map(|s| s.intent.clone()).unwrap_or_default();
         let id = hit.skill_id.clone();
-        self.want(Want::Body(id.clone(), intent.clone()));
-        self.want(Want::Detail(id.clone()));
+        self.want(ResultRequest::Body(id.clone(), intent.clone()));
+        self.want(ResultRequest::Detail(id.clone()));
         let levels = self.levels.get(&id).cloned();
         let end = column.right();
         if let Some(lines) = self.body_lines.get(&(id.clone(), intent)).filter(|l| !l.is_empty()) {
-            pen.put(column.x + 2, y, "matches in the body", Role::Strong, column.width);
+            painter.put(column.x + 2, y, "matches in the body", Role::Strong, column.width);
             if let Some(levels) = &levels {
-                let start = pen.right(
+                let start = painter.right(
                     end,
                     y,
-                    &format!("{} tok", token_count(levels.body_count(), pen.glyphs)),
+                    &format!("{} tok", token_count(levels.body_count(), painter.glyphs)),
                     Role::Muted,
                 );
-                pen.right(start - 1, y, "L2", Role::Level2);
+                painter.right(start - 1, y, "L2", Role::Level2);
             }
             let digits = lines.iter().map(|l| l.line.to_string().len()).max().unwrap_or(1) as u16;
             for (row, line) in lines.iter().take(6).enumerate() {
                 let at = y + 1 + row as u16;
-                pen.right(column.x + 3 + digits, at, &line.line.to_string(), Role::Muted);
+                painter.right(column.x + 3 + digits, at, &line.line.to_string(), Role::Muted);
                 let marks: Vec<Mark> = line.marks.clone();
-                let segs = marked(&line.text, &marks, Role::Text, pen.glyphs.ascii);
+                let segs = marked(&line.text, &marks, Role::Text, painter.glyphs.ascii);
                 let room = column.width.saturating_sub(digits + 5);
                 let line =
-                    crate::widgets::wrap::cut_line(&RichLine::from_segs(segs), room, pen.glyphs.ellipsis);
-                pen.line(column.x + 5 + digits, at, &line, room);
+                    crate::widgets::wrap::cut_line(&RichLine::from_segs(segs), room, painter.glyphs.ellipsis);
+                painter.line(column.x + 5 + digits, at, &line, room);
             }
             let rows = lines.len().min(6) as u16;
-            pen.rail(column.x, y, rows + 1, 2);
+            painter.rail(column.x, y, rows + 1, 2);
             y += rows + 2;
         }
         if let Some(detail) = self.details.get(&id).filter(|d| !d.files.is_empty()) {
-            pen.put(column.x + 2, y, "resources", Role::Strong, column.width);
+            painter.put(column.x + 2, y, "resources", Role::Strong, column.width);
             let total: u64 = detail.files.iter().map(|f| f.bytes).sum();
             let note = format!("{} · {}", counted(detail.files.len(), "file"), bytes(total));
-            let start = pen.right(end, y, &note, Role::Muted);
-            pen.right(start - 1, y, "L3", Role::Level3);
+            let start = painter.right(end, y, &note, Role::Muted);
+            painter.right(start - 1, y, "L3", Role::Level3);
             let longest = detail.files.iter().take(5).map(|f| cells(&f.path)).max().unwrap_or(0);
             let name = longest.min(column.width.saturating_sub(14));
             for (row, file) in detail.files.iter().take(5).enumerate() {
                 let at = y + 1 + row as u16;
                 let path = shown(&file.path);
-                pen.put(column.x + 2, at, &cut_middle(&path, name, pen.glyphs.ellipsis), Role::Muted, name);
-                pen.right(column.x + 2 + name + 10, at, &bytes(file.bytes), Role::Muted);
+                painter.put(
+                    column.x + 2,
+                    at,
+                    &cut_middle(&path, name, painter.glyphs.ellipsis),
+                    Role::Muted,
+                    name,
+                );
+                painter.right(column.x + 2 + name + 10, at, &bytes(file.bytes), Role::Muted);
             }
             let rows = detail.files.len().min(5) as u16;
-            pen.rail(column.x, y, rows + 1, 3);
+            painter.rail(column.x, y, rows + 1, 3);
             y += rows + 2;
         }
         y
     }
 
     /// What is known of an item that is not a result, and of a result whose page is on its way.
-    fn draw_no_result(&self, item: Item, column: Rect, y: u16, pen: &mut Pen<'_>) -> u16 {
+    fn draw_no_result(&self, item: Item, column: Rect, y: u16, painter: &mut Painter<'_>) -> u16 {
         let answer = self.listing.first();
         let sidecar = "a sidecar: it is attached to a target and never a result".to_owned();
         let left_out = |why: &str| format!("excluded: {}", shown(why));
@@ -270,13 +276,13 @@ impl Discover {
             (_, None) => (String::new(), None),
         };
         let mut y = y;
-        for line in wrap_to(&[Seg::new(text, Role::Text)], column.width, 3, pen.glyphs.ellipsis) {
-            pen.line(column.x, y, &line, column.width);
+        for line in wrap_to(&[Seg::new(text, Role::Text)], column.width, 3, painter.glyphs.ellipsis) {
+            painter.line(column.x, y, &line, column.width);
             y += 1;
         }
         if let Some(score) = score {
-            let text = format!("score {}", plain_score(score, pen.glyphs));
-            pen.put(column.x, y, &text, Role::Muted, column.width);
+            let text = format!("score {}", plain_score(score, painter.glyphs));
+            painter.put(column.x, y, &text, Role::Muted, column.width);
             y += 1;
         }
         y += 1;
@@ -284,14 +290,14 @@ impl Discover {
         if let Some(skill) = skill {
             let width = column.width.saturating_sub(2);
             let top = y;
-            pen.put(column.x + 2, y, &shown(&skill.name), Role::Strong, width);
+            painter.put(column.x + 2, y, &shown(&skill.name), Role::Strong, width);
             y += 1;
             let segs = [Seg::new(shown(&skill.description), Role::Text)];
-            for line in wrap_to(&segs, width, 8, pen.glyphs.ellipsis) {
-                pen.line(column.x + 2, y, &line, width);
+            for line in wrap_to(&segs, width, 8, painter.glyphs.ellipsis) {
+                painter.line(column.x + 2, y, &line, width);
                 y += 1;
             }
-            pen.rail(column.x, top, y - top, 1);
+            painter.rail(column.x, top, y - top, 1);
             y += 1;
         }
         y
@@ -322,12 +328,12 @@ impl Discover {
     }
 }
 
-fn draw_ledger(hit: &Hit, answer: &Answer, airy: bool, area: Rect, pen: &mut Pen<'_>) -> u16 {
-    let breakdown = ledger::stop_words_as_one(&hit.breakdown, &answer.words);
-    if airy && area.width >= ledger::FULL_WIDTH && answer.fit != Fit::None {
-        ledger::full(pen, area, &breakdown, hit.score)
+fn draw_ledger(hit: &Hit, answer: &Answer, airy: bool, area: Rect, painter: &mut Painter<'_>) -> u16 {
+    let breakdown = breakdown::stop_words_as_one(&hit.breakdown, &answer.words);
+    if airy && area.width >= breakdown::FULL_WIDTH && answer.fit != Fit::None {
+        breakdown::full(painter, area, &breakdown, hit.score)
     } else {
-        ledger::compact(pen, area, &breakdown, true)
+        breakdown::compact(painter, area, &breakdown, true)
     }
 }
 
@@ -339,101 +345,117 @@ fn draw_card(
     max: usize,
     column: Rect,
     y: u16,
-    pen: &mut Pen<'_>,
+    painter: &mut Painter<'_>,
 ) -> u16 {
     let width = column.width.saturating_sub(2);
-    let name = RichLine::from_segs(marked(&hit.name, &hit.name_marks, Role::Text, pen.glyphs.ascii));
+    let name = RichLine::from_segs(marked(&hit.name, &hit.name_marks, Role::Text, painter.glyphs.ascii));
     let room = width.saturating_sub(note.width() as u16 + 2);
-    let name = crate::widgets::wrap::cut_line(&name, room, pen.glyphs.ellipsis);
-    pen.line(column.x + 2, y, &name, room);
-    pen.line_right(column.right(), y, note);
-    let segs = marked(&hit.description, marks, Role::Text, pen.glyphs.ascii);
-    let lines = wrap_to(&segs, width, max, pen.glyphs.ellipsis);
+    let name = crate::widgets::wrap::cut_line(&name, room, painter.glyphs.ellipsis);
+    painter.line(column.x + 2, y, &name, room);
+    painter.line_right(column.right(), y, note);
+    let segs = marked(&hit.description, marks, Role::Text, painter.glyphs.ascii);
+    let lines = wrap_to(&segs, width, max, painter.glyphs.ellipsis);
     for (row, line) in lines.iter().enumerate() {
-        pen.line(column.x + 2, y + 1 + row as u16, line, width);
+        painter.line(column.x + 2, y + 1 + row as u16, line, width);
     }
     let rows = 1 + lines.len() as u16;
-    pen.rail(column.x, y, rows, 1);
+    painter.rail(column.x, y, rows, 1);
     rows
 }
 
 /// `ahead of xlsx by 1.22`: the name is cut before the amount is.
-fn lead_words(comparison: &Comparison<'_>, width: u16, pen: &Pen<'_>) -> RichLine {
+fn lead_words(comparison: &Comparison<'_>, width: u16, painter: &Painter<'_>) -> RichLine {
     let rival = shown(comparison.rival.skill_id.as_str());
     let (word, by) = match comparison.lead {
         lead if lead.abs() < LEVEL => ("level with ", String::new()),
-        lead if lead > 0.0 => ("ahead of ", plain_score(lead, pen.glyphs)),
-        lead => ("behind ", plain_score(-lead, pen.glyphs)),
+        lead if lead > 0.0 => ("ahead of ", plain_score(lead, painter.glyphs)),
+        lead => ("behind ", plain_score(-lead, painter.glyphs)),
     };
     let between = if by.is_empty() { "" } else { " by " };
     let room = width.saturating_sub(cells(word) + cells(between) + cells(&by));
     RichLine::from_segs(vec![
         Seg::new(word, Role::Muted),
-        Seg::new(cut_end(&rival, room, pen.glyphs.ellipsis).into_owned(), Role::Strong),
+        Seg::new(cut_end(&rival, room, painter.glyphs.ellipsis).into_owned(), Role::Strong),
         Seg::new(between, Role::Muted),
         Seg::new(by, Role::Strong),
     ])
 }
 
 /// `ahead of xlsx by 1.22` and a bar for each word; answers the rows it took.
-fn draw_lead(comparison: &Comparison<'_>, column: Rect, y: u16, pen: &mut Pen<'_>) -> u16 {
-    let line = lead_words(comparison, column.width, pen);
-    pen.line(column.x, y, &line, column.width);
-    1 + draw_differences(comparison, column, y + 1, pen)
+fn draw_lead(comparison: &Comparison<'_>, column: Rect, y: u16, painter: &mut Painter<'_>) -> u16 {
+    let line = lead_words(comparison, column.width, painter);
+    painter.line(column.x, y, &line, column.width);
+    1 + draw_differences(comparison, column, y + 1, painter)
 }
 
 /// The rows of a comparison: word, difference, bar from the center, reason.
-pub(crate) fn draw_differences(comparison: &Comparison<'_>, column: Rect, y: u16, pen: &mut Pen<'_>) -> u16 {
+pub(crate) fn draw_differences(
+    comparison: &Comparison<'_>,
+    column: Rect,
+    y: u16,
+    painter: &mut Painter<'_>,
+) -> u16 {
     let longest = comparison.rows.iter().map(|r| cells(&r.label)).max().unwrap_or(0);
     let label = longest.clamp(9, 16).min(column.width / 4);
     let end = column.x + label + 7;
     let rival = shown(comparison.rival.skill_id.as_str());
     let reasons =
-        comparison.rows.iter().map(|r| cells(&r.reason.text(&rival, u16::MAX, pen.glyphs.ellipsis)));
+        comparison.rows.iter().map(|r| cells(&r.reason.text(&rival, u16::MAX, painter.glyphs.ellipsis)));
     // Reasons are cut after bars are: they name the rival.
     let rest = column.width.saturating_sub(label + 7 + 4 + reasons.max().unwrap_or(0));
     let half = (rest / 2).clamp(3, (column.width / 9).clamp(3, 8));
     let scale = comparison.rows.iter().map(|r| r.value.abs()).fold(0.5, f64::max);
     for (row, difference) in comparison.rows.iter().enumerate() {
         let y = y + row as u16;
-        pen.put(column.x, y, &cut_end(&difference.label, label, pen.glyphs.ellipsis), Role::Text, label);
-        pen.right(end, y, &signed(difference.value, pen.glyphs), Role::Text);
-        bars::difference(pen, end + 2, y, half, scale, difference.value);
+        painter.put(
+            column.x,
+            y,
+            &cut_end(&difference.label, label, painter.glyphs.ellipsis),
+            Role::Text,
+            label,
+        );
+        painter.right(end, y, &signed(difference.value, painter.glyphs), Role::Text);
+        bars::difference(painter, end + 2, y, half, scale, difference.value);
         let room = column.right().saturating_sub(end + 2 * half + 4);
-        let reason = difference.reason.text(&rival, room, pen.glyphs.ellipsis);
-        pen.right(column.right(), y, &reason, Role::Muted);
+        let reason = difference.reason.text(&rival, room, painter.glyphs.ellipsis);
+        painter.right(column.right(), y, &reason, Role::Muted);
     }
     comparison.rows.len() as u16
 }
 
 /// The lead in one line, for screens without room: `ahead of xlsx by +1.22: pdf, table`.
-fn draw_lead_line(comparison: &Comparison<'_>, column: Rect, y: u16, pen: &mut Pen<'_>) -> u16 {
+fn draw_lead_line(comparison: &Comparison<'_>, column: Rect, y: u16, painter: &mut Painter<'_>) -> u16 {
     let ahead = comparison.lead >= 0.0;
     let mut rows: Vec<_> = comparison.rows.iter().filter(|r| (r.value > 0.0) == ahead).collect();
     rows.sort_by(|a, b| b.value.abs().total_cmp(&a.value.abs()));
-    let mut line = lead_words(comparison, column.width, pen);
+    let mut line = lead_words(comparison, column.width, painter);
     for (index, row) in rows.iter().take(4).enumerate() {
         let text = format!("{} {}", if index == 0 { ":" } else { "," }, row.label);
         if line.width() + usize::from(cells(&text)) <= usize::from(column.width) {
             line.segs.push(Seg::new(text, Role::Muted));
         }
     }
-    pen.line(column.x, y, &line, column.width);
+    painter.line(column.x, y, &line, column.width);
     1
 }
 
-fn draw_notices(notices: &[(bool, Vec<Seg>, String)], column: Rect, mut y: u16, pen: &mut Pen<'_>) -> u16 {
+fn draw_notices(
+    notices: &[(bool, Vec<Seg>, String)],
+    column: Rect,
+    mut y: u16,
+    painter: &mut Painter<'_>,
+) -> u16 {
     let width = column.width.saturating_sub(2);
     for (failed, what, why) in notices {
         let (sign, role) =
-            if *failed { (pen.glyphs.bad, Role::Danger) } else { (pen.glyphs.pending, Role::Muted) };
-        pen.put(column.x, y, sign, role, 1);
-        let mut lines = wrap_to(what, width, 2, pen.glyphs.ellipsis);
+            if *failed { (painter.glyphs.bad, Role::Danger) } else { (painter.glyphs.pending, Role::Muted) };
+        painter.put(column.x, y, sign, role, 1);
+        let mut lines = wrap_to(what, width, 2, painter.glyphs.ellipsis);
         if !why.is_empty() {
-            lines.extend(wrap_to(&[Seg::new(why.clone(), Role::Muted)], width, 2, pen.glyphs.ellipsis));
+            lines.extend(wrap_to(&[Seg::new(why.clone(), Role::Muted)], width, 2, painter.glyphs.ellipsis));
         }
         for line in lines {
-            pen.line(column.x + 2, y, &line, width);
+            painter.line(column.x + 2, y, &line, width);
             y += 1;
         }
         y += 1;

@@ -8,15 +8,15 @@ use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 
 use super::{Golden, Part, TABS, Tab};
-use crate::golden_traffic::GoldenMeasurement;
+use crate::golden_requests::GoldenMeasurement;
 use crate::pane::Draw;
 use crate::panes::discover::{compare_hits, draw_differences, draw_scored};
 use crate::theme::Role;
-use crate::widgets::figures::{plain_score, signed};
-use crate::widgets::measure::{cells, cut_end, shown};
-use crate::widgets::pen::Pen;
+use crate::widgets::format::{plain_score, signed};
+use crate::widgets::painter::Painter;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
+use crate::widgets::text_width::{cells, cut_end, shown};
 use crate::widgets::wrap::wrap_to;
 use skills_api::{Confusion, GoldenExplanation, GoldenResult, GoldenState, SkillPrecision};
 use skills_discovery::Advice;
@@ -73,41 +73,41 @@ impl Golden {
             self.drawn.tabs.push((Rect::new(x, area.y, cells(&name), 1), tab));
             x += cells(&name);
         }
-        title.draw(&mut Pen::new(buf, cx), area.x, area.y, area.width);
+        title.draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
     }
 
     fn draw_explanation(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
         let Some(result) = self.result().cloned() else {
-            Pen::new(buf, cx).put(area.x, area.y + 1, "no query selected", Role::Muted, area.width);
+            Painter::new(buf, cx).put(area.x, area.y + 1, "no query selected", Role::Muted, area.width);
             return;
         };
         let explanation = self.explanation();
-        let mut pen = Pen::new(buf, cx);
+        let mut painter = Painter::new(buf, cx);
         let query = [Seg::new(shown(&result.query.query), Role::Strong)];
         let mut y = area.y + 1;
-        for line in wrap_to(&query, area.width, 3, pen.glyphs.ellipsis) {
-            pen.line(area.x, y, &line, area.width);
+        for line in wrap_to(&query, area.width, 3, painter.glyphs.ellipsis) {
+            painter.line(area.x, y, &line, area.width);
             y += 1;
         }
-        y += put_pairs(&facts(&result, &pen), area, y, &mut pen) + 1;
+        y += put_pairs(&facts(&result, &painter), area, y, &mut painter) + 1;
         match explanation {
-            None => drop(pen.put(area.x, y, "reading the score breakdowns", Role::Muted, area.width)),
+            None => drop(painter.put(area.x, y, "reading the score breakdowns", Role::Muted, area.width)),
             Some(Err(message)) => {
-                pen.put(area.x, y, pen.glyphs.bad, Role::Danger, 1);
-                pen.put(area.x + 2, y, &shown(&message), Role::Text, area.width.saturating_sub(2));
+                painter.put(area.x, y, painter.glyphs.bad, Role::Danger, 1);
+                painter.put(area.x + 2, y, &shown(&message), Role::Text, area.width.saturating_sub(2));
             }
-            Some(Ok(explanation)) => draw_reasons(&result, &explanation, area, y, &mut pen),
+            Some(Ok(explanation)) => draw_reasons(&result, &explanation, area, y, &mut painter),
         }
     }
 
     fn draw_confusions(&mut self, pairs: &[Confusion], area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        let mut pen = Pen::new(buf, cx);
+        let mut painter = Painter::new(buf, cx);
         let text = if pairs.is_empty() {
             "no skill wins queries of another"
         } else {
             "pairs that win each other's queries"
         };
-        pen.put(area.x, area.y, text, Role::Muted, area.width);
+        painter.put(area.x, area.y, text, Role::Muted, area.width);
         let rows = usize::from(area.height.saturating_sub(2));
         self.detail.height = rows;
         self.detail.roll(0, pairs.len() * PAIR_HEIGHT);
@@ -115,17 +115,17 @@ impl Golden {
         for (pair, y) in
             pairs.iter().skip(skipped).zip((area.y + 2..area.bottom().saturating_sub(1)).step_by(PAIR_HEIGHT))
         {
-            draw_pair(pair, area, y, &mut pen);
+            draw_pair(pair, area, y, &mut painter);
         }
     }
 
     fn draw_skills(&mut self, skills: &[SkillPrecision], area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        let mut pen = Pen::new(buf, cx);
+        let mut painter = Painter::new(buf, cx);
         let end = area.right();
-        pen.put(area.x, area.y, "skill", Role::Muted, area.width);
-        pen.right(end, area.y, "wrongly", Role::Muted);
-        pen.right(end - 9, area.y, "won", Role::Muted);
-        pen.right(end - 17, area.y, "P@1", Role::Muted);
+        painter.put(area.x, area.y, "skill", Role::Muted, area.width);
+        painter.right(end, area.y, "wrongly", Role::Muted);
+        painter.right(end - 9, area.y, "won", Role::Muted);
+        painter.right(end - 17, area.y, "P@1", Role::Muted);
         let rows = usize::from(area.height.saturating_sub(1));
         self.detail.height = rows;
         self.detail.roll(0, skills.len());
@@ -134,11 +134,11 @@ impl Golden {
             let is_failing = skill.won < skill.queries || skill.wins_wrongly > 0;
             let role = if is_failing { Role::Text } else { Role::Muted };
             let id = shown(skill.skill_id.as_str());
-            pen.put(area.x, y, &cut_end(&id, name, pen.glyphs.ellipsis), role, name);
+            painter.put(area.x, y, &cut_end(&id, name, painter.glyphs.ellipsis), role, name);
             if skill.queries > 0 {
                 let won = format!("{}/{}", skill.won, skill.queries);
-                pen.right(end - 9, y, &won, role);
-                pen.right(
+                painter.right(end - 9, y, &won, role);
+                painter.right(
                     end - 17,
                     y,
                     &format!("{:.3}", skill.p_at_1),
@@ -146,18 +146,18 @@ impl Golden {
                 );
             }
             let wrongly = if skill.wins_wrongly == 0 {
-                pen.glyphs.dot.to_owned()
+                painter.glyphs.dot.to_owned()
             } else {
                 skill.wins_wrongly.to_string()
             };
-            pen.right(end, y, &wrongly, role);
+            painter.right(end, y, &wrongly, role);
         }
     }
 }
 
 /// What is known without the breakdowns: labels, values and their roles.
-fn facts(result: &GoldenResult, pen: &Pen<'_>) -> Vec<(&'static str, String, Role)> {
-    let dot = pen.glyphs.dot;
+fn facts(result: &GoldenResult, painter: &Painter<'_>) -> Vec<(&'static str, String, Role)> {
+    let dot = painter.glyphs.dot;
     let rank = match result.rank {
         Some(rank) => format!(" {dot} rank {rank}"),
         None if result.state == GoldenState::Lost => format!(" {dot} not a result"),
@@ -165,9 +165,11 @@ fn facts(result: &GoldenResult, pen: &Pen<'_>) -> Vec<(&'static str, String, Rol
     };
     let first = result.first.as_ref().map_or_else(|| "nothing".to_owned(), |id| shown(id.as_str()));
     let by = result.by.map(|by| match result.state {
-        GoldenState::Lost => format!(" {dot} ahead by {}", plain_score(by, pen.glyphs)),
-        GoldenState::FalseTrigger => format!(" {dot} {} above the threshold", plain_score(by, pen.glyphs)),
-        GoldenState::Won => format!(" {dot} lead {}", signed(by, pen.glyphs)),
+        GoldenState::Lost => format!(" {dot} ahead by {}", plain_score(by, painter.glyphs)),
+        GoldenState::FalseTrigger => {
+            format!(" {dot} {} above the threshold", plain_score(by, painter.glyphs))
+        }
+        GoldenState::Won => format!(" {dot} lead {}", signed(by, painter.glyphs)),
         GoldenState::Rejected => String::new(),
     });
     let fits = if result.fits { "" } else { " (does not fit)" };
@@ -186,15 +188,15 @@ fn facts(result: &GoldenResult, pen: &Pen<'_>) -> Vec<(&'static str, String, Rol
 }
 
 /// Labels and values below each other; answers the rows they took.
-fn put_pairs(pairs: &[(&str, String, Role)], area: Rect, y: u16, pen: &mut Pen<'_>) -> u16 {
+fn put_pairs(pairs: &[(&str, String, Role)], area: Rect, y: u16, painter: &mut Painter<'_>) -> u16 {
     const LABEL: u16 = 9;
     let mut row = y;
     for (label, value, role) in pairs {
         let indent = if label.is_empty() { 0 } else { LABEL };
-        pen.put(area.x, row, label, Role::Muted, LABEL);
+        painter.put(area.x, row, label, Role::Muted, LABEL);
         let segs = [Seg::new(value.clone(), *role)];
-        for line in wrap_to(&segs, area.width.saturating_sub(indent), 2, pen.glyphs.ellipsis) {
-            pen.line(area.x + indent, row, &line, area.width.saturating_sub(indent));
+        for line in wrap_to(&segs, area.width.saturating_sub(indent), 2, painter.glyphs.ellipsis) {
+            painter.line(area.x + indent, row, &line, area.width.saturating_sub(indent));
             row += 1;
         }
     }
@@ -207,9 +209,9 @@ fn draw_reasons(
     explanation: &Arc<GoldenExplanation>,
     area: Rect,
     mut y: u16,
-    pen: &mut Pen<'_>,
+    painter: &mut Painter<'_>,
 ) {
-    let foot = explanation.advice.as_ref().map(|advice| advice_lines(advice, area.width, pen));
+    let foot = explanation.advice.as_ref().map(|advice| advice_lines(advice, area.width, painter));
     let foot_height = foot.as_ref().map_or(0, |lines| lines.len() as u16 + 1);
     let bottom = area.bottom().saturating_sub(foot_height);
     let (expected, first) = (explanation.expected.as_ref(), explanation.first.as_ref());
@@ -221,7 +223,7 @@ fn draw_reasons(
         expected.map(|hit| (hit, Role::Strong)).into_iter().chain(other.map(|hit| (hit, Role::Text)))
     {
         if y < bottom {
-            draw_scored(hit, role, area, y, (best, name, true), pen);
+            draw_scored(hit, role, area, y, (best, name, true), painter);
         }
         y += 2;
     }
@@ -233,40 +235,51 @@ fn draw_reasons(
                 shown(expected.skill_id.as_str()),
                 shown(other.skill_id.as_str())
             );
-            pen.put(area.x, y, &cut_end(&text, area.width, pen.glyphs.ellipsis), Role::Muted, area.width);
+            painter.put(
+                area.x,
+                y,
+                &cut_end(&text, area.width, painter.glyphs.ellipsis),
+                Role::Muted,
+                area.width,
+            );
             let comparison =
                 compare_hits(expected, other, &explanation.words, usize::from(max_width).min(10));
-            draw_differences(&comparison, area, y + 1, pen);
+            draw_differences(&comparison, area, y + 1, painter);
         }
     } else if expected.is_none() && !result.query.expect.is_empty() && y < bottom {
         let text = "the expected skill is not a result: it shares no term with the query";
-        for (line, row) in
-            wrap_to(&[Seg::new(text, Role::Text)], area.width, 2, pen.glyphs.ellipsis).iter().zip(y..bottom)
+        for (line, row) in wrap_to(&[Seg::new(text, Role::Text)], area.width, 2, painter.glyphs.ellipsis)
+            .iter()
+            .zip(y..bottom)
         {
-            pen.line(area.x, row, line, area.width);
+            painter.line(area.x, row, line, area.width);
         }
     }
     if let Some(lines) = foot {
         for (line, y) in lines.iter().zip(area.bottom().saturating_sub(lines.len() as u16)..) {
-            pen.line(area.x, y, line, area.width);
+            painter.line(area.x, y, line, area.width);
         }
     } else if result.state == GoldenState::Lost && bottom > y {
         let text = "no added word of the query wins it without losing others";
-        pen.put(area.x, area.bottom().saturating_sub(1), text, Role::Muted, area.width);
+        painter.put(area.x, area.bottom().saturating_sub(1), text, Role::Muted, area.width);
     }
 }
 
 /// One bold line, and what it does below.
-fn advice_lines(advice: &Advice, width: u16, pen: &Pen<'_>) -> Vec<RichLine> {
+fn advice_lines(advice: &Advice, width: u16, painter: &Painter<'_>) -> Vec<RichLine> {
     let then = match advice.rank {
         Some(1) => "then first".to_owned(),
         Some(rank) => format!("then rank {rank}"),
         None => "then not a result".to_owned(),
     };
-    let dot = pen.glyphs.dot;
+    let dot = painter.glyphs.dot;
     let main = format!("add “{}” to the description", shown(&advice.word));
-    let mut effect =
-        format!("{}, {then} {dot} {} won, {} lost", signed(advice.gain, pen.glyphs), advice.won, advice.lost);
+    let mut effect = format!(
+        "{}, {then} {dot} {} won, {} lost",
+        signed(advice.gain, painter.glyphs),
+        advice.won,
+        advice.lost
+    );
     if advice.false_triggers != 0 {
         effect += &format!(" {dot} {:+} false triggers", advice.false_triggers);
     }
@@ -280,32 +293,32 @@ fn advice_lines(advice: &Advice, width: u16, pen: &Pen<'_>) -> Vec<RichLine> {
         let mut segs = vec![main, Seg::new(" ".repeat(usize::from(gap)), Role::Text)];
         segs.extend(key);
         let mut lines = vec![RichLine::from_segs(segs)];
-        lines.extend(wrap_to(&effect, width, 2, pen.glyphs.ellipsis));
+        lines.extend(wrap_to(&effect, width, 2, painter.glyphs.ellipsis));
         return lines;
     }
-    let mut lines = wrap_to(&[main], width, 2, pen.glyphs.ellipsis);
-    lines.extend(wrap_to(&effect, width, 2, pen.glyphs.ellipsis));
+    let mut lines = wrap_to(&[main], width, 2, painter.glyphs.ellipsis);
+    lines.extend(wrap_to(&effect, width, 2, painter.glyphs.ellipsis));
     lines.push(RichLine::from_segs(key.to_vec()));
     lines
 }
 
 /// A pair of skills and, from a center line, one block for each query that the skill on its side wins.
-fn draw_pair(pair: &Confusion, area: Rect, y: u16, pen: &mut Pen<'_>) {
+fn draw_pair(pair: &Confusion, area: Rect, y: u16, painter: &mut Painter<'_>) {
     let half = area.width / 2;
     let (a, b) = (shown(pair.a.as_str()), shown(pair.b.as_str()));
     let max_width = half.saturating_sub(1);
-    pen.put(area.x, y, &cut_end(&a, max_width, pen.glyphs.ellipsis), Role::Text, max_width);
-    pen.right(area.right(), y, &cut_end(&b, max_width, pen.glyphs.ellipsis), Role::Text);
+    painter.put(area.x, y, &cut_end(&a, max_width, painter.glyphs.ellipsis), Role::Text, max_width);
+    painter.right(area.right(), y, &cut_end(&b, max_width, painter.glyphs.ellipsis), Role::Text);
     let center = area.x + half;
-    pen.put(area.x, y + 1, &pair.a_wins.to_string(), Role::Muted, 4);
-    pen.right(area.right(), y + 1, &pair.b_wins.to_string(), Role::Muted);
-    pen.put(center, y + 1, pen.glyphs.bar, Role::Rule, 1);
-    let sign = if pen.glyphs.ascii { "#" } else { "▆" };
+    painter.put(area.x, y + 1, &pair.a_wins.to_string(), Role::Muted, 4);
+    painter.right(area.right(), y + 1, &pair.b_wins.to_string(), Role::Muted);
+    painter.put(center, y + 1, painter.glyphs.bar, Role::Rule, 1);
+    let sign = if painter.glyphs.ascii { "#" } else { "▆" };
     let most = usize::from(half.saturating_sub(6) / 2);
     for at in 0..pair.a_wins.min(most) {
-        pen.put(center - 2 - 2 * at as u16, y + 1, sign, Role::Level2, 1);
+        painter.put(center - 2 - 2 * at as u16, y + 1, sign, Role::Level2, 1);
     }
     for at in 0..pair.b_wins.min(most) {
-        pen.put(center + 2 + 2 * at as u16, y + 1, sign, Role::Level1, 1);
+        painter.put(center + 2 + 2 * at as u16, y + 1, sign, Role::Level1, 1);
     }
 }

@@ -4,15 +4,15 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::Golden;
-use crate::golden_traffic::GoldenMeasurement;
+use crate::golden_requests::GoldenMeasurement;
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::ages::day;
-use crate::widgets::figures::{count, counted};
-use crate::widgets::measure::cells;
-use crate::widgets::pen::Pen;
+use crate::widgets::format::{count, counted};
+use crate::widgets::painter::Painter;
+use crate::widgets::relative_time::day;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
+use crate::widgets::text_width::cells;
 use skills_discovery::GoldenFigures;
 
 /// From this size on the figures have two rows and their history.
@@ -70,14 +70,17 @@ impl Figure {
     }
 
     /// The change since a baseline: a sign and the difference, and its role.
-    fn change(&self, now: f64, before: f64, pen: &Pen<'_>) -> (String, Role) {
+    fn change(&self, now: f64, before: f64, painter: &Painter<'_>) -> (String, Role) {
         let difference = now - before;
         let smallest = 0.5 / 10_f64.powi(self.decimals as i32);
         if difference.abs() < smallest {
             return ("=".to_owned(), Role::Muted);
         }
-        let (sign, way) =
-            if difference > 0.0 { ("+", pen.glyphs.up) } else { (pen.glyphs.minus, pen.glyphs.down) };
+        let (sign, way) = if difference > 0.0 {
+            ("+", painter.glyphs.up)
+        } else {
+            (painter.glyphs.minus, painter.glyphs.down)
+        };
         let is_better = (difference > 0.0) == self.is_higher_better;
         let role = if is_better { Role::Success } else { Role::Danger };
         (format!("{way} {sign}{}", self.text(difference.abs())), role)
@@ -89,26 +92,26 @@ impl Golden {
     pub(super) fn draw_head(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) -> u16 {
         let Some(measured) = self.measured.clone() else { return 0 };
         let is_roomy = area.width >= MIN_WIDTH && area.height >= MIN_HEIGHT;
-        let mut pen = Pen::new(buf, cx);
-        self.title(&measured, cx).draw(&mut pen, area.x, area.y, area.width);
+        let mut painter = Painter::new(buf, cx);
+        self.title(&measured, cx).draw(&mut painter, area.x, area.y, area.width);
         let before = measured.baselines.last().map(|baseline| baseline.figures);
         if !is_roomy {
-            draw_line(&measured.report.figures, before.as_ref(), area, &mut pen);
+            draw_line(&measured.report.figures, before.as_ref(), area, &mut painter);
             return 2;
         }
         let width = area.width / FIGURES.len() as u16;
         for (figure, x) in FIGURES.iter().zip((area.x + 3..).step_by(usize::from(width))) {
-            pen.put(x, area.y + 2, figure.label, Role::Muted, width - 2);
+            painter.put(x, area.y + 2, figure.label, Role::Muted, width - 2);
             let Some(now) = (figure.value)(&measured.report.figures) else {
-                pen.put(x, area.y + 3, pen.glyphs.dot, Role::Muted, 1);
+                painter.put(x, area.y + 3, painter.glyphs.dot, Role::Muted, 1);
                 continue;
             };
-            let end = pen.put(x, area.y + 3, &figure.text(now), Role::Strong, width - 2);
+            let end = painter.put(x, area.y + 3, &figure.text(now), Role::Strong, width - 2);
             if let Some(before) = before.as_ref().and_then(figure.value) {
-                let (text, role) = figure.change(now, before, &pen);
-                pen.put(end + 2, area.y + 3, &text, role, width.saturating_sub(end - x + 4));
+                let (text, role) = figure.change(now, before, &painter);
+                painter.put(end + 2, area.y + 3, &text, role, width.saturating_sub(end - x + 4));
             }
-            draw_history(figure, &measured, x + width - 4, area.y + 3, &mut pen);
+            draw_history(figure, &measured, x + width - 4, area.y + 3, &mut painter);
         }
         5
     }
@@ -134,7 +137,7 @@ impl Golden {
 }
 
 /// All figures in one row.
-fn draw_line(now: &GoldenFigures, before: Option<&GoldenFigures>, area: Rect, pen: &mut Pen<'_>) {
+fn draw_line(now: &GoldenFigures, before: Option<&GoldenFigures>, area: Rect, painter: &mut Painter<'_>) {
     let mut segs = Vec::new();
     for figure in &FIGURES {
         let Some(value) = (figure.value)(now) else { continue };
@@ -144,16 +147,16 @@ fn draw_line(now: &GoldenFigures, before: Option<&GoldenFigures>, area: Rect, pe
         segs.push(Seg::new(format!("{} ", figure.short), Role::Muted));
         segs.push(Seg::new(figure.text(value), Role::Strong));
         if let Some(before) = before.and_then(figure.value) {
-            let (text, role) = figure.change(value, before, pen);
+            let (text, role) = figure.change(value, before, painter);
             segs.push(Seg::new(format!(" {text}"), role));
         }
     }
-    pen.line(area.x + 3, area.y + 1, &RichLine::from_segs(segs), area.width.saturating_sub(4));
+    painter.line(area.x + 3, area.y + 1, &RichLine::from_segs(segs), area.width.saturating_sub(4));
 }
 
 /// Earlier baselines and the current value, on a scale from the lowest to the highest of them; ends before `end`.
-fn draw_history(figure: &Figure, measured: &GoldenMeasurement, end: u16, y: u16, pen: &mut Pen<'_>) {
-    if pen.glyphs.ascii || measured.baselines.is_empty() {
+fn draw_history(figure: &Figure, measured: &GoldenMeasurement, end: u16, y: u16, painter: &mut Painter<'_>) {
+    if painter.glyphs.ascii || measured.baselines.is_empty() {
         return;
     }
     let earlier = measured.baselines.iter().map(|baseline| &baseline.figures);
@@ -167,6 +170,6 @@ fn draw_history(figure: &Figure, measured: &GoldenMeasurement, end: u16, y: u16,
     for (at, value) in values.iter().enumerate() {
         let step = ((value - lowest) / span * 5.0).round().clamp(0.0, 5.0) as usize + 2;
         let role = if at + 1 == values.len() { Role::Level3 } else { Role::Level1 };
-        pen.put(start + at as u16, y, STEPS[step.min(7)], role, 1);
+        painter.put(start + at as u16, y, STEPS[step.min(7)], role, 1);
     }
 }

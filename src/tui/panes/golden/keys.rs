@@ -6,7 +6,7 @@ use ratatui::layout::{Position, Rect};
 
 use super::{Golden, Part, TABS, Tab, rows};
 use crate::action::{Action, Command, Context};
-use crate::golden_traffic::{GoldenAsk, GoldenForm};
+use crate::golden_requests::{GoldenAsk, GoldenForm};
 use crate::overlay::{Asking, Drafting, Sheet};
 use crate::pane::{Draw, Effect, Message, Pane, PaneId, Target};
 use skills_api::{GoldenSource, WhyRequest};

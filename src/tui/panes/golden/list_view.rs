@@ -7,10 +7,10 @@ use super::rows::Row;
 use super::{Golden, Part};
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::figures::{count, plain_score, signed};
-use crate::widgets::measure::{cells, cut_end, shown};
-use crate::widgets::pen::Pen;
+use crate::widgets::format::{count, plain_score, signed};
+use crate::widgets::painter::Painter;
 use crate::widgets::rule::Title;
+use crate::widgets::text_width::{cells, cut_end, shown};
 use skills_api::{GoldenResult, GoldenState};
 
 /// Columns of a row: first cell and width; 0 where there is no room.
@@ -54,15 +54,20 @@ impl Golden {
         let results = &measured.report.results;
         let lost = results.iter().filter(|result| result.state.is_failing()).count();
         let note = format!("{} failing {} failing first", count(lost), cx.glyphs.dot);
-        Title::of("Queries", is_focused).note(note).draw(&mut Pen::new(buf, cx), area.x, area.y, area.width);
+        Title::of("Queries", is_focused).note(note).draw(
+            &mut Painter::new(buf, cx),
+            area.x,
+            area.y,
+            area.width,
+        );
         let mut y = area.y + 1;
         if self.focus == Part::Filter || !self.filter.is_empty() {
             self.draw_filter(Rect { y, height: 1, ..area }, buf, cx);
             y += 1;
         }
         let columns = Columns::of(area, results);
-        let mut pen = Pen::new(buf, cx);
-        header(&columns, y, &mut pen);
+        let mut painter = Painter::new(buf, cx);
+        header(&columns, y, &mut painter);
         y += 1;
         let list = Rect { y, height: area.bottom().saturating_sub(y), ..area };
         self.drawn.list = area;
@@ -79,7 +84,7 @@ impl Golden {
         self.scroll.height = height;
         self.scroll.offset = self.scroll.offset.min(self.rows.len().saturating_sub(height));
         if self.rows.is_empty() {
-            pen.put(
+            painter.put(
                 list.x + 5,
                 list.y,
                 "no queries match the filter",
@@ -93,35 +98,41 @@ impl Golden {
             match self.rows[index] {
                 Row::Blank => {}
                 Row::Heading(state) => {
-                    pen.put(row.x + 3, row.y, group_title(state), Role::Muted, row.width.saturating_sub(4));
+                    painter.put(
+                        row.x + 3,
+                        row.y,
+                        group_title(state),
+                        Role::Muted,
+                        row.width.saturating_sub(4),
+                    );
                 }
                 Row::Query(at) => {
                     let Some(result) = results.get(at) else { continue };
                     self.drawn.rows.push((row, index));
                     let is_selected = index == self.scroll.cursor;
                     if is_selected {
-                        pen.band(row, if is_focused { Role::Selection } else { Role::SelectionWeak });
+                        painter.band(row, if is_focused { Role::Selection } else { Role::SelectionWeak });
                         let role = if is_focused { Role::Gutter } else { Role::Muted };
-                        pen.put(row.x + 1, row.y, pen.glyphs.gutter, role, 1);
+                        painter.put(row.x + 1, row.y, painter.glyphs.gutter, role, 1);
                     }
                     let passed_before = measured.baselines.last().and_then(|baseline| {
                         let query = &result.query.query;
                         let passed = baseline.passed.contains_key(query);
                         (passed || baseline.failed.contains_key(query)).then_some(passed)
                     });
-                    draw_query(result, passed_before, is_selected, row.y, &columns, &mut pen);
+                    draw_query(result, passed_before, is_selected, row.y, &columns, &mut painter);
                 }
             }
         }
     }
 
     fn draw_filter(&mut self, row: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        let mut pen = Pen::new(buf, cx);
-        pen.band(row, Role::Field);
-        pen.put(row.x + 3, row.y, "/", Role::Strong, 1);
+        let mut painter = Painter::new(buf, cx);
+        painter.band(row, Role::Field);
+        painter.put(row.x + 3, row.y, "/", Role::Strong, 1);
         let found = self.rows.iter().filter(|row| matches!(row, Row::Query(_))).count();
         let note = format!("{} found", count(found));
-        let start = pen.right(row.right().saturating_sub(1), row.y, &note, Role::Muted);
+        let start = painter.right(row.right().saturating_sub(1), row.y, &note, Role::Muted);
         let line = Rect { x: row.x + 5, width: start.saturating_sub(row.x + 6), ..row };
         self.drawn.filter = row;
         let style = cx.theme.style(Role::Field).patch(cx.theme.style(Role::Strong));
@@ -141,16 +152,16 @@ fn group_title(state: GoldenState) -> &'static str {
     }
 }
 
-fn header(columns: &Columns, y: u16, pen: &mut Pen<'_>) {
-    let ellipsis = pen.glyphs.ellipsis;
+fn header(columns: &Columns, y: u16, painter: &mut Painter<'_>) {
+    let ellipsis = painter.glyphs.ellipsis;
     let mut put = |(x, width): (u16, u16), text: &str| {
-        pen.put(x, y, &cut_end(text, width, ellipsis), Role::Muted, width);
+        painter.put(x, y, &cut_end(text, width, ellipsis), Role::Muted, width);
     };
     put(columns.query, "query");
     put(columns.expects, "expects");
     put(columns.first, "first instead");
-    pen.right(columns.rank_end, y, "rank", Role::Muted);
-    pen.right(columns.by_end, y, "by", Role::Muted);
+    painter.right(columns.rank_end, y, "rank", Role::Muted);
+    painter.right(columns.by_end, y, "by", Role::Muted);
 }
 
 fn draw_query(
@@ -159,20 +170,20 @@ fn draw_query(
     is_selected: bool,
     y: u16,
     columns: &Columns,
-    pen: &mut Pen<'_>,
+    painter: &mut Painter<'_>,
 ) {
-    let glyphs = pen.glyphs;
+    let glyphs = painter.glyphs;
     let is_failing = result.state.is_failing();
     let (sign, role) = match result.state {
         GoldenState::Lost => (glyphs.bad, Role::Danger),
         GoldenState::FalseTrigger => (glyphs.warn, Role::Danger),
         GoldenState::Won | GoldenState::Rejected => (glyphs.ok, Role::Success),
     };
-    pen.put(columns.query.0 - 2, y, sign, role, 1);
+    painter.put(columns.query.0 - 2, y, sign, role, 1);
     // Where it has changed since the baseline.
     match passed_before {
-        Some(true) if is_failing => drop(pen.put(columns.query.0 - 3, y, glyphs.down, Role::Danger, 1)),
-        Some(false) if !is_failing => drop(pen.put(columns.query.0 - 3, y, glyphs.up, Role::Success, 1)),
+        Some(true) if is_failing => drop(painter.put(columns.query.0 - 3, y, glyphs.down, Role::Danger, 1)),
+        Some(false) if !is_failing => drop(painter.put(columns.query.0 - 3, y, glyphs.up, Role::Success, 1)),
         _ => {}
     }
     let text = match (is_selected, is_failing) {
@@ -182,23 +193,23 @@ fn draw_query(
     };
     let other = if is_failing { Role::Text } else { Role::Muted };
     let (x, width) = columns.query;
-    pen.put(x, y, &cut_end(&shown(&result.query.query), width, glyphs.ellipsis), text, width);
+    painter.put(x, y, &cut_end(&shown(&result.query.query), width, glyphs.ellipsis), text, width);
     let (x, width) = columns.expects;
     let expects = shown(&result.query.expectation());
     let role = if result.query.expect.is_empty() { Role::Muted } else { other };
-    pen.put(x, y, &cut_end(&expects, width, glyphs.ellipsis), role, width);
+    painter.put(x, y, &cut_end(&expects, width, glyphs.ellipsis), role, width);
     let rank = match result.rank {
         Some(rank) => count(rank),
         None => glyphs.minus.to_owned(),
     };
-    pen.right(columns.rank_end, y, &rank, other);
+    painter.right(columns.rank_end, y, &rank, other);
     if is_failing {
         let (x, width) = columns.first;
         let first = result.first.as_ref().map_or_else(|| "nothing".to_owned(), |id| shown(id.as_str()));
-        pen.put(x, y, &cut_end(&first, width, glyphs.ellipsis), Role::Text, width);
+        painter.put(x, y, &cut_end(&first, width, glyphs.ellipsis), Role::Text, width);
     }
     if let Some(by) = result.by {
         let by = if is_failing { plain_score(by, glyphs) } else { signed(by, glyphs) };
-        pen.right(columns.by_end, y, &by, other);
+        painter.right(columns.by_end, y, &by, other);
     }
 }

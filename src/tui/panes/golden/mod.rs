@@ -14,7 +14,7 @@ use ratatui::layout::Rect;
 
 use self::rows::{Row, rows};
 use crate::field::Field;
-use crate::golden_traffic::{GoldenAnswer, GoldenAsk, GoldenMeasurement};
+use crate::golden_requests::{GoldenAnswer, GoldenAsk, GoldenMeasurement};
 use crate::pane::{Effect, Message};
 use crate::widgets::scroll::Scroll;
 use skills_api::{Error, Event, GoldenExplanation, GoldenResult};

@@ -6,10 +6,10 @@ use ratatui::layout::Rect;
 use super::{Drawn, Golden, Part};
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::measure::shown;
-use crate::widgets::pen::Pen;
+use crate::widgets::painter::Painter;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::{Joint, Title, divider};
+use crate::widgets::text_width::shown;
 use crate::widgets::wrap::wrap;
 
 /// Below this width the parts share one column.
@@ -45,7 +45,7 @@ impl Golden {
         let (heavy_left, heavy_right) = (self.is_focused(Part::List, cx), self.is_focused(Part::Detail, cx));
         let joint = Joint::Cross { left: heavy_left, right: heavy_right };
         let joint = if heavy_left == heavy_right { Joint::Top { heavy: heavy_left } } else { joint };
-        divider(&mut Pen::new(buf, cx), Rect { x: body.x + left, width: 1, ..body }, &[(body.y, joint)]);
+        divider(&mut Painter::new(buf, cx), Rect { x: body.x + left, width: 1, ..body }, &[(body.y, joint)]);
     }
 
     /// Whether a part has the focus; the filter is in the list.
@@ -55,20 +55,20 @@ impl Golden {
 
     /// Without a query: what would be here, and how to begin.
     fn draw_empty(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        let mut pen = Pen::new(buf, cx);
+        let mut painter = Painter::new(buf, cx);
         let note = match (&self.error, &self.measured) {
             (Some(_), _) => "cannot be read",
             (None, Some(_)) => "no queries",
             (None, None) => "measuring",
         };
-        Title::of("Golden set", cx.focused).note(note).draw(&mut pen, area.x, area.y, area.width);
+        Title::of("Golden set", cx.focused).note(note).draw(&mut painter, area.x, area.y, area.width);
         self.drawn.list = area;
         let max_width = area.width.saturating_sub(8);
         if let Some(error) = &self.error {
-            pen.put(area.x + 3, area.y + 2, pen.glyphs.bad, Role::Danger, 1);
+            painter.put(area.x + 3, area.y + 2, painter.glyphs.bad, Role::Danger, 1);
             let lines = wrap(&[Seg::new(shown(&error.message), Role::Text)], max_width);
             for (segs, y) in lines.into_iter().zip(area.y + 2..area.bottom()) {
-                pen.line(area.x + 5, y, &RichLine::from_segs(segs), max_width);
+                painter.line(area.x + 5, y, &RichLine::from_segs(segs), max_width);
             }
             return;
         }
@@ -105,7 +105,7 @@ impl Golden {
         }
         let top = area.y + 1 + area.height.saturating_sub(lines.len() as u16 + 1) / 3;
         for (line, y) in lines.iter().zip(top..area.bottom()) {
-            pen.line(area.x + 3, y, line, max_width);
+            painter.line(area.x + 3, y, line, max_width);
         }
     }
 }

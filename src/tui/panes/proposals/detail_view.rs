@@ -11,12 +11,12 @@ use super::{Part, Proposals};
 use crate::glyphs::Glyphs;
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::ages::{age, ago};
-use crate::widgets::figures::{count, counted};
-use crate::widgets::measure::{cells, cut_middle, shown};
-use crate::widgets::pen::Pen;
+use crate::widgets::format::{count, counted};
+use crate::widgets::painter::Painter;
+use crate::widgets::relative_time::{age, ago};
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
+use crate::widgets::text_width::{cells, cut_middle, shown};
 use crate::widgets::wrap::wrap;
 use skills_api::{CheckResult, ProposalCheckKind, ProposalDecision, ProposalState, ProposalView};
 use skills_discovery::{ChangedQuery, GoldenChange};
@@ -42,16 +42,16 @@ impl Proposals {
     pub(super) fn draw_detail(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) -> Vec<u16> {
         let focused = cx.focused && self.focus == Part::Detail;
         self.drawn.detail = area;
-        let mut pen = Pen::new(buf, cx);
+        let mut painter = Painter::new(buf, cx);
         let Some(summary) = self.summary().cloned() else {
-            Title::of("Proposal", focused).draw(&mut pen, area.x, area.y, area.width);
+            Title::of("Proposal", focused).draw(&mut painter, area.x, area.y, area.width);
             return Vec::new();
         };
         let name = shown(summary.skill_id.as_str());
         let view = self.view_of_selected().cloned();
         let part = view.as_ref().and_then(|view| view.part).map(|part| format!("changes the {part}"));
         let title = Title::of(name, focused).note(part.unwrap_or_default());
-        title.draw(&mut pen, area.x, area.y, area.width);
+        title.draw(&mut painter, area.x, area.y, area.width);
         let body = Rect {
             x: area.x + 1,
             y: area.y + 1,
@@ -59,13 +59,13 @@ impl Proposals {
             height: area.height.saturating_sub(1),
         };
         let Some(view) = view else {
-            pen.put(body.x + 1, body.y, "reading the proposal", Role::Muted, body.width);
+            painter.put(body.x + 1, body.y, "reading the proposal", Role::Muted, body.width);
             return Vec::new();
         };
         let waits = summary.state == ProposalState::Waiting;
         let decision = if waits && body.height > DECISION_ROWS + 8 { DECISION_ROWS + 1 } else { 0 };
         let text = Rect { height: body.height - decision, ..body };
-        let lines = self.lines(&view, text.width.saturating_sub(1), cx.clock_ms, pen.glyphs);
+        let lines = self.lines(&view, text.width.saturating_sub(1), cx.clock_ms, painter.glyphs);
         self.detail_rows = lines.len();
         self.detail.height = usize::from(text.height);
         self.detail.roll(0, self.detail_rows);
@@ -75,27 +75,27 @@ impl Proposals {
             match line {
                 Line::Title(name, note) => {
                     let title = Title { note: note.clone(), ..Title::of(name.clone(), false) };
-                    title.draw(&mut pen, area.x, y, area.width);
+                    title.draw(&mut painter, area.x, y, area.width);
                     rules.push(y);
                 }
                 Line::Rich(line) | Line::Diff(DiffRow::One(line)) => {
-                    pen.line(text.x + 1, y, line, text.width.saturating_sub(1));
+                    painter.line(text.x + 1, y, line, text.width.saturating_sub(1));
                 }
                 Line::Diff(DiffRow::Two(left, right)) => {
                     if let Some(left) = left {
-                        pen.line(text.x + 1, y, left, column);
+                        painter.line(text.x + 1, y, left, column);
                     }
-                    pen.put(text.x + 1 + column, y, pen.glyphs.bar, Role::Rule, 1);
+                    painter.put(text.x + 1 + column, y, painter.glyphs.bar, Role::Rule, 1);
                     if let Some(right) = right {
-                        pen.line(text.x + 2 + column, y, right, column);
+                        painter.line(text.x + 2 + column, y, right, column);
                     }
                 }
             }
         }
         let below = lines.len().saturating_sub(self.detail.offset + usize::from(text.height));
         if below > 0 {
-            let note = format!(" {} more below {} ", count(below), pen.glyphs.down);
-            pen.right(text.right(), text.bottom().saturating_sub(1), &note, Role::Muted);
+            let note = format!(" {} more below {} ", count(below), painter.glyphs.down);
+            painter.right(text.right(), text.bottom().saturating_sub(1), &note, Role::Muted);
         }
         if decision > 0 {
             let band = Rect {
@@ -104,7 +104,7 @@ impl Proposals {
                 width: area.width,
                 height: DECISION_ROWS,
             };
-            draw_decision(&view, band, &mut pen);
+            draw_decision(&view, band, &mut painter);
         }
         rules
     }
@@ -316,20 +316,20 @@ fn push_findings(lines: &mut Vec<Line>, view: &ProposalView, width: u16, glyphs:
     }
 }
 
-fn draw_decision(view: &ProposalView, band: Rect, pen: &mut Pen<'_>) {
-    pen.band(band, Role::WaitingBand);
+fn draw_decision(view: &ProposalView, band: Rect, painter: &mut Painter<'_>) {
+    painter.band(band, Role::WaitingBand);
     for y in band.top()..band.bottom() {
-        pen.put(band.x + 1, y, pen.glyphs.gutter, Role::Waiting, 1);
+        painter.put(band.x + 1, y, painter.glyphs.gutter, Role::Waiting, 1);
     }
     let x = band.x + 3;
     let room = band.width.saturating_sub(5);
-    pen.put(x, band.y, pen.glyphs.waiting, Role::Waiting, 1);
-    pen.put(x + 2, band.y, "Approve or deny", Role::Strong, room);
+    painter.put(x, band.y, painter.glyphs.waiting, Role::Waiting, 1);
+    painter.put(x + 2, band.y, "Approve or deny", Role::Strong, room);
     let keys = [("a", "approve"), ("d", "deny"), ("t", "edit as draft")];
     let mut end = band.right().saturating_sub(2);
     for (key, label) in keys.iter().rev() {
-        let start = pen.right(end, band.y, label, Role::Muted);
-        let start = pen.right(start.saturating_sub(1), band.y, key, Role::Key);
+        let start = painter.right(end, band.y, label, Role::Muted);
+        let start = painter.right(start.saturating_sub(1), band.y, key, Role::Key);
         end = start.saturating_sub(2);
     }
     let label_end = x + 9;
@@ -339,17 +339,23 @@ fn draw_decision(view: &ProposalView, band: Rect, pen: &mut Pen<'_>) {
         check.result == CheckResult::Fail
             && matches!(check.check, ProposalCheckKind::Unchanged | ProposalCheckKind::Writable)
     });
-    pen.put(x + 2, band.y + 1, "writes", Role::Muted, room);
-    pen.put(label_end + 1, band.y + 1, &cut_middle(&path, value, pen.glyphs.ellipsis), Role::Text, value);
-    pen.put(x + 2, band.y + 2, "keeps", Role::Muted, room);
+    painter.put(x + 2, band.y + 1, "writes", Role::Muted, room);
+    painter.put(
+        label_end + 1,
+        band.y + 1,
+        &cut_middle(&path, value, painter.glyphs.ellipsis),
+        Role::Text,
+        value,
+    );
+    painter.put(x + 2, band.y + 2, "keeps", Role::Muted, room);
     let version = view.versions.len().max(1);
     let keeps = format!("v{version} for rollback; every other byte stays");
-    pen.put(label_end + 1, band.y + 2, &keeps, Role::Text, value);
+    painter.put(label_end + 1, band.y + 2, &keeps, Role::Text, value);
     if let Some(check) = failed {
-        pen.put(x + 2, band.y + 3, "blocked", Role::Danger, room);
-        pen.put(label_end + 1, band.y + 3, &shown(&check.evidence), Role::Danger, value);
+        painter.put(x + 2, band.y + 3, "blocked", Role::Danger, room);
+        painter.put(label_end + 1, band.y + 3, &shown(&check.evidence), Role::Danger, value);
     } else {
-        pen.put(x + 2, band.y + 3, "then", Role::Muted, room);
-        pen.put(label_end + 1, band.y + 3, "R rolls back while the file is unchanged", Role::Text, value);
+        painter.put(x + 2, band.y + 3, "then", Role::Muted, room);
+        painter.put(label_end + 1, band.y + 3, "R rolls back while the file is unchanged", Role::Text, value);
     }
 }

@@ -5,8 +5,8 @@ use ratatui::style::Modifier;
 use similar::{ChangeTag, TextDiff};
 
 use crate::theme::Role;
-use crate::widgets::measure::shown;
 use crate::widgets::rich::{RichLine, Seg};
+use crate::widgets::text_width::shown;
 use crate::widgets::wrap::wrap;
 use skills_api::{Hunk, HunkLine};
 

@@ -11,7 +11,7 @@ use crate::action::{Action, Command, Context};
 use crate::overlay::{Drafting, Passage, ProposalCommand, Reading};
 use crate::pane::{Draw, Effect, Message, Pane, PaneId};
 use crate::theme::Role;
-use crate::widgets::measure::shown;
+use crate::widgets::text_width::shown;
 use skills_api::{ProposalState, ProposalView};
 
 impl Pane for Proposals {

@@ -7,12 +7,12 @@ use super::{Part, Proposals, Row};
 use crate::glyphs::Glyphs;
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::ages::{age, day};
-use crate::widgets::figures::count;
-use crate::widgets::measure::{cut_end, shown};
-use crate::widgets::pen::Pen;
+use crate::widgets::format::count;
+use crate::widgets::painter::Painter;
+use crate::widgets::relative_time::{age, day};
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
+use crate::widgets::text_width::{cut_end, shown};
 use skills_api::{ProposalState, ProposalSummary};
 
 /// Rows of the versions, with their title.
@@ -51,23 +51,23 @@ pub(super) fn gain(value: f64, glyphs: &Glyphs) -> String {
 impl Proposals {
     pub(super) fn draw_list(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
         let focused = cx.focused && self.focus != Part::Detail;
-        let mut pen = Pen::new(buf, cx);
+        let mut painter = Painter::new(buf, cx);
         let list = self.list.clone().unwrap_or_default();
         let mut note = Vec::new();
         if list.waiting > 0 {
-            note.push(Seg::new(format!("{}{} waiting", pen.glyphs.waiting, list.waiting), Role::Waiting));
-            note.push(Seg::new(format!(" {} ", pen.glyphs.dot), Role::Muted));
+            note.push(Seg::new(format!("{}{} waiting", painter.glyphs.waiting, list.waiting), Role::Waiting));
+            note.push(Seg::new(format!(" {} ", painter.glyphs.dot), Role::Muted));
         }
         note.push(Seg::new(format!("{} all", count(list.total)), Role::Muted));
         let title = Title { note: RichLine::from_segs(note), ..Title::of("Proposals", focused) };
-        title.draw(&mut pen, area.x, area.y, area.width);
+        title.draw(&mut painter, area.x, area.y, area.width);
         let mut top = area.y + 1;
         if self.focus == Part::Filter || !self.filter.is_empty() {
             self.drawn.filter =
                 Rect { x: area.x + 3, y: top, width: area.width.saturating_sub(4), height: 1 };
-            pen.put(area.x + 1, top, "/", Role::Key, 1);
-            let style = pen.theme.style(Role::Text);
-            let cursor = self.filter.draw(self.drawn.filter, pen.buf, style, &[]);
+            painter.put(area.x + 1, top, "/", Role::Key, 1);
+            let style = painter.theme.style(Role::Text);
+            let cursor = self.filter.draw(self.drawn.filter, painter.buf, style, &[]);
             if self.focus == Part::Filter && cx.focused {
                 cx.cursor = cursor;
             }
@@ -82,7 +82,7 @@ impl Proposals {
             self.scroll.offset -= 1;
         }
         if self.rows.is_empty() {
-            pen.put(
+            painter.put(
                 rows.x + 3,
                 rows.y,
                 "no proposals match the filter",
@@ -98,16 +98,16 @@ impl Proposals {
                 Row::Blank => {}
                 Row::Group(state) => {
                     let role = if state == ProposalState::Waiting { Role::Waiting } else { Role::Muted };
-                    pen.put(line.x + 3, y, word(state), role, line.width.saturating_sub(3));
+                    painter.put(line.x + 3, y, word(state), role, line.width.saturating_sub(3));
                     let end = line.right().saturating_sub(2);
                     if at == 0 {
-                        pen.right(end, y, "age", Role::Muted);
-                        pen.right(end.saturating_sub(AGE_WIDTH), y, "P@1", Role::Muted);
+                        painter.right(end, y, "age", Role::Muted);
+                        painter.right(end.saturating_sub(AGE_WIDTH), y, "P@1", Role::Muted);
                     }
                 }
                 Row::Proposal(place) => {
                     if let Some(one) = list.proposals.get(place) {
-                        draw_row(one, line, at == self.scroll.cursor, focused, cx.clock_ms, &mut pen);
+                        draw_row(one, line, at == self.scroll.cursor, focused, cx.clock_ms, &mut painter);
                     }
                     self.drawn.rows.push((line, at));
                 }
@@ -116,12 +116,12 @@ impl Proposals {
         if versions > 0 {
             let below = Rect { y: area.bottom() - versions, height: versions, ..area };
             self.drawn.versions_rule = Some(below.y);
-            self.draw_versions(below, &mut pen);
+            self.draw_versions(below, &mut painter);
         }
     }
 
-    fn draw_versions(&self, area: Rect, pen: &mut Pen<'_>) {
-        Title::of("Versions", false).draw(pen, area.x, area.y, area.width);
+    fn draw_versions(&self, area: Rect, painter: &mut Painter<'_>) {
+        Title::of("Versions", false).draw(painter, area.x, area.y, area.width);
         let Some(view) = self.view_of_selected() else { return };
         let mut rows: Vec<(String, &str, String, String, Role)> = Vec::new();
         let summary = &view.summary;
@@ -149,42 +149,56 @@ impl Proposals {
             rows.push((format!("v{}", version.number), who, state, when, role));
         }
         for ((number, who, state, when, role), y) in rows.into_iter().zip(area.y + 1..area.bottom()) {
-            pen.put(area.x + 3, y, &number, role, 4);
-            pen.put(area.x + 7, y, &cut_end(&shown(who), 9, pen.glyphs.ellipsis), Role::Text, 9);
-            pen.put(area.x + 17, y, &state, Role::Muted, 8);
-            pen.right(area.right().saturating_sub(2), y, &when, Role::Muted);
+            painter.put(area.x + 3, y, &number, role, 4);
+            painter.put(area.x + 7, y, &cut_end(&shown(who), 9, painter.glyphs.ellipsis), Role::Text, 9);
+            painter.put(area.x + 17, y, &state, Role::Muted, 8);
+            painter.right(area.right().saturating_sub(2), y, &when, Role::Muted);
         }
     }
 }
 
-fn draw_row(one: &ProposalSummary, line: Rect, here: bool, focused: bool, clock_ms: i64, pen: &mut Pen<'_>) {
+fn draw_row(
+    one: &ProposalSummary,
+    line: Rect,
+    here: bool,
+    focused: bool,
+    clock_ms: i64,
+    painter: &mut Painter<'_>,
+) {
     if here {
-        pen.band(line, if focused { Role::Selection } else { Role::SelectionWeak });
-        pen.put(line.x, line.y, pen.glyphs.gutter, if focused { Role::Gutter } else { Role::Muted }, 1);
+        painter.band(line, if focused { Role::Selection } else { Role::SelectionWeak });
+        painter.put(
+            line.x,
+            line.y,
+            painter.glyphs.gutter,
+            if focused { Role::Gutter } else { Role::Muted },
+            1,
+        );
     }
-    let (glyph, role) = sign(one.state, pen.glyphs);
-    pen.put(line.x + 3, line.y, glyph, role, 1);
+    let (glyph, role) = sign(one.state, painter.glyphs);
+    painter.put(line.x + 3, line.y, glyph, role, 1);
     let end = line.right().saturating_sub(2);
     let at_ms = one.rollback.as_ref().or(one.decision.as_ref()).map_or(one.proposed_at_ms, |done| done.at_ms);
-    pen.right(end, line.y, &age(clock_ms - at_ms), Role::Muted);
+    painter.right(end, line.y, &age(clock_ms - at_ms), Role::Muted);
     let gain_end = end.saturating_sub(AGE_WIDTH);
-    let change = one.p_at_1.map_or_else(|| pen.glyphs.dot.to_owned(), |value| gain(value, pen.glyphs));
+    let change =
+        one.p_at_1.map_or_else(|| painter.glyphs.dot.to_owned(), |value| gain(value, painter.glyphs));
     let change_role = match one.p_at_1 {
         Some(value) if value < -5e-4 => Role::Danger,
         Some(_) => Role::Text,
         None => Role::Muted,
     };
-    pen.right(gain_end, line.y, &change, change_role);
+    painter.right(gain_end, line.y, &change, change_role);
     let available = gain_end.saturating_sub(GAIN_WIDTH).saturating_sub(line.x + 5);
     let role = match (here, one.state) {
         (true, _) | (_, ProposalState::Waiting) => Role::Strong,
         (_, ProposalState::RolledBack) => Role::Muted,
         _ => Role::Text,
     };
-    pen.put(
+    painter.put(
         line.x + 5,
         line.y,
-        &cut_end(&shown(one.skill_id.as_str()), available, pen.glyphs.ellipsis),
+        &cut_end(&shown(one.skill_id.as_str()), available, painter.glyphs.ellipsis),
         role,
         available,
     );

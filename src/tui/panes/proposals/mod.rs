@@ -18,7 +18,7 @@ use ratatui::layout::Rect;
 use crate::field::Field;
 use crate::overlay::{ProposalCommand, Sheet};
 use crate::pane::{Effect, Message, PaneId, Target};
-use crate::proposal_traffic::{ProposalAnswer, ProposalAsk};
+use crate::proposal_requests::{ProposalAnswer, ProposalAsk};
 use crate::widgets::scroll::Scroll;
 use skills_api::{Error, Event, ProposalList, ProposalState, ProposalSummary, ProposalView};
 use skills_registry::Catalogue;
@@ -196,7 +196,10 @@ impl Proposals {
                         Vec::new()
                     }
                     Err(error) => {
-                        vec![Effect::Trouble("cannot show the proposal".to_owned(), error.message.clone())]
+                        vec![Effect::ErrorNotice(
+                            "cannot show the proposal".to_owned(),
+                            error.message.clone(),
+                        )]
                     }
                 }
             }
@@ -207,7 +210,7 @@ impl Proposals {
                         vec![Effect::Toast(format!("{}: {}", ordered.proposal.skill_id, ordered.note))]
                     }
                     Err(error) => {
-                        vec![Effect::Trouble("nothing was decided".to_owned(), error.message.clone())]
+                        vec![Effect::ErrorNotice("nothing was decided".to_owned(), error.message.clone())]
                     }
                 };
                 effects.extend(self.ask_list());

@@ -6,10 +6,10 @@ use ratatui::layout::Rect;
 use super::{Drawn, Part, Proposals};
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::measure::shown;
-use crate::widgets::pen::Pen;
+use crate::widgets::painter::Painter;
 use crate::widgets::rich::Seg;
 use crate::widgets::rule::{Joint, Title, divider};
+use crate::widgets::text_width::shown;
 use crate::widgets::wrap::wrap_to;
 
 /// Below this width the parts share one column.
@@ -44,12 +44,12 @@ impl Proposals {
             let cross = Joint::Cross { left: false, right: false };
             (y, if is_cross { cross } else { Joint::Right { heavy: false } })
         }));
-        divider(&mut Pen::new(buf, cx), Rect { x: area.x + left, width: 1, ..area }, &joints);
+        divider(&mut Painter::new(buf, cx), Rect { x: area.x + left, width: 1, ..area }, &joints);
     }
 
     fn draw_empty(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
-        let mut pen = Pen::new(buf, cx);
-        Title::of("Proposals", cx.focused).draw(&mut pen, area.x, area.y, area.width);
+        let mut painter = Painter::new(buf, cx);
+        Title::of("Proposals", cx.focused).draw(&mut painter, area.x, area.y, area.width);
         let (said, role) = match (&self.error, &self.list) {
             (Some(error), _) => (shown(&error.message), Role::Danger),
             (None, None) => ("reading proposals".to_owned(), Role::Muted),
@@ -67,11 +67,11 @@ impl Proposals {
         let width = area.width.saturating_sub(6).min(84);
         let mut y = area.y + 2;
         for (text, role) in texts {
-            for line in wrap_to(&[Seg::new(text, role)], width, 8, pen.glyphs.ellipsis) {
+            for line in wrap_to(&[Seg::new(text, role)], width, 8, painter.glyphs.ellipsis) {
                 if y >= area.bottom() {
                     return;
                 }
-                pen.line(area.x + 3, y, &line, width);
+                painter.line(area.x + 3, y, &line, width);
                 y += 1;
             }
             y += 1;

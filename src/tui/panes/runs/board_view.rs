@@ -9,14 +9,14 @@ use super::view::spinner;
 use super::{Part, Runs};
 use crate::action::Action;
 use crate::pane::{Draw, Effect};
-use crate::run_traffic::RunAsk;
+use crate::run_requests::RunAsk;
 use crate::theme::Role;
-use crate::widgets::ages::{age, time_of_day};
-use crate::widgets::figures::count;
-use crate::widgets::measure::{cells, cut_end, shown};
-use crate::widgets::pen::Pen;
+use crate::widgets::format::count;
+use crate::widgets::painter::Painter;
+use crate::widgets::relative_time::{age, time_of_day};
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
+use crate::widgets::text_width::{cells, cut_end, shown};
 use skills_api::{Board, BoardRun, Error, WorkerState, WorkerView};
 use skills_model::RunState;
 use skills_store::RunId;
@@ -231,13 +231,13 @@ impl Runs {
             let note = format!("{from} to {now} {dot} {hours} h {dot} {live} worker{plural}");
             title = title.note(note);
         }
-        title.draw(&mut Pen::new(buf, cx), area.x, area.y, area.width);
+        title.draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
         self.draw_tabs(Rect { y: area.y + 1, height: 1, ..area }, buf, cx);
         self.drawn.list = area;
         let Some(board) = board else {
-            let mut pen = Pen::new(buf, cx);
+            let mut painter = Painter::new(buf, cx);
             let text = error.map_or_else(|| "reading".to_owned(), |error| shown(&error.message));
-            pen.put(area.x + 3, area.y + 3, &text, Role::Muted, area.width.saturating_sub(4));
+            painter.put(area.x + 3, area.y + 3, &text, Role::Muted, area.width.saturating_sub(4));
             return;
         };
         let body = Rect { y: area.y + 2, height: area.height.saturating_sub(2), ..area };
@@ -258,7 +258,7 @@ impl Runs {
         let mut y = area.y;
         self.board_counts(board, Rect { y, height: 1, ..area }, buf, cx);
         y += 1;
-        board_hours(board, line, y, &mut Pen::new(buf, cx));
+        board_hours(board, line, y, &mut Painter::new(buf, cx));
         y += 1;
         // Workers keep their place at the foot; what does not fit above them is counted.
         let workers =
@@ -281,12 +281,12 @@ impl Runs {
                 spot += runs.len();
                 continue;
             }
-            Pen::new(buf, cx).put(area.x + 3, y, name, role, area.width);
+            Painter::new(buf, cx).put(area.x + 3, y, name, role, area.width);
             y += 1;
             for (at, run) in runs.iter().enumerate() {
                 if y >= limit {
                     let more = format!("{} more", count(runs.len() - at));
-                    Pen::new(buf, cx).right(
+                    Painter::new(buf, cx).right(
                         area.right().saturating_sub(1),
                         y.saturating_sub(1),
                         &more,
@@ -308,12 +308,12 @@ impl Runs {
     }
 
     fn board_counts(&self, board: &Board, row: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        let mut pen = Pen::new(buf, cx);
+        let mut painter = Painter::new(buf, cx);
         let of = |states: &[RunState]| states.iter().filter_map(|state| board.counts.get(state)).sum::<u64>();
         let number = |count_of: u64| count(usize::try_from(count_of).unwrap_or(usize::MAX));
         let failed: u64 = board.failed.iter().map(|reason| reason.runs).sum();
         let completed: u64 = board.completed.iter().map(|runs| u64::from(*runs)).sum();
-        let glyphs = pen.glyphs;
+        let glyphs = painter.glyphs;
         let waiting = of(&[RunState::WaitingForHuman]);
         let role = if waiting > 0 { Role::Waiting } else { Role::Muted };
         let (signals, pending) = (of(&[RunState::WaitingForSignal]), of(&[RunState::Pending]));
@@ -340,14 +340,19 @@ impl Runs {
             if x + width >= row.right() {
                 return;
             }
-            pen.put(x, row.y, sign, role, 1);
-            x = pen.put(x + 2, row.y, &text, if role == Role::Waiting { role } else { Role::Text }, width)
-                + 3;
+            painter.put(x, row.y, sign, role, 1);
+            x = painter.put(
+                x + 2,
+                row.y,
+                &text,
+                if role == Role::Waiting { role } else { Role::Text },
+                width,
+            ) + 3;
         }
         if let Some(since) = board.oldest_waiting_ms {
             let text = format!("oldest approval {}", age(board.now_ms - since));
             if x + cells(&text) + 1 < row.right() {
-                pen.right(row.right().saturating_sub(1), row.y, &text, Role::Muted);
+                painter.right(row.right().saturating_sub(1), row.y, &text, Role::Muted);
             }
         }
     }
@@ -378,31 +383,31 @@ impl Runs {
                 (format!("{}/{} {step}", run.progress.0, run.progress.1), Role::Muted)
             }
         };
-        let mut pen = Pen::new(buf, cx);
+        let mut painter = Painter::new(buf, cx);
         if run.state == RunState::WaitingForHuman {
-            pen.band(row, Role::WaitingBand);
+            painter.band(row, Role::WaitingBand);
         }
         if at_cursor {
-            pen.band(row, Role::Selection);
-            pen.put(row.x + 1, row.y, pen.glyphs.gutter, Role::Gutter, 1);
+            painter.band(row, Role::Selection);
+            painter.put(row.x + 1, row.y, painter.glyphs.gutter, Role::Gutter, 1);
         }
         let (sign, role) = match run.state {
-            RunState::WaitingForHuman => (pen.glyphs.waiting, Role::Waiting),
-            RunState::WaitingForSignal => (pen.glyphs.signal, Role::Text),
-            RunState::Pending => (pen.glyphs.pending, Role::Muted),
-            RunState::Completed => (pen.glyphs.ok, Role::Success),
-            RunState::Canceled => (pen.glyphs.canceled, Role::Muted),
-            RunState::Failed => (pen.glyphs.bad, Role::Danger),
+            RunState::WaitingForHuman => (painter.glyphs.waiting, Role::Waiting),
+            RunState::WaitingForSignal => (painter.glyphs.signal, Role::Text),
+            RunState::Pending => (painter.glyphs.pending, Role::Muted),
+            RunState::Completed => (painter.glyphs.ok, Role::Success),
+            RunState::Canceled => (painter.glyphs.canceled, Role::Muted),
+            RunState::Failed => (painter.glyphs.bad, Role::Danger),
             RunState::Running | RunState::Replaying => (turning, Role::Info),
         };
-        pen.put(row.x + 3, row.y, sign, role, 1);
+        painter.put(row.x + 3, row.y, sign, role, 1);
         let name_role =
             if run.state == RunState::WaitingForHuman || at_cursor { Role::Strong } else { Role::Text };
-        let name = cut_end(&shown(&run.title), name_width, pen.glyphs.ellipsis).into_owned();
-        pen.put(row.x + 5, row.y, &name, name_role, name_width);
+        let name = cut_end(&shown(&run.title), name_width, painter.glyphs.ellipsis).into_owned();
+        painter.put(row.x + 5, row.y, &name, name_role, name_width);
         let (work, waits_sign, waits_role) = (
-            if pen.glyphs.ascii { "#" } else { "▆" },
-            if run.state == RunState::WaitingForHuman { pen.glyphs.heavy } else { pen.glyphs.rule },
+            if painter.glyphs.ascii { "#" } else { "▆" },
+            if run.state == RunState::WaitingForHuman { painter.glyphs.heavy } else { painter.glyphs.rule },
             if run.state == RunState::WaitingForHuman { Role::Waiting } else { Role::Muted },
         );
         if line.width > 1 {
@@ -411,17 +416,17 @@ impl Runs {
             let end = if waits || ended { run.since_ms } else { line.now_ms };
             let (first, last) = (line.cell(run.created_ms), line.cell(end));
             if run.state != RunState::Pending {
-                pen.run(first, row.y, work, (last - first).max(1), Role::Level1);
+                painter.run(first, row.y, work, (last - first).max(1), Role::Level1);
             }
             if waits {
                 let until = line.cell(line.now_ms);
                 let from = last.max(first + 1);
-                pen.run(from, row.y, waits_sign, until.saturating_sub(from), waits_role);
+                painter.run(from, row.y, waits_sign, until.saturating_sub(from), waits_role);
             }
         }
         let x = line.x + line.width + 1;
         let room = row.right().saturating_sub(x + 1);
-        pen.put(x, row.y, &cut_end(&note, room, pen.glyphs.ellipsis), note_role, room);
+        painter.put(x, row.y, &cut_end(&note, room, painter.glyphs.ellipsis), note_role, room);
     }
 
     /// Failures by reason and completed runs, counted over the time line. Answers the next row.
@@ -443,9 +448,9 @@ impl Runs {
         }
         let completed: u64 = board.completed.iter().map(|runs| u64::from(*runs)).sum();
         rows.truncate(4);
-        let mut pen = Pen::new(buf, cx);
+        let mut painter = Painter::new(buf, cx);
         if !rows.is_empty() && y < bottom {
-            pen.put(area.x + 3, y, "failed, by reason", Role::Muted, area.width);
+            painter.put(area.x + 3, y, "failed, by reason", Role::Muted, area.width);
             y += 1;
         }
         if completed > 0 {
@@ -462,16 +467,16 @@ impl Runs {
             if y >= bottom {
                 break;
             }
-            let sign = if role == Role::Success { pen.glyphs.ok } else { pen.glyphs.bad };
-            pen.put(area.x + 3, y, sign, role, 1);
+            let sign = if role == Role::Success { painter.glyphs.ok } else { painter.glyphs.bad };
+            painter.put(area.x + 3, y, sign, role, 1);
             let number = count(usize::try_from(runs).unwrap_or(usize::MAX));
-            let start = pen.right(name_end, y, &number, Role::Strong);
+            let start = painter.right(name_end, y, &number, Role::Strong);
             let room = start.saturating_sub(area.x + 6);
-            pen.put(area.x + 5, y, &cut_end(&name, room, pen.glyphs.ellipsis), Role::Text, room);
+            painter.put(area.x + 5, y, &cut_end(&name, room, painter.glyphs.ellipsis), Role::Text, room);
             let bars = if role == Role::Success { Role::Level1 } else { Role::Danger };
-            draw_slices(slices, line, y, bars, &mut pen);
+            draw_slices(slices, line, y, bars, &mut painter);
             let x = line.x + line.width + 1;
-            pen.put(x, y, &note, Role::Muted, area.right().saturating_sub(x + 1));
+            painter.put(x, y, &note, Role::Muted, area.right().saturating_sub(x + 1));
             if let Some(term) = term {
                 self.drawn.terms.push((Rect { y, height: 1, ..area }, term));
             }
@@ -491,11 +496,11 @@ impl Runs {
         if area.height == 0 {
             return;
         }
-        let mut pen = Pen::new(buf, cx);
+        let mut painter = Painter::new(buf, cx);
         let of = |state: WorkerState| board.workers.iter().filter(|worker| worker.state == state).count();
         let slots: u32 = board.workers.iter().filter_map(|worker| worker.slots).sum();
         let busy: usize = board.workers.iter().map(|worker| worker.runs.len()).sum();
-        let dot = pen.glyphs.dot;
+        let dot = painter.glyphs.dot;
         let mut note = vec![Seg::new(format!("{} live", of(WorkerState::Live)), Role::Muted)];
         for (state, word, role) in
             [(WorkerState::Draining, "draining", Role::Warning), (WorkerState::Lost, "lost", Role::Danger)]
@@ -508,45 +513,45 @@ impl Runs {
         note.push(Seg::new(format!(" {dot} {busy} of {slots} slots"), Role::Muted));
         let mut title = Title::of("Workers", false);
         title.note = RichLine::from_segs(note);
-        title.draw(&mut pen, area.x, area.y, area.width);
+        title.draw(&mut painter, area.x, area.y, area.width);
         for ((at, worker), y) in board.workers.iter().enumerate().zip(area.y + 1..area.bottom()) {
             let row = Rect { y, height: 1, ..area };
             self.drawn.spots.push((row, first + at));
             if first + at == cursor {
-                pen.band(row, Role::Selection);
-                pen.put(row.x + 1, y, pen.glyphs.gutter, Role::Gutter, 1);
+                painter.band(row, Role::Selection);
+                painter.put(row.x + 1, y, painter.glyphs.gutter, Role::Gutter, 1);
             }
             let (sign, role) = match worker.state {
-                WorkerState::Live => (pen.glyphs.ok, Role::Success),
-                WorkerState::Draining => (pen.glyphs.warn, Role::Warning),
-                WorkerState::Lost => (pen.glyphs.bad, Role::Danger),
+                WorkerState::Live => (painter.glyphs.ok, Role::Success),
+                WorkerState::Draining => (painter.glyphs.warn, Role::Warning),
+                WorkerState::Lost => (painter.glyphs.bad, Role::Danger),
             };
-            pen.put(row.x + 3, y, sign, role, 1);
-            let name = cut_end(&shown(&worker.name), 30, pen.glyphs.ellipsis).into_owned();
-            let mut x = pen.put(row.x + 5, y, &name, Role::Text, 30) + 2;
+            painter.put(row.x + 3, y, sign, role, 1);
+            let name = cut_end(&shown(&worker.name), 30, painter.glyphs.ellipsis).into_owned();
+            let mut x = painter.put(row.x + 5, y, &name, Role::Text, 30) + 2;
             if let Some(version) = &worker.version {
-                x = pen.put(x, y, &shown(version), Role::Muted, 12) + 2;
+                x = painter.put(x, y, &shown(version), Role::Muted, 12) + 2;
             }
             let busy = match worker.slots {
                 Some(slots) => format!("{}/{slots}", worker.runs.len()),
                 None => worker.runs.len().to_string(),
             };
-            x = pen.put(x, y, &busy, Role::Text, 8) + 2;
+            x = painter.put(x, y, &busy, Role::Text, 8) + 2;
             let (seen, role) = match (worker.state, worker.seen_ms) {
                 (WorkerState::Lost, _) | (_, None) => ("no heartbeat".to_owned(), Role::Danger),
                 (_, Some(seen)) => (format!("heartbeat {}", age(board.now_ms - seen)), Role::Muted),
             };
-            let start = pen.right(row.right().saturating_sub(1), y, &seen, role);
+            let start = painter.right(row.right().saturating_sub(1), y, &seen, role);
             let runs: Vec<String> = worker.runs.iter().map(|run| super::list::tail(&run.run)).collect();
             let what = match worker.state {
                 WorkerState::Draining => format!("draining, {} left: {}", worker.runs.len(), runs.join(" ")),
                 _ => runs.join(" "),
             };
             let room = start.saturating_sub(x + 2);
-            pen.put(
+            painter.put(
                 x,
                 y,
-                &cut_end(what.trim_end_matches([':', ' ']), room, pen.glyphs.ellipsis),
+                &cut_end(what.trim_end_matches([':', ' ']), room, painter.glyphs.ellipsis),
                 Role::Muted,
                 room,
             );
@@ -560,20 +565,20 @@ fn minute(at_ms: i64) -> String {
 }
 
 /// The hours above the time line.
-fn board_hours(board: &Board, line: TimeLine, y: u16, pen: &mut Pen<'_>) {
+fn board_hours(board: &Board, line: TimeLine, y: u16, painter: &mut Painter<'_>) {
     if line.width < 12 {
         return;
     }
     let marks = (line.width / 11).clamp(1, 8);
     for mark in 0..marks {
         let at = board.from_ms + (board.now_ms - board.from_ms) * i64::from(mark) / i64::from(marks);
-        pen.put(line.cell(at), y, &minute(at), Role::Muted, 5);
+        painter.put(line.cell(at), y, &minute(at), Role::Muted, 5);
     }
-    pen.right(line.x + line.width, y, "now", Role::Strong);
+    painter.right(line.x + line.width, y, "now", Role::Strong);
 }
 
 /// Counts per slice over the time line, on one scale.
-fn draw_slices(slices: &[u32], line: TimeLine, y: u16, role: Role, pen: &mut Pen<'_>) {
+fn draw_slices(slices: &[u32], line: TimeLine, y: u16, role: Role, painter: &mut Painter<'_>) {
     if slices.is_empty() || line.width == 0 {
         return;
     }
@@ -583,10 +588,10 @@ fn draw_slices(slices: &[u32], line: TimeLine, y: u16, role: Role, pen: &mut Pen
         sums[(at * width / slices.len()).min(width - 1)] += count;
     }
     let most = sums.iter().copied().max().unwrap_or(0);
-    let ascii = pen.glyphs.ascii;
+    let ascii = painter.glyphs.ascii;
     for (sum, x) in sums.into_iter().zip(line.x..) {
         if sum > 0 {
-            pen.put(x, y, level(sum, most, ascii), role, 1);
+            painter.put(x, y, level(sum, most, ascii), role, 1);
         }
     }
 }

@@ -11,22 +11,22 @@ use super::view::spinner;
 use super::{Part, Runs};
 use crate::overlay::state_word;
 use crate::pane::{Draw, Effect, Picker, PickerKind};
-use crate::run_traffic::RunAsk;
+use crate::run_requests::RunAsk;
 use crate::theme::Role;
-use crate::widgets::ages::{ago, duration};
-use crate::widgets::figures::counted;
+use crate::widgets::format::counted;
 use crate::widgets::json_lines::on_one_line;
-use crate::widgets::measure::{cells, cut_end, shown};
-use crate::widgets::pen::Pen;
+use crate::widgets::painter::Painter;
+use crate::widgets::relative_time::{ago, duration};
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
 use crate::widgets::scroll::Scroll;
+use crate::widgets::text_width::{cells, cut_end, shown};
 use crate::widgets::wrap::wrap_to;
 use skills_api::{Change, ComparedRun, RunComparison, RunDetail, StepComparison, compare_runs};
 use skills_store::{RunId, RunRecord};
 
 /// Differences shown of one thing.
-const SHOWN: usize = 6;
+const MAX_DIFFERENCES: usize = 6;
 /// Other runs of a skill that are offered.
 const ALIKE: usize = 30;
 
@@ -157,18 +157,21 @@ impl Runs {
         let focused = cx.focused && self.focus == Part::Detail;
         let ids = [&detail.run.id, other].map(|id| short_id(&shown(&id.0), cx.glyphs.ellipsis));
         let title = Title::of(format!("{} {} compared", shown(&detail.run.skill_id), cx.glyphs.dot), focused);
-        let mut pen = Pen::new(buf, cx);
-        title
-            .note(format!("{} {} {}", ids[0], cx.glyphs.dot, ids[1]))
-            .draw(&mut pen, area.x, area.y, area.width);
+        let mut painter = Painter::new(buf, cx);
+        title.note(format!("{} {} {}", ids[0], cx.glyphs.dot, ids[1])).draw(
+            &mut painter,
+            area.x,
+            area.y,
+            area.width,
+        );
         let Some(second) = self.detail.other(other).cloned() else {
-            pen.put(area.x + 2, area.y + 2, "loading the other run", Role::Muted, area.width);
+            painter.put(area.x + 2, area.y + 2, "loading the other run", Role::Muted, area.width);
             return;
         };
         let width = area.width.saturating_sub(4);
         let lines = pair_rows(&compare_runs(detail, &second), width, cx, spinner(cx));
         let body = Rect { y: area.y + 2, height: area.height.saturating_sub(2), ..area };
-        scrolled(&mut self.detail.tree, &lines, body, &mut Pen::new(buf, cx));
+        scrolled(&mut self.detail.tree, &lines, body, &mut Painter::new(buf, cx));
     }
 }
 
@@ -271,7 +274,7 @@ fn pair_lines(
 
 /// Each place where something differs, with both values below it.
 fn change_lines(what: &str, found: &[Change], width: u16, cx: &Draw<'_>, lines: &mut Vec<RichLine>) {
-    for change in found.iter().take(SHOWN) {
+    for change in found.iter().take(MAX_DIFFERENCES) {
         lines.push(RichLine::of(format!("{what}{}", shown(&change.path)), Role::Muted));
         for (value, sign, role) in
             [(&change.left, cx.glyphs.minus, Role::DiffDel), (&change.right, "+", Role::DiffAdd)]
@@ -284,8 +287,8 @@ fn change_lines(what: &str, found: &[Change], width: u16, cx: &Draw<'_>, lines: 
             lines.push(RichLine::from_segs(segs));
         }
     }
-    if found.len() > SHOWN {
-        let more = counted(found.len() - SHOWN, "more difference");
+    if found.len() > MAX_DIFFERENCES {
+        let more = counted(found.len() - MAX_DIFFERENCES, "more difference");
         lines.push(RichLine::of(format!("{what}: {more}"), Role::Muted));
     }
 }

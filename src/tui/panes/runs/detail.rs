@@ -8,7 +8,7 @@ use skills_api::{Error, RunDetail};
 use skills_store::{RunEvent, RunId};
 
 /// Details kept for coming back to.
-const KEPT: usize = 24;
+const CACHE_SIZE: usize = 24;
 
 /// Something the cursor can be on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -108,7 +108,7 @@ impl Detail {
                 if self.known.insert(run.clone(), Arc::clone(detail)).is_none() {
                     self.order.push_back(run.clone());
                 }
-                if self.order.len() > KEPT
+                if self.order.len() > CACHE_SIZE
                     && let Some(oldest) = self.order.pop_front()
                 {
                     self.known.remove(&oldest);

@@ -15,11 +15,11 @@ use crate::action::Action;
 use crate::overlay::state_word;
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::ages::{age, ago, duration, lasting, time_of_day};
-use crate::widgets::measure::{cut_end, shown};
-use crate::widgets::pen::Pen;
+use crate::widgets::painter::Painter;
+use crate::widgets::relative_time::{age, ago, duration, lasting, time_of_day};
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
+use crate::widgets::text_width::{cut_end, shown};
 use crate::widgets::wrap::{cut_line, wrap_to};
 use skills_api::{PENDING_MS, RunDetail, StepState, sidecar_wishes, unworked};
 use skills_model::{Expiry, Gate, RunState};
@@ -37,7 +37,7 @@ impl Runs {
         self.drawn.detail = area;
         let focused = cx.focused && self.focus == Part::Detail;
         let Some(record) = self.record().cloned() else {
-            Title::of("", focused).draw(&mut Pen::new(buf, cx), area.x, area.y, area.width);
+            Title::of("", focused).draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
             return Vec::new();
         };
         let known = self.detail.get().cloned();
@@ -57,7 +57,7 @@ impl Runs {
             _ => shown(&record.skill_id),
         };
         let title = Title::of(name, focused).note(id);
-        title.draw(&mut Pen::new(buf, cx), area.x, area.y, area.width);
+        title.draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
         let body = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
         let lines = match &known {
             Some(detail) => self.lines(detail, &record, body, cx),
@@ -107,7 +107,7 @@ impl Runs {
         }
         scroll.offset = scroll.offset.min(lines.len().saturating_sub(height));
         let offset = scroll.offset;
-        let mut pen = Pen::new(buf, cx);
+        let mut painter = Painter::new(buf, cx);
         let mut rules = Vec::new();
         let bars = bar_column(area.width);
         for (line, y) in lines.iter().skip(offset).take(height).zip(area.y..) {
@@ -116,41 +116,46 @@ impl Runs {
             if let Kind::Rule(title, note) = &line.kind {
                 let mut title = Title::of(title.as_str(), false).note(note.as_str());
                 title.name.segs.iter_mut().for_each(|seg| seg.role = Role::Muted);
-                title.draw(&mut pen, row.x, y, row.width);
+                title.draw(&mut painter, row.x, y, row.width);
                 rules.push(y);
             }
             if matches!(line.kind, Kind::Waiting) {
-                pen.band(row, Role::WaitingBand);
-                pen.put(row.x + 1, y, pen.glyphs.gutter, Role::Waiting, 1);
+                painter.band(row, Role::WaitingBand);
+                painter.put(row.x + 1, y, painter.glyphs.gutter, Role::Waiting, 1);
             }
             if at_cursor(line) {
-                pen.band(row, Role::Selection);
-                pen.put(row.x, y, pen.glyphs.gutter, Role::Gutter, 1);
+                painter.band(row, Role::Selection);
+                painter.put(row.x, y, painter.glyphs.gutter, Role::Gutter, 1);
             }
             if let Some(stop) = &line.stop {
                 self.drawn.stops.push((row, stop.clone()));
             }
             let mut limit = end;
             for (action, key, label) in line.buttons.iter().rev() {
-                let start = pen.right(limit, y, label, Role::Muted);
-                let start = pen.right(start.saturating_sub(1), y, key, Role::Key);
+                let start = painter.right(limit, y, label, Role::Muted);
+                let start = painter.right(start.saturating_sub(1), y, key, Role::Key);
                 self.drawn.buttons.push((Rect::new(start, y, limit - start, 1), *action));
                 limit = start.saturating_sub(2);
             }
             if line.right.width() > 0 {
-                limit = pen.line_right(limit, y, &line.right).saturating_sub(1);
+                limit = painter.line_right(limit, y, &line.right).saturating_sub(1);
             }
             let room = limit.saturating_sub(row.x + 2);
-            pen.line(row.x + 2, y, &cut_line(&line.text, room, pen.glyphs.ellipsis), room);
+            painter.line(row.x + 2, y, &cut_line(&line.text, room, painter.glyphs.ellipsis), room);
             if let Kind::Bar(first, count) = line.kind {
-                let sign = if pen.glyphs.ascii { "#" } else { "▆" };
-                pen.run(row.x + 2 + bars + first, y, sign, count, Role::Level1);
+                let sign = if painter.glyphs.ascii { "#" } else { "▆" };
+                painter.run(row.x + 2 + bars + first, y, sign, count, Role::Level1);
             }
         }
         let below = lines.len().saturating_sub(offset + height);
         if below > 0 {
-            let note = format!(" {below} more {} ", pen.glyphs.down);
-            pen.right(area.right().saturating_sub(1), area.bottom().saturating_sub(1), &note, Role::Muted);
+            let note = format!(" {below} more {} ", painter.glyphs.down);
+            painter.right(
+                area.right().saturating_sub(1),
+                area.bottom().saturating_sub(1),
+                &note,
+                Role::Muted,
+            );
         }
         rules
     }

@@ -7,10 +7,10 @@ use ratatui::layout::Rect;
 use super::Runs;
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::measure::shown;
-use crate::widgets::pen::Pen;
+use crate::widgets::painter::Painter;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
+use crate::widgets::text_width::shown;
 use crate::widgets::wrap::wrap;
 
 impl Runs {
@@ -20,14 +20,14 @@ impl Runs {
             (None, true) => "none",
             (None, false) => "reading",
         };
-        let mut pen = Pen::new(buf, cx);
-        Title::of("Runs", cx.focused).note(note).draw(&mut pen, area.x, area.y, area.width);
+        let mut painter = Painter::new(buf, cx);
+        Title::of("Runs", cx.focused).note(note).draw(&mut painter, area.x, area.y, area.width);
         self.drawn.list = area;
         if let Some(error) = &self.error {
-            pen.put(area.x + 3, area.y + 2, pen.glyphs.bad, Role::Danger, 1);
+            painter.put(area.x + 3, area.y + 2, painter.glyphs.bad, Role::Danger, 1);
             let segs = [Seg::new(shown(&error.message), Role::Text)];
             for (segs, y) in wrap(&segs, area.width.saturating_sub(8)).into_iter().zip(area.y + 2..) {
-                pen.line(area.x + 5, y, &RichLine::from_segs(segs), area.width.saturating_sub(8));
+                painter.line(area.x + 5, y, &RichLine::from_segs(segs), area.width.saturating_sub(8));
             }
             return;
         }
@@ -60,7 +60,7 @@ impl Runs {
         }
         let top = area.y + 1 + area.height.saturating_sub(lines.len() as u16 + 1) / 3;
         for (line, y) in lines.iter().zip(top..area.bottom()) {
-            pen.line(area.x + 3, y, line, area.width.saturating_sub(4));
+            painter.line(area.x + 3, y, line, area.width.saturating_sub(4));
         }
     }
 }

@@ -3,14 +3,14 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::pane::Effect;
-use crate::run_traffic::RunAsk;
+use crate::run_requests::RunAsk;
 use skills_model::RunState;
 use skills_store::{RunFilter, RunId, RunPage, RunRecord};
 
 /// Runs asked for at once.
 const PAGE: usize = 200;
 /// Runs asked for again at once when something happened; what is beyond them is asked one by one.
-const MOST_AGAIN: usize = 1_000;
+const MAX_REFRESHED_RUNS: usize = 1_000;
 /// Runs asked for one by one after one answer.
 const SINGLES: usize = 32;
 
@@ -148,7 +148,7 @@ impl Feeds {
             self.again.0 = true;
         } else {
             let open = known.iter().filter(|(run, _)| OPEN.contains(&run.state)).count();
-            let limit = (open + PAGE / 2).clamp(PAGE, MOST_AGAIN);
+            let limit = (open + PAGE / 2).clamp(PAGE, MAX_REFRESHED_RUNS);
             out.push(self.ask(Why::Open, RunFilter { states: OPEN.to_vec(), limit, ..RunFilter::default() }));
         }
         if ended && self.under_way(&Why::Ended) {
@@ -176,7 +176,8 @@ impl Feeds {
         if text.is_empty() || self.older.is_none() {
             return None;
         }
-        let filter = RunFilter { r#where: Some(text.to_owned()), limit: MOST_AGAIN, ..RunFilter::default() };
+        let filter =
+            RunFilter { r#where: Some(text.to_owned()), limit: MAX_REFRESHED_RUNS, ..RunFilter::default() };
         Some(self.ask(Why::Found, filter))
     }
 

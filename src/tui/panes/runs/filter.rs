@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::feed::Known;
 use crate::field::Field;
-use crate::widgets::measure::shown;
+use crate::widgets::text_width::shown;
 use skills_store::{QUERY_KEYS, QUERY_STATES, RunQuery, RunRecord};
 
 /// The text, and what it means.

@@ -10,9 +10,9 @@ use super::detail::{Showing, Stop};
 use super::{Part, Row, Runs, list};
 use crate::action::{Action, Command, Context};
 use crate::pane::{Draw, Effect, Message, Pane, PaneId};
-use crate::widgets::ages::{until_older, until_younger};
+use crate::widgets::relative_time::{until_older, until_younger};
 use skills_model::RunState;
-use skills_store::Holder;
+use skills_store::LeaseHolder;
 
 impl Pane for Runs {
     fn id(&self) -> PaneId {
@@ -150,7 +150,7 @@ impl Pane for Runs {
 
     fn under_way(&self) -> usize {
         let here = |run: &skills_store::RunRecord| {
-            run.state.is_active() && run.hold.as_ref().is_some_and(|hold| hold.holder == Holder::Here)
+            run.state.is_active() && run.hold.as_ref().is_some_and(|hold| hold.holder == LeaseHolder::Here)
         };
         self.known.iter().filter(|(run, _)| here(run)).count()
     }

@@ -2,9 +2,9 @@
 
 use super::feed::Known;
 use super::filter::Filter;
-use crate::widgets::ages::age;
-use crate::widgets::measure::shown;
-use skills_model::{Asked, Gate, RunState};
+use crate::widgets::relative_time::age;
+use crate::widgets::text_width::shown;
+use skills_model::{ApprovalReason, Gate, RunState};
 use skills_store::{RunId, RunRecord};
 
 /// The state of a run in the list.
@@ -139,7 +139,7 @@ pub fn word(run: &RunRecord, now_ms: i64) -> (String, bool) {
             let left = run.expires_ms.unwrap_or(now_ms) - now_ms;
             (format!("{} left", age(left)), true)
         }
-        (RunState::WaitingForHuman, Some(Gate::Human { why: Asked::UnknownOutcome, .. })) => {
+        (RunState::WaitingForHuman, Some(Gate::Human { why: ApprovalReason::UnknownOutcome, .. })) => {
             ("unknown".to_owned(), true)
         }
         (RunState::WaitingForHuman, _) => ("needs you".to_owned(), false),

@@ -6,15 +6,15 @@ use ratatui::layout::Rect;
 use super::list::{Group, Row, tail, word};
 use super::view::spinner;
 use super::{Part, Runs};
-use crate::on_its_way::briefly;
 use crate::pane::Draw;
+use crate::pending_decision::briefly;
 use crate::theme::Role;
-use crate::widgets::ages::age;
-use crate::widgets::figures::count;
-use crate::widgets::measure::{cells, cut_end, shown};
-use crate::widgets::pen::Pen;
+use crate::widgets::format::count;
+use crate::widgets::painter::Painter;
+use crate::widgets::relative_time::age;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
+use crate::widgets::text_width::{cells, cut_end, shown};
 use crate::widgets::wrap::wrap_to;
 use skills_model::RunState;
 use skills_store::RunRecord;
@@ -73,7 +73,7 @@ impl Columns {
 impl Runs {
     pub(super) fn draw_list(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
         let focused = cx.focused && self.focus != Part::Detail;
-        self.list_title(focused, area.width, cx).draw(&mut Pen::new(buf, cx), area.x, area.y, area.width);
+        self.list_title(focused, area.width, cx).draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
         let mut y = area.y + 1;
         if area.height >= 12 {
             self.draw_tabs(Rect { y, height: 1, ..area }, buf, cx);
@@ -84,10 +84,10 @@ impl Runs {
             y += 1;
             let (hint, wrong) = self.filter.hint(&self.known);
             if self.focus == Part::Filter || wrong {
-                let mut pen = Pen::new(buf, cx);
+                let mut painter = Painter::new(buf, cx);
                 let role = if wrong { Role::Danger } else { Role::Muted };
                 let room = area.width.saturating_sub(4);
-                pen.put(area.x + 3, y, &cut_end(&hint, room, pen.glyphs.ellipsis), role, room);
+                painter.put(area.x + 3, y, &cut_end(&hint, room, painter.glyphs.ellipsis), role, room);
                 y += 1;
             }
         }
@@ -95,7 +95,7 @@ impl Runs {
         if let Some(error) = self.error.as_ref().filter(|_| list.height > 3 * TROUBLE) {
             list.height -= TROUBLE;
             let below = Rect { y: list.bottom(), height: TROUBLE, ..area };
-            trouble(&error.message, below, &mut Pen::new(buf, cx));
+            trouble(&error.message, below, &mut Painter::new(buf, cx));
         }
         if self.is_table() {
             self.draw_table(list, buf, cx);
@@ -118,9 +118,9 @@ impl Runs {
             |row: &Row| row.run().and_then(|id| self.known.get(id)).is_some_and(|run| run.title().is_some());
         let has_titles = self.rows.iter().skip(self.scroll.offset).take(height).any(titled);
         let columns = Columns::of(list, has_titles);
-        let mut pen = Pen::new(buf, cx);
+        let mut painter = Painter::new(buf, cx);
         if self.rows.is_empty() {
-            pen.put(list.x + 3, list.y, "no runs match the filter", Role::Muted, list.width - 3);
+            painter.put(list.x + 3, list.y, "no runs match the filter", Role::Muted, list.width - 3);
         }
         let turning = spinner(cx);
         let mut older_in_sight = false;
@@ -129,13 +129,13 @@ impl Runs {
             let row = Rect { y: list.y + place as u16, height: 1, ..list };
             match self.rows[index].clone() {
                 Row::Blank => {}
-                Row::Heading(group) => heading(group, row, &mut pen),
+                Row::Heading(group) => heading(group, row, &mut painter),
                 Row::Older(older) => {
                     older_in_sight = true;
-                    let dot = pen.glyphs.dot;
+                    let dot = painter.glyphs.dot;
                     let older = count(usize::try_from(older).unwrap_or(usize::MAX));
                     let text = format!("{older} older {dot} / filters {dot} n launches");
-                    pen.put(row.x + 3, row.y, &text, Role::Muted, row.width.saturating_sub(4));
+                    painter.put(row.x + 3, row.y, &text, Role::Muted, row.width.saturating_sub(4));
                 }
                 Row::Run(id) => {
                     let Some(run) = self.known.get(&id).cloned() else { continue };
@@ -143,17 +143,17 @@ impl Runs {
                     self.drawn.since.push(since(&run));
                     let at_cursor = index == self.scroll.cursor;
                     if run.state == RunState::WaitingForHuman {
-                        pen.band(row, Role::WaitingBand);
+                        painter.band(row, Role::WaitingBand);
                     }
                     if at_cursor {
-                        pen.band(row, if focused { Role::Selection } else { Role::SelectionWeak });
+                        painter.band(row, if focused { Role::Selection } else { Role::SelectionWeak });
                         let role = if focused { Role::Gutter } else { Role::Muted };
-                        pen.put(row.x + 1, row.y, pen.glyphs.gutter, role, 1);
+                        painter.put(row.x + 1, row.y, painter.glyphs.gutter, role, 1);
                     }
                     if self.marked.contains_key(&id) {
-                        pen.put(row.x + 2, row.y, pen.glyphs.set, Role::Focus, 1);
+                        painter.put(row.x + 2, row.y, painter.glyphs.set, Role::Focus, 1);
                     }
-                    self.draw_run(&run, at_cursor, row.y, &columns, (turning, cx.clock_ms), &mut pen);
+                    self.draw_run(&run, at_cursor, row.y, &columns, (turning, cx.clock_ms), &mut painter);
                 }
             }
         }
@@ -165,7 +165,7 @@ impl Runs {
     }
 
     fn list_title(&self, focused: bool, width: u16, cx: &Draw<'_>) -> Title {
-        let number = |count: u64| crate::widgets::figures::count(usize::try_from(count).unwrap_or(0));
+        let number = |count: u64| crate::widgets::format::count(usize::try_from(count).unwrap_or(0));
         let waiting = self.count(&[RunState::WaitingForHuman]);
         let running = self.count(&[RunState::Running, RunState::Replaying]);
         let dot = cx.glyphs.dot;
@@ -189,13 +189,13 @@ impl Runs {
     }
 
     fn draw_filter(&mut self, row: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
-        let mut pen = Pen::new(buf, cx);
-        pen.band(row, Role::Field);
-        pen.put(row.x + 3, row.y, "/", Role::Strong, 1);
+        let mut painter = Painter::new(buf, cx);
+        painter.band(row, Role::Field);
+        painter.put(row.x + 3, row.y, "/", Role::Strong, 1);
         let found = self.rows.iter().filter(|row| matches!(row, Row::Run(_))).count();
         let all = count(usize::try_from(self.all()).unwrap_or(usize::MAX));
         let note = format!("{} of {all}", count(found));
-        let start = pen.right(row.right().saturating_sub(1), row.y, &note, Role::Muted);
+        let start = painter.right(row.right().saturating_sub(1), row.y, &note, Role::Muted);
         let line = Rect { x: row.x + 5, width: start.saturating_sub(row.x + 6), ..row };
         self.drawn.filter = row;
         let style = cx.theme.style(Role::Field).patch(cx.theme.style(Role::Strong));
@@ -212,11 +212,11 @@ impl Runs {
         y: u16,
         columns: &Columns,
         (turning, now_ms): (&'static str, i64),
-        pen: &mut Pen<'_>,
+        painter: &mut Painter<'_>,
     ) {
         let group = Group::of(run);
-        let (sign, role) = state_sign(run, pen, turning);
-        pen.put(columns.name.0 - 2, y, sign, role, 1);
+        let (sign, role) = state_sign(run, painter, turning);
+        painter.put(columns.name.0 - 2, y, sign, role, 1);
         let quiet = group == Group::Done && !selected;
         let name_role = match (selected || group == Group::You, quiet) {
             (true, _) => Role::Strong,
@@ -224,12 +224,12 @@ impl Runs {
             _ => Role::Text,
         };
         let (x, room) = columns.name;
-        let name = cut_end(&shown(run.title_or_skill()), room, pen.glyphs.ellipsis).into_owned();
-        pen.put(x, y, &name, name_role, room);
-        pen.put(columns.id, y, &tail(&run.id), Role::Muted, 4);
+        let name = cut_end(&shown(run.title_or_skill()), room, painter.glyphs.ellipsis).into_owned();
+        painter.put(x, y, &name, name_role, room);
+        painter.put(columns.id, y, &tail(&run.id), Role::Muted, 4);
         let (through, all) = run.progress;
         if let Some(progress) = columns.progress {
-            pen.put(progress, y, &format!("{through}/{all}"), Role::Muted, 5);
+            painter.put(progress, y, &format!("{through}/{all}"), Role::Muted, 5);
         }
         let (word, asks) = match self.way_of(run) {
             Some(way) => (briefly(way, columns.word.1), true),
@@ -239,7 +239,7 @@ impl Runs {
         let ended = matches!(run.state, RunState::Completed | RunState::Canceled);
         let step = run.step.as_deref().filter(|_| !ended).map(shown).unwrap_or_default();
         let step_role = if quiet { Role::Muted } else { Role::Text };
-        pen.put(step_at, y, &cut_end(&step, step_room, pen.glyphs.ellipsis), step_role, step_room);
+        painter.put(step_at, y, &cut_end(&step, step_room, painter.glyphs.ellipsis), step_role, step_room);
         let (word_at, word_room) = columns.word;
         let waits = matches!(run.state, RunState::WaitingForHuman | RunState::WaitingForSignal);
         let word_role = match (run.expires_ms.filter(|_| waits && asks), asks) {
@@ -252,24 +252,24 @@ impl Runs {
         };
         // Without a column of its own the step stands where there is no word for the state.
         let text = if word.is_empty() && step_room == 0 { step } else { word };
-        pen.put(word_at, y, &cut_end(&text, word_room, pen.glyphs.ellipsis), word_role, word_room);
+        painter.put(word_at, y, &cut_end(&text, word_room, painter.glyphs.ellipsis), word_role, word_room);
         let age_role = if quiet { Role::Muted } else { Role::Text };
-        pen.right(columns.age_end, y, &age(now_ms - since(run)), age_role);
+        painter.right(columns.age_end, y, &age(now_ms - since(run)), age_role);
     }
 }
 
 /// Why a part of the list is missing, below what there is of it.
-fn trouble(message: &str, area: Rect, pen: &mut Pen<'_>) {
+fn trouble(message: &str, area: Rect, painter: &mut Painter<'_>) {
     let text = format!("some runs cannot be read: {}", shown(message));
     let lines = wrap_to(
         &[Seg::new(text, Role::Text)],
         area.width.saturating_sub(6),
         TROUBLE as usize,
-        pen.glyphs.ellipsis,
+        painter.glyphs.ellipsis,
     );
-    pen.put(area.x + 3, area.y, pen.glyphs.bad, Role::Danger, 1);
+    painter.put(area.x + 3, area.y, painter.glyphs.bad, Role::Danger, 1);
     for (line, y) in lines.iter().zip(area.y..) {
-        pen.line(area.x + 5, y, line, area.width.saturating_sub(6));
+        painter.line(area.x + 5, y, line, area.width.saturating_sub(6));
     }
 }
 
@@ -279,8 +279,8 @@ pub(super) fn since(run: &RunRecord) -> i64 {
 }
 
 /// Sign and role of a run's state.
-pub fn state_sign(run: &RunRecord, pen: &Pen<'_>, turning: &'static str) -> (&'static str, Role) {
-    let glyphs = pen.glyphs;
+pub fn state_sign(run: &RunRecord, painter: &Painter<'_>, turning: &'static str) -> (&'static str, Role) {
+    let glyphs = painter.glyphs;
     match run.state {
         RunState::Pending => (glyphs.pending, Role::Muted),
         RunState::Running => (turning, Role::Info),
@@ -293,10 +293,10 @@ pub fn state_sign(run: &RunRecord, pen: &Pen<'_>, turning: &'static str) -> (&'s
     }
 }
 
-fn heading(group: Group, row: Rect, pen: &mut Pen<'_>) {
+fn heading(group: Group, row: Rect, painter: &mut Painter<'_>) {
     let role = if group == Group::You { Role::Waiting } else { Role::Muted };
-    let end = pen.put(row.x + 3, row.y, group.title(), role, row.width.saturating_sub(4));
+    let end = painter.put(row.x + 3, row.y, group.title(), role, row.width.saturating_sub(4));
     if group == Group::You && row.right().saturating_sub(end) > cells("oldest first") + 2 {
-        pen.right(row.right().saturating_sub(1), row.y, "oldest first", Role::Muted);
+        painter.right(row.right().saturating_sub(1), row.y, "oldest first", Role::Muted);
     }
 }

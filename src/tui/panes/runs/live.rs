@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use crate::theme::Role;
-use crate::widgets::ages::{duration, time_of_day};
-use crate::widgets::measure::{cells, shown};
+use crate::widgets::relative_time::{duration, time_of_day};
 use crate::widgets::rich::{RichLine, Seg};
+use crate::widgets::text_width::{cells, shown};
 use skills_api::{RunDetail, SidecarWish, StepState};
 use skills_model::Choice;
 use skills_skill::safe_text;
@@ -15,7 +15,7 @@ use skills_store::{EventKind, RunEvent, RunId};
 /// to a person.
 #[must_use]
 pub fn lines(event: &RunEvent, detail: &RunDetail, column: u16) -> Vec<RichLine> {
-    let Some((text, role)) = whole(event, detail) else { return Vec::new() };
+    let Some((text, role)) = full_text(event, detail) else { return Vec::new() };
     let step = shown(event.event.step.as_deref().unwrap_or_default());
     let step_role = if role == Role::Waiting { role } else { Role::Strong };
     let pad = usize::from(column.max(cells(&step)) - cells(&step));
@@ -36,7 +36,7 @@ pub fn lines(event: &RunEvent, detail: &RunDetail, column: u16) -> Vec<RichLine>
 
 /// What an event says, of any number of lines: printed ones as they were printed, not made safe to draw.
 #[must_use]
-pub fn whole(event: &RunEvent, detail: &RunDetail) -> Option<(String, Role)> {
+pub fn full_text(event: &RunEvent, detail: &RunDetail) -> Option<(String, Role)> {
     let (said, role) = said(event, detail)?;
     let printed = event.event.data.get("text").and_then(Value::as_str);
     let printed = printed.filter(|_| event.event.kind == EventKind::StepLog);

@@ -15,13 +15,13 @@ mod list_view;
 mod live;
 mod mouse;
 mod orders;
+mod pending_decision;
 mod reading;
 mod state_view;
 mod steps_view;
 mod table_view;
 mod view;
 mod views;
-mod way;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -33,13 +33,13 @@ use self::detail::{Detail, Showing, Stop};
 use self::feed::{Feeds, Known};
 use self::filter::Filter;
 use self::list::{Row, rows};
-use self::way::OnTheWay;
+use self::pending_decision::OnTheWay;
 use crate::field::Field;
+use crate::form_drafts::Typed;
 use crate::pane::{Effect, Message, PaneId, PickerKind, Target};
-use crate::run_traffic::{RunAsk, RunTold};
-use crate::typed::Typed;
-use crate::widgets::measure::shown;
+use crate::run_requests::{RunAsk, RunTold};
 use crate::widgets::scroll::Scroll;
+use crate::widgets::text_width::shown;
 use skills_api::{Error, RunDetail, SavedView};
 use skills_config::RunSettings;
 use skills_model::RunState;
@@ -161,7 +161,7 @@ impl Runs {
 
     fn news(&mut self, message: &Message) -> Vec<Effect> {
         match message {
-            Message::Run(told) => self.told(told),
+            Message::Run(told) => self.on_response(told),
             Message::Event(skills_api::Event::Replaced) => self.begin_anew(),
             Message::Catalogue(catalogue) => {
                 self.catalogue = Arc::clone(catalogue);
@@ -208,7 +208,7 @@ impl Runs {
         }
     }
 
-    fn told(&mut self, told: &RunTold) -> Vec<Effect> {
+    fn on_response(&mut self, told: &RunTold) -> Vec<Effect> {
         match told {
             RunTold::Following => {
                 let mut effects = self.feeds.refresh_all(&self.known);
@@ -251,11 +251,11 @@ impl Runs {
                 vec![Effect::Toast(format!("saved as {}", shown(name)))]
             }
             RunTold::ViewSaved(_, Err(error)) => {
-                vec![Effect::Trouble("the view was not saved".to_owned(), shown(&error.message))]
+                vec![Effect::ErrorNotice("the view was not saved".to_owned(), shown(&error.message))]
             }
             RunTold::Drained(Ok(_)) => self.ask_board(),
             RunTold::Drained(Err(error)) => {
-                vec![Effect::Trouble("the worker was not changed".to_owned(), shown(&error.message))]
+                vec![Effect::ErrorNotice("the worker was not changed".to_owned(), shown(&error.message))]
             }
             RunTold::TakenBack(_, Err(error)) => vec![Effect::Toast(shown(&error.message))],
             RunTold::Launched(_, Ok(launched)) => {
@@ -272,18 +272,18 @@ impl Runs {
                 effects
             }
             RunTold::Launched(_, Err(error)) => {
-                vec![Effect::Trouble("nothing was launched".to_owned(), shown(&error.message))]
+                vec![Effect::ErrorNotice("nothing was launched".to_owned(), shown(&error.message))]
             }
             RunTold::Launchable(Ok(ready)) => self.choose_skill(ready),
             RunTold::Launchable(Err(error)) => {
-                vec![Effect::Trouble("no list of skills".to_owned(), shown(&error.message))]
+                vec![Effect::ErrorNotice("no list of skills".to_owned(), shown(&error.message))]
             }
             RunTold::Contract(skill, answer) if self.launching.as_ref() == Some(skill) => {
                 self.launching = None;
                 match answer {
                     Ok(view) => self.open_launch(view),
                     Err(error) => {
-                        vec![Effect::Trouble(
+                        vec![Effect::ErrorNotice(
                             format!("{} cannot be launched", shown(skill)),
                             shown(&error.message),
                         )]

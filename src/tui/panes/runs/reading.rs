@@ -8,8 +8,8 @@ use super::{Part, Runs, live};
 use crate::overlay::{Passage, Reading};
 use crate::pane::Effect;
 use crate::theme::Role;
-use crate::widgets::ages::{duration, time_of_day};
-use crate::widgets::measure::{cells, shown};
+use crate::widgets::relative_time::{duration, time_of_day};
+use crate::widgets::text_width::{cells, shown};
 use skills_api::{RunDetail, StepView};
 use skills_store::RunEvent;
 
@@ -115,7 +115,7 @@ fn printed<'e>(
     let column = usize::from(live::column(detail));
     let before_any = passages.len();
     for event in events {
-        let Some((text, role)) = live::whole(event, detail) else { continue };
+        let Some((text, role)) = live::full_text(event, detail) else { continue };
         let name = shown(event.event.step.as_deref().unwrap_or_default());
         let pad = " ".repeat(column.saturating_sub(usize::from(cells(&name))));
         passages.push(Passage::Text {

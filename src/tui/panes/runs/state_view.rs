@@ -13,11 +13,11 @@ use crate::action::Action;
 use crate::pane::{Draw, Effect};
 use crate::theme::Role;
 use crate::widgets::json_lines::{TreeRow, on_one_line, tree};
-use crate::widgets::measure::{cells, cut_end, cut_middle, shown};
-use crate::widgets::pen::Pen;
+use crate::widgets::painter::Painter;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
 use crate::widgets::scroll::Scroll;
+use crate::widgets::text_width::{cells, cut_end, cut_middle, shown};
 use skills_api::{RunDetail, changes};
 
 /// Lists longer than this begin folded.
@@ -90,40 +90,45 @@ impl Runs {
     ) {
         let focused = cx.focused && self.focus == Part::Detail;
         let name = format!("{} {} c{number}", shown(&detail.run.skill_id), cx.glyphs.dot);
-        let mut pen = Pen::new(buf, cx);
-        Title::of(name, focused).note(label_of(detail, number)).draw(&mut pen, area.x, area.y, area.width);
+        let mut painter = Painter::new(buf, cx);
+        Title::of(name, focused).note(label_of(detail, number)).draw(
+            &mut painter,
+            area.x,
+            area.y,
+            area.width,
+        );
         let rows = self.state_rows(number);
         let body = Rect { y: area.y + 2, height: area.height.saturating_sub(4), ..area };
         if rows.is_empty() {
-            pen.put(body.x + 2, body.y, "nothing recorded at this point", Role::Muted, body.width);
+            painter.put(body.x + 2, body.y, "nothing recorded at this point", Role::Muted, body.width);
         }
         self.detail.tree.follow(rows.len(), usize::from(body.height));
         let window = rows.iter().enumerate().skip(self.detail.tree.offset).take(usize::from(body.height));
         for ((at, row), y) in window.zip(body.y..) {
             if at == self.detail.tree.cursor && focused {
-                pen.band(Rect { y, height: 1, ..body }, Role::Selection);
-                pen.put(body.x, y, pen.glyphs.gutter, Role::Gutter, 1);
+                painter.band(Rect { y, height: 1, ..body }, Role::Selection);
+                painter.put(body.x, y, painter.glyphs.gutter, Role::Gutter, 1);
             }
             let indent = 2 * row.depth.min(12) as u16;
             let x = body.x + 2 + indent;
             let sign = match row.folded {
-                Some(true) => pen.glyphs.closed,
-                Some(false) => pen.glyphs.open,
+                Some(true) => painter.glyphs.closed,
+                Some(false) => painter.glyphs.open,
                 None => " ",
             };
-            pen.put(x, y, sign, Role::Muted, 1);
+            painter.put(x, y, sign, Role::Muted, 1);
             let end = body.right().saturating_sub(2);
             let room = end.saturating_sub(x + 2);
-            let name = cut_end(&row.name, room / 2, pen.glyphs.ellipsis).into_owned();
-            let after = pen.put(x + 2, y, &name, Role::Strong, room) + 2;
+            let name = cut_end(&row.name, room / 2, painter.glyphs.ellipsis).into_owned();
+            let after = painter.put(x + 2, y, &name, Role::Strong, room) + 2;
             let room = end.saturating_sub(after);
-            let text = cut_end(&row.value.text, room, pen.glyphs.ellipsis).into_owned();
-            pen.put(after, y, &text, row.value.role, room);
+            let text = cut_end(&row.value.text, room, painter.glyphs.ellipsis).into_owned();
+            painter.put(after, y, &text, row.value.role, room);
         }
-        let dot = pen.glyphs.dot;
+        let dot = painter.glyphs.dot;
         let hint = format!("[ ] checkpoints {dot} = what changed before it {dot} p f r from here");
-        let hint = cut_end(&hint, area.width.saturating_sub(4), pen.glyphs.ellipsis).into_owned();
-        pen.put(area.x + 2, area.bottom().saturating_sub(1), &hint, Role::Muted, area.width);
+        let hint = cut_end(&hint, area.width.saturating_sub(4), painter.glyphs.ellipsis).into_owned();
+        painter.put(area.x + 2, area.bottom().saturating_sub(1), &hint, Role::Muted, area.width);
     }
 
     pub(super) fn draw_changes(
@@ -137,8 +142,8 @@ impl Runs {
         let focused = cx.focused && self.focus == Part::Detail;
         let arrow = if cx.glyphs.ascii { "to" } else { "→" };
         let name = format!("{} {} c{from} {arrow} c{to}", shown(&detail.run.skill_id), cx.glyphs.dot);
-        let mut pen = Pen::new(buf, cx);
-        Title::of(name, focused).note(label_of(detail, to)).draw(&mut pen, area.x, area.y, area.width);
+        let mut painter = Painter::new(buf, cx);
+        Title::of(name, focused).note(label_of(detail, to)).draw(&mut painter, area.x, area.y, area.width);
         let state = |number: u64| {
             detail.checkpoints.iter().find(|point| point.number == number).map(|point| &point.state)
         };
@@ -164,25 +169,25 @@ impl Runs {
             lines.push(RichLine::of("no differences", Role::Muted));
         }
         let body = Rect { y: area.y + 2, height: area.height.saturating_sub(4), ..area };
-        scrolled(&mut self.detail.tree, &lines, body, &mut Pen::new(buf, cx));
+        scrolled(&mut self.detail.tree, &lines, body, &mut Painter::new(buf, cx));
         let hint = format!("[ ] checkpoints {} = the state", cx.glyphs.dot);
         let room = area.width.saturating_sub(4);
-        Pen::new(buf, cx).put(area.x + 2, area.bottom().saturating_sub(1), &hint, Role::Muted, room);
+        Painter::new(buf, cx).put(area.x + 2, area.bottom().saturating_sub(1), &hint, Role::Muted, room);
     }
 }
 
 /// Draws the part of a text that its scroll shows, two cells from the left.
-pub(super) fn scrolled(scroll: &mut Scroll, lines: &[RichLine], area: Rect, pen: &mut Pen<'_>) {
+pub(super) fn scrolled(scroll: &mut Scroll, lines: &[RichLine], area: Rect, painter: &mut Painter<'_>) {
     scroll.height = usize::from(area.height);
     scroll.offset = scroll.offset.min(lines.len().saturating_sub(scroll.height));
     for (line, y) in lines.iter().skip(scroll.offset).take(scroll.height).zip(area.y..) {
-        pen.line(area.x + 2, y, line, area.width.saturating_sub(4));
+        painter.line(area.x + 2, y, line, area.width.saturating_sub(4));
     }
     let below = lines.len().saturating_sub(scroll.offset + scroll.height);
     if below > 0 {
-        let note = format!(" {below} more {} ", pen.glyphs.down);
+        let note = format!(" {below} more {} ", painter.glyphs.down);
         let room = cells(&note);
-        pen.right(
+        painter.right(
             area.right().saturating_sub(1).max(room),
             area.bottom().saturating_sub(1),
             &note,

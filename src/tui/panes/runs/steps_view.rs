@@ -2,10 +2,10 @@
 
 use crate::glyphs::Glyphs;
 use crate::theme::Role;
-use crate::widgets::ages::{duration, time_of_day};
 use crate::widgets::json_lines::fields;
-use crate::widgets::measure::{cells, cut_end, shown};
+use crate::widgets::relative_time::{duration, time_of_day};
 use crate::widgets::rich::{RichLine, Seg};
+use crate::widgets::text_width::{cells, cut_end, shown};
 use skills_api::{StepState, StepView};
 
 /// When each step ran, on an axis without idle time.
@@ -114,7 +114,7 @@ pub fn inside(step: &StepView, width: u16) -> Vec<RichLine> {
     row("binding", step.binding.as_deref().unwrap_or_default());
     row("isolation", step.isolation.as_deref().unwrap_or_default());
     for file in &step.artifacts {
-        let size = crate::widgets::figures::bytes(file.bytes);
+        let size = crate::widgets::format::bytes(file.bytes);
         row("left", &format!("{} {size}, {}", file.name, file.media_type));
     }
     for (label, value) in [("inputs", &step.inputs), ("result", &step.result)] {

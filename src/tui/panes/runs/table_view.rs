@@ -9,10 +9,10 @@ use super::view::spinner;
 use super::{Part, Runs};
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::ages::age;
-use crate::widgets::figures::count;
-use crate::widgets::measure::{cells, cut_end, shown};
-use crate::widgets::pen::Pen;
+use crate::widgets::format::count;
+use crate::widgets::painter::Painter;
+use crate::widgets::relative_time::age;
+use crate::widgets::text_width::{cells, cut_end, shown};
 use skills_api::facets;
 use skills_model::RunState;
 use skills_store::{RunRecord, WorkerId};
@@ -56,13 +56,13 @@ impl Runs {
             .filter_map(|index| Some((index, self.known.get(self.rows[index].run()?)?.clone())))
             .collect();
         let columns = self.columns(list, &records, now_ms);
-        let mut pen = Pen::new(buf, cx);
+        let mut painter = Painter::new(buf, cx);
         for column in &columns {
             let sorted =
                 self.sort.as_deref().map(|sort| (sort.trim_start_matches('-'), sort.starts_with('-')));
             let sign = match sorted.filter(|(name, _)| *name == column.name) {
-                Some((_, true)) => pen.glyphs.down,
-                Some((_, false)) => pen.glyphs.up,
+                Some((_, true)) => painter.glyphs.down,
+                Some((_, false)) => painter.glyphs.up,
                 None => "",
             };
             let name = match column.name.as_str() {
@@ -72,14 +72,14 @@ impl Runs {
             };
             let role = if sign.is_empty() { Role::Muted } else { Role::Text };
             if is_right(&column.name) {
-                pen.right(column.x + column.width, head.y, &name, role);
+                painter.right(column.x + column.width, head.y, &name, role);
             } else {
-                pen.put(column.x, head.y, &name, role, column.width);
+                painter.put(column.x, head.y, &name, role, column.width);
             }
             self.drawn.columns.push((Rect::new(column.x, head.y, column.width, 1), column.name.clone()));
         }
         if self.rows.is_empty() {
-            pen.put(
+            painter.put(
                 list.x + 3,
                 list.y,
                 "no runs match the filter",
@@ -95,34 +95,39 @@ impl Runs {
             let at_cursor = *index == self.scroll.cursor;
             let marked = self.marked.contains_key(&run.id);
             if at_cursor {
-                pen.band(row, if focused { Role::Selection } else { Role::SelectionWeak });
+                painter.band(row, if focused { Role::Selection } else { Role::SelectionWeak });
                 let role = if focused { Role::Gutter } else { Role::Muted };
-                pen.put(row.x + 1, y, pen.glyphs.gutter, role, 1);
+                painter.put(row.x + 1, y, painter.glyphs.gutter, role, 1);
             } else if marked {
-                pen.band(row, Role::SelectionWeak);
+                painter.band(row, Role::SelectionWeak);
             }
             if marked {
-                pen.put(row.x + 2, y, pen.glyphs.set, Role::Focus, 1);
+                painter.put(row.x + 2, y, painter.glyphs.set, Role::Focus, 1);
             }
             for column in &columns {
                 if column.name == "state" {
-                    let (sign, role) = state_sign(run, &pen, turning);
-                    pen.put(column.x, y, sign, role, 1);
+                    let (sign, role) = state_sign(run, &painter, turning);
+                    painter.put(column.x, y, sign, role, 1);
                     continue;
                 }
                 let (text, role) = self.cell(run, &column.name, at_cursor, now_ms);
-                let text = cut_end(&text, column.width, pen.glyphs.ellipsis).into_owned();
+                let text = cut_end(&text, column.width, painter.glyphs.ellipsis).into_owned();
                 if is_right(&column.name) {
-                    pen.right(column.x + column.width, y, &text, role);
+                    painter.right(column.x + column.width, y, &text, role);
                 } else {
-                    pen.put(column.x, y, &text, role, column.width);
+                    painter.put(column.x, y, &text, role, column.width);
                 }
             }
         }
         let below = self.rows.len().saturating_sub(offset + height);
         if below > 0 {
-            let note = format!(" {} more {} ", count(below), pen.glyphs.down);
-            pen.right(list.right().saturating_sub(1), list.bottom().saturating_sub(1), &note, Role::Muted);
+            let note = format!(" {} more {} ", count(below), painter.glyphs.down);
+            painter.right(
+                list.right().saturating_sub(1),
+                list.bottom().saturating_sub(1),
+                &note,
+                Role::Muted,
+            );
         }
     }
 
@@ -134,14 +139,14 @@ impl Runs {
         if found.is_empty() {
             return 0;
         }
-        let mut pen = Pen::new(buf, cx);
+        let mut painter = Painter::new(buf, cx);
         let end = row.right().saturating_sub(20);
         let mut x = row.x + 5;
         'all: for facet in &found {
             if x + cells(&facet.key) + 10 > end {
                 break;
             }
-            x = pen.put(x, row.y, &shown(&facet.key), Role::Muted, end.saturating_sub(x)) + 2;
+            x = painter.put(x, row.y, &shown(&facet.key), Role::Muted, end.saturating_sub(x)) + 2;
             for value in &facet.values {
                 let number = count(usize::try_from(value.runs).unwrap_or(0));
                 let text = shown(&value.value);
@@ -150,14 +155,14 @@ impl Runs {
                     break 'all;
                 }
                 let start = x;
-                x = pen.put(x, row.y, &text, Role::Text, width) + 1;
-                x = pen.put(x, row.y, &number, Role::Strong, width);
+                x = painter.put(x, row.y, &text, Role::Text, width) + 1;
+                x = painter.put(x, row.y, &number, Role::Strong, width);
                 self.drawn.terms.push((Rect::new(start, row.y, x - start, 1), value.term.clone()));
                 x += 3;
             }
         }
-        let start = pen.right(row.right().saturating_sub(1), row.y, "add to the filter", Role::Muted);
-        pen.right(start.saturating_sub(1), row.y, "+", Role::Key);
+        let start = painter.right(row.right().saturating_sub(1), row.y, "add to the filter", Role::Muted);
+        painter.right(start.saturating_sub(1), row.y, "+", Role::Key);
         1
     }
 

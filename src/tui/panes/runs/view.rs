@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use super::{Drawn, Part, Runs};
 use crate::app::SPIN;
 use crate::pane::Draw;
-use crate::widgets::pen::Pen;
+use crate::widgets::painter::Painter;
 use crate::widgets::rule::{Joint, divider};
 
 /// Below this width the parts share one column.
@@ -54,6 +54,6 @@ impl Runs {
         let rules = self.draw_detail(right, buf, cx);
         let mut joints = vec![(area.y, Joint::Top { heavy: cx.focused })];
         joints.extend(rules.into_iter().map(|y| (y, Joint::Right { heavy: false })));
-        divider(&mut Pen::new(buf, cx), Rect { x: area.x + left, width: 1, ..area }, &joints);
+        divider(&mut Painter::new(buf, cx), Rect { x: area.x + left, width: 1, ..area }, &joints);
     }
 }

@@ -6,11 +6,11 @@ use ratatui::style::Modifier;
 
 use super::{Part, Runs};
 use crate::pane::{Draw, Effect, Picker, PickerKind};
-use crate::run_traffic::RunAsk;
+use crate::run_requests::RunAsk;
 use crate::theme::Role;
-use crate::widgets::figures::count;
-use crate::widgets::measure::{cells, cut_end, shown};
-use crate::widgets::pen::Pen;
+use crate::widgets::format::count;
+use crate::widgets::painter::Painter;
+use crate::widgets::text_width::{cells, cut_end, shown};
 use skills_api::{SavedView, term};
 use skills_model::RunState;
 use skills_store::{RunQuery, RunRecord};
@@ -94,9 +94,9 @@ impl Runs {
     /// Draws the tabs into one row.
     pub(super) fn draw_tabs(&mut self, row: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
         if self.focus == Part::Name {
-            let mut pen = Pen::new(buf, cx);
-            pen.band(row, Role::Field);
-            let x = pen.put(row.x + 3, row.y, "Save this filter as: ", Role::Strong, row.width);
+            let mut painter = Painter::new(buf, cx);
+            painter.band(row, Role::Field);
+            let x = painter.put(row.x + 3, row.y, "Save this filter as: ", Role::Strong, row.width);
             let line = Rect { x, width: row.right().saturating_sub(x + 1), ..row };
             let style = cx.theme.style(Role::Field).patch(cx.theme.style(Role::Strong));
             let cursor = self.name.draw(line, buf, style, &[]);
@@ -105,19 +105,19 @@ impl Runs {
             }
             return;
         }
-        let mut pen = Pen::new(buf, cx);
+        let mut painter = Painter::new(buf, cx);
         let active = self.tab();
         let end = row.right().saturating_sub(1);
         let mut x = row.x + 3;
         for (at, tab) in self.tabs().iter().enumerate() {
             let name = match tab {
                 Tab::Board => "Board".to_owned(),
-                Tab::Filter(name, _) => cut_end(&shown(name), MAX_TAB, pen.glyphs.ellipsis).into_owned(),
+                Tab::Filter(name, _) => cut_end(&shown(name), MAX_TAB, painter.glyphs.ellipsis).into_owned(),
             };
             let number = self.tab_count(tab, cx.clock_ms);
             let waiting = matches!(tab, Tab::Filter(name, _) if name == "Waiting");
             let text = number.map(|(text, number)| match (waiting && number > 0, text) {
-                (true, text) => (format!("{}{text}", pen.glyphs.waiting), Role::Waiting),
+                (true, text) => (format!("{}{text}", painter.glyphs.waiting), Role::Waiting),
                 (false, text) => (text, Role::Muted),
             });
             let width = cells(&name) + text.as_ref().map_or(0, |(text, _)| cells(text) + 1);
@@ -127,19 +127,19 @@ impl Runs {
             let start = x;
             x = if active == Some(at) {
                 let plus = Modifier::BOLD | Modifier::UNDERLINED;
-                pen.put_plus(x, row.y, &name, Role::Strong, plus, width)
+                painter.put_plus(x, row.y, &name, Role::Strong, plus, width)
             } else {
-                pen.put(x, row.y, &name, Role::Muted, width)
+                painter.put(x, row.y, &name, Role::Muted, width)
             };
             if let Some((text, role)) = text {
-                x = pen.put(x + 1, row.y, &text, role, width);
+                x = painter.put(x + 1, row.y, &text, role, width);
             }
             self.drawn.tabs.push((Rect::new(start, row.y, x - start, 1), at));
             x += 2;
         }
         if active.is_none() && x + 14 < end {
-            let start = pen.right(end, row.y, "save as view", Role::Muted);
-            pen.right(start.saturating_sub(1), row.y, "V", Role::Key);
+            let start = painter.right(end, row.y, "save as view", Role::Muted);
+            painter.right(start.saturating_sub(1), row.y, "V", Role::Key);
         }
     }
 

@@ -4,20 +4,20 @@ use ratatui::layout::Rect;
 
 use super::SessionPane;
 use crate::theme::Role;
-use crate::widgets::figures::count;
-use crate::widgets::measure::{cells, cut_end, shown};
-use crate::widgets::pen::Pen;
+use crate::widgets::format::count;
+use crate::widgets::painter::Painter;
+use crate::widgets::text_width::{cells, cut_end, shown};
 use skills_api::NotListed;
 use skills_session::{Fill, Made, Unit};
 
 /// Rows that the box below needs to say anything.
 const SINCE: usize = 5;
 /// Rows of counts that come before that box.
-const LEAST: usize = 4;
+const MIN_WINDOW_SIZE: usize = 4;
 
 impl SessionPane {
     /// Below the sizes by level; answers the row below.
-    pub(super) fn draw_bound(&self, area: Rect, pen: &mut Pen<'_>) -> u16 {
+    pub(super) fn draw_bound(&self, area: Rect, painter: &mut Painter<'_>) -> u16 {
         let Some(composed) = &self.composed else { return area.y };
         let mut y = area.y;
         let room = area.width.saturating_sub(5);
@@ -25,10 +25,10 @@ impl SessionPane {
             && y < area.bottom()
         {
             let over = fill.limit.is_some_and(|limit| fill.used > limit);
-            let told = filled(fill, pen.glyphs.warn);
+            let told = filled(fill, painter.glyphs.warn);
             if let Some(told) = told.iter().find(|told| cells(told) <= room).or(told.last()) {
                 let role = if over { Role::Warning } else { Role::Text };
-                pen.put(area.x + 4, y, &cut_end(told, room, pen.glyphs.ellipsis), role, room);
+                painter.put(area.x + 4, y, &cut_end(told, room, painter.glyphs.ellipsis), role, room);
             }
             y += 1;
         }
@@ -39,12 +39,18 @@ impl SessionPane {
         let kept = if free >= rows.len() + SINCE {
             rows.len()
         } else {
-            free.saturating_sub(SINCE).max(free.min(LEAST))
+            free.saturating_sub(SINCE).max(free.min(MIN_WINDOW_SIZE))
         };
         for (head, why) in fitting(&rows, kept) {
-            let at = pen.put(area.x + 4, y, &cut_end(&head, room, pen.glyphs.ellipsis), Role::Warning, room);
+            let at = painter.put(
+                area.x + 4,
+                y,
+                &cut_end(&head, room, painter.glyphs.ellipsis),
+                Role::Warning,
+                room,
+            );
             let left = area.right().saturating_sub(at + 1);
-            pen.put(at, y, &cut_end(&shown(&why), left, pen.glyphs.ellipsis), Role::Muted, left);
+            painter.put(at, y, &cut_end(&shown(&why), left, painter.glyphs.ellipsis), Role::Muted, left);
             y += 1;
         }
         y

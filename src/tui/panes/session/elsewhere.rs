@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use super::{SessionPane, Tab};
 use crate::pane::Effect;
-use crate::session_traffic::{Newest, SessionAsk};
-use crate::widgets::figures::counted;
-use crate::widgets::measure::shown;
+use crate::session_requests::{Newest, SessionAsk};
+use crate::widgets::format::counted;
+use crate::widgets::text_width::shown;
 use skills_api::{LoadedFrom, SessionView};
 
 /// Between two looks.
@@ -149,8 +149,8 @@ fn difference(before: &SessionView, after: &SessionView) -> String {
 mod tests {
     use super::*;
     use crate::pane::{Message, Pane as _};
-    use crate::run_traffic::RunTold;
-    use crate::session_traffic::SessionTold;
+    use crate::run_requests::RunTold;
+    use crate::session_requests::SessionTold;
     use skills_api::{Code, Error};
 
     #[test]
@@ -171,7 +171,7 @@ mod tests {
         assert!(asks(&pane.look(now)));
         assert_eq!(pane.looks_at(now), None, "it is under way");
         let told = pane.message(&Message::Session(refused(Code::Forbidden)));
-        assert!(matches!(told.as_slice(), [Effect::Trouble(..)]));
+        assert!(matches!(told.as_slice(), [Effect::ErrorNotice(..)]));
         assert_eq!(pane.looks_at(now + EVERY), None, "what is refused is refused again");
     }
 

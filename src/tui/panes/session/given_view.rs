@@ -6,15 +6,15 @@ use std::sync::Arc;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::given::{Line, difference, fitted, lines, transcript};
+use super::context_view::{Line, difference, fitted, lines, transcript};
 use super::{Fold, SessionPane};
 use crate::glyphs::UNICODE;
 use crate::pane::{Draw, Effect, RenderJob};
 use crate::theme::Role;
-use crate::widgets::figures::{bytes, count, counted};
-use crate::widgets::measure::{cells, shown};
-use crate::widgets::pen::Pen;
+use crate::widgets::format::{bytes, count, counted};
+use crate::widgets::painter::Painter;
 use crate::widgets::rich::Seg;
+use crate::widgets::text_width::{cells, shown};
 use crate::widgets::wrap::{cut_line, wrap_to};
 use skills_api::ComposedView;
 use skills_session::{Speaker, Turn};
@@ -63,18 +63,30 @@ impl SessionPane {
 
     pub(super) fn draw_composed(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> String {
         let Some(composed) = self.composed.clone() else {
-            Pen::new(buf, cx).put(area.x + 2, area.y, "composing", Role::Muted, area.width.saturating_sub(2));
+            Painter::new(buf, cx).put(
+                area.x + 2,
+                area.y,
+                "composing",
+                Role::Muted,
+                area.width.saturating_sub(2),
+            );
             return String::new();
         };
         if self.diff {
-            let told = composed.since.as_ref().map(|since| since.told(count)).unwrap_or_default();
+            let told = composed.since.as_ref().map(|since| since.describe(count)).unwrap_or_default();
             let text = match &composed.diff {
                 None => Some("no recorded call to compare with: c records one"),
                 Some(lines) if lines.is_empty() && told.is_empty() => Some("no changes since the last call"),
                 Some(_) => None,
             };
             if let Some(text) = text {
-                Pen::new(buf, cx).put(area.x + 2, area.y, text, Role::Muted, area.width.saturating_sub(2));
+                Painter::new(buf, cx).put(
+                    area.x + 2,
+                    area.y,
+                    text,
+                    Role::Muted,
+                    area.width.saturating_sub(2),
+                );
                 return String::new();
             }
             let lines = self.diff_rows(&composed, &told, room(area));
@@ -84,7 +96,7 @@ impl SessionPane {
         let lines = self.rows(room(area));
         if lines.is_empty() {
             let text = "empty: no skills found";
-            Pen::new(buf, cx).put(area.x + 2, area.y, text, Role::Muted, area.width.saturating_sub(2));
+            Painter::new(buf, cx).put(area.x + 2, area.y, text, Role::Muted, area.width.saturating_sub(2));
         }
         self.draw_lines(&lines, area, buf, cx);
         let digest: String = composed.digest.trim_start_matches("sha256:").chars().take(8).collect();
@@ -100,7 +112,7 @@ impl SessionPane {
         let entries = self.session.as_ref().map(|s| s.transcript.clone()).unwrap_or_default();
         if entries.is_empty() {
             let text = "no history yet: loads, reads and script runs appear here";
-            Pen::new(buf, cx).put(area.x + 2, area.y, text, Role::Muted, area.width.saturating_sub(2));
+            Painter::new(buf, cx).put(area.x + 2, area.y, text, Role::Muted, area.width.saturating_sub(2));
         }
         let open = |fold: &Fold| self.open.contains(fold);
         let lines = transcript(&entries, &open);
@@ -114,7 +126,13 @@ impl SessionPane {
 
     pub(super) fn draw_payload(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> String {
         let Some((api, text)) = self.payload.clone() else {
-            Pen::new(buf, cx).put(area.x + 2, area.y, "composing", Role::Muted, area.width.saturating_sub(2));
+            Painter::new(buf, cx).put(
+                area.x + 2,
+                area.y,
+                "composing",
+                Role::Muted,
+                area.width.saturating_sub(2),
+            );
             return String::new();
         };
         let width = area.width.saturating_sub(4);
@@ -134,16 +152,16 @@ impl SessionPane {
         }
         let Some(rich) = self.rendered.get(&key).cloned() else {
             let told = format!("laying out {}", bytes(text.len() as u64));
-            Pen::new(buf, cx).put(area.x + 2, area.y, &told, Role::Muted, width);
+            Painter::new(buf, cx).put(area.x + 2, area.y, &told, Role::Muted, width);
             return api.to_string();
         };
         let area = self.draw_objections(area, buf, cx);
         let height = usize::from(area.height);
         self.given.height = height;
         self.given.offset = self.given.offset.min(rich.len().saturating_sub(height));
-        let mut pen = Pen::new(buf, cx);
+        let mut painter = Painter::new(buf, cx);
         for (line, y) in rich.iter().skip(self.given.offset).take(height).zip(area.y..) {
-            pen.line(area.x + 2, y, line, width);
+            painter.line(area.x + 2, y, line, width);
         }
         // The title drops a note that does not fit: which service this is stays.
         let (dot, size) = (cx.glyphs.dot, bytes(text.len() as u64));
@@ -172,14 +190,14 @@ impl SessionPane {
             0 => "s: ",
             _ => "n, then s: ",
         };
-        let mut pen = Pen::new(buf, cx);
+        let mut painter = Painter::new(buf, cx);
         let mut y = area.y;
         for (at, why) in self.objections.iter().enumerate() {
             let text = format!("{}{}", if at == 0 { help } else { "" }, shown(why));
-            pen.put(area.x + 2, y, pen.glyphs.warn, Role::Warning, 1);
-            for line in wrap_to(&[Seg::new(text, Role::Text)], width, 4, pen.glyphs.ellipsis) {
+            painter.put(area.x + 2, y, painter.glyphs.warn, Role::Warning, 1);
+            for line in wrap_to(&[Seg::new(text, Role::Text)], width, 4, painter.glyphs.ellipsis) {
                 if y < area.bottom() {
-                    pen.line(area.x + 4, y, &line, width);
+                    painter.line(area.x + 4, y, &line, width);
                     y += 1;
                 }
             }
@@ -193,21 +211,21 @@ impl SessionPane {
         let height = usize::from(area.height);
         self.given.height = height;
         self.given.offset = self.given.offset.min(lines.len().saturating_sub(height));
-        let mut pen = Pen::new(buf, cx);
+        let mut painter = Painter::new(buf, cx);
         let end = area.right().saturating_sub(1);
         for (line, y) in lines.iter().skip(self.given.offset).take(height).zip(area.y..) {
             if let Some(band) = line.text.band {
-                pen.band(Rect { x: area.x + 2, y, width: area.width.saturating_sub(3), height: 1 }, band);
+                painter.band(Rect { x: area.x + 2, y, width: area.width.saturating_sub(3), height: 1 }, band);
             }
-            pen.rail(area.x + 2, y, u16::from(line.level > 0), line.level);
-            let note = line.note.replace(UNICODE.about, pen.glyphs.about);
+            painter.rail(area.x + 2, y, u16::from(line.level > 0), line.level);
+            let note = line.note.replace(UNICODE.about, painter.glyphs.about);
             if !note.is_empty() {
-                pen.right(end, y, &note, Role::Muted);
+                painter.right(end, y, &note, Role::Muted);
             }
             let note = cells(&note);
             let room = room(area).saturating_sub(note + u16::from(note > 0));
-            let text = cut_line(&line.text, room, pen.glyphs.ellipsis);
-            pen.line(area.x + 4, y, &text, room);
+            let text = cut_line(&line.text, room, painter.glyphs.ellipsis);
+            painter.line(area.x + 4, y, &text, room);
             if let Some(fold) = &line.fold {
                 self.drawn.folds.push((Rect { y, height: 1, ..area }, fold.clone()));
             }
@@ -216,7 +234,7 @@ impl SessionPane {
             let left = lines.len() - (self.given.offset + height).min(lines.len());
             if left > 0 {
                 let text = format!(" {} below ", counted(left, "line"));
-                pen.right(end, area.bottom().saturating_sub(1), &text, Role::Muted);
+                painter.right(end, area.bottom().saturating_sub(1), &text, Role::Muted);
             }
         }
     }

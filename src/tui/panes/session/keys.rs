@@ -11,9 +11,9 @@ use super::{Part, SessionPane, TABS, Tab};
 use crate::action::{Action, Command, Context};
 use crate::overlay::{Asking, Sheet, name_of_script};
 use crate::pane::{Draw, Effect, Message, Pane, PaneId, Picker, PickerKind, Target};
-use crate::session_traffic::SessionAsk;
-use crate::widgets::figures::bytes;
-use crate::widgets::measure::shown as safe;
+use crate::session_requests::SessionAsk;
+use crate::widgets::format::bytes;
+use crate::widgets::text_width::shown as safe;
 use skills_api::{LevelsView, LoadedFrom, SettingsChange, Standing};
 
 /// The choice of a new session with the settings of the one that is open.
@@ -52,7 +52,7 @@ impl Pane for SessionPane {
         let gone = |there: bool, what: &str| {
             (!there).then(|| format!("{what} no longer exists: the loaded version is kept"))
         };
-        let standing = self.standing();
+        let standing = self.selected_drift();
         let folder = || none().or_else(|| gone(standing.has_folder(), "its folder"));
         let file = || folder().or_else(|| gone(standing.has_file(), "its SKILL.md"));
         let in_order = |command: Command| Command { blocked: none().or_else(|| self.unmovable()), ..command };
@@ -251,7 +251,7 @@ impl SessionPane {
         let loaded: Vec<&str> = self.active().iter().map(|skill| skill.name.as_str()).collect();
         let anew = loaded.iter().filter_map(|name| {
             let standing = self.standing_of(name);
-            let told = standing.told().filter(|_| standing.loads_anew())?;
+            let told = standing.describe().filter(|_| standing.loads_anew())?;
             Some(((*name).to_owned(), safe(name), format!("reload: {told}")))
         });
         let others = self

@@ -8,12 +8,12 @@ use super::{Part, SessionPane};
 use crate::pane::Draw;
 use crate::session_export::short_id;
 use crate::theme::Role;
-use crate::widgets::ages::moment;
-use crate::widgets::figures::{count, counted, token_count, tokens};
-use crate::widgets::measure::{cells, cut_end, shown};
-use crate::widgets::pen::Pen;
+use crate::widgets::format::{count, counted, token_count, tokens};
+use crate::widgets::painter::Painter;
+use crate::widgets::relative_time::moment;
 use crate::widgets::rich::Seg;
 use crate::widgets::rule::Title;
+use crate::widgets::text_width::{cells, cut_end, shown};
 use crate::widgets::wrap::wrap_to;
 use skills_api::{CallSize, LevelSize, LoadedFile, LoadedFrom, Standing};
 use skills_session::PartKind;
@@ -37,8 +37,8 @@ impl SessionPane {
         let Some(session) = self.session.clone() else { return area.y };
         let focused = cx.focused && self.focus == Part::Active;
         let note = format!("{} of {}", session.active.len(), session.settings.cap);
-        Title::of("Active", focused).note(note).draw(&mut Pen::new(buf, cx), area.x, area.y, area.width);
-        let mut pen = Pen::new(buf, cx);
+        Title::of("Active", focused).note(note).draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
+        let mut painter = Painter::new(buf, cx);
         let mut y = area.y + 2;
         let right = area.right().saturating_sub(1);
         if session.active.is_empty() {
@@ -49,8 +49,8 @@ impl SessionPane {
                 "no skills loaded: press \
                 l to load one"
             };
-            let text = cut_end(text, room, pen.glyphs.ellipsis);
-            pen.put(area.x + 2, y, &text, Role::Muted, room);
+            let text = cut_end(text, room, painter.glyphs.ellipsis);
+            painter.put(area.x + 2, y, &text, Role::Muted, room);
             y += 1;
         }
         let most = usize::from(area.height / 2).max(1);
@@ -59,48 +59,48 @@ impl SessionPane {
             let row = Rect { y, height: 1, ..area };
             let on = at == self.cursor;
             if on {
-                pen.band(row, if focused { Role::Selection } else { Role::SelectionWeak });
+                painter.band(row, if focused { Role::Selection } else { Role::SelectionWeak });
                 let gutter = if focused { Role::Gutter } else { Role::Muted };
-                pen.put(area.x, y, pen.glyphs.gutter, gutter, 1);
+                painter.put(area.x, y, painter.glyphs.gutter, gutter, 1);
             }
             let standing = self.standing_of(&skill.name);
             let digest: String = skill.digest.trim_start_matches("sha256:").chars().take(4).collect();
             // What is to be reported is marked however narrow it is; a digest only where there is room.
             let mark = match (standing.file, standing.roots) {
-                (LoadedFile::Changed, _) => Some(pen.glyphs.edited),
+                (LoadedFile::Changed, _) => Some(painter.glyphs.edited),
                 (LoadedFile::Unchanged, LoadedFrom::Here) => None,
-                (LoadedFile::Unchanged, _) => Some(pen.glyphs.lost),
-                _ => Some(pen.glyphs.bad),
+                (LoadedFile::Unchanged, _) => Some(painter.glyphs.lost),
+                _ => Some(painter.glyphs.bad),
             };
             let at_mark = match mark {
-                Some(mark) => pen.right(right, y, mark, Role::Warning),
+                Some(mark) => painter.right(right, y, mark, Role::Warning),
                 None if area.width >= 34 => {
-                    pen.right(right, y, &format!("{digest}{}", pen.glyphs.ellipsis), Role::Muted)
+                    painter.right(right, y, &format!("{digest}{}", painter.glyphs.ellipsis), Role::Muted)
                 }
                 None => right,
             };
             let size = self.composed.as_ref().and_then(|composed| composed.body_size(&skill.name));
             let loaded = TokenCount { tokens: skill.tokens, estimated: true };
-            let cost = token_count(size.map_or(loaded, |size| size.count()), pen.glyphs);
-            let at_tokens = pen.right(at_mark.saturating_sub(2), y, &cost, Role::Text);
-            pen.put(area.x + 2, y, &format!("{}", at + 1), Role::Muted, 2);
+            let cost = token_count(size.map_or(loaded, |size| size.count()), painter.glyphs);
+            let at_tokens = painter.right(at_mark.saturating_sub(2), y, &cost, Role::Text);
+            painter.put(area.x + 2, y, &format!("{}", at + 1), Role::Muted, 2);
             let room = at_tokens.saturating_sub(area.x + 6);
             let name = shown(&skill.name);
-            let name = cut_end(&name, room, pen.glyphs.ellipsis);
+            let name = cut_end(&name, room, painter.glyphs.ellipsis);
             let plus = if on { Modifier::BOLD } else { Modifier::empty() };
-            pen.put_plus(area.x + 4, y, &name, if on { Role::Strong } else { Role::Text }, plus, room);
+            painter.put_plus(area.x + 4, y, &name, if on { Role::Strong } else { Role::Text }, plus, room);
             self.drawn.rows.push((row, at));
             y += 1;
         }
-        if let Some(told) = standing_in_words(self.standing()) {
+        if let Some(told) = standing_in_words(self.selected_drift()) {
             let room = area.width.saturating_sub(5);
-            for line in wrap_to(&[Seg::new(told, Role::Warning)], room, TOLD, pen.glyphs.ellipsis) {
-                pen.line(area.x + 4, y, &line, room);
+            for line in wrap_to(&[Seg::new(told, Role::Warning)], room, TOLD, painter.glyphs.ellipsis) {
+                painter.line(area.x + 4, y, &line, room);
                 y += 1;
             }
         }
         if session.active.len() > 1 {
-            pen.put(area.x + 4, y, "the later has precedence", Role::Muted, area.width.saturating_sub(5));
+            painter.put(area.x + 4, y, "the later has precedence", Role::Muted, area.width.saturating_sub(5));
             y += 1;
         }
         if area.height > 16 {
@@ -118,12 +118,12 @@ impl SessionPane {
             // What it sees stays; its name is cut where both are too long, and `agent` goes before that.
             let least = cells(sees.last().map_or("", String::as_str));
             let label = if cells(&agent) + least + 6 <= whole { "agent " } else { "" };
-            let name = cut_end(&agent, whole.saturating_sub(least + cells(label)), pen.glyphs.ellipsis);
-            let end = pen.put(area.x + 2, y, label, Role::Muted, whole);
-            let end = pen.put(end, y, &name, Role::Text, right.saturating_sub(end));
+            let name = cut_end(&agent, whole.saturating_sub(least + cells(label)), painter.glyphs.ellipsis);
+            let end = painter.put(area.x + 2, y, label, Role::Muted, whole);
+            let end = painter.put(end, y, &name, Role::Text, right.saturating_sub(end));
             let room = right.saturating_sub(end);
             if let Some(sees) = sees.iter().find(|sees| cells(sees) <= room) {
-                pen.put(end, y, sees, Role::Muted, room);
+                painter.put(end, y, sees, Role::Muted, room);
             }
             y += 1;
             // Which session this is: without it two of them look alike.
@@ -136,7 +136,7 @@ impl SessionPane {
                 short.to_owned(),
             ];
             if let Some(told) = all.iter().find(|told| cells(told) <= whole) {
-                pen.put(area.x + 2, y, told, Role::Muted, whole);
+                painter.put(area.x + 2, y, told, Role::Muted, whole);
             }
             y += 1;
         }
@@ -154,7 +154,7 @@ impl SessionPane {
             .client
             .as_deref()
             .map_or_else(|| "complete catalog".to_owned(), |client| format!("as {}", shown(client)));
-        Title::of("Budget", false).note(client).draw(&mut Pen::new(buf, cx), area.x, area.y, area.width);
+        Title::of("Budget", false).note(client).draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
         let size = composed.size;
         let rows: [(&str, LevelSize, usize, Role); 5] = [
             ("base", size.base, 0, Role::Level0),
@@ -164,48 +164,49 @@ impl SessionPane {
             ("rest", size.history, 0, Role::Level0),
         ];
         let largest = rows.iter().map(|(_, level, ..)| level.tokens).max().unwrap_or(1).max(1);
-        let mut pen = Pen::new(buf, cx);
+        let mut painter = Painter::new(buf, cx);
         let bar = area.width.saturating_sub(18);
         let mut y = area.y + 2;
         for (name, level, depth, role) in rows {
-            pen.rail(area.x + 2, y, 1, depth);
-            pen.put(area.x + 4, y, name, Role::Muted, 5);
-            pen.right(area.x + 15, y, &token_count(level.count(), pen.glyphs), Role::Text);
+            painter.rail(area.x + 2, y, 1, depth);
+            painter.put(area.x + 4, y, name, Role::Muted, 5);
+            painter.right(area.x + 15, y, &token_count(level.count(), painter.glyphs), Role::Text);
             let cells = (u64::from(level.tokens) * u64::from(bar) / u64::from(largest)) as u16;
             let cells = cells.max(u16::from(level.tokens > 0));
-            let sign = if pen.glyphs.ascii { "#" } else { "▆" };
-            pen.run(area.x + 16, y, sign, cells.min(bar), role);
+            let sign = if painter.glyphs.ascii { "#" } else { "▆" };
+            painter.run(area.x + 16, y, sign, cells.min(bar), role);
             y += 1;
         }
         let sum = sum(&size);
         let share =
             if size.window == 0 { 0.0 } else { f64::from(sum.tokens) / f64::from(size.window) * 100.0 };
-        pen.put(area.x + 4, y, "sum", Role::Muted, 4);
-        pen.right(area.x + 15, y, &token_count(sum, pen.glyphs), Role::Strong);
+        painter.put(area.x + 4, y, "sum", Role::Muted, 4);
+        painter.right(area.x + 15, y, &token_count(sum, painter.glyphs), Role::Strong);
         let window = tokens(size.window);
         let (of, role) = if sum.tokens > size.window {
-            let warn = pen.glyphs.warn;
+            let warn = painter.glyphs.warn;
             (
                 vec![format!("{warn} over {window}"), format!("{warn} >{window}"), warn.to_owned()],
                 Role::Warning,
             )
         } else {
             (
-                vec![format!("of {window} {} {share:.1} %", pen.glyphs.dot), format!("of {window}")],
+                vec![format!("of {window} {} {share:.1} %", painter.glyphs.dot), format!("of {window}")],
                 Role::Muted,
             )
         };
         let room = area.right().saturating_sub(area.x + 17);
         if let Some(of) = of.iter().find(|of| cells(of) <= room) {
-            pen.put(area.x + 17, y, of, role, room);
+            painter.put(area.x + 17, y, of, role, room);
         }
-        self.draw_bound(Rect { y: y + 1, height: area.bottom().saturating_sub(y + 1), ..area }, &mut pen) + 1
+        self.draw_bound(Rect { y: y + 1, height: area.bottom().saturating_sub(y + 1), ..area }, &mut painter)
+            + 1
     }
 }
 
 /// How the selected skill stands, and what helps.
 fn standing_in_words(standing: Standing) -> Option<String> {
-    let told = standing.told()?;
+    let told = standing.describe()?;
     let then = if standing.loads_anew() { "l reloads it" } else { "the loaded version is kept" };
     Some(format!("{told}; {then}"))
 }

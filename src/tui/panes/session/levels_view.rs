@@ -7,10 +7,10 @@ use super::SessionPane;
 use crate::glyphs::Glyphs;
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::figures::{bytes, count, counted, token_count};
-use crate::widgets::measure::{cut_end, cut_middle, shown};
-use crate::widgets::pen::Pen;
+use crate::widgets::format::{bytes, count, counted, token_count};
+use crate::widgets::painter::Painter;
 use crate::widgets::rich::Seg;
+use crate::widgets::text_width::{cut_end, cut_middle, shown};
 use crate::widgets::wrap::wrap;
 use skills_api::{LevelSize, LevelsView, LoadedFrom};
 use skills_session::{Fill, Part, PartKind};
@@ -31,14 +31,14 @@ impl SessionPane {
                 (Some(_), Some((_, why))) => format!("not known: {}", shown(why)),
             };
             let place = Rect { x: area.x + 2, width: area.width.saturating_sub(3), ..area };
-            self::text(&mut Pen::new(buf, cx), place, &text, 0, Role::Muted);
+            self::text(&mut Painter::new(buf, cx), place, &text, 0, Role::Muted);
             return String::new();
         };
         let files: LevelSize = levels.files.iter().map(|(_, size)| *size).sum();
         let beside = area.width >= BESIDE;
         let places = if beside { side_by_side(area) } else { stacked(area, levels.files.len()) };
-        let mut pen = Pen::new(buf, cx);
-        let told = self.listed_as(levels.skill_id.as_str(), pen.glyphs);
+        let mut painter = Painter::new(buf, cx);
+        let told = self.listed_as(levels.skill_id.as_str(), painter.glyphs);
         let first = told.entry.as_ref().map_or(LevelSize::default(), |(size, _)| *size);
         // As the call has it: in an answer its bytes are others than in the instructions.
         let name = levels.skill_id.as_str();
@@ -50,7 +50,7 @@ impl SessionPane {
         let heads = [("L1 in every call", Some(first)), (second, Some(body)), ("L3 when read", files)];
         let mut below = places;
         for (at, (name, size)) in heads.into_iter().enumerate() {
-            below[at] = head(&mut pen, places[at], at + 1, name, size, beside);
+            below[at] = head(&mut painter, places[at], at + 1, name, size, beside);
         }
         let entry = told.entry.map_or_else(|| told.missing.clone(), |(_, entry)| entry);
         let entry = if beside { entry } else { entry.lines().collect() };
@@ -58,18 +58,18 @@ impl SessionPane {
         let facts = if beside { told.facts } else { vec![told.facts.join(", ")] };
         let rows = (facts.len() as u16).min(below[0].height.saturating_sub(1));
         let above = Rect { height: below[0].height.saturating_sub(rows + u16::from(beside)), ..below[0] };
-        text(&mut pen, above, &entry, 0, Role::Text);
+        text(&mut painter, above, &entry, 0, Role::Text);
         for (fact, y) in facts.iter().zip(below[0].bottom() - rows..) {
-            pen.put(
+            painter.put(
                 below[0].x,
                 y,
-                &cut_end(fact, below[0].width, pen.glyphs.ellipsis),
+                &cut_end(fact, below[0].width, painter.glyphs.ellipsis),
                 Role::Muted,
                 below[0].width,
             );
         }
-        text(&mut pen, below[1], &levels.body, self.given.offset, Role::Text);
-        file_list(&mut pen, below[2], &levels);
+        text(&mut painter, below[1], &levels.body, self.given.offset, Role::Text);
+        file_list(&mut painter, below[2], &levels);
         self.given.height = usize::from(below[1].height);
         let all = levels.body.lines().count();
         self.given.offset = self.given.offset.min(all.saturating_sub(1));
@@ -78,7 +78,7 @@ impl SessionPane {
 }
 
 /// What the next call's catalog says of a skill, and how large it is in all.
-struct Told {
+struct CatalogCost {
     /// Size and text of its entry; none where the catalog has none.
     entry: Option<(LevelSize, String)>,
     /// What is said instead.
@@ -89,12 +89,12 @@ struct Told {
 
 impl SessionPane {
     /// As the session's client has it: counted in the call itself, as every other figure of the pane is.
-    fn listed_as(&self, skill: &str, glyphs: &Glyphs) -> Told {
+    fn listed_as(&self, skill: &str, glyphs: &Glyphs) -> CatalogCost {
         let client = self.session.as_ref().and_then(|session| session.settings.client.as_deref()).map(shown);
         let who =
             client.as_ref().map_or_else(|| "complete catalog".to_owned(), |client| format!("as {client}"));
         let Some(composed) = &self.composed else {
-            return Told { entry: None, missing: "counting".to_owned(), facts: vec![who] };
+            return CatalogCost { entry: None, missing: "counting".to_owned(), facts: vec![who] };
         };
         // A loaded skill is named with the reason; one that the client would list and that has none went for room.
         let bound = composed.allowance.as_ref().filter(|fill| fill.made.omitted > 0);
@@ -131,7 +131,7 @@ impl SessionPane {
             facts.push("by its own count".to_owned());
             facts.push(format!("{} of {} {}", count(fill.used), count(limit), fill.unit));
         }
-        Told { entry, missing, facts }
+        CatalogCost { entry, missing, facts }
     }
 }
 
@@ -169,34 +169,34 @@ fn stacked(area: Rect, files: usize) -> [Rect; 3] {
 
 /// Name and size of a level, over two rows or in one; answers the place below.
 fn head(
-    pen: &mut Pen<'_>,
+    painter: &mut Painter<'_>,
     place: Rect,
     level: usize,
     name: &str,
     size: Option<LevelSize>,
     beside: bool,
 ) -> Rect {
-    pen.rail(place.x, place.y, place.height, level);
+    painter.rail(place.x, place.y, place.height, level);
     let (x, room) = (place.x + 2, place.width.saturating_sub(2));
     let cost = size.map_or_else(
         || "not known".to_owned(),
-        |size| format!("{} tok  {}", token_count(size.count(), pen.glyphs), bytes(size.bytes)),
+        |size| format!("{} tok  {}", token_count(size.count(), painter.glyphs), bytes(size.bytes)),
     );
     let rows = if place.height == 0 {
         0
     } else if beside {
-        pen.put(x, place.y, name, Role::Strong, room);
-        pen.put(x, place.y + 1, &cost, Role::Muted, room);
+        painter.put(x, place.y, name, Role::Strong, room);
+        painter.put(x, place.y + 1, &cost, Role::Muted, room);
         3
     } else {
-        let end = pen.put(x, place.y, name, Role::Strong, room);
-        pen.put(end + 2, place.y, &cost, Role::Muted, (x + room).saturating_sub(end + 2));
+        let end = painter.put(x, place.y, name, Role::Strong, room);
+        painter.put(end + 2, place.y, &cost, Role::Muted, (x + room).saturating_sub(end + 2));
         1
     };
     Rect { x, y: place.y + rows, width: room, height: place.height.saturating_sub(rows) }
 }
 
-fn text(pen: &mut Pen<'_>, place: Rect, text: &str, offset: usize, role: Role) {
+fn text(painter: &mut Painter<'_>, place: Rect, text: &str, offset: usize, role: Role) {
     let mut y = place.y;
     for line in text.lines().skip(offset) {
         for part in wrap(&[Seg::new(safe_text::line(line), role)], place.width.max(1)) {
@@ -205,7 +205,7 @@ fn text(pen: &mut Pen<'_>, place: Rect, text: &str, offset: usize, role: Role) {
             }
             let mut x = place.x;
             for seg in part {
-                x = pen.put(x, y, &seg.text, seg.role, place.right().saturating_sub(x));
+                x = painter.put(x, y, &seg.text, seg.role, place.right().saturating_sub(x));
             }
             y += 1;
         }
@@ -215,32 +215,32 @@ fn text(pen: &mut Pen<'_>, place: Rect, text: &str, offset: usize, role: Role) {
     }
 }
 
-fn file_list(pen: &mut Pen<'_>, place: Rect, levels: &LevelsView) {
+fn file_list(painter: &mut Painter<'_>, place: Rect, levels: &LevelsView) {
     let room = place.width;
     if let Some(why) = &levels.files_unknown {
-        text(pen, place, why, 0, Role::Muted);
+        text(painter, place, why, 0, Role::Muted);
         return;
     }
     if levels.files.is_empty() && place.height > 0 {
-        pen.put(place.x, place.y, "no files", Role::Muted, room);
+        painter.put(place.x, place.y, "no files", Role::Muted, room);
     }
     let shown_rows = usize::from(place.height);
     let hidden = levels.files.len().saturating_sub(shown_rows);
     for (at, ((path, size), y)) in levels.files.iter().zip(place.y..place.bottom()).enumerate() {
         if hidden > 0 && at + 1 == shown_rows {
-            pen.put(place.x, y, &format!("and {} more", counted(hidden + 1, "file")), Role::Muted, room);
+            painter.put(place.x, y, &format!("and {} more", counted(hidden + 1, "file")), Role::Muted, room);
             return;
         }
         let cost = if room >= 34 {
-            format!("{} tok  {:>7}", token_count(size.count(), pen.glyphs), bytes(size.bytes))
+            format!("{} tok  {:>7}", token_count(size.count(), painter.glyphs), bytes(size.bytes))
         } else {
-            token_count(size.count(), pen.glyphs)
+            token_count(size.count(), painter.glyphs)
         };
-        let at = pen.right(place.right(), y, &cost, Role::Muted);
+        let at = painter.right(place.right(), y, &cost, Role::Muted);
         let space = at.saturating_sub(place.x + 1);
         let path = shown(path);
-        let path = cut_middle(&path, space, pen.glyphs.ellipsis);
-        pen.put(place.x, y, &cut_end(&path, space, pen.glyphs.ellipsis), Role::Text, space);
+        let path = cut_middle(&path, space, painter.glyphs.ellipsis);
+        painter.put(place.x, y, &cut_end(&path, space, painter.glyphs.ellipsis), Role::Text, space);
     }
 }
 

@@ -3,8 +3,8 @@
 
 mod bound_view;
 mod calls_view;
+mod context_view;
 mod elsewhere;
-mod given;
 mod given_view;
 mod keys;
 mod left_view;
@@ -20,9 +20,9 @@ use std::sync::Arc;
 use ratatui::layout::Rect;
 use strum::IntoEnumIterator as _;
 
+use crate::form_drafts::Typed;
 use crate::pane::{Effect, PickerKind};
-use crate::session_traffic::SessionAsk;
-use crate::typed::Typed;
+use crate::session_requests::SessionAsk;
 use crate::widgets::rich::RichLine;
 use crate::widgets::scroll::Scroll;
 use skills_api::{ComposedView, LevelsView, SessionView, Standing};
@@ -109,7 +109,7 @@ pub struct SessionPane {
     typed: Typed,
     rendered: BTreeMap<u64, Arc<[RichLine]>>,
     /// The composed call as rows, and of what.
-    laid_out: Option<(u64, Arc<[given::Line]>)>,
+    laid_out: Option<(u64, Arc<[context_view::Line]>)>,
     levels: Option<Arc<LevelsView>>,
     /// Of which skill the levels could not be reported, and why.
     no_levels: Option<(String, String)>,
@@ -230,7 +230,7 @@ impl SessionPane {
     }
 
     /// How the selected skill is to its file and the roots.
-    fn standing(&self) -> Standing {
+    fn selected_drift(&self) -> Standing {
         self.selected().map(|skill| self.standing_of(&skill.name)).unwrap_or_default()
     }
 

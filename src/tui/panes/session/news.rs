@@ -7,18 +7,18 @@ use serde_json::json;
 use super::{SessionPane, Tab};
 use crate::overlay::{Asking, NAME_OF_EXPORT, Sheet};
 use crate::pane::{Effect, Message, PickerKind, Target};
-use crate::run_traffic::RunTold;
+use crate::run_requests::RunTold;
 use crate::session_export::{Format, short_id};
-use crate::session_traffic::{SessionAsk, SessionTold};
-use crate::widgets::ages::moment;
-use crate::widgets::measure::shown;
+use crate::session_requests::{SessionAsk, SessionTold};
+use crate::widgets::relative_time::moment;
+use crate::widgets::text_width::shown;
 use skills_api::{Code, Event, SettingsChange};
 use skills_session::Api;
 
 impl SessionPane {
     pub(super) fn news(&mut self, message: &Message) -> Vec<Effect> {
         match message {
-            Message::Session(told) => self.told(told),
+            Message::Session(told) => self.on_response(told),
             Message::Catalogue(catalogue) => {
                 self.catalogue = Arc::clone(catalogue);
                 self.again()
@@ -47,7 +47,7 @@ impl SessionPane {
             Message::Detail(_, Ok(detail)) => self.choose_file(detail).into_iter().collect(),
             Message::Detail(_, Err(error)) => {
                 self.choosing = None;
-                vec![Effect::Trouble("the skill's files".to_owned(), error.message.clone())]
+                vec![Effect::ErrorNotice("the skill's files".to_owned(), error.message.clone())]
             }
             Message::Picked(kind, value) => self.picked(*kind, value),
             Message::Kept(sheet, typed) => {
@@ -98,7 +98,7 @@ impl SessionPane {
         effects
     }
 
-    fn told(&mut self, told: &SessionTold) -> Vec<Effect> {
+    fn on_response(&mut self, told: &SessionTold) -> Vec<Effect> {
         if matches!(told, SessionTold::Session(_) | SessionTold::Tool(..)) {
             self.others.answered();
         }
@@ -120,7 +120,7 @@ impl SessionPane {
                         return Vec::new();
                     }
                 }
-                vec![Effect::Trouble("the session".to_owned(), error.message.clone())]
+                vec![Effect::ErrorNotice("the session".to_owned(), error.message.clone())]
             }
             SessionTold::Tool(tool, answer, after) => {
                 if let Some(after) = after {
@@ -129,7 +129,7 @@ impl SessionPane {
                 let mut effects = self.refresh();
                 match answer {
                     Ok(answer) => effects.extend(self.answered(tool, &answer.result)),
-                    Err(error) => effects.push(Effect::Trouble(tool.clone(), error.message.clone())),
+                    Err(error) => effects.push(Effect::ErrorNotice(tool.clone(), error.message.clone())),
                 }
                 effects
             }
@@ -140,7 +140,7 @@ impl SessionPane {
             SessionTold::Composed(_, Ok(_)) => self.composed_once(),
             SessionTold::Composed(_, Err(error)) => {
                 (self.composing, self.overlapped) = (0, false);
-                vec![Effect::Trouble("the next call".to_owned(), error.message.clone())]
+                vec![Effect::ErrorNotice("the next call".to_owned(), error.message.clone())]
             }
             SessionTold::Exported(api, Ok(payload)) => {
                 let text = serde_json::to_string_pretty(&payload.body).unwrap_or_default();
@@ -162,14 +162,14 @@ impl SessionPane {
             SessionTold::Written(Ok(path)) => {
                 vec![Effect::Toast(format!("wrote {}", shown(&path.display().to_string())))]
             }
-            SessionTold::Written(Err(why)) => vec![Effect::Trouble("the export".to_owned(), why.clone())],
+            SessionTold::Written(Err(why)) => vec![Effect::ErrorNotice("the export".to_owned(), why.clone())],
             SessionTold::Levels(_, Ok(levels)) => {
                 self.levels = Some(Arc::clone(levels));
                 self.choose_loaded_file(levels).into_iter().collect()
             }
             SessionTold::Levels(skill, Err(error)) => {
                 (self.choosing, self.no_levels) = (None, Some((skill.clone(), error.message.clone())));
-                vec![Effect::Trouble("the session".to_owned(), error.message.clone())]
+                vec![Effect::ErrorNotice("the session".to_owned(), error.message.clone())]
             }
             // Browse asks for it.
             SessionTold::Budget(..) => Vec::new(),
@@ -217,7 +217,7 @@ impl SessionPane {
             | SessionTold::Exports(_, Err(error), _)
             | SessionTold::Listed(Err(error))
             | SessionTold::Agents(Err(error)) => {
-                vec![Effect::Trouble("the session".to_owned(), error.message.clone())]
+                vec![Effect::ErrorNotice("the session".to_owned(), error.message.clone())]
             }
         }
     }
@@ -240,7 +240,7 @@ impl SessionPane {
         result: &Result<serde_json::Value, skills_session::ToolError>,
     ) -> Vec<Effect> {
         match result {
-            Err(error) => vec![Effect::Trouble(tool.to_owned(), error.message.clone())],
+            Err(error) => vec![Effect::ErrorNotice(tool.to_owned(), error.message.clone())],
             Ok(value) => {
                 let text = |key: &str| value[key].as_str().unwrap_or_default().to_owned();
                 let note = match tool {

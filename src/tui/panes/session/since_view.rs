@@ -8,15 +8,15 @@ use ratatui::layout::Rect;
 use super::SessionPane;
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::figures::{bytes, count, counted};
-use crate::widgets::measure::{cut_end, shown};
-use crate::widgets::pen::Pen;
+use crate::widgets::format::{bytes, count, counted};
+use crate::widgets::painter::Painter;
 use crate::widgets::rule::Title;
+use crate::widgets::text_width::{cut_end, shown};
 use skills_api::{DiffLine, SinceLast};
 use skills_session::Form;
 
 /// Up to that many entries of the catalog are reported by name.
-const NAMED: usize = 4;
+const MAX_NAMED_ENTRIES: usize = 4;
 
 impl SessionPane {
     pub(super) fn draw_since(&self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
@@ -24,16 +24,16 @@ impl SessionPane {
             return;
         }
         let Some(composed) = &self.composed else { return };
-        Title::of("Since the last call", false).draw(&mut Pen::new(buf, cx), area.x, area.y, area.width);
-        let mut pen = Pen::new(buf, cx);
+        Title::of("Since the last call", false).draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
+        let mut painter = Painter::new(buf, cx);
         let room = area.width.saturating_sub(4);
         let mut y = area.y + 1 + u16::from(area.height > 5);
         let Some(diff) = &composed.diff else {
-            let none = cut_end("none yet: c records one", room, pen.glyphs.ellipsis);
-            pen.put(area.x + 2, y, &none, Role::Muted, room);
+            let none = cut_end("none yet: c records one", room, painter.glyphs.ellipsis);
+            painter.put(area.x + 2, y, &none, Role::Muted, room);
             return;
         };
-        let to = if pen.glyphs.ascii { "to" } else { "→" };
+        let to = if painter.glyphs.ascii { "to" } else { "→" };
         let settings = composed.since.as_ref().map(|since| settings(since, to)).unwrap_or_default();
         let form = self.session.as_ref().map(|session| session.settings.form).unwrap_or_default();
         let other =
@@ -41,27 +41,28 @@ impl SessionPane {
         let changes = changes(diff, if other { Form::Bullets } else { form });
         let changes = without_told_twice(changes, composed.since.as_ref());
         if settings.is_empty() && changes.is_empty() {
-            pen.put(area.x + 2, y, "no changes", Role::Muted, room);
+            painter.put(area.x + 2, y, "no changes", Role::Muted, room);
         }
         for told in settings {
             if y >= area.bottom() {
                 return;
             }
-            pen.put(area.x + 2, y, &cut_end(&told, room, pen.glyphs.ellipsis), Role::Info, room);
+            painter.put(area.x + 2, y, &cut_end(&told, room, painter.glyphs.ellipsis), Role::Info, room);
             y += 1;
         }
         for (added, what) in changes {
             if y >= area.bottom() {
                 return;
             }
-            let (sign, role) = if added { ("+", Role::DiffAdd) } else { (pen.glyphs.minus, Role::DiffDel) };
-            pen.put(area.x + 2, y, sign, role, 1);
-            pen.put(area.x + 4, y, &cut_end(&what, room, pen.glyphs.ellipsis), Role::Text, room);
+            let (sign, role) =
+                if added { ("+", Role::DiffAdd) } else { (painter.glyphs.minus, Role::DiffDel) };
+            painter.put(area.x + 2, y, sign, role, 1);
+            painter.put(area.x + 4, y, &cut_end(&what, room, painter.glyphs.ellipsis), Role::Text, room);
             y += 1;
         }
         let bytes_now = bytes(composed.composed.text.len() as u64);
         if y + 1 < area.bottom() {
-            pen.put(area.x + 2, y + 1, &format!("{bytes_now} in total"), Role::Muted, room);
+            painter.put(area.x + 2, y + 1, &format!("{bytes_now} in total"), Role::Muted, room);
         }
     }
 }
@@ -143,7 +144,7 @@ fn changes(diff: &[DiffLine], form: Form) -> Vec<(bool, String)> {
         _ => None,
     };
     let mut entries: Vec<(bool, String)> = order.iter().filter_map(only).collect();
-    if entries.len() > NAMED {
+    if entries.len() > MAX_NAMED_ENTRIES {
         let came = entries.iter().filter(|(added, _)| *added).count();
         let told = [(true, came), (false, entries.len() - came)];
         entries = told
@@ -214,7 +215,7 @@ mod tests {
         assert_eq!(without_told_twice(twice.clone(), None), twice);
         let both = vec![(true, "7 entries".to_owned()), (false, "9 entries".to_owned())];
         assert_eq!(without_told_twice(both.clone(), Some(&since)), both, "which came and which went is more");
-        assert!(since.told(crate::widgets::figures::count).contains(&"4 426 entries fewer".to_owned()));
+        assert!(since.describe(crate::widgets::format::count).contains(&"4 426 entries fewer".to_owned()));
     }
 
     #[test]

@@ -7,10 +7,10 @@ use ratatui::style::Modifier;
 use super::{Drawn, Part, SessionPane, TABS, Tab};
 use crate::pane::Draw;
 use crate::theme::Role;
-use crate::widgets::measure::{cells, shown};
-use crate::widgets::pen::Pen;
+use crate::widgets::painter::Painter;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::{Joint, Title, divider};
+use crate::widgets::text_width::{cells, shown};
 use crate::widgets::wrap::wrap;
 
 /// Below this width the parts share one column.
@@ -45,16 +45,16 @@ impl SessionPane {
             joints.push((row, Joint::Right { heavy: false }));
         }
         let line = Rect { x: area.x + left, width: 1, ..area };
-        divider(&mut Pen::new(buf, cx), line, &joints);
+        divider(&mut Painter::new(buf, cx), line, &joints);
     }
 
     fn draw_nothing(&self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
-        Title::of("Session", cx.focused).draw(&mut Pen::new(buf, cx), area.x, area.y, area.width);
-        let mut pen = Pen::new(buf, cx);
+        Title::of("Session", cx.focused).draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
+        let mut painter = Painter::new(buf, cx);
         let text = self.trouble.as_deref().unwrap_or("opening the last session");
         let lines = wrap(&[Seg::new(shown(text), Role::Muted)], area.width.saturating_sub(4));
         for (segs, y) in lines.into_iter().zip(area.y + 2..area.bottom()) {
-            pen.line(area.x + 2, y, &RichLine::from_segs(segs), area.width.saturating_sub(3));
+            painter.line(area.x + 2, y, &RichLine::from_segs(segs), area.width.saturating_sub(3));
         }
     }
 
@@ -68,8 +68,8 @@ impl SessionPane {
         // Without it nobody sees whether a body that is not in the text is given at all.
         if let (Tab::Composed, Some(session)) = (self.tab, &self.session) {
             let room = area.width.saturating_sub(3);
-            let told = session.settings.instructions.told();
-            Pen::new(buf, cx).put(area.x + 2, area.y + 2, told, Role::Muted, room);
+            let told = session.settings.instructions.label();
+            Painter::new(buf, cx).put(area.x + 2, area.y + 2, told, Role::Muted, room);
         }
         let note = match self.tab {
             Tab::Composed => self.draw_composed(body, buf, cx),
@@ -78,7 +78,7 @@ impl SessionPane {
             Tab::Transcript => self.draw_transcript(body, buf, cx),
         };
         let title = Title::of("Model context", focused).note(note);
-        title.draw(&mut Pen::new(buf, cx), area.x, area.y, area.width);
+        title.draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
         let rows = calls?;
         let strip = Rect { y: area.bottom() - rows, height: rows, ..area };
         self.draw_calls(strip, buf, cx);
@@ -86,7 +86,7 @@ impl SessionPane {
     }
 
     fn draw_tabs(&mut self, row: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
-        let mut pen = Pen::new(buf, cx);
+        let mut painter = Painter::new(buf, cx);
         let mut x = row.x + 2;
         let names = TABS
             .map(|(tab, name)| (tab, if tab == Tab::Composed && self.diff { "Difference" } else { name }));
@@ -95,9 +95,9 @@ impl SessionPane {
         for (tab, name) in names {
             let room = row.right().saturating_sub(x);
             let end = if tab == self.tab {
-                pen.put_plus(x, row.y, name, Role::Strong, Modifier::UNDERLINED, room)
+                painter.put_plus(x, row.y, name, Role::Strong, Modifier::UNDERLINED, room)
             } else {
-                pen.put(x, row.y, name, Role::Muted, room)
+                painter.put(x, row.y, name, Role::Muted, room)
             };
             self.drawn.tabs.push((Rect { x, width: end.saturating_sub(x), ..row }, tab));
             x = end + gap;

@@ -1,0 +1,176 @@
+//! The core for one command: the scan is waited for, nothing is watched, and of the index only what
+//! the command needs is made.
+
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError};
+
+use super::{Local, SCAN_PATIENCE, router, run_blocking};
+use crate::bisect::{BisectJob, Bisection};
+use crate::eval::{self, EvalJob, Evaluation};
+use crate::git::router_at;
+use crate::lint::{self, LintJob, LintReport};
+use crate::{Code, Error};
+use skills_config::Config;
+use skills_discovery::Router;
+use skills_skill::{RefusalReason, RejectedBundle};
+
+/// How much of the core a command needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Needs {
+    /// The records.
+    Catalogue,
+    /// The index too, with headings and bodies.
+    Index,
+}
+
+impl Local {
+    /// Opens the core for one command: returns when what it needs is there.
+    ///
+    /// # Errors
+    /// As [`Local::open`].
+    pub async fn open_once(mut config: Config, needs: Needs) -> Result<Self, Error> {
+        config.watch = false;
+        let local = Self::new(config, true)?;
+        // The index is read from its file while the roots are scanned.
+        let restored = (needs == Needs::Index).then(|| {
+            let mut indexer = local.indexer();
+            tokio::spawn(run_blocking(move || {
+                indexer.restore();
+                Ok(indexer)
+            }))
+        });
+        let scanned = tokio::time::timeout(SCAN_PATIENCE, local.registry.wait_scanned()).await;
+        let catalogue = scanned.unwrap_or_else(|_| {
+            tracing::warn!("the scan is incomplete; using the skills found so far");
+            local.registry.snapshot()
+        });
+        if let Some(restored) = restored {
+            let mut indexer = restored.await.map_err(|error| Error::broken_off(&error))??;
+            run_blocking(move || {
+                indexer.level(&catalogue);
+                Ok(())
+            })
+            .await?;
+        }
+        local.shared.ready.send_replace(true);
+        Ok(local)
+    }
+}
+
+/// SingleFlight at the bundles below these paths (files or folders), at all roots without any; repairs them
+/// before when asked to.
+///
+/// # Errors
+/// `invalid_configuration` when a repair cannot be written.
+pub async fn lint(config: Config, job: LintJob) -> Result<LintReport, Error> {
+    let LintJob { paths, fix, environment } = job;
+    let (files, folders): (Vec<PathBuf>, Vec<PathBuf>) = paths.into_iter().partition(|path| !path.is_dir());
+    let all_roots = files.is_empty() && folders.is_empty();
+    let mut fixed = Vec::new();
+    let mut report = LintReport::default();
+    if !files.is_empty() {
+        let files = files.clone();
+        let (repaired, found) = run_blocking(move || {
+            let repaired = if fix { lint::repair(files.iter().map(PathBuf::as_path))? } else { Vec::new() };
+            Ok((repaired, lint::files_in_place(&files, environment)))
+        })
+        .await?;
+        fixed.extend(repaired);
+        report = found;
+    }
+    if all_roots || !folders.is_empty() {
+        let config =
+            if all_roots { config } else { Config { argument_roots: folders, demo: false, ..config } };
+        if fix {
+            let catalogue = catalogue(config.clone()).await?;
+            fixed.extend(
+                run_blocking(move || {
+                    let winners = catalogue.entries.iter().map(|entry| &entry.skill.location);
+                    let losers = catalogue.shadowed.iter().map(|loser| &loser.skill.location);
+                    // A link that leaves the root leads to a file that nobody named: it is left alone.
+                    let ours = |refusal: &&RejectedBundle| refusal.reason != RefusalReason::LeavesRoot;
+                    let refused = catalogue.refused.iter().filter(ours).map(|refusal| &refusal.location);
+                    lint::repair(winners.chain(losers).chain(refused).map(PathBuf::as_path))
+                })
+                .await?,
+            );
+        }
+        let catalogue = catalogue(config).await?;
+        report =
+            report.and(run_blocking(move || Ok(lint::checked_catalogue(&catalogue, environment))).await?);
+    }
+    report.fixed = fixed;
+    report.summarize();
+    Ok(report)
+}
+
+/// Measures the ranking on golden queries: of files given by name, else of the roots.
+///
+/// # Errors
+/// `not_found` when there is no golden set, `invalid_configuration` for files that cannot be read.
+pub async fn eval(config: Config, job: EvalJob) -> Result<Evaluation, Error> {
+    let router = match &job.skills {
+        Some(skills) => {
+            let (empty, skills) = (router(&config, true)?, skills.clone());
+            EvaluationScope::Files(Box::new(run_blocking(move || eval::router_of(empty, &skills)).await?))
+        }
+        None => EvaluationScope::Roots(Local::open_once(config, Needs::Index).await?),
+    };
+    run_blocking(move || {
+        let golden = match (&job.queries, &router) {
+            (Some(queries), _) => eval::golden_in(queries, job.out_of_scope.as_deref())?,
+            (None, EvaluationScope::Roots(local)) => {
+                eval::golden_of(&local.registry.snapshot(), local.config.golden_file().as_deref())?
+            }
+            (None, EvaluationScope::Files(_)) => {
+                return Err(Error::new(Code::InvalidRequest, "--skills needs --queries"));
+            }
+        };
+        match &router {
+            EvaluationScope::Files(router) => eval::measure(router, golden, &job, None, None),
+            EvaluationScope::Roots(local) => {
+                let router = local.shared.router.read().unwrap_or_else(PoisonError::into_inner);
+                let catalogue = local.registry.snapshot();
+                let earlier = job.against.as_deref();
+                let earlier =
+                    earlier.map(|reference| router_at(&router, &catalogue, reference)).transpose()?;
+                let measured = eval::measure(&router, golden, &job, earlier.as_ref(), Some(&catalogue));
+                if router.is_damaged() {
+                    local.remove_index_cache();
+                    return Err(Error::new(
+                        Code::InternalError,
+                        "the cached index was damaged and has been removed; run the command again",
+                    ));
+                }
+                measured
+            }
+        }
+    })
+    .await
+}
+
+/// Finds the commit that changed the winner of a request.
+///
+/// # Errors
+/// `invalid_request` for a folder that is not in a git repository, and what reading it may return.
+pub async fn bisect(config: Config, job: BisectJob) -> Result<Bisection, Error> {
+    let local = Local::open_once(config, Needs::Index).await?;
+    run_blocking(move || {
+        let router = local.shared.router.read().unwrap_or_else(PoisonError::into_inner).snapshot();
+        crate::bisect::bisect(&router, &local.registry.snapshot(), &job)
+    })
+    .await
+}
+
+/// Over which skills a golden set is asked.
+enum EvaluationScope {
+    Files(Box<Router>),
+    Roots(Local),
+}
+
+async fn catalogue(config: Config) -> Result<Arc<skills_registry::Catalogue>, Error> {
+    let settings = skills_registry::Settings::new(&Config { watch: false, ..config });
+    let registry = skills_registry::Registry::open(settings)
+        .map_err(|e| Error::new(Code::InternalError, format!("the registry: {e}")))?;
+    Ok(registry.wait_scanned().await)
+}

@@ -1,0 +1,173 @@
+//! What a waiting run asks a person, compared with what it would do now: a script that was edited since is
+//! asked about as it is, and what cannot be executed is not agreed to.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::{RunRuntime, Runs};
+use crate::{Code, Error};
+use skills_config::{MEMORY_STORE, quoted};
+use skills_model::{ApprovalReason, Choice, Command, Decision, Gate, Verdict};
+use skills_registry::{SHIPPED, shipped_versions};
+use skills_runs::{AtGate, Plan};
+use skills_skill::contract::Capability;
+use skills_store::{RunId, RunRecord, StoreError};
+
+impl Runs {
+    /// A run that waits for a person, with what it would do next. Where that is not what it asked about, the gate that
+    /// is answered is what it would ask now; nothing is recorded.
+    pub(super) async fn at_gate(
+        self: &Arc<Self>,
+        room: &RunRuntime,
+        run: RunRecord,
+    ) -> Result<(RunRecord, Option<AtGate>), Error> {
+        if !matches!(run.gate, Some(Gate::Human { .. })) {
+            return Ok((run, None));
+        }
+        room.verify(&run.id).await?;
+        self.refresh().await?;
+        self.present_question(room, run).await
+    }
+
+    /// As [`Self::at_gate`], by the skills as they were read last.
+    pub(super) async fn present_question(
+        &self,
+        room: &RunRuntime,
+        mut run: RunRecord,
+    ) -> Result<(RunRecord, Option<AtGate>), Error> {
+        let Some(Gate::Human { step, inputs_digest, .. }) = &run.gate else { return Ok((run, None)) };
+        let Some(at) = room.engine.at_gate(&run.id).await? else { return Ok((run, None)) };
+        if at.inputs_digest == *inputs_digest {
+            return Ok((run, Some(at)));
+        }
+        if self.elsewhere(&run).is_some() {
+            // Anyone who has other scripts cannot tell what this run would do.
+            return Ok((run, None));
+        }
+        if at.step != *step {
+            // It continued meanwhile.
+            let present = room.store.run(&run.id).await?;
+            return Ok((present.unwrap_or(run), None));
+        }
+        run.gate = Some(Gate::human(at.step.clone(), at.inputs_digest.clone(), at.why.clone()));
+        Ok((run, Some(at)))
+    }
+
+    /// Records that a waiting run asks this instead of what it asked before, unless it continued meanwhile.
+    pub(super) async fn record_question(
+        room: &RunRuntime,
+        run: &RunId,
+        gate: Gate,
+    ) -> Result<(), StoreError> {
+        match room.store.command(run, Command::Ask(gate), None, None, None).await {
+            Ok(_) | Err(StoreError::Refused(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Why this process cannot execute a run: it does not read the skills that the run was launched from.
+    pub(super) fn elsewhere(&self, run: &RunRecord) -> Option<String> {
+        let place = run.options.place.as_ref()?;
+        (!run.state.is_terminal() && !self.places().contains(place)).then(|| {
+            let shipped = shipped_versions(&self.config.dirs.cache);
+            if place == SHIPPED || Path::new(place).parent() == Some(&shipped) {
+                // Beside the shipped skills alone runs are kept in memory, unless a store is named.
+                let store = self.store_place().ok().map(|place| place.describe());
+                let store = store.filter(|store| store != MEMORY_STORE);
+                let store = store.map(|store| format!(" --store {}", quoted(&store))).unwrap_or_default();
+                format!(
+                    "it was launched from the shipped skills, which are not loaded: use --demo{store}, \
+                        or leave it to a worker that loads them"
+                )
+            } else {
+                format!(
+                    "it was launched from the skills of {place}, which are not loaded: use --root {}, or \
+                        leave it to a worker that loads them",
+                    quoted(place)
+                )
+            }
+        })
+    }
+
+    /// Why an approval would lead to nothing but a failed step or a run that nobody here continues with, with
+    /// what to do; none where something can execute it. Reads disks.
+    pub(super) fn stands_in_the_way(
+        &self,
+        room: &RunRuntime,
+        run: &RunRecord,
+        plan: &Plan,
+        capability: Option<&Capability>,
+    ) -> Option<Error> {
+        let Some(Gate::Human { step, .. }) = &run.gate else { return None };
+        if let Some(why) = self.elsewhere(run) {
+            // Nobody here can read what exactly an approval would run.
+            let message = format!("{why}. The run keeps waiting; you can still deny it");
+            return Some(Error::new(Code::InvalidConfiguration, message));
+        }
+        // Before the first step: the first one that could begin.
+        let first = || plan.contract.steps.iter().find_map(|step| plan.capability_of(step)).map(Arc::as_ref);
+        let found = room.engine.obstacle(run, capability.or_else(first)?)?;
+        let message = format!(
+            "step {step} cannot be executed, so an approval would make it fail: {}. The run keeps \
+                waiting; you can still deny it",
+            found.message
+        );
+        let reason = json!({ "step": step, "binding": found.binding });
+        Some(Error { reason: Some(reason), ..Error::new(Code::from(found.code), message) })
+    }
+
+    /// Refuses to approve what cannot be executed and what was edited since it was read: nothing of it is
+    /// recorded. A denial is always taken. A decision about what the run asks by now is one about a question
+    /// that nobody has recorded so far: then the question is.
+    pub(super) async fn agreeable(
+        self: &Arc<Self>,
+        room: &Arc<RunRuntime>,
+        run: RunRecord,
+        decision: &Decision,
+    ) -> Result<RunRecord, Error> {
+        let asked = decision.answers(run.gate.as_ref());
+        let runs_it =
+            decision.verdict == Verdict::Approve && matches!(decision.choice, None | Some(Choice::Rerun));
+        let at_step = matches!(&run.gate, Some(Gate::Human { step, .. }) if *step == decision.step);
+        let names_none = decision.verdict == Verdict::Deny && decision.inputs_digest.is_empty();
+        if !at_step || names_none || (asked && !runs_it) {
+            return Ok(run);
+        }
+        let (now, at) = self.at_gate(room, run.clone()).await?;
+        let Some(Gate::Human { step, inputs_digest, why, .. }) = &now.gate else { return Ok(now) };
+        let is_recorded = now.gate == run.gate;
+        if is_recorded && !asked {
+            // The store says what it asks instead.
+            return Ok(now);
+        }
+        let what = match why {
+            ApprovalReason::Changed { what, .. } => what.clone(),
+            _ => "the pending request has changed".to_owned(),
+        };
+        if *inputs_digest != decision.inputs_digest {
+            let message = format!(
+                "no decision made: {what}. Review what it would execute now (skills runs show {}), then \
+                    approve that: step {step}, inputs_digest {inputs_digest}",
+                now.id
+            );
+            let reason = json!({ "step": step, "inputs_digest": inputs_digest, "changed": what });
+            return Err(Error { reason: Some(reason), ..Error::new(Code::ConfirmationRequired, message) });
+        }
+        if runs_it {
+            let plan = room.plan(&now.contract_digest).await?;
+            let own = plan.step_at(step).and_then(|step| plan.capability_of(step)).cloned();
+            let capability = at.map_or(own, |at| at.capability);
+            let (runs, room, waiting) = (Arc::clone(self), Arc::clone(room), now.clone());
+            super::super::run_blocking(move || {
+                runs.stands_in_the_way(&room, &waiting, &plan, capability.as_deref()).map_or(Ok(()), Err)
+            })
+            .await?;
+        }
+        if let (false, Some(gate)) = (is_recorded, now.gate.clone()) {
+            Self::record_question(room, &now.id, gate).await?;
+        }
+        Ok(now)
+    }
+}

@@ -1,0 +1,193 @@
+//! Runs of one capability alone: a contract of one step, made for it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::launch::{Prepared, inputs_error, title_of};
+use super::{Runs, capabilities, contracts};
+use crate::{CapabilityRequest, Code, Error, Launched};
+use skills_registry::policy::Subject;
+use skills_runs::{Capabilities, Plan, check_inputs};
+use skills_skill::contract::{Capability, Contract, MergeStrategy, Source, Step, StepAction};
+use skills_skill::{EffectMode, Role, Skill, SkillId};
+
+/// What is before the capability in the name of such a run's skill.
+const PREFIX: &str = "capability:";
+/// The only step.
+const STEP: &str = "call";
+
+/// The capability that a run's skill names, where it is none of the catalog.
+pub(super) fn capability_of(skill: &str) -> Option<&str> {
+    skill.strip_prefix(PREFIX)
+}
+
+impl Runs {
+    /// Launches a run of a capability alone.
+    pub(super) async fn execute_capability(
+        self: &Arc<Self>,
+        request: CapabilityRequest,
+    ) -> Result<Launched, Error> {
+        let runs = Arc::clone(self);
+        let asked = request.clone();
+        let prepared = super::super::run_blocking(move || {
+            let known = runs.capabilities()?;
+            let capability = capabilities::known(&known, asked.capability.trim())?;
+            let approval = runs.approval_of(&capability)?;
+            let id = format!("{PREFIX}{}", capability.id);
+            let inputs = if capability.inputs.is_empty() {
+                // One that declares no inputs takes everything.
+                asked.inputs
+            } else {
+                check_inputs(&capability.inputs, &asked.inputs).map_err(|wrong| inputs_error(&id, &wrong))?
+            };
+            let plan = plan(&known, &capability, &inputs, approval)?;
+            Ok(Prepared {
+                title: title_of(&id, &plan.contract, &inputs),
+                expires_in_s: None,
+                skill_id: SkillId::new(id),
+                plan: runs.pinned(&plan)?,
+                inputs,
+                options: runs.run_options(&asked.options)?,
+            })
+        })
+        .await?;
+        self.begin(prepared, None, &request.options, request.started_by).await
+    }
+
+    /// As [`Runs::approval`], of a capability: a policy names it `capability:ID`, by its domain or its effect.
+    fn approval_of(&self, capability: &Capability) -> Result<Option<String>, Error> {
+        let id = format!("{PREFIX}{}", capability.id);
+        let effect =
+            if capability.properties.side_effects { EffectMode::Enrich } else { EffectMode::ReadOnly };
+        let subject = Subject {
+            id: &id,
+            tags: &[],
+            domain: capability.id.split_once('.').map(|(domain, _)| domain),
+            role: Role::Utility,
+            effect,
+            location: &capability.location,
+            root: "",
+            labels: &std::collections::BTreeMap::new(),
+        };
+        let verdict = self.deciding()?.verdict(&subject);
+        if verdict.allowed {
+            return Ok(verdict.require_approval);
+        }
+        let why = verdict.denied_by.unwrap_or_else(|| "no rule allows it".to_owned());
+        Err(Error::new(Code::Forbidden, format!("the policy forbids {id}: {why}")))
+    }
+
+    /// Digest and version of the plan that a run of a capability would be launched with now.
+    pub(super) fn present_capability(
+        &self,
+        capability: &str,
+        inputs: &Value,
+        approval: Option<String>,
+    ) -> Result<(Option<String>, Option<String>), Error> {
+        let known = self.capabilities()?;
+        let capability = capabilities::known(&known, capability)?;
+        let given = inputs.as_object().cloned().unwrap_or_default();
+        let digest = plan(&known, &capability, &given, approval).ok().map(|plan| plan.digest());
+        Ok((digest, Some(capability.version.clone())))
+    }
+
+    /// Digests of the plans that a skill would be launched with now: without an approval, and with the one that the
+    /// policy wants.
+    pub(in crate::local) fn present_digests(&self, skill: &Arc<Skill>) -> Vec<String> {
+        let Ok(read) = contracts::read(skill) else { return Vec::new() };
+        let wanted = self.verdict(skill).ok().and_then(|verdict| verdict.require_approval);
+        let mut approvals = vec![None];
+        approvals.extend(wanted.map(Some));
+        let digest = |approval| self.pin_untrusting(&read, approval).ok().map(|plan| plan.digest());
+        approvals.into_iter().filter_map(digest).collect()
+    }
+}
+
+/// The plan of a run that hands these inputs to a capability and answers what it answers.
+fn plan(
+    known: &Capabilities,
+    capability: &Capability,
+    inputs: &Map<String, Value>,
+    approval: Option<String>,
+) -> Result<Plan, Error> {
+    let contract = contract(capability, inputs);
+    Plan::pin(&contract, &|_| None, &|id| known.capability(id).cloned(), approval).map_err(|error| {
+        let reason = serde_json::to_value(&error).ok();
+        Error {
+            reason,
+            ..Error::new(Code::InvalidConfiguration, format!("{} cannot run: {error}", contract.id))
+        }
+    })
+}
+
+fn contract(capability: &Capability, inputs: &Map<String, Value>) -> Contract {
+    let path = |namespace: &str, field: &str| vec![namespace.to_owned(), field.to_owned()];
+    let step = Step {
+        id: STEP.to_owned(),
+        action: StepAction::Capability(capability.id.clone()),
+        // Those that are there: what is optional and absent stays absent.
+        input: inputs.keys().map(|f| (f.clone(), Source::Reference(path("inputs", f)))).collect(),
+        output: capability.outputs.keys().map(|f| (f.clone(), path("outputs", f))).collect(),
+        depends_on: Vec::new(),
+        condition: None,
+        retry: None,
+        foreach: None,
+        repeat: None,
+        router: None,
+        scatter: None,
+        merge_strategy: MergeStrategy::default(),
+        timeout: None,
+        line: 0,
+    };
+    Contract {
+        id: format!("{PREFIX}{}", capability.id),
+        version: capability.version.clone(),
+        name: None,
+        description: Some(capability.description.clone()),
+        title: None,
+        expires_in_seconds: None,
+        inputs: capability.inputs.clone(),
+        outputs: capability.outputs.clone(),
+        steps: vec![step],
+        findings: Vec::new(),
+        location: PathBuf::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde_json::json;
+
+    use super::*;
+    use skills_skill::contract::{Field, FieldType};
+
+    #[test]
+    fn absent_inputs_are_not_asked_for_and_every_output_is_answered() {
+        let field = |kind, required| Field { required, ..Field::of(kind) };
+        let capability = Capability {
+            id: "text.count".into(),
+            version: "1.0.0".into(),
+            description: "Counts".into(),
+            inputs: BTreeMap::from([
+                ("text".to_owned(), field(FieldType::String, true)),
+                ("unit".to_owned(), field(FieldType::String, false)),
+            ]),
+            outputs: BTreeMap::from([("count".to_owned(), field(FieldType::Integer, true))]),
+            properties: skills_skill::contract::Properties::default(),
+            safety: skills_skill::contract::Safety::default(),
+            location: PathBuf::new(),
+        };
+        let given = json!({"text": "a b"});
+        let contract = contract(&capability, given.as_object().unwrap());
+        assert_eq!(contract.id, "capability:text.count");
+        let step = &contract.steps[0];
+        assert_eq!(step.input.keys().collect::<Vec<_>>(), ["text"]);
+        assert_eq!(step.output["count"], ["outputs", "count"]);
+        assert_eq!(capability_of(&contract.id), Some("text.count"));
+        assert_eq!(capability_of("text.count"), None);
+    }
+}

@@ -1,0 +1,104 @@
+//! Looking after the store of runs: whether it is sound, a copy of it, and forgetting what ended long ago.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::super::{Local, run_blocking};
+use crate::{AuditPurged, Error, StoreHealth, StoreReset};
+use skills_store::{Health, Unavailability};
+
+/// Why the store cannot be used, where an error is about that.
+fn cause(error: &Error) -> Option<Unavailability> {
+    serde_json::from_value(error.reason.as_ref()?.get("cause")?.clone()).ok()
+}
+
+impl Local {
+    /// SingleFlight over the whole store.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub async fn store_health(&self) -> Result<StoreHealth, Error> {
+        let store = match self.runs.runtime().await {
+            Ok(room) => room.store.clone(),
+            // What keeps a damaged store from being opened is what was to be found.
+            Err(error) if cause(&error) == Some(Unavailability::Damaged) => {
+                let health = Health { damage: vec![error.message], ..Health::default() };
+                return Ok(StoreHealth { place: self.store_place()?, health });
+            }
+            Err(error) => return Err(error),
+        };
+        Ok(StoreHealth { place: store.describe(), health: store.check().await? })
+    }
+
+    /// What the store is and where; it is not opened.
+    ///
+    /// # Errors
+    /// `invalid_configuration` for a store that is unknown.
+    pub fn store_place(&self) -> Result<String, Error> {
+        Ok(self.runs.store_place()?.describe())
+    }
+
+    /// Gives the store's path a new, empty store, and keeps the files that were there under other names.
+    ///
+    /// # Errors
+    /// `store_unavailable` while a process has it open, or where its files cannot be renamed.
+    pub async fn store_reset(&self) -> Result<StoreReset, Error> {
+        let runs = Arc::clone(&self.runs);
+        let done = run_blocking(move || runs.reset_store()).await?;
+        Ok(StoreReset { place: self.store_place()?, id: done.id, kept: done.kept })
+    }
+
+    /// Accepts the store that is at the store's path in place of the one that is known there; answers its id.
+    ///
+    /// # Errors
+    /// `store_unavailable` where it cannot be opened.
+    pub async fn store_adopt(&self) -> Result<String, Error> {
+        let runs = Arc::clone(&self.runs);
+        run_blocking(move || runs.adopt_store()).await
+    }
+
+    /// Opens the store, and makes sure that it can be written.
+    ///
+    /// # Errors
+    /// `store_unavailable`; what else the store says.
+    pub async fn require_writable_store(&self) -> Result<(), Error> {
+        self.runs.runtime().await?;
+        self.runs.ensure_store()
+    }
+
+    /// Writes a whole copy of the store into a file that is not there yet.
+    ///
+    /// # Errors
+    /// What the store says; a file that is there is one of them.
+    pub async fn store_backup(&self, to: &Path) -> Result<(), Error> {
+        Ok(self.runs.runtime().await?.store.backup(to).await?)
+    }
+
+    /// Deletes runs that ended before a moment (milliseconds since 1970-01-01 UTC), with everything of theirs, gives
+    /// their space back, and answers how many there were.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub async fn store_purge(&self, before_ms: i64) -> Result<u64, Error> {
+        let store = &self.runs.runtime().await?.store;
+        let purged = store.purge(before_ms).await?;
+        if purged > 0
+            && let Err(error) = store.compact().await
+        {
+            // The runs are gone; their space is used by the next ones.
+            tracing::warn!("cannot reclaim the space of purged runs: {error}");
+        }
+        Ok(purged)
+    }
+
+    /// Takes away inputs of steps and output lines of runs that ended before a moment, and the lines that the audit
+    /// log had by then; answers how many runs and lines.
+    ///
+    /// # Errors
+    /// What the store says; `invalid_configuration` for an audit log that does not hold, before anything is taken.
+    pub async fn audit_purge(&self, before_ms: i64) -> Result<AuditPurged, Error> {
+        let lines = self.audit_purge_lines(before_ms).await?;
+        let runs = self.runs.runtime().await?.store.forget(before_ms).await?;
+        Ok(AuditPurged { runs, lines: lines.lines, before_ms })
+    }
+}

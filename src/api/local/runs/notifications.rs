@@ -1,0 +1,72 @@
+//! Reminders of runs that wait, as the settings want them: to the workbench as an event, to a webhook as a message.
+
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::{RunRuntime, Runs};
+use crate::{Check, Event};
+use skills_config::{Notify, WebhookTo};
+use skills_runs::{Webhook, remind};
+
+/// Reminders on their way to the workbench at most.
+const WAITING_REMINDERS: usize = 64;
+
+impl Runs {
+    /// Begins to remind, where the settings want that, until what is answered is dropped.
+    pub(super) fn remind(self: &Arc<Self>, room: &RunRuntime) -> Option<DropGuard> {
+        let notify = &self.config.notify;
+        let webhook = match notify.webhook.as_ref().map(webhook).transpose() {
+            Ok(webhook) => webhook,
+            Err(why) => {
+                self.tell(format!("no notifications are sent: {why}"));
+                None
+            }
+        };
+        let wanted = webhook.is_some() || notify.bell || notify.osc;
+        if !wanted {
+            return None;
+        }
+        let stop = CancellationToken::new();
+        let (tell, mut told) = mpsc::channel(WAITING_REMINDERS);
+        let (store, until) = (Arc::clone(&room.store), stop.clone());
+        tokio::spawn(async move {
+            if let Err(error) = remind(store, tell, webhook, until).await {
+                tracing::error!("reminders of waiting runs end here: {error}");
+            }
+        });
+        let shared = Arc::clone(&self.shared);
+        tokio::spawn(async move {
+            while let Some(reminder) = told.recv().await {
+                shared.tell(Event::Waiting(Box::new(reminder)));
+            }
+        });
+        Some(stop.drop_guard())
+    }
+
+    /// What `doctor` says about reminders; nothing where none are wanted.
+    pub(super) fn reminder_check(&self) -> Option<Check> {
+        let Notify { bell, osc, webhook: to } = &self.config.notify;
+        let mut ways: Vec<String> = Vec::new();
+        ways.extend(bell.then(|| "the bell".to_owned()));
+        ways.extend(osc.then(|| "a notification of the terminal".to_owned()));
+        if let Some(to) = to {
+            if let Err(why) = webhook(to) {
+                let help = format!("set {} in the environment of the worker", to.secret_env);
+                return Some(Check::problem("reminders", format!("none are sent: {why}"), help));
+            }
+            ways.push(format!("signed messages to {}", to.url.split('?').next().unwrap_or_default()));
+        }
+        (!ways.is_empty()).then(|| Check::good("reminders", ways.join(", ")))
+    }
+}
+
+/// The webhook with its secret, which is in the environment alone.
+fn webhook(to: &WebhookTo) -> Result<Webhook, String> {
+    let secret = std::env::var(&to.secret_env)
+        .ok()
+        .filter(|secret| !secret.is_empty())
+        .ok_or_else(|| format!("the environment variable {} of notify.webhook is not set", to.secret_env))?;
+    Webhook::new(&to.url, &secret)
+}

@@ -1,0 +1,516 @@
+//! What runs need, opened when the first of them is asked for: capabilities and their broker, the store, the engine.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
+
+use super::super::SCAN_PATIENCE;
+use super::Runs;
+use super::measured::CountedBroker;
+use super::observed::Observed;
+use crate::{Code, Error};
+use skills_base::audit::Anchor;
+use skills_config::MEMORY_STORE;
+use skills_registry::{Catalogue, Root, RootOrigin, SHIPPED};
+use skills_runs::{Artifacts, Broker, BrokerSettings, Capabilities, Engine, Execute, TrustCheck};
+use skills_sandbox::{Level, Limits, Sandbox};
+use skills_store::{
+    self, AuditAnchor, AuditAnchors, Claimed, Clocks, CommitObserver, Counts, KnownStores, OpenOptions,
+    Places, Postgres, PostgresAddress, PostgresOptions, Reset, Sessions, Sqlite, Store, StoreError,
+};
+
+/// How old a look at the capabilities may be when a worker begins a run.
+const CAPABILITIES_MAX_AGE: Duration = Duration::from_millis(500);
+
+/// What executes capabilities; needs no store.
+pub(super) struct Calling {
+    /// Files that steps left.
+    pub artifacts: Arc<Artifacts>,
+    /// Chooses and calls bindings.
+    pub broker: Arc<Broker>,
+    /// What scripts run in.
+    pub sandbox: Sandbox,
+    /// Of a process whose runs end with it: removed with it.
+    _passing: Option<tempfile::TempDir>,
+}
+
+/// What executes runs.
+pub(super) struct RunRuntime {
+    /// Where runs are kept.
+    pub store: Arc<dyn Store>,
+    /// Where sessions are kept: the same place.
+    pub sessions: Arc<dyn Sessions>,
+    /// Where counts are kept: the same place.
+    pub counts: Arc<dyn Counts>,
+    /// Where it is kept how far audit logs reach: the same place.
+    anchors: Arc<dyn AuditAnchors>,
+    /// Chooses and calls bindings.
+    pub broker: Arc<Broker>,
+    /// Files that steps left.
+    pub artifacts: Arc<Artifacts>,
+    /// Executes claimed runs.
+    pub engine: Engine,
+    /// The engine, as workers take it.
+    pub execute: Arc<dyn Execute>,
+}
+
+/// Where a store is.
+pub(in crate::local) enum StorePlace {
+    /// Nowhere: it ends with the process.
+    Memory,
+    File(PathBuf),
+    Server(Box<PostgresAddress>),
+}
+
+impl StorePlace {
+    /// By the settings.
+    pub fn of(store: Option<&str>, data: &Path) -> Result<Self, Error> {
+        match store {
+            None => Ok(Self::File(data.join("runs.db"))),
+            Some(MEMORY_STORE) => Ok(Self::Memory),
+            Some(address) if PostgresAddress::is_one(address) => {
+                let parsed = PostgresAddress::parse(address);
+                let address = parsed.map_err(|e| Error::new(Code::InvalidConfiguration, e.to_string()))?;
+                Ok(Self::Server(Box::new(address)))
+            }
+            Some(address) => match address.strip_prefix("sqlite:").filter(|path| !path.is_empty()) {
+                Some(path) => Ok(Self::File(PathBuf::from(path))),
+                None => Err(Error::new(
+                    Code::InvalidConfiguration,
+                    "unknown store; expected sqlite:PATH, postgres://USER@HOST/DATABASE, or memory: for a temporary \
+                        store",
+                )),
+            },
+        }
+    }
+
+    /// The file, where it is one.
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            Self::File(file) => Some(file),
+            Self::Memory | Self::Server(_) => None,
+        }
+    }
+
+    /// Its address, without a password.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Memory => MEMORY_STORE.to_owned(),
+            Self::File(file) => format!("sqlite:{}", file.display()),
+            Self::Server(address) => address.place().to_owned(),
+        }
+    }
+
+    /// Whether it can be read without creating it.
+    fn may_exist(&self) -> bool {
+        match self {
+            Self::Memory => false,
+            Self::File(file) => file.exists(),
+            Self::Server(_) => true,
+        }
+    }
+}
+
+impl Runs {
+    /// What executes capabilities, with the catalog as it is now. Reads disks.
+    pub(super) fn calling(&self) -> Result<Arc<Calling>, Error> {
+        let mut opened = self.calling.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(calling) = &*opened {
+            return Ok(Arc::clone(calling));
+        }
+        let internal =
+            |what: &str, why: &std::io::Error| Error::new(Code::InternalError, format!("{what}: {why}"));
+        let passing = match self.store_place()? {
+            StorePlace::File(_) | StorePlace::Server(_) if !self.config.demo => None,
+            _ => Some(tempfile::tempdir().map_err(|e| internal("a folder for artifacts", &e))?),
+        };
+        let folder = match &passing {
+            Some(folder) => folder.path().join("artifacts"),
+            None => self.config.dirs.data.join("artifacts"),
+        };
+        let artifacts = Artifacts::open(&folder)
+            .map_err(|e| internal(&format!("the artifacts in {}", folder.display()), &e))?;
+        let artifacts = Arc::new(artifacts);
+        let sandbox = self.isolating();
+        let settings = BrokerSettings {
+            services: self.config.services.clone(),
+            overrides: self.chosen()?,
+            limits: self.script_limits(),
+            ..BrokerSettings::default()
+        };
+        let (capabilities, _) = self.kept.present(&self.registry.snapshot(), &self.trust);
+        let trust: TrustCheck = Arc::new(self.trust.check());
+        let broker = Broker::new(capabilities, settings, sandbox.clone(), trust, Arc::clone(&artifacts));
+        let calling = Arc::new(Calling { artifacts, broker: Arc::new(broker), sandbox, _passing: passing });
+        *opened = Some(Arc::clone(&calling));
+        Ok(calling)
+    }
+
+    /// How much a script may use.
+    pub(in crate::local) fn script_limits(&self) -> Limits {
+        let (own, stated) = (Limits::default(), &self.config.scripts);
+        Limits {
+            disk: stated.disk.unwrap_or(own.disk),
+            files: stated.files.unwrap_or(own.files),
+            // One file may take as much as all of them.
+            file_size: own.file_size.max(stated.disk.unwrap_or(0)),
+            ..own
+        }
+    }
+
+    /// The capabilities as they are now; the broker goes by them from here on. Reads disks.
+    pub(super) fn capabilities(&self) -> Result<Arc<Capabilities>, Error> {
+        let calling = self.calling()?;
+        let (capabilities, _) = self.kept.present(&self.registry.snapshot(), &self.trust);
+        if !Arc::ptr_eq(&capabilities, &calling.broker.capabilities()) {
+            calling.broker.replace(Arc::clone(&capabilities));
+            calling.broker.set_overrides(self.chosen()?);
+        }
+        Ok(capabilities)
+    }
+
+    /// Lets what is called next go by what is on disk now.
+    pub(super) async fn refresh(self: &Arc<Self>) -> Result<(), Error> {
+        let runs = Arc::clone(self);
+        super::super::run_blocking(move || runs.capabilities().map(drop)).await
+    }
+
+    /// As [`Self::refresh`], unless that was done within this time.
+    async fn refresh_within(self: &Arc<Self>, age: Duration) -> Result<(), Error> {
+        let known = self.kept.is_younger_than(age, &self.registry.snapshot());
+        if known { Ok(()) } else { self.refresh().await }
+    }
+
+    /// Reads roots and trust again, unless somebody began to after this moment.
+    async fn reread(self: &Arc<Self>, asked: Instant) {
+        let mut last = self.reread.lock().await;
+        if last.is_some_and(|began| began >= asked) {
+            return;
+        }
+        let began = Instant::now();
+        // A folder that does not answer must not hold a run back for ever.
+        if tokio::time::timeout(SCAN_PATIENCE, self.registry.reread()).await.is_err() {
+            tracing::warn!("cannot reload the skills within {} s", SCAN_PATIENCE.as_secs());
+        }
+        self.kept.doubt();
+        match self.refresh().await {
+            Ok(()) => *last = Some(began),
+            Err(error) => tracing::warn!("cannot reload the capabilities: {error}"),
+        }
+    }
+
+    /// Which bindings are preferred here: what `activate` chose over what the settings say.
+    pub(super) fn chosen(&self) -> Result<super::overrides::Chosen, Error> {
+        let mut chosen = self.config.bindings.clone();
+        chosen.extend(self.overrides.present()?);
+        Ok(chosen)
+    }
+
+    /// Where files that scripts leave are kept.
+    ///
+    /// # Errors
+    /// When their folder cannot be opened.
+    pub(in crate::local) fn kept_files(&self) -> Result<Arc<Artifacts>, Error> {
+        Ok(Arc::clone(&self.calling()?.artifacts))
+    }
+
+    /// Where sessions are kept; opens the store.
+    ///
+    /// # Errors
+    /// As [`Self::runtime`].
+    pub(in crate::local) async fn sessions(self: &Arc<Self>) -> Result<Arc<dyn Sessions>, Error> {
+        Ok(Arc::clone(&self.runtime().await?.sessions))
+    }
+
+    /// Where counts are kept, where that is open or can be opened without making anything new; with the file of it.
+    ///
+    /// # Errors
+    /// As [`Self::runtime`].
+    pub(in crate::local) async fn counts(self: &Arc<Self>) -> Result<Option<Arc<dyn Counts>>, Error> {
+        if self.room.get().is_none() && !self.store_place()?.may_exist() {
+            return Ok(None);
+        }
+        Ok(Some(Arc::clone(&self.runtime().await?.counts)))
+    }
+
+    /// How far the audit log is known to reach by the store, where there is one that knows it.
+    ///
+    /// # Errors
+    /// As [`Self::runtime`].
+    pub(in crate::local) async fn audit_anchors(self: &Arc<Self>) -> Result<Vec<Anchor>, Error> {
+        if self.room.get().is_none() && !self.store_place()?.may_exist() {
+            return Ok(Vec::new());
+        }
+        let kept = self.runtime().await?.anchors.audit_anchors(&self.audit_log_name()).await?;
+        Ok(kept.into_iter().map(|kept| Anchor { seq: kept.seq, head: kept.head }).collect())
+    }
+
+    fn audit_log_name(&self) -> String {
+        self.audit.log().file().display().to_string()
+    }
+
+    /// Where counts are kept; opens the store.
+    ///
+    /// # Errors
+    /// As [`Self::runtime`].
+    pub(in crate::local) async fn opened_counts(self: &Arc<Self>) -> Result<Arc<dyn Counts>, Error> {
+        Ok(Arc::clone(&self.runtime().await?.counts))
+    }
+
+    /// Where the store is.
+    ///
+    /// # Errors
+    /// `invalid_configuration` for a store that is unknown.
+    pub(in crate::local) fn store_place(&self) -> Result<StorePlace, Error> {
+        StorePlace::of(self.config.store.as_deref(), &self.config.dirs.data)
+    }
+
+    /// The store and the engine; opened once, at the first operation that needs them.
+    ///
+    /// # Errors
+    /// `invalid_configuration` for a store that is unknown or of a later version; `internal_error` with what the
+    /// system said.
+    pub(super) async fn runtime(self: &Arc<Self>) -> Result<Arc<RunRuntime>, Error> {
+        let runs = Arc::clone(self);
+        let open = || super::super::run_blocking(move || runs.open(Arc::downgrade(&runs)));
+        self.room.get_or_try_init(open).await.cloned()
+    }
+
+    /// How the file of the store is opened.
+    fn store_options(&self, file: &Path) -> OpenOptions {
+        OpenOptions {
+            mode: self.config.store_mode,
+            known: Some(KnownStores::new(self.config.dirs.known_stores())),
+            must_exist: self.config.store_must_exist,
+            own_folder: file.starts_with(&self.config.dirs.data),
+        }
+    }
+
+    /// Whether runs can be recorded, as far as the last write tells; a store that is not open yet is not asked.
+    pub(in crate::local) fn ensure_store(&self) -> Result<(), Error> {
+        let Some(failure) = self.room.get().and_then(|room| room.store.write_failure()) else {
+            return Ok(());
+        };
+        let error = Error::from(failure.error);
+        let mut reason = error.reason.unwrap_or_default();
+        reason["since_ms"] = failure.since_ms.into();
+        Err(Error { reason: Some(reason), ..error })
+    }
+
+    /// Gives the store's path a new, empty store; what was there is kept under another name.
+    pub(super) fn reset_store(&self) -> Result<Reset, Error> {
+        let file = self.store_on_disk()?;
+        Ok(skills_store::reset(&file, &self.store_options(&file), Clocks::system())?)
+    }
+
+    /// Accepts the store that is at the store's path now; answers its id.
+    pub(super) fn adopt_store(&self) -> Result<String, Error> {
+        if let StorePlace::Server(address) = self.store_place()? {
+            let known = KnownStores::new(self.config.dirs.known_stores());
+            return Ok(Handle::current().block_on(Postgres::adopt(&address, &known))?);
+        }
+        let file = self.store_on_disk()?;
+        Ok(skills_store::adopt(&file, &self.store_options(&file), Clocks::system())?)
+    }
+
+    fn store_on_disk(&self) -> Result<PathBuf, Error> {
+        let place = self.store_place()?;
+        place.file().map(Path::to_owned).ok_or_else(|| {
+            let message = match place {
+                StorePlace::Server(_) => {
+                    "a store on a server is not reset: create another database or schema for it"
+                }
+                _ => "an in-memory store has no file; use --store sqlite:PATH",
+            };
+            Error::new(Code::InvalidRequest, message)
+        })
+    }
+
+    fn open(&self, runs: Weak<Self>) -> Result<Arc<RunRuntime>, Error> {
+        let metrics = self.metrics.clone();
+        let commits: CommitObserver = Arc::new(move |jobs, took| metrics.commit(jobs, took));
+        let (registry, places) = (Arc::downgrade(&self.registry), Arc::clone(&self.places));
+        let places: Places = Box::new(move || {
+            registry.upgrade().map(|registry| places.of(&registry.snapshot())).unwrap_or_default()
+        });
+        let store = match self.store_place()? {
+            StorePlace::Server(address) => {
+                let options = PostgresOptions {
+                    known: Some(KnownStores::new(self.config.dirs.known_stores())),
+                    must_exist: self.config.store_must_exist,
+                };
+                // On a thread for blocking work; the connections belong to the runtime.
+                let store = Handle::current().block_on(Postgres::open(&address, &options))?;
+                store.observe_commits(commits);
+                store.work_only(places);
+                return self.furnish(store, runs);
+            }
+            StorePlace::Memory => Sqlite::in_memory(Clocks::system())?,
+            StorePlace::File(file) => {
+                let opened = Sqlite::open_with(&file, &self.store_options(&file), Clocks::system())?;
+                for notice in opened.notices {
+                    self.tell(notice);
+                }
+                opened.store
+            }
+        };
+        store.observe_commits(commits);
+        store.work_only(places);
+        self.furnish(store, runs)
+    }
+
+    /// What executes runs, around a store that is open.
+    fn furnish<S>(&self, store: S, runs: Weak<Self>) -> Result<Arc<RunRuntime>, Error>
+    where
+        S: Store + Sessions + Counts + AuditAnchors,
+    {
+        let calling = self.calling()?;
+        let store = Arc::new(store);
+        if store.write_failure().is_none() {
+            let (anchors, log) = (Arc::clone(&store), self.audit_log_name());
+            self.audit.observe_anchors(Box::new(move |anchor| {
+                let anchor = AuditAnchor { seq: anchor.seq, head: anchor.head.clone() };
+                anchors.keep_audit_anchor(&log, anchor);
+            }));
+        }
+        let anchors: Arc<dyn AuditAnchors> = store.clone();
+        let sessions: Arc<dyn Sessions> = store.clone();
+        let counts: Arc<dyn Counts> = store.clone();
+        let store: Arc<dyn Store> = Arc::new(Observed::new(
+            store,
+            self.metrics.clone(),
+            Arc::clone(&self.audit),
+            self.config.runs.metric_labels.clone(),
+        ));
+        let caller = Arc::new(CountedBroker::new(Arc::clone(&calling.broker), self.metrics.clone()));
+        let engine = Engine::new(Arc::clone(&store), caller).with_conformance(self.config.conformance);
+        let execute: Arc<dyn Execute> = Arc::new(UpToDate { runs, engine: engine.clone() });
+        Ok(Arc::new(RunRuntime {
+            store,
+            sessions,
+            counts,
+            anchors,
+            broker: Arc::clone(&calling.broker),
+            artifacts: Arc::clone(&calling.artifacts),
+            engine,
+            execute,
+        }))
+    }
+
+    /// The isolation that scripts get here, in a sentence.
+    pub(super) async fn isolation(self: &Arc<Self>, unsandboxed: bool) -> Result<String, Error> {
+        let runs = Arc::clone(self);
+        super::super::run_blocking(move || {
+            let calling = runs.calling()?;
+            let report = calling.sandbox.report();
+            let summary = report.summary();
+            Ok(match (unsandboxed, report.level >= Level::Partial) {
+                (true, true) => {
+                    format!("{summary} (--unsandboxed has no effect: scripts can be sandboxed)")
+                }
+                (true, false) => format!("none (--unsandboxed); this machine: {summary}"),
+                (false, _) => summary,
+            })
+        })
+        .await
+    }
+}
+
+/// The roots of a generation of skills, as runs name the one they were launched from.
+#[derive(Default)]
+pub(super) struct KnownPlaces(Mutex<Option<(u64, Arc<Vec<String>>)>>);
+
+impl KnownPlaces {
+    fn of(&self, catalogue: &Catalogue) -> Arc<Vec<String>> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((generation, places)) = &*known
+            && *generation == catalogue.generation
+        {
+            return Arc::clone(places);
+        }
+        let places = Arc::new(places(catalogue));
+        *known = Some((catalogue.generation, Arc::clone(&places)));
+        places
+    }
+}
+
+impl Runs {
+    /// The roots that this process reads, as runs name the one they were launched from.
+    pub(super) fn places(&self) -> Arc<Vec<String>> {
+        self.places.of(&self.registry.snapshot())
+    }
+}
+
+fn places(catalogue: &Catalogue) -> Vec<String> {
+    let mut places: Vec<String> = catalogue.roots.iter().map(place_of_root).collect();
+    // Runs of earlier versions name the folder that their shipped skills were unpacked to, beside the present one.
+    let shipped = catalogue.roots.iter().find(|root| root.origin == RootOrigin::Shipped);
+    let beside = shipped.and_then(|root| std::fs::read_dir(root.path.parent()?).ok());
+    places.extend(beside.into_iter().flatten().flatten().map(|at| at.path().to_string_lossy().into_owned()));
+    places
+}
+
+/// How a run names the root that its skill was launched from.
+pub(super) fn place_of_root(root: &Root) -> String {
+    match root.origin {
+        RootOrigin::Shipped => SHIPPED.to_owned(),
+        _ => root.path.to_string_lossy().into_owned(),
+    }
+}
+
+/// The engine as workers take it: what it calls goes by the skills as they are when a run is begun.
+struct UpToDate {
+    runs: Weak<Runs>,
+    engine: Engine,
+}
+
+#[async_trait]
+impl Execute for UpToDate {
+    async fn execute(&self, claimed: Claimed, cancel: CancellationToken) -> Result<(), StoreError> {
+        if let Some(runs) = self.runs.upgrade() {
+            // A worker that starts with the program must not find the catalog empty and fail what it takes
+            // over.
+            let scanned = tokio::time::timeout(SCAN_PATIENCE, runs.registry.wait_scanned());
+            tokio::select! {
+                _ = scanned => {}
+                () = cancel.cancelled() => {}
+            }
+            if let Err(error) = runs.refresh_within(CAPABILITIES_MAX_AGE).await {
+                tracing::warn!("cannot reload the capabilities: {error}");
+            }
+            // Launched a moment ago, it may be of a bundle that was not there or not trusted when the roots were read.
+            if !self.engine.is_as_launched(&claimed).await {
+                tokio::select! {
+                    () = runs.reread(Instant::now()) => {}
+                    () = cancel.cancelled() => {}
+                }
+            }
+        }
+        Execute::execute(&self.engine, claimed, cancel).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_is_a_file_a_server_or_memory() {
+        let data = Path::new("/data");
+        let place = |store| StorePlace::of(store, data);
+        assert_eq!(place(None).unwrap().file(), Some(Path::new("/data/runs.db")));
+        assert_eq!(place(Some("sqlite:/x/y.db")).unwrap().file(), Some(Path::new("/x/y.db")));
+        assert!(matches!(place(Some("memory:")), Ok(StorePlace::Memory)));
+        let server = place(Some("postgres://kim:secret@db/runs")).unwrap();
+        assert_eq!(server.describe(), "postgres://kim@db:5432/runs");
+        for wrong in ["postgres://kim:secret@db:x/runs", "mysql://x", "sqlite:", "/x.db"] {
+            let error = place(Some(wrong)).err().unwrap();
+            assert_eq!(error.code, Code::InvalidConfiguration, "{wrong}");
+            assert!(!error.message.contains("secret"), "{}", error.message);
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Results in a few words: `214 rows × 4 columns`, `total 1204.5`, `http 502`.
+
+use serde_json::{Map, Value};
+
+/// Fields that are named at most.
+const FIELDS: usize = 3;
+/// Characters of a text that are shown.
+const MAX_TEXT_LEN: usize = 32;
+
+/// What a step produced, in a few words; none where it produced nothing.
+pub(super) fn of_result(result: &Value) -> Option<String> {
+    match result {
+        Value::Null => None,
+        Value::Object(fields) if fields.is_empty() => None,
+        Value::Object(fields) => Some(of_fields(fields)),
+        other => Some(value(other)),
+    }
+}
+
+/// Why a step failed, in a few words.
+pub(super) fn of_failure(error: &Value) -> String {
+    let text = |key: &str| error.get(key).and_then(Value::as_str);
+    match (text("message"), text("code")) {
+        // Which capability went through which binding is next to it.
+        (Some(message), _) => {
+            let bare = message.split_once("`: ").filter(|(head, _)| head.starts_with('`'));
+            cut(bare.map_or(message, |(_, why)| why), 2 * MAX_TEXT_LEN)
+        }
+        (None, Some(code)) => code.replace('_', " "),
+        (None, None) => cut(&error.to_string(), 2 * MAX_TEXT_LEN),
+    }
+}
+
+/// Fields with their values, as a person would say them.
+pub(super) fn of_fields(fields: &Map<String, Value>) -> String {
+    let told: Vec<String> =
+        fields.iter().filter(|(_, v)| !v.is_null()).take(FIELDS).map(|(name, v)| field(name, v)).collect();
+    let more = fields.values().filter(|v| !v.is_null()).count().saturating_sub(FIELDS);
+    let mut text = told.join(", ");
+    if more > 0 {
+        text = format!("{text}, {more} more");
+    }
+    text
+}
+
+fn field(name: &str, value_of: &Value) -> String {
+    let name = name.replace('_', " ");
+    match value_of {
+        Value::Array(items) => {
+            // Records are reported with their width, as a table is.
+            let width = match items.first() {
+                Some(Value::Object(fields)) if items.len() > 1 => Some(fields.len()),
+                _ => None,
+            };
+            let columns = width.map(|n| format!(" × {}", counted(n, "column"))).unwrap_or_default();
+            format!("{} {name}{columns}", items.len())
+        }
+        Value::Object(fields) => format!("{name} with {}", counted(fields.len(), "field")),
+        other => format!("{name} {}", value(other)),
+    }
+}
+
+fn value(value: &Value) -> String {
+    match value {
+        Value::String(text) => cut(text, MAX_TEXT_LEN),
+        Value::Bool(true) => "yes".to_owned(),
+        Value::Bool(false) => "no".to_owned(),
+        Value::Array(items) => counted(items.len(), "item"),
+        Value::Object(fields) => counted(fields.len(), "field"),
+        other => other.to_string(),
+    }
+}
+
+fn counted(count: usize, one: &str) -> String {
+    format!("{count} {one}{}", if count == 1 { "" } else { "s" })
+}
+
+/// The first line, cut.
+fn cut(text: &str, at: usize) -> String {
+    let line = text.trim().lines().next().unwrap_or_default();
+    if line.chars().count() <= at && line.len() == text.trim().len() {
+        return line.to_owned();
+    }
+    let mut short: String = line.chars().take(at).collect();
+    short.push('…');
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn results_read_as_a_person_would_say_them() {
+        let gist = |value: Value| of_result(&value).unwrap_or_default();
+        assert_eq!(gist(json!({ "rows": [{ "a": 1, "b": 2 }, { "a": 3, "b": 4 }] })), "2 rows × 2 columns");
+        assert_eq!(
+            gist(json!({ "total": 1204.5, "entry_id": "B-7", "ok": true })),
+            "total 1204.5, entry id B-7, ok yes"
+        );
+        assert_eq!(gist(json!({ "a": 1, "b": 2, "c": 3, "d": 4, "e": null })), "a 1, b 2, c 3, 1 more");
+        assert_eq!(gist(json!({})), "");
+        assert_eq!(gist(json!({ "text": "one\ntwo" })), "text one…");
+    }
+
+    #[test]
+    fn a_failure_is_told_by_its_message() {
+        assert_eq!(of_failure(&json!({ "code": "upstream_failure", "message": "http 502" })), "http 502");
+        assert_eq!(of_failure(&json!({ "code": "step_timeout" })), "step timeout");
+        let through = json!({ "message": "`a.b` through `c`: scripts/x.sh ended with exit code 3" });
+        assert_eq!(of_failure(&through), "scripts/x.sh ended with exit code 3");
+    }
+}

@@ -1,0 +1,265 @@
+//! Sessions as the store keeps them: decoded, found by what a person writes, encoded.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::described::redescribed;
+use super::difference::{Difference, by_parts, coarse, difference};
+use super::transcripts::Transcripts;
+use crate::{Code, Error, Redescribed, SessionAccess, SettingChanged, SinceLast};
+use skills_session::{
+    Active, Composed, Entry, Form, Instructions, Part, PartKind, Session, SessionId, Settings,
+};
+use skills_store::{SessionHead, SessionRow, Sessions};
+
+/// Sessions that are looked through for a beginning or an end of an id.
+const LOOKED_AT: usize = 1_000;
+/// Fewest characters of an id that name a session.
+const FEWEST: usize = 3;
+
+/// What of a session is one document; the transcript is appended line by line.
+#[derive(Serialize, Deserialize)]
+struct Document {
+    settings: Settings,
+    active: Vec<Active>,
+}
+
+/// How a call was made, in a line before its text. No text that is composed begins with this sign.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct How {
+    client: Option<String>,
+    agent: Option<String>,
+    window: u32,
+    form: Form,
+    instructions: Instructions,
+    locations: bool,
+    entries: usize,
+    /// The parts of the text, the catalog in one; none in a call that was kept before they were notified.
+    #[serde(default)]
+    parts: Vec<Part>,
+}
+
+const HOW: &str = "\u{1}call ";
+
+/// The last call of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct LastCall {
+    pub text: String,
+    how: Option<How>,
+}
+
+impl LastCall {
+    /// As the store keeps it: a call that was kept before more than its text was reported has the text alone.
+    pub(super) fn read(mut kept: String) -> Self {
+        let Some(rest) = kept.strip_prefix(HOW) else { return Self { text: kept, how: None } };
+        let Some((line, _)) = rest.split_once('\n') else { return Self { text: kept, how: None } };
+        let how = serde_json::from_str(line).ok();
+        let head = HOW.len() + line.len() + 1;
+        kept.drain(..head);
+        Self { text: kept, how }
+    }
+
+    /// What the store keeps of a call.
+    pub(super) fn written(
+        settings: &Settings,
+        entries: usize,
+        composed: &Composed,
+    ) -> Result<String, serde_json::Error> {
+        let how = How {
+            client: settings.client.clone(),
+            agent: settings.agent.clone(),
+            window: settings.window,
+            form: settings.form,
+            instructions: settings.instructions,
+            locations: settings.locations,
+            entries,
+            parts: coarse(composed),
+        };
+        Ok(format!("{HOW}{}\n{}", serde_json::to_string(&how)?, composed.text))
+    }
+
+    /// What differs in the text of another call, part by part where the parts are known.
+    pub(super) fn difference(&self, now: &Composed) -> Difference {
+        match &self.how {
+            Some(how) if !how.parts.is_empty() => {
+                by_parts((&self.text, &how.parts), (&now.text, &coarse(now)))
+            }
+            _ => difference(&self.text, &now.text),
+        }
+    }
+
+    /// The outcome of the entries that another call has too; nothing where it is not known which part of the
+    /// text they are.
+    pub(super) fn redescribed(&self, now: &Composed) -> Redescribed {
+        let catalogue = |text: &str, parts: &[Part]| {
+            let part = parts.iter().find(|part| part.kind == PartKind::Available);
+            part.and_then(|part| text.get(part.start..part.end)).unwrap_or_default().to_owned()
+        };
+        let parts = self.how.as_ref().map_or(&[][..], |how| &how.parts);
+        redescribed(&catalogue(&self.text, parts), &catalogue(&now.text, &coarse(now)))
+    }
+
+    /// What is different in a call with these settings and that many entries.
+    pub(super) fn since(&self, now: &Settings, entries: usize, reordered: Vec<String>) -> Option<SinceLast> {
+        let how = self.how.as_ref()?;
+        let none = |text: &Option<String>, none: &str| text.clone().unwrap_or_else(|| none.to_owned());
+        let told = |told: bool| if told { "told" } else { "not told" }.to_owned();
+        let all = [
+            ("client", none(&how.client, "none"), none(&now.client, "none")),
+            ("agent", none(&how.agent, "orchestrator"), none(&now.agent, "orchestrator")),
+            ("window", how.window.to_string(), now.window.to_string()),
+            ("form", how.form.to_string(), now.form.to_string()),
+            ("instructions", how.instructions.to_string(), now.instructions.to_string()),
+            ("locations", told(how.locations), told(now.locations)),
+        ];
+        let changes = all
+            .into_iter()
+            .filter(|(_, before, now)| before != now)
+            .map(|(what, before, now)| SettingChanged { what: what.to_owned(), before, now })
+            .collect();
+        let redescribed = Redescribed::default();
+        Some(SinceLast { changes, entries: (how.entries, entries), reordered, redescribed })
+    }
+}
+
+pub(super) fn broken(id: &str, error: &serde_json::Error) -> Error {
+    Error::new(Code::InternalError, format!("cannot read session {id} from the store: {error}"))
+}
+
+/// Settings and active skills of a session in a list.
+pub(in crate::local) fn head(head: SessionHead) -> Result<(Settings, Vec<Active>), Error> {
+    let document: Document = serde_json::from_value(head.document).map_err(|e| broken(&head.id, &e))?;
+    Ok((document.settings, document.active))
+}
+
+/// A session of which the first entries are known.
+pub(super) fn decode(row: SessionRow, mut transcript: Vec<Arc<Entry>>) -> Result<Session, Error> {
+    let document: Document = serde_json::from_value(row.document).map_err(|e| broken(&row.id, &e))?;
+    for line in row.lines {
+        transcript.push(Arc::new(serde_json::from_value(line).map_err(|e| broken(&row.id, &e))?));
+    }
+    Ok(Session {
+        id: SessionId(row.id),
+        created_ms: row.created_ms,
+        version: row.version,
+        owner: row.owner,
+        settings: document.settings,
+        active: document.active,
+        transcript,
+    })
+}
+
+pub(super) fn encode(session: &Session) -> Result<Value, Error> {
+    let document = Document { settings: session.settings.clone(), active: session.active.clone() };
+    serde_json::to_value(document).map_err(|e| broken(&session.id.0, &e))
+}
+
+/// One session by its whole id; what is known of its transcript is not read again.
+async fn read(desk: &dyn Sessions, known: &Transcripts, id: &str) -> Result<Option<Session>, Error> {
+    let (version, entries) = known.of(id).unwrap_or_default();
+    let Some(mut row) = desk.session(id, entries.len() as u64).await? else {
+        known.forget(id);
+        return Ok(None);
+    };
+    let mut before = entries;
+    if row.version < version {
+        // An older store was put in this one's place: what is known never happened there.
+        before = Vec::new();
+        known.forget(id);
+        let Some(whole) = desk.session(id, 0).await? else { return Ok(None) };
+        row = whole;
+    }
+    let session = decode(row, before)?;
+    known.keep(id, session.version, &session.transcript);
+    Ok(Some(session))
+}
+
+/// The session that a person names: id, or a beginning or end of it. One that they may not use is as good as none.
+///
+/// # Errors
+/// `not_found`; `invalid_request` where several fit.
+pub(in crate::local) async fn find(
+    desk: &dyn Sessions,
+    known: &Transcripts,
+    access: &SessionAccess,
+    wanted: &str,
+) -> Result<Session, Error> {
+    if let Some(session) = read(desk, known, wanted).await?
+        && access.admits(session.owner.as_deref())
+    {
+        return Ok(session);
+    }
+    let heads = desk.sessions(access.only(), LOOKED_AT).await?;
+    let fits = |id: &str| wanted.len() >= FEWEST && (id.starts_with(wanted) || id.ends_with(wanted));
+    let found: Vec<&str> = heads.iter().map(|head| head.id.as_str()).filter(|id| fits(id)).collect();
+    match found.as_slice() {
+        [one] => read(desk, known, one)
+            .await?
+            .ok_or_else(|| Error::new(Code::NotFound, format!("session {one} no longer exists"))),
+        [] => Err(Error::new(
+            Code::NotFound,
+            format!("there is no session {wanted}; `skills session list` lists sessions"),
+        )),
+        several => Err(Error::new(
+            Code::InvalidRequest,
+            format!("{wanted} matches several sessions: {}; use more of the id", several.join(", ")),
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skills_session::Speaker;
+    use skills_store::Sqlite;
+
+    #[test]
+    fn a_kept_call_says_how_it_was_made_and_an_old_one_is_its_text() {
+        let codex = Settings { client: Some("codex".into()), ..Settings::default() };
+        let call = Composed { text: "# Skills\n".to_owned(), parts: Vec::new() };
+        let kept = LastCall::written(&codex, 57, &call).unwrap();
+        let last = LastCall::read(kept);
+        assert_eq!(last.text, "# Skills\n");
+        let same = SinceLast { entries: (57, 57), ..SinceLast::default() };
+        assert_eq!(last.since(&codex, 57, Vec::new()), Some(same));
+        let openclaw = Settings { client: Some("openclaw".into()), ..Settings::default() };
+        let since = last.since(&openclaw, 50, Vec::new()).unwrap();
+        assert_eq!(
+            since.describe(|many| many.to_string()),
+            ["the client changed from codex to openclaw", "7 entries fewer"]
+        );
+        let old = LastCall::read("# Skills\n".to_owned());
+        assert_eq!((old.text.as_str(), old.since(&codex, 1, Vec::new())), ("# Skills\n", None));
+    }
+
+    #[tokio::test]
+    async fn an_older_store_in_this_ones_place_is_read_whole() {
+        let clock: skills_store::Clock = Arc::new(|| 0);
+        let (newer, older) = (Sqlite::in_memory(clock.clone()).unwrap(), Sqlite::in_memory(clock).unwrap());
+        let mut session = Session::new(SessionId("a".into()), 0, Settings::default());
+        session.say(0, Speaker::User, "hello");
+        session.say(0, Speaker::User, "what they never said there");
+        let lines: Vec<Value> =
+            session.transcript.iter().map(|line| serde_json::to_value(line).unwrap()).collect();
+        for (desk, told) in [(&newer, &lines[..]), (&older, &[])] {
+            let row = desk.create_session("a", None, encode(&session).unwrap()).await.unwrap();
+            for line in told {
+                let version = desk.session("a", 0).await.unwrap().unwrap().version;
+                desk.change_session("a", version, row.document.clone(), vec![line.clone()]).await.unwrap();
+            }
+        }
+        let known = Transcripts::default();
+        let access = SessionAccess::unrestricted();
+        for _ in 0..2 {
+            assert_eq!(find(&newer, &known, &access, "a").await.unwrap().transcript, session.transcript);
+        }
+        assert_eq!(
+            newer.session("a", 1).await.unwrap().unwrap().lines,
+            lines[1..],
+            "known lines are not read"
+        );
+        assert_eq!(find(&older, &known, &access, "a").await.unwrap().transcript, []);
+    }
+}

@@ -1,0 +1,115 @@
+//! How the loaded skills of a session are now: their files are read again, and looked for in the present
+//! roots.
+
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::Local;
+use crate::local::levels;
+use crate::{Code, Error, LevelSize, LevelsView, LoadedFile, LoadedFrom, Standing};
+use skills_base::files::{self, Folder};
+use skills_registry::Catalogue;
+use skills_session::{Active, Session, body_text, entry_text};
+use skills_skill::{Digest, Skill, SkillId};
+
+impl Local {
+    /// Of each loaded skill that is not simply as it was loaded, how it is.
+    pub(super) async fn run_snapshot(&self, active: &[Active]) -> Result<BTreeMap<String, Standing>, Error> {
+        let catalogue = self.registry.snapshot();
+        let files: Vec<_> = active
+            .iter()
+            .map(|skill| {
+                let here = catalogue.by_location(&skill.location).cloned();
+                let loaded = (skill.location.clone(), skill.digest.clone());
+                (skill.name.clone(), loaded, here, known(skill, &catalogue))
+            })
+            .collect();
+        super::super::run_blocking(move || {
+            let now = files.into_iter().map(|(name, (location, digest), here, roots)| {
+                let file = file_now(here.as_deref(), &location, &digest);
+                (name, Standing { file, roots })
+            });
+            Ok(now.filter(|(_, standing)| !standing.is_usual()).collect())
+        })
+        .await
+    }
+
+    /// A loaded skill at each level, as the session has it: its body is the one that was loaded, whatever became of
+    /// its file.
+    pub(super) async fn levels_of_loaded(
+        &self,
+        session: &Session,
+        wanted: &str,
+    ) -> Result<LevelsView, Error> {
+        let active =
+            session.loaded(Some(wanted)).map_err(|error| Error::new(Code::NotFound, error.message))?.clone();
+        let catalogue = self.registry.snapshot();
+        let here = catalogue.by_location(&active.location).filter(|skill| skill.id.as_str() == active.name);
+        let entry = here.map(|skill| levels::entry(skill));
+        let counts = Arc::clone(&self.levels);
+        super::super::run_blocking(move || {
+            let listed =
+                open(&active, &catalogue).and_then(|bundle| super::composing::sizes(&counts, &bundle));
+            let (files, files_unknown) = match listed {
+                Ok(files) => (files, None),
+                Err(error) => (Vec::new(), Some(unknown(&active.root_dir, &error))),
+            };
+            Ok(LevelsView {
+                l1: entry.as_ref().map_or(LevelSize::default(), |entry| counts.size(&entry_text(entry))),
+                l2: counts.size(&body_text(&active.name, &active.body)),
+                skill_id: SkillId::new(active.name),
+                entry,
+                body: active.body,
+                files,
+                files_unknown,
+            })
+        })
+        .await
+    }
+}
+
+fn unknown(folder: &Path, error: &std::io::Error) -> String {
+    match error.kind() {
+        ErrorKind::NotFound | ErrorKind::NotADirectory => {
+            format!("its folder does not exist: {}", folder.display())
+        }
+        _ => format!("cannot read its folder: {}: {error}", folder.display()),
+    }
+}
+
+fn known(active: &Active, catalogue: &Catalogue) -> LoadedFrom {
+    if let Some(here) = catalogue.by_location(&active.location) {
+        return if here.id.as_str() == active.name { LoadedFrom::Here } else { LoadedFrom::Renamed };
+    }
+    if catalogue.refused.iter().any(|refusal| refusal.location == active.location) {
+        return LoadedFrom::Refused;
+    }
+    if catalogue.by_id(&active.name).is_some() { LoadedFrom::Namesake } else { LoadedFrom::Elsewhere }
+}
+
+/// The folder of a loaded skill, to read files beneath it: as it lies now, where the roots have it, else as it lay when
+/// it was loaded.
+pub(super) fn open(active: &Active, catalogue: &Catalogue) -> std::io::Result<Folder> {
+    match catalogue.by_location(&active.location) {
+        Some(skill) => skill.open(),
+        None => Folder::open(&active.root_dir),
+    }
+}
+
+fn file_now(here: Option<&Skill>, location: &Path, loaded: &str) -> LoadedFile {
+    let read = here.map_or_else(|| files::read_file(location, skills_skill::MAX_BYTES), Skill::read);
+    match read.map_err(std::io::Error::from) {
+        // As it is loaded: what is not text is replaced before it is digested.
+        Ok(bytes) if Digest::of(String::from_utf8_lossy(&bytes).as_bytes()).to_string() == loaded => {
+            LoadedFile::Unchanged
+        }
+        Ok(_) => LoadedFile::Changed,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            let folder = location.parent().is_some_and(Path::is_dir);
+            if folder { LoadedFile::Gone } else { LoadedFile::FolderGone }
+        }
+        Err(_) => LoadedFile::Unreadable,
+    }
+}

@@ -1,0 +1,121 @@
+//! What two answers to one call have in common: without ids, times and how long something took.
+
+use serde_json::{Map, Value};
+
+/// Members that are another one each time.
+const MOVING: &[&str] = &[
+    "id",
+    "run",
+    "run_id",
+    "session_id",
+    "trace_id",
+    "attached_at",
+    "global",
+    "resident_bytes",
+    "uptime_seconds",
+];
+
+/// The answer with `…` for what is another one each time, UUIDs in texts included.
+#[must_use]
+pub fn steady(value: &Value) -> Value {
+    match value {
+        Value::Array(items) => Value::Array(items.iter().map(steady).collect()),
+        Value::Object(members) => {
+            let kept = members.iter().map(|(key, value)| {
+                let moves = MOVING.contains(&key.as_str()) || key.ends_with("_ms") || key.ends_with("_us");
+                (key.clone(), if moves && !value.is_null() { Value::from("…") } else { steady(value) })
+            });
+            Value::Object(kept.collect::<Map<_, _>>())
+        }
+        Value::String(text) => Value::String(without_ids(text)),
+        other => other.clone(),
+    }
+}
+
+/// A text with `…` for every UUID (RFC 9562) in it.
+fn without_ids(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        if rest.get(..36).is_some_and(is_id) {
+            out.push('…');
+            rest = &rest[36..];
+        } else {
+            out.push(c);
+            rest = &rest[c.len_utf8()..];
+        }
+    }
+    out
+}
+
+fn is_id(word: &str) -> bool {
+    word.bytes().enumerate().all(|(at, byte)| match at {
+        8 | 13 | 18 | 23 => byte == b'-',
+        _ => byte.is_ascii_hexdigit(),
+    })
+}
+
+/// Where two answers part first, as a path and both values; none where they are the same.
+#[must_use]
+pub fn difference(one: &Value, other: &Value) -> Option<String> {
+    first_difference(one, other, "")
+}
+
+fn first_difference(one: &Value, other: &Value, at: &str) -> Option<String> {
+    match (one, other) {
+        (Value::Object(one), Value::Object(other)) => {
+            let keys = one.keys().chain(other.keys().filter(|key| !one.contains_key(*key)));
+            keys.into_iter().find_map(|key| {
+                let place = format!("{at}.{key}");
+                match (one.get(key), other.get(key)) {
+                    (Some(a), Some(b)) => first_difference(a, b, &place),
+                    (Some(_), None) => Some(format!("{place} is missing there")),
+                    (None, _) => Some(format!("{place} exists only there")),
+                }
+            })
+        }
+        (Value::Array(one), Value::Array(other)) if one.len() == other.len() => one
+            .iter()
+            .zip(other)
+            .enumerate()
+            .find_map(|(n, (a, b))| first_difference(a, b, &format!("{at}[{n}]"))),
+        (one, other) if one == other => None,
+        (one, other) => {
+            Some(format!("{}: {} and {}", if at.is_empty() { "." } else { at }, cut(one), cut(other)))
+        }
+    }
+}
+
+/// A value as text, short.
+fn cut(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(80) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn ids_and_times_do_not_count_and_what_differs_is_named() {
+        let one = json!({
+            "run": { "id": "0198a1b2-0000-7000-8000-00000000abcd", "since_ms": 1, "state": "failed" },
+            "message": "run 0198a1b2-0000-7000-8000-00000000abcd failed",
+        });
+        let other = json!({
+            "run": { "id": "0198a1b2-0000-7000-8000-00000000ffff", "since_ms": 2, "state": "failed" },
+            "message": "run 0198a1b2-0000-7000-8000-00000000ffff failed",
+        });
+        assert_eq!(difference(&steady(&one), &steady(&other)), None);
+        let told = difference(&json!({ "a": [1, { "b": 2 }] }), &json!({ "a": [1, { "b": 3 }] }));
+        assert_eq!(told.as_deref(), Some(".a[1].b: 2 and 3"));
+        assert_eq!(difference(&json!({ "a": 1 }), &json!({})).as_deref(), Some(".a is missing there"));
+        assert_eq!(difference(&json!({}), &json!({ "a": 1 })).as_deref(), Some(".a exists only there"));
+        assert!(difference(&json!([1]), &json!([1, 2])).is_some());
+    }
+}

@@ -1,0 +1,202 @@
+//! Errors as somebody elsewhere may read them: without places of this machine, beyond those that the caller named.
+
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use super::Service;
+use crate::{Connection, Error};
+
+/// Signs behind which a path begins.
+const BEFORE: &str = " \n\t`'\"([{<=:,;";
+/// Signs at which one ends.
+const BEHIND: &str = " \n\t`'\")]}<>,;|";
+
+/// Where a reason has the sheet of a decision.
+const SHEET: &str = "decision";
+
+/// What a caller named that may be a path.
+pub(super) struct CallerInput(Vec<String>);
+
+impl CallerInput {
+    pub fn of(arguments: &Value) -> Self {
+        let mut given = Vec::new();
+        collect(arguments, &mut given);
+        Self(given)
+    }
+
+    fn contains(&self, path: &str) -> bool {
+        self.0.iter().any(|given| given.contains(path))
+    }
+}
+
+fn collect(value: &Value, given: &mut Vec<String>) {
+    match value {
+        Value::String(text) if text.contains('/') => given.push(text.clone()),
+        Value::Array(items) => items.iter().for_each(|item| collect(item, given)),
+        Value::Object(fields) => fields.values().for_each(|field| collect(field, given)),
+        _ => {}
+    }
+}
+
+/// The error with roots by their names, and of other files of this machine their own name alone.
+pub(super) async fn redact_error(service: &Service, error: Error, given: &CallerInput) -> Error {
+    if !speaks_of_paths(&error) || service.core.connection() != Connection::Local {
+        return error;
+    }
+    let mut roots = match service.core.catalogue().await {
+        Ok(catalogue) => {
+            let roots = catalogue.roots.iter();
+            roots.map(|root| (root.path.display().to_string(), name(&root.label))).collect()
+        }
+        Err(_) => Vec::new(),
+    };
+    roots.retain(|(path, _)| path.len() > 1 && !given.contains(path));
+    // Of a root inside of another one the inner one is named.
+    roots.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
+    let is_place = |first: &str| Path::new(first).exists();
+    let hide = |text: &str| hidden(text, &roots, given, is_place);
+    Error {
+        code: error.code,
+        message: hide(&error.message),
+        suggestions: error.suggestions.iter().map(|text| hide(text)).collect(),
+        reason: error.reason.map(|reason| {
+            // What a person has to decide is shown as it is: every caller who may decide can read it on the run.
+            let sheet = reason.get(SHEET).cloned();
+            let mut reason = inside(reason, &hide);
+            if let (Some(sheet), Some(fields)) = (sheet, reason.as_object_mut()) {
+                fields.insert(SHEET.to_owned(), sheet);
+            }
+            reason
+        }),
+    }
+}
+
+fn speaks_of_paths(error: &Error) -> bool {
+    error.message.contains('/')
+        || error.suggestions.iter().any(|text| text.contains('/'))
+        || error.reason.as_ref().is_some_and(|reason| {
+            let mut texts = Vec::new();
+            collect(reason, &mut texts);
+            !texts.is_empty()
+        })
+}
+
+/// What a root is called: its label, where that is not a path from the top of a disk.
+fn name(label: &str) -> String {
+    match label.strip_prefix('/') {
+        Some(path) => path.rsplit('/').next().unwrap_or(path).to_owned(),
+        None => label.to_owned(),
+    }
+}
+
+fn inside(value: Value, hide: &impl Fn(&str) -> String) -> Value {
+    match value {
+        Value::String(text) => Value::String(hide(&text)),
+        Value::Array(items) => Value::Array(items.into_iter().map(|item| inside(item, hide)).collect()),
+        Value::Object(fields) => Value::Object(
+            fields.into_iter().map(|(key, field)| (key, inside(field, hide))).collect::<Map<_, _>>(),
+        ),
+        other => other,
+    }
+}
+
+fn hidden(
+    text: &str,
+    roots: &[(String, String)],
+    given: &CallerInput,
+    is_place: impl Fn(&str) -> bool,
+) -> String {
+    let mut text = text.to_owned();
+    for (path, name) in roots {
+        text = replaced(&text, path, name);
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text.as_str();
+    while let Some(at) = rest.find('/') {
+        let before = rest[..at].chars().next_back().or_else(|| out.chars().next_back());
+        let begins = before.is_none_or(|sign| BEFORE.contains(sign));
+        let path = if begins { path_at(&rest[at..]) } else { "/" };
+        out.push_str(&rest[..at]);
+        let first = path.get(1..).and_then(|path| path.split('/').next()).unwrap_or_default();
+        let deep = path.len() > first.len() + 2;
+        if deep && !first.is_empty() && !given.contains(path) && is_place(&format!("/{first}")) {
+            out.push_str("…/");
+            out.push_str(path.trim_end_matches('/').rsplit('/').next().unwrap_or_default());
+        } else {
+            out.push_str(path);
+        }
+        rest = &rest[at + path.len()..];
+    }
+    out.push_str(rest);
+    out
+}
+
+/// The path that a text begins with, without the signs of the sentence around it.
+fn path_at(text: &str) -> &str {
+    let end = text.find(|sign| BEHIND.contains(sign)).unwrap_or(text.len());
+    let path = text[..end].trim_end_matches(['.', ':', '!', '?']);
+    if path.is_empty() { "/" } else { path }
+}
+
+/// Every whole mention of a path by a name.
+fn replaced(text: &str, path: &str, name: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(path) {
+        let behind = rest[at + path.len()..].chars().next();
+        let whole =
+            behind.is_none_or(|sign| sign == '/' || sign == '.' || sign == ':' || BEHIND.contains(sign));
+        out.push_str(&rest[..at]);
+        out.push_str(if whole { name } else { path });
+        rest = &rest[at + path.len()..];
+    }
+    out.push_str(rest);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn shown(text: &str, given: &Value) -> String {
+        let roots = [
+            ("/srv/skills/team".to_owned(), "team".to_owned()),
+            ("/srv/skills".to_owned(), "~/skills".to_owned()),
+        ];
+        hidden(text, &roots, &CallerInput::of(given), |first| ["/srv", "/home", "/tmp"].contains(&first))
+    }
+
+    #[test]
+    fn roots_go_by_their_names_and_other_files_by_their_own() {
+        for (text, told) in [
+            ("/srv/skills/team/pdf cannot be read", "team/pdf cannot be read"),
+            ("run `skills trust /srv/skills/pdf`", "run `skills trust ~/skills/pdf`"),
+            ("the policy /home/kim/.config/policy.yaml:3: no", "the policy …/policy.yaml:3: no"),
+            ("opening sqlite:/home/kim/runs.db failed.", "opening sqlite:…/runs.db failed."),
+            ("(/tmp/a/b), /tmp/c/d/.", "(…/b), …/d."),
+            ("a word, and/or another", "a word, and/or another"),
+            ("`/amounts/0` is no number; GET /v1/runs/7", "`/amounts/0` is no number; GET /v1/runs/7"),
+            ("https://ledger.internal/tmp/x refused", "https://ledger.internal/tmp/x refused"),
+            ("/srv/skills2/a", "…/a"),
+        ] {
+            assert_eq!(shown(text, &Value::Null), told);
+        }
+    }
+
+    #[test]
+    fn what_the_caller_named_comes_back_as_it_was_named() {
+        let given = json!({ "path": ["../../home/kim/secret.txt"], "n": 1 });
+        assert_eq!(shown("no /home/kim/secret.txt", &given), "no /home/kim/secret.txt");
+        assert_eq!(shown("no /home/kim/other.txt", &given), "no …/other.txt");
+    }
+
+    #[test]
+    fn reasons_are_told_the_same_way() {
+        let hide = |text: &str| shown(text, &Value::Null);
+        let reason = json!({ "given": ["/home/kim/a"], "n": 1 });
+        assert_eq!(inside(reason, &hide), json!({ "given": ["…/a"], "n": 1 }));
+    }
+}

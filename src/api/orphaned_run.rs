@@ -1,0 +1,30 @@
+//! Whether somebody executes a run that is to be executed as text.
+
+use skills_model::RunState;
+use skills_skill::safe_text;
+use skills_store::{LeaseHolder, RunRecord, WorkerId};
+
+/// How long a run may lie pending before it is said that nobody took it, milliseconds: what was launched this moment is
+/// about to be taken.
+pub const PENDING_MS: i64 = 5_000;
+
+/// Why nobody executes a run that is to be executed; none where somebody does, or nobody has to. `age` tells
+/// milliseconds as the door that asks does.
+#[must_use]
+pub fn unworked(run: &RunRecord, now_ms: i64, age: impl Fn(i64) -> String) -> Option<String> {
+    let Some(hold) = &run.hold else {
+        let waits = run.state == RunState::Pending && !run.held;
+        return waits.then(|| "not yet claimed by a worker".to_owned());
+    };
+    let worker = hold.worker.as_ref().map_or_else(|| "its worker".to_owned(), WorkerId::in_words);
+    let worker = safe_text::line(&worker);
+    match hold.holder {
+        LeaseHolder::Here | LeaseHolder::Elsewhere => None,
+        LeaseHolder::Dead => Some(format!("no worker owns it: {worker} is dead")),
+        LeaseHolder::RunOut => {
+            let ago = age(now_ms - hold.until_ms);
+            Some(format!("no worker owns it: the lease of {worker} expired {ago} ago"))
+        }
+        LeaseHolder::Left => Some("no worker owns it: its worker shut down cleanly".to_owned()),
+    }
+}

@@ -1,0 +1,188 @@
+//! Events of runs as the one stream of news brings them, kept for anyone who asks for them by number.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::watch;
+
+use skills_store::RunEvent;
+
+/// Events kept; who is further behind asks the service.
+const BUFFER_SIZE: usize = 4096;
+
+/// What was heard.
+pub struct EventBuffer {
+    state: Mutex<State>,
+    changed: watch::Sender<()>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The log that the numbers count in; none before the first stream has begun.
+    log: Option<String>,
+    /// Every event behind this number is kept, up to the last.
+    from: u64,
+    last: u64,
+    events: VecDeque<RunEvent>,
+    /// The last number of the logs before this one.
+    over: u64,
+}
+
+/// What there is behind a number.
+#[derive(Debug, PartialEq)]
+pub enum Backlog {
+    /// These.
+    Events(Vec<RunEvent>),
+    /// Nothing yet.
+    Nothing,
+    /// Perhaps something that is kept no more; from here on all is kept.
+    Elsewhere(u64),
+    /// The number is of another log.
+    OfAnotherLog,
+}
+
+impl EventBuffer {
+    pub fn new() -> Self {
+        Self { state: Mutex::default(), changed: watch::Sender::new(()) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Every change from now on.
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
+    }
+
+    /// Where a stream continues; none for the first one.
+    pub fn last(&self) -> Option<u64> {
+        let state = self.state();
+        state.log.as_ref().map(|_| state.last)
+    }
+
+    /// A stream begins behind a number; answers whether it counts in another log than the one before it.
+    pub fn begin(&self, log: &str, after: u64) -> bool {
+        let mut state = self.state();
+        let other = state.log.as_ref().is_some_and(|known| known != log);
+        if other || after > state.last {
+            state.restart(log, after);
+        } else {
+            state.log = Some(log.to_owned());
+        }
+        drop(state);
+        self.changed.send_replace(());
+        other
+    }
+
+    /// The service knows nothing of the number that the stream was to continue behind.
+    pub fn reset(&self, log: &str, after: u64) {
+        self.state().restart(log, after);
+        self.changed.send_replace(());
+    }
+
+    /// An event; one that was heard before is not kept again.
+    pub fn push(&self, event: RunEvent) {
+        let mut state = self.state();
+        if event.global <= state.last {
+            return;
+        }
+        state.last = event.global;
+        state.events.push_back(event);
+        if state.events.len() > BUFFER_SIZE
+            && let Some(oldest) = state.events.pop_front()
+        {
+            state.from = oldest.global;
+        }
+        drop(state);
+        self.changed.send_replace(());
+    }
+
+    /// What there is behind a number, that many at most.
+    pub fn behind(&self, after: u64, limit: usize) -> Backlog {
+        let state = self.state();
+        if state.log.is_none() {
+            return Backlog::Nothing;
+        }
+        if after > state.last && after <= state.over {
+            return Backlog::OfAnotherLog;
+        }
+        if after < state.from {
+            return Backlog::Elsewhere(state.from);
+        }
+        let begin = state.events.partition_point(|event| event.global <= after);
+        let events: Vec<RunEvent> = state.events.iter().skip(begin).take(limit).cloned().collect();
+        if events.is_empty() { Backlog::Nothing } else { Backlog::Events(events) }
+    }
+}
+
+impl State {
+    fn restart(&mut self, log: &str, after: u64) {
+        if self.log.is_some() {
+            self.over = self.over.max(self.last);
+        }
+        self.log = Some(log.to_owned());
+        self.events.clear();
+        (self.from, self.last) = (after, after);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skills_store::{EventKind, NewEvent, RunId};
+
+    fn event(global: u64) -> RunEvent {
+        let event = NewEvent { kind: EventKind::RunCreated, step: None, data: serde_json::Value::Null };
+        RunEvent { run: RunId("a".to_owned()), number: 1, global, at_ms: 0, event }
+    }
+
+    fn numbers(behind: Backlog) -> Vec<u64> {
+        match behind {
+            Backlog::Events(events) => events.iter().map(|event| event.global).collect(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn events_are_told_once_each_whatever_a_stream_repeats() {
+        let heard = EventBuffer::new();
+        assert_eq!((heard.last(), heard.behind(0, 9)), (None, Backlog::Nothing));
+        assert!(!heard.begin("one", 5));
+        for number in [6, 7, 9] {
+            heard.push(event(number));
+        }
+        // Resumed behind what was heard last, with one told again.
+        assert!(!heard.begin("one", 7));
+        heard.push(event(9));
+        heard.push(event(10));
+        assert_eq!(numbers(heard.behind(5, 9)), [6, 7, 9, 10]);
+        assert_eq!(numbers(heard.behind(7, 1)), [9]);
+        assert_eq!(heard.behind(10, 9), Backlog::Nothing);
+        assert_eq!((heard.behind(4, 9), heard.last()), (Backlog::Elsewhere(5), Some(10)));
+    }
+
+    #[test]
+    fn another_log_begins_anew_and_numbers_of_the_one_before_are_told_apart() {
+        let heard = EventBuffer::new();
+        heard.begin("one", 90);
+        heard.push(event(91));
+        assert!(heard.begin("two", 3), "another store");
+        assert_eq!(heard.behind(91, 9), Backlog::OfAnotherLog);
+        heard.push(event(4));
+        assert_eq!(numbers(heard.behind(3, 9)), [4]);
+        // A copy of an earlier day has the same name and less in it.
+        heard.reset("two", 1);
+        assert!(!heard.begin("two", 1));
+        assert_eq!(heard.behind(4, 9), Backlog::OfAnotherLog);
+    }
+
+    #[test]
+    fn what_is_too_long_ago_is_asked_elsewhere() {
+        let heard = EventBuffer::new();
+        heard.begin("one", 0);
+        (1..=BUFFER_SIZE as u64 + 2).for_each(|number| heard.push(event(number)));
+        assert_eq!(heard.behind(1, 9), Backlog::Elsewhere(2));
+        assert_eq!(numbers(heard.behind(2, 2)), [3, 4]);
+    }
+}

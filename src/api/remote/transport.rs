@@ -1,0 +1,417 @@
+//! One request and its answer: what was asked, how long it may take, and what an answer that is none means.
+
+use std::time::Duration;
+
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, LOCATION, RETRY_AFTER};
+use reqwest::redirect::Policy;
+use reqwest::{Client, RequestBuilder, Response, StatusCode};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use super::address::{Address, KEY_VARIABLE, Key};
+use crate::operations::{Liveness, Method, NewestEvent, Operation, operation, to_query};
+use crate::{Code, Error, ErrorBody};
+
+/// Longest wait for a connection.
+const CONNECTING: Duration = Duration::from_secs(5);
+/// Longest wait for an answer to begin, and for its next piece.
+pub const READING: Duration = Duration::from_secs(30);
+/// How long an unused connection is kept.
+const IDLE: Duration = Duration::from_secs(20);
+/// Bytes of an answer: the catalog of 15,000 skills has a fifth of it.
+const MAX_RESPONSE_BYTES: usize = 256 << 20;
+/// Bytes of an answer that an error shows.
+const MAX_SHOWN_BYTES: usize = 120;
+
+/// Why there is no answer to a question.
+#[derive(Debug)]
+pub enum TransportError {
+    /// The service answered, with this.
+    Answered(Error),
+    /// The service has too much to do and did nothing; how long it wants to be left alone.
+    Busy(Error, Duration),
+    /// Nothing was sent.
+    Unsent(Error),
+    /// It was sent, and how it went nobody told.
+    Lost(Error),
+}
+
+impl TransportError {
+    /// The failure itself.
+    pub fn error(self) -> Error {
+        match self {
+            Self::Answered(error) | Self::Busy(error, _) | Self::Unsent(error) | Self::Lost(error) => error,
+        }
+    }
+}
+
+/// The way to one service.
+pub struct HttpTransport {
+    client: Client,
+    address: Address,
+    key: Option<Key>,
+    reading: Duration,
+}
+
+impl HttpTransport {
+    /// A way to an address; nothing is sent.
+    ///
+    /// # Errors
+    /// `invalid_configuration` where this system has no usable TLS.
+    pub fn new(address: Address, key: Option<Key>, reading: Duration) -> Result<Self, Error> {
+        // Another part of the process may have chosen a provider already, which serves as well.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let agent = concat!("skill-workbench/", env!("CARGO_PKG_VERSION"));
+        // A redirect would take the key elsewhere, and turn orders into questions.
+        let builder = Client::builder()
+            .user_agent(agent)
+            .connect_timeout(CONNECTING)
+            .tcp_keepalive(READING)
+            // Shorter than services keep theirs, so that no order is sent into a connection that is being closed.
+            .pool_idle_timeout(IDLE)
+            .redirect(Policy::none());
+        let builder = if address.is_loopback() { builder.no_proxy() } else { builder };
+        let client = builder.build().map_err(|error| {
+            let message = format!("cannot create the HTTP client: {}", root_cause(&error));
+            Error::new(Code::InvalidConfiguration, message)
+        })?;
+        Ok(Self { client, address, key, reading })
+    }
+
+    /// Longest wait for an answer to begin, and for its next piece.
+    pub fn reading(&self) -> Duration {
+        self.reading
+    }
+
+    /// Whether the service can know who calls.
+    pub fn has_key(&self) -> bool {
+        self.key.is_some()
+    }
+
+    /// Where it leads.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// Asks once; the answer has to begin within `patience`.
+    pub async fn ask<R: DeserializeOwned>(
+        &self,
+        name: &'static str,
+        arguments: Map<String, Value>,
+        patience: Duration,
+    ) -> Result<R, TransportError> {
+        let operation = known(name)?;
+        let request = self.request(operation, arguments)?.header(ACCEPT, "application/json");
+        let response = self.sent(request, name, patience).await?;
+        let body = self.read_response(response, "application/json").await?;
+        serde_json::from_slice(&body).map_err(|error| {
+            let message = format!(
+                "invalid response from {} to {name} ({error}); is the same version running there?",
+                self.address
+            );
+            TransportError::Answered(Error::new(Code::UpstreamFailure, message))
+        })
+    }
+
+    /// Asks for a text at a path.
+    pub async fn text(&self, path: &str) -> Result<String, TransportError> {
+        let request = self.with_auth(self.client.get(self.address.at(path)));
+        let response = self.sent(request, path, self.reading).await?;
+        let body = self.read_response(response, "").await?;
+        Ok(String::from_utf8_lossy(&body).into_owned())
+    }
+
+    /// Opens a stream of news that continues behind an event; its pieces are read by [`Self::next_chunk`].
+    pub async fn stream(&self, name: &'static str, after: Option<u64>) -> Result<Response, TransportError> {
+        let request = self.request(known(name)?, Map::new())?.header(ACCEPT, "text/event-stream");
+        let request = match after {
+            Some(after) => request.header("last-event-id", after),
+            None => request,
+        };
+        let response = self.sent(request, name, self.reading).await?;
+        if response.status().is_success() && media_type(&response).starts_with("text/event-stream") {
+            return Ok(response);
+        }
+        if response.status().is_success() {
+            let message = format!(
+                "{} has no event stream: it responded to {name} with {}",
+                self.address,
+                media_type(&response)
+            );
+            return Err(TransportError::Answered(Error::new(Code::NotImplemented, message)));
+        }
+        match self.read_response(response, "").await {
+            Err(trouble) => Err(trouble),
+            Ok(_) => Err(TransportError::Lost(self.unreachable("the event stream ended"))),
+        }
+    }
+
+    /// The next piece of an answer; none at its end.
+    pub async fn next_chunk(
+        &self,
+        response: &mut Response,
+        patience: Duration,
+    ) -> Result<Option<Vec<u8>>, TransportError> {
+        match tokio::time::timeout(patience, response.chunk()).await {
+            Ok(Ok(chunk)) => Ok(chunk.map(|bytes| bytes.to_vec())),
+            Ok(Err(error)) => {
+                let message = format!("{} closed the connection ({})", self.address, root_cause(&error));
+                Err(TransportError::Lost(self.unreachable(message)))
+            }
+            Err(_) => Err(TransportError::Lost(self.late("its response", patience))),
+        }
+    }
+
+    /// Whether a service of this version is there and lets this caller in.
+    pub async fn handshake(&self) -> Result<(), TransportError> {
+        let alive = match self.ask::<Liveness>("runtime.health", Map::new(), self.reading).await {
+            // What a service has recorded can be looked at while it records nothing more.
+            Err(TransportError::Answered(error)) if error.code == Code::StoreUnavailable => None,
+            alive => Some(alive?),
+        };
+        let ours = env!("CARGO_PKG_VERSION");
+        if let Some(alive) = alive.filter(|alive| generation(&alive.version) != generation(ours)) {
+            let message = format!(
+                "{} runs version {}, this is {ours}: use the same version",
+                self.address, alive.version
+            );
+            return Err(TransportError::Answered(Error::new(Code::InvalidConfiguration, message)));
+        }
+        self.ask::<NewestEvent>("event.newest", Map::new(), self.reading).await.map(drop)
+    }
+
+    fn request(
+        &self,
+        operation: &Operation,
+        arguments: Map<String, Value>,
+    ) -> Result<RequestBuilder, TransportError> {
+        let Some((mut path, rest)) = operation.route.fill(arguments) else {
+            let message = format!("{} is asked without what its address needs", operation.name);
+            return Err(TransportError::Answered(Error::new(Code::InternalError, message)));
+        };
+        let body = if operation.route.asks_by_query() {
+            let query = to_query(&rest);
+            if !query.is_empty() {
+                path = format!("{path}?{query}");
+            }
+            None
+        } else {
+            let body = serde_json::to_vec(&rest).map_err(|error| {
+                let message = format!("cannot serialize the arguments of {}: {error}", operation.name);
+                TransportError::Answered(Error::new(Code::InternalError, message))
+            })?;
+            Some(body)
+        };
+        let url = self.address.at(&path);
+        let request = match operation.route.method {
+            Method::Get => self.client.get(url),
+            Method::Post => self.client.post(url),
+            Method::Put => self.client.put(url),
+            Method::Patch => self.client.patch(url),
+        };
+        let request = self.with_auth(request);
+        Ok(match body {
+            Some(body) => request.header(CONTENT_TYPE, "application/json").body(body),
+            None => request,
+        })
+    }
+
+    fn with_auth(&self, request: RequestBuilder) -> RequestBuilder {
+        match &self.key {
+            Some(key) => request.header(AUTHORIZATION, key.header()),
+            None => request,
+        }
+    }
+
+    async fn sent(
+        &self,
+        request: RequestBuilder,
+        what: &str,
+        patience: Duration,
+    ) -> Result<Response, TransportError> {
+        match tokio::time::timeout(patience, request.send()).await {
+            Ok(Ok(response)) => Ok(response),
+            Ok(Err(error)) => Err(self.broken(&error)),
+            Err(_) => Err(TransportError::Lost(self.late(what, patience))),
+        }
+    }
+
+    fn late(&self, what: &str, patience: Duration) -> Error {
+        let message = format!("{} did not respond to {what} within {} s", self.address, patience.as_secs());
+        Error::service_unreachable(Code::UpstreamTimeout, &self.address, message)
+    }
+
+    /// A connection that could not be made, or broke.
+    fn unreachable(&self, message: impl Into<String>) -> Error {
+        Error::service_unreachable(Code::UpstreamFailure, &self.address, message)
+    }
+
+    fn broken(&self, error: &reqwest::Error) -> TransportError {
+        let cause = root_cause(error);
+        let address = &self.address;
+        if error.is_builder() {
+            let message = format!("{address} is not a valid address: {cause}");
+            return TransportError::Answered(Error::new(Code::InvalidRequest, message));
+        }
+        if error.is_connect() {
+            let message = format!("cannot connect to {address}: {cause}; is `skills serve` running there?");
+            return TransportError::Unsent(self.unreachable(message));
+        }
+        let message = format!("{address} closed the connection before it responded ({cause})");
+        TransportError::Lost(self.unreachable(message))
+    }
+
+    /// The body of a success in the form that was wanted (any, for an empty one), or what the answer means instead.
+    async fn read_response(&self, mut response: Response, wanted: &str) -> Result<Vec<u8>, TransportError> {
+        let status = response.status();
+        let media = media_type(&response);
+        let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
+        let elsewhere = header(LOCATION).map(str::to_owned);
+        let pause = header(RETRY_AFTER).and_then(|seconds| seconds.trim().parse().ok());
+        let body = self.body(&mut response).await?;
+        if status.is_success() {
+            if media.starts_with(wanted) {
+                return Ok(body);
+            }
+            return Err(TransportError::Answered(self.unexpected_response(status, &media, &body)));
+        }
+        if status.is_redirection() {
+            let to = elsewhere.unwrap_or_else(|| "elsewhere".to_owned());
+            let message = format!("{} redirects to {to}: use that address if it is correct", self.address);
+            return Err(TransportError::Answered(Error::new(Code::InvalidConfiguration, message)));
+        }
+        let Ok(told) = serde_json::from_slice::<ErrorBody>(&body) else {
+            return Err(self.non_json_error(status, &media, &body));
+        };
+        let told = told.error;
+        let message = match told.code {
+            Code::Unauthorized => format!("{}; {}", told.message, self.key_advice()),
+            Code::Forbidden if told.message.contains("scope") && self.key.is_none() => {
+                format!("{}; {}", told.message, self.key_advice())
+            }
+            _ => told.message,
+        };
+        let error = Error { code: told.code, message, suggestions: told.suggestions, reason: told.reason };
+        Err(match error.code {
+            // Nothing was done: the same request may be sent again after the pause.
+            Code::RateLimited | Code::NotReady => {
+                TransportError::Busy(error, Duration::from_secs(pause.unwrap_or(1)))
+            }
+            _ => TransportError::Answered(error),
+        })
+    }
+
+    async fn body(&self, response: &mut Response) -> Result<Vec<u8>, TransportError> {
+        let mut body = Vec::new();
+        while let Some(piece) = self.next_chunk(response, self.reading).await? {
+            if body.len() + piece.len() > MAX_RESPONSE_BYTES {
+                let message = format!(
+                    "the response from {} has more than {} MiB",
+                    self.address,
+                    MAX_RESPONSE_BYTES >> 20
+                );
+                return Err(TransportError::Answered(Error::new(Code::UpstreamFailure, message)));
+            }
+            body.extend_from_slice(&piece);
+        }
+        Ok(body)
+    }
+
+    /// A failure that is not told in this program's form: from something in front of the service, or instead of it.
+    fn non_json_error(&self, status: StatusCode, media: &str, body: &[u8]) -> TransportError {
+        let said = excerpt(body);
+        let address = &self.address;
+        let (code, message) = match status.as_u16() {
+            401 | 407 => {
+                (Code::Unauthorized, format!("{address} requires an API key; {}", self.key_advice()))
+            }
+            403 => (Code::Forbidden, format!("{address} denied access: {said}; {}", self.key_advice())),
+            413 => (Code::PayloadTooLarge, format!("the request is too large for {address}")),
+            429 => {
+                let error = Error::new(Code::RateLimited, format!("{address} is overloaded: {said}"));
+                return TransportError::Busy(error, Duration::from_secs(1));
+            }
+            // Something is in front and does not reach the service: it may be back soon.
+            502..=504 => {
+                let message = format!("{address} returned {status}: the upstream service does not respond");
+                return TransportError::Lost(self.unreachable(message));
+            }
+            _ => return TransportError::Answered(self.unexpected_response(status, media, body)),
+        };
+        TransportError::Answered(Error::new(code, message))
+    }
+
+    fn unexpected_response(&self, status: StatusCode, media: &str, body: &[u8]) -> Error {
+        let media = if media.is_empty() { "no media type" } else { media };
+        let message = format!(
+            "{} is not a Skill Workbench service ({status}, {media}: {}); use the address that `skills \
+                serve` prints",
+            self.address,
+            excerpt(body)
+        );
+        Error::new(Code::InvalidConfiguration, message)
+    }
+
+    fn key_advice(&self) -> String {
+        let how = format!("set {KEY_VARIABLE}, or use --api-key-file or `api_key_file` in config.yaml");
+        match &self.key {
+            None => format!("no API key: {how}"),
+            Some(key) => format!("the API key came from {}: correct it there, or {how}", key.source()),
+        }
+    }
+}
+
+fn known(name: &'static str) -> Result<&'static Operation, TransportError> {
+    operation(name).ok_or_else(|| {
+        TransportError::Answered(Error::new(Code::InternalError, format!("there is no operation {name}")))
+    })
+}
+
+/// The part of a version within which both sides understand each other.
+fn generation(version: &str) -> Option<(&str, &str)> {
+    let mut parts = version.split('.');
+    let (major, minor) = (parts.next()?, parts.next()?);
+    Some((major, if major == "0" { minor } else { "" }))
+}
+
+fn media_type(response: &Response) -> String {
+    let header = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    header.unwrap_or_default().to_ascii_lowercase()
+}
+
+/// The beginning of an answer, in one line.
+fn excerpt(body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&body[..body.len().min(4 * MAX_SHOWN_BYTES)]).into_owned();
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let line: String = words.join(" ").chars().take(MAX_SHOWN_BYTES).collect();
+    if line.is_empty() { "nothing".to_owned() } else { skills_skill::safe_text::line(&line).into_owned() }
+}
+
+/// The innermost reason, which is the one that tells something.
+fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut at = error;
+    while let Some(source) = at.source() {
+        at = source;
+    }
+    at.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_that_understand_each_other() {
+        assert_eq!(generation("0.1.0"), generation("0.1.9"));
+        assert_ne!(generation("0.1.0"), generation("0.2.0"));
+        assert_eq!(generation("1.2.0"), generation("1.9.1"));
+        assert_ne!(generation("1.0.0"), generation("2.0.0"));
+    }
+
+    #[test]
+    fn an_excerpt_is_one_safe_line() {
+        assert_eq!(excerpt(b"<html>\n  hello"), "<html> hello");
+        assert_eq!(excerpt(b" "), "nothing");
+        assert!(!excerpt(b"\x1b[31mred").contains('\x1b'));
+    }
+}

@@ -1,0 +1,179 @@
+//! What a request must keep to before the core looks at it, whichever adapter brought it.
+
+use super::{Code, Error};
+use skills_discovery::Request;
+
+/// Most results that a request may ask for.
+pub const MAX_RESULTS: usize = 1000;
+/// Longest intent, in bytes.
+const MAX_INTENT_BYTES: usize = 20_000;
+/// Longest run of characters without a space, in characters.
+const MAX_WORD_LEN: usize = 1000;
+
+/// The request as the core takes it: within the limits, without control sequences of terminals.
+///
+/// # Errors
+/// `invalid_request` that names the limit.
+pub fn admit(request: Request) -> Result<Request, Error> {
+    if !(1..=MAX_RESULTS).contains(&request.limit) {
+        return Err(refused(format!("invalid limit {}; allowed: 1 to {MAX_RESULTS}", request.limit)));
+    }
+    if request.filter.len() > MAX_INTENT_BYTES {
+        return Err(refused(format!(
+            "the filter has {} bytes; the maximum is {MAX_INTENT_BYTES}",
+            request.filter.len()
+        )));
+    }
+    Ok(Request { intent: intent(&request.intent)?, ..request })
+}
+
+/// An intent within the limits, its control sequences blanked.
+///
+/// # Errors
+/// `invalid_request` that names the limit.
+pub fn intent(text: &str) -> Result<String, Error> {
+    if text.len() > MAX_INTENT_BYTES {
+        return Err(refused(format!(
+            "the request has {} bytes; the maximum is {MAX_INTENT_BYTES}",
+            text.len()
+        )));
+    }
+    let plain = without_sequences(text);
+    let longest = plain.split_whitespace().map(|word| word.chars().count()).max().unwrap_or(0);
+    if longest > MAX_WORD_LEN {
+        return Err(refused(format!(
+            "a word of the request has {longest} characters; the maximum is {MAX_WORD_LEN}"
+        )));
+    }
+    Ok(plain)
+}
+
+fn refused(message: String) -> Error {
+    Error::new(Code::InvalidRequest, message)
+}
+
+/// The text with every control sequence of a terminal (ECMA-48) replaced by as many spaces as it has bytes:
+/// places in the text stay what they were, and `31m` of `ESC [ 31 m` is not a word.
+fn without_sequences(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let length = sequence(rest);
+        if length == 0 {
+            out.push(c);
+            rest = &rest[c.len_utf8()..];
+        } else {
+            out.extend(std::iter::repeat_n(' ', length));
+            rest = &rest[length..];
+        }
+    }
+    out
+}
+
+/// Bytes of the control sequence that the text begins with; 0 when it begins with none.
+fn sequence(text: &str) -> usize {
+    let mut chars = text.chars();
+    let (kind, start) = match chars.next() {
+        Some('\u{1b}') => match chars.next() {
+            // An introducer of two characters is the C1 control 0x40 higher.
+            Some(second @ '@'..='_') => (char::from_u32(u32::from(second) + 0x40), 2),
+            _ => (None, 1),
+        },
+        Some(c @ '\u{80}'..='\u{9f}') => (Some(c), c.len_utf8()),
+        _ => return 0,
+    };
+    let body = &text[start..];
+    start
+        + match kind {
+            Some('\u{9b}') => parameters(body),
+            Some('\u{90}' | '\u{98}' | '\u{9d}'..='\u{9f}') => string(body),
+            Some(_) => 0,
+            None => short(body),
+        }
+}
+
+/// Rest of a control sequence (CSI): parameters, intermediates, one final byte.
+fn parameters(body: &str) -> usize {
+    let middle = body.bytes().take_while(|byte| matches!(byte, b' '..=b'?')).count();
+    middle + usize::from(matches!(body.as_bytes().get(middle), Some(b'@'..=b'~')))
+}
+
+/// Rest of a control string (OSC, DCS, …) with its terminator. One that is never closed hides nothing of
+/// the text behind it.
+fn string(body: &str) -> usize {
+    for (at, c) in body.char_indices() {
+        match c {
+            '\u{7}' | '\u{9c}' => return at + c.len_utf8(),
+            '\u{1b}' if body[at..].starts_with("\u{1b}\\") => return at + 2,
+            '\u{1b}' | '\n' => break,
+            _ => {}
+        }
+    }
+    0
+}
+
+/// Rest of a short escape sequence: intermediates and a final byte, as in `ESC ( B`.
+fn short(body: &str) -> usize {
+    let middle = body.bytes().take_while(|byte| matches!(byte, b'!'..=b'/')).count();
+    if middle == 0 {
+        // `ESC c` and its like; a space or a letter of another script behind a lone ESC is text.
+        return usize::from(matches!(body.as_bytes().first(), Some(b'0'..=b'?' | b'`'..=b'~')));
+    }
+    middle + usize::from(matches!(body.as_bytes().get(middle), Some(b'0'..=b'~')))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn asked(limit: usize) -> Result<Request, Error> {
+        admit(Request { intent: "read a pdf".into(), limit, ..Request::default() })
+    }
+
+    #[test]
+    fn a_limit_outside_1_to_1000_is_refused() {
+        for limit in [0, 1001, 999_999_999_999, usize::MAX] {
+            let error = asked(limit).unwrap_err();
+            assert_eq!(error.code, Code::InvalidRequest);
+            assert!(error.message.contains("1 to 1000"), "{error}");
+        }
+        assert!(asked(1).is_ok() && asked(1000).is_ok());
+    }
+
+    #[test]
+    fn a_long_intent_and_a_long_word_name_their_limit() {
+        assert!(intent(&"read ".repeat(4000)).is_ok());
+        let long = intent(&"read ".repeat(4001)).unwrap_err();
+        assert!(long.code == Code::InvalidRequest && long.message.contains("20000"), "{long}");
+        assert!(intent(&"表".repeat(1000)).is_ok());
+        let word = intent(&"表".repeat(1001)).unwrap_err();
+        assert!(word.code == Code::InvalidRequest && word.message.contains("1000"), "{word}");
+    }
+
+    #[test]
+    fn control_sequences_are_no_words_and_places_stay() {
+        let words = |text: &str| -> Vec<String> {
+            let plain = intent(text).unwrap();
+            assert_eq!(plain.len(), text.len());
+            plain.split_whitespace().map(str::to_owned).collect()
+        };
+        assert_eq!(words("\u{1b}[31mread\u{1b}[0m a pdf"), ["read", "a", "pdf"]);
+        assert_eq!(words("\u{9b}1;31mread"), ["read"]);
+        assert_eq!(words("\u{1b}]0;title\u{7}read \u{1b}]8;;http://x\u{1b}\\pdf"), ["read", "pdf"]);
+        assert_eq!(words("\u{1b}(Bread\u{1b}7 it"), ["read", "it"]);
+        assert_eq!(words("\u{1b}]0;never closed"), ["0;never", "closed"]);
+        assert_eq!(words("表データ \u{1b}表"), ["表データ", "表"]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_keeps_its_length(text in "[\u{1b}\u{9b}\u{9d}\u{7}\\]\\[0-9;a-zA-Z表 \n(]{0,40}") {
+            let plain = without_sequences(&text);
+            prop_assert_eq!(plain.len(), text.len());
+            let left = plain.contains(['\u{1b}', '\u{9b}']);
+            prop_assert!(!left);
+        }
+    }
+}

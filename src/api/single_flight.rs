@@ -1,0 +1,154 @@
+//! SingleFlight at the same thing by many at once: anyone who asks while one is available shares the next, so that
+//! none is older than the question and a hundred questions cost a few looks.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::OnceCell;
+
+/// What is looked at, by name; nothing is remembered once nobody asks.
+pub struct SingleFlight<T>(Mutex<HashMap<String, InFlight<T>>>);
+
+/// One name that somebody asks about.
+struct InFlight<T> {
+    by: usize,
+    /// Has not begun: who comes now may share it.
+    coming: Option<Arc<OnceCell<T>>>,
+    /// Held by the look available.
+    turn: Arc<tokio::sync::Mutex<()>>,
+}
+
+impl<T> Default for SingleFlight<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<T: Clone> SingleFlight<T> {
+    /// What a look at `name` gives that begins after this call. Of those who share it, the first looks.
+    pub async fn share<F>(&self, name: &str, look: impl FnOnce() -> F) -> T
+    where
+        F: Future<Output = T>,
+    {
+        let question = &self.ask(name);
+        // Where the first one goes away meanwhile, another of them looks.
+        let began = || async move {
+            let _turn = question.turn.lock().await;
+            question.begin();
+            look().await
+        };
+        question.answer.get_or_init(began).await.clone()
+    }
+
+    fn in_flight(&self) -> MutexGuard<'_, HashMap<String, InFlight<T>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ask(&self, name: &str) -> Question<'_, T> {
+        let mut all = self.in_flight();
+        let asked = all.entry(name.to_owned()).or_insert_with(|| InFlight {
+            by: 0,
+            coming: None,
+            turn: Arc::default(),
+        });
+        asked.by += 1;
+        let answer = Arc::clone(asked.coming.get_or_insert_with(Arc::default));
+        Question { looks: self, name: name.to_owned(), answer, turn: Arc::clone(&asked.turn) }
+    }
+}
+
+/// Somebody's question, until it is answered or they go away.
+struct Question<'a, T: Clone> {
+    looks: &'a SingleFlight<T>,
+    name: String,
+    answer: Arc<OnceCell<T>>,
+    turn: Arc<tokio::sync::Mutex<()>>,
+}
+
+impl<T: Clone> Question<'_, T> {
+    /// From here on nobody joins.
+    fn begin(&self) {
+        if let Some(asked) = self.looks.in_flight().get_mut(&self.name) {
+            asked.coming.take_if(|coming| Arc::ptr_eq(coming, &self.answer));
+        }
+    }
+}
+
+impl<T: Clone> Drop for Question<'_, T> {
+    fn drop(&mut self) {
+        let mut all = self.looks.in_flight();
+        if let Some(asked) = all.get_mut(&self.name) {
+            asked.by -= 1;
+            if asked.by == 0 {
+                all.remove(&self.name);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use futures::poll;
+    use tokio::sync::Notify;
+
+    use super::*;
+
+    struct Rig {
+        looks: SingleFlight<usize>,
+        begun: AtomicUsize,
+        end: Notify,
+    }
+
+    impl Rig {
+        fn new() -> Self {
+            Self { looks: SingleFlight::default(), begun: AtomicUsize::new(0), end: Notify::new() }
+        }
+
+        /// Asks; the answer is the number of the look.
+        async fn ask(&self, name: &str) -> usize {
+            let look = || async {
+                let number = self.begun.fetch_add(1, Ordering::SeqCst) + 1;
+                self.end.notified().await;
+                number
+            };
+            self.looks.share(name, look).await
+        }
+    }
+
+    #[tokio::test]
+    async fn who_comes_during_a_look_shares_the_next_one() {
+        let rig = Rig::new();
+        let mut first = Box::pin(rig.ask("a"));
+        assert!(poll!(&mut first).is_pending());
+        let mut later: Vec<_> = (0..50).map(|_| Box::pin(rig.ask("a"))).collect();
+        for question in &mut later {
+            assert!(poll!(question).is_pending());
+        }
+        assert_eq!(rig.begun.load(Ordering::SeqCst), 1, "one look at a time");
+        rig.end.notify_one();
+        assert_eq!(first.await, 1, "nobody is given a look that began before they asked");
+        rig.end.notify_one();
+        assert_eq!(futures::future::join_all(later).await, [2; 50]);
+        assert!(rig.looks.in_flight().is_empty());
+    }
+
+    #[tokio::test]
+    async fn other_names_do_not_wait_and_who_gives_up_holds_nobody_up() {
+        let rig = Rig::new();
+        let mut gone = Box::pin(rig.ask("a"));
+        let mut stays = Box::pin(rig.ask("a"));
+        let mut other = Box::pin(rig.ask("b"));
+        assert!(poll!(&mut gone).is_pending() && poll!(&mut stays).is_pending());
+        assert!(poll!(&mut other).is_pending());
+        assert_eq!(rig.begun.load(Ordering::SeqCst), 2);
+        drop(gone);
+        rig.end.notify_waiters();
+        assert_eq!(other.await, 2);
+        assert!(poll!(&mut stays).is_pending());
+        rig.end.notify_one();
+        assert_eq!(stays.await, 3, "it looked for itself");
+        assert!(rig.looks.in_flight().is_empty());
+    }
+}

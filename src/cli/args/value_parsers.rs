@@ -1,0 +1,142 @@
+//! How single words of the command line are read: closed vocabularies, pairs, spans of time, dates.
+
+use std::path::PathBuf;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
+
+/// A parser for one of the core's closed vocabularies: the words are those of the wire.
+pub(super) fn parse_name<T>(names: &'static [&'static str]) -> impl TypedValueParser<Value = T>
+where
+    T: std::str::FromStr + Clone + Send + Sync + 'static,
+    T::Err: std::error::Error + Send + Sync + 'static,
+{
+    PossibleValuesParser::new(names).try_map(|word| word.parse::<T>())
+}
+
+/// `NAME=VALUE`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pair {
+    /// Before the first `=`.
+    pub name: String,
+    /// Behind it.
+    pub value: String,
+}
+
+/// Reads `NAME=VALUE`.
+pub(super) fn pair(text: &str) -> Result<Pair, String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.trim().is_empty() => {
+            Ok(Pair { name: name.trim().to_owned(), value: value.to_owned() })
+        }
+        _ => Err("expected NAME=VALUE".to_owned()),
+    }
+}
+
+/// A file for the work directories of scripts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HandedFile {
+    /// What it is called there.
+    pub name: String,
+    /// Where it is here.
+    pub path: PathBuf,
+}
+
+/// Reads `NAME=PATH`, or a path alone, which keeps its name.
+pub(super) fn handed_file(text: &str) -> Result<HandedFile, String> {
+    let (name, path) = if let Some((name, path)) = text.split_once('=') {
+        (name.trim().to_owned(), PathBuf::from(path))
+    } else {
+        let path = PathBuf::from(text);
+        (path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(), path)
+    };
+    if name.is_empty() || path.as_os_str().is_empty() {
+        return Err("expected NAME=PATH: the name in the work directory and the local file".to_owned());
+    }
+    Ok(HandedFile { name, path })
+}
+
+/// Units of a span, in seconds.
+const UNITS: [(&str, u64); 5] = [("s", 1), ("m", 60), ("h", 3600), ("d", 86_400), ("w", 604_800)];
+
+/// Reads a span of time in seconds: `90s`, `10m`, `2h`, `30d`, `1h30m`.
+pub(super) fn span(text: &str) -> Result<u64, String> {
+    let wrong = || "expected a duration such as 90s, 10m, 2h, 30d or 1h30m".to_owned();
+    let mut rest = text.trim();
+    let mut sum: u64 = 0;
+    if rest.is_empty() {
+        return Err(wrong());
+    }
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
+        let (number, behind) = rest.split_at(digits);
+        let end = behind.find(|c: char| c.is_ascii_digit()).unwrap_or(behind.len());
+        let (unit, next) = behind.split_at(end);
+        let number: u64 = number.parse().map_err(|_| wrong())?;
+        let (_, seconds) = UNITS.iter().find(|(name, _)| *name == unit.trim()).ok_or_else(wrong)?;
+        sum = number.checked_mul(*seconds).and_then(|part| sum.checked_add(part)).ok_or_else(wrong)?;
+        rest = next;
+    }
+    Ok(sum)
+}
+
+/// Reads a moment as milliseconds since 1970-01-01 UTC: a date (its midnight here), a local time, or one
+/// with zone.
+pub(super) fn moment(text: &str) -> Result<i64, String> {
+    moment_in(text, &TimeZone::system())
+}
+
+fn moment_in(text: &str, zone: &TimeZone) -> Result<i64, String> {
+    let text = text.trim();
+    if let Ok(stamp) = text.parse::<Timestamp>() {
+        return Ok(stamp.as_millisecond());
+    }
+    if let Ok(zoned) = text.parse::<Zoned>() {
+        return Ok(zoned.timestamp().as_millisecond());
+    }
+    let local = text.parse::<jiff::civil::DateTime>().or_else(|_| text.parse::<Date>().map(Into::into));
+    local
+        .and_then(|local| local.to_zoned(zone.clone()))
+        .map(|zoned| zoned.timestamp().as_millisecond())
+        .map_err(|_| "expected a date such as 2026-10-01, or a time such as 2026-10-01T12:00:00Z".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_add_up_and_need_a_unit() {
+        assert_eq!((span("90s"), span("1h30m"), span("30d")), (Ok(90), Ok(5400), Ok(2_592_000)));
+        for wrong in ["", "90", "h", "1x", "2h3", "99999999999999999999w"] {
+            assert!(span(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_value_may_hold_the_sign_that_parts_it_from_its_name() {
+        let read = pair("query=a=b").unwrap();
+        assert_eq!((read.name.as_str(), read.value.as_str()), ("query", "a=b"));
+        assert_eq!(pair("note=").unwrap().value, "");
+        assert!(pair("query").is_err() && pair("=x").is_err());
+    }
+
+    #[test]
+    fn a_file_keeps_its_name_where_none_is_given() {
+        let read = handed_file("some/where/a.pdf").unwrap();
+        assert_eq!((read.name.as_str(), read.path), ("a.pdf", PathBuf::from("some/where/a.pdf")));
+        assert_eq!(handed_file("in.pdf=a.pdf").unwrap().name, "in.pdf");
+        assert!(handed_file("in.pdf=").is_err() && handed_file("..").is_err());
+    }
+
+    #[test]
+    fn a_date_is_its_midnight_here() {
+        let zone = TimeZone::fixed(jiff::tz::offset(2));
+        let midnight = moment_in("2026-10-01", &zone).unwrap();
+        assert_eq!(moment_in("2026-09-30T22:00:00Z", &zone), Ok(midnight));
+        assert_eq!(moment_in("2026-10-01T00:00:00", &zone), Ok(midnight));
+        assert!(moment_in("last week", &zone).unwrap_err().contains("2026-10-01"));
+    }
+}

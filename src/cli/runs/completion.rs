@@ -1,0 +1,146 @@
+//! Executes a run to its end on the screen: progress while it continues, then its state and what comes next.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use super::follow::{self, RunUpdate, Settled};
+use super::next_steps::Caller;
+use super::progress::Progress;
+use super::reporter::Reporter;
+use super::{clock, status, values};
+use crate::Context;
+use crate::failure::{Done, Failure};
+use crate::output::{TerminalCaps, TextStyle};
+use skills_api::RunClient;
+use skills_model::{Gate, RunState};
+use skills_store::RunRecord;
+
+/// A command to continue with, in JSON.
+#[derive(Debug, Serialize)]
+pub struct NextCommand {
+    /// What it does: `approve`, `deny`, `signal`, `resume`, `work`, `watch`, `look`, `cancel`.
+    does: &'static str,
+    /// The line.
+    command: String,
+}
+
+/// The commands that come next for a run.
+pub fn next(cx: &Context, run: &RunRecord) -> Vec<NextCommand> {
+    let next = Caller::of(&cx.global).next(run);
+    next.into_iter().map(|(does, command)| NextCommand { does, command }).collect()
+}
+
+/// Executes a run and shows its progress, events after a number alone.
+pub async fn work(
+    client: &dyn RunClient,
+    run: &RunRecord,
+    after: u64,
+    steps: &[String],
+    voice: &mut Reporter,
+) -> Result<Settled, Failure> {
+    let mut progress = Progress::new(steps.iter().map(String::as_str));
+    let settled = follow::wait_for_completion(client, run, after, true, &mut |news| {
+        match news {
+            RunUpdate::Event(event, steps) => progress.event(event, steps, voice),
+            RunUpdate::Tick => progress.turn(clock::now_ms(), voice),
+            RunUpdate::Silence(run) => progress.elsewhere(run, voice),
+        }
+        Ok(())
+    })
+    .await?;
+    voice.clear();
+    Ok(settled)
+}
+
+/// Says the state of a run after it was worked, writes its outputs, and tells how the command ends.
+pub fn conclude(cx: &mut Context, settled: &Settled, voice: &mut Reporter) -> Result<Done, Failure> {
+    voice.say(&ending(settled, &Caller::of(&cx.global), cx.in_memory(), voice.look));
+    if !cx.out.json
+        && let Some(outputs) = &settled.run.outputs
+    {
+        let text = values::rows(outputs, 0, cx.out.look);
+        cx.out.raw(text.as_bytes())?;
+    }
+    Ok(if settled.left { Done::Left } else { status::done(&settled.run) })
+}
+
+/// The state of the run, and the commands that continue from there.
+fn ending(settled: &Settled, caller: &Caller, in_memory: bool, look: TerminalCaps) -> String {
+    let run = &settled.run;
+    let mut out =
+        format!("{} {}", status::sign(run, look), status::words(run, &jiff::tz::TimeZone::system()));
+    if run.state == RunState::Completed {
+        let _ = write!(out, " in {}", clock::took(run.since_ms - run.created_ms));
+    }
+    if let Some(Gate::Human { why, .. }) = &run.gate {
+        let _ = write!(out, "\n  {}", status::asked(why));
+    }
+    if let Some(at) = run.expires_ms {
+        let zone = jiff::tz::TimeZone::system();
+        let told = status::expiry(at, run.options.on_expiry, clock::now_ms(), &zone);
+        let _ = write!(out, "\n  expires {told}");
+    }
+    if settled.left {
+        let _ = write!(out, "\n  stopped watching; the run is not canceled");
+    }
+    let next = caller.next(run);
+    if in_memory && !next.is_empty() {
+        let said =
+            "  its store is in memory and ends with this command: remove --demo and memory: to keep it";
+        let _ = write!(out, "\n{}", TextStyle::Warn.paint(said, look.colour));
+        return out;
+    }
+    for (verb, line) in next {
+        let _ = write!(
+            out,
+            "\n  {} {line}",
+            TextStyle::Muted.paint(&format!("{:<8}", format!("{verb}:")), look.colour)
+        );
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runs::samples::record;
+
+    const LOOK: TerminalCaps = TerminalCaps { colour: false, unicode: true, width: 80, terminal: false };
+
+    fn caller() -> Caller {
+        use clap::Parser as _;
+        Caller::of(&crate::args::Cli::try_parse_from(["skills"]).unwrap().global)
+    }
+
+    fn said(state: RunState, left: bool, in_memory: bool) -> String {
+        ending(&Settled { run: record(state), left }, &caller(), in_memory, LOOK)
+    }
+
+    #[test]
+    fn a_waiting_run_says_why_and_the_exact_command() {
+        insta::assert_snapshot!(said(RunState::WaitingForHuman, false, false), @r"
+        ◆ book waits for approval
+          its capability requires approval each time
+          look:    skills runs show 0198a1b2-0000-7000-8000-00000000abcd
+          approve: skills runs approve 0198a1b2-0000-7000-8000-00000000abcd --step book --inputs-digest 9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f
+          deny:    skills runs deny 0198a1b2-0000-7000-8000-00000000abcd --step book --inputs-digest 9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f
+        ");
+    }
+
+    #[test]
+    fn the_other_ends_say_how_to_go_on_where_one_can() {
+        assert_eq!(said(RunState::Completed, false, false), "✓ completed in 1 min 0 s");
+        let failed = said(RunState::Failed, false, false);
+        assert!(failed.starts_with("✗ failed at sum: the service answered 502\n"), "{failed}");
+        assert!(failed.contains("resume:  skills runs resume 0198a1b2-"), "{failed}");
+        let left = said(RunState::Pending, true, false);
+        assert!(left.contains("not canceled") && left.contains("skills runs work"), "{left}");
+    }
+
+    #[test]
+    fn a_store_in_memory_offers_no_command_that_cannot_work() {
+        let text = said(RunState::WaitingForSignal, false, true);
+        assert!(text.contains("in memory") && !text.contains("skills runs"), "{text}");
+    }
+}

@@ -1,0 +1,147 @@
+//! The commands that come next, as lines to copy: with the options that lead to the same runs.
+
+use std::path::Path;
+
+use crate::args::Global;
+use skills_config::Invocation;
+use skills_model::{ApprovalReason, CommandName, Gate, RunState};
+use skills_store::{PostgresAddress, RunRecord};
+
+/// How this program was called, and what comes next of a run.
+#[derive(Debug, Clone)]
+pub struct Caller(Invocation);
+
+impl Caller {
+    /// The caller by its global options.
+    pub fn of(global: &Global) -> Self {
+        Self(invocation(global, None))
+    }
+
+    /// A command line of these words.
+    pub fn line(&self, words: &[&str]) -> String {
+        self.0.line(words)
+    }
+
+    /// What a person may do with a run now: verb and command line.
+    pub fn next(&self, run: &RunRecord) -> Vec<(&'static str, String)> {
+        let id = run.id.0.as_str();
+        let takes = |name| run.allowed.contains(&name);
+        let mut out = Vec::new();
+        match (&run.state, &run.gate) {
+            (RunState::WaitingForHuman, Some(Gate::Human { step, inputs_digest, why, .. })) => {
+                let exact = ["--step", step, "--inputs-digest", inputs_digest];
+                // One of these: a shell asks what the bars mean before anything is decided by mistake.
+                let choice = match why {
+                    ApprovalReason::UnknownOutcome => &["--choice", "rerun|happened|skip|fail"][..],
+                    _ => &[],
+                };
+                out.push(("look", self.line(&["runs", "show", id])));
+                out.push(("approve", self.line(&[&["runs", "approve", id], &exact[..], choice].concat())));
+                out.push(("deny", self.line(&[&["runs", "deny", id], &exact[..]].concat())));
+            }
+            (RunState::WaitingForSignal, Some(Gate::Signal { name, .. })) => {
+                out.push(("signal", self.line(&["runs", "signal", id, name, "--payload", "{}"])));
+                out.push(("cancel", self.line(&["runs", "cancel", id])));
+            }
+            (RunState::Failed, _) if takes(CommandName::Resume) => {
+                out.push(("look", self.line(&["runs", "show", id])));
+                out.push(("resume", self.line(&["runs", "resume", id])));
+            }
+            (RunState::Pending, _) if run.held => {
+                out.push(("resume", self.line(&["runs", "resume", id])));
+            }
+            (RunState::Pending | RunState::Running | RunState::Replaying, _) => {
+                out.push(("watch", self.line(&["runs", "watch", id])));
+                out.push(("work", self.line(&["runs", "work", id])));
+            }
+            _ => {}
+        }
+        out
+    }
+}
+
+/// The options that decide which skills and runs are seen, with files named from the root where a folder to name them
+/// from is given: the line may be used anywhere.
+pub fn invocation(global: &Global, from: Option<&Path>) -> Invocation {
+    let place =
+        |path: &Path| from.map_or_else(|| path.to_owned(), |from| from.join(path)).display().to_string();
+    let mut options = Vec::new();
+    if global.demo {
+        options.push("--demo".to_owned());
+    }
+    let mut option = |name: &str, value: String| options.extend([name.to_owned(), value]);
+    for root in &global.roots {
+        option("--root", place(root));
+    }
+    if let Some(file) = &global.config {
+        option("--config", place(file));
+    }
+    if let Some(store) = &global.store {
+        let file = store.strip_prefix("sqlite:").map(|file| format!("sqlite:{}", place(Path::new(file))));
+        // Never with a password.
+        let server = PostgresAddress::is_one(store).then(|| PostgresAddress::parse(store).ok()).flatten();
+        let server = server.map(|server| server.place().to_owned());
+        option("--store", file.or(server).unwrap_or_else(|| store.clone()));
+    }
+    if let Some(address) = &global.connect {
+        option("--connect", address.clone());
+    }
+    if let Some(file) = &global.api_key_file {
+        option("--api-key-file", place(file));
+    }
+    Invocation::with(options)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runs::samples::{ID, record};
+
+    fn caller() -> Caller {
+        Caller(Invocation::with(["--store", "sqlite:my runs.db"].map(str::to_owned).into()))
+    }
+
+    #[test]
+    fn the_command_of_a_waiting_run_names_the_store_the_step_and_what_was_seen() {
+        let next = caller().next(&record(RunState::WaitingForHuman));
+        let (_, approve) = next.iter().find(|(verb, _)| *verb == "approve").unwrap();
+        let digest = "9f".repeat(32);
+        assert_eq!(
+            *approve,
+            format!(
+                "skills --store 'sqlite:my runs.db' runs approve {ID} --step book --inputs-digest {digest}"
+            )
+        );
+    }
+
+    #[test]
+    fn every_run_that_has_not_ended_has_a_next_command() {
+        for state in [RunState::Pending, RunState::Running, RunState::WaitingForSignal, RunState::Failed] {
+            assert!(!caller().next(&record(state)).is_empty(), "{state}");
+        }
+        assert!(caller().next(&record(RunState::Completed)).is_empty());
+    }
+
+    #[test]
+    fn the_command_of_an_unknown_outcome_leaves_the_choice_open() {
+        let mut run = record(RunState::WaitingForHuman);
+        if let Some(Gate::Human { why, .. }) = &mut run.gate {
+            *why = ApprovalReason::UnknownOutcome;
+        }
+        let next = caller().next(&run);
+        let (_, approve) = next.iter().find(|(verb, _)| *verb == "approve").unwrap();
+        assert!(approve.ends_with("--choice 'rerun|happened|skip|fail'"), "{approve}");
+    }
+
+    #[test]
+    fn options_are_named_from_where_they_were_given_and_no_key_is_among_them() {
+        use clap::Parser as _;
+        let given = ["skills", "--root", "my skills", "--store", "sqlite:runs.db", "--config", "/etc/c.yaml"];
+        let cli = crate::args::Cli::try_parse_from(given).unwrap();
+        let line = invocation(&cli.global, Some(Path::new("/work"))).completed("skills runs list");
+        assert_eq!(
+            line,
+            "skills --root '/work/my skills' --config /etc/c.yaml --store sqlite:/work/runs.db runs list"
+        );
+    }
+}

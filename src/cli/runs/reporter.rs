@@ -1,0 +1,92 @@
+//! What a command says beside its answer: lines on standard error, a line that moves on a terminal, questions.
+
+use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+
+use crate::failure::Failure;
+use crate::output::{TerminalCaps, TextStyle};
+use skills_api::{Code, Error};
+
+/// Standard error of a command that executes a run. Silent with `--json`: there, errors alone are on it.
+pub struct Reporter {
+    /// What it can show.
+    pub look: TerminalCaps,
+    quiet: bool,
+    moving: bool,
+}
+
+impl Reporter {
+    /// A voice on standard error.
+    pub fn new(look: TerminalCaps, quiet: bool) -> Self {
+        Self { look, quiet, moving: false }
+    }
+
+    /// Whether a line may move.
+    pub fn moves(&self) -> bool {
+        self.look.terminal && self.look.colour && !self.quiet
+    }
+
+    /// Says a text of whole lines, above the line that moves.
+    pub fn say(&mut self, text: &str) {
+        if self.quiet {
+            return;
+        }
+        let text = text.trim_end_matches('\n');
+        self.clear();
+        // Nothing is left to tell when standard error is gone.
+        drop(writeln!(io::stderr().lock(), "{text}"));
+    }
+
+    /// Says what a person, or the program that called, has to know: with `--json` too.
+    pub fn warn(&mut self, text: &str) {
+        self.clear();
+        let head = TextStyle::Warn.paint("warning:", self.look.colour);
+        drop(writeln!(io::stderr().lock(), "{head} {text}"));
+    }
+
+    /// Puts a text into the line that moves.
+    pub fn show(&mut self, text: &str) {
+        if self.moves() {
+            let mut err = io::stderr().lock();
+            drop(write!(err, "\r\x1b[K{text}").and_then(|()| err.flush()));
+            self.moving = true;
+        }
+    }
+
+    /// Takes the line that moves away.
+    pub fn clear(&mut self) {
+        if std::mem::take(&mut self.moving) {
+            let mut err = io::stderr().lock();
+            drop(write!(err, "\r\x1b[K").and_then(|()| err.flush()));
+        }
+    }
+}
+
+impl Drop for Reporter {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+/// Asks a person on the terminal and gives the answer's line; `means` says what to give where there is none.
+///
+/// # Errors
+/// `confirmation_required` where nobody can be asked.
+pub fn ask(question: &str, means: &str) -> Result<String, Failure> {
+    Ok(ask_text(question, means)?.to_lowercase())
+}
+
+/// As [`ask`], with the answer as it was typed.
+pub fn ask_text(question: &str, means: &str) -> Result<String, Failure> {
+    if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
+        let message = format!("confirmation required, but there is no terminal; no decision made; {means}");
+        return Err(Error::new(Code::ConfirmationRequired, message).into());
+    }
+    let mut err = io::stderr().lock();
+    drop(write!(err, "{question} ").and_then(|()| err.flush()));
+    let mut line = String::new();
+    io::stdin()
+        .lock()
+        .read_line(&mut line)
+        .map_err(|error| Failure::usage(format!("cannot read the reply: {error}")))?;
+    Ok(line.trim().to_owned())
+}

@@ -1,0 +1,268 @@
+//! Where a run and a step stand, in a sign, an ink and a few words; and how a command ends by it.
+
+use jiff::tz::TimeZone;
+use serde_json::Value;
+
+use super::clock;
+use crate::failure::Done;
+use crate::output::{TerminalCaps, TextStyle};
+use skills_api::StepState;
+use skills_model::{ApprovalReason, Expiry, Gate, RunState};
+use skills_skill::safe_text;
+use skills_store::{EventKind, RunRecord, WorkerId};
+
+/// The sign of a run's state, painted.
+pub fn sign(run: &RunRecord, look: TerminalCaps) -> String {
+    sign_of(run.state, look)
+}
+
+/// The sign of a state, painted.
+pub fn sign_of(state: RunState, look: TerminalCaps) -> String {
+    let (unicode, ascii, ink) = match state {
+        RunState::WaitingForHuman => ("◆", "!", TextStyle::Warn),
+        RunState::WaitingForSignal => ("◇", "~", TextStyle::Info),
+        RunState::Pending => ("○", "o", TextStyle::Muted),
+        RunState::Running | RunState::Replaying => ("▸", ">", TextStyle::Info),
+        RunState::Completed => ("✓", "+", TextStyle::Good),
+        RunState::Failed => ("✗", "x", TextStyle::Bad),
+        RunState::Canceled => ("⊘", "/", TextStyle::Muted),
+    };
+    ink.paint(if look.unicode { unicode } else { ascii }, look.colour)
+}
+
+/// The sign of a step's state, painted.
+pub fn step_sign(state: StepState, look: TerminalCaps) -> String {
+    let (unicode, ascii, ink) = match state {
+        StepState::Pending => ("○", "o", TextStyle::Muted),
+        StepState::Running => ("▸", ">", TextStyle::Info),
+        StepState::WaitingForHuman => ("◆", "!", TextStyle::Warn),
+        StepState::WaitingForSignal => ("◇", "~", TextStyle::Info),
+        StepState::Completed => ("✓", "+", TextStyle::Good),
+        StepState::Skipped => ("–", "-", TextStyle::Muted),
+        StepState::Failed => ("✗", "x", TextStyle::Bad),
+        StepState::Interrupted => ("⊘", "/", TextStyle::Warn),
+    };
+    ink.paint(if look.unicode { unicode } else { ascii }, look.colour)
+}
+
+/// Its state, in a few words: `book waits for a person`, `failed at sum: http 502`.
+pub fn words(run: &RunRecord, zone: &TimeZone) -> String {
+    let step = run.step.as_deref().map(|step| safe_text::line(step).into_owned());
+    match run.state {
+        RunState::Pending if run.held => match &run.source {
+            Some((_, checkpoint)) => format!("paused, from checkpoint {checkpoint}"),
+            None => "paused".to_owned(),
+        },
+        RunState::Pending => "pending".to_owned(),
+        RunState::Running | RunState::Replaying => {
+            let lost = run.hold.as_ref().is_some_and(|hold| hold.holder.is_lost());
+            let word = step.filter(|_| run.state == RunState::Running);
+            let word = word.map_or_else(|| run.state.to_string(), |step| format!("running {step}"));
+            let word = if run.held { format!("{word}, pauses before its next step") } else { word };
+            if lost { format!("{word}, but no worker owns it") } else { word }
+        }
+        RunState::WaitingForHuman | RunState::WaitingForSignal => {
+            let waits = match &run.gate {
+                Some(Gate::Human { step, why: ApprovalReason::UnknownOutcome, .. }) => {
+                    format!("{}: outcome unknown", safe_text::line(step))
+                }
+                Some(Gate::Human { step, .. }) => format!("{} waits for approval", safe_text::line(step)),
+                Some(Gate::Signal { name, .. }) => format!("waits for signal {}", safe_text::line(name)),
+                None => run.state.to_string(),
+            };
+            if run.held { format!("{waits}, then paused until resumed") } else { waits }
+        }
+        RunState::Completed => "completed".to_owned(),
+        RunState::Failed => match (failed_step(run), failure(run)) {
+            (Some(step), Some(why)) => format!("failed at {step}: {why}"),
+            (None, Some(why)) => format!("failed: {why}"),
+            (Some(step), None) => format!("failed at {step}"),
+            (None, None) => "failed".to_owned(),
+        },
+        RunState::Canceled => match (run.expired_ms(), failure(run)) {
+            (Some(at), _) => format!("canceled: expired at {}", clock::time_of_day(at, zone)),
+            (None, Some(why)) => format!("canceled: {why}"),
+            (None, None) => "canceled".to_owned(),
+        },
+    }
+}
+
+/// What a claim or the loss of a worker says, for people; none for other events.
+pub fn claim(kind: &EventKind, data: &Value) -> Option<String> {
+    let worker = |name: &str| {
+        let id = data.get(name)?.as_str()?;
+        Some(safe_text::line(&WorkerId(id.to_owned()).in_words()).into_owned())
+    };
+    match kind {
+        EventKind::RunAbandoned => Some(format!("{} is dead", worker("worker")?)),
+        EventKind::RunClaimed => {
+            let by = worker("worker")?;
+            let Some(before) = worker("taken_over_from") else { return Some(format!("by {by}")) };
+            let attempt = match (data["attempt"].as_u64(), data["attempts"].as_u64()) {
+                (Some(attempt), Some(of)) => format!("attempt {attempt} of {of}: "),
+                _ => String::new(),
+            };
+            Some(format!("{attempt}taken over from {before} by {by}"))
+        }
+        _ => None,
+    }
+}
+
+/// Why a person is asked, in a sentence.
+pub fn asked(why: &ApprovalReason) -> String {
+    safe_text::line(&why.in_words()).into_owned()
+}
+
+/// When a wait ends by itself, and what happens then: `in 2 h, at 2026-07-14 11:30:00: then denied and
+/// canceled`.
+pub fn expiry(at_ms: i64, then: Expiry, now_ms: i64, zone: &TimeZone) -> String {
+    let at = clock::moment(at_ms, zone);
+    let when = if at_ms > now_ms {
+        format!("in {}, at {at}", clock::age(at_ms - now_ms))
+    } else {
+        format!("expired at {at}")
+    };
+    format!("{when}: {}", on_expiry(then))
+}
+
+/// The outcome of a run whose wait is over.
+fn on_expiry(then: Expiry) -> &'static str {
+    match then {
+        Expiry::Deny => "then denied and canceled",
+        Expiry::Fail => "then fails, can be resumed",
+    }
+}
+
+/// As [`words`], with the time that a wait has left: `book waits for a person, expires in 2 h (denied then, …)`.
+pub fn words_now(run: &RunRecord, now_ms: i64, zone: &TimeZone) -> String {
+    let waits = matches!(run.state, RunState::WaitingForHuman | RunState::WaitingForSignal);
+    match run.expires_ms.filter(|_| waits) {
+        Some(at) if at > now_ms => {
+            let left = clock::age(at - now_ms);
+            format!("expires in {left}: {} ({})", words(run, zone), on_expiry(run.options.on_expiry))
+        }
+        Some(_) => format!("expired: {} ({})", words(run, zone), on_expiry(run.options.on_expiry)),
+        None => words(run, zone),
+    }
+}
+
+/// What went wrong, in one line.
+pub fn failure(run: &RunRecord) -> Option<String> {
+    run.error.as_ref().map(message)
+}
+
+/// What an error says, in one line.
+pub fn message(error: &Value) -> String {
+    let text = |name: &str| error.get(name).and_then(Value::as_str);
+    let message = error.as_str().or_else(|| text("detail")).or_else(|| text("message"));
+    safe_text::line(&message.map_or_else(|| error.to_string(), str::to_owned)).into_owned()
+}
+
+/// The step that failed.
+pub fn failed_step(run: &RunRecord) -> Option<String> {
+    let named = run.error.as_ref().and_then(|error| error.get("step")).and_then(Value::as_str);
+    named.or(run.step.as_deref()).map(|step| safe_text::line(step).into_owned())
+}
+
+/// How a command that executes a run ends, by the state of the run then.
+pub fn done(run: &RunRecord) -> Done {
+    match run.state {
+        RunState::Pending if run.held => Done::Waiting,
+        RunState::Completed | RunState::Pending | RunState::Running | RunState::Replaying => Done::Fine,
+        RunState::Failed | RunState::Canceled => Done::Findings,
+        RunState::WaitingForHuman | RunState::WaitingForSignal => Done::Waiting,
+    }
+}
+
+/// The end of a run's id, which tells it from others: ids begin with the time of their making.
+pub fn short(id: &str) -> &str {
+    let at = id.char_indices().rev().nth(7).map_or(0, |(at, _)| at);
+    &id[at..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runs::samples::record;
+    use skills_api::unworked;
+    use skills_store::{LeaseHolder, RunLease};
+
+    #[test]
+    fn every_state_says_what_it_is_about() {
+        let said: Vec<String> = [
+            RunState::Pending,
+            RunState::Running,
+            RunState::Replaying,
+            RunState::WaitingForHuman,
+            RunState::WaitingForSignal,
+            RunState::Completed,
+            RunState::Failed,
+            RunState::Canceled,
+        ]
+        .map(|state| words(&record(state), &TimeZone::UTC))
+        .into();
+        assert_eq!(
+            said,
+            [
+                "pending",
+                "running book",
+                "replaying",
+                "book waits for approval",
+                "waits for signal books-closed",
+                "completed",
+                "failed at sum: the service answered 502",
+                "canceled"
+            ]
+        );
+        let lost = |holder| {
+            let worker = Some(WorkerId("build-2/1-ab/4711/99/0".to_owned()));
+            let hold = Some(RunLease { worker, until_ms: 1_000, until_boot: None, holder });
+            RunRecord { hold, ..record(RunState::Running) }
+        };
+        assert_eq!(words(&lost(LeaseHolder::Dead), &TimeZone::UTC), "running book, but no worker owns it");
+        assert_eq!(words(&lost(LeaseHolder::Elsewhere), &TimeZone::UTC), "running book");
+        let why = [LeaseHolder::Elsewhere, LeaseHolder::Dead, LeaseHolder::RunOut]
+            .map(|holder| unworked(&lost(holder), 9_000, clock::age));
+        assert_eq!(
+            why,
+            [
+                None,
+                Some("no worker owns it: process 4711 on build-2 is dead".to_owned()),
+                Some("no worker owns it: the lease of process 4711 on build-2 expired 8 s ago".to_owned()),
+            ]
+        );
+        let fork = RunRecord {
+            held: true,
+            source: Some((record(RunState::Completed).id, 2)),
+            ..record(RunState::Pending)
+        };
+        assert_eq!(words(&fork, &TimeZone::UTC), "paused, from checkpoint 2");
+    }
+
+    #[test]
+    fn a_run_that_nobody_answered_in_time_says_so_and_a_canceled_one_is_only_canceled() {
+        let error = Some(serde_json::json!({ "code": "expired", "message": "in UTC", "expired_ms": 62_000 }));
+        let expired = RunRecord { error, ..record(RunState::Canceled) };
+        assert_eq!(words(&expired, &TimeZone::UTC), "canceled: expired at 00:01:02");
+        assert_eq!(words(&record(RunState::Canceled), &TimeZone::UTC), "canceled");
+    }
+
+    #[test]
+    fn the_exit_code_tells_the_state() {
+        let code = |state| done(&record(state));
+        assert_eq!(code(RunState::Completed), Done::Fine);
+        assert_eq!((code(RunState::Failed), code(RunState::Canceled)), (Done::Findings, Done::Findings));
+        assert_eq!(
+            (code(RunState::WaitingForHuman), code(RunState::WaitingForSignal)),
+            (Done::Waiting, Done::Waiting)
+        );
+        let held = RunRecord { held: true, ..record(RunState::Pending) };
+        assert_eq!((code(RunState::Pending), done(&held)), (Done::Fine, Done::Waiting));
+    }
+
+    #[test]
+    fn a_short_id_is_its_end() {
+        assert_eq!(short("0198a1b2-0000-7000-8000-00000000abcd"), "0000abcd");
+        assert_eq!(short("abc"), "abc");
+    }
+}

@@ -1,0 +1,127 @@
+//! Exact link: the request *is* an id, a name or a tag, or it names a skill (`use the pdf-tables skill`,
+//! `/pdf-tables`, `` `pdf-tables` ``).
+
+use std::collections::HashMap;
+
+use super::super::answer::{PartKind, Signal};
+use super::super::labels::normalize_label;
+use super::super::reading::Reading;
+use super::{Column, Context, Failure, Link, Row, ScoreTerm, Scorer, matched};
+
+/// See the module.
+pub(super) struct Exact;
+
+/// Words that make the name before them a name for sure.
+const NOUNS: [&str; 2] = ["skill", "skills"];
+
+struct Prepared {
+    found: HashMap<usize, (f64, String)>,
+}
+
+impl Link for Exact {
+    fn name(&self) -> &'static str {
+        "exact"
+    }
+
+    fn prepare<'a>(
+        &self,
+        reading: &'a Reading,
+        cx: &'a Context<'a>,
+    ) -> Result<Option<Box<dyn Scorer + 'a>>, Failure> {
+        let labels = &cx.index.labels;
+        let weights = &cx.weights.exact;
+        let whole = normalize_label(reading.intent.trim().trim_start_matches(['/', '$', '@']));
+        let mut found = HashMap::new();
+        let mut give = |slots: &[u32], value: f64, label: &str| {
+            for slot in slots.iter().map(|slot| *slot as usize) {
+                let by_id =
+                    cx.index.entry(slot).is_some_and(|e| normalize_label(e.document.id.as_str()) == label);
+                let value = value + if by_id { weights.id } else { 0.0 };
+                let best = found.entry(slot).or_insert((value, label.to_owned()));
+                if value > best.0 {
+                    *best = (value, label.to_owned());
+                }
+            }
+        };
+        if !whole.is_empty() {
+            give(labels.named(&whole), weights.whole, &whole);
+            give(labels.tagged(&whole), weights.tag, &whole);
+        }
+        for name in named(&reading.intent) {
+            give(labels.named(&name), weights.named, &name);
+        }
+        if found.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(Box::new(Prepared { found })))
+    }
+}
+
+/// Plain forms of what a request names: marked words, and up to four words before "skill". A compound or a brand
+/// inside a sentence names nothing.
+fn named(intent: &str) -> Vec<String> {
+    let raw: Vec<&str> = intent.split_whitespace().collect();
+    let mut out = Vec::new();
+    for (at, word) in raw.iter().enumerate() {
+        let bare = trim(word);
+        if is_marked(word) {
+            out.push(normalize_label(bare));
+        }
+        if NOUNS.contains(&bare.to_lowercase().as_str()) {
+            for from in at.saturating_sub(4)..at {
+                let name = raw[from..at].iter().map(|w| trim(w)).collect::<Vec<_>>().join(" ");
+                out.push(normalize_label(&name));
+            }
+        }
+    }
+    out.retain(|name| !name.is_empty());
+    out
+}
+
+fn trim(word: &str) -> &str {
+    word.trim_matches(|c: char| !c.is_alphanumeric())
+}
+
+/// `/name`, `$name`, `@name`, or in backticks; a path is none of them.
+fn is_marked(word: &str) -> bool {
+    let word = word.trim_start_matches(['(', '"', '“']);
+    word.starts_with('`') || word.strip_prefix(['/', '$', '@']).is_some_and(|name| !name.contains('/'))
+}
+
+impl Scorer for Prepared {
+    fn score(&self, column: &mut Column) -> Result<(), Failure> {
+        for (slot, (value, _)) in &self.found {
+            column.values[*slot] = *value as f32;
+            column.matched[*slot] = matched::EXACT | matched::CONTENT;
+        }
+        Ok(())
+    }
+
+    fn explain(&self, slot: usize, out: &mut Vec<ScoreTerm>) {
+        if let Some((value, label)) = self.found.get(&slot) {
+            out.push(ScoreTerm {
+                row: Row::Exact,
+                signal: Signal::Rule,
+                kind: PartKind::Exact,
+                field: None,
+                label: label.clone(),
+                value: *value,
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_where_they_are_meant() {
+        assert!(named("use the pdf-tables skill").contains(&"pdf tables".to_owned()));
+        assert!(named("run the form filler skill, please").contains(&"form filler".to_owned()));
+        assert_eq!(named("try /review on this"), ["review"]);
+        assert!(named("turn the table into a form").is_empty());
+        assert!(named("pdf-tables of my next.js app at /usr/bin").is_empty());
+        assert_eq!(named("with `pdf-tables`, please"), ["pdf tables"]);
+    }
+}

@@ -1,0 +1,235 @@
+//! Lexical link: BM25F over stems and over pairs of neighbouring content stems (Robertson & Zaragoza,
+//! "The Probabilistic Relevance Framework", 2009), and stems that stand only in headings or body.
+
+use std::rc::Rc;
+
+use super::super::answer::PartKind;
+use super::super::field::{self, Counts};
+use super::super::lookup::Found;
+use super::super::reading::Reading;
+use super::super::segment::Key;
+use super::{Column, Context, Failure, Link, Row, ScoreTerm, Scorer, matched, rarity, signal_of};
+
+/// See the module.
+pub(super) struct Lexical;
+
+/// A stem or pair of the request that the index knows.
+struct Term<'a> {
+    /// What it may stand for with its idf; one thing, unless it is unfinished.
+    keys: Vec<(Rc<Found<'a>>, f64)>,
+    /// g: how much it counts.
+    weight: f64,
+    content: bool,
+    row: Row,
+    label: String,
+}
+
+struct Prepared<'a> {
+    cx: &'a Context<'a>,
+    terms: Vec<Term<'a>>,
+    pairs: Vec<Term<'a>>,
+    /// 1/√I, I the score of a skill that matches everything.
+    scale: f64,
+}
+
+impl Link for Lexical {
+    fn name(&self) -> &'static str {
+        "lexical"
+    }
+
+    fn prepare<'a>(
+        &self,
+        reading: &'a Reading,
+        cx: &'a Context<'a>,
+    ) -> Result<Option<Box<dyn Scorer + 'a>>, Failure> {
+        let (terms, ideal) = terms(reading, cx);
+        if terms.is_empty() || ideal <= 0.0 {
+            return Ok(None);
+        }
+        Ok(Some(Box::new(Prepared { cx, terms, pairs: pairs(reading, cx), scale: ideal.sqrt().recip() })))
+    }
+}
+
+/// The stems of a request, each once, and the ideal score.
+fn terms<'a>(reading: &Reading, cx: &'a Context<'a>) -> (Vec<Term<'a>>, f64) {
+    let n = cx.index.len();
+    let mut out = Vec::new();
+    let mut ideal = 0.0;
+    for (at, read) in reading.words.iter().enumerate() {
+        if reading.row(at) != at || matches!(read.correction, Some(super::super::answer::Correction::Dropped))
+        {
+            continue;
+        }
+        // Every form of the stem has to be a stop word for it to count less.
+        let content = reading.words.iter().any(|w| w.word.stem == read.word.stem && !w.word.stop);
+        let weight = if content { 1.0 } else { cx.weights.stop_word_weight };
+        let ids = if read.completions.is_empty() {
+            cx.index.vocabulary.find(&read.word.stem).into_iter().collect()
+        } else {
+            read.completions.clone()
+        };
+        let found = |id| {
+            let found = cx.stem(id)?;
+            let idf = rarity(n, found.documents);
+            Some((found, idf))
+        };
+        let keys: Vec<(Rc<Found<'a>>, f64)> = ids.into_iter().filter_map(found).collect();
+        if !content && keys.iter().any(|(found, _)| cx.common(found.documents)) {
+            continue;
+        }
+        match keys.iter().map(|(_, idf)| *idf).reduce(f64::max) {
+            Some(idf) => ideal += weight * idf,
+            None if content => ideal += rarity(n, 0),
+            None => {}
+        }
+        if !keys.is_empty() {
+            let label = read.word.text.clone();
+            out.push(Term { keys, weight, content, row: Row::Word(at), label });
+        }
+    }
+    (out, ideal)
+}
+
+/// Neighbouring content stems of a request that some skill has side by side too.
+fn pairs<'a>(reading: &Reading, cx: &'a Context<'a>) -> Vec<Term<'a>> {
+    let n = cx.index.len();
+    let content: Vec<usize> = (0..reading.words.len())
+        .filter(|at| !reading.words[*at].word.stop && reading.words[*at].completions.is_empty())
+        .collect();
+    let mut seen = Vec::new();
+    let mut out = Vec::new();
+    for two in content.windows(2) {
+        let [first, second] = [two[0], two[1]].map(|at| &reading.words[at].word);
+        let ids = [first, second].map(|w| cx.index.vocabulary.find(&w.stem));
+        let [Some(a), Some(b)] = ids else { continue };
+        let key = Key::pair(a, b);
+        if seen.contains(&key) {
+            continue;
+        }
+        seen.push(key);
+        let Some(found) = cx.index.find(key, cx.view) else { continue };
+        let idf = rarity(n, found.documents);
+        let row = Row::Pair(reading.row(two[0]), reading.row(two[1]));
+        let label = format!("{}+{}", first.text, second.text);
+        out.push(Term { keys: vec![(Rc::new(found), idf)], weight: 1.0, content: true, row, label });
+    }
+    out
+}
+
+impl Prepared<'_> {
+    /// tf as the scan computes it.
+    fn tf(norms: &[f32; field::COUNT], counts: Counts) -> f32 {
+        if counts.0 < 32 {
+            // In the body only: the usual case.
+            return norms[4] * f32::from(counts.0);
+        }
+        (0..field::COUNT).map(|f| norms[f] * f32::from(counts.of(f))).sum()
+    }
+
+    fn scan(&self, term: &Term<'_>, pair: bool, weight: f64, column: &mut Column) {
+        let derived = &self.cx.index.derived;
+        let norms = if pair { &derived.pair_norms } else { &derived.norms };
+        let k = self.cx.weights.saturation as f32;
+        let body = if pair { 0.0 } else { self.cx.profile.body * term.weight * self.scale };
+        let value = |idf: f64| {
+            let (lex, only) = ((weight * idf) as f32, (body * idf) as f32);
+            move |norms: &[f32; field::COUNT], counts: Counts| {
+                let tf = Self::tf(norms, counts);
+                lex * tf / (k + tf) + if counts.body_only() { only } else { 0.0 }
+            }
+        };
+        let (whole, short) = if term.content {
+            (matched::CONTENT, matched::CONTENT | matched::SHORT)
+        } else {
+            (matched::STOP, matched::STOP)
+        };
+        if let [(found, idf)] = &term.keys[..] {
+            let value = value(*idf);
+            let (values, matched) = column.of_word(term.content);
+            found.each(|slot, counts| {
+                values[slot] += value(&norms[slot], counts);
+                matched[slot] |= if counts.body_only() { whole } else { short };
+            });
+            return;
+        }
+        // Of several completions the best counts, skill by skill.
+        let mut all = Vec::new();
+        for (found, idf) in &term.keys {
+            let value = value(*idf);
+            found.each(|slot, counts| {
+                all.push((slot, value(&norms[slot], counts)));
+                column.matched[slot] |= if counts.body_only() { whole } else { short };
+            });
+        }
+        all.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
+        all.dedup_by_key(|(slot, _)| *slot);
+        for (slot, value) in all {
+            column.values[slot] += value;
+        }
+    }
+
+    /// The addends of a term in a slot for its best key.
+    fn parts(&self, term: &Term<'_>, pair: bool, weight: f64, slot: usize, out: &mut Vec<ScoreTerm>) {
+        let mut best: (f64, Vec<ScoreTerm>) = (f64::NEG_INFINITY, Vec::new());
+        for (found, idf) in &term.keys {
+            let Some(counts) = found.counts(slot) else { continue };
+            let shares = self.shares(counts, pair, slot);
+            let tf: f64 = shares.iter().sum();
+            let value = weight * idf * tf / (self.cx.weights.saturation + tf);
+            let mut parts: Vec<ScoreTerm> = Vec::new();
+            for (f, share) in shares.iter().enumerate().filter(|(_, s)| **s > 0.0) {
+                parts.push(ScoreTerm {
+                    row: term.row,
+                    signal: signal_of(f),
+                    kind: if pair { PartKind::Bigram } else { PartKind::Term },
+                    field: Some(field::NAMES[f]),
+                    label: term.label.clone(),
+                    value: value * share / tf,
+                });
+            }
+            if !pair && counts.body_only() && self.cx.profile.body > 0.0 {
+                parts.push(ScoreTerm {
+                    row: term.row,
+                    signal: super::super::answer::Signal::Body,
+                    kind: PartKind::BodyOnly,
+                    field: None,
+                    label: term.label.clone(),
+                    value: self.cx.profile.body * term.weight * idf * self.scale,
+                });
+            }
+            let sum: f64 = parts.iter().map(|p| p.value).sum();
+            if sum > best.0 {
+                best = (sum, parts);
+            }
+        }
+        out.append(&mut best.1);
+    }
+
+    /// `w_f · norm_f · count_f` by field.
+    fn shares(&self, counts: Counts, pair: bool, slot: usize) -> [f64; field::COUNT] {
+        let derived = &self.cx.index.derived;
+        let norms = if pair { &derived.pair_norms[slot] } else { &derived.norms[slot] };
+        std::array::from_fn(|f| f64::from(norms[f]) * f64::from(counts.of(f)))
+    }
+}
+
+impl Scorer for Prepared<'_> {
+    fn score(&self, column: &mut Column) -> Result<(), Failure> {
+        for term in &self.terms {
+            self.scan(term, false, self.cx.profile.lexical * term.weight * self.scale, column);
+        }
+        for pair in &self.pairs {
+            self.scan(pair, true, self.cx.profile.bigram * self.scale, column);
+        }
+        Ok(())
+    }
+
+    fn explain(&self, slot: usize, out: &mut Vec<ScoreTerm>) {
+        for term in &self.terms {
+            self.parts(term, false, self.cx.profile.lexical * term.weight * self.scale, slot, out);
+        }
+        for pair in &self.pairs {
+            self.parts(pair, true, self.cx.profile.bigram * self.scale, slot, out);
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! The routing chain: matchers that each give candidates an addend of the score and can explain it.
+//! A new link is one file here and one line in [`chain`].
+
+mod exact;
+mod lexical;
+mod presence;
+mod semantic;
+mod task;
+mod typo;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::answer::{PartKind, Signal};
+use super::embedding::{Embedding, EmbeddingError};
+use super::fast_hash::FastMap;
+use super::index::Index;
+use super::lookup::{Found, View};
+use super::reading::Reading;
+use super::segment::Key;
+use super::tokenize::Words;
+use super::vocabulary::StemId;
+use super::weights::{Profile, Weights};
+
+/// The links in order, cheapest first.
+pub(crate) fn chain() -> Vec<Box<dyn Link>> {
+    vec![
+        Box::new(exact::Exact),
+        Box::new(typo::TypoLink),
+        Box::new(lexical::Lexical),
+        Box::new(presence::Presence),
+        Box::new(task::Task),
+        Box::new(semantic::Semantic),
+    ]
+}
+
+/// Names of the links, in order.
+#[must_use]
+pub fn link_names() -> Vec<&'static str> {
+    chain().iter().map(|link| link.name()).collect()
+}
+
+/// Why a link has no part in an answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Failure {
+    /// Its model cannot be used.
+    #[error(transparent)]
+    Model(#[from] EmbeddingError),
+    /// It took too long.
+    #[error("it took longer than {0} ms")]
+    Budget(u64),
+}
+
+/// What a link may look at.
+pub(crate) struct Context<'a> {
+    pub index: &'a Index,
+    pub weights: &'a Weights,
+    pub profile: &'a Profile,
+    pub words: &'a Words,
+    pub model: Result<&'a Embedding, EmbeddingError>,
+    /// Which fields count.
+    pub view: View,
+    /// Whether the last word may be unfinished.
+    pub typing: bool,
+    /// Stems of the request that were looked up: several links need the same ones.
+    pub stems: RefCell<FastMap<StemId, Option<Rc<Found<'a>>>>>,
+}
+
+impl<'a> Context<'a> {
+    /// The skills that have a stem; none where no skill has it.
+    fn stem(&self, id: StemId) -> Option<Rc<Found<'a>>> {
+        let find = || self.index.find(Key::stem(id), self.view).map(Rc::new);
+        self.stems.borrow_mut().entry(id).or_insert_with(find).clone()
+    }
+
+    /// How many skills have a stem of the request.
+    pub fn documents(&self, stem: &str) -> usize {
+        let found = self.index.vocabulary.find(stem).and_then(|id| self.stem(id));
+        found.map_or(0, |found| found.documents)
+    }
+
+    /// Whether so many skills have a stop word that it tells nothing and costs most.
+    fn common(&self, documents: usize) -> bool {
+        let (cut, n) = (&self.weights.common_stop_words, self.index.len());
+        n >= cut.from_skills && documents as f64 > cut.share * n as f64
+    }
+}
+
+/// One matcher of the chain.
+pub(crate) trait Link: Send + Sync {
+    /// Its name in reports and in the configuration.
+    fn name(&self) -> &'static str;
+
+    /// Whether [`Link::read`] changes anything.
+    fn reads(&self) -> bool {
+        false
+    }
+
+    /// Changes how the request is read; answers how many words it changed.
+    fn read(&self, _reading: &mut Reading, _cx: &Context<'_>) -> Result<usize, Failure> {
+        Ok(0)
+    }
+
+    /// Gets ready to score; `None` when it has nothing to say to this request.
+    fn prepare<'a>(
+        &self,
+        _reading: &'a Reading,
+        _cx: &'a Context<'a>,
+    ) -> Result<Option<Box<dyn Scorer + 'a>>, Failure> {
+        Ok(None)
+    }
+}
+
+/// A link at work on one request.
+pub(crate) trait Scorer {
+    /// Adds its addend for every slot of the index to an empty column.
+    fn score(&self, column: &mut Column) -> Result<(), Failure>;
+
+    /// The addends that make up its value in one slot.
+    fn explain(&self, slot: usize, out: &mut Vec<ScoreTerm>);
+}
+
+/// What a slot has been matched by.
+pub(crate) mod matched {
+    /// A content stem, or a name.
+    pub const CONTENT: u8 = 1;
+    /// A content stem in name, description or tags.
+    pub const SHORT: u8 = 2;
+    /// An id, a name or a tag by rule.
+    pub const EXACT: u8 = 4;
+    /// A centred cosine above the floor.
+    pub const MEANING: u8 = 8;
+    /// A stop word.
+    pub const STOP: u8 = 16;
+}
+
+/// Addends by slot, and what was matched there.
+#[derive(Debug, Default)]
+pub(crate) struct Column {
+    pub values: Vec<f32>,
+    /// What stop words gave of it, apart from `values`; empty when there is nothing.
+    pub stop_words: Vec<f32>,
+    pub matched: Vec<u8>,
+}
+
+impl Column {
+    /// Makes it empty for so many slots.
+    pub fn reset(&mut self, slots: usize) {
+        self.values.clear();
+        self.values.resize(slots, 0.0);
+        self.stop_words.clear();
+        self.matched.clear();
+        self.matched.resize(slots, 0);
+    }
+
+    /// Adds another column.
+    pub fn add(&mut self, other: &Self) {
+        self.values.iter_mut().zip(&other.values).for_each(|(sum, value)| *sum += value);
+        self.matched.iter_mut().zip(&other.matched).for_each(|(all, one)| *all |= one);
+        if !other.stop_words.is_empty() {
+            let (stop_words, _) = self.of_word(false);
+            stop_words.iter_mut().zip(&other.stop_words).for_each(|(sum, value)| *sum += value);
+        }
+    }
+
+    /// Adds what stop words gave to the values, at most so much.
+    pub fn add_stop_words(&mut self, most: f32) {
+        self.values.iter_mut().zip(&self.stop_words).for_each(|(sum, value)| *sum += value.min(most));
+    }
+
+    /// Where what a word gives is counted, and what it matches.
+    pub fn of_word(&mut self, content: bool) -> (&mut [f32], &mut [u8]) {
+        if content {
+            return (&mut self.values, &mut self.matched);
+        }
+        self.stop_words.resize(self.values.len(), 0.0);
+        (&mut self.stop_words, &mut self.matched)
+    }
+}
+
+/// Columns that requests use again: they are the largest allocations of a request, and slow ones where the heap is
+/// fragmented.
+#[derive(Debug, Default)]
+pub(crate) struct Columns(Mutex<Vec<Column>>);
+
+impl Columns {
+    /// Columns that are kept at most: two for each of some requests at once.
+    const MAX_KEPT: usize = 8;
+
+    /// An empty column for so many slots.
+    pub fn take(&self, slots: usize) -> Column {
+        let mut column = self.kept().pop().unwrap_or_default();
+        column.reset(slots);
+        column
+    }
+
+    /// Takes a column back.
+    pub fn give(&self, column: Column) {
+        let mut kept = self.kept();
+        if kept.len() < Self::MAX_KEPT {
+            kept.push(column);
+        }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Vec<Column>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The row of the ledger that an addend is gathered under.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Row {
+    /// A word of the request.
+    Word(usize),
+    /// Two neighbouring words of the request.
+    Pair(usize, usize),
+    /// The constant of the centred cosine.
+    General,
+    /// Exact matches.
+    Exact,
+    /// Role, status, read-only intent.
+    Rules,
+    /// Preferences of the person's policy.
+    Policy,
+}
+
+/// One addend of a score, before it is put under words.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ScoreTerm {
+    pub row: Row,
+    pub signal: Signal,
+    pub kind: PartKind,
+    pub field: Option<&'static str>,
+    pub label: String,
+    pub value: f64,
+}
+
+/// The column of a field.
+pub(crate) fn signal_of(field: usize) -> Signal {
+    match field {
+        0 => Signal::Name,
+        1 | 2 => Signal::Description,
+        _ => Signal::Body,
+    }
+}
+
+/// `ln(1 + (n − df + 0.5) / (df + 0.5))`, the weight of something rare.
+pub(crate) fn rarity(n: usize, df: usize) -> f64 {
+    let (n, df) = (n as f64, df as f64);
+    ((n - df + 0.5) / (df + 0.5)).ln_1p()
+}

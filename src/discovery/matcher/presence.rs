@@ -1,0 +1,143 @@
+//! Presence link: which word pieces of the request a skill has at all, and how much of its name the
+//! request covers. No length normalisation: it tells skills apart that say the same at length.
+
+use super::super::answer::{PartKind, Signal};
+use super::super::lookup::{Found, View};
+use super::super::reading::{ReadPiece, Reading};
+use super::super::segment::Key;
+use super::{Column, Context, Failure, Link, Row, ScoreTerm, Scorer, rarity};
+
+/// See the module.
+pub(super) struct Presence;
+
+/// A distinct word piece of the request that some skill has.
+struct Piece<'a> {
+    token: u16,
+    found: Found<'a>,
+    /// v: how rare it is among the skills.
+    rarity: f64,
+    /// What it gives for being there.
+    value: f64,
+    content: bool,
+    /// Whether it covers a name.
+    covers: bool,
+    row: Row,
+}
+
+struct Prepared<'a> {
+    cx: &'a Context<'a>,
+    pieces: Vec<Piece<'a>>,
+}
+
+impl Link for Presence {
+    fn name(&self) -> &'static str {
+        "presence"
+    }
+
+    fn prepare<'a>(
+        &self,
+        reading: &'a Reading,
+        cx: &'a Context<'a>,
+    ) -> Result<Option<Box<dyn Scorer + 'a>>, Failure> {
+        let model = cx.model.clone()?;
+        let n = cx.index.len();
+        let mut seen: Vec<u16> = Vec::new();
+        let mut pieces: Vec<(Piece<'a>, bool)> = Vec::new();
+        let (mut sum, mut head_sum) = (0.0, 0.0);
+        for piece in &reading.pieces {
+            if seen.contains(&piece.token) {
+                continue;
+            }
+            seen.push(piece.token);
+            let mut places = reading.pieces.iter().filter(|other| other.token == piece.token);
+            let start = |piece: &ReadPiece| reading.words[piece.word].word.start as usize;
+            let in_head = places.clone().any(|other| reading.task.head.contains(&start(other)));
+            let covers = !cx.profile.name_in_heads || places.any(|other| reading.task.in_heads(start(other)));
+            let rarity = rarity(n, cx.index.piece_frequency(piece.token));
+            sum += rarity;
+            head_sum += if in_head { rarity } else { 0.0 };
+            let Some(found) = cx.index.find(Key::word_piece(piece.token), View::All) else { continue };
+            let content = reading.is_content(piece.word);
+            pieces.push((
+                Piece {
+                    token: piece.token,
+                    found,
+                    rarity,
+                    value: 0.0,
+                    content,
+                    covers: covers && !cx.words.is_stop(model.text(piece.token)),
+                    row: Row::Word(reading.row(piece.word)),
+                },
+                in_head,
+            ));
+        }
+        if pieces.is_empty() {
+            return Ok(None);
+        }
+        let scale = |sum: f64| (sum + 1e-6_f64).sqrt().recip();
+        let whole = cx.profile.presence * scale(sum);
+        let head = cx.profile.head * cx.weights.long_requests.share(reading.words.len()) * scale(head_sum);
+        let pieces = pieces.into_iter().map(|(piece, in_head)| Piece {
+            value: piece.rarity * (whole + if in_head { head } else { 0.0 }),
+            ..piece
+        });
+        Ok(Some(Box::new(Prepared { cx, pieces: pieces.collect() })))
+    }
+}
+
+impl Prepared<'_> {
+    /// Σ v over the pieces of a name.
+    fn name_total(&self, slot: usize) -> f64 {
+        let n = self.cx.index.len();
+        let pieces = self.cx.index.entry(slot).map_or(&[][..], |e| &e.name_pieces);
+        pieces.iter().map(|token| rarity(n, self.cx.index.piece_frequency(*token))).sum()
+    }
+}
+
+impl Scorer for Prepared<'_> {
+    fn score(&self, column: &mut Column) -> Result<(), Failure> {
+        let profile = self.cx.profile;
+        let mut covered: Vec<(usize, f64)> = Vec::new();
+        for piece in &self.pieces {
+            let value = piece.value as f32;
+            let (values, _) = column.of_word(piece.content);
+            piece.found.each(|slot, counts| {
+                values[slot] += value;
+                if counts.of(0) > 0 && piece.covers {
+                    covered.push((slot, piece.rarity));
+                }
+            });
+        }
+        // A name's own sum is needed once, however many of its pieces are covered.
+        covered.sort_unstable_by_key(|(slot, _)| *slot);
+        for of_slot in covered.chunk_by(|a, b| a.0 == b.0) {
+            let slot = of_slot[0].0;
+            let total = self.name_total(slot);
+            if total > 0.0 {
+                let share = of_slot.iter().map(|(_, rarity)| rarity).sum::<f64>() / total;
+                column.values[slot] += (profile.name * share) as f32;
+            }
+        }
+        Ok(())
+    }
+
+    fn explain(&self, slot: usize, out: &mut Vec<ScoreTerm>) {
+        let Ok(model) = self.cx.model.as_ref() else { return };
+        let total = self.name_total(slot);
+        for piece in &self.pieces {
+            let Some(counts) = piece.found.counts(slot) else { continue };
+            let in_name = counts.of(0) > 0;
+            let mut give = |kind, signal, field, value| {
+                let label = model.text(piece.token).to_owned();
+                out.push(ScoreTerm { row: piece.row, signal, kind, field, label, value });
+            };
+            let (signal, field) =
+                if in_name { (Signal::Name, "name") } else { (Signal::Description, "description") };
+            give(PartKind::Presence, signal, Some(field), piece.value);
+            if in_name && piece.covers && total > 0.0 {
+                let value = self.cx.profile.name * piece.rarity / total;
+                give(PartKind::NameCover, Signal::Name, Some("name"), value);
+            }
+        }
+    }
+}

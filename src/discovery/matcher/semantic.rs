@@ -1,0 +1,133 @@
+//! Semantic link: cosine of the static embedding after a share of the collection's mean vector has
+//! been taken from both sides.
+
+use std::time::{Duration, Instant};
+
+use super::super::analysis::UNIT;
+use super::super::answer::{PartKind, Signal};
+use super::super::embedding::{DIM, Embedding, dot, normalise};
+use super::super::reading::Reading;
+use super::{Column, Context, Failure, Link, Row, ScoreTerm, Scorer, matched};
+
+/// See the module.
+pub(super) struct Semantic;
+
+struct Prepared<'a> {
+    cx: &'a Context<'a>,
+    model: &'a Embedding,
+    reading: &'a Reading,
+    /// (q̂ − share·μ) / |q̂ − share·μ|
+    query: [f64; DIM],
+    /// |Σ v| of the request's pieces.
+    sum_length: f64,
+    /// |q̂ − share·μ|
+    centred_length: f64,
+    /// share · μ
+    offset: [f64; DIM],
+    started: Instant,
+}
+
+impl Link for Semantic {
+    fn name(&self) -> &'static str {
+        "semantic"
+    }
+
+    fn prepare<'a>(
+        &self,
+        reading: &'a Reading,
+        cx: &'a Context<'a>,
+    ) -> Result<Option<Box<dyn Scorer + 'a>>, Failure> {
+        let started = Instant::now();
+        let model = cx.model.clone()?;
+        let mut sum = [0.0; DIM];
+        for piece in &reading.pieces {
+            model.add(piece.token, &mut sum);
+        }
+        let sum_length = dot(&sum, &sum).sqrt();
+        if sum_length <= 0.0 || cx.profile.meaning <= 0.0 {
+            return Ok(None);
+        }
+        let mean = &cx.index.derived.mean;
+        let offset = std::array::from_fn(|i| cx.weights.centring * mean.get(i).copied().unwrap_or(0.0));
+        let mut query: [f64; DIM] = std::array::from_fn(|i| sum[i] / sum_length - offset[i]);
+        let centred_length = dot(&query, &query).sqrt();
+        normalise(&mut query);
+        Ok(Some(Box::new(Prepared {
+            cx,
+            model,
+            reading,
+            query,
+            sum_length,
+            centred_length,
+            offset,
+            started,
+        })))
+    }
+}
+
+impl Prepared<'_> {
+    /// A skill's centred, normalised vector; none when it has no vector.
+    fn centred(&self, slot: usize) -> Option<[f64; DIM]> {
+        if self.cx.index.derived.centred[slot] <= 0.0 {
+            return None;
+        }
+        let vector = self.cx.index.vector(slot);
+        let mut out = std::array::from_fn(|i| f64::from(vector[i]) / UNIT - self.offset[i]);
+        normalise(&mut out);
+        Some(out)
+    }
+}
+
+impl Scorer for Prepared<'_> {
+    fn score(&self, column: &mut Column) -> Result<(), Failure> {
+        let budget = self.cx.weights.semantic.budget_ms;
+        let limit = Duration::from_millis(budget);
+        // Whole numbers: both vectors have length one at most, so the sum stays below 2^30.
+        let query: [i16; DIM] = std::array::from_fn(|i| (self.query[i] * UNIT).round() as i16);
+        let shift = dot(&self.query, &self.offset) as f32;
+        let weight = self.cx.profile.meaning as f32;
+        let floor = self.cx.weights.cosine_floor as f32;
+        let unit = (UNIT * UNIT) as f32;
+        let (vectors, _) = self.cx.index.vectors().as_chunks::<DIM>();
+        for (slot, vector) in vectors.iter().enumerate() {
+            if slot % 1_024 == 0 && self.started.elapsed() > limit {
+                return Err(Failure::Budget(budget));
+            }
+            let length = self.cx.index.derived.centred[slot];
+            if length <= 0.0 {
+                continue;
+            }
+            let product: i32 = vector.iter().zip(&query).map(|(a, b)| i32::from(*a) * i32::from(*b)).sum();
+            let cosine = (product as f32 / unit - shift) * length;
+            column.values[slot] = weight * cosine;
+            if cosine >= floor {
+                column.matched[slot] = matched::MEANING;
+            }
+        }
+        Ok(())
+    }
+
+    fn explain(&self, slot: usize, out: &mut Vec<ScoreTerm>) {
+        let Some(skill) = self.centred(slot) else { return };
+        let weight = self.cx.profile.meaning / self.centred_length;
+        for piece in &self.reading.pieces {
+            let product = self.model.product(piece.token, &skill);
+            out.push(ScoreTerm {
+                row: Row::Word(self.reading.row(piece.word)),
+                signal: Signal::Semantic,
+                kind: PartKind::Meaning,
+                field: None,
+                label: self.model.text(piece.token).to_owned(),
+                value: weight * product / self.sum_length,
+            });
+        }
+        out.push(ScoreTerm {
+            row: Row::General,
+            signal: Signal::Semantic,
+            kind: PartKind::GeneralWording,
+            field: None,
+            label: "general wording".to_owned(),
+            value: -weight * dot(&self.offset, &skill),
+        });
+    }
+}

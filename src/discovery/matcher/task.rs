@@ -1,0 +1,145 @@
+//! Task link: the request's main verb is one of the skill's, and whole clauses of the skill's description stand in
+//! the request.
+
+use std::collections::HashSet;
+
+use super::super::answer::{PartKind, Signal};
+use super::super::index::ClausePosting;
+use super::super::lookup::{Found, View};
+use super::super::reading::Reading;
+use super::super::segment::Key;
+use super::{Column, Context, Failure, Link, Row, ScoreTerm, Scorer, rarity};
+
+/// See the module.
+pub(super) struct Task;
+
+struct Verb<'a> {
+    found: Found<'a>,
+    value: f64,
+    word: usize,
+}
+
+/// A content stem of the request with the word it stands in.
+struct RequestStem {
+    stem: u32,
+    rarity: f64,
+    word: usize,
+}
+
+struct Prepared<'a> {
+    cx: &'a Context<'a>,
+    reading: &'a Reading,
+    verb: Option<Verb<'a>>,
+    asked: Vec<RequestStem>,
+    /// Slots with the stems (as indices into `asked`) of the clauses that stand in the request, by slot.
+    clauses: Vec<(usize, Vec<usize>)>,
+}
+
+impl Link for Task {
+    fn name(&self) -> &'static str {
+        "task"
+    }
+
+    fn prepare<'a>(
+        &self,
+        reading: &'a Reading,
+        cx: &'a Context<'a>,
+    ) -> Result<Option<Box<dyn Scorer + 'a>>, Failure> {
+        let n = cx.index.len();
+        let vocabulary = &cx.index.vocabulary;
+        let verb = reading.task.verb.filter(|_| cx.profile.verb > 0.0).and_then(|word| {
+            let id = vocabulary.find(&reading.words[word].word.stem)?;
+            let found = cx.index.find(Key::verb(id), View::All)?;
+            let rarity = rarity(n, cx.documents(&reading.words[word].word.stem));
+            Some(Verb { found, value: cx.profile.verb * rarity.sqrt(), word: reading.row(word) })
+        });
+        let mut prepared = Prepared { cx, reading, verb, asked: Vec::new(), clauses: Vec::new() };
+        if cx.profile.clause > 0.0 {
+            prepared.find_clauses();
+        }
+        if prepared.verb.is_none() && prepared.clauses.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(Box::new(prepared)))
+    }
+}
+
+impl Prepared<'_> {
+    fn find_clauses(&mut self) {
+        let index = self.cx.index;
+        for (at, read) in self.reading.words.iter().enumerate() {
+            let done =
+                self.reading.row(at) != at || !self.reading.is_content(at) || !read.completions.is_empty();
+            let Some(stem) = index.vocabulary.find(&read.word.stem).filter(|_| !done) else { continue };
+            let rarity = rarity(index.len(), self.cx.documents(&read.word.stem));
+            self.asked.push(RequestStem { stem, rarity, word: at });
+        }
+        let stems: HashSet<u32> = self.asked.iter().map(|asked| asked.stem).collect();
+        let mut found: Vec<(usize, usize)> = Vec::new();
+        let marks = ClausePosting::marks(stems.iter().copied());
+        for (at, asked) in self.asked.iter().enumerate() {
+            let Some(postings) = index.find(Key::clause(asked.stem), View::All) else { continue };
+            postings.each(|slot, counts| {
+                let posting = ClausePosting::unpack(counts);
+                if posting.is_single() {
+                    found.push((slot, at));
+                }
+                if posting.is_single() || !posting.may_be_of(marks) {
+                    return;
+                }
+                let clause = index.entry(slot).map_or(&[][..], |entry| entry.clause(posting.place));
+                if !clause.is_empty() && clause.iter().all(|stem| stems.contains(stem)) {
+                    let at = |stem: &u32| self.asked.iter().position(|asked| asked.stem == *stem);
+                    found.extend(clause.iter().filter_map(at).map(|at| (slot, at)));
+                }
+            });
+        }
+        found.sort_unstable();
+        found.dedup();
+        self.clauses = found
+            .chunk_by(|a, b| a.0 == b.0)
+            .map(|of_slot| (of_slot[0].0, of_slot.iter().map(|(_, at)| *at).collect()))
+            .collect();
+    }
+
+    /// Σ idf of the stems of the clauses, and what they give together.
+    fn clause_value(&self, stems: &[usize]) -> (f64, f64) {
+        let sum: f64 = stems.iter().map(|at| self.asked[*at].rarity).sum();
+        (sum, self.cx.profile.clause * sum.sqrt())
+    }
+}
+
+impl Scorer for Prepared<'_> {
+    fn score(&self, column: &mut Column) -> Result<(), Failure> {
+        if let Some(verb) = &self.verb {
+            verb.found.each(|slot, _| column.values[slot] += verb.value as f32);
+        }
+        for (slot, stems) in &self.clauses {
+            column.values[*slot] += self.clause_value(stems).1 as f32;
+        }
+        Ok(())
+    }
+
+    fn explain(&self, slot: usize, out: &mut Vec<ScoreTerm>) {
+        let mut give = |word: usize, kind, value| {
+            out.push(ScoreTerm {
+                row: Row::Word(word),
+                signal: Signal::Description,
+                kind,
+                field: None,
+                label: self.reading.words[word].word.text.clone(),
+                value,
+            });
+        };
+        if let Some(verb) = self.verb.as_ref().filter(|verb| verb.found.counts(slot).is_some()) {
+            give(verb.word, PartKind::Task, verb.value);
+        }
+        let of_slot = self.clauses.binary_search_by_key(&slot, |(slot, _)| *slot).ok();
+        if let Some((_, stems)) = of_slot.map(|at| &self.clauses[at]) {
+            let (sum, value) = self.clause_value(stems);
+            for asked in stems.iter().map(|at| &self.asked[*at]) {
+                give(asked.word, PartKind::Clause, value * asked.rarity / sum);
+            }
+        }
+    }
+}

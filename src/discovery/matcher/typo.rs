@@ -1,0 +1,286 @@
+//! Typo link: a misspelt word is read as the nearest word of the index, an unfinished last word as the
+//! words that it may become. The other links then see the corrected request.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use super::super::answer::Correction;
+use super::super::forms::letter_bits;
+use super::super::language::Language;
+use super::super::reading::{ReadWord, Reading, is_acronym};
+use super::super::segment::Key;
+use super::super::tokenize::Word;
+use super::super::vocabulary::StemId;
+use super::super::weights::Typo;
+use super::{Context, Failure, Link, rarity};
+
+/// See the module.
+pub(super) struct TypoLink;
+
+/// Letters that an unfinished word may have beyond a stem it grew out of (`extracti` of `extract`).
+const SUFFIX: usize = 4;
+
+impl Link for TypoLink {
+    fn name(&self) -> &'static str {
+        "typo"
+    }
+
+    fn reads(&self) -> bool {
+        true
+    }
+
+    fn read(&self, reading: &mut Reading, cx: &Context<'_>) -> Result<usize, Failure> {
+        // A word of another language is no misspelt word of this one.
+        if matches!(reading.language, Some(Language::Listed(_))) {
+            return Ok(0);
+        }
+        let budget = cx.weights.typo.budget_ms;
+        let deadline = Instant::now() + Duration::from_millis(budget);
+        let mut support = Support::default();
+        let mut changed = join_odd_capitals(reading, cx);
+        let last = reading.words.len().wrapping_sub(1);
+        let ends_open =
+            cx.typing && reading.words.last().is_some_and(|w| w.word.end as usize == reading.intent.len());
+        for at in 0..reading.words.len() {
+            let word = &reading.words[at];
+            if word.word.stop || cx.documents(&word.word.stem) > 0 || !latin(&word.word.text) {
+                continue;
+            }
+            if Instant::now() > deadline {
+                return Err(Failure::Budget(budget));
+            }
+            let letters = word.word.text.chars().count();
+            let known = cx.model.as_ref().is_ok_and(|m| m.find(&word.word.text).is_some());
+            let open = ends_open && at == last;
+            let begun = open && letters < cx.weights.completion.min_letters;
+            if begun && !known {
+                reading.words[at].correction = Some(Correction::Dropped);
+                changed += 1;
+            } else if (open && !begun && complete(&mut reading.words[at], cx))
+                || (!known && correct(reading, at, cx, &mut support))
+            {
+                changed += 1;
+            }
+        }
+        Ok(changed)
+    }
+}
+
+/// Reads `WaCAG` as one word where its parts are no words and the whole is one, or near to one.
+fn join_odd_capitals(reading: &mut Reading, cx: &Context<'_>) -> usize {
+    let mut joined = 0;
+    let mut at = 0;
+    while at + 1 < reading.words.len() {
+        let touching = |from: &[ReadWord]| from[0].word.end == from[1].word.start;
+        let parts = 1 + reading.words[at..].windows(2).take_while(|two| touching(two)).count();
+        let run = &reading.words[at..at + parts];
+        let whole: String = run.iter().map(|w| w.word.text.as_str()).collect();
+        let odd = parts > 1
+            && whole.chars().all(|c| c.is_ascii_alphabetic())
+            && run.iter().any(|w| !w.word.stop && cx.documents(&w.word.stem) == 0);
+        if odd {
+            let (first, last) = (&run[0].word, &run[parts - 1].word);
+            let word = Word {
+                start: first.start,
+                end: last.end,
+                stem: cx.words.stem(&whole),
+                stop: cx.words.is_stop(&whole),
+                text: whole.clone(),
+            };
+            let known =
+                cx.documents(&word.stem) > 0 || cx.model.as_ref().is_ok_and(|m| m.find(&whole).is_some());
+            let correction = known.then_some(Correction::Typo(whole));
+            let read = ReadWord { word, correction, completions: Vec::new() };
+            let apart: Vec<ReadWord> = reading.words.splice(at..at + parts, [read]).collect();
+            if known || correct(reading, at, cx, &mut Support::default()) {
+                joined += 1;
+                at += 1;
+                continue;
+            }
+            reading.words.splice(at..=at, apart);
+        }
+        at += parts;
+    }
+    joined
+}
+
+fn latin(text: &str) -> bool {
+    text.chars().all(char::is_alphanumeric) && text.chars().any(char::is_alphabetic)
+}
+
+/// Reads an unfinished word as the most frequent index words it may become.
+fn complete(read: &mut ReadWord, cx: &Context<'_>) -> bool {
+    let vocabulary = &cx.index.vocabulary;
+    let fragment = read.word.text.as_str();
+    let mut found: Vec<(usize, StemId)> = vocabulary
+        .same_initial(fragment)
+        .iter()
+        .filter(|id| {
+            vocabulary.stem(**id).starts_with(fragment) || vocabulary.written(**id).starts_with(fragment)
+        })
+        .map(|id| (cx.index.frequency(Key::stem(*id), cx.view), *id))
+        .filter(|(df, _)| *df > 0)
+        .collect();
+    if found.is_empty() {
+        // Grown past a stem: `extracti` on its way from `extract` to `extracting`.
+        found = vocabulary
+            .same_initial(fragment)
+            .iter()
+            .filter(|id| {
+                let stem = vocabulary.stem(**id);
+                stem.len() >= 4 && fragment.starts_with(stem) && fragment.len() - stem.len() <= SUFFIX
+            })
+            .max_by_key(|id| vocabulary.stem(**id).len())
+            .map(|id| (cx.index.frequency(Key::stem(*id), cx.view), *id))
+            .into_iter()
+            .filter(|(df, _)| *df > 0)
+            .collect();
+    }
+    found.sort_unstable_by(|a, b| b.0.cmp(&a.0).then_with(|| vocabulary.stem(a.1).cmp(vocabulary.stem(b.1))));
+    found.truncate(cx.weights.completion.words);
+    if found.is_empty() {
+        return false;
+    }
+    let words = found.iter().map(|(_, id)| vocabulary.written(*id).to_owned()).collect();
+    read.completions = found.into_iter().map(|(_, id)| id).collect();
+    read.correction = Some(Correction::Completed(words));
+    true
+}
+
+/// A word that a misspelt one may be.
+struct Candidate<'a> {
+    form: &'a str,
+    /// Its stem in the index; none for a stop word that no skill has.
+    stem: Option<StemId>,
+    distance: usize,
+    /// Whether only letters are turned.
+    turned: bool,
+    same_start: bool,
+    documents: usize,
+    /// What skills that have it have of the rest of the request.
+    support: f64,
+}
+
+impl Candidate<'_> {
+    /// How likely it is meant, beside its distance.
+    fn likelihood(&self, typo: &Typo) -> f64 {
+        let bonus = |has: bool, value: f64| if has { value } else { 0.0 };
+        self.support + bonus(self.turned, typo.turned) + bonus(self.same_start, typo.same_start)
+    }
+}
+
+/// What the known words of a request give each skill that says them; made when it is first needed.
+#[derive(Default)]
+struct Support(Option<Vec<f32>>);
+
+impl Support {
+    /// The most that any skill with this stem has of the request.
+    fn of(&mut self, stem: StemId, reading: &Reading, cx: &Context<'_>) -> f64 {
+        let by_slot = self.0.get_or_insert_with(|| {
+            let mut by_slot = vec![0.0_f32; cx.index.slots()];
+            for (at, read) in reading.words.iter().enumerate() {
+                if read.word.stop || reading.row(at) != at {
+                    continue;
+                }
+                let stem = cx.index.vocabulary.find(&read.word.stem);
+                let Some(found) = stem.and_then(|stem| cx.stem(stem)) else {
+                    continue;
+                };
+                let value = rarity(cx.index.len(), found.documents) as f32;
+                found.each(|slot, _| by_slot[slot] += value);
+            }
+            by_slot
+        });
+        let mut most = 0.0_f32;
+        if let Some(found) = cx.stem(stem) {
+            found.each(|slot, _| most = most.max(by_slot[slot]));
+        }
+        f64::from(most)
+    }
+}
+
+/// Reads a misspelt word as the likeliest written form near it: of the index, of the stop words, or of the embedding.
+fn correct(reading: &mut Reading, at: usize, cx: &Context<'_>, support: &mut Support) -> bool {
+    let Some(form) = correction(reading, at, cx, support) else { return false };
+    let read = &mut reading.words[at];
+    read.word.stem = cx.words.stem(&form);
+    read.word.stop = cx.words.is_stop(&form);
+    read.correction = Some(Correction::Typo(form.clone()));
+    read.word.text = form;
+    true
+}
+
+fn correction(reading: &Reading, at: usize, cx: &Context<'_>, support: &mut Support) -> Option<String> {
+    let typo = &cx.weights.typo;
+    let text = reading.words[at].word.text.as_str();
+    let letters = text.chars().count();
+    if letters < typo.min_letters_turned
+        || text.chars().any(char::is_numeric)
+        || is_contraction_or_acronym(reading.written(at), text, typo.min_letters)
+    {
+        return None;
+    }
+    let short = letters < typo.min_letters;
+    let mut found = candidates(text, letters, cx);
+    let nearest = found.iter().map(|candidate| candidate.distance).min();
+    found.retain(|candidate| Some(candidate.distance) == nearest);
+    let stems: HashSet<_> = found.iter().map(|candidate| candidate.stem).collect();
+    let turned: HashSet<_> = found.iter().filter(|c| c.turned).map(|candidate| candidate.stem).collect();
+    if stems.len() > 1 || short {
+        for candidate in &mut found {
+            candidate.support = match candidate.stem {
+                Some(stem) if !cx.words.is_stop(candidate.form) => support.of(stem, reading, cx),
+                _ => typo.stop_word,
+            };
+        }
+    }
+    let best = found.into_iter().min_by(|a, b| {
+        let likelihood = b.likelihood(typo).total_cmp(&a.likelihood(typo));
+        likelihood.then(b.documents.cmp(&a.documents)).then(a.form.cmp(b.form))
+    });
+    let Some(best) = best else {
+        return cx.model.as_ref().ok().filter(|_| !short)?.only_near(text);
+    };
+    // A short word is one slip away from many others: it has to be the only one, or to go with the rest of the request.
+    let only = stems.len() == 1 && best.same_start && letters >= typo.min_letters_unique;
+    let by_turning = best.turned && turned.len() == 1;
+    let in_place = letters >= typo.min_letters_unique && best.support > 0.0;
+    (!short || only || by_turning || in_place || cx.words.is_stop(best.form)).then(|| best.form.to_owned())
+}
+
+/// `they're`, and an acronym such as `SSD`: unknown, not misspelt.
+fn is_contraction_or_acronym(written: &str, read: &str, most_letters: usize) -> bool {
+    let contraction =
+        written.contains(['\'', '’']) && written.to_lowercase().replace(['\'', '’'], "") == read;
+    contraction || (is_acronym(written) && read.chars().count() <= most_letters)
+}
+
+/// Words near a misspelt one that some skill has, and stop words.
+fn candidates<'a>(text: &str, letters: usize, cx: &'a Context<'_>) -> Vec<Candidate<'a>> {
+    let typo = &cx.weights.typo;
+    let edits = if letters >= typo.two_edits_from { 2 } else { 1 };
+    let bits = letter_bits(text);
+    let candidate = |form: &'a str, stem, distance, documents| Candidate {
+        form,
+        stem,
+        distance,
+        turned: letter_bits(form) == bits && form.chars().count() == letters,
+        same_start: form.chars().next() == text.chars().next(),
+        documents,
+        support: 0.0,
+    };
+    let mut out: Vec<Candidate<'a>> = Vec::new();
+    cx.index.forms.near(text, edits, |near| {
+        let documents = cx.index.frequency(Key::stem(near.stem), cx.view);
+        let candidate = candidate(near.form, Some(near.stem), near.distance, documents);
+        if documents > 0 && (candidate.same_start || near.distance == 1) {
+            out.push(candidate);
+        }
+    });
+    for word in cx.words.stops() {
+        if !out.iter().any(|known| known.form == word) && strsim::osa_distance(text, word) == 1 {
+            out.push(candidate(word, None, 1, 0));
+        }
+    }
+    out
+}

@@ -1,0 +1,78 @@
+//! Long answers that are the same for everybody: one for all who ask at once, and none for those who have it already.
+
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::Response;
+use sha2::{Digest as _, Sha256};
+
+use skills_api::{Error, SingleFlight};
+
+/// An answer and what it is notified by (RFC 9110, section 8.8.3).
+#[derive(Debug, Clone)]
+pub(super) struct Tagged {
+    text: Bytes,
+    tag: HeaderValue,
+}
+
+/// Answers that are being made, by what is asked.
+pub(super) type Answers = SingleFlight<Result<Tagged, Error>>;
+
+impl Tagged {
+    pub fn new(text: Vec<u8>) -> Self {
+        // Weak, because the same answer may be sent compressed and as it is.
+        let tag = format!("W/\"{}\"", skills_base::hex::encode(&Sha256::digest(&text)));
+        // Hexadecimal digits fit into any header.
+        let tag = HeaderValue::from_str(&tag).unwrap_or(HeaderValue::from_static("W/\"\""));
+        Self { text: text.into(), tag }
+    }
+
+    /// The answer as a response, or word that the one they have is still it.
+    pub fn answer(self, asked: &HeaderMap) -> Response {
+        let known = self.is_named_in(asked);
+        let mut response = Response::new(if known { Body::empty() } else { Body::from(self.text) });
+        let headers = response.headers_mut();
+        headers.insert(header::ETAG, self.tag);
+        // To be kept by who asked, and never used without asking.
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+        if known {
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
+        } else {
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        response
+    }
+
+    /// Whether `If-None-Match` names it (section 13.1.2): by its tag, weak or not, or by a star.
+    fn is_named_in(&self, asked: &HeaderMap) -> bool {
+        let lines = asked.get_all(header::IF_NONE_MATCH).iter().filter_map(|line| line.to_str().ok());
+        lines.flat_map(|line| line.split(',')).map(str::trim).any(|tag| {
+            let opaque = tag.strip_prefix("W/").unwrap_or(tag);
+            tag == "*" || self.tag.as_bytes().strip_prefix(b"W/") == Some(opaque.as_bytes())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(text: &str, known: Option<&str>) -> StatusCode {
+        let mut asked = HeaderMap::new();
+        if let Some(known) = known {
+            asked.insert(header::IF_NONE_MATCH, known.parse().unwrap());
+        }
+        Tagged::new(text.into()).answer(&asked).status()
+    }
+
+    #[test]
+    fn an_answer_that_is_known_is_not_sent_again() {
+        let tag = Tagged::new("{}".into()).tag.to_str().unwrap().to_owned();
+        let strong = tag.trim_start_matches("W/").to_owned();
+        for known in [tag.clone(), strong.clone(), format!("\"x\" , {tag}"), "*".to_owned()] {
+            assert_eq!(status("{}", Some(&known)), StatusCode::NOT_MODIFIED, "{known}");
+        }
+        assert_eq!(status("{}", None), StatusCode::OK);
+        assert_eq!(status("[]", Some(&tag)), StatusCode::OK);
+        assert_eq!(status("{}", Some(strong.trim_matches('"'))), StatusCode::OK);
+    }
+}

@@ -1,0 +1,263 @@
+//! One request executed as one operation of the table: path, query, body and headers become its arguments,
+//! its answer becomes JSON.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, to_bytes};
+use axum::extract::{FromRequestParts as _, Query, RawPathParams, Request};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::Response;
+use serde_json::{Map, Value};
+
+use super::app::App;
+use super::cached_response::Tagged;
+use super::problem::ErrorResponse;
+use super::{stream, trace};
+use skills_api::operations::{Caller, Operation, Written, from_query};
+use skills_api::{Code, Error};
+use skills_store::RunId;
+
+/// How long something that only looks may take; it waits a minute for news at most.
+const READ_TIMEOUT: Duration = Duration::from_secs(120);
+/// The header that makes a launch safe to repeat.
+const KEY: &str = "x-idempotency-key";
+/// Its name in the draft of a standard (draft-ietf-httpapi-idempotency-key-header).
+const STANDARD_KEY: &str = "idempotency-key";
+
+/// Answers a request with what its operation comes to.
+pub(super) async fn dispatch(app: Arc<App>, operation: &'static Operation, request: Request) -> Response {
+    let (mut parts, body) = request.into_parts();
+    let path = parts.uri.path().to_owned();
+    let Some(mut caller) = parts.extensions.remove::<Caller>() else {
+        let refusal = ErrorResponse::new(Code::InternalError, "missing authentication context");
+        return refusal.answer(&skills_api::new_trace_id(), &path);
+    };
+    let answered = answered(&app, operation, &mut caller, parts, body).await;
+    let mut response = match answered {
+        Ok(response) => response,
+        Err(refusal) => refusal.answer(&caller.trace_id, &path),
+    };
+    if let Ok(id) = HeaderValue::from_str(&caller.trace_id) {
+        response.headers_mut().insert(trace::TRACE, id);
+    }
+    response
+}
+
+async fn answered(
+    app: &App,
+    operation: &'static Operation,
+    caller: &mut Caller,
+    mut parts: Parts,
+    body: Body,
+) -> Result<Response, ErrorResponse> {
+    let mut arguments = if operation.route.asks_by_query() {
+        queried(operation, &parts)?
+    } else {
+        if parts.uri.query().is_some_and(|query| !query.is_empty()) {
+            let message = format!("{} takes arguments in the body, not in the query", operation.name);
+            return Err(ErrorResponse::new(Code::InvalidRequest, message));
+        }
+        // Who may not call it sends no content here.
+        operation.may(caller)?;
+        read_body(body, &parts.headers, app.patience.body, operation.max_body).await?
+    };
+    from_path(&mut parts, &mut arguments).await?;
+    from_headers(operation, &parts.headers, &mut arguments)?;
+    if operation.takes_body() {
+        belongs_to(&arguments, caller);
+    }
+    if operation.follows {
+        let resumed = stream::resumed(&parts.headers)?;
+        if accepts_events(&parts.headers) {
+            return stream::follow(app, operation, caller, arguments, resumed).await;
+        }
+    }
+    // Anyone who hangs up leaves what they waited for, and what they began is wound up in order behind.
+    let _left = caller.leave.clone().drop_guard();
+    if operation.hints.read_only {
+        let looking = looked(app, operation, caller, Value::Object(arguments), &parts.headers);
+        return Ok(tokio::time::timeout(READ_TIMEOUT, looking)
+            .await
+            .map_err(|_| Error::new(Code::InternalError, "the response timed out"))??);
+    }
+    let (service, caller) = (app.service.clone(), caller.clone());
+    let doing = async move { operation.call_as_text(&service, &caller, Value::Object(arguments)).await };
+    let answer = tokio::spawn(doing).await.map_err(|_| broken())??;
+    Ok(json(operation.status, answer))
+}
+
+/// What a look comes to, made once where it is the same for everybody who asks at once.
+async fn looked(
+    app: &App,
+    operation: &'static Operation,
+    caller: &Caller,
+    arguments: Value,
+    headers: &HeaderMap,
+) -> Result<Response, Error> {
+    // Each of them has to be allowed to, anyone who of them looks.
+    operation.may(caller)?;
+    let same = operation.shared.then(|| format!("{} {arguments}", operation.name));
+    let look = || operation.call_as_text(&app.service, caller, arguments);
+    match same {
+        Some(same) => {
+            let look = || async { look().await.map(|answer| Tagged::new(answer.json)) };
+            Ok(app.answers.share(&same, look).await?.answer(headers))
+        }
+        None => Ok(json(operation.status, look().await?)),
+    }
+}
+
+/// Where a run is looked up.
+fn place_of(run: &RunId) -> String {
+    format!("/v1/runs/{run}")
+}
+
+/// What a error of this program is reported as.
+pub(super) fn broken() -> Error {
+    Error::new(Code::InternalError, "internal error; see the log for this trace id")
+}
+
+/// An answer; one that was given before its run ended says where that continues (RFC 9110, 15.3.3).
+fn json(status: u16, answer: Written) -> Response {
+    let mut response = Response::new(Body::from(answer.json));
+    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
+    if let Some(run) = &answer.goes_on {
+        *response.status_mut() = StatusCode::ACCEPTED;
+        if let Ok(place) = HeaderValue::from_str(&place_of(run)) {
+            response.headers_mut().insert(header::LOCATION, place);
+        }
+    }
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+fn queried(operation: &Operation, parts: &Parts) -> Result<Map<String, Value>, ErrorResponse> {
+    if parts.uri.query().is_none_or(str::is_empty) {
+        return Ok(Map::new());
+    }
+    let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri)
+        .map_err(|error| ErrorResponse::new(Code::InvalidRequest, format!("invalid query: {error}")))?;
+    Ok(from_query(operation, pairs)?)
+}
+
+async fn read_body(
+    body: Body,
+    headers: &HeaderMap,
+    patience: Duration,
+    max_bytes: usize,
+) -> Result<Map<String, Value>, ErrorResponse> {
+    let too_large = || {
+        let message = format!("the body has more than {max_bytes} bytes ({} MiB)", max_bytes >> 20);
+        // The rest of the body is not read: the connection cannot continue.
+        ErrorResponse::new(Code::PayloadTooLarge, message).header(header::CONNECTION, "close")
+    };
+    let stated = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    if stated.is_some_and(|length: u64| length > max_bytes as u64) {
+        return Err(too_large());
+    }
+    let read = tokio::time::timeout(patience, to_bytes(body, max_bytes)).await.map_err(|_| {
+        let message = format!("the body did not arrive within {} s", patience.as_secs());
+        ErrorResponse::new(Code::RequestTimeout, message).header(header::CONNECTION, "close")
+    })?;
+    let bytes = read.map_err(|error| {
+        let mut cause: Option<&dyn std::error::Error> = Some(&error);
+        while let Some(one) = cause {
+            if one.to_string().contains("length limit") {
+                return too_large();
+            }
+            cause = one.source();
+        }
+        ErrorResponse::new(Code::InvalidRequest, format!("cannot read the body: {error}"))
+            .header(header::CONNECTION, "close")
+    })?;
+    if bytes.iter().all(u8::is_ascii_whitespace) {
+        return Ok(Map::new());
+    }
+    is_json(headers)?;
+    match serde_json::from_slice(&bytes) {
+        Ok(Value::Object(arguments)) => Ok(arguments),
+        Ok(other) => {
+            let kind = match other {
+                Value::Array(_) => "a list",
+                Value::String(_) => "a text",
+                Value::Number(_) => "a number",
+                Value::Bool(_) => "true or false",
+                _ => "null",
+            };
+            let message = format!("the body is {kind}; expected an object with the operation's arguments");
+            Err(ErrorResponse::new(Code::InvalidRequest, message))
+        }
+        Err(error) => {
+            Err(ErrorResponse::new(Code::InvalidRequest, format!("the body is not valid JSON: {error}")))
+        }
+    }
+}
+
+/// A body has to say that it is JSON: what a form of a foreign page can send does not.
+fn is_json(headers: &HeaderMap) -> Result<(), ErrorResponse> {
+    let stated = headers.get(header::CONTENT_TYPE).map(|kind| kind.to_str().unwrap_or_default());
+    let kind = stated.and_then(|kind| kind.split(';').next()).unwrap_or_default().trim().to_ascii_lowercase();
+    if kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json")) {
+        return Ok(());
+    }
+    let is = stated.map_or_else(|| "absent".to_owned(), |kind| format!("{kind:?}"));
+    let message = format!("the content type of the body is {is}; expected application/json");
+    Err(ErrorResponse::new(Code::UnsupportedMediaType, message).header(header::ACCEPT, "application/json"))
+}
+
+/// Parameters of the path join the arguments.
+async fn from_path(parts: &mut Parts, arguments: &mut Map<String, Value>) -> Result<(), ErrorResponse> {
+    let given = RawPathParams::from_request_parts(parts, &()).await;
+    let given = given.map_err(|error| ErrorResponse::new(Code::InvalidRequest, error.body_text()))?;
+    for (name, text) in &given {
+        let value = Value::String(text.to_owned());
+        if arguments.insert(name.to_owned(), value.clone()).is_some_and(|other| other != value) {
+            let message = format!("`{name}` has different values in the path and in the body");
+            return Err(ErrorResponse::new(Code::InvalidRequest, message));
+        }
+    }
+    Ok(())
+}
+
+/// An idempotency key may come in a header, which proxies and clients can add without knowing the body.
+fn from_headers(
+    operation: &Operation,
+    headers: &HeaderMap,
+    arguments: &mut Map<String, Value>,
+) -> Result<(), ErrorResponse> {
+    const ARGUMENT: &str = "idempotency_key";
+    let given = [KEY, STANDARD_KEY].into_iter().find_map(|name| Some((name, headers.get(name)?)));
+    let Some((name, key)) = given.filter(|_| operation.takes(ARGUMENT)) else { return Ok(()) };
+    let key = key
+        .to_str()
+        .map_err(|_| ErrorResponse::new(Code::InvalidRequest, format!("{name} is not a string")))?;
+    let value = Value::String(key.to_owned());
+    match arguments.get(ARGUMENT) {
+        Some(other) if *other != value && !other.is_null() => Err(ErrorResponse::new(
+            Code::InvalidRequest,
+            format!("the idempotency key has different values in {name} and in the body"),
+        )),
+        _ => {
+            arguments.insert(ARGUMENT.to_owned(), value);
+            Ok(())
+        }
+    }
+}
+
+/// The body's trace, where it names one, is the trace of the call.
+fn belongs_to(arguments: &Map<String, Value>, caller: &mut Caller) {
+    let options = arguments.get("options").and_then(Value::as_object);
+    let named = arguments.get("trace_id").or_else(|| options?.get("trace_id"));
+    if let Some(id) = named.and_then(Value::as_str).filter(|id| trace::fits(id)) {
+        id.clone_into(&mut caller.trace_id);
+    }
+}
+
+/// Whether the caller would rather follow than get a page.
+fn accepts_events(headers: &HeaderMap) -> bool {
+    let all = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    all.flat_map(|value| value.split(','))
+        .any(|kind| kind.split(';').next().is_some_and(|kind| kind.trim() == "text/event-stream"))
+}

@@ -1,0 +1,138 @@
+//! What happens to every request before and after its route: whose it is, which trace it belongs to, what is counted.
+
+use std::collections::BTreeSet;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use axum::body::HttpBody as _;
+use axum::extract::{ConnectInfo, MatchedPath, Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, header};
+use axum::middleware::Next;
+use axum::response::Response;
+use futures::FutureExt as _;
+
+use super::app::{App, OPEN};
+use super::listen::{Busy, Peer, neighborhood};
+use super::problem::ErrorResponse;
+use super::trace::{TRACE, trace_of};
+use super::{cors, dispatch, origin_check};
+use skills_api::operations::{Caller, Principal, operations};
+use skills_api::{Admission, Code, new_trace_id};
+
+/// Answers a request, or refuses it at the front.
+pub(super) async fn admit(
+    State(app): State<Arc<App>>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let _busy = Busy::with(&peer);
+    let has_body = !request.body().is_end_stream();
+    peer.activity.owes.store(false, Ordering::Relaxed);
+    let began = Instant::now();
+    let method = method(request.method());
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let path = request.uri().path().to_owned();
+    let (trace_id, traced) = match trace_of(request.headers()) {
+        Ok(id) => (id, Ok(())),
+        Err(refusal) => (new_trace_id(), Err(refusal)),
+    };
+    let open = route.as_ref().is_some_and(|route| is_open(route.as_str()));
+    let line_ends = traced.and_then(|()| origin_check::line_ends(&peer.activity));
+    let addressed = line_ends.and_then(|()| origin_check::addressed(&request)).and_then(|()| {
+        // A link on a page of somebody else may lead to what is open, and runs nothing there.
+        let link = open && request.method() == Method::GET;
+        if link { Ok(()) } else { origin_check::same_origin(request.headers(), &app.cors) }
+    });
+    let admitted = match addressed {
+        Ok(()) => known(&app, request.headers(), open).await,
+        Err(refusal) => Err(refusal),
+    };
+    // Anyone who watches whether the service lives is never told to come later.
+    let limited = match app.limiter.as_ref().filter(|_| !open) {
+        Some(limiter) => {
+            let who = admitted.as_ref().ok().and_then(Option::as_ref);
+            let who = who.map_or_else(|| neighborhood(peer.address.ip()), |who| format!("key:{}", who.name));
+            let admission = limiter.admit(&who).await;
+            Some((admission, limiter.limit().policy_header()))
+        }
+        None => None,
+    };
+    let admitted = match &limited {
+        Some((admission, _)) if !admission.allowed => Err(too_many(admission)),
+        _ => admitted,
+    };
+    let mut response = match admitted {
+        Err(refusal) => refusal.answer(&trace_id, &path),
+        Ok(principal) => {
+            let leave = app.end.child_token();
+            let caller = Caller { principal, local: false, trace_id: trace_id.clone(), leave };
+            request.extensions_mut().insert(caller);
+            // A error of ours ends its request alone.
+            let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;
+            answered.unwrap_or_else(|_| ErrorResponse::from(dispatch::broken()).answer(&trace_id, &path))
+        }
+    };
+    let status = response.status().as_u16();
+    // What is refused may be refused before its body is read.
+    peer.activity.owes.store(has_body && status >= 400, Ordering::Relaxed);
+    let headers = response.headers_mut();
+    if let Ok(id) = HeaderValue::from_str(&trace_id) {
+        headers.entry(TRACE).or_insert(id);
+    }
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if let Some((admission, policy)) = limited {
+        for (name, value) in [("ratelimit", admission.header()), ("ratelimit-policy", policy)] {
+            if let Ok(value) = HeaderValue::from_str(&value) {
+                headers.insert(name, value);
+            }
+        }
+    }
+    let route = route.as_ref().map_or("unmatched", MatchedPath::as_str);
+    app.metrics.http(method, route, status, began.elapsed());
+    response
+}
+
+/// Who calls: none where nobody is asked.
+async fn known(app: &App, headers: &HeaderMap, open: bool) -> Result<Option<Principal>, ErrorResponse> {
+    let Some(authenticator) = &app.authenticator else {
+        origin_check::admit(headers, app.loopback, cors::is_named(&app.cors, headers))?;
+        return Ok(None);
+    };
+    if open {
+        // Nobody in particular: what is open looks at no scope.
+        return Ok(Some(Principal { name: "anyone".to_owned(), scopes: BTreeSet::new() }));
+    }
+    Ok(Some(authenticator.authenticate(headers).await?))
+}
+
+fn too_many(admission: &Admission) -> ErrorResponse {
+    let message = format!(
+        "rate limit of {} requests exceeded; the next window begins in {} s",
+        admission.limit, admission.reset_seconds
+    );
+    ErrorResponse::new(Code::RateLimited, message)
+        .header(header::RETRY_AFTER, &admission.reset_seconds.to_string())
+}
+
+fn is_open(route: &str) -> bool {
+    OPEN.contains(&route)
+        || operations().iter().any(|operation| operation.scope.is_none() && operation.route.path == route)
+}
+
+/// A method as a label: anyone who asks must not choose how many there are.
+fn method(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        Method::OPTIONS => "OPTIONS",
+        _ => "OTHER",
+    }
+}

@@ -1,0 +1,150 @@
+//! Requests that no route has: what is near, and which methods there are.
+
+use axum::body::to_bytes;
+use axum::extract::Request;
+use axum::http::{Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::Response;
+
+use super::app::{DOCUMENT, PAGE, PROMETHEUS};
+use super::problem::ErrorResponse;
+use skills_api::operations::{Caller, operations};
+use skills_api::{Code, Error, near};
+
+/// Bytes of a bare refusal that are repeated.
+const MAX_REPEATED_BYTES: usize = 4096;
+/// Longest path that is looked at for near ones, and repeated.
+const MAX_PATH_LEN: usize = 200;
+
+/// Answers a path that is not there.
+pub(super) async fn unknown(request: Request) -> Response {
+    if let Some(refusal) = foreign(request.method()) {
+        return refusal.answer(&trace_of(&request), request.uri().path());
+    }
+    let path = request.uri().path();
+    let shown: String = path.chars().take(MAX_PATH_LEN).collect();
+    let suggestions = near_routes(request.method().as_str(), &shown);
+    let message =
+        format!("there is no route {} {shown}; {DOCUMENT} and {PAGE} list all routes", request.method());
+    let error = Error { suggestions, ..Error::new(Code::NotFound, message) };
+    ErrorResponse::from(error).answer(&trace_of(&request), path)
+}
+
+/// Answers a path that is there for other methods.
+pub(super) async fn wrong_method(allowed: String, request: Request) -> Response {
+    let path = request.uri().path();
+    if let Some(refusal) = foreign(request.method()) {
+        return refusal.answer(&trace_of(&request), path);
+    }
+    let message = format!("{path} does not support {}; allowed: {allowed}", request.method());
+    ErrorResponse::new(Code::MethodNotAllowed, message)
+        .header(header::ALLOW, &allowed)
+        .answer(&trace_of(&request), path)
+}
+
+/// Puts a bare refusal of what is next to the table into the one shape of errors; an answer in JSON speaks
+/// for itself.
+pub(super) async fn shaped(request: Request, next: Next) -> Response {
+    let (trace, path) = (trace_of(&request), request.uri().path().to_owned());
+    let response = next.run(request).await;
+    let status = response.status();
+    let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let refused = status.is_client_error() || status.is_server_error();
+    if !refused || kind.is_some_and(|kind| kind.contains("json")) {
+        return response;
+    }
+    let (parts, body) = response.into_parts();
+    let said = to_bytes(body, MAX_REPEATED_BYTES).await.unwrap_or_default();
+    let said = String::from_utf8_lossy(&said);
+    let said = match said.trim() {
+        "" => status.canonical_reason().unwrap_or("it was refused"),
+        said => said,
+    };
+    let code = match status {
+        StatusCode::UNAUTHORIZED => Code::Unauthorized,
+        StatusCode::FORBIDDEN => Code::Forbidden,
+        StatusCode::NOT_FOUND => Code::NotFound,
+        StatusCode::METHOD_NOT_ALLOWED => Code::MethodNotAllowed,
+        StatusCode::REQUEST_TIMEOUT => Code::RequestTimeout,
+        StatusCode::PAYLOAD_TOO_LARGE => Code::PayloadTooLarge,
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => Code::UnsupportedMediaType,
+        StatusCode::NOT_IMPLEMENTED => Code::NotImplemented,
+        status if status.is_client_error() => Code::InvalidRequest,
+        _ => Code::InternalError,
+    };
+    let mut refusal = ErrorResponse::new(code, said).status(status);
+    let kept = [header::ALLOW, header::CONNECTION, header::WWW_AUTHENTICATE];
+    for name in kept {
+        if let Some(value) = parts.headers.get(&name).and_then(|value| value.to_str().ok()) {
+            refusal = refusal.header(name, value);
+        }
+    }
+    refusal.answer(&trace, &path)
+}
+
+/// A method that is none of the standard ones, which no path here will ever take (RFC 9110, 15.6.2).
+fn foreign(method: &Method) -> Option<ErrorResponse> {
+    // Registered, though not with the type: https://www.iana.org/assignments/http-methods
+    let query = method.as_str() == "QUERY";
+    let standard = [
+        Method::GET,
+        Method::HEAD,
+        Method::POST,
+        Method::PUT,
+        Method::PATCH,
+        Method::DELETE,
+        Method::OPTIONS,
+        Method::TRACE,
+        Method::CONNECT,
+    ];
+    (!query && !standard.contains(method)).then(|| {
+        let name: String = method.as_str().chars().take(MAX_PATH_LEN).collect();
+        ErrorResponse::new(Code::NotImplemented, format!("unknown method {name}"))
+    })
+}
+
+fn trace_of(request: &Request) -> String {
+    let caller = request.extensions().get::<Caller>();
+    caller.map_or_else(skills_api::new_trace_id, |caller| caller.trace_id.clone())
+}
+
+/// Routes like a path, `GET /v1/runs/{run_id}`: parameters count as what is in their place.
+fn near_routes(method: &str, path: &str) -> Vec<String> {
+    let asked: Vec<&str> = path.split('/').collect();
+    let all =
+        operations().iter().flat_map(|operation| std::iter::once(&operation.route).chain(&operation.aliases));
+    let routes = all.map(|route| (route.method.to_string(), route.path));
+    let routes: Vec<(String, &str)> = routes.chain([("GET".to_owned(), PROMETHEUS)]).collect();
+    let filled = |pattern: &str| {
+        let parts = pattern.split('/').enumerate();
+        let parts = parts.map(|(at, part)| match asked.get(at) {
+            Some(given) if part.starts_with('{') => (*given).to_owned(),
+            _ => part.to_owned(),
+        });
+        parts.collect::<Vec<String>>().join("/")
+    };
+    // Methods are left out, and the first slash: what all have in common makes everything alike.
+    let bare = |path: &str| path.trim_start_matches('/').to_owned();
+    let candidates: Vec<String> = routes.iter().map(|(_, pattern)| bare(&filled(pattern))).collect();
+    let found = near(&bare(path), candidates.iter().map(String::as_str));
+    let back = |name: &String| {
+        let fits = || routes.iter().zip(&candidates).filter(|(_, candidate)| *candidate == name);
+        let same = fits().find(|((own, _), _)| own == method).or_else(|| fits().next());
+        same.map(|((method, pattern), _)| format!("{method} {pattern}"))
+    };
+    let mut near: Vec<String> = found.iter().filter_map(back).collect();
+    near.dedup();
+    near
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_in_a_path_finds_its_route_whatever_the_parameters_are() {
+        assert_eq!(near_routes("POST", "/v1/runs/0198-ab/aprove")[0], "POST /v1/runs/{run_id}/approve");
+        assert_eq!(near_routes("GET", "/v1/skill/governance")[0], "GET /v1/skills/governance");
+        assert!(near_routes("GET", "/favicon.ico").is_empty());
+    }
+}

@@ -1,0 +1,161 @@
+//! A service that requires no key, kept from the pages that a browser on its machine has open: they could send
+//! requests to loopback, directly or under a name that was made to point there.
+
+use std::net::IpAddr;
+
+use axum::extract::Request;
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Version, header};
+
+use super::listen::Activity;
+use super::problem::ErrorResponse;
+use skills_api::Origin;
+
+use super::cors;
+use skills_api::Code;
+
+/// Where the page that sends a request comes from, as its browser says
+/// (<https://www.w3.org/TR/fetch-metadata/#sec-fetch-site-header>).
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// Lets a request through whose head has CR LF behind each line; the connection of another one ends.
+///
+/// # Errors
+/// `invalid_request`.
+pub(super) fn line_ends(activity: &Activity) -> Result<(), ErrorResponse> {
+    if activity.has_bare_line_feed() {
+        let message = "a line of the request header ends with LF only; use CR LF";
+        return Err(ErrorResponse::new(Code::InvalidRequest, message).header(header::CONNECTION, "close"));
+    }
+    Ok(())
+}
+
+/// Headers of which a second one would be ignored, where an intermediary may take that one.
+const SINGLE_HEADERS: [(HeaderName, &str); 5] = [
+    (header::HOST, "Host"),
+    (header::ORIGIN, "Origin"),
+    (header::CONTENT_TYPE, "Content-Type"),
+    (header::AUTHORIZATION, "Authorization"),
+    (HeaderName::from_static("x-api-key"), "X-API-Key"),
+];
+
+/// Lets a request through that says once, and in one voice, which host it is for
+/// (<https://www.rfc-editor.org/rfc/rfc9112#section-3.2>).
+///
+/// # Errors
+/// `invalid_request` for two headers of a kind that may stand once, for no `Host` in HTTP/1.1, and for a target that
+/// names another host.
+pub(super) fn addressed(request: &Request) -> Result<(), ErrorResponse> {
+    let wrong = |message: &str| Err(ErrorResponse::new(Code::InvalidRequest, message));
+    for (name, shown) in SINGLE_HEADERS {
+        if request.headers().get_all(name).iter().nth(1).is_some() {
+            return wrong(&format!("the request has several `{shown}` headers; send only one"));
+        }
+    }
+    let host = request.headers().get(header::HOST).map(|host| host.to_str().unwrap_or_default());
+    if host.is_none() && request.version() == Version::HTTP_11 {
+        return wrong("the request has no `Host` header, which HTTP/1.1 requires");
+    }
+    let target = request.uri().authority().map(Authority::as_str);
+    match (target, host) {
+        (Some(target), Some(host)) if !target.eq_ignore_ascii_case(host) => {
+            wrong("the host of the request target differs from the `Host` header; send only the path")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Lets a request through that no page of another origin sends, unless that was named.
+///
+/// # Errors
+/// `forbidden` for `Sec-Fetch-Site: cross-site` and `same-site`, which programs do not send.
+pub(super) fn same_origin(headers: &HeaderMap, named: &[Origin]) -> Result<(), ErrorResponse> {
+    let foreign = |site: &HeaderValue| matches!(site.as_bytes(), b"cross-site" | b"same-site");
+    if headers.get_all(FETCH_SITE).iter().any(foreign) && !cors::is_named(named, headers) {
+        let message = "cross-origin request rejected; allow its origin with `skills serve --cors`";
+        return Err(ErrorResponse::new(Code::Forbidden, message));
+    }
+    Ok(())
+}
+
+/// Lets a request of a program, or of a page of this service itself, through; of another page only where its origin
+/// was named.
+///
+/// # Errors
+/// `forbidden` for a foreign `Origin`, and on loopback for a `Host` that is a name of the open network.
+pub(super) fn admit(headers: &HeaderMap, loopback: bool, named: bool) -> Result<(), ErrorResponse> {
+    let host = headers.get(header::HOST).map(|host| host.to_str().unwrap_or_default());
+    if let Some(host) = host.filter(|host| loopback && !is_local(host)) {
+        let message = format!(
+            "host {host:?} rejected: without authentication, the service accepts only 127.0.0.1 and \
+                localhost; use these, or configure a key"
+        );
+        return Err(ErrorResponse::new(Code::Forbidden, message));
+    }
+    let origin = headers.get(header::ORIGIN).map(|origin| origin.to_str().unwrap_or_default());
+    if let Some(origin) = origin.filter(|origin| !named && !is_at(origin, host)) {
+        let message = format!(
+            "origin {origin:?} rejected: the service has authentication disabled; configure a key, or \
+                allow the origin with `skills serve --cors`"
+        );
+        return Err(ErrorResponse::new(Code::Forbidden, message));
+    }
+    Ok(())
+}
+
+/// A request without its `Origin` where that is the service itself under an address, which no other page can
+/// take on: anyone who looks at origins behind this knows of foreign ones only.
+pub(super) fn own_page(mut request: Request) -> Request {
+    let read = |name| request.headers().get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+    let (origin, host) = (read(header::ORIGIN), read(header::HOST));
+    if host.is_some_and(is_local) && origin.is_some_and(|origin| is_at(origin, host)) {
+        request.headers_mut().remove(header::ORIGIN);
+    }
+    request
+}
+
+/// Whether an origin is this host, port included.
+fn is_at(origin: &str, host: Option<&str>) -> bool {
+    origin.split_once("://").is_some_and(|(_, from)| Some(from) == host)
+}
+
+/// An address, or a name that never leaves the machine (RFC 6761).
+fn is_local(host: &str) -> bool {
+    let (name, port) = match host.strip_prefix('[') {
+        Some(rest) => rest.split_once(']').unwrap_or_default(),
+        None => host.find(':').map_or((host, ""), |at| host.split_at(at)),
+    };
+    if !(port.is_empty() || port.starts_with(':')) {
+        return false;
+    }
+    let name = name.trim_end_matches('.').to_ascii_lowercase();
+    name == "localhost" || name.ends_with(".localhost") || name.parse::<IpAddr>().is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_allowed(host: &str, origin: Option<&str>) -> bool {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::HOST, host.parse().unwrap());
+        if let Some(origin) = origin {
+            headers.insert(header::ORIGIN, origin.parse().unwrap());
+        }
+        admit(&headers, true, false).is_ok()
+    }
+
+    #[test]
+    fn programs_and_our_own_pages_come_through_and_others_do_not() {
+        for host in ["127.0.0.1:8080", "localhost:8080", "[::1]:8080", "app.localhost", "LOCALHOST."] {
+            assert!(is_allowed(host, None), "{host}");
+            assert!(is_allowed(host, Some(&format!("http://{host}"))), "{host}");
+        }
+        assert!(!is_allowed("[::1].evil.example:80", None) && !is_allowed("[::1]evil.example", None));
+        // A name that an attacker has pointed at loopback.
+        assert!(!is_allowed("rebound.example:8080", None));
+        for origin in ["https://evil.example", "null", "http://localhost:3000"] {
+            assert!(!is_allowed("localhost:8080", Some(origin)), "{origin}");
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! What stands around a message over HTTP: a body that is read whole within its limits and is JSON-RPC 2.0
+//! (<https://www.jsonrpc.org/specification>), or is refused in its words before the protocol's own reading.
+
+use std::time::Duration;
+
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::Response;
+use rmcp::model::ClientJsonRpcMessage;
+use serde_json::{Value, json};
+
+/// Bytes of a request, at most.
+pub const MAX_BODY_BYTES: usize = 2 << 20;
+/// How long a body may take to come.
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+/// The body is not JSON.
+const PARSE_ERROR: i32 = -32_700;
+/// It is JSON and no message.
+const INVALID_REQUEST: i32 = -32_600;
+
+/// Lets messages through. What is not said to be JSON is left to the protocol, which refuses it.
+pub async fn read(request: Request, next: Next) -> Response {
+    if request.method() != Method::POST || !is_json(request.headers()) {
+        return next.run(request).await;
+    }
+    let (parts, body) = request.into_parts();
+    let bytes = match tokio::time::timeout(BODY_TIMEOUT, to_bytes(body, MAX_BODY_BYTES)).await {
+        Ok(Ok(bytes)) => bytes,
+        Ok(Err(error)) if too_large(&error) => {
+            let message = format!("the body has more than {MAX_BODY_BYTES} bytes (2 MiB)");
+            return closing(refused(StatusCode::PAYLOAD_TOO_LARGE, INVALID_REQUEST, &Value::Null, &message));
+        }
+        Ok(Err(error)) => {
+            let message = format!("cannot read the body: {error}");
+            return closing(refused(StatusCode::BAD_REQUEST, PARSE_ERROR, &Value::Null, &message));
+        }
+        Err(_) => {
+            let message = format!("the body did not arrive within {} s", BODY_TIMEOUT.as_secs());
+            return closing(refused(StatusCode::REQUEST_TIMEOUT, PARSE_ERROR, &Value::Null, &message));
+        }
+    };
+    match read_method(&bytes) {
+        Err((code, id, message)) => refused(StatusCode::BAD_REQUEST, code, &id, &message),
+        Ok(method) => {
+            let mut request = Request::from_parts(parts, Body::from(bytes));
+            if let Some(method) = method {
+                request.extensions_mut().insert(MethodName(method));
+            }
+            next.run(request).await
+        }
+    }
+}
+
+/// What a message asks for, among the extensions of its request.
+#[derive(Debug, Clone)]
+pub struct MethodName(pub String);
+
+/// The method of a message, where it is not an answer.
+///
+/// # Errors
+/// Why a body is not a message: the code, the id of the request as far as there is one, and the reason.
+fn read_method(bytes: &Bytes) -> Result<Option<String>, (i32, Value, String)> {
+    let message: Value = serde_json::from_slice(bytes)
+        .map_err(|error| (PARSE_ERROR, Value::Null, format!("the body is not valid JSON: {error}")))?;
+    let id = message.get("id").filter(|id| id.is_string() || id.is_number()).cloned().unwrap_or_default();
+    let why = match &message {
+        Value::Array(_) => {
+            "the body is a list: batches are not supported, send each message separately".to_owned()
+        }
+        Value::Object(_) => match serde_json::from_slice::<ClientJsonRpcMessage>(bytes) {
+            Ok(_) => return Ok(message.get("method").and_then(Value::as_str).map(str::to_owned)),
+            Err(error) => error.to_string(),
+        },
+        _ => "the body is not an object".to_owned(),
+    };
+    let wanted = "wanted: {\"jsonrpc\": \"2.0\", \"id\": …, \"method\": …, \"params\": {…}}";
+    Err((INVALID_REQUEST, id, format!("the body is not a JSON-RPC 2.0 message ({why}); {wanted}")))
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
+}
+
+fn too_large(error: &axum::Error) -> bool {
+    let mut cause: Option<&dyn std::error::Error> = Some(error);
+    while let Some(one) = cause {
+        if one.to_string().contains("length limit") {
+            return true;
+        }
+        cause = one.source();
+    }
+    false
+}
+
+/// An error of JSON-RPC as an answer.
+pub(super) fn refused(status: StatusCode, code: i32, id: &Value, message: &str) -> Response {
+    let body = json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } });
+    let mut response = Response::new(Body::from(body.to_string()));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// The rest of the body is not read: the connection cannot continue.
+fn closing(mut response: Response) -> Response {
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code(body: &str) -> Option<(i32, Value)> {
+        read_method(&Bytes::copy_from_slice(body.as_bytes())).err().map(|(code, id, _)| (code, id))
+    }
+
+    #[test]
+    fn what_is_no_json_and_what_is_no_message_are_told_apart() {
+        for text in ["", "{", "{\"jsonrpc\": \"2.0\",}", "\u{0}"] {
+            assert_eq!(code(text), Some((PARSE_ERROR, Value::Null)), "{text}");
+        }
+        for text in ["[]", "7", "null", "{}", r#"{"jsonrpc":"1.0","id":7,"method":"ping"}"#] {
+            assert_eq!(code(text).map(|(code, _)| code), Some(INVALID_REQUEST), "{text}");
+        }
+        assert_eq!(code(r#"{"id":7,"method":"ping"}"#), Some((INVALID_REQUEST, json!(7))));
+        assert_eq!(code(r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#), None);
+        assert_eq!(code(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#), None);
+    }
+}

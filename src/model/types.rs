@@ -1,0 +1,511 @@
+//! The words of a run's life: its states, what it waits for, what people decide, and every command there is.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use strum::{Display, EnumIter, EnumString};
+
+/// State of a run.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    Display,
+    EnumString,
+    EnumIter,
+    schemars::JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum RunState {
+    /// Stored, not claimed. A paused one waits for `resume`.
+    Pending,
+    /// A worker executes its steps.
+    Running,
+    /// A worker restores recorded steps of the run it was replayed or forked from.
+    Replaying,
+    /// Waits for approval.
+    WaitingForHuman,
+    /// A step waits for a named signal.
+    WaitingForSignal,
+    /// All steps are complete. Terminal.
+    Completed,
+    /// A step failed permanently. Not the end: `resume` continues.
+    Failed,
+    /// Canceled. Terminal.
+    Canceled,
+}
+
+impl RunState {
+    /// Whether a worker holds it.
+    #[must_use]
+    pub fn is_active(self) -> bool {
+        matches!(self, Self::Running | Self::Replaying)
+    }
+
+    /// Whether nothing moves it any more but `replay` and `fork`, which make new runs.
+    #[must_use]
+    pub fn is_terminal(self) -> bool {
+        matches!(self, Self::Completed | Self::Canceled)
+    }
+
+    /// The word of the older run-status routes, which know no cancellation: canceled shows as failed.
+    #[must_use]
+    pub fn legacy(self) -> Self {
+        if self == Self::Canceled { Self::Failed } else { self }
+    }
+}
+
+/// What a waiting run waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Gate {
+    /// An approval or denial of one step with exactly these inputs.
+    Human {
+        /// The step.
+        step: String,
+        /// SHA-256 of what would be executed, in canonical JSON: the step with its occurrence, its
+        /// capability and its inputs. An approval applies to exactly this, once.
+        inputs_digest: String,
+        /// Why a person is asked.
+        why: ApprovalReason,
+        /// Approvals so far, where one is not enough.
+        #[serde(default, skip_serializing_if = "Approvals::is_empty")]
+        approvals: Approvals,
+    },
+    /// A signal of this name.
+    Signal {
+        /// The step.
+        step: String,
+        /// The name it waits for.
+        name: String,
+    },
+}
+
+/// Approvals of a gate that needs several, each of another person.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Approvals {
+    /// How many are needed, as the rule said when the last one was recorded.
+    pub need: u32,
+    /// Who has approved, oldest first.
+    pub by: Vec<String>,
+}
+
+impl Approvals {
+    /// Whether nobody has approved yet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.by.is_empty()
+    }
+}
+
+impl Gate {
+    /// A question to a person that nobody has answered.
+    #[must_use]
+    pub fn human(step: impl Into<String>, inputs_digest: impl Into<String>, why: ApprovalReason) -> Self {
+        let (step, inputs_digest) = (step.into(), inputs_digest.into());
+        Self::Human { step, inputs_digest, why, approvals: Approvals::default() }
+    }
+
+    /// Whether both ask the same, whatever approvals were recorded.
+    #[must_use]
+    pub fn is_same_question(&self, other: &Self) -> bool {
+        match (self, other) {
+            (
+                Self::Human { step, inputs_digest, why, .. },
+                Self::Human { step: other_step, inputs_digest: other_digest, why: other_why, .. },
+            ) => step == other_step && inputs_digest == other_digest && why == other_why,
+            _ => self == other,
+        }
+    }
+}
+
+/// Why a person is asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ApprovalReason {
+    /// The capability requires approval each time (`requires_confirmation`).
+    Confirmation,
+    /// A mandatory gate rejected it and requires approval.
+    Gate {
+        /// The gate's capability.
+        capability: String,
+        /// Its response, as text.
+        reason: String,
+    },
+    /// The policy requires approval; the rule as text.
+    Policy {
+        /// The rule.
+        rule: String,
+    },
+    /// Its script or binding was edited after the run was launched.
+    Changed {
+        /// What changed, as text.
+        what: String,
+        /// Bindings with their current digests, which an approval accepts for the run.
+        now: BTreeMap<String, String>,
+        /// The digest of the call as if nothing had changed: approving the change also approves the call.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call: Option<String>,
+        /// Why the call would require approval if nothing had changed, as text.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        besides: Option<String>,
+    },
+    /// The worker was lost during a step that must not be repeated; its outcome is unknown.
+    UnknownOutcome,
+}
+
+impl ApprovalReason {
+    /// In words, as they are behind "because".
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        match self {
+            Self::Confirmation => "its capability requires approval each time".to_owned(),
+            Self::Gate { capability, reason } => format!("the gate {capability} did not allow it: {reason}"),
+            Self::Policy { rule } => format!("required by policy: {rule}"),
+            Self::Changed { what, besides, .. } => match besides {
+                Some(besides) => format!("{what}; approving executes the current version. Also, {besides}"),
+                None => format!("{what}; approving executes the current version"),
+            },
+            Self::UnknownOutcome => "its worker was lost during execution; the outcome is unknown".to_owned(),
+        }
+    }
+}
+
+/// What to do about a step whose outcome is unknown.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    Serialize,
+    Deserialize,
+    Display,
+    EnumString,
+    EnumIter,
+    schemars::JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Choice {
+    /// Run it again.
+    Rerun,
+    /// It was completed: continue with the given result.
+    Happened,
+    /// Skip it; its outputs are missing.
+    Skip,
+    /// Let the run fail there.
+    Fail,
+}
+
+/// What happens when a waiting run expires.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    Default,
+    Serialize,
+    Deserialize,
+    Display,
+    EnumString,
+    schemars::JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Expiry {
+    /// Denied, which cancels the run.
+    #[default]
+    Deny,
+    /// Failed, so that it can be resumed.
+    Fail,
+}
+
+/// A decision on a gate.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Display, EnumString, schemars::JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Verdict {
+    /// Continue.
+    Approve,
+    /// Cancel.
+    Deny,
+}
+
+/// A recorded decision, so that repeating it returns the same result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Decision {
+    /// Yes or no.
+    pub verdict: Verdict,
+    /// The step it concerned.
+    pub step: String,
+    /// What would run, as the gate had it. Empty in a denial that names its step alone, until it is bound to the gate
+    /// ([`Decision::bound_to`]).
+    pub inputs_digest: String,
+    /// What to do about an unknown outcome; belongs to an approval of such a gate, and to no other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub choice: Option<Choice>,
+    /// Result of the step, for the choice `happened`: an object of its outputs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<serde_json::Value>,
+}
+
+impl Decision {
+    /// Whether `gate` asks exactly what this decides.
+    #[must_use]
+    pub fn answers(&self, gate: Option<&Gate>) -> bool {
+        matches!(gate, Some(Gate::Human { step, inputs_digest, .. })
+            if *step == self.step && *inputs_digest == self.inputs_digest)
+    }
+
+    /// Whether both are about the same question.
+    #[must_use]
+    pub fn same_gate(&self, other: &Self) -> bool {
+        self.step == other.step && self.inputs_digest == other.inputs_digest
+    }
+
+    /// A denial that names its step alone, with the digest of the gate that waits at this step, else with that of the
+    /// newest earlier denial of the step, which it repeats. Every other decision as it is.
+    #[must_use]
+    pub fn bound_to<'d>(
+        mut self,
+        gate: Option<&Gate>,
+        earlier: impl DoubleEndedIterator<Item = &'d Self>,
+    ) -> Self {
+        if self.verdict == Verdict::Deny && self.inputs_digest.is_empty() {
+            let waiting = match gate {
+                Some(Gate::Human { step, inputs_digest, .. }) if *step == self.step => Some(inputs_digest),
+                _ => None,
+            };
+            let denied = |other: &&Self| other.verdict == Verdict::Deny && other.step == self.step;
+            let digest = waiting.or_else(|| earlier.rev().find(denied).map(|other| &other.inputs_digest));
+            self.inputs_digest = digest.cloned().unwrap_or_default();
+        }
+        self
+    }
+}
+
+/// What the table needs to know of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunSnapshot {
+    /// Its state.
+    pub state: RunState,
+    /// Nothing more of it begins until it is resumed: a fork, or a run that was paused. A pending one is claimed by
+    /// nobody, an active one stops before its next step, a waiting one when what it waits for is there.
+    pub held: bool,
+    /// Whether recorded steps have to be restored before new ones run.
+    pub replays: bool,
+    /// The present fence.
+    pub fence: u64,
+    /// What it waits for, in the two waiting states.
+    pub gate: Option<Gate>,
+    /// The last decision, if any.
+    pub decided: Option<Decision>,
+    /// When the time of its wait was over, where that is what ended it; milliseconds since 1970-01-01 UTC.
+    pub expired_ms: Option<i64>,
+}
+
+/// What a worker reports about a run it holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WorkerReport {
+    /// A step is complete; more follow. A replay whose restored steps are past becomes running.
+    Checkpoint,
+    /// A gate asks; the lease is given back.
+    Wait(Gate),
+    /// It was paused and nothing of it is in progress any longer; the lease is given back.
+    Hold,
+    /// All steps are complete.
+    Complete,
+    /// A step failed permanently.
+    Fail,
+}
+
+/// Everything that can be asked of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// A worker wants it.
+    Claim {
+        /// Whether the present lease has run out, by the store's clock.
+        lease_expired: bool,
+        /// Whether claims after a lost lease are used up.
+        attempts_used_up: bool,
+    },
+    /// A worker reports, with the fence it was given.
+    Work {
+        /// The fence of its claim.
+        fence: u64,
+        /// What it reports.
+        report: WorkerReport,
+    },
+    /// A person decides a gate.
+    Decide(Decision),
+    /// One of several approvals that a rule requires. The last one decides the gate.
+    Endorse {
+        /// The approval.
+        decision: Decision,
+        /// Whose it is: nobody counts twice.
+        by: String,
+        /// How many the rule requires.
+        need: u32,
+    },
+    /// A signal arrives.
+    Signal {
+        /// Its name.
+        name: String,
+    },
+    /// A person stops it.
+    Cancel,
+    /// Something that watches it wants nothing more of it to begin until a person says so.
+    Pause,
+    /// What waits for a person would do something else now than what it asked about: it asks about that instead.
+    Ask(Gate),
+    /// Let a held or failed run continue.
+    Resume,
+    /// The time of a waiting run is over.
+    Expire(Expiry),
+    /// A new run that continues from a checkpoint of this one.
+    Replay,
+    /// A new held run that keeps the link to this one.
+    Fork,
+}
+
+/// A command's name, as adapters offer it.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    Display,
+    EnumString,
+    EnumIter,
+    schemars::JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+#[allow(missing_docs, reason = "each is the command of that name")]
+pub enum CommandName {
+    Approve,
+    Deny,
+    Resume,
+    Signal,
+    Cancel,
+    Replay,
+    Fork,
+}
+
+/// The outcome of the lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lease {
+    /// As it is.
+    Keep,
+    /// Given to the worker that claims, under the new fence.
+    Grant,
+    /// Given back or taken away.
+    Release,
+}
+
+/// What a command leads to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Next {
+    /// The run moves.
+    Move {
+        /// New state.
+        state: RunState,
+        /// New fence.
+        fence: u64,
+        /// The outcome of the lease.
+        lease: Lease,
+        /// Whether it is held now.
+        held: bool,
+        /// What it waits for now.
+        gate: Option<Gate>,
+    },
+    /// Nothing moves; the first answer holds (a decision or a cancel sent again).
+    Same,
+    /// Nothing moves; the signal is kept until a step asks for it.
+    Kept,
+    /// A new run is made from this one.
+    NewRun {
+        /// Whether it waits for `resume` (a fork) or starts at once (a replay).
+        held: bool,
+    },
+}
+
+/// Why a command is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TransitionError {
+    /// The state does not take it (HTTP 409, `invalid_transition`).
+    #[error("{}", invalid(.command, *.state, .needed.as_deref(), .allowed))]
+    Invalid {
+        /// The command.
+        command: String,
+        /// The state.
+        state: RunState,
+        /// What is needed instead as text.
+        needed: Option<String>,
+        /// Its current inputs.
+        allowed: Vec<CommandName>,
+    },
+    /// The run was decided otherwise, or the decision is for another gate (409).
+    #[error("{0}")]
+    OtherDecision(String),
+    /// A worker whose claim is no longer the present one; its write changes nothing.
+    #[error("stale fencing token {given}, current {present}: another worker owns the run")]
+    StaleFence {
+        /// The worker's.
+        given: u64,
+        /// The run's.
+        present: u64,
+    },
+    /// The run is paused: nothing more of it begins.
+    #[error("the run is paused; resume it first")]
+    Held,
+    /// The time of the waiting run is not over (any longer).
+    #[error("the run has not expired")]
+    NotOver,
+    /// Nothing to claim here now.
+    #[error("the run cannot be claimed now")]
+    NotClaimable,
+}
+
+fn invalid(command: &str, state: RunState, needed: Option<&str>, allowed: &[CommandName]) -> String {
+    let needed = needed.map(|needed| format!(": {needed}")).unwrap_or_default();
+    let (same, others): (Vec<_>, Vec<_>) = allowed.iter().partition(|name| name.to_string() == command);
+    if same.is_empty() {
+        return format!("a {state} run does not accept {command}{needed}; accepted: {}", list(allowed));
+    }
+    // It takes such a command, only not this one.
+    format!("the run does not accept this {command}{needed}; otherwise accepted: {}", list(&others))
+}
+
+/// `expired at 2026-07-14 09:28:30 UTC`.
+pub fn time_was_over(at_ms: i64) -> String {
+    let at = jiff::Timestamp::from_millisecond(at_ms).unwrap_or_default();
+    format!("expired at {} UTC", at.strftime("%Y-%m-%d %H:%M:%S"))
+}
+
+fn list(commands: &[CommandName]) -> String {
+    if commands.is_empty() {
+        return "nothing".to_owned();
+    }
+    commands.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,371 @@
+//! The digest of a bundle as it lies on disk: every file by path, execute bit and content. Links are taken as
+//! links and never followed; what cannot be pinned down (a link that leads out, a pipe) is said.
+
+use std::collections::BTreeMap;
+use std::fs::{self, Metadata};
+use std::io::{self, Read as _};
+use std::path::{Component, Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use skills_base::files::{self, MAX_DEPTH};
+use skills_skill::{Digest, is_main_file};
+
+/// More files than this are not pinned: a digest over them would be taken before every step.
+pub const MAX_FILES: usize = 20_000;
+/// More bytes than this are not pinned.
+pub const MAX_BYTES: u64 = 256 << 20;
+
+/// Folders of a registry that bring something to run, where the folder itself is not a bundle.
+const REGISTRY_FOLDERS: [&str; 4] = ["bindings", "capabilities", "scripts", "services"];
+
+/// A change this close to the moment of hashing could have left the times as they are: file systems count time in
+/// steps, the coarsest in use in steps of two seconds.
+const RACY: Duration = Duration::from_secs(2);
+
+/// What is at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileKind {
+    /// A file.
+    File,
+    /// A file that may be executed.
+    Executable,
+    /// A symbolic link; its digest is that of the path it holds.
+    Link,
+}
+
+/// A file as it was seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeenFile {
+    /// What it is.
+    pub kind: FileKind,
+    /// SHA-256 of its content.
+    pub sha256: Digest,
+}
+
+/// What was seen at a place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Measured {
+    /// SHA-256 over all files: path, kind, content.
+    pub digest: Digest,
+    /// Every file by its path inside, `/` between parts.
+    pub files: BTreeMap<String, SeenFile>,
+    /// Bytes of all files.
+    pub bytes: u64,
+}
+
+/// Why a place cannot be pinned.
+#[derive(Debug, thiserror::Error)]
+pub enum Obstacle {
+    /// A link leads out: what it points at could change unseen.
+    #[error("`{0}` is a symbolic link that points outside the folder; replace it with the file")]
+    LeadsOut(String),
+    /// Neither file, folder nor link.
+    #[error("`{0}` is a pipe, socket or device; remove it from the folder")]
+    Special(String),
+    /// Its name is not text.
+    #[error("`{0}` has a name that is not UTF-8; rename it")]
+    Name(String),
+    /// Too many files.
+    #[error(
+        "there are more than {MAX_FILES} files; trust individual bundles, or list the folder under \
+            `trust:` in your config.yaml"
+    )]
+    TooMany,
+    /// Too many bytes.
+    #[error("there are more than {} MiB; trust individual bundles, or list the folder under `trust:` in \
+        your config.yaml", MAX_BYTES >> 20)]
+    TooLarge,
+    /// Its folders are nested too deep.
+    #[error("`{0}` is nested more than {MAX_DEPTH} levels deep; move it up")]
+    TooDeep(String),
+    /// The system refuses.
+    #[error("`{path}` cannot be read: {source}")]
+    Unreadable {
+        /// Where.
+        path: String,
+        /// The system's words.
+        source: io::Error,
+    },
+}
+
+/// What tells, without reading it, that a file is another one than before. The time of the last change of the inode
+/// is part of it, because that one cannot be set back by who writes the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Stamp {
+    path: String,
+    kind: FileKind,
+    bytes: u64,
+    modified: SystemTime,
+    changed: SystemTime,
+    inode: (u64, u64),
+}
+
+/// A file found by the walk.
+struct Found {
+    stamp: Stamp,
+    place: PathBuf,
+}
+
+/// A measurement that can be claimed again as long as nothing moved.
+#[derive(Debug, Clone)]
+pub(super) struct CachedDigest {
+    stamps: Vec<Stamp>,
+    at: SystemTime,
+    measured: Measured,
+}
+
+impl CachedDigest {
+    /// The measurement, if nothing can have changed since: same files, same stamps, and none of them so young that
+    /// a change could hide in the coarseness of its times.
+    fn still(&self, found: &[Found]) -> Option<&Measured> {
+        let same = self.stamps.len() == found.len()
+            && self.stamps.iter().zip(found).all(|(kept, found)| *kept == found.stamp);
+        let quiet = |stamp: &Stamp| stamp.modified.max(stamp.changed) + RACY < self.at;
+        (same && cfg!(unix) && self.stamps.iter().all(quiet)).then_some(&self.measured)
+    }
+}
+
+/// Measures a place (an absolute path without links in it), from an earlier measurement where that still holds.
+pub(super) fn measure(
+    place: &Path,
+    kept: Option<&CachedDigest>,
+    now: SystemTime,
+) -> Result<CachedDigest, Obstacle> {
+    let found = walk(place)?;
+    if let Some(measured) = kept.and_then(|kept| kept.still(&found)) {
+        let measured = measured.clone();
+        let at = kept.map_or(now, |kept| kept.at);
+        return Ok(CachedDigest {
+            stamps: found.into_iter().map(|found| found.stamp).collect(),
+            at,
+            measured,
+        });
+    }
+    let mut files = BTreeMap::new();
+    let mut bytes = 0;
+    for file in &found {
+        let sha256 = content(file, &mut bytes)?;
+        files.insert(file.stamp.path.clone(), SeenFile { kind: file.stamp.kind, sha256 });
+    }
+    let measured = Measured { digest: combined_digest(&files), files, bytes };
+    Ok(CachedDigest { stamps: found.into_iter().map(|found| found.stamp).collect(), at: now, measured })
+}
+
+impl CachedDigest {
+    pub fn into_measured(self) -> Measured {
+        self.measured
+    }
+
+    pub fn measured(&self) -> &Measured {
+        &self.measured
+    }
+}
+
+/// The one digest over all files. Lengths are before texts, so that no two sets of files read alike.
+#[must_use]
+pub fn combined_digest(files: &BTreeMap<String, SeenFile>) -> Digest {
+    let mut hash = Vec::with_capacity(files.len() * 96);
+    for (path, file) in files {
+        hash.extend((path.len() as u64).to_le_bytes());
+        hash.extend(path.as_bytes());
+        hash.push(match file.kind {
+            FileKind::File => b'f',
+            FileKind::Executable => b'x',
+            FileKind::Link => b'l',
+        });
+        hash.extend(file.sha256.to_string().as_bytes());
+    }
+    Digest::of(&hash)
+}
+
+fn content(file: &Found, bytes: &mut u64) -> Result<Digest, Obstacle> {
+    let unreadable = |source| Obstacle::Unreadable { path: file.stamp.path.clone(), source };
+    if file.stamp.kind == FileKind::Link {
+        let target = fs::read_link(&file.place).map_err(unreadable)?;
+        return Ok(Digest::of(target.as_os_str().as_encoded_bytes()));
+    }
+    let (mut opened, _) = files::open_file(&file.place).map_err(|refusal| unreadable(refusal.into()))?;
+    let mut hash = Sha256::new();
+    let mut buffer = vec![0_u8; 64 << 10];
+    loop {
+        let n = opened.read(&mut buffer).map_err(unreadable)?;
+        if n == 0 {
+            break;
+        }
+        *bytes += n as u64;
+        if *bytes > MAX_BYTES {
+            return Err(Obstacle::TooLarge);
+        }
+        hash.update(&buffer[..n]);
+    }
+    Ok(Digest::from(<[u8; 32]>::from(hash.finalize())))
+}
+
+/// Whether a folder is a bundle.
+pub(super) fn is_bundle(folder: &Path) -> bool {
+    let Ok(entries) = fs::read_dir(folder) else { return false };
+    entries.flatten().any(|entry| entry.file_name().to_str().is_some_and(is_main_file))
+}
+
+fn walk(place: &Path) -> Result<Vec<Found>, Obstacle> {
+    let mut walk = Walk { top: place, found: Vec::new(), bytes: 0 };
+    if is_bundle(place) {
+        walk.folder(place, "")?;
+    } else {
+        for name in REGISTRY_FOLDERS {
+            walk.entry(&place.join(name), name.to_owned())?;
+        }
+    }
+    walk.found.sort_by(|a, b| a.stamp.path.cmp(&b.stamp.path));
+    Ok(walk.found)
+}
+
+struct Walk<'a> {
+    top: &'a Path,
+    found: Vec<Found>,
+    bytes: u64,
+}
+
+impl Walk<'_> {
+    fn folder(&mut self, folder: &Path, prefix: &str) -> Result<(), Obstacle> {
+        let unreadable = |source| Obstacle::Unreadable { path: prefix.to_owned(), source };
+        for entry in fs::read_dir(folder).map_err(unreadable)? {
+            let entry = entry.map_err(unreadable)?;
+            let name = entry.file_name();
+            let Some(name) = name.to_str() else {
+                return Err(Obstacle::Name(format!("{prefix}{}", name.to_string_lossy())));
+            };
+            // The history of a bundle that is a repository of its own changes with every fetch, and no script
+            // can be in it: scripts are below `scripts/`.
+            if prefix.is_empty() && name == ".git" {
+                continue;
+            }
+            self.entry(&entry.path(), format!("{prefix}{name}"))?;
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, place: &Path, path: String) -> Result<(), Obstacle> {
+        let metadata = match fs::symlink_metadata(place) {
+            Ok(metadata) => metadata,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(source) => return Err(Obstacle::Unreadable { path, source }),
+        };
+        if metadata.is_dir() {
+            if path.matches('/').count() >= MAX_DEPTH {
+                return Err(Obstacle::TooDeep(short(&path)));
+            }
+            return self.folder(place, &format!("{path}/"));
+        }
+        let kind = if metadata.is_symlink() {
+            if !stays_inside(self.top, place) {
+                return Err(Obstacle::LeadsOut(path));
+            }
+            FileKind::Link
+        } else if metadata.is_file() {
+            if is_executable(&metadata) { FileKind::Executable } else { FileKind::File }
+        } else {
+            return Err(Obstacle::Special(path));
+        };
+        self.bytes += metadata.len();
+        if self.found.len() >= MAX_FILES {
+            return Err(Obstacle::TooMany);
+        }
+        if self.bytes > MAX_BYTES {
+            return Err(Obstacle::TooLarge);
+        }
+        let stamp = stamp(path, kind, &metadata);
+        self.found.push(Found { stamp, place: place.to_owned() });
+        Ok(())
+    }
+}
+
+/// The beginning of a path that is too long for a message.
+fn short(path: &str) -> String {
+    const SHOWN: usize = 60;
+    let shown: String = path.chars().take(SHOWN).collect();
+    if shown.len() < path.len() { format!("{shown}…") } else { shown }
+}
+
+/// Whether a link leads to something below `top` (or would, were it there).
+fn stays_inside(top: &Path, link: &Path) -> bool {
+    if let Ok(real) = link.canonicalize() {
+        return real.starts_with(top);
+    }
+    // It leads nowhere yet. Judged by its words, so that what appears there later is inside as well.
+    let Ok(target) = fs::read_link(link) else { return false };
+    let mut at = link.parent().unwrap_or(top).to_owned();
+    for part in target.components() {
+        match part {
+            Component::Normal(name) => at.push(name),
+            Component::ParentDir => {
+                at.pop();
+            }
+            Component::CurDir => {}
+            Component::RootDir | Component::Prefix(_) => return false,
+        }
+        if !at.starts_with(top) {
+            return false;
+        }
+    }
+    true
+}
+
+#[cfg(unix)]
+fn stamp(path: String, kind: FileKind, metadata: &Metadata) -> Stamp {
+    use std::os::unix::fs::MetadataExt as _;
+    let seconds = u64::try_from(metadata.ctime()).unwrap_or(0);
+    let nanos = u32::try_from(metadata.ctime_nsec()).unwrap_or(0);
+    Stamp {
+        path,
+        kind,
+        bytes: metadata.len(),
+        modified: metadata.modified().unwrap_or(UNIX_EPOCH),
+        changed: UNIX_EPOCH + Duration::new(seconds, nanos),
+        inode: (metadata.dev(), metadata.ino()),
+    }
+}
+
+#[cfg(not(unix))]
+fn stamp(path: String, kind: FileKind, metadata: &Metadata) -> Stamp {
+    let modified = metadata.modified().unwrap_or(UNIX_EPOCH);
+    Stamp { path, kind, bytes: metadata.len(), modified, changed: modified, inode: (0, 0) }
+}
+
+#[cfg(unix)]
+fn is_executable(metadata: &Metadata) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    metadata.permissions().mode() & 0o111 != 0
+}
+
+#[cfg(not(unix))]
+fn is_executable(_: &Metadata) -> bool {
+    false
+}
+
+/// What differs between what was pinned and what is there as text a person reads: `scripts/run.py`,
+/// `scripts/new.sh (new)`, `old.md (gone)`, `run.py (execute bit)`.
+pub(super) fn differences(
+    pinned: &BTreeMap<String, SeenFile>,
+    now: &BTreeMap<String, SeenFile>,
+) -> Vec<String> {
+    let mut out = Vec::new();
+    for (path, file) in now {
+        match pinned.get(path) {
+            None => out.push(format!("{path} (new)")),
+            Some(was) if was.sha256 != file.sha256 => out.push(path.clone()),
+            Some(was) if was.kind != file.kind => out.push(match (was.kind, file.kind) {
+                (FileKind::Link, _) | (_, FileKind::Link) => format!("{path} (a link before or now)"),
+                _ => format!("{path} (execute bit)"),
+            }),
+            Some(_) => {}
+        }
+    }
+    out.extend(pinned.keys().filter(|path| !now.contains_key(*path)).map(|path| format!("{path} (gone)")));
+    out.sort();
+    out
+}

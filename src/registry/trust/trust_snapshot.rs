@@ -1,0 +1,124 @@
+//! Trust told for many places at one moment: what all of them have in common is looked up once.
+
+use std::collections::HashMap;
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use super::file::Pins;
+use super::{Trust, TrustState, digest};
+
+/// Trust as it is from here on; to be dropped soon, as what it looked up grows old.
+#[derive(Debug)]
+pub struct TrustSnapshot {
+    trust: Trust,
+    shipped: OnceLock<Option<PathBuf>>,
+    /// Folders that the settings name: their location, and as they are named.
+    named: OnceLock<Vec<(PathBuf, PathBuf)>>,
+    pins: OnceLock<Option<Arc<Pins>>>,
+    /// Where folders really lie.
+    real: Mutex<HashMap<PathBuf, Option<PathBuf>>>,
+}
+
+impl TrustSnapshot {
+    pub(super) fn new(trust: Trust) -> Self {
+        Self {
+            trust,
+            shipped: OnceLock::new(),
+            named: OnceLock::new(),
+            pins: OnceLock::new(),
+            real: Mutex::default(),
+        }
+    }
+
+    /// As [`Trust::state`].
+    #[must_use]
+    pub fn state(&self, place: &Path) -> TrustState {
+        let real = resolve(place, &mut self.real.lock().unwrap_or_else(PoisonError::into_inner));
+        let Some(real) = real else { return TrustState::Untrusted };
+        let inner = &self.trust.inner;
+        let shipped = self.shipped.get_or_init(|| inner.shipped.canonicalize().ok());
+        if shipped.as_ref().is_some_and(|shipped| real.starts_with(shipped)) {
+            return TrustState::Shipped;
+        }
+        let named = self.named.get_or_init(|| {
+            let real = inner.named.iter().map(|folder| (folder.canonicalize(), folder.clone()));
+            real.filter_map(|(real, folder)| Some((real.ok()?, folder))).collect()
+        });
+        if let Some((_, path)) = named.iter().find(|(folder, _)| real.starts_with(folder)) {
+            return TrustState::Config { path: path.clone() };
+        }
+        let pins = self
+            .pins
+            .get_or_init(|| self.trust.pins().map_err(|error| tracing::warn!("trust: {error}")).ok());
+        let Some(pin) = pins.as_ref().and_then(|pins| pins.get(&real)) else { return TrustState::Untrusted };
+        match self.trust.measured(&real) {
+            Ok(measured) if measured.digest == pin.digest => TrustState::Pinned { at: pin.at.clone() },
+            Ok(measured) => TrustState::Changed { files: digest::differences(&pin.files, &measured.files) },
+            Err(obstacle) => TrustState::Changed { files: vec![obstacle.to_string()] },
+        }
+    }
+}
+
+/// Where a path really leads, as [`Path::canonicalize`] says; each folder on the way is asked about once.
+fn resolve(place: &Path, known: &mut HashMap<PathBuf, Option<PathBuf>>) -> Option<PathBuf> {
+    if let Some(real) = known.get(place) {
+        return real.clone();
+    }
+    let winding = place.components().any(|part| matches!(part, Component::ParentDir | Component::CurDir));
+    let real = match (place.parent(), place.file_name()) {
+        (Some(above), Some(name)) if place.is_absolute() && !winding => match place.symlink_metadata() {
+            Ok(metadata) if !metadata.is_symlink() => resolve(above, known).map(|above| above.join(name)),
+            Ok(_) => place.canonicalize().ok(),
+            Err(_) => None,
+        },
+        _ => place.canonicalize().ok(),
+    };
+    known.insert(place.to_owned(), real.clone());
+    real
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn folders_resolve_as_the_system_says() {
+        use std::os::unix::fs::symlink;
+        let dir = tempfile::tempdir().unwrap();
+        let at = |path: &str| dir.path().join(path);
+        fs::create_dir_all(at("a/b/c")).unwrap();
+        fs::write(at("a/file"), "x").unwrap();
+        symlink(at("a/b"), at("to-b")).unwrap();
+        symlink("gone", at("a/dangling")).unwrap();
+        symlink("..", at("a/b/up")).unwrap();
+        symlink("loop", at("loop")).unwrap();
+        let mut known = HashMap::new();
+        let places = [
+            "",
+            "a",
+            "a/b/c",
+            "to-b",
+            "to-b/c",
+            "a/b/up",
+            "a/b/up/b/c",
+            "a/dangling",
+            "a/dangling/x",
+            "loop",
+            "loop/x",
+            "gone",
+            "a/file",
+            "a/file/x",
+            "a/../a/b",
+            "a/b/up/../to-b",
+        ];
+        for place in places.into_iter().chain(places) {
+            assert_eq!(resolve(&at(place), &mut known), at(place).canonicalize().ok(), "{place}");
+        }
+        assert_eq!(resolve(Path::new("src"), &mut known), Path::new("src").canonicalize().ok());
+        assert_eq!(resolve(Path::new("/"), &mut known).as_deref(), Some(Path::new("/")));
+        assert_eq!(resolve(Path::new(""), &mut known), None);
+    }
+}

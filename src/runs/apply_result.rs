@@ -1,0 +1,207 @@
+//! What a finished call means for its run: its outputs go to their targets, its record is made, or its step fails.
+
+use serde_json::{Map, Value, json};
+
+use super::call::{CallError, CallFailure, Reply};
+use super::failure::{Failure, error_json};
+use super::progress::{Part, Progress, split};
+use super::scheduled_call::{Role, ScheduledCall};
+use super::scheduler::{Running, Turn, remark};
+use skills_skill::contract::MergeStrategy;
+use skills_store::{AuditMode, EventKind, NewEvent, StepRecord, StepStatus};
+
+/// Bytes of JSON that one call may answer.
+pub const RESULT_BYTES: usize = 1 << 20;
+
+/// What a finished call leads to.
+#[derive(Debug)]
+pub(super) struct Settled {
+    pub record: StepRecord,
+    pub events: Vec<NewEvent>,
+}
+
+/// A reply that is not too large.
+pub(super) fn sized(reply: Reply) -> Result<Reply, CallError> {
+    let bytes = serde_json::to_vec(&reply.outputs).map_or(usize::MAX, |json| json.len());
+    if bytes <= RESULT_BYTES {
+        return Ok(reply);
+    }
+    let message = format!(
+        "its result has {bytes} bytes of JSON, the maximum is {RESULT_BYTES}: write it to a file, which \
+            is kept as an artifact, and return the file name"
+    );
+    let mut error = CallError::new(CallFailure::InvalidRequest, message);
+    error.binding = Some(reply.binding);
+    Err(error)
+}
+
+impl Progress {
+    /// Takes the end of a call.
+    ///
+    /// # Errors
+    /// The failure of its step.
+    pub fn settle(
+        &mut self,
+        leaf: &ScheduledCall,
+        result: Result<Reply, CallError>,
+        started_ms: i64,
+        now_ms: i64,
+    ) -> Result<Settled, Failure> {
+        let beaten =
+            leaf.role == Role::Branch && !self.beaten(&Running::from([leaf.path.clone()])).is_empty();
+        let (status, reply, value) = match result {
+            Ok(reply) => {
+                let value = Value::Object(reply.outputs.clone());
+                (StepStatus::Completed, reply, value)
+            }
+            Err(error) if error.code == CallFailure::Canceled && beaten => {
+                (StepStatus::Skipped, Reply::default(), json!({"reason": "another branch completed first"}))
+            }
+            // A branch may fail, and a gate that fails does not allow: neither fails the step by itself.
+            Err(error) if matches!(leaf.role, Role::Branch | Role::Gate) => {
+                let code = match leaf.role {
+                    Role::Gate => "gate_execution_failure".to_owned(),
+                    _ => error.code.to_string(),
+                };
+                let value = error_json(&error, &code, Some(&leaf.path));
+                let reply = Reply { binding: error.binding.unwrap_or_default(), ..Reply::default() };
+                (StepStatus::Failed, reply, value)
+            }
+            Err(error) => return Err(self.failed(leaf, error, started_ms)),
+        };
+        if status == StepStatus::Completed
+            && matches!(leaf.role, Role::Whole | Role::Round)
+            && let Err(mut failure) = self.write_leaf(leaf, &reply.outputs, now_ms)
+        {
+            failure.inputs.clone_from(&leaf.inputs);
+            failure.attempts = leaf.attempt;
+            failure.started_ms = Some(started_ms);
+            return Err(failure);
+        }
+        let events = after(leaf, &reply);
+        let record = StepRecord {
+            step: leaf.path.clone(),
+            status,
+            inputs: self.kept_inputs(&leaf.inputs),
+            result: if leaf.role == Role::Whole && self.run.options.audit_mode == AuditMode::Off {
+                Value::Null
+            } else {
+                value.clone()
+            },
+            binding: Some(reply.binding).filter(|binding| !binding.is_empty()),
+            isolation: reply.isolation,
+            attempts: leaf.attempt,
+            started_ms,
+            ended_ms: now_ms,
+        };
+        self.unfinished.remove(&leaf.path);
+        if leaf.role == Role::Whole {
+            self.close(&leaf.path);
+        } else {
+            self.pass_part(&leaf.path, Part { status, result: value });
+        }
+        Ok(Settled { record, events })
+    }
+
+    /// Inputs as far as they are written down.
+    pub fn kept_inputs(&self, inputs: &Map<String, Value>) -> Value {
+        if self.run.options.audit_mode == AuditMode::Full {
+            Value::Object(inputs.clone())
+        } else {
+            Value::Null
+        }
+    }
+
+    pub fn failed(&self, leaf: &ScheduledCall, error: CallError, started_ms: i64) -> Failure {
+        Failure {
+            step: Some(leaf.path.clone()),
+            code: None,
+            error,
+            inputs: leaf.inputs.clone(),
+            attempts: leaf.attempt,
+            started_ms: Some(started_ms),
+        }
+    }
+
+    fn write_leaf(
+        &mut self,
+        leaf: &ScheduledCall,
+        produced: &Map<String, Value>,
+        now_ms: i64,
+    ) -> Result<(), Failure> {
+        let owner = leaf.owner().to_owned();
+        let (frame, _) = split(&owner);
+        let Some(step) = self.plan.step_at(&owner).cloned() else { return Ok(()) };
+        let later = leaf.role == Role::Round && !leaf.path.ends_with("[0]");
+        let strategy = match step.merge_strategy {
+            // Each round overwrites what the one before it wrote.
+            MergeStrategy::Overwrite if later => MergeStrategy::Replace,
+            stated => stated,
+        };
+        let running = Running::new();
+        let turn = Turn { frame, path: &owner, step: &step, running: &running, now_ms };
+        self.write(turn, strategy, produced)
+    }
+
+    /// A signal that a step waited for: its own fields by name, and the whole under `payload`.
+    ///
+    /// # Errors
+    /// A target that cannot be written.
+    pub fn settle_signal(&mut self, path: &str, payload: Value, now_ms: i64) -> Result<StepRecord, Failure> {
+        let (frame, _) = split(path);
+        let mut produced = payload.as_object().cloned().unwrap_or_default();
+        produced.entry("payload").or_insert(payload);
+        if let Some(step) = self.plan.step_at(path).cloned() {
+            let running = Running::new();
+            let turn = Turn { frame, path, step: &step, running: &running, now_ms };
+            self.write(turn, step.merge_strategy, &produced)?;
+        }
+        let record = self.instant(path, StepStatus::Completed, Value::Object(produced), now_ms, now_ms);
+        self.close(path);
+        Ok(record)
+    }
+
+    /// Records of a failed step and of the steps it is nested in; the failed one first. What is in progress
+    /// stays, so that resuming continues there; answers also whether that changed.
+    pub fn fail(&mut self, failure: &Failure, now_ms: i64) -> (Vec<StepRecord>, bool) {
+        let Some(step) = &failure.step else { return (Vec::new(), false) };
+        let mut paths = vec![step.clone()];
+        paths.extend(self.lineage(step).into_iter().filter(|path| path != step));
+        let result = failure.json();
+        let (mut records, mut changed) = (Vec::new(), false);
+        for path in paths {
+            changed |= self.shut(&path);
+            let own = path == *step;
+            let began = self.active.get(&path).map(|active| active.started_ms);
+            records.push(StepRecord {
+                step: path,
+                status: StepStatus::Failed,
+                inputs: if own { self.kept_inputs(&failure.inputs) } else { Value::Null },
+                result: result.clone(),
+                binding: failure.error.binding.clone().filter(|_| own),
+                isolation: None,
+                attempts: if own { failure.attempts } else { 1 },
+                started_ms: began.or(failure.started_ms).unwrap_or(now_ms),
+                ended_ms: now_ms,
+            });
+        }
+        (records, changed)
+    }
+}
+
+/// What is reported of a reply besides its outputs: files it left, bindings that failed before.
+fn after(leaf: &ScheduledCall, reply: &Reply) -> Vec<NewEvent> {
+    let artifacts = reply.artifacts.iter().map(|artifact| NewEvent {
+        kind: EventKind::ArtifactKept,
+        step: Some(leaf.path.clone()),
+        data: json!(artifact),
+    });
+    let tried = reply.tried.iter().map(|tried| {
+        let detail = format!("{} failed: {}; {} succeeded", tried.binding, tried.reason, reply.binding);
+        let mut event = remark(&leaf.path, "a binding failed, and its fallback was called".to_owned());
+        event.data["code"] = "upstream_failure".into();
+        event.data["detail"] = detail.into();
+        event
+    });
+    artifacts.chain(tried).collect()
+}

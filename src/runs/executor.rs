@@ -1,0 +1,449 @@
+//! One worker's time with one run: the calls in progress, what ended and is not yet recorded, and the fence
+//! under which all of it is written.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use super::apply_result::sized;
+use super::attempt::{AttemptResult, Stops, run_attempt};
+use super::call::{Call, CallError, CallFailure};
+use super::canonical::idempotency_key;
+use super::execute::{Engine, Executed, before_first_step, settings};
+use super::failure::Failure;
+use super::log::{Logs, PAUSE};
+use super::progress::Progress;
+use super::schedule::PARALLEL;
+use super::scheduled_call::ScheduledCall;
+use super::scheduler::{Expansion, Running};
+use super::termination::{human, left, stuck};
+use skills_model::{Command, Gate, RunState, TransitionError, WorkerReport};
+use skills_skill::contract::Conformance;
+use skills_store::{EventKind, NewEvent, RunRecord, StepIntent, StepRecord, StepStatus, StoreError};
+
+/// How long stopped calls may take to end before they are dropped.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// A call in progress.
+struct Underway {
+    leaf: ScheduledCall,
+    stops: Stops,
+    started_ms: i64,
+}
+
+/// Everything of one execution.
+pub(super) struct Session<'e> {
+    engine: &'e Engine,
+    pub(super) progress: Progress,
+    fence: u64,
+    head: u64,
+    state: RunState,
+    /// Nothing more begins: somebody paused the run.
+    held: bool,
+    cancel: CancellationToken,
+    conformance: Conformance,
+    files: BTreeMap<String, PathBuf>,
+    calls: JoinSet<AttemptResult>,
+    underway: HashMap<String, Underway>,
+    logs: Logs,
+    flushed: Instant,
+    /// Failed attempts whose next one begins.
+    again: Vec<(ScheduledCall, Duration)>,
+    /// Steps of several calls that begin: path and digest.
+    pub(super) opened: Vec<(String, String)>,
+    /// Whether something moved that a checkpoint has to keep, beside the records.
+    pub(super) moved: bool,
+    /// What ended and is not yet recorded.
+    records: Vec<StepRecord>,
+    pub(super) events: Vec<NewEvent>,
+    /// The failure that ends the run once nothing is in progress.
+    failure: Option<Failure>,
+    /// Steps that were stopped because of it.
+    pub(super) stopped: Vec<Failure>,
+}
+
+/// Why an execution leaves off without an end of its run.
+pub(super) enum ExecutionStop {
+    Told,
+    Store(StoreError),
+}
+
+impl From<StoreError> for ExecutionStop {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl<'e> Session<'e> {
+    pub fn new(
+        engine: &'e Engine,
+        progress: Progress,
+        fence: u64,
+        head: u64,
+        cancel: CancellationToken,
+    ) -> Self {
+        let (conformance, files) = settings(&progress, engine.conformance);
+        Self {
+            engine,
+            state: progress.run.state,
+            held: progress.run.held,
+            progress,
+            fence,
+            head,
+            cancel,
+            conformance,
+            files,
+            calls: JoinSet::new(),
+            underway: HashMap::new(),
+            logs: Logs::default(),
+            flushed: Instant::now(),
+            again: Vec::new(),
+            opened: Vec::new(),
+            moved: false,
+            records: Vec::new(),
+            events: Vec::new(),
+            failure: None,
+            stopped: Vec::new(),
+        }
+    }
+
+    pub async fn drive(mut self) -> Executed {
+        match self.run().await {
+            Ok(executed) => executed,
+            Err(leave) => {
+                self.stop_calls().await;
+                match leave {
+                    ExecutionStop::Told => Executed::Stopped,
+                    ExecutionStop::Store(error) => left(error),
+                }
+            }
+        }
+    }
+
+    async fn run(&mut self) -> Result<Executed, ExecutionStop> {
+        if let Some(ask) = before_first_step(&self.progress) {
+            return self.wait(human(ask)).await;
+        }
+        loop {
+            let mut next = self.expand().await;
+            if self.failure.is_none() && self.take_signals(&next).await? {
+                continue;
+            }
+            if let Some(failure) = self.failure.take() {
+                self.wind_down(&failure.place());
+                if self.underway.is_empty() {
+                    return self.fail(failure).await;
+                }
+                self.failure = Some(failure);
+                next = Expansion::default();
+            } else if self.held
+                && !next.leaves.is_empty()
+                && self.underway.is_empty()
+                && self.again.is_empty()
+            {
+                return self.hold().await;
+            } else if self.underway.is_empty() && next.leaves.is_empty() && self.again.is_empty() {
+                if self.progress.is_complete() {
+                    return self.complete().await;
+                }
+                let asked = next.asks.into_iter().next().map(human);
+                let signal = next.signals.into_iter().next().map(|(step, name)| Gate::Signal { step, name });
+                let Some(gate) = asked.or(signal) else {
+                    return self.fail(stuck(&self.progress)).await;
+                };
+                return self.wait(gate).await;
+            }
+            self.begin(next).await?;
+            if !self.underway.is_empty() {
+                self.listen().await?;
+            }
+        }
+    }
+
+    pub(super) fn now(&self) -> i64 {
+        (self.engine.now)()
+    }
+
+    fn running(&self) -> Running {
+        self.underway.keys().cloned().collect()
+    }
+
+    /// Moves what moves without a call.
+    async fn expand(&mut self) -> Expansion {
+        let mut next = Expansion::default();
+        if self.failure.is_some() {
+            return next;
+        }
+        let running = self.running();
+        for path in self.progress.beaten(&running) {
+            if let Some(beaten) = self.underway.get(&path).filter(|call| call.leaf.is_repeatable()) {
+                beaten.stops.call.cancel();
+            }
+        }
+        self.progress.changed = self.engine.changed(&self.progress).await;
+        let now = self.now();
+        if let Err(failure) = self.progress.expand(&running, now, &mut next) {
+            self.failure = Some(failure);
+        }
+        self.moved |= !next.records.is_empty() || !next.opened.is_empty();
+        self.records.append(&mut next.records);
+        self.events.append(&mut next.events);
+        self.opened.append(&mut next.opened);
+        next
+    }
+
+    /// Hands kept signals to the steps that wait for them; answers whether one was there.
+    async fn take_signals(&mut self, next: &Expansion) -> Result<bool, ExecutionStop> {
+        let mut taken: Vec<&str> = Vec::new();
+        for (path, name) in &next.signals {
+            // A second step that waits for the same name gets the next one, once this one is recorded.
+            if taken.contains(&name.as_str())
+                || self.events.iter().any(|event| {
+                    event.kind == EventKind::SignalConsumed && event.data["name"] == name.as_str()
+                })
+            {
+                continue;
+            }
+            let Some(payload) = self.engine.store.kept_signal(&self.progress.run.id, name).await? else {
+                continue;
+            };
+            let now = self.now();
+            match self.progress.settle_signal(path, payload, now) {
+                Ok(record) => {
+                    self.moved = true;
+                    self.records.push(record);
+                    self.events.push(NewEvent {
+                        kind: EventKind::SignalConsumed,
+                        step: Some(path.clone()),
+                        data: json!({"name": name}),
+                    });
+                }
+                Err(failure) => self.failure = Some(failure),
+            }
+            taken.push(name);
+        }
+        Ok(!taken.is_empty())
+    }
+
+    /// Records what ended together with what begins, then begins it.
+    async fn begin(&mut self, next: Expansion) -> Result<(), ExecutionStop> {
+        let free = PARALLEL.saturating_sub(self.underway.len());
+        let again = std::mem::take(&mut self.again);
+        let first = next.leaves.into_iter().take(free).map(|leaf| (leaf, Duration::ZERO));
+        let starting: Vec<(ScheduledCall, Duration)> = again.into_iter().chain(first).collect();
+        let mut intents = self.opened_intents();
+        for (leaf, _) in &starting {
+            intents.push(self.intent(&leaf.path, leaf.attempt, leaf.digest.clone(), leaf.is_repeatable()));
+            self.events.extend(leaf.notes.iter().cloned());
+        }
+        let begun = self.commit(intents).await?;
+        for (leaf, backoff) in starting {
+            // What a pause holds back is offered again. An attempt after a failed one belongs to a step in
+            // progress.
+            if begun.contains(&leaf.path) || self.underway.contains_key(&leaf.path) {
+                self.start(leaf, backoff);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn opened_intents(&mut self) -> Vec<StepIntent> {
+        let opened = std::mem::take(&mut self.opened);
+        opened.into_iter().map(|(step, digest)| self.intent(&step, 1, digest, true)).collect()
+    }
+
+    fn intent(&self, step: &str, attempt: u32, inputs_digest: String, repeatable: bool) -> StepIntent {
+        let idempotency_key = idempotency_key(&self.progress.run.id.0, step);
+        StepIntent { step: step.to_owned(), attempt, inputs_digest, idempotency_key, repeatable }
+    }
+
+    /// One transaction with everything that is to be recorded, if anything is. Answers the steps that may begin.
+    async fn commit(&mut self, intents: Vec<StepIntent>) -> Result<HashSet<String>, ExecutionStop> {
+        let store = &self.engine.store;
+        let run = &self.progress.run.id;
+        if self.records.is_empty() && (intents.len() < 2 || self.state == RunState::Replaying) {
+            // Nothing ended: the run stays what it is, and its head where it is.
+            let events: Vec<NewEvent> = std::mem::take(&mut self.events);
+            if !events.is_empty() {
+                store.append(run, self.fence, events).await?;
+            }
+            let mut begun = HashSet::new();
+            for intent in intents {
+                let step = intent.step.clone();
+                match store.record_intent(run, self.fence, intent).await {
+                    Ok(()) => {
+                        begun.insert(step);
+                    }
+                    Err(StoreError::Refused(TransitionError::Held)) => self.held = true,
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            return Ok(begun);
+        }
+        let begun = intents.iter().map(|intent| intent.step.clone()).collect();
+        self.report(WorkerReport::Checkpoint, Vec::new(), intents).await?;
+        Ok(if self.held { HashSet::new() } else { begun })
+    }
+
+    /// One report: what ended, a checkpoint where something did, and the intents of what begins.
+    pub(super) async fn report(
+        &mut self,
+        report: WorkerReport,
+        failed: Vec<StepRecord>,
+        intents: Vec<StepIntent>,
+    ) -> Result<RunRecord, ExecutionStop> {
+        // A begun step of several is part of the next checkpoint; beginning alone makes none, but waiting keeps all.
+        let due = !self.records.is_empty() || report != WorkerReport::Checkpoint;
+        // In the order of their ends, but first of those that failed the one that is the run's error.
+        let (mut finished, broken): (Vec<_>, Vec<_>) = std::mem::take(&mut self.records)
+            .into_iter()
+            .partition(|record| failed.is_empty() || record.status != StepStatus::Failed);
+        finished.extend(failed);
+        finished.extend(broken);
+        let moved = due && std::mem::take(&mut self.moved);
+        let checkpoint = moved.then(|| self.progress.checkpoint(self.head + 1, self.now()));
+        let mut events = self.logs.drain();
+        self.flushed = Instant::now();
+        events.append(&mut self.events);
+        let command = Command::Work { fence: self.fence, report };
+        let store = &self.engine.store;
+        let run = store.report(&self.progress.run.id, command, finished, checkpoint, intents, events).await?;
+        self.head = run.head;
+        (self.state, self.held) = (run.state, run.held);
+        Ok(run)
+    }
+
+    fn start(&mut self, leaf: ScheduledCall, backoff: Duration) {
+        let run = &self.progress.run;
+        let call = Call {
+            step: leaf.path.clone(),
+            capability: leaf.capability.clone(),
+            inputs: leaf.inputs.clone(),
+            target: run.target.clone(),
+            idempotency_key: idempotency_key(&run.id.0, &leaf.path),
+            trace_id: run.trace_id.clone(),
+            timeout: leaf.timeout,
+            conformance: self.conformance,
+            unsandboxed: run.options.unsandboxed,
+            files: self.files.clone(),
+            pins: run.options.pins.clone(),
+            log: self.logs.sink(&leaf.path),
+        };
+        let stops = Stops { call: self.cancel.child_token(), pause: CancellationToken::new() };
+        let now = self.now();
+        let started_ms = self.underway.get(&leaf.path).map_or(now, |before| before.started_ms);
+        self.progress.unfinished.remove(&leaf.path);
+        self.progress.grants.use_up(&leaf.path);
+        let caller = self.engine.caller.clone();
+        let carried =
+            run_attempt(caller, call, leaf.path.clone(), leaf.obstacle.clone(), backoff, stops.clone());
+        self.calls.spawn(carried);
+        self.underway.insert(leaf.path.clone(), Underway { leaf, stops, started_ms });
+    }
+
+    /// Waits for the next end of a call, writing lines meanwhile.
+    async fn listen(&mut self) -> Result<(), ExecutionStop> {
+        loop {
+            let due = self.flushed + PAUSE;
+            let logs = self.logs.clone();
+            tokio::select! {
+                biased;
+                () = self.cancel.cancelled() => return Err(ExecutionStop::Told),
+                ended = self.calls.join_next(), if !self.underway.is_empty() => {
+                    let mut ended = ended;
+                    while let Some(carried) = ended {
+                        // A panic is caught where the call is made; nothing else ends a task before its time.
+                        match carried {
+                            Ok(carried) => self.ended(carried),
+                            Err(error) => tracing::error!("a call was lost: {error}"),
+                        }
+                        ended = self.calls.try_join_next();
+                    }
+                    return Ok(());
+                }
+                () = async { logs.arrive().await; sleep_until(due).await }, if !self.underway.is_empty() => {
+                    let lines = self.logs.drain();
+                    self.engine.store.append(&self.progress.run.id, self.fence, lines).await?;
+                    self.flushed = Instant::now();
+                }
+                else => return Ok(()),
+            }
+        }
+    }
+
+    /// Takes the end of a call.
+    fn ended(&mut self, AttemptResult { path, result }: AttemptResult) {
+        let Some(Underway { leaf, stops, started_ms }) = self.underway.remove(&path) else { return };
+        let result = result.and_then(sized);
+        if let Err(error) = &result
+            && self.failure.is_none()
+            && !stops.call.is_cancelled()
+            && leaf.tries_again(error)
+        {
+            let backoff = leaf.backoff();
+            self.events.push(NewEvent {
+                kind: EventKind::StepRetrying,
+                step: Some(path.clone()),
+                data: json!({"attempt": leaf.attempt, "of": leaf.retry.map(|retry| retry.max_attempts),
+                             "code": error.code, "message": error.public_message(),
+                             "detail": error.public.as_ref().map(|_| error.message.as_str()),
+                             "backoff_ms": u64::try_from(backoff.as_millis()).unwrap_or(u64::MAX)}),
+            });
+            let next = ScheduledCall { attempt: leaf.attempt + 1, notes: Vec::new(), ..leaf.clone() };
+            self.again.push((next, backoff));
+            // Its place among the calls in progress stays taken.
+            self.underway.insert(path, Underway { leaf, stops, started_ms });
+            return;
+        }
+        let now = self.now();
+        match self.progress.settle(&leaf, result, started_ms, now) {
+            Ok(settled) => {
+                self.moved = true;
+                self.records.push(settled.record);
+                self.events.extend(settled.events);
+            }
+            Err(failure) => match &self.failure {
+                Some(first) => self.stopped.push(failure.after(first)),
+                None => self.failure = Some(failure),
+            },
+        }
+    }
+
+    /// A step has failed: nothing new begins, what may be repeated is stopped, what may not is waited for.
+    fn wind_down(&mut self, failed: &str) {
+        for (leaf, _) in std::mem::take(&mut self.again) {
+            if let Some(Underway { leaf: tried, started_ms, .. }) = self.underway.remove(&leaf.path) {
+                let why = format!("not retried, because {failed} failed");
+                let error = CallError::new(CallFailure::Canceled, why);
+                self.stopped.push(self.progress.failed(&tried, error, started_ms));
+            }
+        }
+        for (step, _) in std::mem::take(&mut self.opened) {
+            self.moved |= self.progress.shut(&step);
+        }
+        for call in self.underway.values() {
+            call.stops.pause.cancel();
+            if call.leaf.is_repeatable() {
+                call.stops.call.cancel();
+            }
+        }
+    }
+
+    /// Ends every call; used where nothing may be recorded any longer.
+    async fn stop_calls(&mut self) {
+        for call in self.underway.values() {
+            call.stops.call.cancel();
+        }
+        let ended = async { while self.calls.join_next().await.is_some() {} };
+        if tokio::time::timeout(GRACE, ended).await.is_err() {
+            tracing::warn!("calls of run {} did not end after cancellation; dropped", self.progress.run.id);
+        }
+        self.calls.shutdown().await;
+        self.underway.clear();
+    }
+}

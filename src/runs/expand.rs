@@ -1,0 +1,253 @@
+//! The calls that a step consists of, before any of them is made, and how the results of several are joined.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::call::CallFailure;
+use super::failure::Failure;
+use super::progress::{Progress, owner_of};
+use super::scheduled_call::gate_digest;
+use super::scheduler::{Running, Turn, part_path};
+use skills_skill::contract::{Capability, Foreach, Merge, Scatter, StepAction};
+use skills_store::StepStatus;
+
+/// Items of one `foreach`, at most: each is a checkpoint.
+const MAX_ITEMS: usize = 10_000;
+
+type Inputs = Map<String, Value>;
+
+/// The calls of a step.
+#[derive(Debug)]
+pub(super) enum Work {
+    /// One.
+    One { capability: Arc<Capability>, inputs: Inputs },
+    /// One for each item, one after the other.
+    Each { capability: Arc<Capability>, calls: Vec<Inputs> },
+    /// One after the other while a condition holds; the inputs are the first one's.
+    Rounds { capability: Arc<Capability>, inputs: Inputs },
+    /// All at once.
+    Fan(Vec<(Arc<Capability>, Inputs)>),
+}
+
+impl Work {
+    /// Capabilities with what their gates are asked about, each capability once. A `foreach` is asked about as a
+    /// whole: a field that differs from item to item is the list of its values.
+    pub fn gated(&self, through: impl Fn(usize) -> bool) -> Vec<(Arc<Capability>, Inputs)> {
+        match self {
+            Self::One { capability, inputs } | Self::Rounds { capability, inputs } => {
+                vec![(capability.clone(), inputs.clone())]
+            }
+            Self::Each { capability, calls } => {
+                let left =
+                    calls.iter().enumerate().filter(|(index, _)| !through(*index)).map(|(_, call)| call);
+                vec![(capability.clone(), together(&left.collect::<Vec<_>>()))]
+            }
+            Self::Fan(branches) => {
+                let mut seen: Vec<(Arc<Capability>, Inputs)> = Vec::new();
+                for (capability, inputs) in branches {
+                    if !seen.iter().any(|(known, _)| known.id == capability.id) {
+                        seen.push((capability.clone(), inputs.clone()));
+                    }
+                }
+                seen
+            }
+        }
+    }
+}
+
+impl Work {
+    /// Binds what several calls will run, whichever of them are complete.
+    pub fn digest(&self, step: &str) -> Option<String> {
+        let each = |call: &Inputs| Value::Object(call.clone());
+        match self {
+            Self::Each { capability, calls } => {
+                Some(gate_digest(step, &capability.id, &calls.iter().map(each).collect()))
+            }
+            Self::Fan(branches) => {
+                let calls: Vec<_> = branches.iter().map(|(c, inputs)| json!([c.id, inputs])).collect();
+                Some(gate_digest(step, "scatter", &Value::Array(calls)))
+            }
+            Self::One { .. } | Self::Rounds { .. } => None,
+        }
+    }
+}
+
+/// The inputs of several calls as one: equal values once, differing ones as a list.
+fn together(calls: &[&Inputs]) -> Inputs {
+    let [first, rest @ ..] = calls else { return Inputs::new() };
+    first
+        .iter()
+        .map(|(field, value)| {
+            let same = rest.iter().all(|call| call.get(field) == Some(value));
+            let joined = if same {
+                value.clone()
+            } else {
+                calls.iter().map(|call| call.get(field).cloned().unwrap_or_default()).collect()
+            };
+            (field.clone(), joined)
+        })
+        .collect()
+}
+
+impl Progress {
+    /// The calls of a step whose turn it is.
+    ///
+    /// # Errors
+    /// A reference without a value, a list that is none, a choice that no case has.
+    pub fn work(&self, turn: Turn<'_>) -> Result<Work, Failure> {
+        let step = turn.step;
+        if let Some(scatter) = &step.scatter {
+            let inputs = self.inputs(turn, &Inputs::new())?;
+            let branch = |id: &String| Ok((self.pinned(turn, id)?, inputs.clone()));
+            return Ok(Work::Fan(scatter.capabilities.iter().map(branch).collect::<Result<_, Failure>>()?));
+        }
+        let capability = self.routed(turn)?;
+        if let Some(foreach) = &step.foreach {
+            return Ok(Work::Each { calls: self.items(turn, foreach, &capability)?, capability });
+        }
+        let inputs = self.inputs(turn, &Inputs::new())?;
+        if step.repeat.is_some() {
+            return Ok(Work::Rounds { capability, inputs });
+        }
+        Ok(Work::One { capability, inputs })
+    }
+
+    /// The capability of a step: its own, or the one its router chooses.
+    fn routed(&self, turn: Turn<'_>) -> Result<Arc<Capability>, Failure> {
+        let StepAction::Capability(own) = &turn.step.action else {
+            return Err(turn.failure(CallFailure::InvalidConfiguration, "it calls no capability"));
+        };
+        let Some(router) = &turn.step.router else { return self.pinned(turn, own) };
+        let value = self.evaluate(turn, "router.on", &router.on)?;
+        let word = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let chosen = router.cases.get(&word).or(router.default.as_ref()).ok_or_else(|| {
+            let cases: Vec<&str> = router.cases.keys().map(String::as_str).collect();
+            let message = format!(
+                "router.on {:?} is {word:?}, but the cases are {}; add that case, or a default",
+                router.on,
+                cases.join(", ")
+            );
+            turn.failure(CallFailure::InvalidRequest, message)
+        })?;
+        self.pinned(turn, chosen)
+    }
+
+    fn items(
+        &self,
+        turn: Turn<'_>,
+        foreach: &Foreach,
+        capability: &Capability,
+    ) -> Result<Vec<Inputs>, Failure> {
+        let items = match self.evaluate(turn, "foreach.items", &foreach.items)? {
+            Value::Array(items) if items.len() <= MAX_ITEMS => items,
+            Value::Array(items) => {
+                let message = format!(
+                    "foreach.items {:?} has {} items, the maximum is {MAX_ITEMS}; split the list",
+                    foreach.items,
+                    items.len()
+                );
+                return Err(turn.failure(CallFailure::InvalidRequest, message));
+            }
+            other => {
+                let message = format!("foreach.items {:?} is {other}, expected a list", foreach.items);
+                return Err(turn.failure(CallFailure::InvalidRequest, message));
+            }
+        };
+        let mut calls = Vec::with_capacity(items.len());
+        for (index, item) in items.into_iter().enumerate() {
+            let mut locals = Inputs::from_iter([(foreach.item.clone(), item)]);
+            locals.extend(foreach.index_as.clone().map(|name| (name, index.into())));
+            let mut inputs = self.inputs(turn, &locals)?;
+            for (name, value) in locals {
+                // The item goes in under its own name where the capability has a field of that name.
+                if capability.inputs.contains_key(&name) && !inputs.contains_key(&name) {
+                    inputs.insert(name, value);
+                }
+            }
+            calls.push(inputs);
+        }
+        Ok(calls)
+    }
+
+    /// The joined result of a scatter, once it is there.
+    ///
+    /// # Errors
+    /// When every branch failed.
+    pub fn gathered(&self, turn: Turn<'_>, calls: &[(String, Inputs)]) -> Result<Option<Inputs>, Failure> {
+        let Some(scatter) = &turn.step.scatter else { return Ok(None) };
+        let part = |index: usize| self.parts.get(&part_path(turn.path, index));
+        if let Some(produced) = self.winner(turn.path, scatter) {
+            let busy = (0..calls.len()).any(|index| turn.running.contains(&part_path(turn.path, index)));
+            // The others are stopped first, so that each has its record.
+            return Ok((!busy).then(|| produced.clone()));
+        }
+        if (0..calls.len()).any(|index| part(index).is_none()) {
+            return Ok(None);
+        }
+        let succeeded: Vec<(&String, &Inputs)> = calls
+            .iter()
+            .enumerate()
+            .filter_map(|(index, (capability, _))| Some((capability, part(index)?.produced()?)))
+            .collect();
+        if succeeded.is_empty() {
+            let reasons: Vec<String> = (0..calls.len())
+                .filter_map(part)
+                .filter(|part| part.status == StepStatus::Failed)
+                .filter_map(|part| part.result.get("message")?.as_str().map(str::to_owned))
+                .collect();
+            let message = format!("every branch failed: {}", reasons.join("; "));
+            return Err(turn.failure(CallFailure::RuntimeError, message));
+        }
+        let mut produced = Inputs::new();
+        for (capability, result) in succeeded {
+            if scatter.merge == Merge::ConcatLists {
+                for (field, value) in result {
+                    let list = produced.entry(field.clone()).or_insert_with(|| Value::Array(Vec::new()));
+                    if let Value::Array(list) = list {
+                        list.push(value.clone());
+                    }
+                }
+            } else {
+                produced.insert(capability.clone(), Value::Object(result.clone()));
+            }
+        }
+        Ok(Some(produced))
+    }
+}
+
+impl Progress {
+    /// What the first branch in time produced, where that is what counts: the first in the order of recording, so
+    /// that it is the same one after a crash.
+    pub fn winner(&self, step: &str, scatter: &Scatter) -> Option<&Inputs> {
+        if scatter.merge != Merge::FirstSuccess {
+            return None;
+        }
+        self.done
+            .iter()
+            .filter(|path| owner_of(path) == step && path.ends_with(']'))
+            .find_map(|path| self.parts.get(path)?.produced())
+    }
+
+    /// Branches in progress whose result nobody needs any longer, because another one was first.
+    pub fn beaten(&self, running: &Running) -> Vec<String> {
+        let lost = |path: &&String| {
+            let owner = owner_of(path);
+            let scatter = self.plan.step_at(owner).and_then(|step| step.scatter.as_ref());
+            path.ends_with(']') && scatter.is_some_and(|scatter| self.winner(owner, scatter).is_some())
+        };
+        running.iter().filter(lost).cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_inputs_of_several_calls_are_shown_as_one() {
+        let calls = [json!({"to": "ana", "text": "hi"}), json!({"to": "ben", "text": "hi"})];
+        let calls: Vec<&Inputs> = calls.iter().filter_map(Value::as_object).collect();
+        assert_eq!(Value::Object(together(&calls)), json!({"to": ["ana", "ben"], "text": "hi"}));
+    }
+}

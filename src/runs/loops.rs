@@ -1,0 +1,132 @@
+//! Steps of several calls that are in progress: the next item, the next round, the branches, and their end.
+
+use serde_json::{Map, Value};
+
+use super::expand::Work;
+use super::failure::Failure;
+use super::progress::{Kind, Part, Progress};
+use super::scheduled_call::Role;
+use super::scheduler::{Expansion, Turn, part_path, remark};
+use skills_skill::contract::Capability;
+
+/// What a `foreach` over an empty list gives: an empty list for each field.
+pub(super) fn no_items(turn: Turn<'_>, capability: &Capability) -> Map<String, Value> {
+    let fields = turn.step.output.keys().chain(capability.outputs.keys());
+    fields.map(|field| (field.clone(), Value::Array(Vec::new()))).collect()
+}
+
+impl Progress {
+    /// Takes a step up again whose gates had passed before its worker was lost, where what it will run is the same.
+    pub(super) fn takes_up(&mut self, turn: Turn<'_>, work: &Work, whole: Option<&str>) -> bool {
+        let Some(active) = self.active.get_mut(turn.path) else { return false };
+        if whole.is_none() || active.passed.as_deref() != whole {
+            return false;
+        }
+        active.kind = match work {
+            Work::Each { capability, calls } => {
+                Kind::Foreach { capability: capability.id.clone(), calls: calls.clone() }
+            }
+            Work::Fan(branches) => Kind::Scatter {
+                calls: branches.iter().map(|(c, inputs)| (c.id.clone(), inputs.clone())).collect(),
+            },
+            Work::One { .. } | Work::Rounds { .. } => return false,
+        };
+        active.open = true;
+        true
+    }
+
+    /// The next item of a `foreach`, or its end: each field becomes the list of its values, null for items that were
+    /// passed over.
+    pub(super) fn next_item(
+        &mut self,
+        turn: Turn<'_>,
+        capability: &str,
+        calls: &[Map<String, Value>],
+        out: &mut Expansion,
+    ) -> Result<bool, Failure> {
+        let index = self.leading_parts(turn.path);
+        if index >= calls.len() {
+            let results: Vec<Option<&Map<String, Value>>> = (0..calls.len())
+                .map(|index| self.parts.get(&part_path(turn.path, index)).and_then(Part::produced))
+                .collect();
+            let mut produced = Map::new();
+            for field in results.iter().flatten().flat_map(|result| result.keys()) {
+                if !produced.contains_key(field) {
+                    let value = |result: &Option<&Map<String, Value>>| {
+                        result.and_then(|result| result.get(field)).cloned().unwrap_or_default()
+                    };
+                    produced.insert(field.clone(), results.iter().map(value).collect());
+                }
+            }
+            return self.finish(turn, &produced, true, out);
+        }
+        let path = part_path(turn.path, index);
+        if turn.running.contains(&path) {
+            return Ok(false);
+        }
+        let capability = self.pinned(turn, capability)?;
+        let leaf = self.leaf(path, Role::Item, &capability, calls[index].clone())?;
+        self.offer(leaf, None, turn, out)
+    }
+
+    /// The next round of a `while`, or its end.
+    pub(super) fn next_round(
+        &mut self,
+        turn: Turn<'_>,
+        capability: &str,
+        out: &mut Expansion,
+    ) -> Result<bool, Failure> {
+        let Some(repeat) = &turn.step.repeat else { return Ok(false) };
+        let rounds = self.leading_parts(turn.path);
+        let path = part_path(turn.path, rounds);
+        if turn.running.contains(&path) {
+            return Ok(false);
+        }
+        if rounds > 0 {
+            let goes_on = self.is_true(turn, "while.condition", &repeat.condition)?;
+            let used_up = rounds >= repeat.max_iterations as usize;
+            if !goes_on || used_up {
+                if goes_on {
+                    let text = format!(
+                        "stopped after {rounds} iterations, although its condition is \
+                        still true"
+                    );
+                    out.events.push(remark(turn.path, text));
+                }
+                let last =
+                    self.parts.get(&part_path(turn.path, rounds - 1)).and_then(Part::produced).cloned();
+                return self.finish(turn, &last.unwrap_or_default(), false, out);
+            }
+        }
+        let capability = self.pinned(turn, capability)?;
+        let inputs = self.inputs(turn, &Map::new())?;
+        let human = self.human_for(turn.path, &capability);
+        let leaf = self.leaf(path, Role::Round, &capability, inputs)?;
+        self.offer(leaf, human, turn, out)
+    }
+
+    /// The branches of a `scatter` that are not in progress, or its end.
+    pub(super) fn next_branches(
+        &mut self,
+        turn: Turn<'_>,
+        calls: &[(String, Map<String, Value>)],
+        out: &mut Expansion,
+    ) -> Result<bool, Failure> {
+        if let Some(produced) = self.gathered(turn, calls)? {
+            return self.finish(turn, &produced, true, out);
+        }
+        let mut changed = false;
+        if turn.step.scatter.as_ref().is_some_and(|scatter| self.winner(turn.path, scatter).is_some()) {
+            return Ok(false);
+        }
+        for (index, (capability, inputs)) in calls.iter().enumerate() {
+            let path = part_path(turn.path, index);
+            if !self.is_through(&path) && !turn.running.contains(&path) {
+                let capability = self.pinned(turn, capability)?;
+                let leaf = self.leaf(path, Role::Branch, &capability, inputs.clone())?;
+                changed |= self.offer(leaf, None, turn, out)?;
+            }
+        }
+        Ok(changed)
+    }
+}

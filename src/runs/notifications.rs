@@ -1,0 +1,388 @@
+//! Telling people that a run waits for them: a sign of the terminal, or a signed message to another program
+//! (Standard Webhooks, <https://www.standardwebhooks.com>). Off unless asked for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use skills_model::Gate;
+use skills_skill::safe_text;
+use skills_store::{EventKind, RunEvent, RunId, RunRecord, Store, StoreError};
+
+/// Pauses before each repetition of a message that was not taken.
+const BACKOFF: [Duration; 5] = [
+    Duration::from_secs(2),
+    Duration::from_secs(10),
+    Duration::from_secs(60),
+    Duration::from_secs(300),
+    Duration::from_secs(1800),
+];
+
+/// How long a receiver may take to answer.
+const WEBHOOK_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// Messages on their way at most, repeated ones included.
+const MAX_DELIVERIES: usize = 256;
+
+/// Events read at once.
+const PAGE: usize = 500;
+
+/// A run that has begun to wait.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reminder {
+    /// The run.
+    pub run: RunId,
+    /// Its skill.
+    pub skill_id: String,
+    /// What it waits for.
+    pub gate: Gate,
+    /// Since when, milliseconds since 1970-01-01 UTC.
+    pub since_ms: i64,
+    /// When its wait ends by itself.
+    pub expires_ms: Option<i64>,
+}
+
+impl Reminder {
+    /// Of a run, if it waits.
+    #[must_use]
+    pub fn of(run: &RunRecord) -> Option<Self> {
+        Some(Self {
+            run: run.id.clone(),
+            skill_id: run.skill_id.clone(),
+            gate: run.gate.clone()?,
+            since_ms: run.since_ms,
+            expires_ms: run.expires_ms,
+        })
+    }
+
+    /// In a sentence.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        match &self.gate {
+            Gate::Human { step, .. } => format!("{} waits for a decision on step {step}", self.skill_id),
+            Gate::Signal { name, .. } => format!("{} waits for the signal {name}", self.skill_id),
+        }
+    }
+}
+
+/// Which signs a terminal is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Signs {
+    /// The bell.
+    pub bell: bool,
+    /// A notification of the desktop, by OSC 9 and OSC 777: a terminal that knows neither shows nothing.
+    pub osc: bool,
+}
+
+/// The bytes that make a terminal give these signs. What came from a bundle is made harmless first.
+#[must_use]
+pub fn terminal_bytes(signs: Signs, reminder: &Reminder) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    if signs.osc {
+        let clean = |text: &str| -> String {
+            let text = safe_text::line(text);
+            text.chars()
+                .filter(|c| !c.is_control())
+                .map(|c| if c == ';' { ',' } else { c })
+                .take(200)
+                .collect()
+        };
+        let text = clean(&reminder.sentence());
+        // OSC 9 as iTerm2 defined it, OSC 777 as rxvt-unicode's extension did; ST ends both (ECMA-48).
+        bytes.extend_from_slice(format!("\x1b]9;{text}\x1b\\").as_bytes());
+        bytes.extend_from_slice(format!("\x1b]777;notify;Skill Workbench;{text}\x1b\\").as_bytes());
+    }
+    if signs.bell {
+        bytes.push(0x07);
+    }
+    bytes
+}
+
+/// Where messages go, and what they are signed with.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Webhook {
+    url: String,
+    key: Vec<u8>,
+    pauses: Vec<Duration>,
+}
+
+impl std::fmt::Debug for Webhook {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Webhook").field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
+impl Webhook {
+    /// To an address, signed with a secret: `whsec_` and base64, as the standard has it, or any text of 24 bytes and
+    /// more.
+    ///
+    /// # Errors
+    /// A sentence about a secret that is none.
+    pub fn new(url: &str, secret: &str) -> Result<Self, String> {
+        let key = match secret.strip_prefix("whsec_") {
+            Some(encoded) => decode_base64(encoded)
+                .ok_or("the webhook secret begins with whsec_, but the rest is not valid Base64")?,
+            None => secret.as_bytes().to_vec(),
+        };
+        if key.len() < 24 {
+            return Err(format!(
+                "the webhook secret has {} bytes, the minimum is 24; create one with `openssl rand \
+                    -base64 32`",
+                key.len()
+            ));
+        }
+        Ok(Self { url: url.to_owned(), key, pauses: BACKOFF.to_vec() })
+    }
+
+    /// With other pauses before the repetitions of a message that was not taken.
+    #[must_use]
+    pub fn with_pauses(self, pauses: Vec<Duration>) -> Self {
+        Self { pauses, ..self }
+    }
+
+    /// The value of `webhook-signature` for a message.
+    #[must_use]
+    pub fn signature(&self, id: &str, timestamp_s: i64, body: &str) -> String {
+        let mac = hmac_sha256(&self.key, format!("{id}.{timestamp_s}.{body}").as_bytes());
+        format!("v1,{}", encode_base64(&mac))
+    }
+}
+
+/// HMAC with SHA-256 (RFC 2104).
+fn hmac_sha256(key: &[u8], message: &[u8]) -> [u8; 32] {
+    let mut block = [0_u8; 64];
+    if key.len() > block.len() {
+        block[..32].copy_from_slice(&Sha256::digest(key));
+    } else {
+        block[..key.len()].copy_from_slice(key);
+    }
+    let padded = |with: u8| block.map(|byte| byte ^ with);
+    let inner = Sha256::new().chain_update(padded(0x36)).chain_update(message).finalize();
+    Sha256::new().chain_update(padded(0x5c)).chain_update(inner).finalize().into()
+}
+
+const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/// Base64 with padding (RFC 4648, section 4).
+fn encode_base64(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let group =
+            chunk.iter().fold(0_u32, |all, byte| (all << 8) | u32::from(*byte)) << (8 * (3 - chunk.len()));
+        for place in 0..4 {
+            if place <= chunk.len() {
+                let index = (group >> (18 - 6 * place)) & 63;
+                text.push(char::from(BASE64[index as usize]));
+            } else {
+                text.push('=');
+            }
+        }
+    }
+    text
+}
+
+fn decode_base64(text: &str) -> Option<Vec<u8>> {
+    let digits = text.trim_end_matches('=');
+    if digits.len() % 4 == 1 || text.len() - digits.len() > 2 {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(digits.len() * 3 / 4);
+    let (mut group, mut bits) = (0_u32, 0);
+    for digit in digits.bytes() {
+        let value = BASE64.iter().position(|known| *known == digit)?;
+        group = (group << 6) | u32::try_from(value).ok()?;
+        bits += 6;
+        if bits >= 8 {
+            bits -= 8;
+            bytes.push(u8::try_from((group >> bits) & 0xff).ok()?);
+        }
+    }
+    Some(bytes)
+}
+
+/// Follows the store and tells of each run that begins to wait, from now on, until `stop` fires. The receiver's end
+/// gets every reminder; the webhook, where there is one, gets a message for each.
+///
+/// # Errors
+/// The store's, and when the system gives no means to send.
+pub async fn remind(
+    store: Arc<dyn Store>,
+    tell: mpsc::Sender<Reminder>,
+    webhook: Option<Webhook>,
+    stop: CancellationToken,
+) -> Result<(), StoreError> {
+    let mut seen = store.newest_event().await?;
+    let client = client()?;
+    // Dropped with this, they end.
+    let mut deliveries = JoinSet::new();
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            waited = store.wait(seen, 60_000) => waited?,
+        }
+        let events = store.events(None, seen, PAGE).await?;
+        let Some(last) = events.last() else { continue };
+        seen = last.global;
+        let tells =
+            |event: &&RunEvent| matches!(event.event.kind, EventKind::GateWaiting | EventKind::RunEscalated);
+        for event in events.iter().filter(tells) {
+            let Some(reminder) = still_waiting(&*store, event).await? else { continue };
+            while deliveries.try_join_next().is_some() {}
+            if let Some(webhook) = webhook.clone() {
+                let (store, client) = (store.clone(), client.clone());
+                let (reminder, event) = (reminder.clone(), event.clone());
+                if deliveries.len() < MAX_DELIVERIES {
+                    deliveries.spawn(async move {
+                        deliver(&*store, &client, &webhook, &reminder, &event).await;
+                    });
+                } else {
+                    tracing::error!(
+                        "no notification of run {} is sent: {MAX_DELIVERIES} others are pending",
+                        event.run
+                    );
+                }
+            }
+            if tell.send(reminder).await.is_err() && webhook.is_none() {
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn client() -> Result<reqwest::Client, StoreError> {
+    // Another part of the process may have chosen a provider already, which serves as well.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder()
+        .user_agent(concat!("skill-workbench/", env!("CARGO_PKG_VERSION")))
+        // A signed message goes where it was meant to go, and nowhere else.
+        .redirect(reqwest::redirect::Policy::none())
+        .build()
+        .map_err(|e| StoreError::Failed {
+            doing: "preparing to send notifications".to_owned(),
+            reason: e.to_string(),
+        })
+}
+
+/// The wait that an event told of, if it continues.
+async fn still_waiting(store: &dyn Store, event: &RunEvent) -> Result<Option<Reminder>, StoreError> {
+    let run = store.run(&event.run).await?;
+    Ok(run.filter(|run| run.since_ms <= event.at_ms).as_ref().and_then(Reminder::of))
+}
+
+/// Sends a message until it is taken, the wait is over, or patience is.
+async fn deliver(
+    store: &dyn Store,
+    client: &reqwest::Client,
+    webhook: &Webhook,
+    reminder: &Reminder,
+    event: &RunEvent,
+) {
+    // The same for each repetition, so that a receiver can drop them.
+    let id = format!("msg_{}_{}", event.run, event.number);
+    let escalates = event.event.kind == EventKind::RunEscalated;
+    let kind = if escalates { "run.escalated" } else { "run.waiting" };
+    let mut body = json!({"type": kind, "timestamp_ms": event.at_ms, "data": reminder});
+    if escalates {
+        body["escalate_to"] = event.event.data["to"].clone();
+    }
+    let body = body.to_string();
+    let mut pauses = webhook.pauses.iter();
+    loop {
+        let why = match send(client, webhook, &id, &body).await {
+            Ok(()) => return,
+            Err(why) => why,
+        };
+        let Some(pause) = pauses.next() else {
+            return tracing::error!("the notification of run {} failed: {why}", event.run);
+        };
+        tracing::warn!("the notification of run {} failed: {why}; retrying in {pause:?}", event.run);
+        tokio::time::sleep(*pause).await;
+        if !matches!(still_waiting(store, event).await, Ok(Some(_))) {
+            return;
+        }
+    }
+}
+
+async fn send(client: &reqwest::Client, webhook: &Webhook, id: &str, body: &str) -> Result<(), String> {
+    let now = jiff::Timestamp::now().as_second();
+    let answer = client
+        .post(&webhook.url)
+        .timeout(WEBHOOK_TIMEOUT)
+        .header("content-type", "application/json")
+        .header("webhook-id", id)
+        .header("webhook-timestamp", now)
+        .header("webhook-signature", webhook.signature(id, now, body))
+        .body(body.to_owned())
+        .send()
+        .await
+        .map_err(|e| e.to_string())?;
+    if answer.status().is_success() { Ok(()) } else { Err(format!("it returned {}", answer.status())) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skills_model::ApprovalReason;
+
+    #[test]
+    fn hmac_is_that_of_rfc_4231() {
+        let mac = hmac_sha256(b"Jefe", b"what do ya want for nothing?");
+        assert_eq!(
+            skills_base::hex::encode(&mac),
+            "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
+        );
+        let mac = hmac_sha256(&[0xaa; 131], b"Test Using Larger Than Block-Size Key - Hash Key First");
+        assert_eq!(
+            skills_base::hex::encode(&mac),
+            "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54"
+        );
+    }
+
+    #[test]
+    fn base64_is_that_of_rfc_4648() {
+        for (plain, coded) in
+            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")]
+        {
+            assert_eq!(encode_base64(plain.as_bytes()), coded);
+            assert_eq!(decode_base64(coded).unwrap(), plain.as_bytes());
+        }
+        assert_eq!(decode_base64("Zm9v!"), None);
+    }
+
+    #[test]
+    fn a_message_is_signed_as_the_standards_own_example() {
+        let webhook = Webhook::new("http://x", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
+        let signature =
+            webhook.signature("msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, r#"{"test": 2432232314}"#);
+        assert_eq!(signature, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
+        assert!(Webhook::new("http://x", "short").unwrap_err().contains("24"));
+        assert!(Webhook::new("http://x", "whsec_***").unwrap_err().contains("Base64"));
+    }
+
+    #[test]
+    fn nothing_of_a_bundle_reaches_the_terminal_but_words() {
+        let gate = Gate::human("pay\x1b]0;x\x07;rm", "d", ApprovalReason::Confirmation);
+        let reminder = Reminder {
+            run: RunId("r".into()),
+            skill_id: "demo\x1b[2J".into(),
+            gate,
+            since_ms: 0,
+            expires_ms: None,
+        };
+        let bytes = terminal_bytes(Signs { bell: true, osc: true }, &reminder);
+        let text = String::from_utf8(bytes).unwrap();
+        assert_eq!(text.matches('\x1b').count(), 4, "{text:?}");
+        assert_eq!(text.matches('\x07').count(), 1);
+        assert!(
+            text.starts_with("\x1b]9;demo") && text.contains("\x1b]777;notify;Skill Workbench;demo"),
+            "{text:?}"
+        );
+        assert!(terminal_bytes(Signs::default(), &reminder).is_empty());
+    }
+}

@@ -1,0 +1,154 @@
+//! Which process a worker belongs to, written into its id, so that another process of the same machine can tell
+//! whether it is still there.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use skills_store::WorkerId;
+
+/// The process that workers live in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Workplace {
+    host: String,
+    /// Process numbers mean something within one of these only: a container has its own.
+    space: String,
+    process: u32,
+    /// When the process began, in ticks since the machine did: numbers are used again.
+    began: String,
+}
+
+impl Workplace {
+    /// This process.
+    #[must_use]
+    pub fn here() -> Self {
+        let process = std::process::id();
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
+        let host = host.or_else(|| std::env::var("HOSTNAME").ok()).unwrap_or_default();
+        Self {
+            host: host.trim().replace('/', "-"),
+            space: space(),
+            process,
+            began: began(process).unwrap_or_default(),
+        }
+    }
+
+    /// An id for a worker of this process that no other of its workers has.
+    #[must_use]
+    pub fn next_worker(&self) -> WorkerId {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        self.worker(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+
+    fn worker(&self, number: usize) -> WorkerId {
+        WorkerId(format!("{}/{}/{}/{}/{number}", self.host, self.space, self.process, self.began))
+    }
+
+    /// The part that the ids of all workers of this process begin with.
+    #[must_use]
+    pub fn process(&self) -> String {
+        format!("{}/{}/{}/{}", self.host, self.space, self.process, self.began)
+    }
+
+    /// Whether a worker is one of this process.
+    #[must_use]
+    pub fn is_mine(&self, worker: &WorkerId) -> bool {
+        let own = format!("{}/{}/{}/{}/", self.host, self.space, self.process, self.began);
+        worker.0.starts_with(&own)
+    }
+
+    /// Whether a worker is certainly dead: it was of this boot and PID namespace, and its process is gone. False where
+    /// that cannot be known; then its lease has to run out.
+    #[must_use]
+    pub fn is_process_dead(&self, worker: &WorkerId) -> bool {
+        let parts: Vec<&str> = worker.0.split('/').collect();
+        let [_, space, process, ticks, _] = parts[..] else { return false };
+        let Ok(process) = process.parse() else { return false };
+        let comparable = space == self.space && !ticks.is_empty() && !space.is_empty();
+        comparable && is_gone(process, ticks)
+    }
+}
+
+/// Whether the process that began at this tick is gone. A process that exists but cannot be looked at (`hidepid`,
+/// proc(5)) may be the one.
+#[cfg(target_os = "linux")]
+fn is_gone(process: u32, ticks: &str) -> bool {
+    use rustix::process::{Pid, test_kill_process};
+    let Some(pid) = i32::try_from(process).ok().and_then(Pid::from_raw) else { return false };
+    if test_kill_process(pid) == Err(rustix::io::Errno::SRCH) {
+        return true;
+    }
+    match std::fs::read_to_string(format!("/proc/{process}/stat")) {
+        Ok(stat) => began_in(&stat).as_deref() != Some(ticks),
+        Err(_) => false,
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_gone(_: u32, _: &str) -> bool {
+    false
+}
+
+/// The space of process numbers and the start of the machine: both have to be the same for a number to be compared.
+///
+/// Empty where `/proc` is missing or shows the processes of another namespace (`unshare --pid` without a new `/proc`).
+fn space() -> String {
+    let shown = std::fs::read_link("/proc/self").unwrap_or_default();
+    if shown.to_str() != Some(std::process::id().to_string().as_str()) {
+        return String::new();
+    }
+    let names = std::fs::read_link("/proc/self/ns/pid").ok();
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
+    let digits = |text: &str| text.chars().filter(char::is_ascii_digit).collect::<String>();
+    match (names, boot) {
+        (Some(names), Some(boot)) => {
+            let boot: String = boot.trim().chars().filter(char::is_ascii_hexdigit).take(8).collect();
+            format!("{}-{boot}", digits(&names.to_string_lossy()))
+        }
+        _ => String::new(),
+    }
+}
+
+/// When a process began; none for one that has ended or cannot be looked at.
+fn began(process: u32) -> Option<String> {
+    began_in(&std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?)
+}
+
+/// Field 22 of `/proc/PID/stat` (proc(5)). The name before it may hold anything, closing parentheses too. A zombie
+/// has ended.
+fn began_in(stat: &str) -> Option<String> {
+    let mut fields = stat[stat.rfind(')')? + 1..].split_ascii_whitespace();
+    if matches!(fields.next()?, "Z" | "X") {
+        return None;
+    }
+    fields.nth(18).map(str::to_owned)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_living_the_dead_and_the_unknown_are_told_apart() {
+        let here = Workplace::here();
+        assert!(!here.is_process_dead(&here.worker(0)), "this process lives");
+        assert!(here.is_mine(&here.worker(7)));
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let gone = Workplace { process: child.id(), began: "1".into(), ..here.clone() };
+        child.wait().unwrap();
+        assert!(here.is_process_dead(&gone.worker(3)) && !here.is_mine(&gone.worker(3)));
+        let renamed = Workplace { host: "another".into(), ..gone.clone() };
+        assert!(here.is_process_dead(&renamed.worker(3)), "a host may get another name");
+        let (namespace, _) = here.space.split_once('-').unwrap();
+        let earlier = Workplace { space: format!("{namespace}-00000000"), ..gone.clone() };
+        assert!(!here.is_process_dead(&earlier.worker(3)), "numbers of another boot mean nothing");
+        let container = Workplace { space: "1-ab".into(), ..gone };
+        assert!(!here.is_process_dead(&container.worker(3)));
+        assert!(!here.is_process_dead(&WorkerId("w1".into())));
+    }
+
+    #[test]
+    fn a_number_used_again_is_another_process() {
+        let here = Workplace::here();
+        let earlier = Workplace { began: "7".into(), ..here.clone() };
+        assert!(here.is_process_dead(&earlier.worker(0)));
+    }
+}

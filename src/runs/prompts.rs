@@ -1,0 +1,159 @@
+//! What is before a call: a person who has to approve, or what a person said about a step that began unseen.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::call::{CallFailure, Reply};
+use super::canonical::digest_of;
+use super::failure::Failure;
+use super::fields::check_outputs;
+use super::gates::{Admission, Ask};
+use super::progress::{Part, Progress};
+use super::scheduled_call::{Role, ScheduledCall, sentence};
+use super::scheduler::{Expansion, Turn};
+use skills_model::{ApprovalReason, Choice};
+use skills_skill::contract::Capability;
+use skills_store::StepStatus;
+
+/// The question about something else that would execute a call than was there at the launch. It is bound to
+/// what is there now: edited once more, it is asked about once more. Its yes is one to the call itself too,
+/// anyone who else wants to be asked about it: one change is one question.
+pub(super) fn about_change(
+    step: &str,
+    capability: &Arc<Capability>,
+    inputs: &Value,
+    call: &str,
+    why: &ApprovalReason,
+    human: Option<&ApprovalReason>,
+) -> Ask {
+    let why = match why {
+        ApprovalReason::Changed { what, now, .. } => ApprovalReason::Changed {
+            what: what.clone(),
+            now: now.clone(),
+            call: Some(call.to_owned()),
+            besides: human.map(ApprovalReason::in_words),
+        },
+        other => other.clone(),
+    };
+    let digest =
+        digest_of(&json!({"step": step, "capability": capability.id, "inputs": inputs, "changed": why}));
+    let (capability, inputs) = (Some(Arc::clone(capability)), inputs.clone());
+    Ask { step: step.to_owned(), capability, inputs, digest, why }
+}
+
+impl Progress {
+    /// What a person is asked before something begins: whether what would execute it may be another than at
+    /// the launch, and whatever else wants an approval, in one question. None where nobody is asked, or where
+    /// nobody knows how it ended before: that is asked first.
+    pub(super) fn question(
+        &self,
+        path: &str,
+        capability: &Arc<Capability>,
+        inputs: &Value,
+        digest: &str,
+        human: Option<ApprovalReason>,
+    ) -> Option<Ask> {
+        let unknown = self.unfinished.get(path).is_some_and(|intent| !intent.repeatable);
+        if unknown && self.grants.choice(path, &self.asked_digest(path, digest)) != Some(Choice::Rerun) {
+            return None;
+        }
+        let question = self.grants.question(path, digest);
+        let open = human.filter(|_| !unknown && !self.grants.allow(path, &question));
+        if let Some(why) = self.changes(&capability.id) {
+            return Some(about_change(path, capability, inputs, &question, &why, open.as_ref()));
+        }
+        match self.admit(path, digest, open) {
+            Admission::Ask(why) => Some(Ask {
+                step: path.to_owned(),
+                capability: Some(Arc::clone(capability)),
+                inputs: inputs.clone(),
+                digest: question,
+                why,
+            }),
+            _ => None,
+        }
+    }
+
+    /// What changed about executing a capability, with whatever else of the run changed by now: it is named
+    /// and asked about together, so that one edit of a script that several steps share is one question.
+    fn changes(&self, capability: &str) -> Option<ApprovalReason> {
+        let own = self.changed.get(capability)?;
+        let others = self.changed.iter().filter(|(id, _)| *id != capability).map(|(_, why)| why);
+        let (mut all, mut pins) = (Vec::new(), BTreeMap::new());
+        for why in std::iter::once(own).chain(others) {
+            if let ApprovalReason::Changed { what, now, .. } = why {
+                for part in what.split("; ") {
+                    if !all.contains(&part) {
+                        all.push(part);
+                    }
+                }
+                pins.extend(now.clone());
+            }
+        }
+        Some(ApprovalReason::Changed { what: all.join("; "), now: pins, call: None, besides: None })
+    }
+
+    /// Lets a call begin, or says what is before it; answers whether anything moved.
+    pub(super) fn offer(
+        &mut self,
+        mut leaf: ScheduledCall,
+        human: Option<ApprovalReason>,
+        turn: Turn<'_>,
+        out: &mut Expansion,
+    ) -> Result<bool, Failure> {
+        if turn.running.contains(&leaf.path) {
+            return Ok(false);
+        }
+        let inputs = Value::Object(leaf.inputs.clone());
+        if let Some(ask) = self.question(&leaf.path, &leaf.capability, &inputs, &leaf.digest, human.clone()) {
+            out.asks.push(ask);
+            return Ok(false);
+        }
+        match self.admit(&leaf.path, &leaf.digest, human) {
+            Admission::Go(attempt) => {
+                leaf.attempt = attempt;
+                out.leaves.push(leaf);
+                Ok(false)
+            }
+            Admission::Ask(why) => {
+                let ScheduledCall { path, capability, inputs, digest, .. } = leaf;
+                let digest = self.asked_digest(&path, &digest);
+                let (capability, inputs) = (Some(capability), Value::Object(inputs));
+                out.asks.push(Ask { step: path, capability, inputs, digest, why });
+                Ok(false)
+            }
+            Admission::Happened(outputs) => {
+                if let Err(problems) = check_outputs(&leaf.capability.outputs, &outputs) {
+                    let message =
+                        format!("the stated result does not match the outputs: {}", sentence(&problems));
+                    return Err(Failure::before(&leaf.path, CallFailure::InvalidRequest, message));
+                }
+                let reply = Reply { outputs, ..Reply::default() };
+                let settled = self.settle(&leaf, Ok(reply), turn.now_ms, turn.now_ms)?;
+                out.records.push(settled.record);
+                out.events.extend(settled.events);
+                Ok(true)
+            }
+            Admission::Skip => {
+                let result = json!({"reason": "outcome unknown; skipped by a decision"});
+                let now = turn.now_ms;
+                out.records.push(self.instant(&leaf.path, StepStatus::Skipped, result.clone(), now, now));
+                self.unfinished.remove(&leaf.path);
+                if leaf.role == Role::Whole {
+                    self.close(&leaf.path);
+                } else {
+                    self.pass_part(&leaf.path, Part { status: StepStatus::Skipped, result });
+                }
+                Ok(true)
+            }
+            Admission::Fail => {
+                let message = "outcome unknown; failed by a decision";
+                let mut failure = Failure::before(&leaf.path, CallFailure::RuntimeError, message);
+                failure.inputs = leaf.inputs;
+                Err(failure)
+            }
+        }
+    }
+}

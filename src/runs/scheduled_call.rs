@@ -1,0 +1,152 @@
+//! One call that a step makes, ready to be executed: of the step itself, of an iteration, a branch or a gate.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use super::call::{CallError, CallFailure};
+use super::canonical::digest_of;
+use super::failure::Failure;
+use super::fields::{FieldProblem, check_inputs};
+use super::progress::{Progress, owner_of};
+use skills_skill::contract::{Capability, Retry};
+use skills_store::NewEvent;
+
+/// Bound on one call whose step states none.
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// Which call of its step it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// The only one.
+    Whole,
+    /// An item of a `foreach`.
+    Item,
+    /// A round of a `while`.
+    Round,
+    /// A branch of a `scatter`.
+    Branch,
+    /// A gate before the step.
+    Gate,
+}
+
+/// A call to be made.
+#[derive(Debug, Clone)]
+pub(super) struct ScheduledCall {
+    /// Its own path.
+    pub path: String,
+    pub role: Role,
+    pub capability: Arc<Capability>,
+    pub inputs: Map<String, Value>,
+    /// Digest of path, capability and inputs.
+    pub digest: String,
+    /// From 1.
+    pub attempt: u32,
+    pub retry: Option<Retry>,
+    pub timeout: Duration,
+    /// Recorded when it begins.
+    pub notes: Vec<NewEvent>,
+    /// Why it cannot be called, where that is known before.
+    pub obstacle: Option<CallError>,
+}
+
+impl ScheduledCall {
+    /// The step it belongs to.
+    pub fn owner(&self) -> &str {
+        owner_of(&self.path)
+    }
+
+    /// Whether running it again is safe as far as its capability says.
+    pub fn is_repeatable(&self) -> bool {
+        is_repeatable(&self.capability)
+    }
+
+    /// Whether a failed attempt is followed by another one. What may have acted without an answer is not repeated
+    /// unless its capability says that twice is as once.
+    pub fn tries_again(&self, error: &CallError) -> bool {
+        let attempts = self.retry.map_or(1, |retry| retry.max_attempts);
+        let known = error.code == CallFailure::RuntimeError || self.is_repeatable();
+        self.attempt < attempts && error.retryable() && known
+    }
+
+    /// How long to wait before the attempt after this one.
+    pub fn backoff(&self) -> Duration {
+        let Some(retry) = self.retry else { return Duration::ZERO };
+        let exponent = i32::try_from(self.attempt.saturating_sub(1)).unwrap_or(i32::MAX);
+        let seconds = retry.backoff_seconds * retry.backoff_multiplier.powi(exponent);
+        Duration::try_from_secs_f64(seconds.clamp(0.0, 86_400.0)).unwrap_or_default()
+    }
+}
+
+/// Whether running a capability twice is safe: it changes nothing outside, or twice is as once.
+#[must_use]
+pub fn is_repeatable(capability: &Capability) -> bool {
+    !capability.properties.side_effects || capability.properties.idempotent
+}
+
+/// Binds a decision to what it is about: SHA-256 of the canonical JSON of step path, capability and inputs.
+#[must_use]
+pub fn gate_digest(step: &str, capability: &str, inputs: &Value) -> String {
+    digest_of(&json!({"step": step, "capability": capability, "inputs": inputs}))
+}
+
+/// Inputs as a capability declares them; one that declares none takes everything.
+pub(super) fn checked(
+    capability: &Capability,
+    inputs: Map<String, Value>,
+) -> Result<Map<String, Value>, String> {
+    if capability.inputs.is_empty() {
+        return Ok(inputs);
+    }
+    check_inputs(&capability.inputs, &inputs)
+        .map_err(|problems| format!("inputs of {}: {}", capability.id, sentence(&problems)))
+}
+
+/// Problems of fields in one sentence.
+pub(super) fn sentence(problems: &[FieldProblem]) -> String {
+    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+impl Progress {
+    /// A call with checked inputs; retry and bound are the step's, and those of the steps it is nested in.
+    pub fn leaf(
+        &self,
+        path: String,
+        role: Role,
+        capability: &Arc<Capability>,
+        inputs: Map<String, Value>,
+    ) -> Result<ScheduledCall, Failure> {
+        let inputs = checked(capability, inputs)
+            .map_err(|message| Failure::before(&path, CallFailure::InvalidRequest, message))?;
+        Ok(self.unchecked_leaf(path, role, capability, inputs))
+    }
+
+    pub fn unchecked_leaf(
+        &self,
+        path: String,
+        role: Role,
+        capability: &Arc<Capability>,
+        inputs: Map<String, Value>,
+    ) -> ScheduledCall {
+        let above = self.steps_above(&path);
+        let retry = above.iter().filter_map(|step| step.retry).reduce(|inner, outer| Retry {
+            max_attempts: inner.max_attempts.saturating_mul(outer.max_attempts),
+            ..inner
+        });
+        let timeout = above.iter().find_map(|step| step.timeout).unwrap_or(DEFAULT_TIMEOUT);
+        let digest = gate_digest(&path, &capability.id, &Value::Object(inputs.clone()));
+        ScheduledCall {
+            path,
+            role,
+            capability: capability.clone(),
+            inputs,
+            digest,
+            attempt: 1,
+            retry,
+            timeout,
+            notes: Vec::new(),
+            obstacle: None,
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! How an execution ends: it waits, it is complete, or it failed; each is one last report.
+
+use serde_json::{Map, json};
+
+use super::call::{CallError, CallFailure};
+use super::execute::{Engine, Executed};
+use super::executor::{ExecutionStop, Session};
+use super::failure::Failure;
+use super::fields::check_outputs;
+use super::gates::Ask;
+use super::progress::Progress;
+use super::scheduled_call::sentence;
+use skills_model::{Command, Gate, WorkerReport};
+use skills_store::{EventKind, NewEvent, RunId, StepRecord, StoreError};
+
+impl Session<'_> {
+    /// Ends a run that cannot be executed at all.
+    pub async fn refuse(engine: &Engine, run: &RunId, fence: u64, message: String) -> Executed {
+        let error = json!({"code": "runtime_error", "message": message});
+        let event = NewEvent { kind: EventKind::RunFailed, step: None, data: error };
+        let command = Command::Work { fence, report: WorkerReport::Fail };
+        let none = Vec::new();
+        match engine.store.report(run, command, Vec::new(), None, none, vec![event]).await {
+            Ok(run) => Executed::Failed(run),
+            Err(error) => left(error),
+        }
+    }
+
+    /// Asks, and gives the lease back.
+    pub(super) async fn wait(&mut self, gate: Gate) -> Result<Executed, ExecutionStop> {
+        let intents = self.opened_intents();
+        let run = self.report(WorkerReport::Wait(gate), Vec::new(), intents).await?;
+        Ok(Executed::Waiting(run))
+    }
+
+    /// Gives a paused run back: it continues when it is resumed.
+    pub(super) async fn hold(&mut self) -> Result<Executed, ExecutionStop> {
+        // What was about to be opened is opened then.
+        self.opened.clear();
+        Ok(Executed::Waiting(self.report(WorkerReport::Hold, Vec::new(), Vec::new()).await?))
+    }
+
+    /// All steps are complete: what the contract promises has to be there.
+    pub(super) async fn complete(&mut self) -> Result<Executed, ExecutionStop> {
+        let outputs = self.progress.frames.get("").map(|space| space.outputs.clone()).unwrap_or_default();
+        if let Err(problems) = check_outputs(&self.progress.plan.contract.outputs, &outputs) {
+            let message =
+                format!("all steps completed, but the outputs cannot be produced: {}", sentence(&problems));
+            return self.fail(of_the_run(message)).await;
+        }
+        Ok(Executed::Completed(self.report(WorkerReport::Complete, Vec::new(), Vec::new()).await?))
+    }
+
+    /// Records the failure with the steps it takes along.
+    pub(super) async fn fail(&mut self, failure: Failure) -> Result<Executed, ExecutionStop> {
+        let now = self.now();
+        let mut failed: Vec<StepRecord> = Vec::new();
+        if failure.step.is_none() {
+            let data = failure.json();
+            self.events.push(NewEvent { kind: EventKind::RunFailed, step: None, data });
+        }
+        for failure in [failure].into_iter().chain(std::mem::take(&mut self.stopped)) {
+            let (records, changed) = self.progress.fail(&failure, now);
+            self.moved |= changed;
+            for record in records {
+                if !failed.iter().any(|known| known.step == record.step) {
+                    failed.push(record);
+                }
+            }
+        }
+        Ok(Executed::Failed(self.report(WorkerReport::Fail, failed, Vec::new()).await?))
+    }
+}
+
+/// A failure that no step is to blame for.
+fn of_the_run(message: String) -> Failure {
+    let error = CallError::new(CallFailure::RuntimeError, message);
+    Failure { step: None, code: None, error, inputs: Map::new(), attempts: 0, started_ms: None }
+}
+
+/// Steps are left, and none of them can begin.
+pub(super) fn stuck(progress: &Progress) -> Failure {
+    let left: Vec<&str> = progress
+        .plan
+        .contract
+        .steps
+        .iter()
+        .map(|step| step.id.as_str())
+        .filter(|id| !progress.is_through(id))
+        .collect();
+    of_the_run(format!("no step can start: {} wait for steps that never complete", left.join(", ")))
+}
+
+/// The question as the state machine knows it.
+pub(super) fn human(ask: Ask) -> Gate {
+    Gate::human(ask.step, ask.digest, ask.why)
+}
+
+/// How an execution ends whose report the store did not take.
+pub(super) fn left(error: StoreError) -> Executed {
+    match error {
+        StoreError::Refused(refusal) => Executed::LeaseLost(refusal),
+        other => Executed::StoreFailed(other),
+    }
+}

@@ -1,0 +1,302 @@
+//! What can be done here and now, for footer, palette and help: one list, made from the keymap and from
+//! the commands of the pane with the focus.
+
+use super::action::{Action, Command, Context};
+use super::footer::Item;
+use super::glyphs::Glyphs;
+use super::keymap::{Binding, Keymap, key_name};
+use super::overlay::{Entry, Hint, Section};
+use super::pane::PaneId;
+
+/// The place a person is in.
+pub struct Here<'a> {
+    /// The keys in force.
+    pub keymap: &'a Keymap,
+    /// The signs for keys.
+    pub glyphs: &'a Glyphs,
+    /// Which pane.
+    pub pane: PaneId,
+    /// Its contexts, innermost first.
+    pub contexts: &'a [Context],
+    /// Whether a text field has the focus.
+    pub in_text: bool,
+    /// What the pane says can be done.
+    pub commands: &'a [Command],
+}
+
+/// Two actions that help shows in one row.
+const PAIRS: [(Action, Action, &str); 6] = [
+    (Action::Up, Action::Down, "move"),
+    (Action::PageUp, Action::PageDown, "page up, down"),
+    (Action::Top, Action::Bottom, "to the top, to the bottom"),
+    (Action::NextPart, Action::PreviousPart, "next, previous panel"),
+    (Action::PreviousTab, Action::NextTab, "previous, next tab"),
+    (Action::SplitNarrower, Action::SplitWider, "move the split"),
+];
+
+/// The pane a context belongs to; lists and texts are on every pane.
+fn home(context: Context) -> Option<PaneId> {
+    match context {
+        Context::Browse | Context::BrowseDetail | Context::BrowseMap => Some(PaneId::Browse),
+        Context::Discover | Context::DiscoverIntent => Some(PaneId::Discover),
+        Context::Attach => Some(PaneId::Attach),
+        Context::Session => Some(PaneId::Session),
+        Context::Runs | Context::RunsDetail | Context::RunsBoard => Some(PaneId::Runs),
+        Context::Golden => Some(PaneId::Golden),
+        Context::Proposals => Some(PaneId::Proposals),
+        _ => None,
+    }
+}
+
+fn title(context: Context) -> &'static str {
+    match context {
+        Context::Global => "everywhere",
+        Context::Error => "error",
+        Context::List => "lists",
+        Context::Text => "texts",
+        Context::Field => "text fields",
+        Context::Form => "forms",
+        Context::Browse => "skills",
+        Context::BrowseDetail => "skill",
+        Context::BrowseMap => "collisions",
+        Context::Discover => "results",
+        Context::DiscoverIntent => "request",
+        Context::Attach => "attachment",
+        Context::Session => "session",
+        Context::Runs => "runs",
+        Context::RunsDetail => "this run",
+        Context::Golden => "golden queries",
+        Context::Draft => "draft",
+        Context::Proposals => "proposals",
+        Context::RunsBoard => "the board",
+        Context::Sheet => "sheet",
+        Context::Overlay => "here",
+    }
+}
+
+impl Here<'_> {
+    /// The footer: what the pane offers, and the two that always stay.
+    #[must_use]
+    pub fn footer(&self) -> (Vec<Item>, Vec<Item>) {
+        let offered = |action| self.commands.iter().any(|command| command.action == action && command.footer);
+        let items = self.commands.iter().filter(|command| command.footer && command.blocked.is_none());
+        let items = items
+            .filter_map(|command| {
+                let key = self.key(command.action)?;
+                // Up and Down are one item, unless one of them means something else here.
+                let other = match command.action {
+                    Action::Up => Some(Action::Down),
+                    Action::Down => Some(Action::Up),
+                    _ => None,
+                };
+                let both = other.is_some_and(|other| !offered(other) && self.key(other).is_some());
+                let key = if both { self.glyphs.up_down.to_owned() } else { key };
+                Some(Item { key, label: command.label.clone(), action: command.action })
+            })
+            .collect();
+        let fixed = [(Action::Palette, "commands"), (Action::Help, "help")].into_iter();
+        let fixed = fixed.filter_map(|(action, label)| {
+            Some(Item { key: self.key(action)?, label: label.to_owned(), action })
+        });
+        (items, fixed.collect())
+    }
+
+    /// The footer of an overlay.
+    #[must_use]
+    pub fn hints(&self, hints: &[Hint]) -> Vec<Item> {
+        let item = |hint: &Hint| {
+            let key = if hint.action == Action::Up {
+                self.glyphs.up_down.to_owned()
+            } else {
+                self.key(hint.action)?
+            };
+            Some(Item { key, label: hint.label.to_owned(), action: hint.action })
+        };
+        hints.iter().filter_map(item).collect()
+    }
+
+    /// The palette: what was done lately first, then the order of the keymap; keys for moving last.
+    #[must_use]
+    pub fn palette(&self, recent: &[Action]) -> Vec<Entry> {
+        let mut entries: Vec<Entry> = Vec::new();
+        for row in self.keymap.bindings() {
+            let unseen = !entries.iter().any(|entry| entry.action == row.action);
+            let hidden = matches!(
+                row.context,
+                Context::Overlay | Context::Sheet | Context::Draft | Context::Error | Context::Field
+            );
+            if unseen && !hidden && row.action != Action::Palette {
+                let row = self.keymap.binding(row.action, self.contexts).unwrap_or(row);
+                entries.push(Entry {
+                    action: row.action,
+                    name: row.name.clone(),
+                    does: row.does.clone(),
+                    place: if row.context == Context::Global { String::new() } else { place(row.context) },
+                    keys: self.keys(row),
+                    blocked: self.blocked(row),
+                });
+            }
+        }
+        let moving = |action| PAIRS[..3].iter().any(|(one, other, _)| *one == action || *other == action);
+        // What this pane is for comes before what is everywhere; the keys for moving nobody looks up here.
+        let own = |entry: &Entry| match self.keymap.binding(entry.action, self.contexts) {
+            Some(row) if home(row.context) == Some(self.pane) => 0,
+            Some(row) if row.context != Context::Global => 1,
+            _ => 2,
+        };
+        entries.sort_by_key(|entry| {
+            let lately = recent.iter().position(|action| *action == entry.action).unwrap_or(usize::MAX);
+            (lately, moving(entry.action), own(entry))
+        });
+        entries
+    }
+
+    /// Help: this place's own sections, and what works everywhere.
+    #[must_use]
+    pub fn help(&self) -> (Vec<Section>, Vec<Section>) {
+        let mut contexts: Vec<Context> = self.contexts.to_vec();
+        if self.in_text {
+            // Help read in a text field should tell what comes after leaving it too.
+            let more = self.keymap.bindings().iter().map(|row| row.context);
+            for context in more.filter(|context| home(*context) == Some(self.pane)) {
+                if !contexts.contains(&context) {
+                    contexts.push(context);
+                }
+            }
+        }
+        contexts.retain(|context| *context != Context::Global);
+        let left = contexts.iter().map(|context| self.section(*context)).collect();
+        (left, vec![self.section(Context::Global)])
+    }
+
+    fn section(&self, context: Context) -> Section {
+        let rows: Vec<&Binding> = self
+            .keymap
+            .bindings()
+            .iter()
+            .filter(|row| row.context == context && !row.keys.is_empty())
+            .collect();
+        let mut shown = Vec::new();
+        for row in &rows {
+            let other = |action: Action| rows.iter().find(|row| row.action == action);
+            let pair = PAIRS.iter().find(|(one, two, _)| *one == row.action || *two == row.action);
+            match pair.and_then(|(one, two, name)| Some((other(*one)?, other(*two)?, *name))) {
+                Some((one, two, name)) if one.action == row.action => {
+                    let keys = one.keys.iter().zip(&two.keys);
+                    let mut joined: Vec<String> = keys.map(|(a, b)| self.both(*a, *b)).collect();
+                    if usize::from(super::widgets::text_width::cells(&joined.join(" "))) > 12 {
+                        joined.truncate(1);
+                    }
+                    shown.push((joined.join(" "), name.to_owned(), None));
+                }
+                Some(_) => {}
+                None => {
+                    let blocked = self.command(row.action).and_then(|command| command.blocked.clone());
+                    shown.push((self.keys(row), row.name.clone(), blocked));
+                }
+            }
+        }
+        Section { title: title(context).to_owned(), rows: shown }
+    }
+
+    /// Two keys as one word: arrows side by side, others with a space between.
+    fn both(&self, one: crokey::KeyCombination, other: crokey::KeyCombination) -> String {
+        let (one, other) = (self.name_of(one), self.name_of(other));
+        let arrows = one == "↑" && other == "↓";
+        if arrows { format!("{one}{other}") } else { format!("{one} {other}") }
+    }
+
+    fn blocked(&self, row: &Binding) -> Option<String> {
+        if let Some(command) = self.command(row.action) {
+            return command.blocked.clone();
+        }
+        if row.context == Context::Global || self.contexts.contains(&row.context) {
+            return None;
+        }
+        match home(row.context) {
+            Some(pane) if pane == self.pane => match row.context {
+                Context::Browse | Context::Discover | Context::Attach | Context::Runs => None,
+                inner => Some(format!("in the {} part", title(inner))),
+            },
+            Some(pane) => Some(format!("in {} ({})", pane.name(), pane.number())),
+            None => Some(format!("in {}", title(row.context))),
+        }
+    }
+
+    fn command(&self, action: Action) -> Option<&Command> {
+        self.commands.iter().find(|command| command.action == action)
+    }
+
+    fn key(&self, action: Action) -> Option<String> {
+        self.keymap.key_for(action, self.contexts, self.in_text).map(|key| self.name_of(key))
+    }
+
+    fn keys(&self, row: &Binding) -> String {
+        row.keys.iter().map(|key| self.name_of(*key)).collect::<Vec<_>>().join(" ")
+    }
+
+    fn name_of(&self, key: crokey::KeyCombination) -> String {
+        key_name(key, self.glyphs)
+    }
+}
+
+fn place(context: Context) -> String {
+    home(context).map_or_else(|| title(context).to_owned(), |pane| pane.name().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::glyphs::UNICODE;
+
+    fn command(action: Action, blocked: Option<&str>) -> Command {
+        Command { action, label: action.to_string(), blocked: blocked.map(str::to_owned), footer: true }
+    }
+
+    fn here<T>(in_text: bool, commands: &[Command], look: impl Fn(Here<'_>) -> T) -> T {
+        let keymap = Keymap::shipped().unwrap();
+        let contexts: &[Context] = if in_text {
+            &[Context::DiscoverIntent, Context::Field]
+        } else {
+            &[Context::Discover, Context::List]
+        };
+        look(Here { keymap: &keymap, glyphs: &UNICODE, pane: PaneId::Discover, contexts, in_text, commands })
+    }
+
+    #[test]
+    fn the_footer_shows_only_what_works_with_keys_that_work() {
+        let commands = [
+            command(Action::Up, None),
+            command(Action::Edit, Some("read only")),
+            command(Action::Open, None),
+        ];
+        let (items, fixed) = here(false, &commands, |here| here.footer());
+        let keys: Vec<&str> = items.iter().chain(&fixed).map(|item| item.key.as_str()).collect();
+        assert_eq!(keys, ["↑↓", "⏎", ":", "?"]);
+        let (items, fixed) = here(true, &[command(Action::Down, None)], |here| here.footer());
+        let keys: Vec<&str> = items.iter().chain(&fixed).map(|item| item.key.as_str()).collect();
+        assert_eq!(keys, ["↓", "F2", "F1"]);
+    }
+
+    #[test]
+    fn the_palette_has_every_action_once_and_says_why_not() {
+        let commands = [command(Action::Edit, Some("the shipped skills are read only"))];
+        let entries = here(false, &commands, |here| here.palette(&[Action::PickTheme]));
+        assert_eq!(entries[0].action, Action::PickTheme);
+        let of = |action| entries.iter().find(|entry| entry.action == action).unwrap();
+        assert_eq!(of(Action::Edit).blocked.as_deref(), Some("the shipped skills are read only"));
+        assert_eq!(of(Action::Sort).blocked.as_deref(), Some("in Browse (1)"));
+        assert_eq!(of(Action::TogglePolicy).blocked, None);
+        assert_eq!(entries.iter().filter(|entry| entry.action == Action::Up).count(), 1);
+    }
+
+    #[test]
+    fn help_joins_pairs_and_mutes_what_is_blocked() {
+        let commands = [command(Action::Edit, Some("read only"))];
+        let (left, right) = here(false, &commands, |here| here.help());
+        assert_eq!(left.iter().map(|part| part.title.as_str()).collect::<Vec<_>>(), ["results", "lists"]);
+        assert!(left[1].rows.contains(&("↑↓ k j".into(), "move".into(), None)));
+        assert!(left[1].rows.iter().any(|(_, name, blocked)| name == "edit" && blocked.is_some()));
+        assert!(right[0].rows.iter().any(|(keys, name, _)| keys == "T" && name == "pick a theme"));
+    }
+}

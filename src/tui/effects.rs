@@ -1,0 +1,485 @@
+//! Runs what panes want from the core and from the renderer, off the UI task; answers come back as news.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures::FutureExt as _;
+use tokio::sync::Semaphore;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::mpsc::{Receiver, Sender};
+use tokio::task::AbortHandle;
+
+use super::app::AppEvent;
+use super::golden_requests::{GoldenAnswer, GoldenPlace, own_queries};
+use super::pane::{Effect, Message, PaneId, RenderJob, Saved};
+use super::why_report;
+use super::widgets::render::render;
+use super::widgets::rich::RichLine;
+use skills_api::{
+    CollisionFilter, Connection, Core, DraftMeasure, Error, Event, LocalFiles, NewDescription,
+    SavedDescription, SharedClient, SharedSessionClient, save_description, why,
+};
+use skills_config::Invocation;
+use skills_skill::SkillId;
+
+/// Rendered texts kept for coming back to.
+const RENDER_CACHE_SIZE: usize = 128;
+/// How long an answer may take before it is said that it is awaited.
+const SLOW_WARNING_AFTER: std::time::Duration = std::time::Duration::from_secs(2);
+/// How long one request for the collision map waits, before its progress is shown.
+const MAP_WAIT_MS: u64 = 500;
+/// Lines of a body that tell where words of the intent stand.
+const BODY_LINES: usize = 12;
+
+/// AppEvent that wait for the UI task at most; anyone who has more waits.
+pub const MAX_PENDING_NEWS: usize = 1024;
+/// Calls in progress at once; others wait for one of these to end.
+const MAX_CALLS: usize = 256;
+/// Calls that wait or are in progress at most; more are refused.
+const MAX_WAITING_CALLS: usize = 1024;
+
+/// The core's client with what is in progress.
+pub struct Calls {
+    client: SharedClient,
+    sessions: Option<SharedSessionClient>,
+    invocation: Arc<Invocation>,
+    local_files: Option<LocalFiles>,
+    golden: Option<GoldenPlace>,
+    news: Sender<AppEvent>,
+    /// The discover call in progress, by pane: a newer one takes its place.
+    ranking: HashMap<PaneId, AbortHandle>,
+    /// The draft that is being measured.
+    drafting: Option<AbortHandle>,
+    /// The pair of skills that is being compared.
+    comparing: Option<AbortHandle>,
+    rendered: HashMap<RenderJob, Arc<[RichLine]>>,
+    order: VecDeque<RenderJob>,
+    finished: (Sender<Rendering>, Receiver<Rendering>),
+    running: Arc<AtomicUsize>,
+    places: Arc<Semaphore>,
+}
+
+type Rendering = (RenderJob, Arc<[RichLine]>);
+
+/// Counts a task as in progress until it is dropped, however it ends.
+struct Running(Arc<AtomicUsize>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Calls {
+    /// Calls through a client; answers go into `news`. Needs a tokio runtime around it.
+    #[must_use]
+    pub fn new(client: SharedClient, news: Sender<AppEvent>) -> Self {
+        Self {
+            client,
+            sessions: None,
+            invocation: Arc::default(),
+            local_files: None,
+            golden: None,
+            news,
+            ranking: HashMap::new(),
+            drafting: None,
+            comparing: None,
+            rendered: HashMap::new(),
+            order: VecDeque::new(),
+            finished: tokio::sync::mpsc::channel(RENDER_CACHE_SIZE),
+            running: Arc::default(),
+            places: Arc::new(Semaphore::new(MAX_CALLS)),
+        }
+    }
+
+    /// The same, with a core that has sessions.
+    #[must_use]
+    pub fn with_sessions(mut self, sessions: Option<SharedSessionClient>) -> Self {
+        self.sessions = sessions;
+        self
+    }
+
+    /// The same, for a person who may name these files of this machine.
+    #[must_use]
+    pub fn with_local_files(mut self, local_files: Option<LocalFiles>) -> Self {
+        self.local_files = local_files;
+        self
+    }
+
+    /// The same, for a person whose golden queries are here.
+    #[must_use]
+    pub fn with_golden(mut self, golden: Option<GoldenPlace>) -> Self {
+        self.golden = golden;
+        self
+    }
+
+    /// The same, of a workbench that was called like this.
+    #[must_use]
+    pub fn called(mut self, invocation: &Invocation) -> Self {
+        self.invocation = Arc::new(invocation.clone());
+        self
+    }
+
+    /// Passes news of runs on for as long as the returned task lives.
+    pub fn follow_runs(&self) -> AbortHandle {
+        let follow = super::follow_runs::follow(
+            Arc::clone(&self.client),
+            self.news.clone(),
+            Arc::clone(&self.invocation),
+        );
+        tokio::spawn(follow).abort_handle()
+    }
+
+    /// How many calls are in progress.
+    #[must_use]
+    pub fn under_way(&self) -> usize {
+        self.running.load(Ordering::SeqCst)
+    }
+
+    /// Passes the core's events on for as long as the returned task lives; after lagging, the whole catalog.
+    pub fn follow_events(&self) -> AbortHandle {
+        use tokio::sync::broadcast::error::RecvError;
+        let mut events = self.client.events();
+        let (client, news) = (Arc::clone(&self.client), self.news.clone());
+        let follow = async move {
+            loop {
+                let message = match events.recv().await {
+                    Ok(event) => Message::Event(event),
+                    Err(RecvError::Lagged(_)) => match client.catalogue().await {
+                        Ok(catalogue) => Message::Catalogue(catalogue),
+                        Err(error) => {
+                            tracing::warn!("no catalog after lagging: {error}");
+                            continue;
+                        }
+                    },
+                    Err(RecvError::Closed) => return,
+                };
+                if news.send(AppEvent::All(message)).await.is_err() {
+                    return;
+                }
+            }
+        };
+        tokio::spawn(follow).abort_handle()
+    }
+
+    /// Asks for the catalog, for diagnostics and how far the core is, for every pane.
+    pub fn refresh(&self) {
+        let client = Arc::clone(&self.client);
+        self.spawn("refresh", async move {
+            let mut news = Vec::new();
+            match client.catalogue().await {
+                Ok(catalogue) => news.push(AppEvent::All(Message::Catalogue(catalogue))),
+                Err(error) => news.push(failed("no catalog", &error)),
+            }
+            match client.diagnostics().await {
+                Ok(diagnostics) => {
+                    // Progress that went by before anybody listened.
+                    news.push(AppEvent::All(Message::Event(Event::Scan(diagnostics.scan))));
+                    news.push(AppEvent::All(Message::Event(Event::Index(diagnostics.index))));
+                    news.push(AppEvent::All(Message::Diagnostics(Arc::new(diagnostics))));
+                }
+                Err(error) => news.push(failed("no diagnostics", &error)),
+            }
+            news
+        });
+    }
+
+    /// Reads all roots again.
+    pub fn rescan(&self) {
+        let client = Arc::clone(&self.client);
+        self.spawn("rescan", async move {
+            match client.rescan().await {
+                Ok(()) => Vec::new(),
+                Err(error) => vec![failed("cannot rescan the roots", &error)],
+            }
+        });
+    }
+
+    /// Runs a pane's effect. Those that the application does itself are none of these.
+    pub fn run(&mut self, pane: PaneId, effect: Effect) {
+        let client = Arc::clone(&self.client);
+        let answer = move |message| vec![AppEvent::Answer(pane, message)];
+        match effect {
+            Effect::Discover { request, generation } => {
+                let task = self.spawn("discover", async move {
+                    let found = client.discover(request).await.map(Arc::new);
+                    answer(Message::Answer(generation, found))
+                });
+                if let Some(older) = self.ranking.insert(pane, task) {
+                    older.abort();
+                }
+            }
+            Effect::Results { request, lookup } => {
+                self.spawn("discover", async move {
+                    let found = client.discover(request).await.map(Arc::new);
+                    answer(Message::Results(lookup, found))
+                });
+            }
+            Effect::Describe(id) => {
+                self.spawn("describe", async move {
+                    let detail = client.describe(id.as_str()).await.map(Arc::new);
+                    answer(Message::Detail(id, detail))
+                });
+            }
+            Effect::ReadFile(id, path) => {
+                self.spawn("read_file", async move {
+                    let file = client.read_file(id.as_str(), &path).await.map(Arc::new);
+                    answer(Message::File(id, path, file))
+                });
+            }
+            Effect::Levels(ids) => {
+                self.spawn("levels", async move {
+                    match client.levels(ids).await {
+                        Ok(levels) => answer(Message::Levels(levels)),
+                        Err(error) => vec![failed("cannot count tokens", &error)],
+                    }
+                });
+            }
+            Effect::BodyLines(id, intent) => {
+                self.spawn("body_lines", async move {
+                    match client.body_lines(id.as_str(), &intent, BODY_LINES).await {
+                        Ok(lines) => answer(Message::BodyLines(id, intent, lines)),
+                        Err(error) => vec![failed("cannot search the body", &error)],
+                    }
+                });
+            }
+            Effect::ClientView(Some(id)) => {
+                self.spawn("client_view", async move {
+                    match client.client_view(&id).await {
+                        Ok(view) => answer(Message::ClientView(Some(Arc::new(view)))),
+                        Err(error) => vec![failed("cannot show the view of that client", &error)],
+                    }
+                });
+            }
+            Effect::Why(request) => {
+                let under_way = self.spawn("why", async move {
+                    match why(&*client, &request).await {
+                        Ok(report) => vec![AppEvent::Read(pane, Box::new(why_report::reading(&report)))],
+                        Err(error) => vec![failed("cannot check the skill", &error)],
+                    }
+                });
+                self.tell_if_slow("the checks of the skill", under_way);
+            }
+            Effect::Rivals(id) => {
+                self.spawn("rivals", async move {
+                    let rivals = client.rivals(id.as_str()).await.map(Arc::new);
+                    answer(Message::Rivals(id, rivals))
+                });
+            }
+            Effect::Collisions => {
+                self.spawn("collisions", async move {
+                    let filter = CollisionFilter { wait_ms: Some(MAP_WAIT_MS), ..CollisionFilter::default() };
+                    answer(Message::Collisions(client.collisions(filter).await.map(Arc::new)))
+                });
+            }
+            Effect::CompareSkills(a, b) => {
+                let task = self.spawn("compare_skills", async move {
+                    let pair = client.compare_skills(a.as_str(), b.as_str()).await.map(Arc::new);
+                    answer(Message::Pair(a, b, pair))
+                });
+                // A newer cell takes the place of the one that is being compared.
+                if let Some(older) = self.comparing.replace(task) {
+                    older.abort();
+                }
+            }
+            Effect::Draft { mut request, generation } => {
+                let place = self.golden.clone();
+                let task = self.spawn("draft", async move {
+                    if request.measure != DraftMeasure::Request {
+                        match own_queries(&*client, place.as_ref()).await {
+                            Ok(queries) => request.queries = queries,
+                            Err(error) => return answer(Message::Draft(generation, Err(error))),
+                        }
+                    }
+                    let report = client.draft(request).await.map(Arc::new);
+                    answer(Message::Draft(generation, report))
+                });
+                // A newer text takes the place of the one that is being measured.
+                if let Some(older) = self.drafting.replace(task) {
+                    older.abort();
+                }
+            }
+            Effect::WriteDescription { skill_id, present, description } => {
+                self.spawn("write_description", async move {
+                    let written = write_description(&*client, &skill_id, &present, description).await;
+                    answer(Message::DescriptionWritten(skill_id, written))
+                });
+            }
+            Effect::ClientView(None) => self.tell(answer(Message::ClientView(None))),
+            Effect::PickClient(current) => {
+                self.spawn("client_profiles", async move {
+                    vec![AppEvent::Profiles(pane, current, client.client_profiles().await)]
+                });
+            }
+            Effect::Render(job) => self.render(pane, job),
+            Effect::Run(ask) => {
+                let awaited = ask.awaited();
+                let called = Arc::clone(&self.invocation);
+                let local_files = self.local_files.clone();
+                let under_way = self.spawn(ask.name(), async move {
+                    answer(Message::Run(ask.put_to(client, local_files).await.completed(&called)))
+                });
+                if let Some(what) = awaited {
+                    self.tell_if_slow(what, under_way);
+                }
+            }
+            Effect::Golden(ask) => {
+                let place = self.golden.clone();
+                self.spawn(ask.name(), async move {
+                    let answered = ask.execute(&*client, place).await;
+                    let mut news = Vec::new();
+                    match &answered {
+                        GoldenAnswer::Edited(Ok(note)) => news.push(AppEvent::Done(note.clone())),
+                        GoldenAnswer::Edited(Err(error)) | GoldenAnswer::Baselines(Err(error)) => {
+                            news.push(failed("the golden set was not changed", error));
+                        }
+                        _ => {}
+                    }
+                    let message = Message::Golden(answered);
+                    // A query that was added elsewhere is news for the pane of the golden set.
+                    news.push(match &message {
+                        Message::Golden(GoldenAnswer::Edited(_)) => AppEvent::All(message),
+                        _ => AppEvent::Answer(pane, message),
+                    });
+                    news
+                });
+            }
+            Effect::Proposals(ask) => {
+                self.spawn(ask.name(), async move { answer(Message::Proposals(ask.send(client).await)) });
+            }
+            Effect::Session(ask) => {
+                let Some(sessions) = self.sessions.clone() else { return };
+                self.spawn(ask.name(), async move { answer(Message::Session(ask.put_to(sessions).await)) });
+            }
+            Effect::Copy(..)
+            | Effect::CopyCommand(..)
+            | Effect::Edit(..)
+            | Effect::Toast(_)
+            | Effect::Go(..)
+            | Effect::Pick(_)
+            | Effect::Sheet(_)
+            | Effect::ErrorNotice(..)
+            | Effect::Awaited(_)
+            | Effect::Read(_)
+            | Effect::EditDescription(_)
+            | Effect::AddGolden(_)
+            | Effect::Keep(..) => {}
+        }
+    }
+
+    fn render(&mut self, pane: PaneId, job: RenderJob) {
+        while let Ok((job, lines)) = self.finished.1.try_recv() {
+            if self.rendered.insert(job.clone(), lines).is_none() {
+                self.order.push_back(job);
+            }
+            if self.order.len() > RENDER_CACHE_SIZE
+                && let Some(oldest) = self.order.pop_front()
+            {
+                self.rendered.remove(&oldest);
+            }
+        }
+        if let Some(lines) = self.rendered.get(&job) {
+            self.tell(vec![AppEvent::Answer(pane, Message::Rendered(job.key, Arc::clone(lines)))]);
+            return;
+        }
+        let done = self.finished.0.clone();
+        self.spawn("render", async move {
+            let rendering = tokio::task::spawn_blocking(move || {
+                let lines: Arc<[RichLine]> = render(&job).into();
+                (job, lines)
+            });
+            match rendering.await {
+                Ok((job, lines)) => {
+                    let news = AppEvent::Answer(pane, Message::Rendered(job.key, Arc::clone(&lines)));
+                    // One that finds no place is rendered again when it is asked for again.
+                    done.try_send((job, lines)).ok();
+                    vec![news]
+                }
+                Err(error) => {
+                    vec![AppEvent::Failed("cannot render a text".to_owned(), error.to_string())]
+                }
+            }
+        });
+    }
+
+    /// Says that a core elsewhere lets wait for an answer, before somebody asks themselves whether the key was heard.
+    fn tell_if_slow(&self, what: &'static str, under_way: AbortHandle) {
+        if !matches!(self.client.connection(), Connection::Remote { .. }) {
+            return;
+        }
+        let news = self.news.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(SLOW_WARNING_AFTER).await;
+            if !under_way.is_finished() {
+                let told = AppEvent::Done(format!("no response yet: {what}; still waiting"));
+                news.send(told).await.ok();
+            }
+        });
+    }
+
+    fn tell(&self, news: Vec<AppEvent>) {
+        for one in news {
+            // The UI task itself tells these: it must not wait for its own queue. Nobody listens any more only while the
+            // workbench ends.
+            if let Err(TrySendError::Full(one)) = self.news.try_send(one) {
+                self.spawn("telling", async { vec![one] });
+            }
+        }
+    }
+
+    /// Runs a task whose panic is reported instead of being lost.
+    fn spawn(
+        &self,
+        what: &'static str,
+        task: impl Future<Output = Vec<AppEvent>> + Send + 'static,
+    ) -> AbortHandle {
+        let waiting = self.running.fetch_add(1, Ordering::SeqCst);
+        let running = Running(Arc::clone(&self.running));
+        let (news, places) = (self.news.clone(), Arc::clone(&self.places));
+        let guarded = async move {
+            if waiting >= MAX_WAITING_CALLS {
+                let why = format!("{waiting} others are pending");
+                news.send(AppEvent::Failed(format!("{what} failed"), why)).await.ok();
+                return drop(running);
+            }
+            // Never closed.
+            let _place = places.acquire_owned().await;
+            let answers = std::panic::AssertUnwindSafe(task).catch_unwind().await.unwrap_or_else(|_| {
+                vec![AppEvent::Failed(
+                    format!("{what}: internal error"),
+                    "internal error; L shows the log".to_owned(),
+                )]
+            });
+            for answer in answers {
+                news.send(answer).await.ok();
+            }
+            drop(running);
+        };
+        tokio::spawn(guarded).abort_handle()
+    }
+}
+
+/// Saves a description: in the file, or as a proposal where the file cannot be written.
+async fn write_description(
+    client: &dyn Core,
+    skill: &SkillId,
+    present: &str,
+    description: String,
+) -> Result<Saved, Error> {
+    let new = NewDescription {
+        skill_id: skill.to_string(),
+        present: Some(present.to_owned()),
+        description: description.clone(),
+        justification: Some("Changes the description, measured as a draft in the workbench.".to_owned()),
+        propose: false,
+    };
+    Ok(match save_description(client, new).await? {
+        SavedDescription::Written(..) => Saved::InFile(description),
+        SavedDescription::Proposed(_, obstacle) => Saved::AsProposal(obstacle),
+    })
+}
+
+fn failed(what: &str, error: &Error) -> AppEvent {
+    AppEvent::Failed(what.to_owned(), error.message.clone())
+}

@@ -1,0 +1,353 @@
+//! The sheet that asks for what a session needs: a message, what a script is given, or what is taken out of it and
+//! where to. A script's sheet says what it would be shut into, and nothing runs by opening it.
+
+use std::time::Instant;
+
+use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
+use ratatui::layout::{Position, Rect};
+use serde_json::{Map, Value};
+
+use super::parts::{self, Button, LABEL};
+use super::prompt::Asking;
+use crate::action::{Action, Context};
+use crate::form::{Acted, Form, FormState};
+use crate::overlay::{Hint, Outcome, Overlay, centred, frame};
+use crate::pane::{Draw, Effect, Message, PaneId};
+use crate::session_export::{Exported, Format};
+use crate::session_requests::{SessionAsk, SessionTold};
+use crate::terminal::MAX_COPY_BYTES;
+use crate::theme::Role;
+use crate::widgets::format::bytes;
+use crate::widgets::painter::Painter;
+use crate::widgets::rich::{RichLine, Seg};
+use crate::widgets::text_width::shown;
+use crate::widgets::wrap::{wrap, wrap_to};
+
+/// Width of the box where there is room.
+const WIDTH: u16 = 78;
+
+/// The sheet and its state.
+pub(super) struct AskSheet {
+    pane: PaneId,
+    asking: Asking,
+    form: Form,
+    /// The button with the focus; none while the form has it.
+    button: Option<usize>,
+    said: Option<String>,
+    pressed: Vec<Rect>,
+    /// Whether a file is being written.
+    sent: bool,
+    /// Whether what was asked for is in progress: nothing typed is left to be kept.
+    done: bool,
+}
+
+impl AskSheet {
+    pub(super) fn new(pane: PaneId, asking: Asking) -> Self {
+        // A script waits for an approval: the focus is on no.
+        let button = matches!(asking, Asking::Script { .. }).then_some(0);
+        let form = asking.form();
+        let (said, pressed, sent, done) = (None, Vec::new(), false, false);
+        Self { pane, asking, form, button, said, pressed, sent, done }
+    }
+
+    /// Types again what was typed before.
+    pub(super) fn retyped(mut self, typed: &Map<String, Value>) -> Self {
+        self.form.retype(typed);
+        self
+    }
+
+    fn buttons(&self) -> [Button; 2] {
+        let act = match &self.asking {
+            Asking::Message { .. } => "Append",
+            Asking::Script { .. } => "Run it",
+            Asking::Export { .. } => "Export",
+            Asking::Golden(form) if form.replaces.is_some() => "Change",
+            Asking::Golden(_) => "Add",
+            Asking::Import => "Import",
+        };
+        [Button::new(Action::Back, "Cancel", "Esc"), Button::new(Action::CarryOut, act, "^S")]
+    }
+
+    fn press(&mut self, action: Action) -> Outcome {
+        match action {
+            Action::Back => Outcome::Close,
+            Action::CarryOut => self.submit(),
+            _ => Outcome::Stay,
+        }
+    }
+
+    fn submit(&mut self) -> Outcome {
+        if self.sent {
+            return Outcome::Stay;
+        }
+        if !self.form.check() {
+            self.button = None;
+            return Outcome::Stay;
+        }
+        let Ok(values) = self.form.values() else { return Outcome::Stay };
+        match self.asking.ask(&values) {
+            Ok(write @ Effect::Session(SessionAsk::Write { .. })) => {
+                // It stays until the file is there: a name that cannot be taken is to be fixed here.
+                self.sent = true;
+                Outcome::Ask(self.pane, vec![write])
+            }
+            Ok(effect) => {
+                self.done = true;
+                Outcome::Done(self.pane, vec![effect])
+            }
+            Err(why) => {
+                self.said = Some(why);
+                Outcome::Stay
+            }
+        }
+    }
+
+    fn turn(&mut self, forward: bool) {
+        match (self.button, forward) {
+            (Some(0), true) => self.button = Some(1),
+            (Some(at), false) if at > 0 => self.button = Some(at - 1),
+            (Some(_), true) => {
+                self.button = None;
+                self.form.first();
+            }
+            (Some(_), false) => {
+                self.button = None;
+                self.form.last();
+            }
+            (None, _) => {}
+        }
+    }
+
+    fn head(&self, width: u16, painter: &Painter<'_>) -> Vec<RichLine> {
+        let rows = match &self.asking {
+            Asking::Message { .. } => {
+                vec![(
+                    "",
+                    "The message is appended to the transcript and is part of the next call.".to_owned(),
+                )]
+            }
+            Asking::Script { skill, path, isolation, .. } => {
+                vec![("script", path.clone()), ("of", skill.clone()), ("isolation", isolation.clone())]
+            }
+            Asking::Golden(form) => match &form.replaces {
+                Some((file, ..)) => vec![("file", file.display().to_string())],
+                None => vec![("", "The query is added to your golden.yaml.".to_owned())],
+            },
+            Asking::Import => {
+                let text = "Evaluation files of skills, JSON lines, CSV and YAML. Queries that your \
+                    golden.yaml has already are left out.";
+                vec![("", text.to_owned())]
+            }
+            Asking::Export { exports, desktop, .. } => {
+                let dot = format!(" {} ", painter.glyphs.dot);
+                let sizes: Vec<String> = exports
+                    .iter()
+                    .map(|made| format!("{} {}", made.format, bytes(made.text.len() as u64)))
+                    .collect();
+                let most = if *desktop {
+                    "desktop clipboard, no size limit".to_owned()
+                } else {
+                    format!("terminal clipboard, up to {}", bytes(MAX_COPY_BYTES as u64))
+                };
+                let mut rows = vec![("sizes", sizes.join(&dot)), ("clipboard", most)];
+                rows.extend(self.objections(exports).into_iter().map(|note| ("note", note)));
+                rows
+            }
+        };
+        let mut out = Vec::new();
+        for (label, text) in rows {
+            let indent = if label.is_empty() { 0 } else { LABEL };
+            let segs = [Seg::new(shown(&text), Role::Text)];
+            let lines = wrap_to(&segs, width.saturating_sub(indent), 3, painter.glyphs.ellipsis);
+            for (at, line) in lines.into_iter().enumerate() {
+                let head = if at == 0 { label } else { "" };
+                let head = format!("{head:<width$}", width = usize::from(indent));
+                let mut segs = vec![Seg::new(head, Role::Muted)];
+                segs.extend(line.segs);
+                out.push(RichLine::from_segs(segs));
+            }
+        }
+        out
+    }
+}
+
+impl AskSheet {
+    /// What the service of the chosen form would object to.
+    fn objections(&self, exports: &[Exported]) -> Vec<String> {
+        let values = self.form.values().unwrap_or_default();
+        let chosen = values.get("format").and_then(Value::as_str).and_then(|format| format.parse().ok());
+        let first = match &self.asking {
+            Asking::Export { first, .. } => Some(*first),
+            _ => None,
+        };
+        let format: Option<Format> = chosen.or(first);
+        let made = exports.iter().find(|made| Some(made.format) == format);
+        made.map(|made| made.notes.clone()).unwrap_or_default()
+    }
+}
+
+impl Overlay for AskSheet {
+    fn in_text(&self) -> bool {
+        self.button.is_none()
+    }
+
+    fn contexts(&self) -> Vec<Context> {
+        if self.button.is_none() {
+            vec![Context::Form, Context::Field, Context::Sheet]
+        } else {
+            vec![Context::Sheet]
+        }
+    }
+
+    fn key(&mut self, key: KeyEvent, action: Option<Action>) -> Outcome {
+        self.said = None;
+        match (action, self.button) {
+            (Some(Action::CarryOut), _) => return self.submit(),
+            (Some(Action::Leave | Action::Back), None) => {
+                self.form.leave();
+                self.button = Some(0);
+            }
+            (Some(action), None) => match self.form.act(action) {
+                Acted::After => self.button = Some(1),
+                Acted::Before => self.button = Some(0),
+                _ => {}
+            },
+            (None, None) => {
+                self.form.key(key);
+            }
+            (Some(Action::NextPart | Action::Down), Some(_)) => self.turn(true),
+            (Some(Action::PreviousPart | Action::Up), Some(_)) => self.turn(false),
+            (Some(Action::Open), Some(at)) => {
+                let action = self.buttons().get(at).map(|button| button.action);
+                return action.map_or(Outcome::Stay, |action| self.press(action));
+            }
+            (Some(action), Some(_)) => return self.press(action),
+            (None, Some(_)) => {}
+        }
+        Outcome::Stay
+    }
+
+    fn on_message(&mut self, message: &Message) -> Outcome {
+        match message {
+            Message::Session(SessionTold::Written(answer)) if self.sent => match answer {
+                Ok(_) => {
+                    self.done = true;
+                    Outcome::Close
+                }
+                Err(why) => {
+                    (self.sent, self.said) = (false, Some(why.clone()));
+                    Outcome::Heard
+                }
+            },
+            _ => Outcome::Stay,
+        }
+    }
+
+    fn draft_effect(&self) -> Option<(PaneId, Effect)> {
+        let typed = if self.done { Map::new() } else { self.form.typed() };
+        Some((self.pane, Effect::Keep(self.asking.name(), typed)))
+    }
+
+    fn paste(&mut self, text: &str) -> Outcome {
+        if self.button.is_none() {
+            self.form.paste(text);
+        }
+        Outcome::Stay
+    }
+
+    fn mouse(&mut self, event: MouseEvent) -> Outcome {
+        let at = Position::new(event.column, event.row);
+        match event.kind {
+            MouseEventKind::ScrollUp => self.form.wheel(false),
+            MouseEventKind::ScrollDown => self.form.wheel(true),
+            MouseEventKind::Down(MouseButton::Left) => {
+                if let Some(index) = self.pressed.iter().position(|rect| rect.contains(at)) {
+                    let action = self.buttons().get(index).map(|button| button.action);
+                    return action.map_or(Outcome::Stay, |action| self.press(action));
+                }
+                if self.form.click(at).is_some() {
+                    self.button = None;
+                }
+            }
+            _ => {}
+        }
+        Outcome::Stay
+    }
+
+    fn hints(&self) -> Vec<Hint> {
+        let mut out = vec![Hint { action: Action::NextPart, label: "next" }];
+        let (act, nothing) = match self.asking {
+            Asking::Message { .. } => ("append", "cancel"),
+            Asking::Script { .. } => ("run it", "cancel"),
+            Asking::Export { .. } => ("export", "cancel"),
+            Asking::Golden(_) => ("save", "cancel"),
+            Asking::Import => ("import", "cancel"),
+        };
+        if self.button.is_some() {
+            out.push(Hint { action: Action::Open, label: "press" });
+        }
+        out.push(Hint { action: Action::CarryOut, label: act });
+        if self.button.is_some() {
+            out.push(Hint { action: Action::Back, label: nothing });
+        } else {
+            out.push(Hint { action: Action::Leave, label: "leave the field" });
+        }
+        out
+    }
+
+    fn draw(&mut self, area: Rect, painter: &mut Painter<'_>, now: Instant) -> Option<Position> {
+        let width = WIDTH.min(area.width);
+        let inner = width.saturating_sub(6);
+        let roomy = area.height >= 26;
+        let air = u16::from(roomy);
+        let head = self.head(inner, painter);
+        let look = FormState {
+            indent: 0,
+            label: self.form.label_width(0, inner / 3),
+            roomy,
+            focused: self.button.is_none(),
+        };
+        let said = self.said.as_ref().map(|said| {
+            let lines = wrap(&[Seg::new(shown(said), Role::Text)], inner.saturating_sub(2));
+            lines.into_iter().map(|segs| RichLine::from_segs(segs).plain()).collect::<Vec<_>>()
+        });
+        let said_rows = said.as_ref().map_or(0, |lines| lines.len() as u16 + 1);
+        let fixed = head.len() as u16 + said_rows + 5 + 2 * air;
+        let rows =
+            self.form.required_height(inner, look).max(1).min(area.height.saturating_sub(fixed)).max(1);
+        let outer = centred(area, width, fixed + rows);
+        let title = match &self.asking {
+            Asking::Message { .. } => "Append a message",
+            Asking::Script { .. } => "Run this script?",
+            Asking::Export { .. } => "Export the session",
+            Asking::Golden(form) if form.replaces.is_some() => "Change a golden query",
+            Asking::Golden(_) => "Add a golden query",
+            Asking::Import => "Import golden queries",
+        };
+        let inside = frame(outer, painter, title, "", false);
+        let inside = Rect { x: inside.x + 1, width: inside.width.saturating_sub(2), ..inside };
+        let mut y = inside.y + air;
+        for line in &head {
+            painter.line(inside.x, y, line, inside.width);
+            y += 1;
+        }
+        y += 1;
+        if let Some(lines) = said {
+            y += parts::warning(Rect { y, ..inside }, painter, &lines) + 1;
+        }
+        let mut cx = Draw {
+            theme: painter.theme,
+            glyphs: painter.glyphs,
+            now,
+            clock_ms: 0,
+            focused: true,
+            full_screen: false,
+            split: 0,
+            cursor: None,
+        };
+        self.form.draw(Rect { y, height: rows, ..inside }, look, painter.buf, &mut cx);
+        let row = Rect { y: inside.bottom().saturating_sub(1 + air), height: 1, ..inside };
+        self.pressed = parts::buttons(row, painter, &self.buttons(), self.button);
+        cx.cursor.filter(|_| self.button.is_none())
+    }
+}

@@ -1,0 +1,464 @@
+//! The decision sheet: exactly what would happen, and an approval or no that is sent once. Never yes by
+//! default.
+
+use std::time::Instant;
+
+use ratatui::layout::Rect;
+use serde_json::{Map, Value};
+
+use super::decision_keys::HELD;
+use super::decision_limits::meanwhile;
+use super::decision_progress::DecisionProgress;
+use super::parts::Button;
+use crate::action::Action;
+use crate::field::Field;
+use crate::form::Text;
+use crate::overlay::Outcome;
+use crate::pane::{Effect, PaneId, Target};
+use crate::run_requests::RunAsk;
+use crate::widgets::scroll::Scroll;
+use crate::widgets::text_width::shown;
+use skills_api::{Code, DecisionSheet, Error, Ordered, RunDetail, RunOrder, Sending, UnderWay};
+use skills_model::{Choice, Verdict};
+use skills_store::RunId;
+
+/// Names of the texts that are kept.
+const NOTES: &str = "notes";
+const APPROVER: &str = "approver";
+
+/// What has the focus.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Focus {
+    Button(usize),
+    /// The list of what is decided together.
+    Together,
+    Approver,
+    Notes,
+}
+
+/// How far an answer is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum SendState {
+    Open,
+    Sent,
+    Done,
+    /// Nothing can be decided any longer, and why.
+    Past(String),
+}
+
+/// One gate on the sheet.
+pub(super) struct Waiting {
+    pub(super) sheet: DecisionSheet,
+    /// Whether an answer is for this one too.
+    pub(super) marked: bool,
+    pub(super) standing: SendState,
+    /// How far the answer is on its way to a core elsewhere, as far as that was reported.
+    pub(super) way: Option<DecisionProgress>,
+}
+
+impl Waiting {
+    fn open(sheet: DecisionSheet, marked: bool) -> Self {
+        Self { sheet, marked, standing: SendState::Open, way: None }
+    }
+
+    /// Another answer counts: the own one is not in progress any longer, and no other one is awaited.
+    fn was_decided_elsewhere(&mut self) {
+        self.way = None;
+        self.standing = SendState::Past("decided by another user".to_owned());
+    }
+}
+
+/// The sheet and its state.
+pub(super) struct Decision {
+    pub(super) pane: PaneId,
+    pub(super) ticket: u64,
+    pub(super) opened: (i64, Instant),
+    /// What waits: the one it was opened for first, then others of the same capability.
+    pub(super) waiting: Vec<Waiting>,
+    /// Answers that are on their way, to whatever runs.
+    pub(super) ways: Vec<UnderWay>,
+    /// The one whose inputs are shown.
+    pub(super) at: usize,
+    pub(super) focus: Focus,
+    pub(super) approver: Field,
+    pub(super) notes: Text,
+    /// The approver as offered.
+    offered: String,
+    /// The moment of the present key, and until when `a` and `d` are those that opened the sheet, held down.
+    pub(super) now: Instant,
+    pub(super) held: Instant,
+    /// Something to be reported: what failed, or what changed under it.
+    pub(super) said: Option<String>,
+    pub(super) body: Scroll,
+    /// Whether the window goes to the row under the cursor with the next frame.
+    pub(super) follow: bool,
+    pub(super) drawn: Drawn,
+}
+
+/// Where things were in the last frame.
+#[derive(Debug, Default)]
+pub(super) struct Drawn {
+    /// Digest of what the frame showed: only that can be decided.
+    pub(super) digest: String,
+    pub(super) buttons: Vec<Rect>,
+    pub(super) together: Vec<(Rect, usize)>,
+    pub(super) approver: Rect,
+    pub(super) notes: Rect,
+}
+
+impl Decision {
+    pub(super) fn new(pane: PaneId, sheet: DecisionSheet, ticket: u64, opened: (i64, Instant)) -> Self {
+        let offered = sheet.approver.as_ref().map(|(name, _)| shown(name)).unwrap_or_default();
+        let mut approver = Field::new();
+        approver.set(&offered);
+        Self {
+            pane,
+            ticket,
+            opened,
+            waiting: vec![Waiting::open(sheet, true)],
+            ways: Vec::new(),
+            at: 0,
+            focus: Focus::Button(0),
+            approver,
+            notes: Text::default(),
+            offered,
+            now: opened.1,
+            held: opened.1 + HELD,
+            said: None,
+            body: Scroll::default(),
+            follow: false,
+            drawn: Drawn::default(),
+        }
+    }
+
+    /// Types again what was typed before.
+    pub(super) fn retyped(mut self, typed: &Map<String, Value>) -> Self {
+        let text = |name: &str| typed.get(name).and_then(Value::as_str);
+        if let Some(name) = text(APPROVER) {
+            self.approver.set(name);
+        }
+        if let Some(notes) = text(NOTES) {
+            self.notes.set(notes);
+        }
+        self
+    }
+
+    /// What was typed and went with no answer.
+    pub(super) fn typed(&self) -> Map<String, Value> {
+        let mut typed = Map::new();
+        let open = |one: &Waiting| matches!(one.standing, SendState::Open | SendState::Sent);
+        if self.waiting.first().is_some_and(open) {
+            if !self.notes.text().trim().is_empty() {
+                typed.insert(NOTES.to_owned(), Value::from(self.notes.text()));
+            }
+            if self.approver.text() != self.offered {
+                typed.insert(APPROVER.to_owned(), Value::from(self.approver.text()));
+            }
+        }
+        typed
+    }
+
+    pub(super) fn shown_one(&self) -> &DecisionSheet {
+        &self.waiting[self.at.min(self.waiting.len() - 1)].sheet
+    }
+
+    /// The store with these runs is not there any longer.
+    pub(super) fn gone(&mut self) {
+        for one in &mut self.waiting {
+            if matches!(one.standing, SendState::Open | SendState::Sent) {
+                one.standing = SendState::Past("no longer in the store".to_owned());
+                one.marked = false;
+            }
+        }
+        self.said = Some("The service has a different store now, without this run.".to_owned());
+        self.focus = Focus::Button(0);
+    }
+
+    /// Those an answer would go to.
+    fn open_ones(&self) -> usize {
+        self.waiting.iter().filter(|one| one.marked && one.standing == SendState::Open).count()
+    }
+
+    /// "Cancel" first; none but it while an answer is in progress or nothing is left to answer.
+    pub(super) fn buttons(&self) -> Vec<Button> {
+        let open = self.open_ones();
+        let blocked = self.in_the_way().is_some();
+        if !self.takes_text() {
+            let close = Button::new(Action::Back, "Close", "Esc");
+            let back = self.is_unsent().then(|| Button::new(Action::TakeBack, "Withdraw", "B"));
+            return std::iter::once(close).chain(back).collect();
+        }
+        let count = if open > 1 { format!(" {open}") } else { String::new() };
+        let mut out = vec![
+            Button::new(Action::Back, "Cancel", "Esc"),
+            Button::danger(Action::DenyNow, format!("Deny{count}"), "D"),
+        ];
+        if self.waiting[0].sheet.outcome_unknown {
+            out.push(Button::danger(Action::FailStep, format!("Fail{count}"), "X"));
+            out.push(Button::new(Action::SkipStep, format!("Skip{count}"), "S"));
+            out.push(Button::new(Action::ItHappened, "Happened", "H"));
+            if !blocked {
+                out.push(Button::new(Action::RunAgain, format!("Run again{count}"), "R"));
+            }
+        } else if !blocked {
+            out.push(Button::new(Action::ApproveNow, format!("Approve{count}"), "A"));
+        }
+        out
+    }
+
+    fn ring(&self) -> Vec<Focus> {
+        let mut ring: Vec<Focus> = (0..self.buttons().len()).map(Focus::Button).collect();
+        if self.takes_text() || self.waiting.len() > 1 {
+            if self.waiting.len() > 1 {
+                ring.push(Focus::Together);
+            }
+            ring.extend([Focus::Approver, Focus::Notes]);
+        }
+        ring
+    }
+
+    pub(super) fn turn(&mut self, by: isize) {
+        let ring = self.ring();
+        let at = ring.iter().position(|focus| *focus == self.focus).unwrap_or(0);
+        let len = isize::try_from(ring.len()).unwrap_or(1);
+        let next = (isize::try_from(at).unwrap_or(0) + by).rem_euclid(len);
+        self.focus = ring[usize::try_from(next).unwrap_or(0)];
+    }
+
+    /// The one way an answer leaves: each marked gate gets one order with exactly what was read of it.
+    fn decide(&mut self, verdict: Verdict, choice: Option<Choice>) -> Outcome {
+        self.let_expire(self.now);
+        let unknown = self.waiting[0].sheet.outcome_unknown;
+        let runs_it = verdict == Verdict::Approve && matches!(choice, None | Some(Choice::Rerun));
+        if let Some(why) = self.in_the_way().filter(|_| runs_it) {
+            self.said = Some(format!("Not approved: {}", shown(why)));
+            self.body.offset = 0;
+            return Outcome::Stay;
+        }
+        if self.sending() || (verdict == Verdict::Approve && unknown != choice.is_some()) {
+            return Outcome::Stay;
+        }
+        if self.drawn.digest != self.shown_one().inputs_digest {
+            self.said = Some("No decision made: the request just changed. Review it again.".to_owned());
+            self.body.offset = 0;
+            return Outcome::Stay;
+        }
+        let words = |text: &str| {
+            let text = text.trim();
+            (!text.is_empty()).then(|| text.to_owned())
+        };
+        let (approver, notes, ticket) = (words(self.approver.text()), words(self.notes.text()), self.ticket);
+        let mut effects = Vec::new();
+        let taken = |one: &&mut Waiting| {
+            one.marked && one.standing == SendState::Open && !(runs_it && one.sheet.blocked.is_some())
+        };
+        for one in self.waiting.iter_mut().filter(taken) {
+            one.standing = SendState::Sent;
+            let order = RunOrder::Decide {
+                verdict,
+                step: Some(one.sheet.step.clone()),
+                inputs_digest: Some(one.sheet.inputs_digest.clone()),
+                approver: approver.clone(),
+                notes: notes.clone(),
+                choice,
+                result: None,
+            };
+            let (run, order) = (one.sheet.run.clone(), Box::new(order));
+            effects.push(Effect::Run(RunAsk::Order { run, order, ticket }));
+        }
+        if effects.is_empty() {
+            if self.takes_text() {
+                let shown_one = &self.waiting[self.at.min(self.waiting.len() - 1)];
+                self.said = Some(match &shown_one.standing {
+                    SendState::Past(why) => format!("This one is {why}: space selects another."),
+                    _ => "None is selected: space selects the one under the cursor.".to_owned(),
+                });
+                self.body.offset = 0;
+            }
+            return Outcome::Stay;
+        }
+        self.said = None;
+        self.focus = Focus::Button(0);
+        Outcome::Ask(self.pane, effects)
+    }
+
+    /// Goes on to the sheet that asks what the step under the cursor gave, with what was typed here.
+    fn happened(&mut self) -> Outcome {
+        let one = &self.waiting[self.at.min(self.waiting.len() - 1)];
+        if !one.sheet.outcome_unknown || one.standing != SendState::Open || self.sending() {
+            return Outcome::Stay;
+        }
+        let run = one.sheet.run.clone();
+        let keep = Effect::Keep(super::name_of_decision(&run), self.typed());
+        let go = Effect::Go(self.pane, Some(Target::Happened(run)));
+        Outcome::Done(self.pane, vec![keep, go])
+    }
+
+    pub(super) fn press(&mut self, action: Action) -> Outcome {
+        let decides = matches!(
+            action,
+            Action::ApproveNow
+                | Action::DenyNow
+                | Action::RunAgain
+                | Action::ItHappened
+                | Action::SkipStep
+                | Action::FailStep
+        );
+        if let Some(why) = self.not_permitted().filter(|_| decides) {
+            self.said = Some(format!("Not decided: {}", shown(why)));
+            self.body.offset = 0;
+            return Outcome::Stay;
+        }
+        match action {
+            Action::Back => Outcome::Close,
+            Action::TakeBack => self.take_back(),
+            Action::ApproveNow => self.decide(Verdict::Approve, None),
+            Action::DenyNow => self.decide(Verdict::Deny, None),
+            Action::RunAgain => self.decide(Verdict::Approve, Some(Choice::Rerun)),
+            Action::ItHappened => self.happened(),
+            Action::SkipStep => self.decide(Verdict::Approve, Some(Choice::Skip)),
+            Action::FailStep => self.decide(Verdict::Approve, Some(Choice::Fail)),
+            _ => Outcome::Stay,
+        }
+    }
+
+    pub(super) fn answered(&mut self, run: &RunId, answer: Result<&Ordered, &Error>) -> Outcome {
+        let Some(one) = self.waiting.iter_mut().find(|one| one.sheet.run == *run) else {
+            return Outcome::Stay;
+        };
+        match answer {
+            Ok(ordered) if ordered.repeated => {
+                // Theirs stands, and anyone who comes second has to know it: it stays until it is closed.
+                let name = shown(&one.sheet.skill_id);
+                one.was_decided_elsewhere();
+                self.said = Some(format!("Already decided: {name} {}", shown(&ordered.note)));
+                self.body.offset = 0;
+            }
+            Ok(_) => one.standing = SendState::Done,
+            Err(error) if UnderWay::was_taken_back(error) => {
+                (one.way, one.standing) = (None, SendState::Open);
+                self.said = Some("Withdrawn before it was sent: no decision made.".to_owned());
+                self.body.offset = 0;
+            }
+            Err(error) if error.code == Code::InvalidTransition => {
+                one.was_decided_elsewhere();
+                let said = format!("Already decided: {}", shown(&error.message));
+                self.said = Some(said);
+            }
+            Err(error) => {
+                // The same answer again is safe: it leads to the first result.
+                one.standing = SendState::Open;
+                let unreached = matches!(error.code, Code::UpstreamFailure | Code::UpstreamTimeout);
+                let what = match one.way.take().map(|way| way.told.sending) {
+                    Some(Sending::Unanswered) => "Sent, result unknown",
+                    _ if unreached => "Not sent",
+                    _ => "Rejected",
+                };
+                self.said = Some(format!("{what}: {}", shown(&error.message)));
+            }
+        }
+        let again = answer.is_err_and(|error| error.code != Code::InvalidTransition);
+        let failed = answer.is_err();
+        let through = self.waiting.iter().all(|one| !one.marked || one.standing == SendState::Done);
+        match (failed, through) {
+            // What is in the way may have come while the sheet was read: it is read again.
+            (true, _) if again => {
+                Outcome::HeardAsk(self.pane, vec![Effect::Run(RunAsk::Detail(run.clone()))])
+            }
+            (true, _) => Outcome::Heard,
+            (false, true) => Outcome::Close,
+            (false, false) => Outcome::Stay,
+        }
+    }
+
+    /// A run as it is now: another one of the same capability, or one on the sheet that changed.
+    pub(super) fn news_of(&mut self, detail: &RunDetail) {
+        let several = self.waiting.len() > 1;
+        let known = self.waiting.iter_mut().find(|one| one.sheet.run == detail.run.id);
+        match (known, &detail.sheet) {
+            (Some(one), Some(sheet))
+                if one.standing == SendState::Open
+                    && (one.sheet.inputs_digest != sheet.inputs_digest || one.sheet.step != sheet.step) =>
+            {
+                let said = match &sheet.changed {
+                    Some(what) if one.sheet.step == sheet.step => {
+                        format!("{}: review what it would execute now.", shown(what))
+                    }
+                    _ => "It waits for something else now: review it again.".to_owned(),
+                };
+                one.sheet = sheet.clone();
+                // Among several, the one that changed may not be the one that is shown.
+                one.marked &= !several;
+                self.said = Some(if several { said + " Space selects it again." } else { said });
+                self.body.offset = 0;
+            }
+            (Some(one), Some(sheet))
+                if one.standing == SendState::Open && one.sheet.binding != sheet.binding =>
+            {
+                one.sheet = sheet.clone();
+                one.marked &= !several;
+                self.said = Some("Its binding or script has changed: review it again.".to_owned());
+            }
+            // What is reported beside it is notified as it is now.
+            (Some(one), Some(sheet)) if one.standing == SendState::Open => one.sheet = sheet.clone(),
+            (Some(one), None) if one.standing == SendState::Open => {
+                let (what, said) = meanwhile(detail, &one.sheet);
+                self.said = Some(said);
+                one.standing = SendState::Past(what);
+                one.marked = false;
+                self.focus = Focus::Button(0);
+            }
+            (None, Some(sheet)) => {
+                let first = &self.waiting[0].sheet;
+                let alike =
+                    first.capability == sheet.capability && first.outcome_unknown == sheet.outcome_unknown;
+                if alike && !first.capability.is_empty() {
+                    // They come as they are read; behind the one that was asked for, the oldest is on top.
+                    let at = self.waiting.iter().skip(1).filter(|one| one.sheet.run < sheet.run).count() + 1;
+                    self.waiting.insert(at, Waiting::open(sheet.clone(), false));
+                    self.at += usize::from(at <= self.at);
+                    self.arrived(at);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn choose(&mut self, index: usize) {
+        if index < self.waiting.len() && index != self.at {
+            self.at = index;
+            (self.body.offset, self.follow) = (0, true);
+        }
+    }
+
+    pub(super) fn moved(&mut self, action: Action) {
+        let page = self.body.page();
+        let rows = match action {
+            Action::Up => -1,
+            Action::Down => 1,
+            Action::PageUp => -page,
+            Action::PageDown => page,
+            _ => return,
+        };
+        match self.focus {
+            Focus::Together if rows.abs() == 1 => self.choose(self.at.saturating_add_signed(rows)),
+            Focus::Approver | Focus::Notes if rows.abs() == 1 => self.turn(rows),
+            // The drawing keeps the offset inside.
+            _ => self.body.offset = self.body.offset.saturating_add_signed(rows).min(10_000),
+        }
+    }
+
+    /// Whether an answer is still to come, so that notes go with it.
+    pub(super) fn takes_text(&self) -> bool {
+        let open = self.waiting.iter().any(|one| one.standing == SendState::Open);
+        open && !self.sending() && self.not_permitted().is_none()
+    }
+
+    pub(super) fn mark(&mut self, index: usize) {
+        let Some(one) = self.waiting.get_mut(index) else { return };
+        if one.standing == SendState::Open {
+            one.marked = !one.marked;
+            self.said = None;
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! The decision sheet drawn: what would happen in the middle, which scrolls; the answer's fields and buttons below.
+
+use std::time::Instant;
+
+use ratatui::layout::{Position, Rect};
+
+use super::decision::{Decision, Drawn, Focus, SendState};
+use super::decision_limits::outlook;
+use super::parts::{self, LABEL, Row};
+use crate::overlay::{centred, frame};
+use crate::pending_decision;
+use crate::theme::Role;
+use crate::widgets::json_lines::fields;
+use crate::widgets::painter::Painter;
+use crate::widgets::relative_time::age;
+use crate::widgets::rich::{RichLine, Seg};
+use crate::widgets::text_width::{cells, cut_end, shown};
+use crate::widgets::wrap::wrap;
+use skills_api::DecisionSheet;
+
+/// Width of the box where there is room.
+const WIDTH: u16 = 76;
+
+impl Decision {
+    pub(super) fn view(&mut self, area: Rect, painter: &mut Painter<'_>, now: Instant) -> Option<Position> {
+        self.drawn = Drawn { digest: self.shown_one().inputs_digest.clone(), ..Drawn::default() };
+        let roomy = area.height >= 30;
+        let width = WIDTH.min(area.width);
+        let inner = width.saturating_sub(6);
+        let body = self.body_lines(inner, roomy, now, painter);
+        let captions = if self.sending() {
+            self.way()
+        } else if self.not_permitted().is_some() {
+            ["This API key lacks the scope shown above.", "This API key cannot decide."]
+        } else if !self.takes_text() {
+            ["No pending decision."; 2]
+        } else if matches!(self.focus, Focus::Approver | Focus::Notes) {
+            ["Esc leaves the field; then choose a button.", "Esc leaves the field, then decide."]
+        } else if self.notes.is_empty() {
+            ["Lowercase keys start notes, uppercase keys decide.", "Lowercase keys start notes."]
+        } else {
+            [
+                "Notes are stored with the decision, and kept as a draft if you close.",
+                "Notes are kept as a draft if you close.",
+            ]
+        };
+        let caption = captions[usize::from(cells(captions[0]) > inner.saturating_sub(2))];
+        // Approver, notes and buttons, each with air where there is room, and the caption.
+        let long = self.notes.height(inner.saturating_sub(LABEL + 2)) > 1;
+        let notes: u16 = if roomy || long || self.focus == Focus::Notes { 2 } else { 1 };
+        let foot: u16 = if roomy { 7 + notes } else { 2 + notes };
+        let wanted = (body.len() as u16).saturating_add(foot + 3 + u16::from(roomy));
+        let height = wanted.min(area.height.saturating_sub(if roomy { 2 } else { 0 })).max(8);
+        let outer = centred(area, width, height);
+        let title = format!("{} Your decision", painter.glyphs.waiting);
+        let since = parts::clock(self.opened, now) - self.shown_one().since_ms;
+        let open = self.waiting.iter().any(|one| one.standing == SendState::Open);
+        let left = self.shown_one().expires_ms.filter(|_| open).map(|at| at - parts::clock(self.opened, now));
+        let left = left.filter(|left| *left > 0).map(|left| format!(", {} left", age(left)));
+        let waits = format!("waiting {}{}", age(since), left.unwrap_or_default());
+        let inside = frame(outer, painter, &title, &waits, true);
+        let inside = Rect { x: inside.x + 1, width: inside.width.saturating_sub(2), ..inside };
+        let top = inside.y + u16::from(roomy);
+        let bottom = inside.bottom().saturating_sub(foot);
+        let mut middle = Rect { y: top, height: bottom.saturating_sub(top), ..inside };
+        if roomy && body.len() > usize::from(middle.height) {
+            // Where the text continues below, it still does not touch the fields.
+            middle.height -= 1;
+        }
+        self.draw_body(middle, &body, painter);
+        let air = u16::from(roomy);
+        let mut y = bottom;
+        let approver = Rect { y, height: 1, ..inside };
+        let cursor = self.draw_fields(approver, Rect { y: y + 1 + air, height: notes, ..inside }, painter);
+        y += 1 + notes + 2 * air;
+        let focused = if let Focus::Button(at) = self.focus { Some(at) } else { None };
+        self.drawn.buttons =
+            parts::buttons(Rect { y, height: 1, ..inside }, painter, &self.buttons(), focused);
+        if roomy {
+            painter.put(inside.x, y + 2, caption, Role::Muted, inside.width);
+        } else {
+            let note = format!(" {caption} ");
+            let room = outer.width.saturating_sub(6);
+            let note = cut_end(&note, room, painter.glyphs.ellipsis).into_owned();
+            painter.put(outer.x + 2, outer.bottom().saturating_sub(1), &note, Role::Muted, room);
+        }
+        cursor
+    }
+
+    fn draw_fields(&mut self, row: Rect, below: Rect, painter: &mut Painter<'_>) -> Option<Position> {
+        let from = self.shown_one().approver.as_ref().map(|(_, from)| shown(from)).unwrap_or_default();
+        let approver = Row {
+            label: "approver",
+            hint: "your name",
+            note: &from,
+            wrong: false,
+            focused: self.focus == Focus::Approver,
+        };
+        let notes = Row {
+            label: "notes",
+            hint: "optional, stored with the decision",
+            note: "",
+            wrong: false,
+            focused: self.focus == Focus::Notes,
+        };
+        (self.drawn.approver, self.drawn.notes) = (row, below);
+        let first = parts::field(row, painter, &mut self.approver, &approver);
+        first.or(parts::text(below, painter, &mut self.notes, &notes))
+    }
+
+    fn draw_body(&mut self, area: Rect, lines: &[Line], painter: &mut Painter<'_>) {
+        self.body.height = usize::from(area.height);
+        let cursor = lines.iter().position(|line| matches!(line, Line::Together(index) if *index == self.at));
+        if std::mem::take(&mut self.follow)
+            && let Some(cursor) = cursor
+        {
+            self.body.offset =
+                self.body.offset.max((cursor + 2).saturating_sub(self.body.height)).min(cursor);
+        }
+        self.body.offset = self.body.offset.min(lines.len().saturating_sub(self.body.height));
+        let mut shown: Vec<&Line> = lines.iter().skip(self.body.offset).take(self.body.height).collect();
+        // A key takes in the row under the cursor: it stays in sight wherever the text is.
+        if let Some(cursor) = cursor.filter(|_| shown.len() > 2) {
+            let last = shown.len() - 1;
+            if cursor < self.body.offset {
+                shown[0] = &lines[cursor];
+            } else if cursor > self.body.offset + last {
+                shown[last] = &lines[cursor];
+            }
+        }
+        let shown = shown.into_iter();
+        for (line, y) in shown.zip(area.y..) {
+            let row = Rect { y, height: 1, ..area };
+            match line {
+                Line::Plain(line) => {
+                    painter.line(area.x, y, line, area.width);
+                }
+                Line::Warning(text, first) => {
+                    let band = Rect { x: area.x.saturating_sub(1), width: area.width + 2, ..row };
+                    painter.band(band, Role::DangerBand);
+                    painter.put(band.x, y, painter.glyphs.gutter, Role::Danger, 1);
+                    let sign = if *first { painter.glyphs.warn } else { " " };
+                    painter.put(area.x, y, sign, Role::Danger, 1);
+                    let role = if *first { Role::Danger } else { Role::Text };
+                    painter.put(area.x + 2, y, text, role, area.width.saturating_sub(2));
+                }
+                Line::Together(index) => self.draw_together(*index, row, painter),
+            }
+        }
+        let below = lines.len().saturating_sub(self.body.offset + self.body.height);
+        if below > 0 {
+            let note = format!(" {below} more below {} ", painter.glyphs.down);
+            painter.right(area.right(), area.bottom().saturating_sub(1), &note, Role::Waiting);
+        }
+    }
+
+    fn draw_together(&mut self, index: usize, row: Rect, painter: &mut Painter<'_>) {
+        let one = &self.waiting[index];
+        let here = index == self.at;
+        if here {
+            let role = if self.focus == Focus::Together { Role::Selection } else { Role::SelectionWeak };
+            painter.band(row, role);
+            painter.put(row.x.saturating_sub(1), row.y, painter.glyphs.gutter, Role::Gutter, 1);
+        }
+        let (sign, role) = match (&one.standing, one.marked) {
+            (SendState::Done, _) => (painter.glyphs.ok, Role::Success),
+            (SendState::Past(_), _) => (painter.glyphs.canceled, Role::Muted),
+            (SendState::Sent, _) => (painter.glyphs.set, Role::Info),
+            (SendState::Open, true) => (painter.glyphs.set, Role::Waiting),
+            (SendState::Open, false) => (painter.glyphs.pending, Role::Muted),
+        };
+        painter.put(row.x, row.y, sign, role, 1);
+        let name = format!("{} {}", shown(&one.sheet.skill_id), tail(&one.sheet.run.0));
+        let name_role = if here { Role::Strong } else { Role::Text };
+        let x = painter.put(row.x + 2, row.y, &name, name_role, row.width / 2);
+        let text = match &one.standing {
+            SendState::Past(why) => why.clone(),
+            SendState::Sent if one.way.is_some() => one
+                .way
+                .as_ref()
+                .map(|way| pending_decision::briefly(&way.told, row.width))
+                .unwrap_or_default(),
+            _ => shown(&one.sheet.headline),
+        };
+        let room = row.right().saturating_sub(x + 2);
+        painter.put(x + 2, row.y, &cut_end(&text, room, painter.glyphs.ellipsis), Role::Muted, room);
+        self.drawn.together.push((row, index));
+    }
+
+    fn body_lines(&self, width: u16, roomy: bool, now: Instant, painter: &Painter<'_>) -> Vec<Line> {
+        let sheet = self.shown_one();
+        let mut out = Vec::new();
+        let blank = |out: &mut Vec<Line>| {
+            if roomy {
+                out.push(Line::Plain(RichLine::default()));
+            }
+        };
+        if let Some(said) = &self.said {
+            out.extend(warned(said, width));
+            out.push(Line::Plain(RichLine::default()));
+        }
+        if let Some(way) = &self.waiting[self.at.min(self.waiting.len() - 1)].way {
+            let told = pending_decision::describe(&way.told, now);
+            let lines = wrap(&[Seg::new(told, Role::Waiting)], width.saturating_sub(2));
+            for (at, segs) in lines.into_iter().enumerate() {
+                let sign = if at == 0 { painter.glyphs.set } else { " " };
+                let mut all = vec![Seg::new(format!("{sign} "), Role::Waiting)];
+                all.extend(segs);
+                out.push(Line::Plain(RichLine::from_segs(all)));
+            }
+            out.push(Line::Plain(RichLine::default()));
+        }
+        if self.waiting.len() > 1 {
+            let what = if sheet.outcome_unknown { "unknown outcomes of" } else { "waiting for" };
+            let head = format!("{} {what} {}; space selects", self.waiting.len(), shown(&sheet.capability));
+            out.push(Line::Plain(RichLine::of(head, Role::Muted)));
+            out.extend((0..self.waiting.len()).map(Line::Together));
+            out.push(Line::Plain(RichLine::default()));
+        }
+        for segs in wrap(&[Seg::new(shown(&sheet.headline), Role::Strong)], width) {
+            out.push(Line::Plain(RichLine::from_segs(segs)));
+        }
+        let (place, all) = sheet.place;
+        let of = vec![
+            Seg::new(format!("step {place} of {all}, "), Role::Muted),
+            Seg::new(shown(&sheet.step), Role::Text),
+            Seg::new(", of ", Role::Muted),
+            Seg::new(shown(&sheet.skill_id), Role::Text),
+            Seg::new(format!(" {}", shown(&sheet.run.0)), Role::Muted),
+        ];
+        out.extend(wrap(&of, width).into_iter().map(|segs| Line::Plain(RichLine::from_segs(segs))));
+        blank(&mut out);
+        if sheet.outcome_unknown {
+            let known = "Outcome unknown: its worker was lost during execution.";
+            out.extend(warned(known, width));
+        }
+        if let Some(warning) = &sheet.irreversible {
+            out.extend(warned(warning, width));
+        }
+        if let Some(why) = &sheet.blocked {
+            out.extend(warned(why, width));
+        }
+        if sheet.outcome_unknown || sheet.irreversible.is_some() || sheet.blocked.is_some() {
+            blank(&mut out);
+        }
+        // In a small window what would be done comes before how.
+        let look_ahead = |out: &mut Vec<Line>| {
+            for (label, segs) in outlook(sheet, parts::clock(self.opened, now)) {
+                labelled(label, segs, width, out);
+            }
+        };
+        if !roomy {
+            look_ahead(&mut out);
+            self.inputs(width, painter, &mut out);
+        }
+        if !sheet.capability.is_empty() {
+            let note = Seg::new(shown(&sheet.capability_note), Role::Muted);
+            labelled(
+                "capability",
+                vec![Seg::new(shown(&sheet.capability), Role::Text), Seg::new(" ", Role::Text), note],
+                width,
+                &mut out,
+            );
+        }
+        for (label, text) in
+            [("binding", &sheet.binding), ("isolation", &sheet.isolation), ("why", &sheet.why)]
+        {
+            if !text.trim().is_empty() {
+                labelled(label, vec![Seg::new(shown(text), Role::Text)], width, &mut out);
+            }
+        }
+        if roomy {
+            look_ahead(&mut out);
+        }
+        if roomy {
+            blank(&mut out);
+            self.inputs(width, painter, &mut out);
+            blank(&mut out);
+        }
+        out
+    }
+
+    fn inputs(&self, width: u16, painter: &Painter<'_>, out: &mut Vec<Line>) {
+        let sheet = self.shown_one();
+        if sheet.inputs.is_null() {
+            out.push(Line::Plain(indented("inputs", vec![Seg::new(DecisionSheet::CHANGED, Role::Muted)])));
+            return;
+        }
+        for (at, line) in fields(&sheet.inputs, width.saturating_sub(LABEL)).into_iter().enumerate() {
+            out.push(Line::Plain(indented(if at == 0 { "inputs" } else { "" }, line.segs)));
+        }
+        let digest: String = sheet.inputs_digest.chars().filter(char::is_ascii_alphanumeric).collect();
+        let short = match (digest.get(..4), digest.len().checked_sub(4).and_then(|from| digest.get(from..))) {
+            (Some(head), Some(end)) => format!("{head}{}{end}", painter.glyphs.ellipsis),
+            _ => digest.clone(),
+        };
+        let line = format!("sha256 {short} {} exactly these inputs are used", painter.glyphs.dot);
+        out.push(Line::Plain(indented("", vec![Seg::new(line, Role::Muted)])));
+    }
+}
+
+/// A line of the middle.
+enum Line {
+    Plain(RichLine),
+    /// In the danger band; the first of its text carries the sign.
+    Warning(String, bool),
+    /// One of those decided together.
+    Together(usize),
+}
+
+fn warned(text: &str, width: u16) -> Vec<Line> {
+    let lines = wrap(&[Seg::new(shown(text), Role::Text)], width.saturating_sub(2));
+    let plain = lines.into_iter().map(|segs| RichLine::from_segs(segs).plain());
+    plain.enumerate().map(|(at, line)| Line::Warning(line, at == 0)).collect()
+}
+
+fn indented(label: &str, segs: Vec<Seg>) -> RichLine {
+    let pad = usize::from(LABEL.saturating_sub(cells(label)));
+    let mut all = vec![Seg::new(format!("{label}{}", " ".repeat(pad)), Role::Muted)];
+    all.extend(segs);
+    RichLine::from_segs(all)
+}
+
+fn labelled(label: &str, segs: Vec<Seg>, width: u16, out: &mut Vec<Line>) {
+    for (at, segs) in wrap(&segs, width.saturating_sub(LABEL)).into_iter().enumerate() {
+        out.push(Line::Plain(indented(if at == 0 { label } else { "" }, segs)));
+    }
+}
+
+/// The last three characters of an id: what tells runs apart in a list.
+pub(super) fn tail(id: &str) -> String {
+    let all: Vec<char> = shown(id).chars().collect();
+    all[all.len().saturating_sub(3)..].iter().collect()
+}

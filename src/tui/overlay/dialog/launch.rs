@@ -1,0 +1,411 @@
+//! The launch sheet: what the skill's contract wants as inputs, what it will ask on the way, and a button.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
+use ratatui::layout::{Position, Rect};
+use serde_json::{Map, Value};
+
+use super::parts::{self, Button, LABEL};
+use crate::action::{Action, Context};
+use crate::form::{Acted, Form, FormState};
+use crate::overlay::{Hint, Outcome, Overlay, centred, frame};
+use crate::pane::{Draw, Effect, Message, PaneId};
+use crate::run_requests::{RunAsk, RunTold};
+use crate::theme::Role;
+use crate::widgets::format::counted;
+use crate::widgets::painter::Painter;
+use crate::widgets::rich::{RichLine, Seg};
+use crate::widgets::text_width::shown;
+use crate::widgets::wrap::{wrap, wrap_to};
+use skills_api::{ConnectionState, ContractView, Event, LaunchRequest};
+
+/// Width of the box where there is room.
+const WIDTH: u16 = 78;
+
+/// What is said without a connection: before anything is sent, when it is tried, and after it was sent.
+const OFFLINE: &str = "No connection: launch when it is restored. Your input is kept.";
+const UNSENT: &str = "Not sent: no connection. Launch when it is restored. Your input is kept.";
+const LOST: &str = "Sent, but the connection was lost before the response. It is retried within 2 m with \
+    the same idempotency key, so that only one run is created.";
+
+/// What is said of a contract that was edited while the sheet was open.
+const EDITED: &str = "The contract was edited meanwhile: review its inputs and approvals.";
+
+/// The sheet and its state.
+pub(super) struct LaunchSheet {
+    pane: PaneId,
+    view: Arc<ContractView>,
+    ticket: u64,
+    form: Form,
+    /// The button with the focus; none while the form has it.
+    button: Option<usize>,
+    sent: bool,
+    /// Whether calls get through to the core.
+    connected: bool,
+    /// Whether it was launched.
+    done: bool,
+    said: Option<String>,
+    pressed: Vec<Rect>,
+    /// Rows of the form at a width: while the sheet is open it grows, but does not jump.
+    rows: (u16, u16),
+}
+
+impl LaunchSheet {
+    pub(super) fn new(pane: PaneId, view: Arc<ContractView>, ticket: u64) -> Self {
+        let form = Form::new(&view.contract.inputs, &Map::new());
+        let button = form.is_empty().then_some(0);
+        let (sent, connected, done, said) = (false, true, false, None);
+        Self {
+            pane,
+            view,
+            ticket,
+            form,
+            button,
+            sent,
+            connected,
+            done,
+            said,
+            pressed: Vec::new(),
+            rows: (0, 0),
+        }
+    }
+
+    /// Types again what was typed before.
+    pub(super) fn retyped(mut self, typed: &Map<String, Value>) -> Self {
+        self.form.retype(typed);
+        self
+    }
+
+    fn buttons(&self) -> Vec<Button> {
+        if self.sent || self.view.blocked.is_some() {
+            return vec![Button::new(Action::Back, "Close", "Esc")];
+        }
+        vec![Button::new(Action::Back, "Cancel", "Esc"), Button::new(Action::CarryOut, "Launch", "^S")]
+    }
+
+    fn press(&mut self, action: Action) -> Outcome {
+        match action {
+            Action::Back => Outcome::Close,
+            Action::CarryOut => self.launch(),
+            _ => Outcome::Stay,
+        }
+    }
+
+    /// Sends it, once.
+    fn launch(&mut self) -> Outcome {
+        if self.sent || self.view.blocked.is_some() {
+            return Outcome::Stay;
+        }
+        if !self.form.check() {
+            self.button = None;
+            return Outcome::Stay;
+        }
+        if !self.connected {
+            self.button = Some(0);
+            self.said = Some(UNSENT.to_owned());
+            return Outcome::Stay;
+        }
+        let Ok(inputs) = self.form.values() else { return Outcome::Stay };
+        (self.sent, self.said, self.button) = (true, None, Some(0));
+        let skill = self.view.skill_id.to_string();
+        let request = Box::new(LaunchRequest { skill, inputs, ..LaunchRequest::default() });
+        Outcome::Ask(self.pane, vec![Effect::Run(RunAsk::Launch { request, ticket: self.ticket })])
+    }
+
+    /// The contract as it is now; what was typed stays where its field does.
+    fn stands_now(&mut self, view: &Arc<ContractView>) {
+        if self.sent || self.view == *view {
+            return;
+        }
+        let (edited, before) = (self.view.digest != view.digest, self.view.blocked.is_some());
+        if self.view.contract.inputs != view.contract.inputs {
+            let typed = self.form.typed();
+            self.form = Form::new(&view.contract.inputs, &Map::new());
+            self.form.retype(&typed);
+        }
+        self.view = Arc::clone(view);
+        if edited || before != view.blocked.is_some() {
+            self.button = (self.form.is_empty() || view.blocked.is_some()).then_some(0);
+        }
+        if edited {
+            self.said = Some(EDITED.to_owned());
+        }
+    }
+
+    /// The connection was lost or is back.
+    fn connection(&mut self, state: &ConnectionState) {
+        self.connected = !matches!(state, ConnectionState::Lost { .. });
+        if self.connected && self.said.as_deref() == Some(UNSENT) {
+            self.said = None;
+        }
+    }
+
+    /// What is to be known before it is launched or while it is, and whether it is bad news.
+    fn status_line(&self) -> Option<(String, bool)> {
+        let told = self.view.blocked.clone().or_else(|| self.said.clone());
+        match (told, self.sent, self.connected) {
+            (Some(told), ..) => Some((told, true)),
+            (None, true, true) => Some(("Sent; waiting for the response.".to_owned(), false)),
+            (None, true, false) => Some((LOST.to_owned(), true)),
+            (None, false, false) => Some((OFFLINE.to_owned(), true)),
+            (None, false, true) => None,
+        }
+    }
+
+    fn turn(&mut self, forward: bool) {
+        let last = self.buttons().len() - 1;
+        match (self.button, forward) {
+            (Some(at), true) if at < last => self.button = Some(at + 1),
+            (Some(at), false) if at > 0 => self.button = Some(at - 1),
+            (Some(_), _) if self.form.is_empty() => self.button = Some(if forward { 0 } else { last }),
+            (Some(_), true) => {
+                self.button = None;
+                self.form.first();
+            }
+            (Some(_), false) => {
+                self.button = None;
+                self.form.last();
+            }
+            (None, _) => {}
+        }
+    }
+
+    /// What it is, what it will ask, and what its scripts are sandboxed by; in few rows where there are few.
+    fn head(&self, width: u16, roomy: bool, painter: &Painter<'_>) -> Vec<RichLine> {
+        let contract = &self.view.contract;
+        let mut out = vec![RichLine::from_segs(vec![
+            Seg::new(shown(self.view.skill_id.as_str()), Role::Strong),
+            Seg::new(
+                format!(
+                    "  {} {} {}",
+                    shown(&contract.version),
+                    painter.glyphs.dot,
+                    counted(self.view.steps.len(), "step")
+                ),
+                Role::Muted,
+            ),
+        ])];
+        let mut row = |label: &str, text: &str, role: Role| {
+            let room = width.saturating_sub(LABEL);
+            let segs = [Seg::new(shown(text), role)];
+            for (at, line) in wrap_to(&segs, room, if roomy { 2 } else { 1 }, painter.glyphs.ellipsis)
+                .into_iter()
+                .enumerate()
+            {
+                let head = if at == 0 { label } else { "" };
+                let mut segs =
+                    vec![Seg::new(format!("{head:<width$}", width = usize::from(LABEL)), Role::Muted)];
+                segs.extend(line.segs);
+                out.push(RichLine::from_segs(segs));
+            }
+        };
+        let mut asking = self.view.steps.iter().filter(|step| !step.gates.is_empty());
+        for step in asking.by_ref().take(if roomy { 3 } else { 1 }) {
+            row(
+                "requires approval",
+                &format!("before {}: {}", step.id, step.gates.join("; ")),
+                Role::Waiting,
+            );
+        }
+        let more = asking.count();
+        if more > 0 {
+            row("", &format!("and before {}", counted(more, "more step")), Role::Waiting);
+        }
+        let unasked: Vec<&str> = (self.view.steps.iter())
+            .filter(|step| step.acts && step.gates.is_empty())
+            .map(|step| step.id.as_str())
+            .collect();
+        if !unasked.is_empty() {
+            let change = if unasked.len() == 1 { "changes" } else { "change" };
+            row("unasked", &format!("{} {change} external state", unasked.join(", ")), Role::Warning);
+        }
+        row("isolation", &self.view.isolation, Role::Text);
+        out
+    }
+}
+
+impl Overlay for LaunchSheet {
+    fn in_text(&self) -> bool {
+        self.button.is_none()
+    }
+
+    fn contexts(&self) -> Vec<Context> {
+        if self.button.is_none() {
+            vec![Context::Form, Context::Field, Context::Sheet]
+        } else {
+            vec![Context::Sheet]
+        }
+    }
+
+    fn key(&mut self, key: KeyEvent, action: Option<Action>) -> Outcome {
+        match (action, self.button) {
+            (Some(Action::CarryOut), _) => return self.launch(),
+            (Some(Action::Leave | Action::Back), None) => {
+                self.form.leave();
+                self.button = Some(0);
+            }
+            (Some(action), None) => match self.form.act(action) {
+                Acted::After => self.button = Some(self.buttons().len() - 1),
+                Acted::Before => self.button = Some(0),
+                _ => {}
+            },
+            (None, None) => {
+                self.form.key(key);
+            }
+            (Some(Action::NextPart | Action::Down), Some(_)) => self.turn(true),
+            (Some(Action::PreviousPart | Action::Up), Some(_)) => self.turn(false),
+            (Some(Action::Open), Some(at)) => {
+                let action = self.buttons().get(at).map(|button| button.action);
+                return action.map_or(Outcome::Stay, |action| self.press(action));
+            }
+            (Some(action), Some(_)) => return self.press(action),
+            (None, Some(_)) => {}
+        }
+        Outcome::Stay
+    }
+
+    fn paste(&mut self, text: &str) -> Outcome {
+        if self.button.is_none() {
+            self.form.paste(text);
+        }
+        Outcome::Stay
+    }
+
+    fn on_message(&mut self, message: &Message) -> Outcome {
+        match message {
+            Message::Run(RunTold::Launched(ticket, answer)) if *ticket == self.ticket => match answer {
+                Ok(_) => {
+                    self.done = true;
+                    Outcome::Close
+                }
+                Err(error) => {
+                    self.sent = false;
+                    self.said = Some(shown(&error.message));
+                    Outcome::Heard
+                }
+            },
+            // What may run, and what it takes, is reported again.
+            Message::Event(Event::Catalogue(_)) | Message::Catalogue(_) if !self.sent => {
+                let ask = RunAsk::Contract(self.view.skill_id.to_string());
+                Outcome::HeardAsk(self.pane, vec![Effect::Run(ask)])
+            }
+            Message::Run(RunTold::Contract(skill, Ok(view))) if *skill == *self.view.skill_id.as_str() => {
+                self.stands_now(view);
+                Outcome::Heard
+            }
+            Message::Event(Event::Connection(state)) => {
+                self.connection(state);
+                Outcome::Stay
+            }
+            _ => Outcome::Stay,
+        }
+    }
+
+    fn draft_effect(&self) -> Option<(PaneId, Effect)> {
+        let typed = if self.done { Map::new() } else { self.form.typed() };
+        Some((self.pane, Effect::Keep(super::name_of_launch(self.view.skill_id.as_str()), typed)))
+    }
+
+    fn mouse(&mut self, event: MouseEvent) -> Outcome {
+        let at = Position::new(event.column, event.row);
+        match event.kind {
+            MouseEventKind::ScrollUp => self.form.wheel(false),
+            MouseEventKind::ScrollDown => self.form.wheel(true),
+            MouseEventKind::Down(MouseButton::Left) => {
+                if let Some(index) = self.pressed.iter().position(|rect| rect.contains(at)) {
+                    let action = self.buttons().get(index).map(|button| button.action);
+                    return action.map_or(Outcome::Stay, |action| self.press(action));
+                }
+                if self.form.click(at).is_some() {
+                    self.button = None;
+                }
+            }
+            _ => {}
+        }
+        Outcome::Stay
+    }
+
+    fn hints(&self) -> Vec<Hint> {
+        if self.sent {
+            // Closing takes nothing back.
+            return vec![Hint { action: Action::Back, label: "close" }];
+        }
+        let mut out = vec![Hint { action: Action::NextPart, label: "next" }];
+        if self.button.is_some() {
+            out.push(Hint { action: Action::Open, label: "press" });
+        }
+        if self.view.blocked.is_none() {
+            out.push(Hint { action: Action::CarryOut, label: "launch" });
+        }
+        if self.button.is_some() {
+            out.push(Hint { action: Action::Back, label: "cancel" });
+        } else {
+            out.push(Hint { action: Action::Leave, label: "leave the field" });
+        }
+        out
+    }
+
+    fn draw(&mut self, area: Rect, painter: &mut Painter<'_>, now: Instant) -> Option<Position> {
+        let width = WIDTH.min(area.width);
+        let inner = width.saturating_sub(6);
+        let roomy = area.height >= 26;
+        let air = u16::from(roomy);
+        let head = self.head(inner, roomy, painter);
+        let look = FormState {
+            indent: 0,
+            label: self.form.label_width(0, inner / 3),
+            roomy,
+            focused: self.button.is_none(),
+        };
+        let said = self.status_line().map(|(said, bad)| {
+            let lines = wrap(&[Seg::new(shown(&said), Role::Text)], inner.saturating_sub(2));
+            (lines.into_iter().map(|segs| RichLine::from_segs(segs).plain()).collect::<Vec<_>>(), bad)
+        });
+        let said_rows = said.as_ref().map_or(0, |(lines, _)| lines.len() as u16 + 1);
+        let fixed = head.len() as u16 + said_rows + 5 + 2 * air;
+        let before = if self.rows.0 == inner { self.rows.1 } else { 1 };
+        self.rows = (inner, self.form.required_height(inner, look).max(before));
+        let wanted = self.rows.1;
+        let rows = wanted.min(area.height.saturating_sub(fixed)).max(1);
+        let outer = centred(area, width, fixed + rows);
+        let inside = frame(outer, painter, "Launch a run", "", false);
+        let inside = Rect { x: inside.x + 1, width: inside.width.saturating_sub(2), ..inside };
+        let mut y = inside.y + air;
+        for line in &head {
+            painter.line(inside.x, y, line, inside.width);
+            y += 1;
+        }
+        y += 1;
+        if let Some((lines, bad)) = said {
+            if bad {
+                y += parts::warning(Rect { y, ..inside }, painter, &lines) + 1;
+            } else {
+                for line in &lines {
+                    painter.put(inside.x, y, line, Role::Muted, inside.width);
+                    y += 1;
+                }
+                y += 1;
+            }
+        }
+        let mut cx = Draw {
+            theme: painter.theme,
+            glyphs: painter.glyphs,
+            now,
+            clock_ms: 0,
+            focused: true,
+            full_screen: false,
+            split: 0,
+            cursor: None,
+        };
+        if self.form.is_empty() {
+            painter.put(inside.x, y, "it takes no inputs", Role::Muted, inside.width);
+        } else {
+            self.form.draw(Rect { y, height: rows, ..inside }, look, painter.buf, &mut cx);
+        }
+        let row = Rect { y: inside.bottom().saturating_sub(1 + air), height: 1, ..inside };
+        self.pressed = parts::buttons(row, painter, &self.buttons(), self.button);
+        cx.cursor.filter(|_| self.button.is_none())
+    }
+}

@@ -1,0 +1,423 @@
+//! Sheets with a few fields: resume, signal, cancel, replay and fork. What is typed is checked while it is typed.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use ratatui::layout::Rect;
+use serde_json::{Map, Value};
+
+use super::choice::{Choice, state_word};
+use super::parts::Button;
+use super::{Offered, OrderKind};
+use crate::action::Action;
+use crate::form::Form;
+use crate::overlay::Outcome;
+use crate::pane::{Effect, PaneId};
+use crate::run_requests::RunAsk;
+use crate::widgets::text_width::shown;
+use skills_api::{Code, Error, InputFields, RunOrder};
+use skills_model::{Choice as Ending, CommandName, Gate, RunState, Verdict};
+use skills_skill::contract::{Field, FieldType};
+use skills_store::RunRecord;
+
+/// Names of the two fields of a signal.
+const SIGNAL: &str = "signal";
+const PAYLOAD: &str = "payload";
+/// Name of the field of a result that no capability declares.
+const RESULT: &str = "result";
+
+/// What has the focus.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Focus {
+    Checkpoint,
+    Form,
+    /// Continue although the skill changed.
+    Despite,
+    Button(usize),
+}
+
+/// The sheet and its state.
+pub(super) struct OrderSheet {
+    pub(super) pane: PaneId,
+    pub(super) kind: OrderKind,
+    pub(super) run: RunRecord,
+    pub(super) ticket: u64,
+    /// Which checkpoint, where there is a choice.
+    pub(super) checkpoint: Option<Choice>,
+    /// Numbers of the checkpoints offered, in the order of the choice.
+    numbers: Vec<u64>,
+    /// Inputs to correct, or a signal's name and payload.
+    pub(super) form: Form,
+    /// Whether to continue although the skill changed, where that is asked.
+    pub(super) despite: Option<bool>,
+    pub(super) focus: Focus,
+    pub(super) sent: bool,
+    /// Whether it was executed.
+    done: bool,
+    pub(super) said: Option<String>,
+    /// Why the run does not take the order any longer.
+    pub(super) past: Option<String>,
+    pub(super) opened: (i64, Instant),
+    pub(super) drawn: Drawn,
+}
+
+/// Where things were in the last frame.
+#[derive(Debug, Default)]
+pub(super) struct Drawn {
+    pub(super) checkpoint: Rect,
+    pub(super) despite: Rect,
+    pub(super) buttons: Vec<Rect>,
+    /// Rows of the form at a width: while the sheet is open it grows, but does not jump.
+    pub(super) rows: (u16, u16),
+}
+
+impl OrderSheet {
+    pub(super) fn new(
+        pane: PaneId,
+        run: RunRecord,
+        kind: OrderKind,
+        ticket: u64,
+        opened: (i64, Instant),
+    ) -> Self {
+        let mut sheet = Self {
+            pane,
+            kind,
+            run,
+            ticket,
+            checkpoint: None,
+            numbers: Vec::new(),
+            form: Form::default(),
+            despite: None,
+            focus: Focus::Button(0),
+            sent: false,
+            done: false,
+            said: None,
+            past: None,
+            opened,
+            drawn: Drawn::default(),
+        };
+        match sheet.kind.clone() {
+            OrderKind::Signal { name, .. } => {
+                sheet.form = signal_form(&name);
+                // The name it waits for is there already: what is missing is the payload.
+                sheet.form.focus_on(if name.is_empty() { SIGNAL } else { PAYLOAD });
+                sheet.focus = Focus::Form;
+            }
+            OrderKind::Resume { changed, fields } => {
+                let inputs = sheet.run.inputs.as_object().cloned().unwrap_or_default();
+                let fields = if fields.is_empty() { guessed(&inputs) } else { fields };
+                sheet.form = Form::new(&fields, &inputs);
+                sheet.despite = changed.then_some(false);
+                if !sheet.form.is_empty() {
+                    sheet.focus = Focus::Form;
+                }
+            }
+            OrderKind::Happened { outputs, .. } => {
+                let fields = if outputs.is_empty() { any_result() } else { outputs };
+                sheet.form = Form::new(&fields, &Map::new());
+                sheet.focus = Focus::Form;
+            }
+            // A question that stops something begins on "no".
+            OrderKind::Cancel | OrderKind::Replay | OrderKind::Fork => {}
+        }
+        sheet
+    }
+
+    /// Offers the checkpoints, newest first: the head is what is meant when nothing is said.
+    pub(super) fn offering(mut self, checkpoints: Vec<Offered>, chosen: Option<u64>) -> Self {
+        let asks = matches!(self.kind, OrderKind::Resume { .. } | OrderKind::Replay | OrderKind::Fork);
+        if checkpoints.is_empty() || !asks || (self.run.held && self.run.state == RunState::Pending) {
+            return self;
+        }
+        let head = self.run.head;
+        let mut options = Vec::new();
+        for (number, label) in checkpoints.into_iter().rev() {
+            let mark = if number == head { ", the head" } else { "" };
+            options.push(format!("c{number}  {}{mark}", shown(&label)));
+            self.numbers.push(number);
+        }
+        let wanted = chosen.unwrap_or(head);
+        let at = self.numbers.iter().position(|number| *number == wanted).unwrap_or(0);
+        self.checkpoint = Some(Choice { options, at });
+        self.focus = Focus::Checkpoint;
+        self
+    }
+
+    /// Types again what was typed before.
+    pub(super) fn retyped(mut self, typed: &Map<String, Value>) -> Self {
+        self.form.retype(typed);
+        self.check();
+        self
+    }
+
+    /// What was typed and has not been sent, by the sheet's name.
+    pub(super) fn typed(&self) -> (String, Map<String, Value>) {
+        let typed = if self.done || self.past.is_some() { Map::new() } else { self.form.typed() };
+        (super::name_of_order(&self.kind, &self.run.id), typed)
+    }
+
+    pub(super) fn title(&self) -> &'static str {
+        match &self.kind {
+            OrderKind::Resume { .. } => "Resume this run",
+            OrderKind::Signal { .. } => "Send a signal",
+            OrderKind::Happened { .. } => "Mark completed: enter the result",
+            OrderKind::Cancel => "Cancel this run?",
+            OrderKind::Replay => "Replay from a checkpoint",
+            OrderKind::Fork => "Fork from a checkpoint",
+        }
+    }
+
+    /// What will come of it, in sentences.
+    pub(super) fn explains(&self) -> String {
+        let step = self.run.step.as_deref().map(shown);
+        match &self.kind {
+            OrderKind::Resume { .. } if self.run.held => "It was paused: its steps start now.".to_owned(),
+            OrderKind::Resume { .. } => {
+                "Steps after the checkpoint run again. Changed inputs are recorded.".to_owned()
+            }
+            OrderKind::Signal { .. } => {
+                let payload = "The payload becomes the output of the waiting step.";
+                match &self.run.gate {
+                    Some(Gate::Signal { name, .. }) => {
+                        format!("{payload} This run waits for {:?} and accepts no other signal.", shown(name))
+                    }
+                    _ => format!("{payload} No step waits for a signal now; it is kept until one does."),
+                }
+            }
+            OrderKind::Happened { step, .. } => format!(
+                "{} is recorded as completed with this result. It does not run again, and the run \
+                    continues after it.",
+                shown(step)
+            ),
+            OrderKind::Cancel if self.run.state.is_active() => format!(
+                "Its worker stops{}. External side effects remain. A canceled run cannot be resumed.",
+                step.map(|step| format!(" in {step}")).unwrap_or_default()
+            ),
+            OrderKind::Cancel => "External side effects remain. A canceled run cannot be resumed.".to_owned(),
+            OrderKind::Replay => {
+                "Creates a run: steps up to the checkpoint are copied, the others run immediately. Their \
+                    external side effects are repeated."
+                    .to_owned()
+            }
+            OrderKind::Fork => {
+                "Creates a paused run: steps up to the checkpoint are copied, nothing runs until it is \
+                    resumed."
+                    .to_owned()
+            }
+        }
+    }
+
+    /// Who wants the run paused behind what is ordered here.
+    pub(super) fn pause(&self) -> Option<String> {
+        let OrderKind::Signal { pause, .. } = &self.kind else { return None };
+        if !self.run.held || self.run.state != RunState::WaitingForSignal {
+            return None;
+        }
+        // It may have been wanted since the sheet was opened.
+        let by = pause.as_deref().map_or_else(|| "another user".to_owned(), shown);
+        Some(format!("pause requested by {by}: after the signal it is paused until resumed"))
+    }
+
+    /// Whether there is still something to order.
+    pub(super) fn open(&self) -> bool {
+        !self.sent && self.past.is_none()
+    }
+
+    pub(super) fn buttons(&self) -> Vec<Button> {
+        if !self.open() {
+            return vec![Button::new(Action::Back, "Close", "Esc")];
+        }
+        let label = match &self.kind {
+            OrderKind::Resume { .. } => "Resume",
+            OrderKind::Signal { .. } => "Send",
+            OrderKind::Happened { .. } => "Mark completed",
+            OrderKind::Cancel => "Cancel the run",
+            OrderKind::Replay => "Replay",
+            OrderKind::Fork => "Fork",
+        };
+        let act = if self.kind == OrderKind::Cancel {
+            Button::danger(Action::CarryOut, label, "^S")
+        } else {
+            Button::new(Action::CarryOut, label, "^S")
+        };
+        vec![Button::new(Action::Back, "Cancel", "Esc"), act]
+    }
+
+    /// Moves the focus on, past what is not asked.
+    pub(super) fn turn(&mut self, forward: bool) {
+        let asked = [
+            self.checkpoint.as_ref().map(|_| Focus::Checkpoint),
+            (!self.form.is_empty()).then_some(Focus::Form),
+            self.despite.map(|_| Focus::Despite),
+        ];
+        let mut ring: Vec<Focus> =
+            if self.open() { asked.into_iter().flatten().collect() } else { Vec::new() };
+        ring.extend((0..self.buttons().len()).map(Focus::Button));
+        let at = ring.iter().position(|focus| *focus == self.focus).unwrap_or(0);
+        let by = if forward { 1 } else { ring.len() - 1 };
+        self.focus = ring[(at + by) % ring.len()];
+        if self.focus == Focus::Form {
+            if forward { self.form.first() } else { self.form.last() }
+        }
+    }
+
+    /// Looks at what the form itself takes for anything: a payload is JSON, or nothing.
+    pub(super) fn check(&mut self) {
+        if !matches!(self.kind, OrderKind::Signal { .. }) {
+            return;
+        }
+        let wrong = self.form.text(PAYLOAD).and_then(|text| payload(text).err());
+        let remarks: Vec<(String, String)> = wrong.map(|why| (PAYLOAD.to_owned(), why)).into_iter().collect();
+        self.form.remark(&remarks);
+    }
+
+    /// The order as it is on the sheet; none where a field is wrong, which then has the focus.
+    fn order(&mut self) -> Option<RunOrder> {
+        self.check();
+        if !self.form.check() {
+            return None;
+        }
+        let chosen = self.checkpoint.as_ref().and_then(|choice| self.numbers.get(choice.at).copied());
+        let checkpoint = chosen.filter(|number| *number != self.run.head);
+        Some(match &self.kind {
+            OrderKind::Resume { .. } => {
+                let inputs = Some(self.form.changes()).filter(|changes| !changes.is_empty());
+                RunOrder::Resume { checkpoint, inputs, despite_change: self.despite == Some(true), by: None }
+            }
+            OrderKind::Signal { .. } => {
+                let name = self.form.text(SIGNAL).unwrap_or_default().trim().to_owned();
+                let Ok(payload) = payload(self.form.text(PAYLOAD).unwrap_or_default()) else {
+                    self.form.focus_on(PAYLOAD);
+                    return None;
+                };
+                RunOrder::Signal { name, payload, by: None }
+            }
+            OrderKind::Happened { step, inputs_digest, outputs, approver, notes } => {
+                let mut stated = self.form.so_far();
+                let result = if outputs.is_empty() { stated.remove(RESULT) } else { Some(stated.into()) };
+                RunOrder::Decide {
+                    verdict: Verdict::Approve,
+                    step: Some(step.clone()),
+                    inputs_digest: Some(inputs_digest.clone()),
+                    approver: approver.clone(),
+                    notes: notes.clone(),
+                    choice: Some(Ending::Happened),
+                    result,
+                }
+            }
+            OrderKind::Cancel => RunOrder::Cancel { by: None },
+            OrderKind::Replay => RunOrder::Replay { checkpoint, by: None },
+            OrderKind::Fork => RunOrder::Fork { checkpoint, by: None },
+        })
+    }
+
+    /// Sends it, once.
+    pub(super) fn submit(&mut self) -> Outcome {
+        if !self.open() {
+            return Outcome::Stay;
+        }
+        let Some(order) = self.order() else {
+            self.focus = Focus::Form;
+            return Outcome::Stay;
+        };
+        (self.sent, self.said, self.focus) = (true, None, Focus::Button(0));
+        let (run, order, ticket) = (self.run.id.clone(), Box::new(order), self.ticket);
+        Outcome::Ask(self.pane, vec![Effect::Run(RunAsk::Order { run, order, ticket })])
+    }
+
+    /// It was executed.
+    pub(super) fn through(&mut self) -> Outcome {
+        self.done = true;
+        Outcome::Close
+    }
+
+    pub(super) fn failed(&mut self, error: &Error) -> Outcome {
+        self.sent = false;
+        self.said = Some(shown(&error.message));
+        if error.code == Code::SkillChanged && self.despite.is_none() {
+            self.despite = Some(false);
+            self.focus = Focus::Despite;
+        }
+        Outcome::Heard
+    }
+
+    /// The run as it is now. What it does not take any more is not offered any longer.
+    pub(super) fn news_of(&mut self, run: &RunRecord) {
+        self.run.clone_from(run);
+        if self.sent {
+            // Its own order moved it; the answer is in progress.
+            return;
+        }
+        let (command, gone) = match &self.kind {
+            OrderKind::Resume { .. } => (CommandName::Resume, "it cannot be resumed"),
+            OrderKind::Signal { .. } => (CommandName::Signal, "it no longer accepts signals"),
+            OrderKind::Happened { .. } => (CommandName::Approve, "no decision is pending"),
+            OrderKind::Cancel => (CommandName::Cancel, "it has already ended"),
+            OrderKind::Replay => (CommandName::Replay, "it cannot be replayed"),
+            OrderKind::Fork => (CommandName::Fork, "it cannot be forked"),
+        };
+        let before = self.past.take();
+        if !run.allowed.contains(&command) {
+            self.past = Some(format!("It is {} now: {gone}.", state_word(run.state)));
+            self.focus = Focus::Button(0);
+        } else if before.is_some() {
+            self.focus = Focus::Button(0);
+        }
+    }
+
+    /// How long the run has been as it is, milliseconds.
+    pub(super) fn passed(&self, now: Instant) -> i64 {
+        super::parts::clock(self.opened, now) - self.run.since_ms
+    }
+}
+
+/// The field for a result of which nothing is declared.
+fn any_result() -> InputFields {
+    let field = Field {
+        required: true,
+        description: Some("A JSON object.".to_owned()),
+        ..Field::of(FieldType::Object)
+    };
+    BTreeMap::from([(RESULT.to_owned(), field)])
+}
+
+fn signal_form(name: &str) -> Form {
+    let field = |kind: FieldType, required: bool, description: &str| Field {
+        required,
+        description: Some(description.to_owned()),
+        ..Field::of(kind)
+    };
+    let fields: InputFields = BTreeMap::from([
+        (SIGNAL.to_owned(), field(FieldType::String, true, "Name that a step waits for.")),
+        (PAYLOAD.to_owned(), field(FieldType::Any, false, "JSON, or empty. ^J starts a new line.")),
+    ]);
+    let mut values = Map::from_iter([(PAYLOAD.to_owned(), Value::Object(Map::new()))]);
+    if !name.is_empty() {
+        values.insert(SIGNAL.to_owned(), Value::from(name));
+    }
+    Form::new(&fields, &values)
+}
+
+/// Fields for inputs whose contract declares none: as their values are.
+fn guessed(inputs: &Map<String, Value>) -> InputFields {
+    let kind = |value: &Value| match value {
+        Value::String(_) => FieldType::String,
+        Value::Number(_) => FieldType::Number,
+        Value::Bool(_) => FieldType::Boolean,
+        Value::Array(_) => FieldType::Array,
+        Value::Object(_) => FieldType::Object,
+        Value::Null => FieldType::Any,
+    };
+    inputs.iter().map(|(name, value)| (name.clone(), Field::of(kind(value)))).collect()
+}
+
+/// A payload: JSON, or nothing.
+fn payload(text: &str) -> Result<Value, String> {
+    if text.trim().is_empty() {
+        return Ok(Value::Null);
+    }
+    serde_json::from_str(text).map_err(|error| {
+        let line = if text.contains('\n') { format!("line {}, ", error.line()) } else { String::new() };
+        format!("invalid JSON at {line}column {}", error.column())
+    })
+}

@@ -1,0 +1,163 @@
+//! What sheets are drawn from: rows of labels, fields with a band, buttons of which one has the focus.
+
+use std::time::Instant;
+
+use ratatui::layout::{Position, Rect};
+
+use crate::action::Action;
+use crate::field::Field;
+use crate::form::Text;
+use crate::theme::Role;
+use crate::widgets::painter::Painter;
+use crate::widgets::text_width::{cells, cut_end};
+
+/// Column of the values, from the inside's left edge.
+pub const LABEL: u16 = 14;
+
+/// Something to press.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Button {
+    /// What it does.
+    pub action: Action,
+    /// What it says.
+    pub label: String,
+    /// The key that does the same.
+    pub key: &'static str,
+    /// Whether it cannot be taken back.
+    pub danger: bool,
+}
+
+impl Button {
+    /// A plain one.
+    pub fn new(action: Action, label: impl Into<String>, key: &'static str) -> Self {
+        Self { action, label: label.into(), key, danger: false }
+    }
+
+    /// One that stops or takes away.
+    pub fn danger(action: Action, label: impl Into<String>, key: &'static str) -> Self {
+        Self { danger: true, ..Self::new(action, label, key) }
+    }
+}
+
+/// Draws buttons in a row: the first on the left, the others together on the right. Answers where they are.
+pub fn buttons(row: Rect, painter: &mut Painter<'_>, all: &[Button], focused: Option<usize>) -> Vec<Rect> {
+    let text = |button: &Button, air: &str| format!("{air}{}  {}{air}", button.label, button.key);
+    let width = |air: &str| all.iter().map(|button| cells(&text(button, air)) + 2).sum::<u16>();
+    let air = ["   ", "  ", " ", ""].into_iter().find(|air| width(air) <= row.width).unwrap_or("");
+    let mut out = Vec::with_capacity(all.len());
+    let mut end = row.right();
+    for (at, button) in all.iter().enumerate().rev() {
+        let text = text(button, air);
+        let wide = cells(&text).min(row.width);
+        let start = if at == 0 { row.x } else { end.saturating_sub(wide).max(row.x) };
+        let role = match (focused == Some(at), button.danger) {
+            (true, _) => Role::ButtonFocus,
+            (false, true) => Role::ButtonDanger,
+            (false, false) => Role::Button,
+        };
+        painter.put(start, row.y, &text, role, wide);
+        if painter.glyphs.ascii && focused == Some(at) {
+            painter.put(start, row.y, ">", role, 1);
+        }
+        out.push(Rect::new(start, row.y, wide, 1));
+        end = start.saturating_sub(2);
+    }
+    out.reverse();
+    out
+}
+
+/// What a field row shows besides its text.
+pub struct Row<'a> {
+    /// Left of it.
+    pub label: &'a str,
+    /// In the empty field.
+    pub hint: &'a str,
+    /// On its right end.
+    pub note: &'a str,
+    /// Whether the note says that something is wrong.
+    pub wrong: bool,
+    /// Whether it has the focus.
+    pub focused: bool,
+}
+
+/// Draws a label and a field on its band; answers where the terminal's cursor belongs.
+pub fn field(row: Rect, painter: &mut Painter<'_>, field: &mut Field, show: &Row<'_>) -> Option<Position> {
+    let label_room = LABEL.min(row.width / 3);
+    let role = if show.focused { Role::Strong } else { Role::Muted };
+    painter.put(row.x, row.y, show.label, role, label_room.saturating_sub(1));
+    let band = Rect { x: row.x + label_room, width: row.width.saturating_sub(label_room), ..row };
+    painter.band(band, Role::Field);
+    if painter.glyphs.ascii {
+        painter.put(band.x, band.y, "[", Role::Muted, 1);
+        painter.right(band.right(), band.y, "]", Role::Muted);
+    }
+    let mut end = band.right().saturating_sub(1);
+    let typed = cells(field.text());
+    let fits = cells(show.note) + typed.max(9) + 3 <= band.width;
+    if !show.note.is_empty() && fits {
+        let role = if show.wrong { Role::Danger } else { Role::Muted };
+        end = painter.right(end, band.y, show.note, role).saturating_sub(1);
+    }
+    let text = Rect { x: band.x + 1, width: end.saturating_sub(band.x + 1), ..band };
+    let style = painter.theme.style(Role::Field).patch(painter.theme.style(Role::Strong));
+    let cursor = field.draw(text, painter.buf, style, &[]);
+    if field.is_empty() && !show.focused {
+        painter.put(text.x, text.y, show.hint, Role::Muted, text.width);
+    } else if typed > text.width && !show.focused {
+        // Read from its beginning; the end is where somebody types.
+        painter.run(text.x, text.y, " ", text.width, Role::Field);
+        painter.put(
+            text.x,
+            text.y,
+            &cut_end(field.text(), text.width, painter.glyphs.ellipsis),
+            Role::Strong,
+            text.width,
+        );
+    }
+    cursor.filter(|_| show.focused)
+}
+
+/// Draws a label and a text of several rows on its band; answers where the terminal's cursor belongs.
+pub fn text(area: Rect, painter: &mut Painter<'_>, text: &mut Text, show: &Row<'_>) -> Option<Position> {
+    let label_room = LABEL.min(area.width / 3);
+    let role = if show.focused { Role::Strong } else { Role::Muted };
+    painter.put(area.x, area.y, show.label, role, label_room.saturating_sub(1));
+    let band = Rect { x: area.x + label_room, width: area.width.saturating_sub(label_room), ..area };
+    painter.band(band, Role::Field);
+    if painter.glyphs.ascii {
+        for y in band.top()..band.bottom() {
+            painter.put(band.x, y, "[", Role::Muted, 1);
+            painter.right(band.right(), y, "]", Role::Muted);
+        }
+    }
+    let inside = Rect { x: band.x + 1, width: band.width.saturating_sub(2), ..band };
+    let style = painter.theme.style(Role::Field).patch(painter.theme.style(Role::Strong));
+    let cursor = text.draw(inside, painter.buf, style);
+    if text.is_empty() && !show.focused {
+        painter.put(inside.x, inside.y, show.hint, Role::Muted, inside.width);
+    }
+    cursor.filter(|_| show.focused)
+}
+
+/// The wall clock now, from what it was when the sheet was opened.
+#[must_use]
+pub fn clock(opened: (i64, Instant), now: Instant) -> i64 {
+    let since = now.saturating_duration_since(opened.1).as_millis();
+    opened.0.saturating_add(i64::try_from(since).unwrap_or(i64::MAX))
+}
+
+/// The band of something that is wrong or dangerous: one line each, the first with the sign.
+pub fn warning(area: Rect, painter: &mut Painter<'_>, lines: &[String]) -> u16 {
+    let height = (lines.len() as u16).min(area.height);
+    let band = Rect { x: area.x.saturating_sub(1), width: area.width + 2, height, ..area };
+    painter.band(band, Role::DangerBand);
+    for (at, (line, y)) in lines.iter().zip(area.y..area.y + height).enumerate() {
+        painter.put(band.x, y, painter.glyphs.gutter, Role::Danger, 1);
+        if at == 0 {
+            painter.put(area.x, y, painter.glyphs.warn, Role::Danger, 1);
+        }
+        let role = if at == 0 { Role::Danger } else { Role::Text };
+        painter.put(area.x + 2, y, line, role, area.width.saturating_sub(2));
+    }
+    height
+}

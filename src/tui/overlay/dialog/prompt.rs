@@ -1,0 +1,339 @@
+//! What a session can be asked for on a sheet: a message, what a script is given, what is taken out of it; the fields
+//! of each, and what they come to.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use crate::form::Form;
+use crate::golden_requests::{GoldenAsk, GoldenForm, parse_expectation};
+use crate::pane::Effect;
+use crate::session_export::{Exported, Format};
+use crate::session_requests::SessionAsk;
+use crate::terminal::MAX_COPY_BYTES;
+use crate::widgets::format::bytes;
+use skills_authoring::golden_file::GoldenEdit;
+use skills_discovery::Case;
+use skills_session::Speaker;
+use skills_skill::SkillId;
+use skills_skill::contract::{Field, FieldType};
+
+/// What is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Asking {
+    /// A message of a session.
+    Message {
+        /// Which session.
+        session: String,
+    },
+    /// What a script is given.
+    Script {
+        /// Which session.
+        session: String,
+        /// Of which loaded skill.
+        skill: String,
+        /// Its path in the bundle.
+        path: String,
+        /// What it would be shut into as text.
+        isolation: String,
+    },
+    /// What is taken out of a session, and where to.
+    Export {
+        /// Which session.
+        session: String,
+        /// In every form.
+        exports: Arc<[Exported]>,
+        /// The form that is offered first.
+        first: Format,
+        /// Whether there is a desktop's clipboard: it takes a text of any length.
+        desktop: bool,
+    },
+    /// A golden query, new or to be changed.
+    Golden(GoldenForm),
+    /// The file that golden queries are imported from.
+    Import,
+}
+
+fn field(description: &str) -> Field {
+    Field { description: Some(description.to_owned()), ..Field::of(FieldType::String) }
+}
+
+impl Asking {
+    pub(super) fn form(&self) -> Form {
+        let fields = match self {
+            Self::Message { .. } => BTreeMap::from([
+                ("text".to_owned(), Field { required: true, ..field("Text of the message.") }),
+                (
+                    "as".to_owned(),
+                    Field {
+                        default: Some(json!("user")),
+                        allowed: vec![json!("user"), json!("assistant")],
+                        ..field("Role of the author.")
+                    },
+                ),
+            ]),
+            Self::Script { .. } => BTreeMap::from([
+                ("args".to_owned(), field("Arguments separated by spaces; quote values with spaces.")),
+                ("files".to_owned(), field("Files for its work directory: NAME=PATH, or PATH.")),
+                ("env".to_owned(), field("Variables: NAME=VALUE.")),
+            ]),
+            Self::Export { exports, first, desktop, .. } => {
+                let forms = exports.iter().map(|made| json!(made.format.to_string())).collect();
+                let whole =
+                    exports.iter().find(|made| made.format == *first).map_or(0, |made| made.text.len());
+                let into = if whole > MAX_COPY_BYTES && !desktop { FILE } else { CLIPBOARD };
+                let choice = |about: &str, default: &str, allowed: Vec<Value>| Field {
+                    default: Some(json!(default)),
+                    allowed,
+                    ..field(about)
+                };
+                let path = "File to write. Empty: session-ID-FORMAT in the working directory.";
+                BTreeMap::from([
+                    ("format".to_owned(), choice("What to export.", &first.to_string(), forms)),
+                    ("into".to_owned(), choice("Destination.", into, vec![json!(CLIPBOARD), json!(FILE)])),
+                    ("path".to_owned(), field(path)),
+                    (
+                        "replace".to_owned(),
+                        choice("Overwrite an existing file.", "no", vec![json!("no"), json!("yes")]),
+                    ),
+                ])
+            }
+            Self::Golden(_) => {
+                let expected = "Ids of the skills of which one should be first; `none` if no skill fits; \
+                    `not ID` for a skill that must not be first.";
+                BTreeMap::from([
+                    ("query".to_owned(), Field { required: true, ..field("What a user asks for.") }),
+                    ("skills".to_owned(), Field { required: true, ..field(expected) }),
+                ])
+            }
+            Self::Import => BTreeMap::from([
+                (
+                    "file".to_owned(),
+                    Field { required: true, ..field("Path of a .json, .jsonl, .csv or .yaml file.") },
+                ),
+                (
+                    "skill".to_owned(),
+                    field("Id of the skill that an evaluation file belongs to, if its path does not tell."),
+                ),
+            ]),
+        };
+        let values = match self {
+            Self::Golden(form) => {
+                let query = form.query.as_ref().map(|query| ("query".to_owned(), json!(query)));
+                let skills = (!form.skills.is_empty()).then(|| ("skills".to_owned(), json!(form.skills)));
+                query.into_iter().chain(skills).collect()
+            }
+            _ => Map::new(),
+        };
+        Form::new(&fields, &values)
+    }
+
+    /// The name under which what was typed is kept.
+    pub(super) fn name(&self) -> String {
+        match self {
+            Self::Message { .. } => "say".to_owned(),
+            Self::Script { skill, path, .. } => name_of_script(skill, path),
+            Self::Export { .. } => NAME_OF_EXPORT.to_owned(),
+            Self::Golden(_) => "golden".to_owned(),
+            Self::Import => "import".to_owned(),
+        }
+    }
+
+    /// What is asked of the core.
+    ///
+    /// # Errors
+    /// A sentence about what cannot be read.
+    pub(super) fn ask(&self, values: &Map<String, Value>) -> Result<Effect, String> {
+        let text = |name: &str| values.get(name).and_then(Value::as_str).unwrap_or_default();
+        match self {
+            Self::Golden(form) => {
+                let expect = parse_expectation(text("skills"))?;
+                let query = text("query").split_whitespace().collect::<Vec<_>>().join(" ");
+                let case = Case { query, expect };
+                Ok(Effect::Golden(match &form.replaces {
+                    None => GoldenAsk::Add(case),
+                    Some((file, place, expected)) => GoldenAsk::Edit {
+                        file: file.clone(),
+                        edit: GoldenEdit::Replace(*place, case),
+                        expected: expected.clone(),
+                    },
+                }))
+            }
+            Self::Import => {
+                let skill = Some(text("skill").trim()).filter(|skill| !skill.is_empty()).map(SkillId::new);
+                Ok(Effect::Golden(GoldenAsk::Import { path: text("file").to_owned(), skill }))
+            }
+            Self::Message { session } => {
+                let speaker = if text("as") == "assistant" { Speaker::Assistant } else { Speaker::User };
+                Ok(Effect::Session(SessionAsk::Say(session.clone(), speaker, text("text").to_owned())))
+            }
+            Self::Script { session, skill, path, .. } => {
+                let args = words(text("args"))?;
+                let env: BTreeMap<String, String> = words(text("env"))?
+                    .into_iter()
+                    .map(|word| match word.split_once('=') {
+                        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+                        _ => Err(format!("env: {word} is not NAME=VALUE")),
+                    })
+                    .collect::<Result<_, _>>()?;
+                let files = words(text("files"))?.into_iter().map(handed).collect::<Result<_, _>>()?;
+                Ok(Effect::Session(SessionAsk::Script {
+                    session: session.clone(),
+                    arguments: json!({"path": path, "skill": skill, "args": args, "env": env}),
+                    files,
+                }))
+            }
+            Self::Export { session, exports, first, desktop } => {
+                let format = text("format").parse().unwrap_or(*first);
+                let Some(made) = exports.iter().find(|made| made.format == format) else {
+                    return Err(format!("unknown format {format}"));
+                };
+                let size = made.text.len();
+                let usual = if size > MAX_COPY_BYTES && !desktop { FILE } else { CLIPBOARD };
+                let into = Some(text("into")).filter(|into| !into.is_empty()).unwrap_or(usual);
+                if into == FILE || !text("path").trim().is_empty() && text("into").is_empty() {
+                    let path = Some(text("path").trim()).filter(|path| !path.is_empty());
+                    let path = path.map_or_else(|| format.file_name(session), str::to_owned);
+                    let (text, replace) = (Arc::clone(&made.text), text("replace") == "yes");
+                    return Ok(Effect::Session(SessionAsk::Write { path, text, replace }));
+                }
+                if size > MAX_COPY_BYTES && !desktop {
+                    let most = bytes(MAX_COPY_BYTES as u64);
+                    let size = bytes(size as u64);
+                    return Err(format!(
+                        "{size} exceed the limit of the terminal clipboard, {most}: choose file"
+                    ));
+                }
+                Ok(Effect::Copy(made.text.to_string(), format!("the session as {format}")))
+            }
+        }
+    }
+}
+
+/// The two places.
+const CLIPBOARD: &str = "clipboard";
+const FILE: &str = "file";
+/// The name under which what was typed on an export's sheet is kept.
+pub const NAME_OF_EXPORT: &str = "export";
+
+/// The name under which the arguments of a script are kept.
+#[must_use]
+pub fn name_of_script(skill: &str, path: &str) -> String {
+    format!("script {skill} {path}")
+}
+
+/// `NAME=PATH`, or a path whose last part is the name.
+fn handed(word: String) -> Result<(String, String), String> {
+    let (name, path) = if let Some((name, path)) = word.split_once('=') {
+        (name.to_owned(), path.to_owned())
+    } else {
+        let name = std::path::Path::new(&word).file_name().map(|name| name.to_string_lossy().into_owned());
+        (name.unwrap_or_default(), word.clone())
+    };
+    if name.is_empty() || path.is_empty() {
+        return Err(format!("files: {word} is not a file"));
+    }
+    Ok((name, path))
+}
+
+/// Words parted by spaces; quotes keep spaces, a backslash keeps the next sign.
+///
+/// # Errors
+/// Where a quote is not closed.
+fn words(text: &str) -> Result<Vec<String>, String> {
+    let mut out = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote: Option<char> = None;
+    let mut signs = text.chars();
+    while let Some(c) = signs.next() {
+        match (quote, c) {
+            (Some(open), c) if c == open => quote = None,
+            (None, '"' | '\'') => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            (None, c) if c.is_whitespace() => out.extend(word.take()),
+            (None | Some('"'), '\\') => word.get_or_insert_default().extend(signs.next()),
+            (_, c) => word.get_or_insert_default().push(c),
+        }
+    }
+    if let Some(open) = quote {
+        return Err(format!("the quote {open} in {text:?} is not closed"));
+    }
+    out.extend(word);
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_parted_as_in_a_shell() {
+        let of = |text: &str| words(text).unwrap();
+        assert_eq!(
+            of("  --top 3 'two words' \"a \\\" b\" c\\ d '' "),
+            ["--top", "3", "two words", "a \" b", "c d", ""]
+        );
+        assert!(words("'open").unwrap_err().contains("not closed"));
+    }
+
+    #[test]
+    fn a_script_is_asked_for_with_arguments_and_files() {
+        let asking = Asking::Script {
+            session: "s".into(),
+            skill: "csv".into(),
+            path: "scripts/a.py".into(),
+            isolation: "shut in".into(),
+        };
+        let values = json!({"args": "--top 3", "files": "in.csv=./orders.csv notes.txt", "env": "A=b=c"});
+        let Effect::Session(SessionAsk::Script { arguments, files, .. }) =
+            asking.ask(values.as_object().unwrap()).unwrap()
+        else {
+            unreachable!("a script")
+        };
+        assert_eq!(arguments["args"], json!(["--top", "3"]));
+        assert_eq!(arguments["env"], json!({"A": "b=c"}));
+        let files: Vec<(&str, &str)> = files.iter().map(|(n, p)| (n.as_str(), p.as_str())).collect();
+        assert_eq!(files, [("in.csv", "./orders.csv"), ("notes.txt", "notes.txt")]);
+        let wrong = json!({"env": "A"});
+        assert!(asking.ask(wrong.as_object().unwrap()).unwrap_err().contains("NAME=VALUE"));
+    }
+
+    fn export(length: usize, desktop: bool, values: &Value) -> Result<Effect, String> {
+        let text: Arc<str> = "x".repeat(length).into();
+        let exports = [Format::Text, Format::OpenaiChat].map(|format| Exported {
+            format,
+            text: text.clone(),
+            notes: Vec::new(),
+        });
+        let asking = Asking::Export {
+            session: "019a0f00-ddddee123456".into(),
+            exports: exports.into(),
+            first: Format::OpenaiChat,
+            desktop,
+        };
+        asking.ask(values.as_object().unwrap())
+    }
+
+    #[test]
+    fn an_export_goes_to_the_clipboard_where_it_fits_and_else_into_a_file() {
+        let copied = export(10, false, &json!({}));
+        assert!(matches!(copied, Ok(Effect::Copy(text, _)) if text.len() == 10));
+        let file = |effect| match effect {
+            Ok(Effect::Session(SessionAsk::Write { path, replace, .. })) => (path, replace),
+            other => unreachable!("{other:?}"),
+        };
+        let written = file(export(60_000, false, &json!({})));
+        assert_eq!(written, ("session-123456-openai-chat.json".to_owned(), false), "too long to copy");
+        let named = json!({"format": "text", "path": " out.txt ", "replace": "yes"});
+        assert_eq!(file(export(10, false, &named)), ("out.txt".to_owned(), true), "a path means a file");
+        let over = export(60_000, false, &json!({"into": "clipboard"})).unwrap_err();
+        assert!(over.contains("clipboard") && over.contains("choose file"), "{over}");
+        assert!(
+            matches!(export(60_000, true, &json!({})), Ok(Effect::Copy(..))),
+            "a desktop takes any length"
+        );
+    }
+}

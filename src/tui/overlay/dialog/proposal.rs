@@ -1,0 +1,306 @@
+//! The dialog that decides a proposal: what is written where, by which digests, and notes. Nothing is decided by
+//! opening it, and Enter closes it without a decision until another button has the focus.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
+use ratatui::layout::{Position, Rect};
+
+use super::parts::{self, Button, Row};
+use crate::action::{Action, Context};
+use crate::form::Text;
+use crate::overlay::{Hint, Outcome, Overlay, centred, frame};
+use crate::pane::{Effect, PaneId};
+use crate::panes::proposals::changed_lines;
+use crate::proposal_requests::ProposalAsk;
+use crate::theme::Role;
+use crate::widgets::painter::Painter;
+use crate::widgets::rich::{RichLine, Seg};
+use crate::widgets::scroll::Scroll;
+use crate::widgets::text_width::{cut_middle, shown};
+use crate::widgets::wrap::wrap;
+use skills_api::{CheckResult, ProposalOrder, ProposalView};
+
+/// Width of the box where there is room.
+const WIDTH: u16 = 84;
+/// Rows below the text: a blank row, notes, a blank row, buttons, a caption.
+const FOOT_ROWS: u16 = 6;
+/// Cells of the labels.
+const LABEL_WIDTH: usize = 11;
+/// Letters of a digest.
+const DIGEST_LETTERS: usize = 16;
+
+/// A command on a proposal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProposalCommand {
+    /// Approve or deny, opened by the key of approval.
+    Approve,
+    /// Approve or deny, opened by the key of denial.
+    Deny,
+    /// Restore the version before.
+    RollBack,
+}
+
+/// What has the focus.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Focus {
+    Notes,
+    Button(usize),
+}
+
+/// The dialog.
+pub struct ProposalDialog {
+    pane: PaneId,
+    view: Arc<ProposalView>,
+    command: ProposalCommand,
+    notes: Text,
+    focus: Focus,
+    scroll: Scroll,
+    rows: usize,
+    notes_area: Rect,
+    buttons: Vec<Rect>,
+}
+
+impl ProposalDialog {
+    /// A dialog with the focus on the button that decides nothing.
+    #[must_use]
+    pub fn new(pane: PaneId, view: Arc<ProposalView>, command: ProposalCommand) -> Self {
+        Self {
+            pane,
+            view,
+            command,
+            notes: Text::new(""),
+            focus: Focus::Button(0),
+            scroll: Scroll::default(),
+            rows: 0,
+            notes_area: Rect::ZERO,
+            buttons: Vec::new(),
+        }
+    }
+
+    fn choices(&self) -> Vec<Button> {
+        match self.command {
+            ProposalCommand::RollBack => {
+                vec![
+                    Button::new(Action::Back, "Cancel", "Esc"),
+                    Button::danger(Action::CarryOut, "Roll back", "^S"),
+                ]
+            }
+            ProposalCommand::Approve | ProposalCommand::Deny => vec![
+                Button::new(Action::Back, "Not now", "Esc"),
+                Button::danger(Action::DenyNow, "Deny", "D"),
+                Button::new(Action::ApproveNow, "Approve", "A"),
+            ],
+        }
+    }
+
+    fn press(&mut self, action: Action) -> Outcome {
+        let order = match (action, self.command) {
+            (Action::Back, _) => return Outcome::Close,
+            (Action::CarryOut, ProposalCommand::RollBack) => ProposalOrder::RollBack,
+            (Action::ApproveNow, ProposalCommand::Approve | ProposalCommand::Deny) => {
+                ProposalOrder::Approve {
+                    proposal_digest: Some(self.view.proposal_digest),
+                    base_digest: Some(self.view.base_digest),
+                }
+            }
+            (Action::DenyNow, ProposalCommand::Approve | ProposalCommand::Deny) => ProposalOrder::Deny,
+            _ => return Outcome::Stay,
+        };
+        let notes = Some(self.notes.text().trim().to_owned()).filter(|notes| !notes.is_empty());
+        let proposal_id = self.view.summary.proposal_id.clone();
+        let ask = ProposalAsk::Order { proposal_id, order, notes };
+        Outcome::Done(self.pane, vec![Effect::Proposals(ask)])
+    }
+
+    fn turn(&mut self, forward: bool) {
+        let last = self.choices().len() - 1;
+        self.focus = match (self.focus, forward) {
+            (Focus::Notes, true) => Focus::Button(0),
+            (Focus::Notes, false) => Focus::Button(last),
+            (Focus::Button(at), true) if at < last => Focus::Button(at + 1),
+            (Focus::Button(at), false) if at > 0 => Focus::Button(at - 1),
+            (Focus::Button(_), _) => Focus::Notes,
+        };
+    }
+
+    fn lines(&self, width: u16, painter: &Painter<'_>) -> Vec<RichLine> {
+        let view = &self.view;
+        let short = |digest: skills_skill::Digest| {
+            let letters: String = digest.to_string().chars().take(DIGEST_LETTERS).collect();
+            format!("{letters}{}", painter.glyphs.ellipsis)
+        };
+        let value = width.saturating_sub(LABEL_WIDTH as u16);
+        let path = shown(&view.location.display().to_string());
+        let path = cut_middle(&path, value, painter.glyphs.ellipsis).into_owned();
+        let mut lines = Vec::new();
+        let mut row = |label: &str, text: String, role: Role| {
+            let wrapped = wrap(&[Seg::new(text, role)], value);
+            for (at, segs) in wrapped.into_iter().enumerate() {
+                let label = if at == 0 { label } else { "" };
+                let mut line = vec![Seg::new(format!("{label:<LABEL_WIDTH$}"), Role::Muted)];
+                line.extend(segs);
+                lines.push(RichLine::from_segs(line));
+            }
+        };
+        row("skill", shown(view.summary.skill_id.as_str()), Role::Strong);
+        let what = match self.command {
+            ProposalCommand::RollBack => "restores",
+            ProposalCommand::Approve | ProposalCommand::Deny => "writes",
+        };
+        row(what, path, Role::Text);
+        row("proposal", format!("digest {}", short(view.proposal_digest)), Role::Muted);
+        let file = match self.command {
+            ProposalCommand::RollBack => {
+                let (now, then) = (short(view.result_digest), short(view.base_digest));
+                format!("digest {now} {} {then}", painter.glyphs.prompt)
+            }
+            ProposalCommand::Approve | ProposalCommand::Deny => format!("digest {}", short(view.base_digest)),
+        };
+        row("file", file, Role::Muted);
+        for check in view.checks.iter().filter(|check| check.result != CheckResult::Pass) {
+            let role = if check.result == CheckResult::Fail { Role::Danger } else { Role::Warning };
+            row(&check.check.to_string(), shown(&check.evidence), role);
+        }
+        lines.push(RichLine::default());
+        lines.extend(changed_lines(&view.hunks, width, self.command == ProposalCommand::RollBack));
+        lines
+    }
+}
+
+impl Overlay for ProposalDialog {
+    fn in_text(&self) -> bool {
+        self.focus == Focus::Notes
+    }
+
+    fn contexts(&self) -> Vec<Context> {
+        if self.in_text() {
+            vec![Context::Form, Context::Field, Context::Sheet]
+        } else {
+            vec![Context::Sheet]
+        }
+    }
+
+    fn key(&mut self, key: KeyEvent, action: Option<Action>) -> Outcome {
+        match (action, self.focus) {
+            (Some(Action::Leave | Action::Back), Focus::Notes) => self.focus = Focus::Button(0),
+            (Some(Action::NextPart | Action::Complete), _) => self.turn(true),
+            (Some(Action::PreviousPart), _) => self.turn(false),
+            (Some(Action::CarryOut), _) => return self.press(Action::CarryOut),
+            (Some(Action::Open), Focus::Button(at)) => {
+                let action = self.choices().get(at).map_or(Action::Back, |button| button.action);
+                return self.press(action);
+            }
+            (Some(Action::Up), Focus::Button(_)) => self.scroll.roll(-1, self.rows),
+            (Some(Action::Down), Focus::Button(_)) => self.scroll.roll(1, self.rows),
+            (Some(Action::PageUp), Focus::Button(_)) => self.scroll.roll(-self.scroll.page(), self.rows),
+            (Some(Action::PageDown), Focus::Button(_)) => self.scroll.roll(self.scroll.page(), self.rows),
+            (Some(action @ (Action::Back | Action::ApproveNow | Action::DenyNow)), Focus::Button(_)) => {
+                return self.press(action);
+            }
+            (_, Focus::Notes) => {
+                self.notes.key(key);
+            }
+            _ => {}
+        }
+        Outcome::Stay
+    }
+
+    fn paste(&mut self, text: &str) -> Outcome {
+        if self.in_text() {
+            self.notes.insert(text);
+        }
+        Outcome::Stay
+    }
+
+    fn mouse(&mut self, event: MouseEvent) -> Outcome {
+        let at = Position::new(event.column, event.row);
+        match event.kind {
+            MouseEventKind::ScrollUp => self.scroll.roll(-3, self.rows),
+            MouseEventKind::ScrollDown => self.scroll.roll(3, self.rows),
+            MouseEventKind::Down(MouseButton::Left) => {
+                if let Some(button) = self.buttons.iter().position(|button| button.contains(at)) {
+                    let action = self.choices().get(button).map_or(Action::Back, |button| button.action);
+                    return self.press(action);
+                }
+                if self.notes_area.contains(at) {
+                    self.focus = Focus::Notes;
+                    self.notes.click(at);
+                }
+            }
+            _ => {}
+        }
+        Outcome::Stay
+    }
+
+    fn hints(&self) -> Vec<Hint> {
+        if self.in_text() {
+            return vec![Hint { action: Action::Leave, label: "leave the notes" }];
+        }
+        let mut hints = match self.command {
+            ProposalCommand::RollBack => vec![Hint { action: Action::CarryOut, label: "roll back" }],
+            ProposalCommand::Approve | ProposalCommand::Deny => vec![
+                Hint { action: Action::ApproveNow, label: "approve" },
+                Hint { action: Action::DenyNow, label: "deny" },
+            ],
+        };
+        hints.extend([
+            Hint { action: Action::NextPart, label: "next" },
+            Hint { action: Action::PageDown, label: "scroll" },
+            Hint { action: Action::Back, label: "not now" },
+        ]);
+        hints
+    }
+
+    fn draw(&mut self, area: Rect, painter: &mut Painter<'_>, _now: Instant) -> Option<Position> {
+        let width = WIDTH.min(area.width);
+        let lines = self.lines(width.saturating_sub(6), painter);
+        self.rows = lines.len();
+        let wanted = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_add(FOOT_ROWS + 2);
+        let outer = centred(area, width, wanted.min(area.height));
+        let title = match self.command {
+            ProposalCommand::RollBack => "Roll back this proposal?".to_owned(),
+            ProposalCommand::Approve | ProposalCommand::Deny => {
+                format!("{} Your decision", painter.glyphs.waiting)
+            }
+        };
+        let by = format!("proposed by {}", shown(&self.view.summary.proposed_by));
+        let inside = frame(outer, painter, &title, &by, true);
+        let inside = Rect { x: inside.x + 1, width: inside.width.saturating_sub(2), ..inside };
+        let body = Rect { height: inside.height.saturating_sub(FOOT_ROWS), ..inside };
+        self.scroll.height = usize::from(body.height);
+        self.scroll.roll(0, self.rows);
+        let visible = lines.iter().skip(self.scroll.offset).take(usize::from(body.height));
+        for (line, y) in visible.zip(body.y..) {
+            painter.line(body.x, y, line, body.width);
+        }
+        let below = self.rows.saturating_sub(self.scroll.offset + self.scroll.height);
+        if below > 0 {
+            let note = format!(" {below} more below {} ", painter.glyphs.down);
+            painter.right(body.right(), body.bottom().saturating_sub(1), &note, Role::Waiting);
+        }
+        self.notes_area = Rect { y: body.bottom() + 1, height: 2, ..inside };
+        let row = Row {
+            label: "notes",
+            hint: "optional, stored with the decision (Tab)",
+            note: "",
+            wrong: false,
+            focused: self.in_text(),
+        };
+        let cursor = parts::text(self.notes_area, painter, &mut self.notes, &row);
+        let focused = if let Focus::Button(at) = self.focus { Some(at) } else { None };
+        let buttons = Rect { y: body.bottom() + 4, height: 1, ..inside };
+        self.buttons = parts::buttons(buttons, painter, &self.choices(), focused);
+        let caption = match self.command {
+            ProposalCommand::RollBack => {
+                "The file is restored only if it is exactly what the approval wrote."
+            }
+            ProposalCommand::Approve | ProposalCommand::Deny => {
+                "Approval writes the file only if it is exactly the one that was reviewed."
+            }
+        };
+        painter.put(inside.x, body.bottom() + 5, caption, Role::Muted, inside.width);
+        cursor
+    }
+}

@@ -1,0 +1,214 @@
+//! The score as a ledger: words down, signals across; it adds up both ways and its header is the legend.
+
+use ratatui::layout::Rect;
+
+use super::bars::{CellRange, legend, lettered, stacked};
+use super::format::{plain_score, score};
+use super::painter::Painter;
+use super::text_width::{cells, cut_end, shown};
+use crate::theme::Role;
+use skills_discovery::{Breakdown, QueryWord, Signal, SignalSums, WordRow};
+
+/// Widths of the columns name, description, body, semantic, sum.
+const COLUMNS: [u16; 5] = [7, 7, 7, 10, 6];
+/// The same where a letter and a space are before each name.
+const LETTERED: [u16; 5] = [8, 9, 8, 7, 6];
+const HEADS: [&str; 4] = ["name", "descr", "body", "semantic"];
+/// The width below which the ledger leaves its columns out.
+pub const FULL_WIDTH: u16 = 52;
+
+/// One row, ready to draw.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// The word, pair, `rules`, or `3 more`.
+    pub label: String,
+    /// What stands instead of columns: the rules that applied, with their values.
+    pub rules: Option<String>,
+    /// Columns.
+    pub by_signal: SignalSums,
+    /// Their sum.
+    pub sum: f64,
+}
+
+/// Whether a row is that of a stop word of the request.
+#[must_use]
+pub fn is_stop_word(row: &WordRow, words: &[QueryWord]) -> bool {
+    row.query_word.and_then(|i| words.get(i)).is_some_and(|word| word.stop)
+}
+
+/// The same breakdown with its stop words in one row, where there are several: columns still add up.
+/// Parts keep the row they had, as only rule rows show theirs.
+#[must_use]
+pub fn stop_words_as_one(breakdown: &Breakdown, words: &[QueryWord]) -> Breakdown {
+    let count = breakdown.words.iter().filter(|row| is_stop_word(row, words)).count();
+    let mut out = breakdown.clone();
+    if count < 2 {
+        return out;
+    }
+    let mut one =
+        WordRow { label: format!("{count} stop words"), query_word: None, by_signal: [0.0; 5], sum: 0.0 };
+    let mut last = None;
+    for (place, row) in out.words.iter_mut().enumerate() {
+        if is_stop_word(row, words) {
+            for (sum, value) in one.by_signal.iter_mut().zip(&mut row.by_signal) {
+                *sum += std::mem::take(value);
+            }
+            one.sum += std::mem::take(&mut row.sum);
+            last = Some(place);
+        }
+    }
+    // Emptied rows are not shown; places stay as the parts know them.
+    if let Some(place) = last {
+        out.words[place] = one;
+    }
+    out
+}
+
+/// The rows of a breakdown, at most `max`: the smallest are gathered in one, so that it still adds up.
+#[must_use]
+pub fn rows(breakdown: &Breakdown, max: usize, painter: &Painter<'_>) -> Vec<Row> {
+    let all: Vec<Row> = breakdown
+        .words
+        .iter()
+        .enumerate()
+        // A row that would show nothing but dots says nothing.
+        .filter(|(_, row)| row.by_signal.iter().chain([&row.sum]).any(|v| v.abs() >= 0.005))
+        .map(|(index, row)| {
+            let ruled = row.by_signal[..4].iter().all(|v| v.abs() < 0.0005);
+            let applied = ruled.then(|| rule_text(breakdown, index, painter));
+            Row { label: shown(&row.label), rules: applied, by_signal: row.by_signal, sum: row.sum }
+        })
+        .collect();
+    if all.len() <= max || max < 2 {
+        return all.into_iter().take(max).collect();
+    }
+    let mut order: Vec<usize> = (0..all.len()).collect();
+    order.sort_by(|&a, &b| all[b].sum.abs().total_cmp(&all[a].sum.abs()));
+    let mut kept: Vec<usize> = order[..max - 1].to_vec();
+    kept.sort_unstable();
+    let mut rest =
+        Row { label: format!("{} more", all.len() - kept.len()), rules: None, by_signal: [0.0; 5], sum: 0.0 };
+    for &index in &order[max - 1..] {
+        for (sum, value) in rest.by_signal.iter_mut().zip(all[index].by_signal) {
+            *sum += value;
+        }
+        rest.sum += all[index].sum;
+    }
+    let mut out: Vec<Row> = kept.into_iter().map(|index| all[index].clone()).collect();
+    out.push(rest);
+    out
+}
+
+fn rule_text(breakdown: &Breakdown, word: usize, painter: &Painter<'_>) -> String {
+    let parts = breakdown.parts.iter().filter(|p| p.word == word && p.signal == Signal::Rule);
+    let texts: Vec<String> =
+        parts.map(|p| format!("{} {}", shown(&p.label), score(p.value, painter.glyphs))).collect();
+    texts.join(&format!(" {} ", painter.glyphs.dot))
+}
+
+/// The largest row sum, never so small that noise fills a bar.
+#[must_use]
+pub fn row_scale(rows: &[Row]) -> f64 {
+    rows.iter().map(|r| r.sum).fold(0.6, f64::max)
+}
+
+/// Draws it with all columns; answers the rows it took.
+pub fn full(painter: &mut Painter<'_>, area: Rect, breakdown: &Breakdown, total: f64) -> u16 {
+    let rows = rows(breakdown, usize::from(area.height.saturating_sub(3)), painter);
+    let columns = if lettered(painter) { LETTERED } else { COLUMNS };
+    let fixed: u16 = columns.iter().sum();
+    let longest = rows.iter().map(|r| cells(&r.label)).max().unwrap_or(0);
+    let word = longest.clamp(9, 18).min(area.width.saturating_sub(fixed + 6)).max(5);
+    let ends: Vec<u16> = columns
+        .iter()
+        .scan(area.x + word, |x, w| {
+            *x += w;
+            Some(*x)
+        })
+        .collect();
+    let mut y = area.y;
+    let apart = if lettered(painter) { 2 } else { 1 };
+    for (signal, head) in HEADS.iter().enumerate() {
+        let head = if apart == 2 && signal == 3 { "sem" } else { head };
+        let start = painter.right(ends[signal], y, head, Role::Muted);
+        legend(painter, start.saturating_sub(apart), y, signal);
+    }
+    painter.right(ends[4], y, "sum", Role::Muted);
+    let bar_x = ends[4] + 1;
+    let place = |y| CellRange {
+        x: bar_x,
+        y,
+        width: area.right().saturating_sub(bar_x),
+        scale: row_scale(&rows),
+        air: false,
+    };
+    y += 1;
+    for row in &rows {
+        painter.put(area.x, y, &cut_end(&row.label, word, painter.glyphs.ellipsis), Role::Text, word);
+        if let Some(rules) = &row.rules {
+            let room = ends[3].saturating_sub(area.x + cells(&row.label) + 2);
+            painter.put(
+                area.x + cells(&row.label) + 2,
+                y,
+                &cut_end(rules, room, painter.glyphs.ellipsis),
+                Role::Muted,
+                room,
+            );
+        } else {
+            for (signal, value) in row.by_signal[..4].iter().enumerate() {
+                number(painter, ends[signal], y, *value, Role::Text);
+            }
+        }
+        number(painter, ends[4], y, row.sum, Role::Strong);
+        stacked(painter, place(y), &row.by_signal);
+        y += 1;
+    }
+    painter.run(area.x, y, painter.glyphs.rule, area.width, Role::Rule);
+    y += 1;
+    painter.put(area.x, y, "sum", Role::Muted, 3);
+    for (signal, value) in breakdown.signals[..4].iter().enumerate() {
+        number(painter, ends[signal], y, *value, Role::Strong);
+    }
+    painter.right(ends[4], y, &plain_score(total, painter.glyphs), Role::Strong);
+    y + 1 - area.y
+}
+
+/// Draws words, sums and bars alone, with a legend below where asked; answers the rows it took.
+pub fn compact(painter: &mut Painter<'_>, area: Rect, breakdown: &Breakdown, with_legend: bool) -> u16 {
+    let room = area.height.saturating_sub(u16::from(with_legend));
+    let rows = rows(breakdown, usize::from(room), painter);
+    let longest = rows.iter().map(|r| cells(&r.label)).max().unwrap_or(0);
+    let word = longest.clamp(9, 18).min(area.width.saturating_sub(12)).max(4);
+    let end = area.x + word + 5;
+    let scale = row_scale(&rows);
+    let mut y = area.y;
+    for row in &rows {
+        painter.put(area.x, y, &cut_end(&row.label, word, painter.glyphs.ellipsis), Role::Text, word);
+        number(painter, end, y, row.sum, Role::Strong);
+        let place =
+            CellRange { x: end + 1, y, width: area.right().saturating_sub(end + 1), scale, air: false };
+        stacked(painter, place, &row.by_signal);
+        y += 1;
+    }
+    if with_legend && y < area.bottom() {
+        let mut x = area.x;
+        let apart = if lettered(painter) { 2 } else { 1 };
+        let names = ["name", "descr", "body", "sem", "rule"];
+        let wide = names.iter().map(|name| cells(name) + apart + 2).sum::<u16>() - 2 <= area.width;
+        for (signal, name) in names.iter().enumerate() {
+            if x + apart + cells(name) > area.right() {
+                break;
+            }
+            legend(painter, x, y, signal);
+            x = painter.put(x + apart, y, name, Role::Muted, cells(name)) + if wide { 2 } else { 1 };
+        }
+        y += 1;
+    }
+    y - area.y
+}
+
+fn number(painter: &mut Painter<'_>, end: u16, y: u16, value: f64, role: Role) {
+    let role = if value.abs() < 0.005 { Role::Faint } else { role };
+    let text = score(value, painter.glyphs);
+    painter.right(end, y, &text, role);
+}

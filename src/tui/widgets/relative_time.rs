@@ -1,0 +1,153 @@
+//! Ages, durations and times of day as people read them: `12 s`, `2 m`, `4 h`, `1.2 s`, `00:44:58`.
+
+use std::sync::OnceLock;
+
+use jiff::tz::TimeZone;
+
+/// How long ago, in one unit: `now`, `12 s`, `2 m`, `4 h`, `3 d`.
+#[must_use]
+pub fn age(millis: i64) -> String {
+    let seconds = millis.max(0) / 1000;
+    match seconds {
+        0 => "now".to_owned(),
+        1..60 => format!("{seconds} s"),
+        60..3_600 => format!("{} m", seconds / 60),
+        3_600..86_400 => format!("{} h", seconds / 3_600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
+
+/// How long ago, with the word: `just now`, `12 s ago`.
+#[must_use]
+pub fn ago(millis: i64) -> String {
+    if millis < 1_000 { "just now".to_owned() } else { format!("{} ago", age(millis)) }
+}
+
+/// How long it has lasted, with the word: `just now`, `for 12 s`.
+#[must_use]
+pub fn lasting(millis: i64) -> String {
+    if millis < 1_000 { "just now".to_owned() } else { format!("for {}", age(millis)) }
+}
+
+/// The unit in which [`age`] tells that many milliseconds.
+fn unit(millis: i64) -> i64 {
+    match millis {
+        ..60_000 => 1_000,
+        60_000..3_600_000 => 60_000,
+        3_600_000..86_400_000 => 3_600_000,
+        _ => 86_400_000,
+    }
+}
+
+/// After how many milliseconds [`age`] says something else.
+#[must_use]
+pub fn until_older(millis: i64) -> i64 {
+    let millis = millis.max(0);
+    let unit = unit(millis);
+    unit - millis % unit
+}
+
+/// After how many milliseconds [`age`] of what is left says something else, as it grows less.
+#[must_use]
+pub fn until_younger(millis: i64) -> i64 {
+    let millis = millis.max(0);
+    (millis % unit(millis) + 1).min(millis.max(1))
+}
+
+/// How long something took: `< 1 ms`, `12 ms`, `1.2 s`, `4 m 05 s`, `2 h 10 m`.
+#[must_use]
+pub fn duration(millis: i64) -> String {
+    match millis {
+        ..1 => "< 1 ms".to_owned(),
+        1..100 => format!("{millis} ms"),
+        100..59_950 => format!("{:.1} s", millis as f64 / 1e3),
+        59_950..3_600_000 => format!("{} m {:02} s", millis / 60_000, millis / 1_000 % 60),
+        _ => format!("{} h {:02} m", millis / 3_600_000, millis / 60_000 % 60),
+    }
+}
+
+/// Where the person sits; where nobody said so, what the system says.
+static ZONE: OnceLock<TimeZone> = OnceLock::new();
+
+/// Times of day are reported in this zone from now on; only the first one given counts.
+pub fn set_time_zone(zone: TimeZone) {
+    drop(ZONE.set(zone));
+}
+
+fn format_time(millis: i64, form: &str) -> Option<String> {
+    format_time_in(millis, form, ZONE.get_or_init(TimeZone::system))
+}
+
+fn format_time_in(millis: i64, form: &str, zone: &TimeZone) -> Option<String> {
+    let time = jiff::Timestamp::from_millisecond(millis).ok()?;
+    Some(time.to_zoned(zone.clone()).strftime(form).to_string())
+}
+
+/// A day and the time of it here, to the minute: `22 Nov 12:04`; nothing where it is not known.
+#[must_use]
+pub fn moment(millis: i64) -> String {
+    Some(millis)
+        .filter(|millis| *millis > 0)
+        .and_then(|millis| format_time(millis, "%d %b %H:%M"))
+        .unwrap_or_default()
+}
+
+/// A day here: `2026-11-22`; nothing where it is not known.
+#[must_use]
+pub fn day(millis: i64) -> String {
+    Some(millis)
+        .filter(|millis| *millis > 0)
+        .and_then(|millis| format_time(millis, "%Y-%m-%d"))
+        .unwrap_or_default()
+}
+
+/// The time of day here: `00:44:58`.
+#[must_use]
+pub fn time_of_day(millis: i64) -> String {
+    format_time(millis, "%H:%M:%S").unwrap_or_else(|| "--:--:--".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_have_one_unit() {
+        let said = [400, 12_900, 125_000, 4 * 3_600_000, 90_000_000].map(age);
+        assert_eq!(said, ["now", "12 s", "2 m", "4 h", "1 d"]);
+        assert_eq!(age(-5_000), "now", "a clock that went back makes nothing older");
+    }
+
+    #[test]
+    fn an_age_changes_exactly_when_it_is_told_to() {
+        for millis in [0, 999, 1_000, 59_999, 60_000, 61_500, 3_599_999, 3_700_000, 90_000_000] {
+            let next = until_older(millis);
+            assert_ne!(age(millis + next), age(millis), "{millis}");
+            assert_eq!(age(millis + next - 1), age(millis), "{millis}");
+        }
+    }
+
+    #[test]
+    fn what_is_left_changes_exactly_when_it_is_told_to() {
+        for millis in [1_000, 59_999, 60_000, 61_500, 3_600_000, 3_700_000, 90_000_000] {
+            let next = until_younger(millis);
+            assert_ne!(age(millis - next), age(millis), "{millis}");
+            assert_eq!(age(millis - next + 1), age(millis), "{millis}");
+        }
+    }
+
+    #[test]
+    fn durations_have_two_units_at_most() {
+        let said = [0, 12, 1_240, 245_000, 7_800_000].map(duration);
+        assert_eq!(said, ["< 1 ms", "12 ms", "1.2 s", "4 m 05 s", "2 h 10 m"]);
+    }
+
+    #[test]
+    fn times_are_those_of_the_place_where_they_are_read() {
+        let east = TimeZone::fixed(jiff::tz::offset(9));
+        assert_eq!(format_time_in(2_698_000, "%H:%M:%S", &TimeZone::UTC).unwrap(), "00:44:58");
+        assert_eq!(format_time_in(2_698_000, "%d %b %H:%M", &east).unwrap(), "01 Jan 09:44");
+        assert_eq!(format_time_in(i64::MAX, "%H:%M", &east), None);
+        assert_eq!((moment(0), day(-1)), (String::new(), String::new()), "not known is not 1970");
+    }
+}
