@@ -75,6 +75,11 @@ impl Forms {
         slice(&self.text, start as usize..self.ends[at] as usize)
     }
 
+    /// Whether any skill has a form.
+    pub fn contains(&self, form: &str) -> bool {
+        !self.table.is_empty() && self.table[self.place(form)] != EMPTY
+    }
+
     fn place(&self, form: &str) -> usize {
         let mask = self.table.len() - 1;
         let mut at = hash(form) as usize & mask;

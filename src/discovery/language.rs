@@ -21,6 +21,12 @@ pub(crate) enum Language {
 }
 
 impl Language {
+    /// Whether a word is one of its function words.
+    pub fn has_function_word(self, word: &str, lexicon: &Lexicon) -> bool {
+        let Self::Listed(at) = self else { return false };
+        lexicon.function_words.get(word).is_some_and(|languages| languages & (1 << at) != 0)
+    }
+
     /// Code and English name.
     pub fn name(self, lexicon: &Lexicon) -> (String, String) {
         let of = |code: &str, name: &str| (code.to_owned(), name.to_owned());
@@ -119,18 +125,11 @@ pub(crate) fn of_description(text: &str, words: &Words, lexicon: &Lexicon) -> Op
     evidence.script().or_else(|| evidence.listed().filter(|(_, hits, _)| *hits >= 2).map(|(l, ..)| l))
 }
 
-/// The language of a request with so many unknown and known content words; none for English and for what cannot be
-/// told.
-pub(crate) fn of_request(
-    text: &str,
-    (unknown, known): (usize, usize),
-    words: &Words,
-    lexicon: &Lexicon,
-) -> Option<Language> {
+/// The language of a request with so many unknown content words; none for English and for what cannot be told.
+pub(crate) fn of_request(text: &str, unknown: usize, words: &Words, lexicon: &Lexicon) -> Option<Language> {
     let evidence = Evidence::new(text, words, lexicon);
-    let enough = |(_, hits, english): &(Language, usize, usize)| {
-        *hits >= 2 || (*english == 0 && unknown >= 1 && unknown >= known)
-    };
+    let enough =
+        |(_, hits, english): &(Language, usize, usize)| *hits >= 2 || (*english == 0 && unknown >= 1);
     evidence.script().or_else(|| evidence.listed().filter(enough).map(|(language, ..)| language))
 }
 
@@ -145,7 +144,7 @@ mod tests {
         let words = Words::new(weights.stop_words.clone());
         let lexicon = Lexicon::new(&weights.phrases, &words);
         let code =
-            |text: &str| of_request(text, (1, 1), &words, &lexicon).map(|language| language.name(&lexicon).0);
+            |text: &str| of_request(text, 1, &words, &lexicon).map(|language| language.name(&lexicon).0);
         for (text, wanted) in [
             ("schreibe mir einen Bericht über das Quartal", "de"),
             ("optimizar las consultas lentas de postgres", "es"),
@@ -153,6 +152,8 @@ mod tests {
             ("从PDF文件中提取表格", "zh"),
             ("このPDFの表を抽出して", "ja"),
             ("напиши отчёт", "und"),
+            ("deploy auf AWS lambda automatisieren", "de"),
+            ("configura CI/CD con github actions", "es"),
         ] {
             assert_eq!(code(text).as_deref(), Some(wanted), "{text}");
         }
@@ -162,6 +163,7 @@ mod tests {
             "plan a trip from São Paulo to Rio de Janeiro",
             "what is my balance",
             "kuberntes pod crashlooping",
+            "unit tests for the parser that José wrote",
         ] {
             assert_eq!(code(text), None, "{text}");
         }

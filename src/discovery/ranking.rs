@@ -316,11 +316,10 @@ fn limit_stop_words(asked: &QueryContext<'_>, addends: &mut [ScoreTerm]) {
     }
 }
 
-/// How many content words neither index nor embedding knows, and how many one of them does.
-fn unknown_words(reading: &Reading, cx: &Context<'_>) -> (usize, usize) {
+/// How many content words neither index nor embedding knows.
+fn unknown_words(reading: &Reading, cx: &Context<'_>) -> usize {
     let content = (0..reading.words.len()).filter(|at| !reading.words[*at].word.stop);
-    let (known, unknown): (Vec<usize>, Vec<usize>) = content.partition(|at| is_known(reading, cx, *at));
-    (unknown.len(), known.len())
+    content.filter(|at| !is_known(reading, cx, *at)).count()
 }
 
 /// Whether the word pieces of an unknown word are syllables at best: those of a short one, and of one with letters that

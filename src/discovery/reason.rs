@@ -1,6 +1,7 @@
 //! One sentence about why a skill is where it is, made from the largest parts of its score.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use super::answer::{Breakdown, PartKind, Signal};
 use super::index::Entry;
@@ -45,8 +46,15 @@ impl Place {
 pub(crate) fn reason(breakdown: &Breakdown, asked: &QueryContext<'_>, entry: &Entry) -> String {
     let reading = asked.reading;
     if let Some(part) = breakdown.parts.iter().find(|p| p.kind == PartKind::Exact) {
-        return if part.label == super::labels::normalize_label(&reading.intent) {
-            format!("the request is its name, id or tag “{}”", part.label)
+        let is_label = |text: &str| super::labels::normalize_label(text) == part.label;
+        return if is_label(&reading.intent) {
+            let document = &entry.document;
+            let what = match (is_label(document.id.as_str()), is_label(&document.name)) {
+                (true, _) => "id",
+                (false, true) => "name",
+                (false, false) => "tag",
+            };
+            format!("the request is its {what} “{}”", part.label)
         } else {
             format!("the request names “{}”", part.label)
         };
@@ -77,6 +85,9 @@ pub(crate) fn reason(breakdown: &Breakdown, asked: &QueryContext<'_>, entry: &En
         .take(2)
         .map(|(place, mut words)| {
             words.sort_by(|a, b| b.0.total_cmp(&a.0));
+            // “GitHub” matches both “git” and “hub”.
+            let mut quoted = BTreeSet::new();
+            words.retain(|(.., quote)| quoted.insert(quote.to_lowercase()));
             words.truncate(MAX_NAMED_WORDS);
             words.sort_by_key(|(_, word, _)| *word);
             named.extend(words.iter().map(|(_, word, _)| *word));
@@ -119,7 +130,7 @@ fn said(word: usize, asked: &QueryContext<'_>, entry: &Entry) -> Option<Said> {
     let document = &entry.document;
     let in_places = |places: &[super::analysis::Place], text: &str| -> Vec<String> {
         let of = places.iter().filter(|place| stems.contains(&place.what));
-        of.filter_map(|p| Some(text.get(p.start as usize..p.end as usize)?.to_owned())).collect()
+        of.map(|p| whole_word(text, p.start as usize..p.end as usize).to_owned()).collect()
     };
     let name = in_places(&entry.places[0], &document.name);
     let description = in_places(&entry.places[1], &document.description);
@@ -142,7 +153,7 @@ fn said(word: usize, asked: &QueryContext<'_>, entry: &Entry) -> Option<Said> {
             for tag in &document.tags {
                 words.each(tag, |w| {
                     if index.vocabulary.find(&w.stem).is_some_and(|stem| stems.contains(&stem)) {
-                        forms.push(slice(tag, w.start as usize..w.end as usize).to_owned());
+                        forms.push(whole_word(tag, w.start as usize..w.end as usize).to_owned());
                     }
                 });
             }
@@ -155,7 +166,9 @@ fn said(word: usize, asked: &QueryContext<'_>, entry: &Entry) -> Option<Said> {
             let quote = if only {
                 quote(index.vocabulary.written(stem))
             } else {
-                format!("a form of {}", quote(reading.read_as(word)))
+                let read = reading.read_as(word);
+                let known = index.forms.contains(&read.to_lowercase());
+                format!("a form of {}", quote(if known { read } else { index.vocabulary.written(stem) }))
             };
             Some(Said { place: Place::Body, quote })
         })
@@ -190,6 +203,19 @@ fn meaning(
         (false, false) => format!("similar in meaning to {}", quoted(&near, reading)),
     };
     Some((text, near))
+}
+
+/// The run of ASCII letters and digits around a word of a text: “FastAPI” around “Fast”.
+fn whole_word(text: &str, word: Range<usize>) -> &str {
+    let is_inner = |at: usize| text.as_bytes().get(at).is_some_and(u8::is_ascii_alphanumeric);
+    let (mut start, mut end) = (word.start, word.end);
+    while start > 0 && is_inner(start) && is_inner(start - 1) {
+        start -= 1;
+    }
+    while end > 0 && is_inner(end - 1) && is_inner(end) {
+        end += 1;
+    }
+    slice(text, start..end)
 }
 
 fn quote(word: &str) -> String {

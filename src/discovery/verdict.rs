@@ -10,8 +10,11 @@ use super::matcher::{Row, ScoreTerm};
 use super::ranking::{QueryContext, strict};
 use super::sorting::Ranked;
 
-/// Share of a request's content words that the first result has to say itself when it is in another language.
+/// Share of a request's content words that the first result has to contain when the request is in another language.
 const SHARED_WORDS: f64 = 0.5;
+
+/// The same for a request that has function words of both languages.
+const SHARED_WORDS_MIXED: f64 = 0.33;
 
 /// What the addends of the first result say about it.
 struct Evidence {
@@ -23,7 +26,7 @@ struct Evidence {
     exact: bool,
     /// Words of the request that stand in name, description or tags.
     said: usize,
-    /// Those of them that stand there as they are written in the request.
+    /// Those of them that stand there as they are written in the request, function words of another language apart.
     said_as_written: usize,
 }
 
@@ -46,6 +49,11 @@ impl Evidence {
             }
             _ => None,
         };
+        let is_own = |at: usize| {
+            let text = &reading.words[at].word.text;
+            let foreign = reading.language.is_some_and(|l| l.has_function_word(text, &asked.router.lexicon));
+            !reading.is_corrected(at) && !foreign
+        };
         let sum = |of: &dyn Fn(&&ScoreTerm) -> bool| addends.iter().filter(of).map(|a| a.value).sum();
         let said: BTreeSet<usize> = addends.iter().filter_map(said).collect();
         Self {
@@ -53,7 +61,7 @@ impl Evidence {
             corrected: sum(&corrected),
             exact: addends.iter().any(|a| a.kind == PartKind::Exact),
             said: said.len(),
-            said_as_written: said.iter().filter(|at| !reading.is_corrected(**at)).count(),
+            said_as_written: said.iter().filter(|at| is_own(**at)).count(),
         }
     }
 }
@@ -83,8 +91,15 @@ pub(crate) fn verdict(
     // One word of several may be there by chance: more has to speak for it.
     let by_chance = !evidence.exact && content.len() > 1 && evidence.said < 2;
     let base = terms + if by_chance { asked.cx.profile.single_word } else { 0.0 };
+    let is_function_word = |at: usize| {
+        let text = &reading.words[at].word.text;
+        language.is_some_and(|language| language.has_function_word(text, &asked.router.lexicon))
+    };
+    let is_mixed = (0..reading.words.len()).any(|at| reading.words[at].word.stop && !is_function_word(at));
+    let share = if is_mixed { SHARED_WORDS_MIXED } else { SHARED_WORDS };
+    let of_language = content.iter().filter(|at| is_function_word(**at)).count();
     let shares_words = evidence.said_as_written > 1
-        && evidence.said_as_written as f64 >= SHARED_WORDS * content.len() as f64;
+        && evidence.said_as_written as f64 >= share * (content.len() - of_language) as f64;
     // The first result speaks the language of the request, which the embedding does not read.
     let same_language = reading.language.is_some() && entry.is_some_and(|e| e.language == reading.language);
     let spoken = same_language && shares_words;

@@ -241,3 +241,42 @@ fn the_id_of_a_skill_beats_names_alike() {
     ]);
     assert_eq!(first(&ask(&router, "pdf")), "pdf");
 }
+
+#[test]
+fn mixed_requests_are_not_rejected_for_their_language() {
+    let router = filled(vec![
+        Document::new("modules", "terraform-modules", "Writes Terraform modules for AWS: VPC and subnets."),
+        Document::new("seo", "seo-audit", "SEO audit of web pages."),
+        Document::new("mail", "mail-writer", "Writes short mails to colleagues."),
+    ]);
+    for (intent, wanted) in [
+        ("write a terraform module for una VPC en AWS", "modules"),
+        ("make an SEO audit de mi página web", "seo"),
+    ] {
+        let answer = ask(&router, intent);
+        assert_eq!(first(&answer), wanted, "{intent}");
+        assert_ne!(answer.verdict.reason, VerdictReason::Language, "{intent}");
+    }
+}
+
+#[test]
+fn foreign_names_are_not_corrected() {
+    let router = filled(vec![
+        Document::new("tests", "unit-tests", "Writes unit tests for parsers."),
+        Document::new("other", "other", "The word jos stands here."),
+    ]);
+    let answer = ask(&router, "unit tests for the parser that José wrote");
+    assert_eq!(first(&answer), "tests");
+    assert!(answer.words.iter().all(|word| word.correction.is_none()), "{:?}", answer.words);
+}
+
+#[test]
+fn reasons_quote_compounds_as_one_word() {
+    let router = filled(vec![
+        Document::new("api", "api-expert", "Builds services with FastAPI and PostgreSQL."),
+        Document::new("mail", "mail-writer", "Writes short mails to colleagues."),
+    ]);
+    let reason = ask(&router, "services with FastAPI and PostgreSQL").results[0].reason.clone();
+    assert!(reason.contains("“FastAPI”") && reason.contains("“PostgreSQL”"), "{reason}");
+    assert!(!reason.contains("“Fast”") && !reason.contains("“SQL”"), "{reason}");
+}

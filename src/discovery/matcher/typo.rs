@@ -217,6 +217,7 @@ fn correction(reading: &Reading, at: usize, cx: &Context<'_>, support: &mut Supp
     if letters < typo.min_letters_turned
         || text.chars().any(char::is_numeric)
         || is_contraction_or_acronym(reading.written(at), text, typo.min_letters)
+        || (at > 0 && is_foreign_name(reading.written(at)))
     {
         return None;
     }
@@ -253,6 +254,11 @@ fn is_contraction_or_acronym(written: &str, read: &str, most_letters: usize) -> 
     let contraction =
         written.contains(['\'', '’']) && written.to_lowercase().replace(['\'', '’'], "") == read;
     contraction || (is_acronym(written) && read.chars().count() <= most_letters)
+}
+
+/// `José`, `Köln`: inside a request, a capital and letters that English does not have.
+fn is_foreign_name(written: &str) -> bool {
+    !written.is_ascii() && written.chars().next().is_some_and(char::is_uppercase)
 }
 
 /// Words near a misspelt one that some skill has, and stop words.
