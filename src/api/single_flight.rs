@@ -1,4 +1,4 @@
-//! SingleFlight at the same thing by many at once: anyone who asks while one is available shares the next, so that
+//! Single-flight for reads of the same value: callers that arrive while one is in flight share the next, so that
 //! none is older than the question and a hundred questions cost a few looks.
 
 use std::collections::HashMap;

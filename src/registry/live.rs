@@ -58,7 +58,7 @@ impl Settings {
     }
 }
 
-/// ScanReport of a registry.
+/// A change reported by a registry.
 #[derive(Debug, Clone)]
 pub enum RegistryEvent {
     /// A new snapshot.
@@ -112,7 +112,7 @@ impl Registry {
         self.shared.snapshot()
     }
 
-    /// ScanReport from now on. Who lags takes the present snapshot.
+    /// Scan reports from now on. A receiver that lags reads the current snapshot instead.
     #[must_use]
     pub fn events(&self) -> broadcast::Receiver<RegistryEvent> {
         self.shared.events.subscribe()

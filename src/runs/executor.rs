@@ -67,9 +67,9 @@ pub(super) struct Session<'e> {
     pub(super) stopped: Vec<Failure>,
 }
 
-/// Why an execution leaves off without an end of its run.
+/// Why an execution stops before its run has ended.
 pub(super) enum ExecutionStop {
-    Told,
+    Canceled,
     Store(StoreError),
 }
 
@@ -118,7 +118,7 @@ impl<'e> Session<'e> {
             Err(leave) => {
                 self.stop_calls().await;
                 match leave {
-                    ExecutionStop::Told => Executed::Stopped,
+                    ExecutionStop::Canceled => Executed::Stopped,
                     ExecutionStop::Store(error) => left(error),
                 }
             }
@@ -353,7 +353,7 @@ impl<'e> Session<'e> {
             let logs = self.logs.clone();
             tokio::select! {
                 biased;
-                () = self.cancel.cancelled() => return Err(ExecutionStop::Told),
+                () = self.cancel.cancelled() => return Err(ExecutionStop::Canceled),
                 ended = self.calls.join_next(), if !self.underway.is_empty() => {
                     let mut ended = ended;
                     while let Some(carried) = ended {

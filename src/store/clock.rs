@@ -93,7 +93,7 @@ impl<F: Fn() -> i64 + Send + Sync + ?Sized + 'static> From<Arc<F>> for Clocks {
     }
 }
 
-/// ApprovalReason of the kernel itself: what is preloaded to fake the wall clock fakes the C library's answer to this as well.
+/// Asked of the kernel itself: what is preloaded to fake the wall clock fakes the C library's answer to this as well.
 #[cfg(target_os = "linux")]
 fn boot_time() -> Option<BootTime> {
     use rustix::time::{ClockId, clock_gettime};

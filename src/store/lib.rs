@@ -54,7 +54,7 @@ use skills_model::{Command, RunSnapshot, RunState};
 /// Told of each commit: how many jobs shared it, and how long it took until it was durable.
 pub type CommitObserver = Arc<dyn Fn(usize, Duration) + Send + Sync>;
 
-/// ApprovalReason for the roots of skills that a process reads.
+/// Asks for the roots of skills that a process reads.
 pub type Places = Box<dyn Fn() -> Arc<Vec<String>> + Send + Sync>;
 
 /// Why a run is neither shown nor worked: a part of it is not what was written.

@@ -32,7 +32,7 @@ const MAP_WAIT_MS: u64 = 500;
 /// Lines of a body that tell where words of the intent stand.
 const BODY_LINES: usize = 12;
 
-/// AppEvent that wait for the UI task at most; anyone who has more waits.
+/// Maximum number of events queued for the UI task; a sender waits when the queue is full.
 pub const MAX_PENDING_NEWS: usize = 1024;
 /// Calls in progress at once; others wait for one of these to end.
 const MAX_CALLS: usize = 256;

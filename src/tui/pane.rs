@@ -286,7 +286,7 @@ pub enum Message {
     DescriptionWritten(SkillId, Result<Saved, Error>),
     /// Answer to [`Effect::Render`]: lines in roles, already safe to draw.
     Rendered(u64, Arc<[RichLine]>),
-    /// AppEvent from the core.
+    /// Events of the core.
     Event(Event),
     /// The present catalog, at start and after lagging.
     Catalogue(Arc<Catalogue>),
@@ -355,7 +355,7 @@ pub trait Pane {
     fn paste(&mut self, text: &str) -> Vec<Effect>;
     /// A click, drag or wheel; positions are those of the last drawn frame.
     fn mouse(&mut self, event: MouseEvent) -> Vec<Effect>;
-    /// AppEvent.
+    /// An event.
     fn message(&mut self, message: &Message) -> Vec<Effect>;
     /// Draws into `area`.
     fn draw(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>);

@@ -101,7 +101,7 @@ pub enum RunAsk {
 pub enum RunTold {
     /// From here on every event is reported: what was asked before may be old.
     Following,
-    /// AppEvent of runs do not arrive, and why: what is known may be old, or nothing.
+    /// Events of runs do not arrive, and why: what is shown may be stale, or empty.
     NotFollowing(Error),
     /// What happened since, in the store's order.
     Events(Arc<[RunEvent]>),

@@ -109,6 +109,22 @@ fn a_file_without_steps_is_no_contract() {
 }
 
 #[test]
+fn a_misspelled_key_at_the_top_is_found_and_other_keys_are_the_authors_own() {
+    let text = "id: a\nstepz: []\ntitel: Convert {inputs.file}\nhome: here\nteam: data\n";
+    let (contract, findings) = contract::parse(Path::new("skill.yaml"), text);
+    assert!(contract.is_none());
+    let found: Vec<_> =
+        findings.iter().map(|f| (f.span.unwrap().line, f.code.as_ref(), f.help.as_str())).collect();
+    assert_eq!(
+        found,
+        [
+            (2, "contract-unknown-key", "Did you mean `steps`?"),
+            (3, "contract-unknown-key", "Did you mean `title`?"),
+        ]
+    );
+}
+
+#[test]
 fn silence_of_a_capability_is_no_promise() {
     let (capability, _) = contract::parse_capability(Path::new("c.yaml"), "id: mail.send\n");
     let properties = capability.unwrap().properties;

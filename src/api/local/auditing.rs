@@ -40,7 +40,7 @@ impl Local {
         self.audit.log().clone()
     }
 
-    /// SingleFlight the whole audit log over.
+    /// Verifies the whole audit log.
     ///
     /// # Errors
     /// `internal_error` when it cannot be read.

@@ -184,7 +184,7 @@ impl Local {
         self.runs.skill(wanted)
     }
 
-    /// SingleFlight at runs and workers for the gauges. Metrics are answered without them where the store cannot be read.
+    /// Reads runs and workers for the gauges. Metrics are answered without them where the store cannot be read.
     async fn refresh_gauges(&self) {
         match self.runs.gauges().await {
             Ok(Some(gauges)) => self.metrics.set_run_gauges(&gauges),

@@ -57,7 +57,7 @@ impl Local {
     }
 }
 
-/// SingleFlight at the bundles below these paths (files or folders), at all roots without any; repairs them
+/// Lints the bundles below these paths (files or folders), or all roots if there are none; repairs them
 /// before when asked to.
 ///
 /// # Errors

@@ -25,7 +25,7 @@ const OVERHEAD: u64 = 16 << 20;
 /// After that many the rest is not worth reading.
 const MAX_FINDINGS: usize = 50;
 
-/// SingleFlight at a package. What is wrong with it is in the report.
+/// Checks a package. What is wrong with it is in the report.
 ///
 /// # Errors
 /// `not_found` or `forbidden` for unreadable file; `internal_error` when there is no room to unpack.

@@ -233,7 +233,7 @@ pub enum Command {
     Openapi(OpenapiArgs),
     /// Create API keys for the service.
     Keys(KeysArgs),
-    /// DemoOptions a demonstration with the shipped skills.
+    /// Plays a demonstration with the shipped skills.
     Demo(DemoArgs),
     /// Serve skills, sessions and runs to an MCP client.
     Mcp(McpArgs),

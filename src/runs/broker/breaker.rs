@@ -78,7 +78,7 @@ impl Breakers {
     }
 }
 
-/// ExecutionStop to call a binding once. Dropped without a word, as when the call is canceled, it says nothing about the
+/// Permission to call a binding once. Dropped without a word, as when the call is canceled, it says nothing about the
 /// binding.
 pub struct Permit<'b> {
     breakers: &'b Breakers,

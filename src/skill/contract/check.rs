@@ -131,9 +131,12 @@ pub(super) fn check(reader: &mut Reader<'_>, contract: &Contract, root: &Node) {
             }
         }
     }
-    if let Some(cycle) = cycle(contract) {
+    if let Some(cycle) = cycle(contract)
+        && let Some(step) = contract.steps.iter().find(|step| step.id == cycle[0])
+    {
         let message = format!("dependency cycle: {}", cycle.join(" → "));
-        reader.invalid("steps", &root.at, message);
+        let place = places.within(step, &["config", "depends_on"]);
+        reader.invalid(&format!("steps.{}.depends_on", step.id), &place, message);
     }
     for (output, field) in &contract.outputs {
         let path = format!("outputs.{output}");
@@ -242,6 +245,7 @@ fn cycle(contract: &Contract) -> Option<Vec<String>> {
             .get(id)
             .into_iter()
             .flat_map(|next| next.iter())
+            .filter(|next| *next != id) // reported where it is
             .find_map(|next| visit(next, edges, path, done));
         path.pop();
         found

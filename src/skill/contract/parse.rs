@@ -19,6 +19,10 @@ use crate::yaml::{Content, Node};
 pub const NAMESPACES: &[&str] =
     &["inputs", "vars", "outputs", "working", "frame", "output", "extensions", "target"];
 
+/// Keys at the top of a contract. Others are properties of the skill, or its author's own.
+const KEYS: &[&str] =
+    &["id", "version", "name", "description", "title", "expires_in_seconds", "inputs", "outputs", "steps"];
+
 /// Longest wait for an approval or a signal that a contract can set: a year.
 const MAX_EXPIRY_SECONDS: f64 = 31_536_000.0;
 
@@ -32,6 +36,7 @@ pub fn parse(location: &Path, source: &str) -> (Option<Contract>, Vec<Finding>) 
     let file = location.file_name().map_or(Path::new("skill.yaml"), Path::new);
     let mut reader = Reader::new(file, source.strip_prefix('\u{feff}').unwrap_or(source));
     let Some(root) = reader.root() else { return (None, reader.findings()) };
+    reader.misspelled(&root, KEYS);
     let Some(steps) = root.get("steps") else { return (None, reader.findings()) };
     let steps_at = steps.value.at.clone();
     let mut contract = Contract {

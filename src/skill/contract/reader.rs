@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::Finding;
 use crate::finding_builder::{Notes, span};
+use crate::frontmatter::Frontmatter;
 use crate::lint::rules;
 use crate::yaml::{self, Content, Entry, Node};
 
@@ -70,6 +71,25 @@ impl<'a> Reader<'a> {
                 let finding =
                     self.notes.add(&rules::CONTRACT_UNKNOWN_KEY, Some(&path), entry.key_at.clone(), message);
                 suggest(finding, &entry.key, known.iter().copied());
+            }
+        }
+    }
+
+    /// Notes every key at the top that resembles one of `known` which is missing. Any other key is allowed there.
+    pub fn misspelled(&mut self, root: &Node, known: &[&str]) {
+        let missing: Vec<&str> = known.iter().copied().filter(|key| root.get(key).is_none()).collect();
+        for entry in root.entries() {
+            let key = entry.key.as_str();
+            if known.contains(&key) || Frontmatter::KEYS.contains(&key) {
+                continue;
+            }
+            let allowed = if key.chars().count() < 6 { 1 } else { 2 };
+            let near = missing.iter().find(|name| strsim::levenshtein(name, key) <= allowed);
+            if let Some(near) = near {
+                let message = format!("unknown key `{key}`");
+                let finding =
+                    self.notes.add(&rules::CONTRACT_UNKNOWN_KEY, Some(key), entry.key_at.clone(), message);
+                finding.help = format!("Did you mean `{near}`?");
             }
         }
     }

@@ -90,7 +90,7 @@ impl Runs {
         self.launching.share(wanted, look).await
     }
 
-    /// SingleFlight at everything that has to hold before a run is stored. Reads disks.
+    /// Checks everything that has to hold before a run is stored. Reads files.
     ///
     /// # Errors
     /// The first that does not hold; of the inputs all that do not.

@@ -13,7 +13,7 @@ fn cause(error: &Error) -> Option<Unavailability> {
 }
 
 impl Local {
-    /// SingleFlight over the whole store.
+    /// Checks the whole store.
     ///
     /// # Errors
     /// What the store says.

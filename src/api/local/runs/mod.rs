@@ -74,7 +74,7 @@ pub(super) struct Runs {
     /// When roots and trust were last read again for a worker that found them wanting.
     reread: tokio::sync::Mutex<Option<Instant>>,
     overrides: overrides::Overrides,
-    /// SingleFlight at skills that are about to be launched.
+    /// Checks skills that are about to be launched.
     launching: SingleFlight<launch::Readiness>,
     sandbox: OnceLock<Sandbox>,
     calling: Mutex<Option<Arc<Calling>>>,

@@ -24,7 +24,7 @@ const REST: u32 = 20;
 const PAGE: usize = 200;
 
 impl Runs {
-    /// SingleFlight over the runs that wait for a person, one after the other, whenever the skills change and from time to time.
+    /// Checks the runs that wait for a person, one after the other, whenever the skills change, and periodically.
     pub(super) async fn follow_questions(self: Arc<Self>, room: Arc<RunRuntime>) {
         self.registry.wait_scanned().await;
         loop {
