@@ -18,13 +18,19 @@ pub(crate) enum Language {
     Korean,
     /// Another script than Latin.
     OtherScript,
+    /// One of several languages with the same function words.
+    Undetermined,
 }
 
 impl Language {
     /// Whether a word is one of its function words.
     pub fn has_function_word(self, word: &str, lexicon: &Lexicon) -> bool {
-        let Self::Listed(at) = self else { return false };
-        lexicon.function_words.get(word).is_some_and(|languages| languages & (1 << at) != 0)
+        let languages = lexicon.function_words.get(word).copied().unwrap_or_default();
+        match self {
+            Self::Listed(at) => languages & (1 << at) != 0,
+            Self::Undetermined => languages != 0,
+            _ => false,
+        }
     }
 
     /// Code and English name.
@@ -40,6 +46,7 @@ impl Language {
             Self::Japanese => of("ja", "Japanese"),
             Self::Korean => of("ko", "Korean"),
             Self::OtherScript => of("und", "another script"),
+            Self::Undetermined => of("und", "another language"),
         }
     }
 }
@@ -109,20 +116,28 @@ impl Evidence {
     }
 
     /// The language with the most function words, when they are more than the English ones. Among languages that have
-    /// as many, letters decide.
+    /// as many, letters decide; without them, the language is undetermined.
     fn listed(&self) -> Option<(Language, usize, usize)> {
         let (at, (foreign, english)) =
             self.listed.iter().enumerate().max_by_key(|(at, (foreign, english))| {
                 (*foreign, self.letters[*at], Reverse(*english), Reverse(*at))
             })?;
-        (foreign > english).then_some((Language::Listed(at as u8), *foreign, *english))
+        let key = (*foreign, self.letters[at]);
+        let ties = self
+            .listed
+            .iter()
+            .zip(&self.letters)
+            .filter(|((foreign, _), letters)| (*foreign, **letters) == key);
+        let language = if ties.count() > 1 { Language::Undetermined } else { Language::Listed(at as u8) };
+        (foreign > english).then_some((language, *foreign, *english))
     }
 }
 
 /// The language of a description; none for English and for what cannot be told.
 pub(crate) fn of_description(text: &str, words: &Words, lexicon: &Lexicon) -> Option<Language> {
     let evidence = Evidence::new(text, words, lexicon);
-    evidence.script().or_else(|| evidence.listed().filter(|(_, hits, _)| *hits >= 2).map(|(l, ..)| l))
+    let listed = || evidence.listed().filter(|(_, hits, _)| *hits >= 2).map(|(language, ..)| language);
+    evidence.script().or_else(listed).filter(|language| *language != Language::Undetermined)
 }
 
 /// The language of a request with so many unknown content words; none for English and for what cannot be told.
@@ -154,6 +169,8 @@ mod tests {
             ("напиши отчёт", "und"),
             ("deploy auf AWS lambda automatisieren", "de"),
             ("configura CI/CD con github actions", "es"),
+            ("Mein Kubernetes Pod stürzt ab", "de"),
+            ("écris les notes de version", "fr"),
         ] {
             assert_eq!(code(text).as_deref(), Some(wanted), "{text}");
         }

@@ -7,6 +7,7 @@ use super::answer::{Breakdown, PartKind, Signal};
 use super::index::Entry;
 use super::ranking::QueryContext;
 use super::reading::Reading;
+use super::tokenize::is_unspaced;
 use skills_skill::slice;
 
 /// Words a sentence names at most, by place.
@@ -27,9 +28,15 @@ enum Place {
     Description,
     Tags,
     Body,
+    /// In the body, and in the clause of the description that excludes it.
+    Excluded,
 }
 
 impl Place {
+    fn is_body(self) -> bool {
+        matches!(self, Self::Body | Self::Excluded)
+    }
+
     /// A clause about the words that stand there.
     fn clause(self, words: &str) -> String {
         match self {
@@ -38,6 +45,7 @@ impl Place {
             Self::Description => format!("its description contains {words}"),
             Self::Tags => format!("its tags contain {words}"),
             Self::Body => format!("only its body contains {words}"),
+            Self::Excluded => format!("its body contains {words}, which its description excludes"),
         }
     }
 }
@@ -75,10 +83,8 @@ pub(crate) fn reason(breakdown: &Breakdown, asked: &QueryContext<'_>, entry: &En
     }
     let sum = |words: &[(f64, usize, String)]| words.iter().map(|(value, ..)| value).sum::<f64>();
     let mut groups: Vec<_> = places.into_iter().collect();
-    groups.sort_by(|(p, a), (q, b)| {
-        (*p == Place::Body).cmp(&(*q == Place::Body)).then(sum(b).total_cmp(&sum(a)))
-    });
-    let short = groups.iter().any(|(place, _)| *place != Place::Body);
+    groups.sort_by(|(p, a), (q, b)| p.is_body().cmp(&q.is_body()).then(sum(b).total_cmp(&sum(a))));
+    let short = groups.iter().any(|(place, _)| !place.is_body());
     let mut named = Vec::new();
     let mut clauses: Vec<String> = groups
         .into_iter()
@@ -111,7 +117,7 @@ pub(crate) fn reason(breakdown: &Breakdown, asked: &QueryContext<'_>, entry: &En
         clauses.push("it shares only common words with the request".to_owned());
     }
     for word in named.into_iter().filter(|word| reading.is_corrected(*word)) {
-        clauses.push(format!("read “{}” as “{}”", reading.written(word), reading.read_as(word)));
+        clauses.push(format!("“{}” was read as “{}”", reading.written(word), reading.read_as(word)));
     }
     clauses.join("; ")
 }
@@ -160,17 +166,24 @@ fn said(word: usize, asked: &QueryContext<'_>, entry: &Entry) -> Option<Said> {
             is(Place::Tags, best(&forms))
         })
         .or_else(|| {
-            // The text of a body is not at hand: only a word with one form in all skills is surely there.
+            // The text of a body is not available here: only a word with one form in all skills is certain.
             let stem = *stems.first()?;
             let only = stems.len() == 1 && index.forms.is_only_form(stem);
+            let read = reading.read_as(word);
             let quote = if only {
                 quote(index.vocabulary.written(stem))
+            } else if !read.chars().any(|c| c.is_alphabetic() && !is_unspaced(c)) {
+                // Numbers and characters have no other form.
+                quote(read)
             } else {
-                let read = reading.read_as(word);
                 let known = index.forms.contains(&read.to_lowercase());
                 format!("a form of {}", quote(if known { read } else { index.vocabulary.written(stem) }))
             };
-            Some(Said { place: Place::Body, quote })
+            let mut excluded = false;
+            words.each(&document.description, |w| {
+                excluded |= index.vocabulary.find(&w.stem).is_some_and(|stem| stems.contains(&stem));
+            });
+            Some(Said { place: if excluded { Place::Excluded } else { Place::Body }, quote })
         })
 }
 
@@ -222,9 +235,21 @@ fn quote(word: &str) -> String {
     format!("“{word}”")
 }
 
-/// Words of the request, as they were read.
+/// Words of the request, as they were read. Overlapping pairs of characters are one text.
 fn quoted(words: &[usize], reading: &Reading) -> String {
-    listed(words.iter().map(|word| quote(reading.read_as(*word))))
+    let mut texts: Vec<(Range<usize>, String)> = Vec::new();
+    for word in words {
+        let at = &reading.words[*word].word;
+        let (start, end) = (at.start as usize, at.end as usize);
+        match texts.last_mut() {
+            Some((range, text)) if start < range.end => {
+                range.end = end;
+                *text = slice(&reading.intent, range.clone()).to_owned();
+            }
+            _ => texts.push((start..end, reading.read_as(*word).to_owned())),
+        }
+    }
+    listed(texts.into_iter().map(|(_, text)| quote(&text)))
 }
 
 /// `a, b and c`.

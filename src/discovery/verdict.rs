@@ -75,12 +75,20 @@ pub(crate) fn verdict(
     let reading = asked.reading;
     let content: Vec<usize> =
         (0..reading.words.len()).filter(|at| reading.row(*at) == *at && reading.is_content(*at)).collect();
-    // A request in the language of most skills is no foreign one.
-    let language = reading.language.filter(|language| asked.cx.index.language() != Some(*language));
+    // A request in the language of most skills is not in a foreign one.
+    let own = asked.cx.index.language();
+    let language = reading.language.filter(|language| match own {
+        Some(_) if *language == Language::Undetermined => false,
+        own => own != Some(*language),
+    });
     let nothing_known = !content.iter().any(|at| known(*at));
     let Some((first, addends)) = ranked.first() else {
-        let reason = if language.is_some() { VerdictReason::Language } else { VerdictReason::NothingKnown };
-        return (said(asked, None, Fit::None, reason, language, false), None);
+        let reason = match language {
+            Some(_) => VerdictReason::Language,
+            None if content.is_empty() => VerdictReason::StopWords,
+            None => VerdictReason::NothingKnown,
+        };
+        return (said(asked, None, Fit::None, reason, language, None), None);
     };
     let entry = asked.cx.index.entry(first.slot);
     let skill = entry.map(|e| e.document.id.clone());
@@ -101,7 +109,10 @@ pub(crate) fn verdict(
     let shares_words = evidence.said_as_written > 1
         && evidence.said_as_written as f64 >= share * (content.len() - of_language) as f64;
     // The first result speaks the language of the request, which the embedding does not read.
-    let same_language = reading.language.is_some() && entry.is_some_and(|e| e.language == reading.language);
+    let same_language = match (reading.language, entry.and_then(|e| e.language)) {
+        (Some(Language::Undetermined), Some(Language::Listed(_))) => true,
+        (request, skill) => request.is_some() && request == skill,
+    };
     let spoken = same_language && shares_words;
     let mut fitted = asked.cx.profile.confidence.at(asked.cx.index.ranked());
     if spoken {
@@ -109,7 +120,9 @@ pub(crate) fn verdict(
     }
     let margin = ranked.get(1).map_or(f64::INFINITY, |(second, _)| first.score - second.score);
     let mut confidence = confidence(&fitted, first.score, margin, base);
-    let (fit, reason) = if evidence.exact {
+    let (fit, reason) = if evidence.exact && confidence.fit == Fit::None {
+        (Fit::None, VerdictReason::BelowThreshold)
+    } else if evidence.exact {
         (confidence.fit, VerdictReason::Fits)
     } else if language.is_some() && !spoken && (confidence.fit == Fit::None || !shares_words) {
         (Fit::None, VerdictReason::Language)
@@ -132,8 +145,10 @@ pub(crate) fn verdict(
     }
     confidence.fit = fit;
     let language = language.filter(|_| !(evidence.exact || spoken));
-    let ambiguous = ranked.len() > 1 && confidence.lead == Lead::Ambiguous;
-    (said(asked, skill, fit, reason, language, ambiguous), Some(confidence))
+    let second = ranked.get(1).filter(|_| confidence.lead == Lead::Ambiguous);
+    let second = second.and_then(|(second, _)| asked.cx.index.entry(second.slot));
+    let second = second.map(|entry| entry.document.id.clone());
+    (said(asked, skill, fit, reason, language, second), Some(confidence))
 }
 
 /// The verdict with its sentence.
@@ -143,7 +158,7 @@ fn said(
     fit: Fit,
     reason: VerdictReason,
     language: Option<Language>,
-    ambiguous: bool,
+    close_second: Option<skills_skill::SkillId>,
 ) -> Verdict {
     let name = |language: Option<Language>| match language {
         Some(language) => language.name(&asked.router.lexicon),
@@ -156,9 +171,12 @@ fn said(
         (Fit::High, _) => format!("{id} fits, confidence high"),
         (Fit::Medium, _) => format!("{id} fits, confidence medium"),
         (Fit::Low, _) => format!("{id} may fit, confidence low"),
+        (Fit::None, VerdictReason::StopWords) if asked.reading.words.is_empty() => {
+            "no skill fits: the request contains no words".to_owned()
+        }
         (Fit::None, VerdictReason::StopWords) => "no skill fits: only common words match".to_owned(),
         (Fit::None, VerdictReason::NothingKnown) => {
-            format!("no skill fits: all words of the request are unknown; the skills are in {}", skills.1)
+            "no skill fits: no skill searched contains a word of the request".to_owned()
         }
         (Fit::None, VerdictReason::Language) => format!(
             "no skill fits: the request is in {}; the skills are in {}",
@@ -167,8 +185,8 @@ fn said(
         ),
         (Fit::None, _) => "no skill fits".to_owned(),
     };
-    if fit != Fit::None && ambiguous {
-        sentence += ", see also the next";
+    if let Some(second) = close_second.filter(|_| fit != Fit::None) {
+        sentence += &format!("; close second: {second}");
     }
     if fit != Fit::None && strict(asked.request) {
         sentence += "; first by the rules of policy strict";

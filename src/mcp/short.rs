@@ -16,6 +16,7 @@ const FORMS: [(&str, &[&str]); 16] = [
             "verdict",
             "fit",
             "confidence.lead",
+            "confidence.fits_from",
             "results.skill_id",
             "results.score",
             "results.description:240",

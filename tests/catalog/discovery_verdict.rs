@@ -99,7 +99,7 @@ fn reasons_quote_words_as_they_were_read() {
     let hit = &answer.results[0];
     assert!(matches!(&answer.words[2].correction, Some(Correction::Typo(word)) if word == "tables"));
     assert!(!hit.reason.split("; read ").next().unwrap().contains("tabels"), "{}", hit.reason);
-    assert!(hit.reason.contains("read “tabels” as “tables”"), "{}", hit.reason);
+    assert!(hit.reason.contains("“tabels” was read as “tables”"), "{}", hit.reason);
     let labels: Vec<&str> = hit.breakdown.words.iter().map(|row| row.label.as_str()).collect();
     assert!(labels.contains(&"tables") && !labels.contains(&"tabels"), "{labels:?}");
 }
@@ -279,4 +279,51 @@ fn reasons_quote_compounds_as_one_word() {
     let reason = ask(&router, "services with FastAPI and PostgreSQL").results[0].reason.clone();
     assert!(reason.contains("“FastAPI”") && reason.contains("“PostgreSQL”"), "{reason}");
     assert!(!reason.contains("“Fast”") && !reason.contains("“SQL”"), "{reason}");
+}
+
+#[test]
+fn a_tag_that_is_a_stop_word_is_not_named_by_it() {
+    let mut deploy = Document::new("deploy", "railway-docs", "Answers questions about Railway deployments.");
+    deploy.tags = vec!["help".to_owned()];
+    let router =
+        filled(vec![deploy, Document::new("mail", "mail-writer", "Writes short mails to colleagues.")]);
+    let answer = ask(&router, "help");
+    assert_eq!(answer.verdict.reason, VerdictReason::StopWords, "{:?}", answer.verdict);
+}
+
+#[test]
+fn words_of_an_exclusion_are_not_said_to_be_in_the_body_only() {
+    let mut timeline = Document::new(
+        "timeline",
+        "incident-timeline",
+        "Builds a timeline of an incident from chat messages. Not for minutes of a planned meeting.",
+    );
+    timeline.text = Some(IndexText { headings: vec![], body: "Do not write minutes.".to_owned() });
+    let router = filled(vec![
+        timeline,
+        Document::new("mail", "mail-writer", "Writes short mails to colleagues."),
+        Document::new("api", "api-expert", "Builds services with FastAPI."),
+    ]);
+    let answer = ask(&router, "timeline minutes");
+    let reason = &answer.results[0].reason;
+    assert!(!reason.contains("only its body contains “minutes”"), "{reason}");
+    assert!(reason.contains("“minutes”, which its description excludes"), "{reason}");
+}
+
+#[test]
+fn requests_without_words_say_so() {
+    let router = filled(vec![Document::new("mail", "mail-writer", "Writes short mails to colleagues.")]);
+    let verdict = ask(&router, "!!!").verdict;
+    assert_eq!(verdict.reason, VerdictReason::StopWords);
+    assert!(verdict.sentence.contains("contains no words"), "{}", verdict.sentence);
+}
+
+#[test]
+fn odd_capitals_with_a_known_part_are_read_as_one_word() {
+    let router = filled(vec![
+        Document::new("wcag", "accessibility", "Checks pages against WCAG."),
+        Document::new("cag", "prompt-caching", "Cache augmented generation, CAG, for prompts."),
+        Document::new("wa", "whatsapp", "Sends WA messages."),
+    ]);
+    assert_eq!(first(&ask(&router, "WaCAG check")), "wcag");
 }

@@ -45,7 +45,10 @@ impl Link for Exact {
         };
         if !whole.is_empty() {
             give(labels.named(&whole), weights.whole, &whole);
-            give(labels.tagged(&whole), weights.tag, &whole);
+            // A tag such as “help” is not what a request of this word alone means.
+            if !whole.split(' ').all(|word| cx.words.is_stop(word)) {
+                give(labels.tagged(&whole), weights.tag, &whole);
+            }
         }
         for name in named(&reading.intent) {
             give(labels.named(&name), weights.named, &name);

@@ -31,7 +31,7 @@ impl Link for TypoLink {
 
     fn read(&self, reading: &mut Reading, cx: &Context<'_>) -> Result<usize, Failure> {
         // A word of another language is no misspelt word of this one.
-        if matches!(reading.language, Some(Language::Listed(_))) {
+        if matches!(reading.language, Some(Language::Listed(_) | Language::Undetermined)) {
             return Ok(0);
         }
         let budget = cx.weights.typo.budget_ms;
@@ -66,7 +66,8 @@ impl Link for TypoLink {
     }
 }
 
-/// Reads `WaCAG` as one word where its parts are no words and the whole is one, or near to one.
+/// Reads `WaCAG` as one word if a part is unknown and the whole is a word or resembles one, or if a part has one or two
+/// letters and the whole resembles a word of the index.
 fn join_odd_capitals(reading: &mut Reading, cx: &Context<'_>) -> usize {
     let mut joined = 0;
     let mut at = 0;
@@ -75,10 +76,10 @@ fn join_odd_capitals(reading: &mut Reading, cx: &Context<'_>) -> usize {
         let parts = 1 + reading.words[at..].windows(2).take_while(|two| touching(two)).count();
         let run = &reading.words[at..at + parts];
         let whole: String = run.iter().map(|w| w.word.text.as_str()).collect();
-        let odd = parts > 1
-            && whole.chars().all(|c| c.is_ascii_alphabetic())
-            && run.iter().any(|w| !w.word.stop && cx.documents(&w.word.stem) == 0);
-        if odd {
+        let joinable = parts > 1 && whole.chars().all(|c| c.is_ascii_alphabetic());
+        let odd = run.iter().any(|w| !w.word.stop && cx.documents(&w.word.stem) == 0);
+        let fragment = run.iter().any(|w| !w.word.stop && w.word.text.len() <= 2);
+        if joinable && (odd || fragment) {
             let (first, last) = (&run[0].word, &run[parts - 1].word);
             let word = Word {
                 start: first.start,
@@ -89,6 +90,7 @@ fn join_odd_capitals(reading: &mut Reading, cx: &Context<'_>) -> usize {
             };
             let known =
                 cx.documents(&word.stem) > 0 || cx.model.as_ref().is_ok_and(|m| m.find(&whole).is_some());
+            let known = known && odd;
             let correction = known.then_some(Correction::Typo(whole));
             let read = ReadWord { word, correction, completions: Vec::new() };
             let apart: Vec<ReadWord> = reading.words.splice(at..at + parts, [read]).collect();
@@ -217,7 +219,7 @@ fn correction(reading: &Reading, at: usize, cx: &Context<'_>, support: &mut Supp
     if letters < typo.min_letters_turned
         || text.chars().any(char::is_numeric)
         || is_contraction_or_acronym(reading.written(at), text, typo.min_letters)
-        || (at > 0 && is_foreign_name(reading.written(at)))
+        || (cx.index.language().is_none() && !reading.written(at).is_ascii())
     {
         return None;
     }
@@ -254,11 +256,6 @@ fn is_contraction_or_acronym(written: &str, read: &str, most_letters: usize) -> 
     let contraction =
         written.contains(['\'', '’']) && written.to_lowercase().replace(['\'', '’'], "") == read;
     contraction || (is_acronym(written) && read.chars().count() <= most_letters)
-}
-
-/// `José`, `Köln`: inside a request, a capital and letters that English does not have.
-fn is_foreign_name(written: &str) -> bool {
-    !written.is_ascii() && written.chars().next().is_some_and(char::is_uppercase)
 }
 
 /// Words near a misspelt one that some skill has, and stop words.
