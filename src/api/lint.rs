@@ -257,7 +257,7 @@ pub enum LintStyle {
     Report {
         /// With ANSI colors.
         colours: bool,
-        /// With signs beyond ASCII.
+        /// Whether non-ASCII characters are allowed.
         unicode: bool,
         /// Cells in a line.
         width: usize,

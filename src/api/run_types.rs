@@ -1,4 +1,4 @@
-//! What goes through the door about runs, as data with serde: the same in every adapter.
+//! Serializable types of runs, shared by all adapters.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What goes through the door, as data with serde: the same in every adapter.
+//! Serializable types of the API, shared by all adapters.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -74,7 +74,7 @@ pub enum Event {
     Scan(ScanProgress),
     /// Indexing continues.
     Index(IndexProgress),
-    /// Something that nobody asked about and a person has to know, in a sentence.
+    /// An unsolicited notice for the user, as one sentence.
     Notice(String),
     /// A run has begun to wait, and the person wants to be reminded of that.
     Waiting(Box<Reminder>),

@@ -21,7 +21,7 @@ use skills_skill::{Skill, SkillId};
 const BATCH: usize = 64;
 /// Names and descriptions alone are quicker.
 const NAMES_BATCH: usize = 256;
-/// The same when nobody asks meanwhile.
+/// The same while no query waits.
 const LARGE_BATCH: usize = 1024;
 /// That many new skills leave the index in pieces that are worth joining: about half a second of work for the
 /// largest collections, for a good tenth of every request's time.
@@ -56,7 +56,7 @@ impl Shared {
     }
 
     pub fn tell(&self, event: Event) {
-        // Nobody may be listening.
+        // There may be no receiver.
         drop(self.events.send(event));
     }
 

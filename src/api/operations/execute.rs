@@ -94,7 +94,7 @@ async fn denied(asked: &CallContext, run: &RunRecord, denial: &Decision) -> Erro
     Error { reason: Some(reason), ..Error::new(Code::SafetyDenied, message) }
 }
 
-/// That a run was canceled, and why where nobody said so.
+/// The message of a canceled run, with the reason if it was not canceled by a user.
 fn canceled(run: &RunRecord) -> String {
     let why = run.error.as_ref().and_then(|error| error["message"].as_str());
     let why = why.map(|why| format!(": {why}")).unwrap_or_default();

@@ -82,7 +82,7 @@ pub enum Scope {
     Admin,
 }
 
-/// Who calls, as a door made sure of it.
+/// The authenticated caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Principal {
     /// Their name: what runs and decisions are recorded under.
@@ -94,7 +94,7 @@ pub struct Principal {
 /// One call's circumstances.
 #[derive(Debug, Clone)]
 pub struct Caller {
-    /// Who calls; none where the door asks nobody (a service on loopback without keys), who may do everything.
+    /// The caller; `None` without authentication (a service on loopback without keys): then everything is allowed.
     pub principal: Option<Principal>,
     /// The trace of this call.
     pub trace_id: String,
@@ -105,7 +105,7 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// Someone nobody asked for a name, with a trace of their own.
+    /// An unauthenticated caller with a new trace.
     #[must_use]
     pub fn anyone() -> Self {
         Self { principal: None, local: true, trace_id: new_trace_id(), leave: CancellationToken::new() }

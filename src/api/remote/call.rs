@@ -160,7 +160,7 @@ impl Inner {
     }
 }
 
-/// An error that says that nobody knows whether it was executed.
+/// An error for a request that may or may not have been executed.
 pub fn unknown(error: &Error, advice: &str) -> Error {
     let message = format!("{}; the outcome is unknown: {advice}", error.message);
     Error { message, ..error.clone() }

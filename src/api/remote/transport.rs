@@ -32,7 +32,7 @@ pub enum TransportError {
     Busy(Error, Duration),
     /// Nothing was sent.
     Unsent(Error),
-    /// It was sent, and how it went nobody told.
+    /// It was sent, but its outcome is unknown.
     Lost(Error),
 }
 

@@ -1,4 +1,4 @@
-//! What the audit log is notified of runs, in its words.
+//! Audit log entries of runs.
 
 use serde_json::json;
 

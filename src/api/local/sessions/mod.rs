@@ -51,7 +51,7 @@ impl Local {
         find(&*self.desk().await?, &self.transcripts, &SessionAccess::unrestricted(), wanted).await
     }
 
-    /// Changes a session: read, change, keep if nobody else did meanwhile, else again.
+    /// Changes a session: reads, changes and saves it, and retries if it changed meanwhile.
     async fn change_session<T>(
         &self,
         wanted: &str,
