@@ -257,7 +257,7 @@ pub enum LintStyle {
     Report {
         /// With ANSI colors.
         colours: bool,
-        /// Whether non-ASCII characters are allowed.
+        /// Whether to print non-ASCII characters.
         unicode: bool,
         /// Cells in a line.
         width: usize,

@@ -257,7 +257,7 @@ async fn look(shared: &Shared, poll: u64) -> Result<(), StoreError> {
     if due.claimable {
         shared.claimable.notify_one();
         if shared.busy.load(Ordering::Relaxed) >= shared.settings.workers.max(1) {
-            // Nobody is free to take it; until somebody is, waits may still end.
+            // No worker is free to claim it; meanwhile waits may still end.
             let _ = tokio::time::timeout(Duration::from_millis(poll), shared.idle.notified()).await;
             return Ok(());
         }

@@ -54,7 +54,7 @@ pub(super) enum Left {
     Settled,
     /// The worker was requested to stop; the lease is given back.
     Stopped,
-    /// The store takes no reports now.
+    /// The store is not accepting writes.
     StoreFailed,
 }
 

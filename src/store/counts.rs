@@ -64,7 +64,7 @@ pub struct SkillRuns {
     pub skill_id: String,
     /// The contract they were launched with.
     pub contract_digest: String,
-    /// Where they stand.
+    /// Their state.
     pub state: RunState,
     /// How many.
     pub runs: u64,

@@ -111,7 +111,7 @@ impl Recorder {
         }
     }
 
-    /// The way to the thread, which is begun for the first entry; none where nothing is recorded.
+    /// The channel to the thread, which starts with the first entry; `None` if recording is disabled.
     fn jobs(&self) -> Option<SyncSender<Job>> {
         if self.log.mode() == Mode::Off {
             return None;

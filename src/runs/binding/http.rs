@@ -45,7 +45,7 @@ impl Http {
         })
     }
 
-    /// Sends a request and reads the answer whole, within the time of a job.
+    /// Sends a request and reads the complete response, within the time of a job.
     pub async fn exchange(
         &self,
         request: RequestBuilder,

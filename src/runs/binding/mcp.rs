@@ -28,7 +28,7 @@ use super::request::kind;
 use super::{Answer, BindingContext, Effect, Failed, Job, excerpt, stopped_by};
 use skills_skill::contract::{Endpoint, Reach};
 
-/// Connections kept per service while nobody uses them.
+/// Maximum number of idle connections per service.
 const MAX_IDLE: usize = 4;
 /// Bytes of a server's last words that a failure shows.
 const LAST_WORDS: usize = 2 << 10;

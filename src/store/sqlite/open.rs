@@ -22,7 +22,7 @@ pub struct OpenOptions {
     pub known: Option<KnownStores>,
     /// Refuse to create the file.
     pub must_exist: bool,
-    /// The file lies in a folder of this program: permissions beyond `mode` are taken away.
+    /// The file is in a folder of this program: permissions beyond `mode` are removed.
     pub own_folder: bool,
 }
 
@@ -287,7 +287,7 @@ fn open_for_reading(
     };
     let [_, log, _] = files_of(path);
     let log_is_empty = std::fs::metadata(log).map_or(true, |found| found.len() == 0);
-    // As it is, where the files beside it are there too; as a file that nobody changes, where it has no log.
+    // Normally if its WAL files exist too; as an immutable file if it has no log.
     let mut direct = None;
     for immutable in [false, true] {
         if direct.is_none() && (!immutable || log_is_empty) {
