@@ -360,7 +360,7 @@ fn publish(shared: &Shared, tree: &Tree, live: &[bool]) {
     let new = Arc::new(new);
     let change = difference(&old, &new);
     *shared.catalogue.write().unwrap_or_else(PoisonError::into_inner) = new;
-    // There may be no receiver.
+    // The receiver may be closed.
     let _ = shared.events.send(RegistryEvent::Change(Arc::new(change)));
 }
 

@@ -31,7 +31,7 @@ impl BootTime {
 pub struct Moment {
     /// By the wall clock.
     pub wall_ms: i64,
-    /// By the boot clock; none where the system has no boot that could be told from others.
+    /// By the boot clock; `None` if the system cannot distinguish its boots.
     pub boot: Option<BootTime>,
 }
 

@@ -56,7 +56,7 @@ impl Shared {
     }
 
     pub fn tell(&self, event: Event) {
-        // There may be no receiver.
+        // The receiver may be closed.
         drop(self.events.send(event));
     }
 

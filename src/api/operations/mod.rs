@@ -517,7 +517,7 @@ impl Operation {
     /// `forbidden`, naming the scope that is missing.
     pub fn may(&self, caller: &Caller) -> Result<(), Error> {
         if let Some(scope) = self.scope.filter(|scope| !caller.may(*scope)) {
-            let who = caller.principal.as_ref().map_or("nobody", |principal| principal.name.as_str());
+            let who = caller.principal.as_ref().map_or("the caller", |principal| principal.name.as_str());
             let message = format!("{} needs the scope `{scope}`, which {who} does not have", self.name);
             return Err(Error::new(Code::Forbidden, message));
         }
