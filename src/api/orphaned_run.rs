@@ -1,4 +1,4 @@
-//! Whether somebody executes a run that is to be executed as text.
+//! Messages about due runs that no worker executes.
 
 use skills_model::RunState;
 use skills_skill::safe_text;

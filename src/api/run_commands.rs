@@ -1,4 +1,4 @@
-//! Orders that people gave to a run beside their decisions, as its events tell them: who, when and what.
+//! Commands that users gave to a run in addition to decisions, from its events: who, when and what.
 
 use serde_json::Value;
 

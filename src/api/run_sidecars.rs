@@ -30,11 +30,11 @@ pub enum Came {
     Refused(String),
     /// It was executed; of the other run no more is known here.
     Done,
-    /// Held since then: nothing more begins until somebody resumes it.
+    /// Paused since then: nothing more begins until it is resumed.
     Held(i64),
     /// It is to be held, and when.
     ToBeHeld(&'static str),
-    /// It was held from then on, until somebody resumed it or it ended.
+    /// It was paused from then on, until it was resumed or ended.
     WasHeld(i64, i64),
     /// It moved on or ended before anything of it was held.
     NeverHeld(RunState),

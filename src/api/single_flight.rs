@@ -9,7 +9,7 @@ use tokio::sync::OnceCell;
 /// Calls in flight by key; an entry is removed when its last caller is done.
 pub struct SingleFlight<T>(Mutex<HashMap<String, InFlight<T>>>);
 
-/// One name that somebody asks about.
+/// The call in flight for one key.
 struct InFlight<T> {
     by: usize,
     /// Has not begun: who comes now may share it.

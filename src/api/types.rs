@@ -259,7 +259,7 @@ pub struct SkillDetail {
     pub body: String,
     /// Parser's and linter's findings, including those that need the other skills (shadowing, links).
     pub findings: Vec<Finding>,
-    /// Files of the bundle beside `SKILL.md`, by path.
+    /// Files of the bundle other than `SKILL.md`, by path.
     pub files: Vec<FileEntry>,
 }
 

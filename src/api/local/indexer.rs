@@ -33,7 +33,7 @@ const TELL_EVERY: Duration = Duration::from_millis(50);
 pub struct Shared {
     /// The router; written for the length of one batch at a time.
     pub router: RwLock<Router>,
-    /// News for everybody.
+    /// Broadcasts events.
     pub events: broadcast::Sender<Event>,
     /// How far the index is.
     pub progress: watch::Sender<IndexProgress>,

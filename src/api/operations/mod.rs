@@ -201,7 +201,7 @@ pub struct Operation {
     pub tool: bool,
     /// The name of that tool; the operation's own for most.
     pub tool_name: &'static str,
-    /// What a caller needs; none for what everybody may ask.
+    /// The scope that a caller needs, if any.
     pub scope: Option<Scope>,
     /// How it behaves.
     pub hints: Hints,
@@ -343,7 +343,7 @@ impl Operation {
         self
     }
 
-    /// A list that continues while somebody looks.
+    /// A list that grows while it is read.
     fn follows(mut self) -> Self {
         self.follows = true;
         self
@@ -355,7 +355,7 @@ impl Operation {
         self
     }
 
-    /// The same for everybody, and long.
+    /// Identical for all callers, and long.
     fn shared(mut self) -> Self {
         self.shared = true;
         self

@@ -1,4 +1,4 @@
-//! Errors as somebody elsewhere may read them: without places of this machine, beyond those that the caller named.
+//! Errors for remote callers: without paths of this machine, except those that the caller named.
 
 use std::path::Path;
 

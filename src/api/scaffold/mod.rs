@@ -14,7 +14,7 @@ use skills_discovery::golden_yaml;
 use skills_skill::contract;
 use skills_skill::{AttachTarget, EffectMode, Invocation, Kind, Role, Severity, SkillId, read_regular_text};
 
-/// The file of golden queries, beside the skills of a root.
+/// The file of golden queries, next to the skills of a root.
 const GOLDEN: &str = "golden.yaml";
 /// More than this is not a list of queries written by hand.
 const MAX_GOLDEN: u64 = 4 << 20;
@@ -59,7 +59,7 @@ pub struct Scaffold {
     pub contract: bool,
     /// With a page of reference material.
     pub references: bool,
-    /// What somebody would ask; none writes no golden queries.
+    /// Example requests; without any, no golden queries are written.
     pub queries: Option<Vec<String>>,
 }
 

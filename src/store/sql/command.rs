@@ -13,7 +13,7 @@ use skills_model::{
     ApprovalReason, Command, Expiry, Gate, Next, RunState, TransitionError, Verdict, transition,
 };
 
-/// A command with what is kept beside it.
+/// A command with what is stored with it.
 #[derive(Debug)]
 pub(crate) struct Order {
     pub command: Command,

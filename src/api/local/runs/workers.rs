@@ -20,7 +20,7 @@ const FOLLOW_MS: u64 = 60_000;
 /// Events read at a time.
 const PAGE: usize = 500;
 
-/// The workers of this process, with anyone who follows what they end.
+/// The workers of this process, and the task that follows their completed runs.
 pub(super) struct Working {
     supervisor: Supervisor,
     /// What else continues while runs are executed here.

@@ -109,7 +109,7 @@ impl Local {
         self.session_view(decode(row, Vec::new())?).await
     }
 
-    /// Sessions of this owner, or of everybody.
+    /// Sessions of this owner, or of all owners.
     async fn sessions_of(&self, owner: Option<&str>, limit: usize) -> Result<Vec<SessionSummary>, Error> {
         let heads = self.desk().await?.sessions(owner, limit).await?;
         heads
