@@ -323,9 +323,9 @@ pub struct RunSnapshot {
 pub enum WorkerReport {
     /// A step is complete; more follow. A replay whose restored steps are past becomes running.
     Checkpoint,
-    /// A gate asks; the lease is given back.
+    /// A gate asks; the lease is released.
     Wait(Gate),
-    /// It was paused and nothing of it is in progress any longer; the lease is given back.
+    /// It was paused and nothing of it is in progress any longer; the lease is released.
     Hold,
     /// All steps are complete.
     Complete,

@@ -224,7 +224,7 @@ pub trait Store: Send + Sync + 'static {
     /// ([`Command::Expire`]).
     async fn expired(&self) -> Result<Vec<RunRecord>, StoreError>;
 
-    /// What tells this store from every other one, made with it: numbers of events mean nothing in another store.
+    /// A unique id of this store, created with it: numbers of events mean nothing in another store.
     fn identity(&self) -> String;
 
     /// The global number of the newest event; 0 where there is none.

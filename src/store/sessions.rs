@@ -57,7 +57,7 @@ pub trait Sessions: Send + Sync + 'static {
     /// One session, without its first `known` lines: lines never change, so a reader that has them needs no more.
     async fn session(&self, id: &str, known: u64) -> Result<Option<SessionRow>, StoreError>;
 
-    /// Sessions of this owner, or of everybody, the one that changed last first, at most `limit`.
+    /// Sessions of this owner, or of all owners, most recently changed first, at most `limit`.
     async fn sessions(&self, owner: Option<&str>, limit: usize) -> Result<Vec<SessionHead>, StoreError>;
 
     /// Replaces the document and appends lines, if the session is unchanged since `version` was read; returns the

@@ -17,7 +17,7 @@ use crate::private_files;
 /// Entries written at once, at most.
 const BATCH: usize = 256;
 
-/// Entries that wait to be written at most; anyone who records one more waits for a place.
+/// Maximum number of queued entries; a caller with one more waits for a slot.
 const QUEUE: usize = 4 * BATCH;
 
 /// Lines of this process that no anchor stands for yet, at most.

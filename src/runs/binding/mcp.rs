@@ -57,7 +57,7 @@ struct Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Once it is reaped its number may belong to somebody else.
+        // Once it is reaped its pid may be reused.
         if let (Some(group), Ok(None)) = (self.group, self.child.try_wait()) {
             let _ = killpg(group, Signal::SIGKILL);
         }

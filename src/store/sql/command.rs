@@ -175,7 +175,7 @@ pub(crate) async fn command<T: Tx>(tx: &T, run: &RunId, order: &Order) -> Result
     Ok(CommandOutcome { run: after, before: state, effect, expired })
 }
 
-/// Merges fields into the options of a run, and tells of it.
+/// Merges fields into the options of a run, and records an event.
 pub(crate) async fn annotate<T: Tx>(
     tx: &T,
     run: &RunId,

@@ -161,7 +161,7 @@ enum Moved {
     To(Option<String>),
 }
 
-/// What a report changes of a run beside its state.
+/// What a report changes of a run besides its state.
 #[derive(Default)]
 struct Shown {
     /// Its newest checkpoint, and how many of its own steps are done.

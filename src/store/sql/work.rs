@@ -248,7 +248,7 @@ pub(super) async fn has_begun<T: Tx>(tx: &T, run: &RunId, step: &str) -> Result<
     Ok(tx.find("looking for an intent", sql, values![run, step]).await?.is_some())
 }
 
-/// Keeps an intent; answers the event that tells of it.
+/// Records an intent; returns its event.
 pub(super) async fn keep_intent<T: Tx>(
     tx: &T,
     run: &RunId,

@@ -30,7 +30,7 @@ use writer::{Target, Writer};
 /// file systems do not always send them.
 const POLL: Duration = Duration::from_secs(1);
 
-/// As [`POLL`], where the system tells nothing.
+/// As [`POLL`], without file notifications.
 const POLL_BLIND: Duration = Duration::from_millis(100);
 
 /// The embedded store.

@@ -10,13 +10,13 @@ use super::{Sqlite, failed, reading, schema};
 use crate::{Clocks, KnownStores, StoreError, Unavailability};
 use skills_base::private_files;
 
-/// Names of the files beside a database, by what they add to its name.
+/// Suffixes of the files next to a database.
 pub(super) const SIDE_FILES: [&str; 2] = ["-wal", "-shm"];
 
 /// How a database file is opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenOptions {
-    /// Permissions of the database and the files beside it.
+    /// Permissions of the database and the files next to it.
     pub mode: u32,
     /// Where it is recorded which store was opened at which path; nowhere, where there is none.
     pub known: Option<KnownStores>,
@@ -171,7 +171,7 @@ fn place_of(path: &Path) -> String {
     format!("sqlite:{}", path.display())
 }
 
-/// The database and the files beside it, whether they exist or not.
+/// The database and the files next to it, whether they exist or not.
 fn files_of(path: &Path) -> [PathBuf; 3] {
     let beside = |suffix: &str| {
         let mut name = path.as_os_str().to_owned();
