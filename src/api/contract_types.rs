@@ -1,4 +1,4 @@
-//! What goes through the door about contracts and capabilities, as data with serde.
+//! Serializable types of contracts and capabilities.
 
 use std::collections::BTreeMap;
 

@@ -165,8 +165,8 @@ impl Error {
         }
     }
 
-    /// The failure of a task that panicked or was stopped. What it panicked with goes to the log alone: it may quote
-    /// what nobody but the operator should read.
+    /// The failure of a task that panicked or was stopped. The panic message is only logged: it may quote
+    /// what only the operator should read.
     #[must_use]
     pub fn broken_off(error: &tokio::task::JoinError) -> Self {
         tracing::error!(%error, "an operation panicked");

@@ -103,7 +103,7 @@ pub fn golden_of(catalogue: &Catalogue, own: Option<&Path>) -> Result<Golden, Er
         names.sort();
         for name in names {
             let path = format!("{EVALS}/{name}");
-            // A folder of that name holds other things too: what is no such list is not meant.
+            // A folder of that name can contain other files: those that are not such a list are skipped.
             let Ok(text) = bundle.read_text(&path, GOLDEN_LIMIT) else { continue };
             if let Ok(cases) = skill_evals(&entry.skill.id, &text) {
                 golden.take(entry.skill.root_dir.join(path), cases);

@@ -1,4 +1,4 @@
-//! Which bundles have a contract, remembered for as long as the file that says so stays what it was.
+//! Which bundles have a contract, cached until the contract file changes.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

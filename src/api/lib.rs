@@ -1,4 +1,4 @@
-//! The one door to the core: what every adapter may ask, what it gets, and how it fails.
+//! The API of the core: the requests, results and errors of every adapter.
 
 mod bisect;
 mod board;

@@ -175,7 +175,7 @@ pub struct LintReport {
 }
 
 impl LintFinding {
-    /// Absolute path of the file that the finding is in: the skill's own, or one beside it.
+    /// Absolute path of the file that the finding is in: the skill's own, or one next to it.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         self.location.with_file_name(&self.finding.file)
@@ -257,7 +257,7 @@ pub enum LintStyle {
     Report {
         /// With ANSI colors.
         colours: bool,
-        /// With signs beyond ASCII.
+        /// Whether to print non-ASCII characters.
         unicode: bool,
         /// Cells in a line.
         width: usize,
@@ -372,7 +372,7 @@ fn undefined(catalogue: &Catalogue) -> Vec<LintFinding> {
     findings
 }
 
-/// What is wrong in single files, whatever is beside their bundles.
+/// Findings in single files, independent of neighboring bundles.
 #[must_use]
 pub fn files(paths: &[PathBuf]) -> LintReport {
     report_of(paths, None)
@@ -412,7 +412,7 @@ impl LintReport {
     }
 }
 
-/// What the bundles beside one have that it may name.
+/// What the neighboring bundles define that a bundle may name.
 #[derive(Debug, Default)]
 pub struct Neighbors {
     /// Folders that may hold capabilities: roots and bundles.
@@ -552,7 +552,7 @@ fn found(id: &SkillId, location: &Path, finding: Finding) -> LintFinding {
 
 fn sorted(mut findings: Vec<LintFinding>) -> Vec<LintFinding> {
     findings.sort_by(|a, b| {
-        // The skill's own file first, then those beside it.
+        // The skill's own file first, then those next to it.
         let place = |found: &LintFinding| {
             let path = found.path();
             (path != found.location, path, found.finding.span.map(|span| span.offset))

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use super::Error;
 use super::operator_types::{Board, FacetList, LogPage, LogRequest, ViewList, WorkerList};
 
-/// What operators ask beside single runs.
+/// Requests of operators in addition to single runs.
 #[async_trait]
 pub trait OperatorClient: Send + Sync + 'static {
     /// Everything that runs, waits and failed within the last hours.

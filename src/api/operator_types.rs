@@ -1,4 +1,4 @@
-//! What operators ask beside single runs: the board of a shift, workers, facets of a filter, saved views, logs.
+//! Types for operators beyond single runs: the board of a shift, workers, facets of a filter, saved views, logs.
 
 use std::collections::BTreeMap;
 

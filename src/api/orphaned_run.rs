@@ -1,15 +1,15 @@
-//! Whether somebody executes a run that is to be executed as text.
+//! Messages about due runs that no worker executes.
 
 use skills_model::RunState;
 use skills_skill::safe_text;
 use skills_store::{LeaseHolder, RunRecord, WorkerId};
 
-/// How long a run may lie pending before it is said that nobody took it, milliseconds: what was launched this moment is
-/// about to be taken.
+/// How long a run may be pending before it is reported as unclaimed, in milliseconds: a run that was just launched is
+/// about to be claimed.
 pub const PENDING_MS: i64 = 5_000;
 
-/// Why nobody executes a run that is to be executed; none where somebody does, or nobody has to. `age` tells
-/// milliseconds as the door that asks does.
+/// Why no worker executes a run that is due; `None` if one does, or if none has to. `age` formats
+/// milliseconds for the adapter.
 #[must_use]
 pub fn unworked(run: &RunRecord, now_ms: i64, age: impl Fn(i64) -> String) -> Option<String> {
     let Some(hold) = &run.hold else {

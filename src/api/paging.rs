@@ -7,11 +7,11 @@ use super::{Code, Error};
 /// Most items of one page.
 pub const LARGEST_PAGE: usize = 1000;
 
-/// The part of a list of `len` items that is asked for, and the cursor of the page behind it. Without a limit the
-/// rest of the list is one page.
+/// The requested part of a list of `len` items, and the cursor of the next page. Without a limit the rest of the
+/// list is one page.
 ///
-/// A cursor names the last item of the page before and its place, so that it holds when the list grows or shrinks
-/// elsewhere.
+/// A cursor names the last item of the previous page and its position, so that it stays valid when the list grows or
+/// shrinks elsewhere.
 ///
 /// # Errors
 /// `invalid_request` for a limit outside 1 to 1,000, and for a cursor whose item is not in the list.

@@ -64,10 +64,10 @@ pub trait RunClient: Send + Sync + 'static {
         Err(Error::new(Code::InvalidTransition, message))
     }
 
-    /// Comes back when a run has ended, waits or is held, with the run as it is then. Where the core is in
-    /// this process it executes the run itself, unless a worker that is alive has it; a remote one works it
-    /// over there. When `leave` fires, children of this process are killed, the lease is given back, and the
-    /// run is answered as it is: nothing is canceled.
+    /// Returns when a run has ended, waits or is paused, with the run in that state. A core in this process
+    /// executes the run itself, unless an active worker has claimed it; a remote service executes it there.
+    /// When `leave` fires, children of this process are killed, the lease is released, and the run is returned
+    /// in its current state: nothing is canceled.
     async fn wait_for_completion(&self, run: &str, leave: CancellationToken) -> Result<RunRecord, Error>;
 
     /// Events after a number: of one run by its own numbering, or of all by the store's. Where there are none it

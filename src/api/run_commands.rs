@@ -1,4 +1,4 @@
-//! Orders that people gave to a run beside their decisions, as its events tell them: who, when and what.
+//! Commands that users gave to a run in addition to decisions, from its events: who, when and what.
 
 use serde_json::Value;
 
@@ -49,7 +49,7 @@ pub fn ordered(kind: &EventKind, data: &Value) -> Option<String> {
         EventKind::SignalReceived => format!("signal {}", text("name")?),
         EventKind::RunAssigned => {
             let note = text("note").map(|note| format!(": {note}")).unwrap_or_default();
-            format!("assigned to {}{note}", text("to").unwrap_or_else(|| "nobody".to_owned()))
+            format!("assigned to {}{note}", text("to").unwrap_or_else(|| "no user".to_owned()))
         }
         EventKind::RunReplayedTo => format!("replayed as {}", text("run")?),
         EventKind::RunForkedTo => format!("forked as {}", text("run")?),

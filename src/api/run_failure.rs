@@ -77,7 +77,7 @@ impl From<CallFailure> for Code {
             CallFailure::UpstreamFailure => Self::UpstreamFailure,
             CallFailure::UpstreamTimeout => Self::UpstreamTimeout,
             CallFailure::StepTimeout => Self::StepTimeout,
-            // Anyone who asked to stop knows it; a call that nobody waits for has no code of its own.
+            // The user who canceled it knows; a call whose result is not awaited has no code of its own.
             CallFailure::Canceled => Self::InvalidTransition,
         }
     }

@@ -23,18 +23,18 @@ pub struct SidecarWish {
     pub came: Came,
 }
 
-/// What has come of a wish by now.
+/// The current outcome of a control request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Came {
     /// It was refused, and why.
     Refused(String),
     /// It was executed; of the other run no more is known here.
     Done,
-    /// Held since then: nothing more begins until somebody resumes it.
+    /// Paused since then: nothing more begins until it is resumed.
     Held(i64),
     /// It is to be held, and when.
     ToBeHeld(&'static str),
-    /// It was held from then on, until somebody resumed it or it ended.
+    /// It was paused from then on, until it was resumed or ended.
     WasHeld(i64, i64),
     /// It moved on or ended before anything of it was held.
     NeverHeld(RunState),
@@ -49,7 +49,7 @@ pub enum Came {
 }
 
 impl SidecarWish {
-    /// Whether something is still to come of it, or holds the run now.
+    /// Whether it is still pending, or pauses the run now.
     #[must_use]
     pub fn stands(&self) -> bool {
         matches!(self.came, Came::Held(_) | Came::ToBeHeld(_) | Came::Kept)
@@ -187,7 +187,7 @@ fn came_of(asked: &str, run: &RunRecord, events: &[&RunEvent], at: usize) -> Cam
     }
 }
 
-/// The sidecar that wants a run paused that waits for a person or a signal, with its reason; none where nobody does.
+/// The sidecar that requested to pause a run that waits for a person or a signal, with its reason, if any.
 #[must_use]
 pub fn pause_wanted<'a>(
     run: &RunRecord,

@@ -1,4 +1,4 @@
-//! What goes through the door about runs, as data with serde: the same in every adapter.
+//! Serializable types of runs, shared by all adapters.
 
 use std::collections::BTreeMap;
 
@@ -124,9 +124,9 @@ pub enum RunOrder {
         /// Who orders it; the account, if omitted.
         by: Option<String>,
     },
-    /// Assign it to a person, or to nobody.
+    /// Assign it to a person, or unassign it.
     Assign {
-        /// The person; nobody, if omitted.
+        /// The person; if omitted, the run is unassigned.
         to: Option<String>,
         /// What they have to know.
         note: Option<String>,

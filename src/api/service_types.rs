@@ -42,7 +42,7 @@ pub struct CallerView {
 }
 
 impl CallerView {
-    /// Anyone who uses the core where nobody is asked who they are: they may do everything.
+    /// A caller without authentication, who may do everything.
     #[must_use]
     pub fn anyone() -> Self {
         Self { name: None, scopes: Scope::iter().collect() }
@@ -74,7 +74,7 @@ pub struct AuditFilter {
     pub limit: usize,
 }
 
-/// What a look over the audit log found.
+/// The result of an audit log check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AuditReport {
     /// The file.

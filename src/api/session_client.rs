@@ -15,15 +15,14 @@ use skills_session::{Api, Payload, Speaker};
 /// Whose sessions a caller may use. A session belongs to the principal who made it; to others it does not exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionAccess {
-    /// Who owns the sessions that are made; nobody in particular for the local account, and where no keys are asked
-    /// for.
+    /// The owner of new sessions; `None` for the local account and without authentication.
     owner: Option<String>,
     /// Whether the sessions of others, and those without an owner, can be used too.
     all: bool,
 }
 
 impl SessionAccess {
-    /// Everything: the local account, and callers of a service that asks nobody for a key.
+    /// Everything: the local account, and callers of a service without authentication.
     #[must_use]
     pub fn unrestricted() -> Self {
         Self { owner: None, all: true }
@@ -133,8 +132,8 @@ pub trait SessionClient: Send + Sync + 'static {
     /// The whole request of the next call.
     async fn export_session(&self, session: &str, api: Api, model: &str) -> Result<Payload, Error>;
 
-    /// A skill at each level of disclosure; where a session is named, as it is loaded there, whatever became of its
-    /// file since.
+    /// A skill at each level of disclosure; if a session is named, as it is loaded there, even if its
+    /// file changed since.
     async fn level_view(&self, skill: &str, session: Option<&str>) -> Result<LevelsView, Error>;
 
     /// The catalog under a client's budget; without a client, as it is.

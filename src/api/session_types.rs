@@ -1,4 +1,4 @@
-//! What goes through the door about sessions, as data with serde: the same in every adapter.
+//! Serializable types of sessions, shared by all adapters.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::OnceCell;
 
-/// What is looked at, by name; nothing is remembered once nobody asks.
+/// Calls in flight by key; an entry is removed when its last caller is done.
 pub struct SingleFlight<T>(Mutex<HashMap<String, InFlight<T>>>);
 
-/// One name that somebody asks about.
+/// The call in flight for one key.
 struct InFlight<T> {
     by: usize,
     /// Has not begun: who comes now may share it.
@@ -66,7 +66,7 @@ struct Question<'a, T: Clone> {
 }
 
 impl<T: Clone> Question<'_, T> {
-    /// From here on nobody joins.
+    /// From here on no caller joins.
     fn begin(&self) {
         if let Some(asked) = self.looks.in_flight().get_mut(&self.name) {
             asked.coming.take_if(|coming| Arc::ptr_eq(coming, &self.answer));
@@ -128,7 +128,7 @@ mod tests {
         }
         assert_eq!(rig.begun.load(Ordering::SeqCst), 1, "one look at a time");
         rig.end.notify_one();
-        assert_eq!(first.await, 1, "nobody is given a look that began before they asked");
+        assert_eq!(first.await, 1, "no caller gets the result of a call that began before its request");
         rig.end.notify_one();
         assert_eq!(futures::future::join_all(later).await, [2; 50]);
         assert!(rig.looks.in_flight().is_empty());

@@ -1,4 +1,4 @@
-//! Small catalogs for the unit tests of this room.
+//! Small catalogs for the unit tests of this crate.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What trusting a bundle would let run, as it is shown before somebody approves.
+//! What trusting a bundle would let run, as shown before the approval.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! What goes through the door, as data with serde: the same in every adapter.
+//! Serializable types of the API, shared by all adapters.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -74,7 +74,7 @@ pub enum Event {
     Scan(ScanProgress),
     /// Indexing continues.
     Index(IndexProgress),
-    /// Something that nobody asked about and a person has to know, in a sentence.
+    /// An unsolicited notice for the user, as one sentence.
     Notice(String),
     /// A run has begun to wait, and the person wants to be reminded of that.
     Waiting(Box<Reminder>),
@@ -259,7 +259,7 @@ pub struct SkillDetail {
     pub body: String,
     /// Parser's and linter's findings, including those that need the other skills (shadowing, links).
     pub findings: Vec<Finding>,
-    /// Files of the bundle beside `SKILL.md`, by path.
+    /// Files of the bundle other than `SKILL.md`, by path.
     pub files: Vec<FileEntry>,
 }
 

@@ -1,4 +1,4 @@
-//! What a file beside a skill's instructions says about who calls it.
+//! Who may invoke a skill, according to a file next to its instructions.
 
 use serde::Deserialize;
 

@@ -76,10 +76,10 @@ pub fn open_append(file: &Path) -> io::Result<File> {
     Ok(opened)
 }
 
-/// Replaces a file's content in one step; nobody but the owner may read it.
+/// Replaces a file's content atomically; only the owner may read it.
 ///
 /// # Errors
-/// What the system says; the file then is as it was.
+/// The system's error; the file is then unchanged.
 pub fn replace(file: &Path, content: &[u8]) -> io::Result<()> {
     use std::io::Write as _;
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

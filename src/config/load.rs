@@ -115,13 +115,13 @@ pub struct Config {
     pub conformance: Conformance,
     /// What the audit log keeps.
     pub audit: AuditLog,
-    /// Where runs are kept, `sqlite:PATH` or `memory:`; the usual file in the data folder, where nobody says.
+    /// Where runs are stored, `sqlite:PATH` or `memory:`; default: a file in the data folder.
     pub store: Option<String>,
     /// Permissions of the store's files: more than 0600 lets the group of their folder in.
     pub store_mode: u32,
     /// Whether a store that is not there is refused, instead of created.
     pub store_must_exist: bool,
-    /// Runs that the workers of a process work at a time; by the machine, where nobody says.
+    /// Maximum number of concurrent runs of a process; the default depends on the machine.
     pub workers: Option<usize>,
     /// Where scripts write, and how much.
     pub scripts: Scripts,
@@ -163,7 +163,7 @@ impl Config {
         Ok(config)
     }
 
-    /// Settings when nobody says anything.
+    /// The default settings.
     #[must_use]
     pub fn defaults(cwd: &Path, env: &Env) -> Self {
         Self {

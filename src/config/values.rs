@@ -159,7 +159,7 @@ impl<'de> Deserialize<'de> for WrittenKeys {
     }
 }
 
-/// How much a script may write in a step, and where; the usual, where nobody says.
+/// How much a script may write in a step, and where; with defaults.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Scripts {
     /// Bytes of everything it writes.

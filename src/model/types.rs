@@ -99,7 +99,7 @@ pub struct Approvals {
 }
 
 impl Approvals {
-    /// Whether nobody has approved yet.
+    /// Whether there is no approval yet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.by.is_empty()
@@ -107,7 +107,7 @@ impl Approvals {
 }
 
 impl Gate {
-    /// A question to a person that nobody has answered.
+    /// An unanswered question to a person.
     #[must_use]
     pub fn human(step: impl Into<String>, inputs_digest: impl Into<String>, why: ApprovalReason) -> Self {
         let (step, inputs_digest) = (step.into(), inputs_digest.into());
@@ -303,8 +303,8 @@ impl Decision {
 pub struct RunSnapshot {
     /// Its state.
     pub state: RunState,
-    /// Nothing more of it begins until it is resumed: a fork, or a run that was paused. A pending one is claimed by
-    /// nobody, an active one stops before its next step, a waiting one when what it waits for is there.
+    /// No further step begins until it is resumed: a fork, or a run that was paused. A pending one is not claimed,
+    /// an active one stops before its next step, a waiting one when what it waits for arrives.
     pub held: bool,
     /// Whether recorded steps have to be restored before new ones run.
     pub replays: bool,
@@ -323,9 +323,9 @@ pub struct RunSnapshot {
 pub enum WorkerReport {
     /// A step is complete; more follow. A replay whose restored steps are past becomes running.
     Checkpoint,
-    /// A gate asks; the lease is given back.
+    /// A gate asks; the lease is released.
     Wait(Gate),
-    /// It was paused and nothing of it is in progress any longer; the lease is given back.
+    /// It was paused and nothing of it is in progress any longer; the lease is released.
     Hold,
     /// All steps are complete.
     Complete,
@@ -356,7 +356,7 @@ pub enum Command {
     Endorse {
         /// The approval.
         decision: Decision,
-        /// Whose it is: nobody counts twice.
+        /// Who approved: each person counts once.
         by: String,
         /// How many the rule requires.
         need: u32,
@@ -368,7 +368,7 @@ pub enum Command {
     },
     /// A person stops it.
     Cancel,
-    /// Something that watches it wants nothing more of it to begin until a person says so.
+    /// A sidecar requests that no further step begins until a person resumes the run.
     Pause,
     /// What waits for a person would do something else now than what it asked about: it asks about that instead.
     Ask(Gate),

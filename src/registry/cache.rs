@@ -20,7 +20,7 @@ use skills_base::private_files;
 /// Counts up when the layout changes. (A change of the parser shows in the build stamp.)
 const MAGIC: &[u8; 8] = b"SKILLS\x00\x02";
 
-/// Caches of other root sets that nobody used for this long are removed.
+/// Caches of other root sets that were unused for this long are removed.
 const CACHE_MAX_AGE: Duration = Duration::from_secs(30 * 24 * 3600);
 
 #[derive(Serialize)]

@@ -39,7 +39,7 @@ impl Ord for OrderedPath {
     fn cmp(&self, other: &Self) -> Ordering {
         let (a, b) = (self.0.as_os_str().as_encoded_bytes(), other.0.as_os_str().as_encoded_bytes());
         let same = a.iter().zip(b).take_while(|(a, b)| a == b).count();
-        // A separator ends a component: it comes before everything that could go on with it.
+        // A separator ends a component: it sorts before every byte that could extend the component.
         let rank = |byte: Option<&u8>| byte.map(|byte| if *byte == b'/' { 0 } else { u16::from(*byte) + 1 });
         rank(a.get(same)).cmp(&rank(b.get(same)))
     }

@@ -286,7 +286,7 @@ pub(super) fn ground(spec: RootSpec) -> ScannedRoot {
 /// Reads the bundles of a batch, and sends all of it on in one piece.
 fn report(root: usize, batch: Vec<Seen>, scan: &Scan<'_>, send: &mpsc::SyncSender<Vec<ScanReport>>) {
     let found = batch.iter().filter(|seen| matches!(seen, Seen::Bundle(..))).count();
-    // A closed channel means nobody wants to know any longer.
+    // The receiver may be closed.
     let _ = send.send(vec![ScanReport::Found(found)]);
     let news = batch.into_iter().filter_map(|seen| match seen {
         Seen::Bundle(location, real) => {
@@ -321,7 +321,7 @@ fn read(location: PathBuf, real: PathBuf, stamp: Option<Stamp>) -> Option<Record
     Some(Record { location, real, stamp, outcome, loser: OnceLock::new() })
 }
 
-/// An outcome with where its bundle really lies, which is not remembered with it.
+/// An outcome with the real location of its bundle, which is not cached with it.
 fn lying(outcome: Outcome, real: RealPaths) -> Outcome {
     match outcome {
         Outcome::Skill(skill) => {

@@ -106,7 +106,7 @@ impl Watch {
     }
 
     /// Forgets the watches at and below paths where something happened: a folder that was removed and made
-    /// again, or renamed and replaced, is another folder under the same path, which nobody watches.
+    /// again, or renamed and replaced, is another folder under the same path, which is not watched.
     pub fn doubt(&mut self, paths: &BTreeSet<PathBuf>) {
         let Some(watcher) = &mut self.watcher else { return };
         self.watched.retain(|_, path| {

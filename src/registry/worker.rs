@@ -117,7 +117,7 @@ impl Worker {
             self.publish();
         }
         let mut polled = Instant::now();
-        // A scan that was broken off leaves half a tree: nobody may see or keep it.
+        // An interrupted scan leaves a partial tree, which must not be published or cached.
         while !self.stopped() {
             if self.missed.swap(false, Ordering::Relaxed) {
                 self.rescan();
@@ -247,7 +247,7 @@ impl Worker {
                 shared.progress.send_replace(progress);
                 let _ = shared.events.send(RegistryEvent::Progress(progress));
             }
-            // A command that reads once waits for the whole scan: nobody reads a partial snapshot.
+            // A command that reads once waits for the whole scan: it never reads a partial snapshot.
             if partly && self.settings.watch && Instant::now() >= publish_at {
                 let began = Instant::now();
                 publish(shared, tree, &[]);
@@ -360,7 +360,7 @@ fn publish(shared: &Shared, tree: &Tree, live: &[bool]) {
     let new = Arc::new(new);
     let change = difference(&old, &new);
     *shared.catalogue.write().unwrap_or_else(PoisonError::into_inner) = new;
-    // Nobody may be listening.
+    // The receiver may be closed.
     let _ = shared.events.send(RegistryEvent::Change(Arc::new(change)));
 }
 

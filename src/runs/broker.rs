@@ -339,7 +339,7 @@ impl Caller for Broker {
     }
 }
 
-/// Why a binding may not be called as nobody trusts what brought it.
+/// Why a binding of an untrusted bundle may not be called.
 fn untrusted(trust: &TrustCheck, offered: &Offered) -> Option<CallObstruction> {
     if offered.place.shipped {
         return None;
@@ -353,7 +353,7 @@ fn is_pinned(offered: &Offered) -> bool {
     !offered.place.shipped && offered.binding.protocol != Protocol::Builtin
 }
 
-/// Whether executing a capability twice is as good as once.
+/// Whether a capability can be executed twice without further effect.
 fn repeatable(capability: &Capability) -> bool {
     let properties = &capability.properties;
     !properties.side_effects || properties.idempotent || properties.deterministic

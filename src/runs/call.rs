@@ -231,7 +231,7 @@ impl CallError {
         }
     }
 
-    /// What was wrong, for everybody who may see the run.
+    /// The error message, for all users who may see the run.
     pub fn public_message(&self) -> &str {
         self.public.as_ref().map_or(&self.message, |public| &public.message)
     }

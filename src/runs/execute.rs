@@ -33,7 +33,7 @@ pub enum Executed {
     Completed(RunRecord),
     /// A step failed permanently.
     Failed(RunRecord),
-    /// It waits for a person or a signal, or is paused; the lease is given back.
+    /// It waits for a person or a signal, or is paused; the lease is released.
     Waiting(RunRecord),
     /// It was requested to stop: calls were stopped, nothing was recorded, the lease still stands.
     Stopped,

@@ -43,7 +43,7 @@ pub(super) struct Session<'e> {
     fence: u64,
     head: u64,
     state: RunState,
-    /// Nothing more begins: somebody paused the run.
+    /// Nothing more begins: the run was paused.
     held: bool,
     cancel: CancellationToken,
     conformance: Conformance,

@@ -229,7 +229,7 @@ impl Progress {
             .find_map(|path| self.parts.get(path)?.produced())
     }
 
-    /// Branches in progress whose result nobody needs any longer, because another one was first.
+    /// Branches in progress whose result is no longer needed, because another one was first.
     pub fn beaten(&self, running: &Running) -> Vec<String> {
         let lost = |path: &&String| {
             let owner = owner_of(path);

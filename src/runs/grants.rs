@@ -1,5 +1,5 @@
-//! What people have allowed and nobody has used yet. An approval belongs to one step with exactly what it would run;
-//! the step's beginning uses it up.
+//! Approvals that are not consumed yet. An approval belongs to one step with exactly what it would run; the start of
+//! the step consumes it.
 
 use std::collections::BTreeMap;
 

@@ -71,7 +71,7 @@ impl Reminder {
     }
 }
 
-/// Which signs a terminal is given.
+/// The terminal signals that are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Signs {
     /// The bell.
@@ -269,7 +269,7 @@ fn client() -> Result<reqwest::Client, StoreError> {
         })
 }
 
-/// The wait that an event told of, if it continues.
+/// The wait that an event reported, if it continues.
 async fn still_waiting(store: &dyn Store, event: &RunEvent) -> Result<Option<Reminder>, StoreError> {
     let run = store.run(&event.run).await?;
     Ok(run.filter(|run| run.since_ms <= event.at_ms).as_ref().and_then(Reminder::of))

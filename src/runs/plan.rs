@@ -35,7 +35,7 @@ pub struct Plan {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanProblem {
-    /// Nobody declares the capability.
+    /// The capability is not declared.
     #[error("{used_by}: there is no capability {id:?}")]
     MissingCapability {
         /// The capability.

@@ -44,9 +44,9 @@ pub(super) fn about_change(
 }
 
 impl Progress {
-    /// What a person is asked before something begins: whether what would execute it may be another than at
-    /// the launch, and whatever else wants an approval, in one question. None where nobody is asked, or where
-    /// nobody knows how it ended before: that is asked first.
+    /// The question to a person before a step begins: whether what executes it may differ from the launch, and
+    /// everything else that requires approval, in one question. `None` if no approval is required, or if an
+    /// earlier outcome is unknown: that is asked first.
     pub(super) fn question(
         &self,
         path: &str,

@@ -61,7 +61,7 @@ impl Turn<'_> {
 }
 
 impl Progress {
-    /// Moves everything that moves without a call, and tells the calls, questions and signals that are next.
+    /// Advances everything that needs no call, and returns the calls, questions and signals that are next.
     ///
     /// # Errors
     /// The first step that cannot continue. What ended before it is in `out`.

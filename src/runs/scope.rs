@@ -25,7 +25,7 @@ pub struct Space {
     /// The frame it was given; not written to.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub frame: Map<String, Value>,
-    /// Remarks about the answer.
+    /// Notes about the response.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub output: Map<String, Value>,
     /// Everything else.

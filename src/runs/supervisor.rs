@@ -50,7 +50,7 @@ pub const WORKER_PREFIX: &str = "worker:";
 /// What the name of the document begins with that asks a worker process to claim no more runs.
 pub const DRAIN_PREFIX: &str = "drain:";
 
-/// How long what a lost worker told of itself is kept.
+/// How long the description of a lost worker is kept.
 const KEEP_LOST_WORKERS_MS: i64 = 86_400_000;
 
 /// Shortest time between two looks that found nothing: bounds what following a busy store costs.
@@ -257,7 +257,7 @@ async fn look(shared: &Shared, poll: u64) -> Result<(), StoreError> {
     if due.claimable {
         shared.claimable.notify_one();
         if shared.busy.load(Ordering::Relaxed) >= shared.settings.workers.max(1) {
-            // Nobody is free to take it; until somebody is, waits may still end.
+            // No worker is free to claim it; meanwhile waits may still end.
             let _ = tokio::time::timeout(Duration::from_millis(poll), shared.idle.notified()).await;
             return Ok(());
         }
@@ -270,7 +270,7 @@ async fn look(shared: &Shared, poll: u64) -> Result<(), StoreError> {
 async fn expire(shared: &Shared) -> Result<(), StoreError> {
     for run in shared.store.expired().await? {
         match shared.store.command(&run.id, Command::Expire(run.options.on_expiry), None, None, None).await {
-            // Refused where somebody decided in the same moment.
+            // Refused if a decision was recorded concurrently.
             Ok(_) | Err(StoreError::Refused(_)) => {}
             Err(error) => return Err(error),
         }
@@ -345,7 +345,7 @@ async fn heartbeat(shared: Arc<Shared>, name: WorkerId, process: String) {
     }
 }
 
-/// Deletes what workers told of themselves that were lost long ago.
+/// Deletes the descriptions of workers that were lost long ago.
 async fn forget_lost_workers(store: &dyn Store, now_ms: i64) {
     let known = match store.documents(WORKER_PREFIX).await {
         Ok(known) => known,

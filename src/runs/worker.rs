@@ -50,11 +50,11 @@ impl Leases {
 /// How a worker came away from a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Left {
-    /// It ended, waits, or is somebody else's.
+    /// It ended, waits, or is owned by another worker.
     Settled,
-    /// The worker was requested to stop; the lease is given back.
+    /// The worker was stopped; the lease is released.
     Stopped,
-    /// The store takes no reports now.
+    /// The store is not accepting writes.
     StoreFailed,
 }
 
@@ -155,7 +155,7 @@ async fn keep(store: Arc<dyn Store>, run: RunId, fence: u64, leases: Leases, can
 /// Claims one run and works it in the calling task until it ends or waits; where another worker has it, waits
 /// until that one is done. Answers the run as it is then; none where there is no such run.
 ///
-/// When `stop` fires, the lease is given back and the run answered as it is.
+/// When `stop` fires, the lease is released and the run returned in its current state.
 ///
 /// # Errors
 /// What the store says.

@@ -179,7 +179,7 @@ enum ChildControl {
     Group(Group),
 }
 
-/// A process group that is killed when nobody waits for it any longer.
+/// A process group that is killed on drop.
 struct Group(Option<Pid>);
 
 impl Drop for Group {

@@ -50,7 +50,7 @@ pub struct Setup {
     pub helper: PathBuf,
     /// The bubblewrap to put around the helper, when that works.
     pub bubblewrap: Option<PathBuf>,
-    /// Where the work folders of scripts are made; a temporary folder of the system, where none is stated.
+    /// Where the work folders of scripts are created; default: the system's temporary folder.
     pub work_base: Option<PathBuf>,
     /// Folders in which interpreters are looked for, before the usual ones.
     pub search: Vec<PathBuf>,

@@ -61,7 +61,7 @@ impl Lines {
         self.extend(bytes);
     }
 
-    /// The stream has ended, or no more of it is kept; says so in the latter case.
+    /// The stream has ended, or the rest is dropped; in the latter case a note is added.
     pub fn finish(&mut self, dropped: bool) {
         if !self.begun.is_empty() {
             self.hand_over();

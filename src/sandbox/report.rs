@@ -104,7 +104,7 @@ pub struct Report {
     pub means: Vec<String>,
     /// Means that this platform has and this machine does not give, each with its reason.
     pub missing: Vec<String>,
-    /// Nobody has tried this platform's isolation yet.
+    /// This platform's isolation is untested.
     pub untested: bool,
 }
 
@@ -260,7 +260,7 @@ fn judge(promise: Promise, evidence: &Evidence) -> (Held, &'static str) {
         Promise::Files if !wrapped && !evidence.seatbelt && abi < 3 => {
             (Held::No, "needs Landlock ABI 3 or bubblewrap")
         }
-        // Modes and owners of files are the business of the filter, where nothing else is in between.
+        // Without another layer only the filter protects modes and owners of files.
         Promise::Files if !wrapped && !other_user && !filtered && !evidence.seatbelt => {
             (Held::No, "permissions of files outside can be changed")
         }

@@ -1,5 +1,4 @@
-//! The Seatbelt profile of a script on macOS (sandbox-exec(1)). Nobody has tried it on such a machine yet; reports
-//! say so.
+//! The Seatbelt profile of a script on macOS (sandbox-exec(1)). It is untested; reports state this.
 
 use std::fmt::Write;
 use std::path::Path;

@@ -74,7 +74,7 @@ pub fn call_order(agent: Option<&Agent>) -> Vec<String> {
 /// Reads an agent definition.
 ///
 /// # Errors
-/// A sentence with the line, for a file that is no such mapping, an unknown key, or an empty id.
+/// A sentence with the line, for a file that is not such a mapping, an unknown key, or an empty id.
 pub fn parse_agent(source: &str) -> Result<Agent, String> {
     let agent: Agent = serde_saphyr::from_str(source).map_err(|error| error.to_string())?;
     if agent.id.trim().is_empty() {

@@ -1,7 +1,7 @@
-//! How a client keeps the catalog within bounds, and what of it a model then sees.
+//! How a client applies its catalog budget, and what a model then sees.
 //!
-//! The bounds, and what is measured against them, are data of the client profiles; what nobody published is not
-//! guessed: entries beyond a bound whose way of shortening is unknown are shown as they would stand, marked.
+//! The budgets, and what counts toward them, are data of the client profiles; what is not published is not guessed:
+//! entries that exceed a budget are shown unshortened and marked if the way of shortening is unknown.
 
 use serde::{Deserialize, Serialize};
 
@@ -134,7 +134,7 @@ impl Allowance {
             .map(|(entry, _)| entry)
     }
 
-    /// A catalog that nobody bounds.
+    /// A catalog without a budget.
     #[must_use]
     pub fn whole(entries: Vec<Listed>) -> Self {
         let size = |entry: &Listed| entry.name.chars().count() + entry.description.chars().count();

@@ -78,11 +78,11 @@ fn the_clients_own_skills_take_their_share_and_are_counted_apart() {
 fn codex_counts_the_line_with_its_path_and_never_hands_out_more_than_its_bound() {
     let allowed = of("codex", 100, 300, &[]);
     assert_eq!((allowed.fill.limit, allowed.fill.unit), (Some(4_000), Unit::Tokens));
-    assert_eq!(allowed.fill.used, codex_tokens(&allowed), "what is told is what would be sent");
+    assert_eq!(allowed.fill.used, codex_tokens(&allowed), "the reported size is the sent size");
     assert!(allowed.fill.used <= 4_000 && allowed.fill.used > 3_990, "{}", allowed.fill.used);
     let lengths: Vec<usize> = allowed.entries.iter().map(|(e, _)| e.description.chars().count()).collect();
     let (least, most) = (lengths.iter().min().unwrap(), lengths.iter().max().unwrap());
-    assert!(*least > 0 && most - least <= 4 && *most < 300, "{least} to {most}: all give way alike");
+    assert!(*least > 0 && most - least <= 4 && *most < 300, "{least} to {most}: all are truncated evenly");
     let many = of("codex", 3_000, 10, &[]);
     assert_eq!(many.fill.used, codex_tokens(&many));
     assert!(many.fill.used <= 4_000 && many.fill.made.omitted > 2_000, "{:?}", many.fill);
@@ -137,7 +137,7 @@ fn openclaw_lists_150_and_drops_all_descriptions_before_a_skill() {
     let few = of("openclaw", 30, 220, &[]);
     assert_eq!(few.fill.made.whole, 30, "{:?}", few.fill);
     let one = few.entries[0].0.description.len() + "skill-000".len();
-    assert!(few.fill.used > 30 * one + 368, "entries stand in markup: {}", few.fill.used);
+    assert!(few.fill.used > 30 * one + 368, "entries are in markup: {}", few.fill.used);
 }
 
 #[test]

@@ -52,7 +52,7 @@ fn split_tags(text: &str, instead: &str) -> String {
 }
 
 /// Whether the text behind a `<` reads as a tag of the composed text: `/skill>`, `/ SKILL x="">`, `active_skills`,
-/// `skill name="…"`, `skill id="…"`. Blanks and characters that nobody sees do not count.
+/// `skill name="…"`, `skill id="…"`. Blanks and invisible characters are ignored.
 fn is_own_tag(rest: &str) -> bool {
     let mut chars = rest.chars().filter(|c| !is_invisible(*c)).skip_while(|c| c.is_whitespace()).peekable();
     let closes = chars.next_if_eq(&'/').is_some();

@@ -146,7 +146,7 @@ impl Session {
         receipt
     }
 
-    /// The loaded skill of this name; the most recent one where none is named.
+    /// The loaded skill of this name; default: the most recent one.
     ///
     /// # Errors
     /// [`super::ToolFailure::NotLoaded`], with what is loaded.

@@ -1,4 +1,4 @@
-//! The clocks that a store goes by: the wall clock for what people read, the boot clock for leases.
+//! The clocks of a store: the wall clock for displayed times, the boot clock for leases.
 //!
 //! The wall clock jumps (NTP, a restored virtual machine, a container with a clock of its own), and a lease that
 //! ends by it is stolen or never ends. The boot clock (`CLOCK_BOOTTIME`, `clock_gettime(2)`) only goes forward, counts
@@ -31,7 +31,7 @@ impl BootTime {
 pub struct Moment {
     /// By the wall clock.
     pub wall_ms: i64,
-    /// By the boot clock; none where the system has no boot that could be told from others.
+    /// By the boot clock; `None` if the system cannot distinguish its boots.
     pub boot: Option<BootTime>,
 }
 

@@ -53,7 +53,7 @@ pub struct Tallies {
 pub struct Allowance {
     /// How many are let through; 0 when the window is used up.
     pub granted: u64,
-    /// How many of the window are granted by now, to everybody.
+    /// How many of the window are granted so far, to all callers.
     pub taken: u64,
 }
 
@@ -64,7 +64,7 @@ pub struct SkillRuns {
     pub skill_id: String,
     /// The contract they were launched with.
     pub contract_digest: String,
-    /// Where they stand.
+    /// Their state.
     pub state: RunState,
     /// How many.
     pub runs: u64,

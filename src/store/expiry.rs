@@ -1,5 +1,4 @@
-//! The end of a wait whose time was over, as it stands on a run: why it failed, or why it was canceled though nobody said
-//! no.
+//! The expiry of a wait as recorded on a run: why it failed, or why it was canceled without a denial.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! How a store stands: what there is to do in it, and whether it is sound.
+//! Health of a store: pending work and integrity.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ pub struct Due {
     pub expired: bool,
 }
 
-/// What a look over the whole database found.
+/// The result of a full integrity check.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Health {
     /// Damage, in the words of `SQLite`; empty where there is none.
@@ -28,7 +28,7 @@ pub struct Health {
     pub free_bytes: u64,
 }
 
-/// What a short look over the database found.
+/// The result of a quick integrity check.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Glance {
     /// Damage, in the words of `SQLite`; empty where none was found.

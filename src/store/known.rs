@@ -48,7 +48,7 @@ impl KnownStores {
     /// The id of the store that was opened at a path before.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] for a record that is damaged: what it said must not be passed over in silence.
+    /// [`StoreError::Unavailable`] for a record that is damaged: it must not be ignored silently.
     pub fn id_at(&self, store: &Path) -> Result<Option<String>, StoreError> {
         self.id_of(&key(store))
     }
@@ -61,8 +61,8 @@ impl KnownStores {
         Ok(self.read()?.stores.into_iter().find(|entry| entry.path == place).map(|entry| entry.id))
     }
 
-    /// Records the store at a path, where none is recorded yet; answers the id that is recorded now, which is another
-    /// one where another process was faster.
+    /// Records the store at a path unless one is recorded already; returns the recorded id, which differs if another
+    /// process was faster.
     ///
     /// # Errors
     /// As [`Self::id_at`], and when the record cannot be written.

@@ -1,4 +1,4 @@
-//! Who holds a run: a worker's lease, and what is known about whoever has it.
+//! Leases of runs, and what is known about the workers that hold them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use strum::Display;
 use super::{BootTime, Moment, WorkerId};
 
 impl WorkerId {
-    /// As a person reads it: `process 4711 on build-2`; as it stands where it has another form.
+    /// In readable form: `process 4711 on build-2`; unchanged if it has another form.
     #[must_use]
     pub fn in_words(&self) -> String {
         let parts: Vec<&str> = self.0.split('/').collect();
@@ -64,7 +64,7 @@ pub enum LeaseHolder {
 }
 
 impl LeaseHolder {
-    /// Whether nobody works the run at this moment.
+    /// Whether no worker executes the run now.
     #[must_use]
     pub fn is_lost(self) -> bool {
         matches!(self, Self::Dead | Self::RunOut | Self::Left)

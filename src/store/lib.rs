@@ -94,7 +94,7 @@ pub trait Store: Send + Sync + 'static {
         only: Option<&RunId>,
     ) -> Result<Option<Claimed>, StoreError>;
 
-    /// Gives back a lease without a report (a worker that is told to stop): the run is claimable at once.
+    /// Releases a lease without a report (a worker that is stopped): the run is claimable at once.
     async fn release_lease(&self, run: &RunId, fence: u64) -> Result<(), StoreError>;
 
     /// Extends a lease.
@@ -112,16 +112,16 @@ pub trait Store: Send + Sync + 'static {
     /// A worker's report, with what belongs to it: finished steps, the new checkpoint, events, and the
     /// intents of the steps that follow.
     ///
-    /// An event `signal.consumed` with the field `name` takes the oldest kept signal of that name out of its box. A
-    /// report that waits for a signal which is kept already leads to `pending`.
+    /// An event `signal.consumed` with the field `name` removes the oldest buffered signal of that name. A report
+    /// that waits for a signal that is buffered already leads to `pending`.
     ///
-    /// Of a paused run that goes on no intent is kept but those of steps that have begun before: the record that is
-    /// answered says whether it is held.
+    /// Of a paused run that is still executing, only intents of steps that began before are kept: the returned record
+    /// states whether it is paused.
     ///
-    /// A step that failed without an attempt keeps the intent of an earlier one that may not be repeated: nobody knows
-    /// how that ended.
+    /// A step that failed without an attempt keeps the intent of an earlier one that may not be repeated: the outcome
+    /// of that one is unknown.
     ///
-    /// A run that fails keeps the result of the failed step as its error; where no step is to blame, the data of an
+    /// A run that fails keeps the result of the failed step as its error; if no step caused it, the data of an
     /// event `run.failed` among `events`.
     async fn report(
         &self,
@@ -133,7 +133,7 @@ pub trait Store: Send + Sync + 'static {
         events: Vec<NewEvent>,
     ) -> Result<RunRecord, StoreError>;
 
-    /// Events of a step that goes on (its output lines), under the fence.
+    /// Appends events of a step in progress (its output lines), under the fence.
     async fn append(&self, run: &RunId, fence: u64, events: Vec<NewEvent>) -> Result<(), StoreError>;
 
     /// A person's or another program's command: decide, signal, cancel, pause, resume, expire. `resume` may move the head
@@ -224,7 +224,7 @@ pub trait Store: Send + Sync + 'static {
     /// ([`Command::Expire`]).
     async fn expired(&self) -> Result<Vec<RunRecord>, StoreError>;
 
-    /// What tells this store from every other one, made with it: numbers of events mean nothing in another store.
+    /// A unique id of this store, created with it: numbers of events mean nothing in another store.
     fn identity(&self) -> String;
 
     /// The global number of the newest event; 0 where there is none.
@@ -237,7 +237,7 @@ pub trait Store: Send + Sync + 'static {
         self.purge_states(&ended, before_ms).await
     }
 
-    /// The same for runs that ended in one of these states only. States that are no end are ignored.
+    /// The same for runs that ended in one of these states only. Non-terminal states are ignored.
     async fn purge_states(&self, states: &[RunState], before_ms: i64) -> Result<u64, StoreError>;
 
     /// Merges fields into the options of a run (`null` removes one) and appends events, in one transaction. For what
@@ -274,10 +274,10 @@ pub trait Store: Send + Sync + 'static {
     /// Looks for damage for at most this long; says whether that was enough to see everything.
     async fn quick_check(&self, patience: Duration) -> Result<Glance, StoreError>;
 
-    /// Writes a whole copy, consistent while work goes on.
+    /// Writes a complete copy, consistent during concurrent writes.
     ///
     /// # Errors
-    /// [`StoreError::Failed`], also when the file exists already; a copy that breaks off leaves nothing.
+    /// [`StoreError::Failed`], also when the file exists already; an interrupted copy leaves nothing.
     async fn backup(&self, to: &Path) -> Result<(), StoreError>;
 
     /// Gives the space of deleted records back to the system. Holds writers up while it lasts.
@@ -286,7 +286,7 @@ pub trait Store: Send + Sync + 'static {
     /// A worker is alive: written down with the present moment by the store's clock.
     async fn heartbeat(&self, worker: &WorkerId) -> Result<(), StoreError>;
 
-    /// A worker has ended in good order and counts as alive no longer.
+    /// Deregisters a worker that shut down cleanly: it is no longer active.
     async fn deregister_worker(&self, worker: &WorkerId) -> Result<(), StoreError>;
 
     /// Workers that hold a lease now, run out or not.
@@ -305,13 +305,13 @@ pub trait Store: Send + Sync + 'static {
     /// The failure of the last write or probe; none where that went well.
     fn write_failure(&self) -> Option<WriteFailure>;
 
-    /// Whether there is anything to do now; cheap, for whoever waits.
+    /// Whether there is anything to do now; cheap enough for polling.
     async fn due(&self) -> Result<Due, StoreError>;
 
     /// Workers that beat within the last `max_age_ms`.
     async fn live_workers(&self, max_age_ms: u64) -> Result<Vec<WorkerId>, StoreError>;
 
-    /// Which part of what a run goes on from (`inputs`, `checkpoint`) is not what was written; none where all of it is.
+    /// Which part of what a run continues from (`inputs`, `checkpoint`) differs from what was written, if any.
     async fn damage(&self, run: &RunId) -> Result<Option<&'static str>, StoreError>;
 
     /// What the state machine would be given for this run.

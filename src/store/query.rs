@@ -249,7 +249,7 @@ fn contains(text: &str, part: &str) -> bool {
     text.to_ascii_lowercase().contains(&part.to_ascii_lowercase())
 }
 
-/// A text as it stands inside a JSON string.
+/// A text escaped for a JSON string.
 pub(crate) fn in_json(text: &str) -> String {
     let quoted = Value::from(text).to_string();
     quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(text).to_owned()

@@ -57,10 +57,10 @@ pub trait Sessions: Send + Sync + 'static {
     /// One session, without its first `known` lines: lines never change, so a reader that has them needs no more.
     async fn session(&self, id: &str, known: u64) -> Result<Option<SessionRow>, StoreError>;
 
-    /// Sessions of this owner, or of everybody, the one that changed last first, at most `limit`.
+    /// Sessions of this owner, or of all owners, most recently changed first, at most `limit`.
     async fn sessions(&self, owner: Option<&str>, limit: usize) -> Result<Vec<SessionHead>, StoreError>;
 
-    /// Replaces the document and appends lines, if nobody changed the session since `version` was read; answers the
+    /// Replaces the document and appends lines, if the session is unchanged since `version` was read; returns the
     /// new version.
     ///
     /// # Errors
@@ -73,13 +73,13 @@ pub trait Sessions: Send + Sync + 'static {
         lines: Vec<Value>,
     ) -> Result<u64, StoreError>;
 
-    /// Keeps the text of a session's last call, in place of the one before. It is large and read rarely, so it is no
+    /// Keeps the text of a session's last call, in place of the one before. It is large and rarely read, so it is not
     /// part of the document.
     async fn keep_call(&self, id: &str, text: String) -> Result<(), StoreError>;
 
     /// The text of a session's last call, where one was kept.
     async fn kept_call(&self, id: &str) -> Result<Option<String>, StoreError>;
 
-    /// Deletes sessions that nobody changed since a moment; answers how many.
+    /// Deletes sessions that were not changed since a moment; returns how many.
     async fn purge_sessions(&self, before_ms: i64) -> Result<u64, StoreError>;
 }

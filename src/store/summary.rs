@@ -1,4 +1,4 @@
-//! What tells a run apart in a list: its title, and why it failed, in a few words.
+//! The summary of a run in a list: its title, and briefly why it failed.
 
 use serde_json::Value;
 

@@ -242,7 +242,7 @@ pub struct Claimed {
     pub contract: Value,
     /// The fence to report with.
     pub fence: u64,
-    /// The head checkpoint to go on from.
+    /// The head checkpoint to continue from.
     pub checkpoint: Checkpoint,
     /// Whether the lease of another worker had expired.
     #[serde(default)]
@@ -277,7 +277,7 @@ pub enum StepStatus {
     Completed,
     /// Its condition was false, or a gate skipped it.
     Skipped,
-    /// For good.
+    /// Permanently.
     Failed,
 }
 
@@ -369,13 +369,13 @@ pub struct Decided {
 /// What a command came to, as its transaction saw it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CommandOutcome {
-    /// The run as it stands now.
+    /// The current state of the run.
     pub run: RunRecord,
     /// The state it had before.
     pub before: RunState,
     /// Whether this command is what brought it there.
     pub effect: CommandEffect,
-    /// The run as the end of its wait left it, where nobody had recorded before that the time was over.
+    /// The run as the end of its wait left it, if the expiry had not been recorded before.
     pub expired: Option<Box<RunRecord>>,
 }
 
@@ -404,7 +404,7 @@ pub struct Control {
 /// Its outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ControlOutcome {
-    /// The command was carried out: what it did, in words.
+    /// The command was applied: what it did, as text.
     Applied(String),
     /// It was not, and why.
     Refused(String),
@@ -481,10 +481,10 @@ pub struct WriteFailure {
 /// Why a store could not do it.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum StoreError {
-    /// The state machine says no.
+    /// The state machine rejects it.
     #[error(transparent)]
     Refused(#[from] TransitionError),
-    /// The state machine says no to a decision, and the step was decided before.
+    /// The state machine rejects a decision, and the step was decided before.
     #[error("{refusal}")]
     AlreadyDecided {
         /// The decision that counts.

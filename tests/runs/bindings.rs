@@ -1,4 +1,4 @@
-//! Carrying capabilities out: every protocol against a server process of its own, scripts in the real sandbox.
+//! Executing capabilities: every protocol against a server process of its own, scripts in the real sandbox.
 
 mod choice;
 mod http;

@@ -1,7 +1,7 @@
 //! The process is lost at every point where that hurts, and at random moments with many runs in flight; the next one
-//! goes on, and nothing that was acknowledged, recorded or forbidden to be repeated is lost, doubled or repeated.
+//! continues, and nothing that was acknowledged, recorded or forbidden to be repeated is lost, doubled or repeated.
 //!
-//! `SKILLS_FAULTS=200` asks for so many kills at random moments instead of a few.
+//! `SKILLS_FAULTS=200` sets the number of kills at random moments.
 #![cfg(target_os = "linux")]
 mod checker;
 mod driver;
@@ -12,7 +12,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
-/// What a driver process is told.
+/// The configuration of a driver process.
 #[derive(Clone, Default)]
 struct Orders<'a> {
     runs: usize,
@@ -21,7 +21,7 @@ struct Orders<'a> {
 }
 
 fn spawn(folder: &Path, orders: &Orders<'_>) -> Child {
-    // The driver is this test program, asked for one test that is idle unless it is told a folder.
+    // The driver is this test program, with one test that is idle unless a folder is set.
     Command::new(std::env::current_exe().unwrap())
         .args(["faults::driver_process", "--exact", "--nocapture"])
         .env(driver::FOLDER, folder)
@@ -142,7 +142,7 @@ fn a_worker_that_sleeps_past_its_lease_writes_nothing_when_it_wakes() {
     let before = checker::everything(folder.path());
     kill_process(pid, Signal::CONT).unwrap();
     let woken = sleeper.wait().unwrap();
-    assert!(woken.success(), "it lets go in good order: {woken}");
+    assert!(woken.success(), "it exits cleanly: {woken}");
     assert_eq!(checker::everything(folder.path()), before, "what it writes late changes nothing");
     checker::check(folder.path(), 3);
 }
@@ -165,7 +165,7 @@ fn a_full_disk_is_told_and_nothing_is_lost() {
         .status();
     match status {
         Ok(status) if status.success() => {}
-        // 1 from unshare itself, 77 from the mount: nothing of ours has begun then.
+        // 1 from unshare itself, 77 from the mount: the test itself has not begun then.
         Ok(status) if matches!(status.code(), Some(1 | 77)) => {
             eprintln!("skipped: no file system of a given size can be made here ({status})");
         }

@@ -206,7 +206,7 @@ async fn a_sidecar_cancels_the_run_it_watches_once() {
     assert_eq!(told.iter().filter(|kind| *kind == "control.applied").count(), 2, "{told:?}");
     let by: Vec<&Value> =
         after.events.iter().map(|event| &event.event.data["by"]).filter(|by| !by.is_null()).collect();
-    assert_eq!(by, [&json!(paused.execution.id), &json!(canceled.execution.id)], "whoever asked is named");
+    assert_eq!(by, [&json!(paused.execution.id), &json!(canceled.execution.id)], "the requester is named");
 }
 
 #[tokio::test(flavor = "multi_thread")]

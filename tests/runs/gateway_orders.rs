@@ -39,14 +39,14 @@ fn bundle(place: &Place, name: &str, capability: &str, properties: &str, script:
 const UNSAFE: &str = "deterministic: false, side_effects: true, idempotent: false";
 const SAFE: &str = "deterministic: true, side_effects: false, idempotent: true";
 
-/// Launches it and comes back in the middle of its step; the worker leaves when it is told to.
+/// Launches it and returns in the middle of its step; the worker stops when it is canceled.
 async fn in_the_middle(core: &Arc<Local>) -> (RunRecord, CancellationToken, tokio::task::JoinHandle<()>) {
     let launched = launch(core, "slow-pay", json!({})).await.unwrap().run;
     let (leave, worker) = until_begun(core, &launched).await;
     (launched, leave, worker)
 }
 
-/// Works a run until its step begins from now on; the worker leaves when it is told to.
+/// Executes a run until its next step begins; the worker stops when it is canceled.
 async fn until_begun(core: &Arc<Local>, run: &RunRecord) -> (CancellationToken, tokio::task::JoinHandle<()>) {
     let known = core.run_events(Some(&run.id.0), 0, 1000, 0).await.unwrap();
     let mut after = known.last().map_or(0, |event| event.number);
@@ -65,7 +65,7 @@ async fn until_begun(core: &Arc<Local>, run: &RunRecord) -> (CancellationToken, 
     }
 }
 
-/// As [`in_the_middle`], and the worker is gone: the run asks what became of the step.
+/// As [`in_the_middle`], and the worker is gone: the run asks for the outcome of the step.
 async fn lost(core: &Arc<Local>) -> RunRecord {
     let (run, leave, worker) = in_the_middle(core).await;
     leave.cancel();
@@ -223,7 +223,7 @@ async fn only_what_changed_is_named_as_changed() {
     assert_eq!(changed().await.as_deref(), Some(both));
     place.write(script, &launched);
     std::fs::remove_file(place.path("skills/ledger/scripts/lib/more.sh")).unwrap();
-    assert_eq!(changed().await, None, "what is again as it was is no change");
+    assert_eq!(changed().await, None, "restored content is not a change");
 
     let waiting = run(&core, "ledger", json!({ "amounts": [1] })).await;
     let file = "skills/ledger/bindings/book.yaml";
@@ -246,7 +246,7 @@ async fn workers_record_what_a_waiting_run_would_ask_now_and_readers_do_not() {
     let shown = core.run(&waiting.id.0).await.unwrap();
     assert_ne!(shown.run.gate, waiting.gate, "what it would ask now is shown");
     let seen = core.run(&waiting.id.0).await.unwrap().events.last().unwrap().number;
-    assert_eq!(seen, shown.events.last().unwrap().number, "and recorded by nobody who looks");
+    assert_eq!(seen, shown.events.last().unwrap().number, "and reading records nothing");
     core.start_workers().await.unwrap();
     let recorded = core.run_events(Some(&waiting.id.0), seen, 10, 30_000).await.unwrap();
     core.stop_workers().await;
@@ -363,7 +363,7 @@ async fn a_worker_that_has_not_seen_a_skill_looks_again_before_it_fails_its_run(
     let mut after = 0;
     let ended = 'told: loop {
         let events = command.run_events(Some(&launched.id.0), after, 100, 20_000).await.unwrap();
-        assert!(!events.is_empty(), "nobody worked it");
+        assert!(!events.is_empty(), "no worker executed it");
         for event in events {
             after = event.number;
             if ["run.completed", "run.failed"].contains(&event.event.kind.as_str()) {

@@ -266,7 +266,7 @@ async fn a_replay_runs_on_and_a_fork_is_held() {
     let forked = order(&core, &waiting, RunOrder::Fork { checkpoint: Some(0), by: None }).await.unwrap();
     assert!(forked.run.held && forked.note.contains("until it is resumed"), "{}", forked.note);
     let held = wait_for_completion(&core, &forked.run.id.0).await;
-    assert_eq!((held.state, held.held), (RunState::Pending, true), "nobody runs it");
+    assert_eq!((held.state, held.held), (RunState::Pending, true), "no worker runs it");
     order(&core, &held, resume()).await.unwrap();
     assert_eq!(wait_for_completion(&core, &held.id.0).await.state, RunState::WaitingForHuman);
     let lineage = core.run(&waiting.id.0).await.unwrap().descendants;
@@ -300,7 +300,7 @@ async fn workers_of_the_process_take_what_is_detached() {
     let place = Place::new();
     let core = place.open().await;
     let alone = launch(&core, "upload", json!({ "name": "right.csv" })).await.unwrap();
-    assert!(!alone.worker_alive, "nobody works here yet");
+    assert!(!alone.worker_alive, "there is no worker yet");
     let newest = core.newest_event().await.unwrap();
     core.start_workers().await.unwrap();
     assert!(launch(&core, "close", json!({})).await.unwrap().worker_alive);

@@ -141,8 +141,8 @@ async fn the_policy_decides_about_a_capability_alone() {
     assert_eq!(refused.code, Code::Forbidden);
     assert!(refused.message.contains("line 2"), "{refused}");
     let asked = executed(&core, "test.amounts.add", json!({ "amounts": [1] })).await;
-    assert_eq!(asked.state, RunState::WaitingForHuman, "a rule wants a yes first");
-    launch(&core, "ledger", json!({ "amounts": [1] })).await.expect("skills are no capabilities");
+    assert_eq!(asked.state, RunState::WaitingForHuman, "a rule requires approval");
+    launch(&core, "ledger", json!({ "amounts": [1] })).await.expect("skills are not capabilities");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -285,7 +285,7 @@ async fn stopped_owner_keeps_its_run_until_the_lease_ends() {
     let pid = Pid::from_raw(i32::try_from(owned.owner.id()).unwrap()).unwrap();
     let other = rusqlite::Connection::open(owned.folder.path().join("runs.db")).unwrap();
     other.busy_timeout(Duration::ZERO).unwrap();
-    // Whoever is stopped within a commit keeps everybody out, whatever its lease.
+    // A process stopped within a commit blocks all others, whatever its lease.
     kill_process(pid, Signal::STOP).unwrap();
     while other.execute_batch("BEGIN IMMEDIATE; ROLLBACK").is_err() {
         kill_process(pid, Signal::CONT).unwrap();
@@ -320,7 +320,7 @@ async fn owner_in_another_pid_namespace_keeps_its_run() {
     owned.owner.kill().unwrap();
     owned.owner.wait().unwrap();
     owned.until_completed().await;
-    assert!(owned.renewed_ago() >= 2_900, "nobody here knows that it is gone: {} ms", owned.renewed_ago());
+    assert!(owned.renewed_ago() >= 2_900, "its end is not known here: {} ms", owned.renewed_ago());
     assert!(owned.events("run.abandoned").await.is_empty());
     workers.shutdown().await;
 }

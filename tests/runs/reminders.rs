@@ -1,4 +1,4 @@
-//! A person who is away is told that a run waits: by a signed message, again until it is taken.
+//! An absent person is notified that a run waits: by a signed message, repeated until it is accepted.
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -151,7 +151,7 @@ async fn a_wait_that_is_over_is_not_reminded_of_again() {
     for run in page.runs {
         store.command(&run.id, Command::Cancel, None, None, None).await.unwrap();
     }
-    // Those under way before the cancellation may still arrive; after two pauses nothing does.
+    // Those in flight before the cancellation may still arrive; after two pauses nothing does.
     while let Ok(Some(late)) = timeout(Duration::from_secs(1), messages.recv()).await {
         let late: Value = serde_json::from_str(&late.body).unwrap();
         assert_eq!(late["type"], body["type"]);

@@ -1,4 +1,4 @@
-//! Running a script of a bundle: what goes in, what comes out, and what is told about the isolation.
+//! Running a script of a bundle: what goes in, what comes out, and what is reported about the isolation.
 use crate::sandbox_attacks::arena;
 
 use std::os::unix::fs::PermissionsExt;
@@ -183,7 +183,7 @@ fn runs(words: &[&str]) -> bool {
     })
 }
 
-/// Asks again, while other tasks go on, until it is so; false after a while.
+/// Polls a condition while other tasks continue; false after a timeout.
 async fn eventually(mut so: impl FnMut() -> bool) -> bool {
     let until = std::time::Instant::now() + Duration::from_secs(10);
     while !so() {

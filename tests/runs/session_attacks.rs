@@ -162,7 +162,7 @@ async fn endless_output_is_cut_and_told() {
     };
     assert_eq!(answer["truncated"]["stdout_bytes"], 1_u64 << 30, "{}", answer["truncated"]);
     assert!(answer["stdout"].as_str().unwrap().len() <= 1 << 20);
-    assert!(core.session(&id).await.unwrap().transcript.len() == 2, "the session goes on");
+    assert!(core.session(&id).await.unwrap().transcript.len() == 2, "the session continues");
 }
 
 #[tokio::test]
@@ -295,7 +295,7 @@ async fn a_session_survives_its_process_and_two_processes_do_not_lose_each_other
 /// Where the driver of the next test works; absent in an ordinary run.
 const DRIVER: &str = "SKILLS_SESSION_DRIVER";
 
-/// Loads a second skill and ends itself, as by `kill -9`, at the point that it is told.
+/// Loads a second skill and ends itself, as by `kill -9`, at the configured point.
 #[tokio::test]
 #[ignore = "started by the test below"]
 async fn driver() {

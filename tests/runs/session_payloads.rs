@@ -1,6 +1,6 @@
 //! What a session exports, against the published shapes of the services that would be sent it: the fields, and what no
-//! schema can say (turns alternate, every call has its answer where the service looks for it, each body stands there
-//! once and is counted where it stands).
+//! schema can say (turns alternate, every call has its answer where the service looks for it, each body appears
+//! once and is counted where it appears).
 
 use crate::session_place;
 
@@ -82,7 +82,7 @@ async fn anthropic_turns_alternate_and_results_follow_their_calls() {
         assert_eq!(ids(next, "tool_result", "tool_use_id"), called, "answered in the very next message");
         let kinds: Vec<&Value> = next["content"].as_array().unwrap().iter().map(|b| &b["type"]).collect();
         let first_text = kinds.iter().position(|kind| **kind == "text").unwrap_or(kinds.len());
-        assert!(kinds[first_text..].iter().all(|kind| **kind == "text"), "results stand before text");
+        assert!(kinds[first_text..].iter().all(|kind| **kind == "text"), "results precede text");
     }
     assert_eq!(calls, 5);
 }
@@ -187,7 +187,7 @@ async fn bodies_in_answers_are_the_second_level_and_the_sum_is_that_of_the_call(
     assert_eq!((first.given[0].skill.as_str(), first.given[0].entry), ("alpha", 1));
     assert_eq!(first.body_size("alpha"), Some(first.size.l2));
     assert!(first.size.l3.tokens > 0 && first.size.history.tokens > 0, "{:?}", first.size);
-    // Added to, only what is new is given; named again, it stands there again.
+    // Added to, only what is new is given; named again, it appears again.
     call(&core, &id, "skills.load", json!({"names": ["beta"], "mode": "add"})).await;
     call(&core, &id, "skills.load", json!({"names": ["alpha"], "mode": "add"})).await;
     call(&core, &id, "skills.unload", json!({"names": ["beta"]})).await;
@@ -247,7 +247,7 @@ async fn the_older_tool_answers_with_a_body_that_is_not_composed_too() {
     call(&core, &id, "skills.unload", json!({"all": true})).await;
     call(&core, &id, "skills.load", json!({"names": ["alpha"]})).await;
     let text = core.compose(&id, false).await.unwrap().composed.text;
-    assert!(text.contains("Use alpha well."), "loaded anew, it stands where the session says: {text}");
+    assert!(text.contains("Use alpha well."), "loaded again, it is at the session's position: {text}");
 }
 
 #[tokio::test]

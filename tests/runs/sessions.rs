@@ -44,7 +44,7 @@ async fn loading_replaces_adds_and_keeps_an_order_and_the_next_call_shows_it() {
     assert_eq!(names(&call(&core, &id, "skills.load", json!({"names": ["gamma"]})).await), ["gamma"]);
     let none = call(&core, &id, "skills.unload", json!({"names": ["gamma", "never"]})).await;
     assert!(names(&none).is_empty());
-    assert_eq!(none.result.unwrap()["ignored"], json!(["never"]), "what was not loaded is told");
+    assert_eq!(none.result.unwrap()["ignored"], json!(["never"]), "what was not loaded is reported");
 }
 
 #[tokio::test]
@@ -218,7 +218,7 @@ async fn another_client_is_told_before_what_it_leaves_out_and_every_skill_that_i
     assert_eq!(reasons, [(6, true), (1, false)], "{:?}", claude.not_listed);
     let again = core.compose(&id, false).await.unwrap();
     assert_eq!(again.since.unwrap().describe(|many| many.to_string()), Vec::<String>::new());
-    // Of a loaded skill the reason is told, however many others there are for the same one.
+    // Of a loaded skill the reason is reported, however many others there are for the same one.
     call(&core, &id, "skills.load", json!({"names": ["deep"], "mode": "add"})).await.result.unwrap();
     let named = core.compose(&id, false).await.unwrap().not_listed;
     let deep = named.iter().find(|group| group.why.contains("too deep")).unwrap();
@@ -365,5 +365,5 @@ async fn one_count_of_tokens_wherever_it_is_shown() {
     assert_eq!(levels.files[0].1.tokens, described[0].l3);
     let budget = core.budget(None, None).await.unwrap();
     let in_session = next.size.l1.tokens;
-    assert_eq!(budget.tokens, (in_session, in_session), "the catalogue costs what a session pays for it");
+    assert_eq!(budget.tokens, (in_session, in_session), "the catalog costs the same in a session");
 }

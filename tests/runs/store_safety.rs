@@ -1,4 +1,4 @@
-//! What may not happen to a store: that it is replaced in silence, that what was accepted is lost, that it cannot even be
+//! What may not happen to a store: that it is replaced silently, that what was accepted is lost, that it cannot even be
 //! read.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by a panic")]
 

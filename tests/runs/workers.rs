@@ -42,7 +42,7 @@ fn launch(n: usize, does: &str) -> Launch {
 struct Doer {
     begun: AtomicUsize,
     canceled: AtomicUsize,
-    /// Runs that `stay` go on when they get a permit.
+    /// Runs that `stay` continue when they get a permit.
     go_on: Semaphore,
 }
 

@@ -58,7 +58,7 @@ impl Place {
     }
 }
 
-/// This test's program is no helper of the sandbox: the command is.
+/// This test's program is not the sandbox helper: the command is.
 pub fn sandbox() -> Sandbox {
     static FOUND: OnceLock<Sandbox> = OnceLock::new();
     let make = || {
@@ -98,7 +98,7 @@ pub async fn launch(core: &Local, skill: &str, inputs: Value) -> Result<Launched
     core.launch(request(skill, inputs)).await
 }
 
-/// Launches and works a run until it ends or waits.
+/// Launches and executes a run until it ends or waits.
 pub async fn run(core: &Local, skill: &str, inputs: Value) -> RunRecord {
     let launched = launch(core, skill, inputs).await.unwrap();
     assert_eq!(launched.run.state, RunState::Pending);

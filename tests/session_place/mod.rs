@@ -11,7 +11,7 @@ use skills_config::{Config, Env};
 use skills_sandbox::{Sandbox, Setup};
 use skills_session::ToolFailure;
 
-/// This test's program is no helper of the sandbox: the command is.
+/// This test's program is not the sandbox helper: the command is.
 fn sandbox() -> Sandbox {
     static FOUND: OnceLock<Sandbox> = OnceLock::new();
     let make = || {

@@ -48,11 +48,11 @@ pub async fn forks_are_held_and_own_their_checkpoints(store: &dyn Store, _: &Tim
     assert!(store.run(&RunId("lost".into())).await.unwrap().is_none());
 }
 
-/// Where a run stands after so many iterations: a list that grows, a text that is replaced, a table that stays.
+/// The state of a run after `number` iterations: a list that grows, a text that is replaced, a table that stays.
 fn grown(number: u64) -> Checkpoint {
     let through = 0..number;
     let table: Vec<String> =
-        (0..100).map(|row| format!("row {row} of a table that nobody changes")).collect();
+        (0..100).map(|row| format!("row {row} of a table that never changes")).collect();
     Checkpoint {
         number,
         done: through.clone().map(|i| format!("each[{i}]")).collect(),
@@ -118,7 +118,7 @@ pub async fn a_long_run_keeps_every_checkpoint_and_little_more_than_what_changed
     let step = done("each[20]");
     let command = work(claim.fence, WorkerReport::Checkpoint);
     let after = store.report(&fork.id, command, vec![step], Some(grown(21)), vec![], vec![]).await.unwrap();
-    assert_eq!(after.head, 456, "later checkpoints stay, and numbers go on behind them");
+    assert_eq!(after.head, 456, "later checkpoints stay, and numbers continue after them");
     let kept = store.checkpoint(&fork.id, 456).await.unwrap();
     same(Checkpoint { number: 21, ..kept }, 21);
     same(store.checkpoint(&fork.id, 455).await.unwrap(), 455);
@@ -319,7 +319,7 @@ pub async fn long_values_stay_out_of_lists(store: &dyn Store, _: &Time) {
     let text = |text: &str| RunFilter { text: Some(text.into()), ..RunFilter::default() };
     assert_eq!(store.runs(text("RUN-0002")).await.unwrap().runs[0].inputs, json!({"n": 2}));
     for odd in ["%", "run_0001", "\\"] {
-        assert!(store.runs(text(odd)).await.unwrap().runs.is_empty(), "{odd:?} is no pattern");
+        assert!(store.runs(text(odd)).await.unwrap().runs.is_empty(), "{odd:?} is not a pattern");
     }
 }
 

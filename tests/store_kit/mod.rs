@@ -453,7 +453,7 @@ async fn a_gate_waits_and_a_decision_moves_it_once(store: &dyn Store, _: &Time) 
     }
 }
 
-/// Many who decide at once: one of them did, and every other one is told who.
+/// Concurrent decisions: one succeeds, and every other one reports who decided.
 async fn every_late_decider_learns_who_decided(store: &dyn Store, _: &Time) {
     let run = waiting(store, 1).await;
     let decide = |n: usize| {

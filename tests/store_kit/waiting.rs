@@ -49,7 +49,7 @@ pub async fn a_lease_given_back_is_no_loss(store: &dyn Store, time: &Time) {
         time.pass(1);
     }
     let claim = claimed(store, "w2").await;
-    assert_eq!(claim.run.state, RunState::Running, "workers that leave in good order use nothing up");
+    assert_eq!(claim.run.state, RunState::Running, "workers that shut down cleanly consume no attempt");
     assert!(store.renew(&claim.run.id, claim.fence - 1, LEASE).await.is_err());
 }
 
@@ -89,7 +89,7 @@ pub async fn a_waiting_run_expires_as_it_was_told(store: &dyn Store, time: &Time
     let run = store.run(&denied).await.unwrap().unwrap();
     assert_eq!(run.expired_ms(), Some(run.since_ms - 40_000), "the deadline, not the time it was noticed");
     let error = run.error.unwrap();
-    assert_eq!(error["code"], "expired", "why it was canceled stands on the run");
+    assert_eq!(error["code"], "expired", "the run records why it was canceled");
     let late = store.command(&denied, decision(Verdict::Approve), None, None, None).await.unwrap_err();
     let message = error["message"].as_str().unwrap();
     let expired = "expired at 1970-01-01 01:01:00 UTC";
@@ -189,7 +189,7 @@ pub async fn a_due_wait_is_read_as_ended(store: &dyn Store, time: &Time) {
 pub async fn another_question_at_the_same_step_leaves_the_wait_as_it_is(store: &dyn Store, time: &Time) {
     let run = wait_at_gate(store, expiring(1, 60, Expiry::Deny)).await;
     let before = store.run(&run).await.unwrap().unwrap();
-    let Some(Gate::Human { step, .. }) = before.gate.clone() else { panic!("nobody is asked") };
+    let Some(Gate::Human { step, .. }) = before.gate.clone() else { panic!("no question is open") };
     time.pass(20_000);
     let why = ApprovalReason::Changed {
         what: "scripts/send.py changed".into(),
@@ -215,7 +215,7 @@ pub async fn another_question_at_the_same_step_leaves_the_wait_as_it_is(store: &
     assert!(kinds(store, &run).await.contains(&"gate.changed".to_owned()));
     let events = store.events(Some(&run), 0, 100).await.unwrap();
     let approved = events.iter().find(|event| event.event.kind.as_str() == "gate.approved").unwrap();
-    assert_eq!(approved.event.data["call"], "d1", "the yes is one to the call");
+    assert_eq!(approved.event.data["call"], "d1", "the approval covers the call");
 }
 
 pub async fn corrected_inputs_are_joined_and_told(store: &dyn Store, _: &Time) {
@@ -312,7 +312,7 @@ pub async fn ended_runs_are_purged_whole(store: &dyn Store, time: &Time) {
     assert!(store.steps(&old.run.id).await.unwrap().is_empty());
     assert!(store.checkpoints(&old.run.id).await.unwrap().is_empty());
     assert!(store.events(Some(&old.run.id), 0, 10).await.unwrap().is_empty());
-    assert_eq!(state(store, &kept.0).await, RunState::WaitingForHuman, "what goes on is never purged");
+    assert_eq!(state(store, &kept.0).await, RunState::WaitingForHuman, "an active run is never purged");
     assert_eq!(state(store, &young.run.id.0).await, RunState::Completed);
     assert!(store.contract("c0ffee").await.unwrap().is_some(), "others still run it");
     let anew = store.launch(keyed(4, "k", "q")).await.unwrap();
@@ -366,7 +366,7 @@ pub async fn what_is_due_is_told(store: &dyn Store, time: &Time) {
     time.pass(60_001);
     assert_eq!(store.due().await.unwrap(), Due { claimable: false, expired: true });
     store.branch(&claim.run.id, None, RunId("fork".into()), true, None).await.unwrap();
-    assert!(!store.due().await.unwrap().claimable, "a held run is nobody's work");
+    assert!(!store.due().await.unwrap().claimable, "a paused run is not claimable");
 }
 
 pub async fn what_a_run_wrote_down_is_forgotten_and_its_results_stay(store: &dyn Store, time: &Time) {
@@ -389,7 +389,7 @@ pub async fn what_a_run_wrote_down_is_forgotten_and_its_results_stay(store: &dyn
     assert_eq!(
         store.steps(&going_on).await.unwrap()[0].inputs,
         json!({}),
-        "a run that goes on keeps everything"
+        "an active run keeps everything"
     );
 }
 

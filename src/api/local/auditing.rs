@@ -11,7 +11,7 @@ use crate::{AuditFilter, AuditReport, Code, Error};
 use skills_base::audit::{AuditError, Entry, Line, Log, Mode, Purged, Recorder};
 use skills_config::{AuditLog, Config};
 
-/// Lines shown where nobody says how many.
+/// Default number of lines.
 const DEFAULT_LIMIT: usize = 100;
 
 /// Records in the data folder; a demo leaves nothing behind.

@@ -26,7 +26,7 @@ use skills_store::SkillRuns;
 /// Errors and warnings.
 type Findings = (usize, usize);
 
-/// What is known beside a skill's own record.
+/// Facts in addition to a skill's own record.
 struct Known {
     catalogue: Arc<Catalogue>,
     findings: HashMap<SkillId, Findings>,

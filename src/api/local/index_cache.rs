@@ -66,7 +66,7 @@ impl IndexCache {
     }
 
     /// Writes the index where it is worth it, and leaves its tables in the file: from here on they are read there.
-    /// Nobody else may change the index meanwhile.
+    /// The index must not change meanwhile.
     pub fn write(&mut self, router: &RwLock<Router>, now: Instant) {
         self.unsaved = false;
         self.saved_at = Some(now);

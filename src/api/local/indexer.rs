@@ -21,7 +21,7 @@ use skills_skill::{Skill, SkillId};
 const BATCH: usize = 64;
 /// Names and descriptions alone are quicker.
 const NAMES_BATCH: usize = 256;
-/// The same when nobody asks meanwhile.
+/// The same while no query waits.
 const LARGE_BATCH: usize = 1024;
 /// That many new skills leave the index in pieces that are worth joining: about half a second of work for the
 /// largest collections, for a good tenth of every request's time.
@@ -33,7 +33,7 @@ const TELL_EVERY: Duration = Duration::from_millis(50);
 pub struct Shared {
     /// The router; written for the length of one batch at a time.
     pub router: RwLock<Router>,
-    /// News for everybody.
+    /// Broadcasts events.
     pub events: broadcast::Sender<Event>,
     /// How far the index is.
     pub progress: watch::Sender<IndexProgress>,
@@ -56,7 +56,7 @@ impl Shared {
     }
 
     pub fn tell(&self, event: Event) {
-        // Nobody may be listening.
+        // The receiver may be closed.
         drop(self.events.send(event));
     }
 

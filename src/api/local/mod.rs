@@ -170,7 +170,7 @@ impl Local {
         self.index_cache().remove();
     }
 
-    /// What a request asks where nobody says otherwise: the configuration's policy, limit and bodies.
+    /// The defaults of a request: the configuration's policy, limit and bodies.
     #[must_use]
     pub fn usual_request(&self) -> Request {
         usual_request(&self.config)
@@ -274,7 +274,7 @@ impl Local {
     }
 }
 
-/// What a request asks where nobody says otherwise: the policy, limit and bodies of settings.
+/// The defaults of a request: the policy, limit and bodies of settings.
 #[must_use]
 pub fn usual_request(config: &Config) -> Request {
     let policy = match config.policy {

@@ -87,7 +87,7 @@ pub async fn lint(config: Config, job: LintJob) -> Result<LintReport, Error> {
                 run_blocking(move || {
                     let winners = catalogue.entries.iter().map(|entry| &entry.skill.location);
                     let losers = catalogue.shadowed.iter().map(|loser| &loser.skill.location);
-                    // A link that leaves the root leads to a file that nobody named: it is left alone.
+                    // A link that leaves the root leads to a file that was not named: it is ignored.
                     let ours = |refusal: &&RejectedBundle| refusal.reason != RefusalReason::LeavesRoot;
                     let refused = catalogue.refused.iter().filter(ours).map(|refusal| &refusal.location);
                     lint::repair(winners.chain(losers).chain(refused).map(PathBuf::as_path))

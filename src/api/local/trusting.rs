@@ -140,10 +140,10 @@ impl Local {
         .await
     }
 
-    /// Takes pins back: of a skill, or of a folder and everything below it. Answers their folders.
+    /// Revokes the pins of a skill, or of a folder and everything below it. Returns their folders.
     ///
     /// # Errors
-    /// `not_found` where nothing is pinned there.
+    /// `not_found` if there is no pin.
     pub fn trust_revoke(&self, wanted: &str) -> Result<Vec<PathBuf>, Error> {
         let path = skills_config::expand(wanted, &self.config.cwd, &self.config.dirs.home);
         let named = self.resolve(wanted).ok().map(|skill| skill.root_dir.clone());

@@ -369,7 +369,7 @@ arguments! {
     Assignment {
         /// Its id, or a unique prefix or suffix of it.
         run_id: String,
-        /// The person; nobody, if omitted.
+        /// The person; if omitted, the run is unassigned.
         #[serde(default)]
         to: Option<String>,
         /// What they have to know.

@@ -38,7 +38,7 @@ pub(super) async fn trace_of(asked: &CallContext, run: &RunRecord) -> Result<Vec
     asked.service.core.run_events(Some(&run.id.0), 0, MAX_TRACE_EVENTS, 0).await
 }
 
-/// The error that a run as it is means to somebody who waited for its outputs.
+/// The error of a run in this state for a caller that waits for its outputs.
 async fn check_outcome(asked: &CallContext, run: &RunRecord) -> Result<(), Error> {
     let id = &run.id;
     match run.state {
@@ -94,7 +94,7 @@ async fn denied(asked: &CallContext, run: &RunRecord, denial: &Decision) -> Erro
     Error { reason: Some(reason), ..Error::new(Code::SafetyDenied, message) }
 }
 
-/// That a run was canceled, and why where nobody said so.
+/// The message of a canceled run, with the reason if it was not canceled by a user.
 fn canceled(run: &RunRecord) -> String {
     let why = run.error.as_ref().and_then(|error| error["message"].as_str());
     let why = why.map(|why| format!(": {why}")).unwrap_or_default();

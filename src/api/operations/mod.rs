@@ -82,7 +82,7 @@ pub enum Scope {
     Admin,
 }
 
-/// Who calls, as a door made sure of it.
+/// The authenticated caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Principal {
     /// Their name: what runs and decisions are recorded under.
@@ -94,7 +94,7 @@ pub struct Principal {
 /// One call's circumstances.
 #[derive(Debug, Clone)]
 pub struct Caller {
-    /// Who calls; none where the door asks nobody (a service on loopback without keys), who may do everything.
+    /// The caller; `None` without authentication (a service on loopback without keys): then everything is allowed.
     pub principal: Option<Principal>,
     /// The trace of this call.
     pub trace_id: String,
@@ -105,7 +105,7 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// Someone nobody asked for a name, with a trace of their own.
+    /// An unauthenticated caller with a new trace.
     #[must_use]
     pub fn anyone() -> Self {
         Self { principal: None, local: true, trace_id: new_trace_id(), leave: CancellationToken::new() }
@@ -201,7 +201,7 @@ pub struct Operation {
     pub tool: bool,
     /// The name of that tool; the operation's own for most.
     pub tool_name: &'static str,
-    /// What a caller needs; none for what everybody may ask.
+    /// The scope that a caller needs, if any.
     pub scope: Option<Scope>,
     /// How it behaves.
     pub hints: Hints,
@@ -343,7 +343,7 @@ impl Operation {
         self
     }
 
-    /// A list that continues while somebody looks.
+    /// A list that grows while it is read.
     fn follows(mut self) -> Self {
         self.follows = true;
         self
@@ -355,7 +355,7 @@ impl Operation {
         self
     }
 
-    /// The same for everybody, and long.
+    /// Identical for all callers, and long.
     fn shared(mut self) -> Self {
         self.shared = true;
         self
@@ -517,7 +517,7 @@ impl Operation {
     /// `forbidden`, naming the scope that is missing.
     pub fn may(&self, caller: &Caller) -> Result<(), Error> {
         if let Some(scope) = self.scope.filter(|scope| !caller.may(*scope)) {
-            let who = caller.principal.as_ref().map_or("nobody", |principal| principal.name.as_str());
+            let who = caller.principal.as_ref().map_or("the caller", |principal| principal.name.as_str());
             let message = format!("{} needs the scope `{scope}`, which {who} does not have", self.name);
             return Err(Error::new(Code::Forbidden, message));
         }

@@ -94,8 +94,8 @@ fn widen_tuple(members: &mut Map<String, Value>) {
     members.insert("items".to_owned(), items);
 }
 
-/// Takes away a default that is null, which denies more than that the member may be absent, or an empty text
-/// where none is allowed.
+/// Removes a default of null, which contradicts a member that is merely optional, or an empty default text
+/// that is not a valid value.
 fn drop_default(members: &mut Map<String, Value>) {
     let needless = match members.get("default") {
         Some(Value::Null) => true,

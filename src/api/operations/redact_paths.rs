@@ -1,4 +1,4 @@
-//! Errors as somebody elsewhere may read them: without places of this machine, beyond those that the caller named.
+//! Errors for remote callers: without paths of this machine, except those that the caller named.
 
 use std::path::Path;
 
@@ -178,7 +178,7 @@ mod tests {
             ("opening sqlite:/home/kim/runs.db failed.", "opening sqlite:…/runs.db failed."),
             ("(/tmp/a/b), /tmp/c/d/.", "(…/b), …/d."),
             ("a word, and/or another", "a word, and/or another"),
-            ("`/amounts/0` is no number; GET /v1/runs/7", "`/amounts/0` is no number; GET /v1/runs/7"),
+            ("`/amounts/0` is not a number; GET /v1/runs/7", "`/amounts/0` is not a number; GET /v1/runs/7"),
             ("https://ledger.internal/tmp/x refused", "https://ledger.internal/tmp/x refused"),
             ("/srv/skills2/a", "…/a"),
         ] {

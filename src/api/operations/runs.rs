@@ -1,4 +1,4 @@
-//! Operations on runs: launch, attach, follow, order about.
+//! Operations on runs: launch, attach, follow, control.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;

@@ -6,7 +6,7 @@ use super::skills::TOOL_PAGE;
 use super::{CallContext, Hints, Operation, Principal, Route, Scope};
 use crate::{CallerView, Error, GovernanceFilter};
 
-/// The failure of the store, for everybody: its cause without its place.
+/// The error of the store for all callers: its cause without its path.
 fn without_place(error: Error) -> Error {
     let cause = error.reason.as_ref().and_then(|reason| reason.get("cause")?.as_str());
     let message = format!("the run store is unusable: {}", cause.unwrap_or("see the log"));

@@ -1,4 +1,4 @@
-//! Operations on sessions: what a model is given, and the runtime tools.
+//! Operations on sessions: the composed context, and the runtime tools.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

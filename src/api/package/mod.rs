@@ -13,7 +13,7 @@ use skills_skill::{Digest, SkillId};
 pub use self::prepare::{PackageJob, prepare};
 pub use self::validate::validate;
 
-/// The manifest's name inside the archive, beside the bundle's folder.
+/// The manifest's name inside the archive, next to the bundle's folder.
 pub const MANIFEST: &str = "skill-package.json";
 /// What the manifest calls this form.
 pub const FORMAT: &str = "skill-package/1";
@@ -94,7 +94,7 @@ pub struct PackageReport {
     /// Files of the bundle that are not packed: hidden ones, caches.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
-    /// What somebody who installs it should know: contract, scripts, bindings, services, hooks.
+    /// What users should know before installation: contract, scripts, bindings, services, hooks.
     pub runs: Vec<String>,
     /// What keeps it from being a package.
     pub findings: Vec<PackageFinding>,

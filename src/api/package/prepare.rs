@@ -28,7 +28,7 @@ pub struct PackageJob {
     pub bundle: PathBuf,
     /// The archive; the skill's id and version in `folder` if absent.
     pub output: Option<PathBuf>,
-    /// Where the archive goes if nobody says otherwise.
+    /// The default folder of the archive.
     pub folder: PathBuf,
     /// Files that only look like secrets: paths inside the bundle.
     pub allow: Vec<String>,

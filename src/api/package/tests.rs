@@ -250,7 +250,7 @@ fn a_bomb_goes_off_within_its_limits() {
 #[test]
 fn what_is_no_package_is_said_to_be_none() {
     let place = Place::new();
-    place.write("text.tar.gz", "this is no archive");
+    place.write("text.tar.gz", "this is not an archive");
     assert_eq!(codes(&validate(&place.at("text.tar.gz")).unwrap()), ["damaged", "no-manifest"]);
     let mut whole = GzEncoder::new(Vec::new(), Compression::fast());
     whole.write_all(&[7_u8; 4096]).unwrap();
@@ -263,5 +263,5 @@ fn what_is_no_package_is_said_to_be_none() {
         assert!(!validate(&place.at("cut.tar.gz")).unwrap().good(), "cut after {cut} bytes");
     }
     assert_eq!(validate(&place.at("none")).unwrap_err().code, crate::Code::NotFound);
-    assert!(validate(place.dir.path()).is_err(), "a folder is no file");
+    assert!(validate(place.dir.path()).is_err(), "a folder is not a file");
 }

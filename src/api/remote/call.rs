@@ -12,7 +12,7 @@ use crate::{Code, Error};
 
 /// Pauses before something that may be sent again is.
 const AGAIN: [Duration; 3] = [Duration::from_millis(250), Duration::from_millis(500), Duration::from_secs(1)];
-/// Longest pause that a busy service is given before its refusal is passed on.
+/// Maximum delay for a busy service before its error is returned.
 const MAX_RETRY_PAUSE: Duration = Duration::from_secs(5);
 /// How long something that was sent with a key waits for a connection to be sent again.
 const WAITED: Duration = Duration::from_secs(120);
@@ -160,7 +160,7 @@ impl Inner {
     }
 }
 
-/// An error that says that nobody knows whether it was executed.
+/// An error for a request that may or may not have been executed.
 pub fn unknown(error: &Error, advice: &str) -> Error {
     let message = format!("{}; the outcome is unknown: {advice}", error.message);
     Error { message, ..error.clone() }

@@ -49,7 +49,7 @@ impl Link {
         self.state.borrow().clone()
     }
 
-    /// Tells everybody; nobody listening is not a failure.
+    /// Sends an event to all subscribers; having none is not an error.
     pub fn tell(&self, event: Event) {
         drop(self.news.send(event));
     }
@@ -127,10 +127,10 @@ impl Link {
         }
     }
 
-    /// The same for a question that got no answer; what the service did answer is no matter of the connection.
+    /// The same for a request without a response; an error response of the service does not concern the connection.
     ///
     /// # Errors
-    /// That answer.
+    /// The error response.
     pub async fn find_after(
         &self,
         wire: &HttpTransport,

@@ -20,7 +20,7 @@ pub struct EventBuffer {
 struct State {
     /// The log that the numbers count in; none before the first stream has begun.
     log: Option<String>,
-    /// Every event behind this number is kept, up to the last.
+    /// Every event after this number is buffered, up to the last.
     from: u64,
     last: u64,
     events: VecDeque<RunEvent>,

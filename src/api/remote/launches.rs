@@ -187,7 +187,7 @@ fn execution(
     fields
 }
 
-/// The outcome of a key that the caller did not give is no matter of theirs.
+/// Hides the outcome of an idempotency key that the caller did not provide.
 fn as_asked(launched: Launched, keyed: &Keyed) -> Launched {
     let idempotency = if keyed.own { launched.idempotency } else { IdempotencyOutcome::None };
     Launched { idempotency, ..launched }

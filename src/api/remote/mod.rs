@@ -64,8 +64,8 @@ impl Remote {
     /// Connects to a service and makes sure that it is one, of this version, that lets this caller in.
     ///
     /// # Errors
-    /// `upstream_failure` where nobody answers; `invalid_configuration` for something else than this program, or
-    /// another version of it; `unauthorized` and `forbidden`, with what to set.
+    /// `upstream_failure` if the service does not respond; `invalid_configuration` for another program or another
+    /// version of this one; `unauthorized` and `forbidden`, with what to set.
     pub async fn connect(address: Address, key: Option<Key>, user: Option<String>) -> Result<Self, Error> {
         Self::connect_within(READING, address, key, user).await
     }

@@ -71,7 +71,7 @@ impl Remote {
         }
     }
 
-    /// Who gives an order: as named, else the account here. A service that asks for keys goes by the key.
+    /// The user of a command: as named, else the local account. A service with authentication uses the key's owner.
     pub(super) fn named(&self, by: Option<String>) -> Option<String> {
         by.or_else(|| self.user.clone())
     }
@@ -229,7 +229,7 @@ impl Remote {
     }
 }
 
-/// A decision that the run shows, although nobody answered it.
+/// A decision that the run shows although its response was lost.
 fn found(run: RunRecord, recorded: &Decided) -> Ordered {
     let word = match recorded.decision.verdict {
         Verdict::Approve => "approved",
@@ -247,7 +247,7 @@ fn found(run: RunRecord, recorded: &Decided) -> Ordered {
     }
 }
 
-/// Who decides on this sheet is whose key it is, whatever else is typed; and it says so where the key may not.
+/// Sets the user of this dialog to the owner of the key, and states it if the key may not decide.
 fn signed(sheet: &mut DecisionSheet, caller: CallerView) {
     let Some(name) = caller.name else { return };
     if !caller.scopes.contains(&Scope::Decide) {

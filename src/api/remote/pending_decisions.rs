@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{Code, Error, UnderWay};
 use skills_model::{Decision, Verdict};
 
-/// How long a decision waits for a connection before it is given up unsent: an approval is meant for now.
+/// How long a decision waits for a connection before it is dropped unsent: an approval must not take effect late.
 pub const UNSENT: Duration = Duration::from_secs(120);
 
 /// The decisions of one client.

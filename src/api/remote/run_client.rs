@@ -216,7 +216,7 @@ impl Remote {
     }
 }
 
-/// Whether somebody works it or could.
+/// Whether a worker executes it or could.
 fn goes_on(run: &RunRecord) -> bool {
     match run.state {
         RunState::Running | RunState::Replaying => true,

@@ -32,7 +32,7 @@ pub enum TransportError {
     Busy(Error, Duration),
     /// Nothing was sent.
     Unsent(Error),
-    /// It was sent, and how it went nobody told.
+    /// It was sent, but its outcome is unknown.
     Lost(Error),
 }
 
@@ -387,7 +387,7 @@ fn excerpt(body: &[u8]) -> String {
     if line.is_empty() { "nothing".to_owned() } else { skills_skill::safe_text::line(&line).into_owned() }
 }
 
-/// The innermost reason, which is the one that tells something.
+/// The innermost error, which is the most specific.
 fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
     let mut at = error;
     while let Some(source) = at.source() {

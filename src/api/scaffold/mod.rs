@@ -14,7 +14,7 @@ use skills_discovery::golden_yaml;
 use skills_skill::contract;
 use skills_skill::{AttachTarget, EffectMode, Invocation, Kind, Role, Severity, SkillId, read_regular_text};
 
-/// The file of golden queries, beside the skills of a root.
+/// The file of golden queries, next to the skills of a root.
 const GOLDEN: &str = "golden.yaml";
 /// More than this is not a list of queries written by hand.
 const MAX_GOLDEN: u64 = 4 << 20;
@@ -39,11 +39,11 @@ pub struct Scaffold {
     pub description: String,
     /// When to use it, as it continues behind "Use when".
     pub when: Option<String>,
-    /// Facts or tool; by the script where nobody says.
+    /// Facts or tool; by default it depends on the script.
     pub kind: Option<Kind>,
     /// Its place in an answer.
     pub role: Role,
-    /// How it is invoked; by the role where nobody says.
+    /// How it is invoked; by default it depends on the role.
     pub invocation: Option<Invocation>,
     /// What it can be attached to.
     pub targets: Vec<AttachTarget>,
@@ -59,7 +59,7 @@ pub struct Scaffold {
     pub contract: bool,
     /// With a page of reference material.
     pub references: bool,
-    /// What somebody would ask; none writes no golden queries.
+    /// Example requests; without any, no golden queries are written.
     pub queries: Option<Vec<String>>,
 }
 
@@ -214,7 +214,7 @@ pub fn scaffold(spec: &Scaffold, parent: &Path) -> Result<Scaffolded, Error> {
         Ok(golden) => (golden, None),
         Err(why) => (None, Some(why)),
     };
-    // A folder that came meanwhile holds something, and is not replaced; an empty one is as good as none.
+    // A folder that was created meanwhile and is not empty is not replaced; an empty one is.
     fs::rename(&draft, &folder).map_err(refused)?;
     let golden = match golden {
         Some((file, text, count)) => {

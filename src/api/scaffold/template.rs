@@ -203,7 +203,7 @@ fn capability(spec: &Scaffold, names: &Names) -> String {
     if steers(spec) {
         out += "  control: {type: string, required: true}\n  reason: {type: string, required: true}\n";
     }
-    // True of the script as it is made; anyone who lets it write or call something says so here.
+    // True of the generated script; an author who makes it write or call something changes this.
     out + "properties: {deterministic: true, side_effects: false, idempotent: true}\n"
 }
 

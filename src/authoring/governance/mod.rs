@@ -1,4 +1,4 @@
-//! How far a skill has proved itself: five states, each with rules over what is known of it. Pure: what is known
+//! The quality state of a skill: five states, each with rules over what is known of it. Pure: what is known
 //! comes in as values, what follows goes out with its reasons.
 //!
 //! The states build on each other. A skill has the highest one up to which all rules hold.

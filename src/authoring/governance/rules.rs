@@ -198,7 +198,7 @@ mod tests {
             ("never ran", QualityState::Validated, |f| {
                 f.runs = RunFacts { completed: 0, failed: 0, earlier: 9 }
             }),
-            ("untrusted", QualityState::LabVerified, |f| f.untrusted = Some("nobody looked at it".into())),
+            ("untrusted", QualityState::LabVerified, |f| f.untrusted = Some("it was not reviewed".into())),
             ("denied", QualityState::LabVerified, |f| f.denied = Some("deny id x (line 1)".into())),
             ("runs fail", QualityState::LabVerified, |f| {
                 f.runs = RunFacts { completed: 8, failed: 2, earlier: 0 }

@@ -29,7 +29,7 @@ pub struct Broken {
     pub why: String,
 }
 
-/// What a look over a whole log found.
+/// The result of a check of the complete log.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Verification {
     /// Whole lines.
@@ -40,7 +40,7 @@ pub struct Verification {
     pub last: Option<u64>,
     /// Digest of the last line that follows: kept elsewhere, it shows later that nothing was cut off behind it.
     pub head: Option<String>,
-    /// Lines that a crash tore and that a later line tells of.
+    /// Lines truncated by a crash and noted by a later line.
     pub torn: u64,
     /// Bytes of a last line that a crash tore, if there is one: the next entry will tell of it.
     pub torn_end: u64,
@@ -124,7 +124,7 @@ pub fn verify(bytes: &[u8]) -> Verification {
     found
 }
 
-/// Whether this line tells that `torn` was torn.
+/// Whether this line notes that `torn` was truncated.
 fn tells_of(line: Option<&&[u8]>, torn: &[u8]) -> bool {
     let line = line.and_then(|raw| serde_json::from_slice::<Line>(raw).ok());
     let said = line.filter(|line| line.kind == TORN);

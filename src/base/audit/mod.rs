@@ -3,7 +3,7 @@
 //!
 //! An anchor beside it says how far it reaches, so that a change at its end shows too.
 //!
-//! Several processes append to one file under a lock. A line that a crash tore is kept, and the next line says so.
+//! Several processes append to one file under a lock. A line truncated by a crash is kept, and the next line notes it.
 
 mod anchor;
 mod chain;

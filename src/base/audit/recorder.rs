@@ -17,7 +17,7 @@ use crate::private_files;
 /// Entries written at once, at most.
 const BATCH: usize = 256;
 
-/// Entries that wait to be written at most; anyone who records one more waits for a place.
+/// Maximum number of queued entries; a caller with one more waits for a slot.
 const QUEUE: usize = 4 * BATCH;
 
 /// Lines of this process that no anchor stands for yet, at most.
@@ -111,7 +111,7 @@ impl Recorder {
         }
     }
 
-    /// The way to the thread, which is begun for the first entry; none where nothing is recorded.
+    /// The channel to the thread, which starts with the first entry; `None` if recording is disabled.
     fn jobs(&self) -> Option<SyncSender<Job>> {
         if self.log.mode() == Mode::Off {
             return None;

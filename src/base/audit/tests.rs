@@ -129,7 +129,7 @@ fn a_purge_leaves_a_chain_that_holds_and_says_what_it_took() {
     assert!(found.is_intact(), "{found:?}\n{}", desk.text());
     let shown = log.show(2, |line| line.kind == "run.launched").unwrap();
     assert_eq!(shown.iter().map(|line| &line.data["run"]).collect::<Vec<_>>(), ["r50", "r51"]);
-    // What nobody purged is missed.
+    // An entry that was not purged is reported missing.
     let text = desk.text();
     let forged = text.replacen("audit.purged", "audit.nothing", 9);
     desk.put(&forged);
@@ -166,7 +166,7 @@ fn a_policy_is_recorded_when_it_changes_not_when_it_is_read() {
     let file = desk.folder.path().join("policy.yaml");
     let run = |text: &str| Recorder::new(desk.folder.path(), Mode::Full).policy(&file, text);
     run("");
-    assert!(!desk.log(Mode::Full).file().exists(), "no policy is no news");
+    assert!(!desk.log(Mode::Full).file().exists(), "a missing policy is not recorded");
     run("deny: []\n");
     run("deny: []\n");
     run("allow: []\n");
@@ -279,7 +279,7 @@ async fn a_recorder_anchors_what_it_wrote() {
     recorder.observe_anchors(Box::new(move |anchor| tell.lock().unwrap().send(anchor.seq).unwrap()));
     recorder.record(Entry::new("x", None, json!({}))).await;
     let soon = told.recv_timeout(std::time::Duration::from_secs(20)).unwrap();
-    assert_eq!(soon, 1, "a line is anchored while the process goes on");
+    assert_eq!(soon, 1, "a line is anchored while the process continues");
     recorder.record(Entry::new("x", None, json!({}))).await;
     drop(recorder);
     assert_eq!(told.recv().unwrap(), 2, "and at its end");

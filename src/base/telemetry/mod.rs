@@ -22,7 +22,7 @@ pub use metrics::{
 };
 pub use ring::{Level, Record, RingBuffer};
 
-/// What is logged when nobody says anything.
+/// The default log filter.
 const DEFAULT: &str = "warn,skills=info";
 
 /// How much of the log goes to stderr besides. The workbench draws there: it takes `Never`.

@@ -18,7 +18,7 @@ const CAPACITY: usize = 1000;
 /// One record of the log. Its text may hold text of bundles: draw it through `safe_text`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    /// Counts up from 0 since the start; tells a reader what it has seen.
+    /// Counts up from 0 since the start; a reader's cursor.
     pub number: u64,
     /// How grave.
     pub level: Level,

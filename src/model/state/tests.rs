@@ -101,7 +101,7 @@ fn a_paused_run_comes_to_rest_whatever_it_was_doing_and_goes_on_when_it_is_resum
         apply(&mut run, &Command::Pause);
         assert!(
             run.held && run.state == state && run.fence == 7,
-            "{state}: what is under way is not stopped"
+            "{state}: a step in progress is not stopped"
         );
         assert_eq!(transition(&run, &Command::Pause), Ok(Next::Same), "{state}");
         // A worker that dies meanwhile is followed by one that knows of it.
@@ -268,7 +268,7 @@ fn a_gate_opens_with_the_last_approval_needed() {
     assert_eq!(state, RunState::WaitingForHuman);
     assert!(gate.is_same_question(&human("send")));
     run.gate = Some(gate.clone());
-    assert_eq!(transition(&run, &endorse("ana")), Ok(Next::Same), "nobody counts twice");
+    assert_eq!(transition(&run, &endorse("ana")), Ok(Next::Same), "each person counts once");
     assert_eq!(
         transition(&run, &Command::Ask(human("send"))),
         Ok(Next::Same),

@@ -45,7 +45,7 @@ impl Http {
         })
     }
 
-    /// Sends a request and reads the answer whole, within the time of a job.
+    /// Sends a request and reads the complete response, within the time of a job.
     pub async fn exchange(
         &self,
         request: RequestBuilder,
@@ -175,7 +175,7 @@ fn unreachable(target: &str, error: &reqwest::Error) -> Failed {
     Failed::upstream(format!("{target} failed: {}", root_cause(error)), Effect::Possible)
 }
 
-/// The innermost reason, which is the one that tells something.
+/// The innermost error, which is the most specific.
 pub fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
     let mut at = error;
     while let Some(source) = at.source() {

@@ -28,7 +28,7 @@ use super::request::kind;
 use super::{Answer, BindingContext, Effect, Failed, Job, excerpt, stopped_by};
 use skills_skill::contract::{Endpoint, Reach};
 
-/// Connections kept per service while nobody uses them.
+/// Maximum number of idle connections per service.
 const MAX_IDLE: usize = 4;
 /// Bytes of a server's last words that a failure shows.
 const LAST_WORDS: usize = 2 << 10;
@@ -57,7 +57,7 @@ struct Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Once it is reaped its number may belong to somebody else.
+        // Once it is reaped its pid may be reused.
         if let (Some(group), Ok(None)) = (self.group, self.child.try_wait()) {
             let _ = killpg(group, Signal::SIGKILL);
         }

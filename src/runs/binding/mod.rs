@@ -149,7 +149,7 @@ impl Failed {
         Self { kind: Some(FailureKind::ErrorAnswer), status: Some(status.into()), ..self }
     }
 
-    /// What went wrong, for everybody.
+    /// The error message, for all users.
     pub fn kind(&self) -> FailureKind {
         self.kind.unwrap_or(match self.code {
             CallFailure::InvalidRequest => FailureKind::InvalidInputs,

@@ -117,7 +117,7 @@ impl Permit<'_> {
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
         if self.trial && !self.settled {
-            // The trial told nothing; the next call is one.
+            // The trial was inconclusive; the next call is another.
             let now = (self.breakers.clock)();
             self.breakers.lock().insert(self.binding.clone(), State::Open(now));
         }

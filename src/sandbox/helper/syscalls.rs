@@ -1,6 +1,6 @@
 //! System calls that a script is refused (seccomp(2)).
 //!
-//! A list of what is denied, not of what is allowed: file access is Landlock's business, and an allow-list would
+//! A list of what is denied, not of what is allowed: Landlock controls file access, and an allow-list would
 //! break interpreters with every release. Denied is what reaches other processes, the network, the kernel's own
 //! surface, or memory that no limit counts.
 

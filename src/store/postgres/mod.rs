@@ -26,7 +26,7 @@ use listener::{Channel, CommitListener};
 use reason::{failed, no_connection};
 use tx::{Ended, Mode, Steady, Transaction, follow_tx, read_tx, write_tx};
 
-/// How often the store is looked at while somebody waits, besides the notifications of commits.
+/// How often the store is polled while a caller waits, in addition to notifications of commits.
 const POLL: Duration = Duration::from_secs(1);
 
 /// Anchors of the audit log that are being written at a time; those beyond are left to the next one.
@@ -287,7 +287,7 @@ async fn number(tx: &Transaction, sql: &str) -> Result<u64, StoreError> {
     tx.find("checking the store", sql, values![]).await?.map_or(Ok(0), |mut row| row.take(0))
 }
 
-/// What the server tells of pages that are not what was written, where it has checksums.
+/// Corrupt pages that the server reports, if checksums are enabled.
 async fn checksum_failures(tx: &Transaction) -> Result<Vec<String>, StoreError> {
     let sql =
         "SELECT coalesce(checksum_failures, 0) FROM pg_stat_database WHERE datname = current_database()";

@@ -77,7 +77,7 @@ const RESERVE: &str = "SELECT pg_advisory_xact_lock_shared(
     (SELECT events_lock FROM identity), CAST(CAST(last_value AS bit(32)) AS int)) FROM events_global";
 
 impl Transaction {
-    /// Begins on a connection of the pool; nothing is waited for. A clock that is given replaces the database's.
+    /// Begins on a connection of the pool, without waiting. A clock argument replaces the database's clock.
     pub async fn begin(
         client: Object,
         mode: Mode,

@@ -2,7 +2,7 @@
 //! thousands of iterations does not keep all of them thousands of times.
 //!
 //! A row with a `base` holds differences, and the chain of rows from the base to it gives the checkpoint. The newest
-//! checkpoint of each run at work stands whole in the table `newest`, which takes part in the transactions and need not
+//! checkpoint of each active run is stored in full in the table `newest`, which is transactional and need not
 //! survive a crash: temporary in `SQLite`, unlogged in `PostgreSQL`.
 
 use serde_json::Value;
@@ -34,7 +34,7 @@ pub(super) async fn keep<T: Tx>(
     checkpoint: &Checkpoint,
     now_ms: i64,
 ) -> Result<i64, StoreError> {
-    // After a resume from an earlier checkpoint the later ones stay as they are, and numbers go on behind them.
+    // After a resume from an earlier checkpoint the later ones stay unchanged, and numbers continue after them.
     let sql = "SELECT coalesce(max(number), -1) FROM checkpoints WHERE run = ?1";
     let last = tx.find("numbering a checkpoint", sql, values![run]).await?;
     let last: i64 = last.map_or(Ok(-1), |mut row| row.take(0))?;
@@ -103,7 +103,7 @@ async fn remember<T: Tx>(
     .await
 }
 
-/// Lets go of what is remembered of a run that nobody works for now.
+/// Drops what is cached of a run that no worker executes for now.
 pub(super) async fn forget<T: Tx>(tx: &T, run: &RunId) -> Result<(), StoreError> {
     tx.post("forgetting the newest checkpoint", "DELETE FROM newest WHERE run = ?1", values![run]).await
 }

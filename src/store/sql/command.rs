@@ -13,7 +13,7 @@ use skills_model::{
     ApprovalReason, Command, Expiry, Gate, Next, RunState, TransitionError, Verdict, transition,
 };
 
-/// A command with what is kept beside it.
+/// A command with what is stored with it.
 #[derive(Debug)]
 pub(crate) struct Order {
     pub command: Command,
@@ -69,7 +69,7 @@ pub(crate) async fn command<T: Tx>(tx: &T, run: &RunId, order: &Order) -> Result
     }
     let mut expired = None;
     match (&command, due) {
-        // It was decided and waits anew, or waits for ever: the sweep that asked saw an older state.
+        // It was decided and waits again, or waits without a limit: the sweep saw an older state.
         (Command::Expire(_), false) => return Err(TransitionError::NotOver.into()),
         (Command::Expire(_), true) | (_, false) => {}
         (_, true) => expired = Some(Box::new(expire(tx, run).await?)),
@@ -175,7 +175,7 @@ pub(crate) async fn command<T: Tx>(tx: &T, run: &RunId, order: &Order) -> Result
     Ok(CommandOutcome { run: after, before: state, effect, expired })
 }
 
-/// Merges fields into the options of a run, and tells of it.
+/// Merges fields into the options of a run, and records an event.
 pub(crate) async fn annotate<T: Tx>(
     tx: &T,
     run: &RunId,
@@ -208,7 +208,7 @@ async fn expire<T: Tx>(tx: &T, run: &RunId) -> Result<RunRecord, StoreError> {
     Ok(Box::pin(command(tx, run, &order)).await?.run)
 }
 
-/// A refusal, with the decision that was recorded first where the question does not wait any more.
+/// A refusal, with the decision that was recorded first if the question is no longer open.
 fn already_decided(
     command: &Command,
     gate: Option<&Gate>,

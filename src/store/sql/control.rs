@@ -76,7 +76,7 @@ pub(crate) async fn control<T: Tx>(
     Ok(outcome)
 }
 
-/// What a command that was carried out means for the run, in words.
+/// The effect of an applied command on the run, as text.
 fn did(command: &Command, before: &RunRecord, after: &RunRecord) -> String {
     let words = match (command, before.state) {
         (Command::Pause, _) if before.held => "it was already paused",

@@ -22,7 +22,7 @@ impl Conditions<'_> {
         format!("?{}", self.values.len())
     }
 
-    /// Adds what a filter asks for beside its query.
+    /// Adds the conditions of a filter in addition to its query.
     pub fn add_fields(&mut self, filter: &RunFilter) {
         if !filter.states.is_empty() {
             let condition = self.states(&filter.states);

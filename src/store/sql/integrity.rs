@@ -16,8 +16,8 @@ pub(crate) fn digest(texts: &[&str]) -> String {
     skills_base::hex::encode(&hash.finalize())
 }
 
-/// Which part of what a run goes on from is not what was written; none where all of it is, or an earlier version kept
-/// no digest.
+/// Which part of what a run continues from differs from what was written, if any; `None` also if an earlier version
+/// stored no digest.
 pub(crate) async fn damage<T: Tx>(tx: &T, run: &RunId) -> Result<Option<&'static str>, StoreError> {
     let doing = "verifying a run";
     let sql = "SELECT inputs, inputs_digest, head FROM runs WHERE id = ?1";

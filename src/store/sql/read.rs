@@ -297,8 +297,8 @@ struct Select<'a> {
     now_ms: i64,
 }
 
-/// One part of a page. In `SQLite` what is filtered by lies in an index, so that no run is read whole but those of the
-/// page.
+/// One part of a page. In `SQLite` an index covers the filters, so that only the runs of the page are read in
+/// full.
 async fn page<T: Tx>(
     tx: &T,
     &Select { filter, query, state, now_ms }: &Select<'_>,

@@ -1,4 +1,4 @@
-//! A worker's report, in one transaction: what ended, the checkpoint, where the run stands, and what begins.
+//! A worker's report, in one transaction: what ended, the checkpoint, the state of the run, and what begins.
 
 use serde_json::json;
 
@@ -101,7 +101,7 @@ pub(crate) async fn report<T: Tx>(tx: &T, run: &RunId, report: &Report) -> Resul
     if kept_signal(tx, run, name).await?.is_none() {
         return Ok(after);
     }
-    // It came between the worker's look and its report: nobody would send it again.
+    // It arrived between the worker's check and its report, and would not be sent again.
     let next = transition(&run_snapshot(&after, replays), &Command::Signal { name: name.clone() })?;
     apply(tx, run, &next, None, now_ms).await?;
     Ok(get(tx, run).await?.0)
@@ -127,7 +127,7 @@ async fn finish<T: Tx>(tx: &T, run: &RunId, finished: &[StepRecord]) -> Result<V
             values![run, &step.step, encode(step)?],
         )
         .await?;
-        // What failed without another attempt leaves open how the one before it ended: whoever goes on has to ask.
+        // A failure without another attempt leaves the outcome of the previous one unknown: the worker has to ask.
         let unseen = step.status == StepStatus::Failed && step.attempts == 0;
         tx.post("closing an intent", &close, values![run, &step.step, unseen]).await?;
         events.push(NewEvent {
@@ -153,7 +153,7 @@ fn stays(before: &RunRecord, next: &Next) -> bool {
         && before.expires_ms.is_none()
 }
 
-/// What becomes of the step at hand.
+/// The change of the current step.
 #[derive(Default)]
 enum Moved {
     #[default]
@@ -161,18 +161,18 @@ enum Moved {
     To(Option<String>),
 }
 
-/// What a report changes of a run beside its state.
+/// What a report changes of a run besides its state.
 #[derive(Default)]
 struct Shown {
     /// Its newest checkpoint, and how many of its own steps are done.
     head: Option<(i64, i64)>,
-    /// The step at hand, where that changes: to another one or to none.
+    /// The current step, if it changes: to another one or to none.
     step: Moved,
     outputs: Option<String>,
     error: Option<String>,
 }
 
-/// Writes it together with the events: every update of a run writes its row and its places in indexes anew.
+/// Writes it together with the events: every update of a run rewrites its row and its index entries.
 async fn show<T: Tx>(
     tx: &T,
     run: &RunId,

@@ -131,8 +131,8 @@ pub(crate) fn run_snapshot(run: &RunRecord, replays: bool) -> RunSnapshot {
     }
 }
 
-/// The run as it stands at a moment: where the time of its wait is over, the wait has ended, also where nobody has
-/// recorded that.
+/// The state of the run at a moment: if the time of its wait is over, the wait has ended, even if that is not
+/// recorded yet.
 pub(super) fn as_of(mut run: RunRecord, replays: bool, now_ms: i64) -> RunRecord {
     let Some(at) = run.expires_ms.filter(|at| *at <= now_ms) else { return run };
     let expiry = run.options.on_expiry;
@@ -155,7 +155,7 @@ pub(super) async fn find<T: Tx>(tx: &T, run: &RunId) -> Result<Option<(RunRecord
     row.map(record).transpose()
 }
 
-/// As [`find`], as it stands at a moment.
+/// As [`find`], with the state at a moment.
 pub(crate) async fn find_as_of<T: Tx>(tx: &T, run: &RunId) -> Result<Option<(RunRecord, bool)>, StoreError> {
     let Some((run, replays)) = find(tx, run).await? else { return Ok(None) };
     let now_ms = tx.now().await?.wall_ms;
@@ -205,7 +205,7 @@ pub(super) async fn write_events<T: Tx>(
     Ok(())
 }
 
-/// How many of a contract's own steps are through: nested steps (`a/b`), iterations (`a[1]`) and calls of gates
+/// How many of a contract's own steps are done: nested steps (`a/b`), iterations (`a[1]`) and calls of gates
 /// (`a~gate:x`) are checkpointed too, and belong to one of its own.
 pub(super) fn own_steps(done: &[String]) -> i64 {
     let own = done.iter().filter(|step| !step.contains(['/', '[', '~'])).count();

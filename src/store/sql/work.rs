@@ -78,7 +78,7 @@ pub(crate) async fn claim<T: Tx>(
     }
 }
 
-/// Writes down why a run failed that nobody works.
+/// Records why a run failed that no worker executes.
 async fn give_up<T: Tx>(tx: &T, run: &RunId, why: Json, now_ms: i64) -> Result<(), StoreError> {
     let sql = "UPDATE runs SET error = ?2 WHERE id = ?1";
     tx.post("abandoning a run", sql, values![run, why.to_string()]).await?;
@@ -108,7 +108,7 @@ struct Candidate {
     id: RunId,
     lease_expired: bool,
     lost: u32,
-    /// The worker that lost it; none where it left in good order, which is no loss.
+    /// The worker that lost it; `None` if it shut down cleanly.
     before: Option<WorkerId>,
 }
 
@@ -248,7 +248,7 @@ pub(super) async fn has_begun<T: Tx>(tx: &T, run: &RunId, step: &str) -> Result<
     Ok(tx.find("looking for an intent", sql, values![run, step]).await?.is_some())
 }
 
-/// Keeps an intent; answers the event that tells of it.
+/// Records an intent; returns its event.
 pub(super) async fn keep_intent<T: Tx>(
     tx: &T,
     run: &RunId,

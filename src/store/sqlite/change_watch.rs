@@ -12,7 +12,7 @@ use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 /// millisecond for that, a busy one many.
 const PAUSES: [u64; 6] = [2, 4, 10, 30, 90, 270];
 
-/// How long writes are gathered after the first one, which is told at once.
+/// How long writes are batched after the first one, which is reported at once.
 const GATHERED: Duration = Duration::from_millis(4);
 
 /// Watches the log of a database for as long as it lives.
@@ -22,8 +22,8 @@ pub(super) struct Foreign {
 }
 
 impl Foreign {
-    /// Calls `changed` after each commit, our own ones included. None where files cannot be watched: then whoever
-    /// waits has to look from time to time.
+    /// Calls `changed` after each commit, including those of this process. `None` if files cannot be watched: then
+    /// callers have to poll.
     pub fn watch(database: &Path, changed: impl Fn() + Send + 'static) -> Option<Self> {
         let mut log = database.as_os_str().to_owned();
         log.push("-wal");
@@ -32,8 +32,8 @@ impl Foreign {
             Ok(event) if matches!(event.kind, EventKind::Modify(_) | EventKind::Create(_)) => {
                 // It ends after this watcher alone.
                 let _ = tell.send(());
-                // While nobody takes them, the system makes one of the same piece of news: a process that writes
-                // thousands of times a second is woken hundreds of times for it.
+                // Until they are read, the system merges identical events: a process that writes thousands of
+                // times a second is woken hundreds of times.
                 std::thread::sleep(GATHERED);
             }
             Ok(_) => {}
@@ -57,7 +57,7 @@ impl Foreign {
     }
 }
 
-/// Looks at once when the log was written to, and a few times more until it must be durable; until nobody tells.
+/// Checks at once when the log was written to, and again until it must be durable; ends when the channel closes.
 fn look(told: &Receiver<()>, changed: &impl Fn()) {
     while told.recv().is_ok() {
         let mut pauses = PAUSES.iter();

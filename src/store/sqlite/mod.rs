@@ -26,11 +26,11 @@ use reason::Reason;
 use tx::{Transaction, complete, read_tx, write_tx};
 use writer::{Target, Writer};
 
-/// How often another process's events are looked for while somebody waits, beside being told of them: file systems
-/// on a network do not always tell.
+/// How often events of other processes are polled while a caller waits, in addition to file notifications: network
+/// file systems do not always send them.
 const POLL: Duration = Duration::from_secs(1);
 
-/// As [`POLL`], where the system tells nothing.
+/// As [`POLL`], without file notifications.
 const POLL_BLIND: Duration = Duration::from_millis(100);
 
 /// The embedded store.
@@ -52,7 +52,7 @@ pub struct Sqlite {
     identity: String,
     /// The file, for connections of their own; none in memory.
     path: Option<PathBuf>,
-    /// The file is read as one that nobody changes.
+    /// The file is opened as immutable.
     immutable: bool,
     _foreign: Option<Foreign>,
     /// The folder of a copy that is read instead of the file.
@@ -179,7 +179,7 @@ impl Sqlite {
         })
     }
 
-    /// Tells this observer of every commit from now on; only the first one given is told.
+    /// Notifies this observer of every commit from now on; only the first registered one is used.
     pub fn observe_commits(&self, observer: CommitObserver) {
         drop(self.observer.set(observer));
     }
@@ -211,7 +211,7 @@ impl Sqlite {
         self.writer()?.run(move |connection| work(Transaction::new(connection, clocks.now()))).await
     }
 
-    /// Reads the store as it is at one moment: what several questions find goes together, whoever writes meanwhile.
+    /// Reads the store as it is at one moment: several queries give consistent results during concurrent writes.
     async fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce(Transaction<'_>) -> Result<T, StoreError> + Send + 'static,
@@ -263,7 +263,7 @@ impl Sqlite {
         write_tx!(self, tx => crate::sql::maintenance::probe(tx).await).and(looked)
     }
 
-    /// As a read, on a connection of its own, so that a long one holds up nobody.
+    /// As a read, on a connection of its own, so that a long one does not block others.
     async fn read_apart<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
@@ -314,7 +314,7 @@ impl Sqlite {
     }
 }
 
-/// A reading connection to a file; `immutable` for one that nobody changes and that has no log.
+/// A read-only connection to a file; `immutable` for one that does not change and has no log.
 fn reading(path: &Path, place: &str, immutable: bool) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let opened = if immutable {

@@ -10,19 +10,19 @@ use super::{Sqlite, failed, reading, schema};
 use crate::{Clocks, KnownStores, StoreError, Unavailability};
 use skills_base::private_files;
 
-/// Names of the files beside a database, by what they add to its name.
+/// Suffixes of the files next to a database.
 pub(super) const SIDE_FILES: [&str; 2] = ["-wal", "-shm"];
 
 /// How a database file is opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenOptions {
-    /// Permissions of the database and the files beside it.
+    /// Permissions of the database and the files next to it.
     pub mode: u32,
     /// Where it is recorded which store was opened at which path; nowhere, where there is none.
     pub known: Option<KnownStores>,
     /// Refuse to create the file.
     pub must_exist: bool,
-    /// The file lies in a folder of this program: permissions beyond `mode` are taken away.
+    /// The file is in a folder of this program: permissions beyond `mode` are removed.
     pub own_folder: bool,
 }
 
@@ -171,7 +171,7 @@ fn place_of(path: &Path) -> String {
     format!("sqlite:{}", path.display())
 }
 
-/// The database and the files beside it, whether they exist or not.
+/// The database and the files next to it, whether they exist or not.
 fn files_of(path: &Path) -> [PathBuf; 3] {
     let beside = |suffix: &str| {
         let mut name = path.as_os_str().to_owned();
@@ -287,7 +287,7 @@ fn open_for_reading(
     };
     let [_, log, _] = files_of(path);
     let log_is_empty = std::fs::metadata(log).map_or(true, |found| found.len() == 0);
-    // As it is, where the files beside it are there too; as a file that nobody changes, where it has no log.
+    // Normally if its WAL files exist too; as an immutable file if it has no log.
     let mut direct = None;
     for immutable in [false, true] {
         if direct.is_none() && (!immutable || log_is_empty) {

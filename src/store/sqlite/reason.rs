@@ -1,4 +1,4 @@
-//! Why the database could not do it, in words that say what to do.
+//! Database errors as messages that state what to do.
 
 use rusqlite::ErrorCode;
 

@@ -164,9 +164,9 @@ pub(super) fn configure(connection: &Connection) -> rusqlite::Result<()> {
     // A step writes many pages, and writing the log back waits for the disk twice: do it less often than usual.
     connection.pragma_update_and_check(None, "wal_autocheckpoint", WAL_PAGES, |_| Ok(()))?;
     connection.pragma_update_and_check(None, "journal_size_limit", WAL_PAGES * 4096, |_| Ok(()))?;
-    // What a burst of launches touches stays at hand (negative: KiB).
+    // The cache holds what a burst of launches touches (negative: KiB).
     connection.pragma_update(None, "cache_size", -8192)?;
-    // A plan that may hang on a value is made anew for each value: a sixth of a writer's time, for plans that are alike.
+    // Plans that may depend on a value are prepared again for each value: a sixth of a writer's time, for equal plans.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     remembering(connection);
     Ok(())

@@ -16,8 +16,8 @@ use skills_base::private_files;
 /// Damage that is listed by a short look.
 const LISTED: u32 = 3;
 
-/// A look over the pages that ends when its time is over. Indices are not held against their tables: that is what
-/// [`check`] does.
+/// Checks the pages until its time is over. Indexes are not compared with their tables: [`check`] does
+/// that.
 pub(super) fn quick_check(connection: &Connection, patience: Duration) -> Result<Glance, StoreError> {
     let (done, waiting) = mpsc::channel::<()>();
     let handle = connection.get_interrupt_handle();
@@ -28,7 +28,7 @@ pub(super) fn quick_check(connection: &Connection, patience: Duration) -> Result
     });
     let (mut damage, broken_off) = damage(connection, &format!("PRAGMA quick_check({LISTED})"));
     drop(done);
-    // It ends at once: nobody can tell it anything any more.
+    // It ends at once: its channel is closed.
     drop(timer.join());
     match broken_off {
         None => Ok(Glance { damage, whole: true }),
@@ -45,7 +45,7 @@ pub(super) fn quick_check(connection: &Connection, patience: Duration) -> Result
     }
 }
 
-/// The lines in which a look over the pages tells damage, and why it broke off: what it found before stays told.
+/// The damage that a check of the pages reports, and why it was interrupted: earlier findings are kept.
 fn damage(connection: &Connection, pragma: &str) -> (Vec<String>, Option<rusqlite::Error>) {
     let mut found: Vec<String> = Vec::new();
     let mut look = || -> rusqlite::Result<()> {
@@ -86,7 +86,7 @@ pub(super) fn check(connection: &Connection, now: Moment) -> Result<Health, Stor
         }
         Some(error) => return Err(failed(doing(), &error)),
     }
-    // What a damaged page holds cannot be counted; the rest is told nevertheless.
+    // The content of a damaged page cannot be counted; the rest is reported nevertheless.
     let mut counted = |sql: &str| match number(sql) {
         Err(error) if damage.is_empty() => Err(error),
         Err(error) => {
@@ -106,7 +106,7 @@ pub(super) fn check(connection: &Connection, now: Moment) -> Result<Health, Stor
             count => contradictions.push(format!("{count} {what}")),
         }
     }
-    // A page that cannot be read has been told already.
+    // An unreadable page has been reported already.
     if let Ok(modified) = complete(modified_in_words(&Transaction::new(connection, now))) {
         contradictions.extend(modified);
     }

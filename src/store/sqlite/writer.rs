@@ -18,7 +18,7 @@ use crate::write_health::WriteHealth;
 /// Jobs per commit at most: bounds how long the first of them waits.
 const BATCH: usize = 256;
 
-/// Jobs that wait at most; whoever asks for one more waits for a place.
+/// Maximum number of queued jobs; a caller with one more waits for a slot.
 const QUEUE: usize = 4 * BATCH;
 
 /// Answers a job once its commit is through or has failed.
@@ -61,7 +61,7 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Starts the thread; `committed` is called after each commit, and `observer` is told of each transaction.
+    /// Starts the thread; `committed` is called after each commit, and `observer` is notified of each transaction.
     pub fn start(
         connection: Connection,
         target: Target,

@@ -1,11 +1,11 @@
-//! Which binding is taken, and what a person is told about it.
+//! Which binding is chosen, and what the user is shown about it.
 
 use skills_runs::{CallFailure, Caller};
 use skills_skill::contract::Conformance;
 
 use super::place::{Bench, call};
 
-/// Four bindings of one capability: built in, experimental, two that go to services nobody configured.
+/// Four bindings of one capability: built in, experimental, two for services that are not configured.
 fn bench() -> Bench {
     let bench = Bench::new();
     bench.bind(

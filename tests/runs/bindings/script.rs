@@ -41,7 +41,7 @@ async fn a_script_reads_inputs_target_and_run_and_answers_one_object() {
     );
     assert_eq!(reply.outputs["env"]["SKILLS_IDEMPOTENCY_KEY"], "run-1/classify");
     assert_eq!(reply.outputs["env"]["SKILLS_TRACE_ID"], "trace-1");
-    assert_eq!(lines.texts("stdout"), ["half done"], "the answer itself is no log");
+    assert_eq!(lines.texts("stdout"), ["half done"], "the response itself is not a log line");
     assert_eq!(lines.texts("stderr"), ["reading"]);
     let isolation = reply.isolation.unwrap();
     assert!(waived() || ["full", "partial"].contains(&isolation["level"].as_str().unwrap()), "{isolation}");

@@ -1,5 +1,5 @@
-//! A worker is lost in the middle, on a database file: another goes on there, nothing recorded is done again, and
-//! nothing that may not be repeated is repeated in silence.
+//! A worker is lost in the middle, on a database file: another continues there, nothing recorded is done again, and
+//! nothing that may not be repeated is repeated silently.
 
 use serde_json::{Value, json};
 use skills_model::{Choice, Verdict};
@@ -8,7 +8,7 @@ use skills_store::RunId;
 use super::flow::OUTER;
 use super::kit::{Bench, asked, completed};
 
-/// Loses the worker at the nth call of a step, which hangs then, and goes on; answers the outputs and every call.
+/// Loses the worker at the nth call of a step, which hangs then, and continues; returns the outputs and every call.
 async fn lose(
     bench: &Bench,
     text: &str,

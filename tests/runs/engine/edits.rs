@@ -25,7 +25,7 @@ steps:
   - { id: send, uses: mail.send, input: { to: item }, output: { to: outputs.done }, config: { foreach: { items: inputs.all, as: item } } }
 ";
 
-/// A bench whose `mail.send` wants a yes each time, over a script as it is at the launch.
+/// A bench whose `mail.send` requires approval each time, over a script as it is at the launch.
 fn confirming() -> Bench {
     let mut bench = Bench::new();
     bench.declare("mail.send", json!({"safety": {"requires_confirmation": true}}));
@@ -40,7 +40,7 @@ impl Bench {
         content.clone_into(&mut self.fake.script.lock().unwrap());
     }
 
-    /// Lets the run that waits ask about what it would do now, as whoever looks at it does.
+    /// Lets the waiting run ask about what it would do now, as reading it does.
     pub async fn look(&self, run: &RunId) -> AtGate {
         let at = self.engine.at_gate(run).await.unwrap().unwrap();
         let gate = Gate::human(at.step.clone(), at.inputs_digest.clone(), at.why.clone());
@@ -92,7 +92,7 @@ async fn a_yes_to_what_it_was_before_the_edit_is_none_to_what_it_is_now() {
     assert_eq!((before.since_ms, before.state), (after.since_ms, after.state), "it has waited all the time");
     bench.approve(&run).await;
     completed(&bench.work(&run).await);
-    assert_eq!(bench.fake.count("send[0]") + bench.fake.count("send[1]"), 2, "one yes for the whole step");
+    assert_eq!(bench.fake.count("send[0]") + bench.fake.count("send[1]"), 2, "one approval for the whole step");
 }
 
 #[tokio::test]

@@ -295,7 +295,7 @@ async fn a_step_that_takes_too_long_is_stopped() {
     let (code, message) = failed(&executed);
     assert_eq!(code, "step_timeout");
     assert!(message.contains("0.05 s"), "{message}");
-    assert_eq!(bench.fake.canceled.load(std::sync::atomic::Ordering::SeqCst), 1, "it was told to stop");
+    assert_eq!(bench.fake.canceled.load(std::sync::atomic::Ordering::SeqCst), 1, "it was canceled");
 }
 
 #[tokio::test]

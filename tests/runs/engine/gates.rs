@@ -1,4 +1,4 @@
-//! Gates before a step: every outcome, and what a person's yes is worth.
+//! Gates before a step: every outcome, and what an approval covers.
 
 use serde_json::json;
 use skills_model::{RunState, Verdict};
@@ -53,7 +53,7 @@ async fn a_gate_that_blocks_fails_the_step_and_is_asked_again() {
         bench.fake.on("pii.detect", |_| Ok(json!({"allowed": true})));
         bench.resume(&run, None, None).await;
         completed(&bench.work(&run).await);
-        assert_eq!(bench.fake.count("send~gate:pii.detect"), 2, "a failed run asks its gates anew");
+        assert_eq!(bench.fake.count("send~gate:pii.detect"), 2, "a failed run asks its gates again");
     }
 }
 
@@ -124,12 +124,12 @@ async fn a_confirmation_is_wanted_each_time() {
     bench.fake.on("mail.send", |made| if made.nth == 1 { failing("bounced") } else { Ok(made.inputs) });
     let (run, executed) = bench.run(SEND, json!({"to": "ana"})).await;
     assert_eq!(asked(&executed), ("send".into(), json!("confirmation")));
-    assert_eq!(bench.fake.count("send"), 0, "nothing happens before the yes");
+    assert_eq!(bench.fake.count("send"), 0, "nothing happens before the approval");
     bench.approve(&run).await;
     assert_eq!(failed(&bench.work(&run).await).1, "bounced");
     bench.resume(&run, None, None).await;
     let again = bench.work(&run).await;
-    assert_eq!(asked(&again).0, "send", "a yes is used once");
+    assert_eq!(asked(&again).0, "send", "an approval is used once");
     bench.approve(&run).await;
     completed(&bench.work(&run).await);
 }
@@ -178,7 +178,7 @@ steps:
     bench.resume(&run, None, None).await;
     asked(&bench.work(&run).await);
     let at = bench.engine.at_gate(&run).await.unwrap().unwrap();
-    assert_eq!(at.inputs, json!([{"to": "ben"}, {"to": "cem"}]), "what is left needs a yes of its own");
+    assert_eq!(at.inputs, json!([{"to": "ben"}, {"to": "cem"}]), "what is left needs its own approval");
     bench.approve(&run).await;
     completed(&bench.work(&run).await);
     assert_eq!(bench.fake.steps(), ["send[0]", "send[1]", "send[1]", "send[2]"]);

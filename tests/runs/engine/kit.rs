@@ -34,7 +34,7 @@ pub struct Made {
     pub nth: usize,
 }
 
-/// Does what it was told for each capability; anything else answers its inputs.
+/// Behaves as configured for each capability; any other returns its inputs.
 #[derive(Default)]
 pub struct Fake {
     acts: Mutex<HashMap<String, Act>>,
@@ -65,7 +65,7 @@ impl Fake {
         self.acts.lock().unwrap().insert(capability.to_owned(), Arc::new(act));
     }
 
-    /// Never answers; ends when it is told to stop.
+    /// Never answers; ends when it is canceled.
     pub fn hangs(&self, capability: &str) {
         self.does(capability, |_, _, cancel| {
             Box::pin(async move {
@@ -93,7 +93,7 @@ impl Fake {
         self.steps().iter().filter(|made| *made == step).count()
     }
 
-    /// Waits until a step was called so many times.
+    /// Waits until a step was called `times` times.
     pub async fn called(&self, step: &str, times: usize) {
         loop {
             let changed = self.changed.notified();
@@ -334,7 +334,7 @@ impl Bench {
         }
     }
 
-    /// Executes until a step was called so many times, then loses the worker: nothing is recorded any more.
+    /// Executes until a step was called `times` times, then loses the worker: nothing more is recorded.
     pub async fn work_until(&self, run: &RunId, step: &str, times: usize) {
         let claimed = self.claim(run).await;
         tokio::select! {
@@ -375,7 +375,7 @@ impl Bench {
     /// Decides the gate that waits.
     pub async fn decide(&self, run: &RunId, verdict: Verdict, choice: Option<Choice>) -> RunRecord {
         let Some(Gate::Human { step, inputs_digest, .. }) = self.record(run).await.gate else {
-            panic!("nobody is asked")
+            panic!("no question is open")
         };
         let decision = Command::Decide(Decision { verdict, step, inputs_digest, choice, result: None });
         self.store.command(run, decision, None, None, None).await.unwrap().run
@@ -384,7 +384,7 @@ impl Bench {
     /// Says that the step whose outcome is unknown happened, and what it gave.
     pub async fn happened(&self, run: &RunId, result: Value) {
         let Some(Gate::Human { step, inputs_digest, .. }) = self.record(run).await.gate else {
-            panic!("nobody is asked")
+            panic!("no question is open")
         };
         let (verdict, choice, result) = (Verdict::Approve, Some(Choice::Happened), Some(result));
         let decision = Command::Decide(Decision { verdict, step, inputs_digest, choice, result });

@@ -84,7 +84,7 @@ async fn independent_steps_run_side_by_side_eight_at_most() {
     bench.fake.does("slow.one", move |made, _, _| {
         let barrier = barrier.clone();
         Box::pin(async move {
-            // The first eight go on only when all eight are there: fewer at once would stand still.
+            // The first eight continue only when all eight are there: fewer at once would block.
             if made.nth <= PARALLEL {
                 barrier.wait().await;
             }
@@ -201,7 +201,7 @@ async fn a_run_without_its_required_output_has_failed() {
     assert_eq!(code, "runtime_error");
     assert!(message.contains("sum: required (integer), but missing"), "{message}");
     assert_eq!(bench.status(&run, "c").await, Some(StepStatus::Completed), "no step is to blame");
-    // Going on from before the step that left it out mends it.
+    // Continuing from before the step that omitted it repairs it.
     bench.fake.heals("math.three");
     bench.resume(&run, Some(2), None).await;
     completed(&bench.work(&run).await);
@@ -257,7 +257,7 @@ steps:
     let (run, executed) = bench.run(text, json!({})).await;
     assert_eq!(failed(&executed), ("runtime_error".into(), "no such file".into()));
     let stopped = bench.step(&run, "safe").await.unwrap().result;
-    assert_eq!(stopped["message"], "stopped, because step bad failed", "nobody canceled the run");
+    assert_eq!(stopped["message"], "stopped, because step bad failed", "the run was not canceled");
     assert_eq!(bench.status(&run, "bad").await, Some(StepStatus::Failed));
     assert_eq!(bench.status(&run, "safe").await, Some(StepStatus::Failed));
     assert_eq!(bench.status(&run, "pay").await, Some(StepStatus::Completed));
@@ -296,7 +296,7 @@ async fn an_earlier_checkpoint_lets_the_later_steps_run_again() {
     completed(&bench.work(&run).await);
     assert_eq!(bench.fake.steps(), ["a", "b", "c", "b", "c"]);
     let numbers: Vec<u64> = bench.store.checkpoints(&run).await.unwrap().iter().map(|c| c.number).collect();
-    assert_eq!(numbers, [0, 1, 2, 3, 4], "later checkpoints stay, and numbers go on behind them");
+    assert_eq!(numbers, [0, 1, 2, 3, 4], "later checkpoints stay, and numbers continue after them");
 }
 
 #[tokio::test]
@@ -373,9 +373,9 @@ async fn the_audit_mode_says_what_is_written_down() {
 #[tokio::test]
 async fn a_policy_wants_a_yes_before_the_first_step() {
     let mut bench = Bench::new();
-    bench.approval = Some("runs of demo need a yes".into());
+    bench.approval = Some("runs of demo need approval".into());
     let (run, executed) = bench.run(LINEAR, json!({"n": 1})).await;
-    assert_eq!(asked(&executed).1, json!({"policy": {"rule": "runs of demo need a yes"}}));
+    assert_eq!(asked(&executed).1, json!({"policy": {"rule": "runs of demo need approval"}}));
     assert_eq!(bench.fake.made(), []);
     let at = bench.engine.at_gate(&run).await.unwrap().unwrap();
     assert_eq!((at.capability, at.inputs), (None, json!({"n": 1})));

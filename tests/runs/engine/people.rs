@@ -1,4 +1,4 @@
-//! Signals before and after the wait, and steps of which nobody knows how they ended.
+//! Signals before and after the wait, and steps with an unknown outcome.
 
 use std::sync::Arc;
 
@@ -118,7 +118,7 @@ steps:
   - { id: tell, uses: x.tell, config: { condition: 'true' } }
 ";
 
-/// A run whose worker was lost while an unsafe step was under way.
+/// A run whose worker was lost while an unsafe step was in progress.
 async fn lost() -> (Bench, skills_store::RunId) {
     let mut bench = Bench::new();
     bench.declare_unsafe("bank.pay");
@@ -128,7 +128,7 @@ async fn lost() -> (Bench, skills_store::RunId) {
     bench.fake.on("bank.pay", |_| Ok(json!({"paid": true})));
     let executed = bench.work(&run).await;
     assert_eq!(asked(&executed), ("pay".into(), json!("unknown_outcome")));
-    assert_eq!(bench.fake.count("pay"), 1, "never a second time in silence");
+    assert_eq!(bench.fake.count("pay"), 1, "never a second time silently");
     (bench, run)
 }
 
@@ -163,7 +163,7 @@ async fn a_step_that_happened_unseen_is_recorded_with_what_a_person_states_and_r
     let executed = bench.work(&run).await;
     completed(&executed);
     assert_eq!(bench.fake.count("pay"), 1, "it is not called again");
-    assert_eq!(bench.fake.count("tell"), 1, "the run goes on behind it");
+    assert_eq!(bench.fake.count("tell"), 1, "the run continues after it");
     let pay = bench.step(&run, "pay").await.unwrap();
     assert_eq!((pay.status, pay.result), (StepStatus::Completed, json!({"paid": {"receipt": "R-7"}})));
     let head = bench.store.checkpoint(&run, bench.record(&run).await.head).await.unwrap();
@@ -207,7 +207,7 @@ async fn a_step_of_unknown_outcome_can_fail_its_run() {
     // Resuming says nothing about how it ended.
     bench.resume(&run, None, None).await;
     assert_eq!(asked(&bench.work(&run).await).1, json!("unknown_outcome"));
-    assert_eq!(bench.fake.count("pay"), 1, "it is not repeated in silence");
+    assert_eq!(bench.fake.count("pay"), 1, "it is not repeated silently");
     bench.decide(&run, Verdict::Approve, Some(Choice::Fail)).await;
     assert!(failed(&bench.work(&run).await).1.contains("failed by a decision"));
     bench.resume(&run, None, Some(json!({"to": "bo"}))).await;

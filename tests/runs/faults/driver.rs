@@ -1,4 +1,4 @@
-//! The process that is lost: it launches runs, works them, answers their gates, and ends itself where it is told to.
+//! The process that is lost: it launches and executes runs, answers their gates, and ends itself where configured.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -53,7 +53,7 @@ fn note(path: &Path, line: &str) {
 struct World {
     effects: PathBuf,
     count: AtomicUsize,
-    /// After so many effects: the signal, and how long after.
+    /// After this number of effects: the signal, and the delay.
     ending: Option<(usize, Signal, Duration)>,
 }
 
@@ -247,7 +247,7 @@ async fn answer(store: &dyn Store, run: &RunRecord, folder: &Path) {
     }
 }
 
-/// Launches until the disk is full, makes room, and goes on.
+/// Launches until the disk is full, frees space, and continues.
 async fn fill(folder: &Path) {
     let ballast = folder.join("ballast");
     std::fs::write(&ballast, vec![b'x'; 600_000]).unwrap();
@@ -272,7 +272,7 @@ async fn fill(folder: &Path) {
     }
     std::fs::remove_file(&ballast).unwrap();
     let n = launched.len();
-    launched.push(store.launch(large(n)).await.expect("with room again it goes on").run.id);
+    launched.push(store.launch(large(n)).await.expect("with free space it continues").run.id);
     let health = store.check().await.unwrap();
     assert!(health.is_sound(), "{health:?}");
     assert_eq!(health.runs, launched.len() as u64);

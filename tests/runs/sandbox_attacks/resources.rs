@@ -137,7 +137,7 @@ fn ignores_the_request_without_a_sandbox() {
     assert!(soon(|| place.path().join("ready").exists()));
     Command::new("kill").args(["-TERM", &child.id().to_string()]).status().expect("kill is installed");
     assert!(soon(|| place.path().join("heard").exists()), "it hears the request");
-    assert!(child.try_wait().expect("a child").is_none(), "and goes on");
+    assert!(child.try_wait().expect("a child").is_none(), "and continues");
     child.kill().expect("alive");
     child.wait().expect("ends");
 }

@@ -91,8 +91,8 @@ impl Runs {
         })
     }
 
-    /// Why an approval would lead to nothing but a failed step or a run that nobody here continues with, with
-    /// what to do; none where something can execute it. Reads disks.
+    /// Why an approval could only lead to a failed step or to a run that no worker here can continue, with
+    /// what to do; `None` if it can be executed. Reads files.
     pub(super) fn stands_in_the_way(
         &self,
         room: &RunRuntime,
@@ -102,7 +102,7 @@ impl Runs {
     ) -> Option<Error> {
         let Some(Gate::Human { step, .. }) = &run.gate else { return None };
         if let Some(why) = self.elsewhere(run) {
-            // Nobody here can read what exactly an approval would run.
+            // What exactly an approval would run cannot be read here.
             let message = format!("{why}. The run keeps waiting; you can still deny it");
             return Some(Error::new(Code::InvalidConfiguration, message));
         }
@@ -118,9 +118,9 @@ impl Runs {
         Some(Error { reason: Some(reason), ..Error::new(Code::from(found.code), message) })
     }
 
-    /// Refuses to approve what cannot be executed and what was edited since it was read: nothing of it is
-    /// recorded. A denial is always taken. A decision about what the run asks by now is one about a question
-    /// that nobody has recorded so far: then the question is.
+    /// Refuses to approve what cannot be executed and what was edited since it was read, and records nothing.
+    /// A denial is always accepted. If the decision is about a question that the run asks now and that is not
+    /// recorded yet, records the question.
     pub(super) async fn agreeable(
         self: &Arc<Self>,
         room: &Arc<RunRuntime>,

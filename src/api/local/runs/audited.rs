@@ -1,4 +1,4 @@
-//! What the audit log is notified of runs, in its words.
+//! Audit log entries of runs.
 
 use serde_json::json;
 
@@ -90,7 +90,7 @@ pub(super) fn commanded(
     Some(entry.durably())
 }
 
-/// A run was assigned to somebody.
+/// A run was assigned.
 pub(super) fn assigned(after: &RunRecord) -> Entry {
     let assigned = after.options.assigned.as_ref();
     let data =

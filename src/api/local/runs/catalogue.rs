@@ -60,8 +60,8 @@ impl CatalogCache {
     }
 }
 
-/// Every place that has capabilities, bindings or services: trusted ones first, so that what nobody trusts defines
-/// nothing that a trusted bundle defines too; then as the roots are ordered.
+/// Every place that has capabilities, bindings or services: trusted ones first, so that an untrusted bundle never
+/// overrides a definition of a trusted one; then in the order of the roots.
 fn places(skills: &Catalogue, trust: &Trust) -> Vec<CapabilityFolder> {
     let shipped = |root: &Root| root.origin == RootOrigin::Shipped;
     let mut places: Vec<CapabilityFolder> = Vec::new();

@@ -11,7 +11,7 @@ pub(super) enum ControlRequest {
     None,
     /// Stop it.
     Cancel,
-    /// Hold it until a person says so.
+    /// Pause it until a person resumes it.
     Pause,
     /// Send it a signal.
     Signal { name: String, payload: Value },

@@ -122,7 +122,7 @@ fn with_approvals(why: String, run: &RunRecord, required: &RequiredApprovals) ->
             _ => &[],
         };
         let so_far =
-            if by.is_empty() { "nobody has yet".to_owned() } else { format!("so far {}", by.join(", ")) };
+            if by.is_empty() { "none has yet".to_owned() } else { format!("so far {}", by.join(", ")) };
         parts.push(format!("{} people have to approve, {so_far}", required.need));
     }
     if required.not_by_starter {

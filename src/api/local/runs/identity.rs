@@ -1,4 +1,4 @@
-//! Who asks and who decides, where nobody is named: the account of this process, and git's idea of its owner.
+//! The default user of requests and decisions: the account of this process, and the user that git is configured for.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

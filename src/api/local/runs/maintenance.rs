@@ -1,4 +1,4 @@
-//! Looking after the store of runs: whether it is sound, a copy of it, and forgetting what ended long ago.
+//! Maintenance of the store of runs: integrity check, backup, and deletion of old runs.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -150,12 +150,12 @@ impl Runs {
         Ok(policy)
     }
 
-    /// Who acts, where nobody is named.
+    /// The default user.
     pub(in crate::local) fn account() -> String {
         identity::account()
     }
 
-    /// Says something that nobody asked about: to those who follow events now, and to anyone who fetches it
+    /// Publishes a notice: to subscribers of events now, and to clients that fetch it
     /// later.
     fn tell(&self, notice: String) {
         tracing::warn!("{notice}");

@@ -69,7 +69,7 @@ impl Runs {
                     && note.is_none();
                 let note_of = match &to {
                     Some(to) => format!("assigned to {to}"),
-                    None => "assigned to nobody".to_owned(),
+                    None => "unassigned".to_owned(),
                 };
                 let after =
                     if repeated { run } else { operating::assign(&room, &run.id, to, &by, note).await? };

@@ -28,7 +28,7 @@ impl Runs {
     pub(super) async fn follow_questions(self: Arc<Self>, room: Arc<RunRuntime>) {
         self.registry.wait_scanned().await;
         loop {
-            // News that nobody takes keep their snapshots in memory: what came before this pass is part of it.
+            // Events that are not received keep their snapshots in memory: those from before this pass are part of it.
             let mut news = self.registry.events();
             let began = Instant::now();
             if let Err(error) = self.update_questions(&room).await {

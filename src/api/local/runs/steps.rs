@@ -62,7 +62,7 @@ pub(super) fn views(
                 }
             }
             EventKind::StepCompleted | EventKind::StepSkipped => (entry.ended, entry.open) = (true, false),
-            // A failure of no attempt says nothing about the one that nobody saw end.
+            // A failure without an attempt says nothing about an earlier attempt whose outcome is unknown.
             EventKind::StepFailed => entry.open &= event.event.data["attempts"] == 0,
             EventKind::ArtifactKept => {
                 let data = &event.event.data;
@@ -152,7 +152,7 @@ impl Maker<'_> {
             (None, _) if state == StepState::Interrupted => Some(self.unseen(step).to_owned()),
             _ => None,
         };
-        // It failed without an attempt, after one that nobody saw end.
+        // It failed without an attempt, after one whose outcome is unknown.
         let unseen = record.is_some_and(|record| record.attempts == 0) && known.open;
         let (seen, began) = if unseen { (None, known.started_ms) } else { (record, begun) };
         StepView {

@@ -20,7 +20,7 @@ const FOLLOW_MS: u64 = 60_000;
 /// Events read at a time.
 const PAGE: usize = 500;
 
-/// The workers of this process, with anyone who follows what they end.
+/// The workers of this process, and the task that follows their completed runs.
 pub(super) struct Working {
     supervisor: Supervisor,
     /// What else continues while runs are executed here.
@@ -101,7 +101,7 @@ impl Runs {
         self.works.load(std::sync::atomic::Ordering::SeqCst)
     }
 
-    /// Whether a worker that is alive can take a run: of this process, or of another one seen lately.
+    /// Whether an active worker can claim a run: of this process, or of another one seen recently.
     pub(super) async fn worker_alive(&self, room: &RunRuntime) -> bool {
         if self.works() {
             return true;
@@ -134,7 +134,7 @@ impl Runs {
         Ok(settled)
     }
 
-    /// Makes sure that a run that nobody has can be executed here.
+    /// Checks that an unclaimed run can be executed here.
     ///
     /// # Errors
     /// `invalid_configuration` for one of skills that are not read here.
@@ -178,8 +178,8 @@ impl Runs {
         }))
     }
 
-    /// Steers for every sidecar that ends, anyone who worked it; those first that ended while nobody
-    /// followed.
+    /// Applies the result of every sidecar that ends, whichever worker executed it; first of those that ended
+    /// while nothing followed them.
     async fn follow_sidecars(self: Arc<Self>, room: Arc<RunRuntime>) {
         let mut seen = room.store.newest_event().await.unwrap_or(0);
         let ended = RunFilter { states: vec![RunState::Completed], limit: PAGE, ..RunFilter::default() };

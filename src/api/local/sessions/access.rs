@@ -13,7 +13,7 @@ use crate::{
 };
 use skills_session::{Api, Payload, Speaker};
 
-/// Sessions as somebody with this access sees them.
+/// Sessions visible with this access.
 pub struct AccessibleSessions {
     local: Arc<Local>,
     access: SessionAccess,
@@ -27,7 +27,7 @@ impl AccessibleSessions {
     /// The whole id of a session that may be used. Its owner never changes, so it holds for the call that follows.
     ///
     /// # Errors
-    /// `not_found` for one of somebody else, as for one that was never there.
+    /// `not_found` for one of another owner, as for one that never existed.
     async fn permitted(&self, wanted: &str) -> Result<String, Error> {
         let desk = self.local.desk().await?;
         Ok(find(&*desk, &self.local.transcripts, &self.access, wanted).await?.id.0)

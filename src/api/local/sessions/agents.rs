@@ -1,4 +1,4 @@
-//! The agents of this place: `agents/*.yaml` beside the skills of each root, and in the project.
+//! The agents of this installation: `agents/*.yaml` next to the skills of each root, and in the project.
 
 use std::path::{Path, PathBuf};
 

@@ -51,7 +51,7 @@ impl Local {
         find(&*self.desk().await?, &self.transcripts, &SessionAccess::unrestricted(), wanted).await
     }
 
-    /// Changes a session: read, change, keep if nobody else did meanwhile, else again.
+    /// Changes a session: reads, changes and saves it, and retries if it changed meanwhile.
     async fn change_session<T>(
         &self,
         wanted: &str,
@@ -109,7 +109,7 @@ impl Local {
         self.session_view(decode(row, Vec::new())?).await
     }
 
-    /// Sessions of this owner, or of everybody.
+    /// Sessions of this owner, or of all owners.
     async fn sessions_of(&self, owner: Option<&str>, limit: usize) -> Result<Vec<SessionSummary>, Error> {
         let heads = self.desk().await?.sessions(owner, limit).await?;
         heads

@@ -90,7 +90,7 @@ impl Prepared {
         if let Some(found) = self.found(&key) {
             return Ok(found);
         }
-        // No lock is held while it is made: two that want the same at once both make it, and nobody waits.
+        // No lock is held while it is made: two concurrent requests for the same both make it, and neither waits.
         let made = Arc::new(make(&key)?);
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|(known, _)| *known != key);

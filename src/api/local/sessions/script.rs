@@ -57,7 +57,7 @@ impl Local {
             ..Spec::new(&skill.root_dir, PathBuf::from(&asked.path))
         };
         let sandbox = self.runs.isolating();
-        // Nobody is asked about what cannot run anyway.
+        // No approval is requested for what cannot run anyway.
         let (spec, sandbox) =
             super::super::run_blocking(move || Ok((sandbox.check(&spec).map(|()| spec), sandbox)))
                 .await
@@ -149,11 +149,11 @@ mod tests {
     #[test]
     fn a_person_is_told_what_would_run_on_what() {
         let list = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
-        let asked = question("csv", "scripts/a.py", &list(&["--top", "3"]), &list(&["o.csv"]), "shut in");
+        let asked = question("csv", "scripts/a.py", &list(&["--top", "3"]), &list(&["o.csv"]), "sandbox");
         assert_eq!(
             asked,
-            "confirmation required: scripts/a.py of csv, arguments --top 3, files o.csv; isolation: shut in"
+            "confirmation required: scripts/a.py of csv, arguments --top 3, files o.csv; isolation: sandbox"
         );
-        assert!(!question("csv", "scripts/a.py", &[], &[], "shut in").contains("arguments"));
+        assert!(!question("csv", "scripts/a.py", &[], &[], "sandbox").contains("arguments"));
     }
 }

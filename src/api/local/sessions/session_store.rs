@@ -176,7 +176,7 @@ async fn read(desk: &dyn Sessions, known: &Transcripts, id: &str) -> Result<Opti
     Ok(Some(session))
 }
 
-/// The session that a person names: id, or a beginning or end of it. One that they may not use is as good as none.
+/// Finds a session by its id, or a prefix or suffix of it. One that the caller may not use is not found.
 ///
 /// # Errors
 /// `not_found`; `invalid_request` where several fit.

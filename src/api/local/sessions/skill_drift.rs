@@ -36,8 +36,8 @@ impl Local {
         .await
     }
 
-    /// A loaded skill at each level, as the session has it: its body is the one that was loaded, whatever became of
-    /// its file.
+    /// A loaded skill at each level, as the session has it: its body is the one that was loaded, even if its file
+    /// changed since.
     pub(super) async fn levels_of_loaded(
         &self,
         session: &Session,

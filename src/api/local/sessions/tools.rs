@@ -22,7 +22,7 @@ use skills_skill::tokens::TokenCount;
 /// How many skills a listing names where nothing else is asked for.
 const LISTED: usize = 50;
 
-/// What the host gives a script beside the model's arguments.
+/// What the host passes to a script in addition to the model's arguments.
 pub(super) struct HostGrants {
     /// A person allowed it.
     pub approved: bool,
