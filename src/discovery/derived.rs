@@ -9,7 +9,7 @@ use super::weights::Weights;
 /// Norms by length of each field.
 type Norms = [Vec<f32>; field::COUNT];
 
-/// Made anew after every change of the index.
+/// Recomputed after every change of the index.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Derived {
     /// `w_f / (1 − b_f + b_f · len_f / avglen_f)` of stems, by slot.

@@ -278,7 +278,7 @@ impl Embedding {
         }
     }
 
-    /// A text's vector: the normalised sum of its pieces; zero when it has none.
+    /// A text's vector: the normalized sum of its pieces; zero when it has none.
     pub(crate) fn encode(&self, text: &str, limit: usize) -> [f64; DIM] {
         let mut sum = [0.0; DIM];
         for piece in self.pieces(text, limit) {

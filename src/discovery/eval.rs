@@ -111,7 +111,7 @@ pub struct EvalReport {
     /// Near misses; none when there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub near_misses: Option<NearMisses>,
-    /// Requests that have a skill and were told that none fits.
+    /// Requests that have a skill but were answered with no match.
     pub wrongly_rejected: usize,
     /// Time a request took.
     pub latency_us: LatencyUs,
@@ -276,8 +276,8 @@ impl EvalReport {
     }
 }
 
-/// What the first results of some requests score. A request that is turned down for another reason than its score
-/// is turned down at every threshold.
+/// Scores of the first results of some requests. A request rejected for a reason other than its score is rejected at
+/// every threshold.
 #[derive(Default)]
 struct Scores {
     /// How far above the threshold that held for it, by request.

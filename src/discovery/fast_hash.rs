@@ -1,5 +1,5 @@
-//! A quick hash for short keys that nobody outside can choose to collide with effect: a slow look-up of a
-//! skill's own words costs that skill's author.
+//! A fast hash for short keys. It does not resist chosen collisions: a slow lookup of a skill's own words costs only
+//! that skill's author.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};

@@ -97,7 +97,7 @@ impl Forms {
         self.counts.get(stem as usize) == Some(&1)
     }
 
-    /// Forms within so many edits of a word; `take` sees them in the order in which they came in.
+    /// Forms within `edits` edits of a word; `take` sees them in insertion order.
     pub fn near<'a>(&'a self, word: &str, edits: usize, mut take: impl FnMut(Near<'a>)) {
         let (bits, length) = (letter_bits(word), word.chars().count());
         for (at, (other, letters)) in self.letters.iter().enumerate() {

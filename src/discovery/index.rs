@@ -166,7 +166,7 @@ pub(crate) struct Index {
     sums: Sums,
     /// Set by what is read from a file.
     pub damaged: Arc<AtomicBool>,
-    /// What follows from the sums, by slot; made anew after every change.
+    /// Values derived from the sums, by slot; recomputed after every change.
     pub derived: Derived,
 }
 
@@ -285,7 +285,7 @@ impl Index {
         }
     }
 
-    /// Whether something of it that lies in a file is not what was written there.
+    /// Whether a part of the index that is in a file differs from what was written.
     pub fn is_damaged(&self) -> bool {
         self.damaged.load(Ordering::Relaxed)
     }
@@ -373,7 +373,7 @@ impl Index {
                 self.forms.insert(form, ids[*stem as usize]);
             }
             let posting = |counts| Posting { local, counts };
-            // A stem that only an exclusion has, by its lower case, stands in no field.
+            // A stem that occurs only in an exclusion, in lower case, is in no field.
             let stems = ids.iter().zip(&analysis.counts).filter(|(_, counts)| !counts.is_empty());
             entries.extend(stems.map(|(id, counts)| (Key::stem(*id), posting(*counts))));
             entries.extend(

@@ -113,14 +113,14 @@ impl Evidence {
     }
 }
 
-/// The language of a description; none for English and for what cannot be told.
+/// The language of a description; none for English and for an undetermined language.
 pub(crate) fn of_description(text: &str, words: &Words, lexicon: &Lexicon) -> Option<Language> {
     let evidence = Evidence::new(text, words, lexicon);
     evidence.script().or_else(|| evidence.listed().filter(|(_, hits, _)| *hits >= 2).map(|(l, ..)| l))
 }
 
-/// The language of a request with so many unknown and known content words; none for English and for what cannot be
-/// told.
+/// The language of a request with these numbers of unknown and known content words; none for English and for an
+/// undetermined language.
 pub(crate) fn of_request(
     text: &str,
     (unknown, known): (usize, usize),

@@ -1,5 +1,5 @@
-//! What counted in a name and a description, as stretches to colour, and the exclusion sentence that
-//! a request touches.
+//! Ranges to highlight in a name and a description, and the exclusion sentence that a request
+//! matches.
 
 use std::collections::HashSet;
 

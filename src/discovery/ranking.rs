@@ -31,7 +31,7 @@ pub(crate) struct QueryContext<'a> {
     pub reading: &'a Reading,
     pub cx: &'a Context<'a>,
     pub read_only: bool,
-    /// The request's direction in the embedding, centred.
+    /// The request's direction in the embedding, centered.
     pub direction: &'a [i16; DIM],
 }
 
@@ -41,7 +41,7 @@ struct Running<'a> {
     scorer: Box<dyn Scorer + 'a>,
 }
 
-/// The candidates of a request in their order, with what an answer needs beside them.
+/// The sorted candidates of a request, with the other data that an answer needs.
 struct Ranking<'r, 'a> {
     asked: &'r QueryContext<'a>,
     sorted: Sorted,
@@ -192,7 +192,7 @@ fn ranking<T>(
     })
 }
 
-/// Candidates with all their addends, in the order of their exact scores.
+/// Candidates with all their score terms, in the order of their exact scores.
 fn exact(
     asked: &QueryContext<'_>,
     running: &[Running<'_>],
@@ -283,7 +283,7 @@ fn score<'a>(
     Some(scorer)
 }
 
-/// All addends of one slot. A link that cannot explain itself loses its part and is reported.
+/// All score terms of one slot. A matcher that fails to explain its part loses it and is reported.
 fn explain(running: &[Running<'_>], reports: &mut [LinkReport], slot: usize) -> Vec<ScoreTerm> {
     let mut out = Vec::new();
     for link in running {
@@ -299,7 +299,7 @@ fn explain(running: &[Running<'_>], reports: &mut [LinkReport], slot: usize) -> 
     out
 }
 
-/// Whether an addend is what a stop word gave for standing in a skill.
+/// Whether a term comes from a stop word that occurs in a skill.
 fn of_stop_word(addend: &ScoreTerm, reading: &Reading) -> bool {
     let Row::Word(word) = addend.row else { return false };
     matches!(addend.kind, PartKind::Term | PartKind::BodyOnly | PartKind::Presence)

@@ -94,7 +94,7 @@ impl Reading {
         self.task = Task::read(&self.intent, &self.words, words, lexicon);
     }
 
-    /// Whether any word with this one's stem is no stop word.
+    /// Whether any word with this one's stem is not a stop word.
     pub fn is_content(&self, word: usize) -> bool {
         let stem = &self.words[word].word.stem;
         self.words.iter().any(|w| !w.word.stop && w.word.stem == *stem)

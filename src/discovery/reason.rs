@@ -11,7 +11,7 @@ use skills_skill::slice;
 /// Words a sentence names at most, by place.
 const MAX_NAMED_WORDS: usize = 3;
 
-/// Where a word of the request stands in a skill, and what is quoted from there.
+/// Where a word of the request occurs in a skill, and the quoted text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Said {
     place: Place,
@@ -29,7 +29,7 @@ enum Place {
 }
 
 impl Place {
-    /// A clause about the words that stand there.
+    /// A clause about the matched words.
     fn clause(self, words: &str) -> String {
         match self {
             Self::NameAndDescription => format!("name and description contain {words}"),
@@ -41,7 +41,7 @@ impl Place {
     }
 }
 
-/// The sentence, without a final stop. What it quotes as said by a skill stands there, letter for letter.
+/// The sentence, without a final period. Quotes from a skill are verbatim.
 pub(crate) fn reason(breakdown: &Breakdown, asked: &QueryContext<'_>, entry: &Entry) -> String {
     let reading = asked.reading;
     if let Some(part) = breakdown.parts.iter().find(|p| p.kind == PartKind::Exact) {
@@ -105,7 +105,7 @@ pub(crate) fn reason(breakdown: &Breakdown, asked: &QueryContext<'_>, entry: &En
     clauses.join("; ")
 }
 
-/// Where a word of the request stands in a skill, as it is written there.
+/// Where a word of the request occurs in a skill, as written there.
 fn said(word: usize, asked: &QueryContext<'_>, entry: &Entry) -> Option<Said> {
     let reading = asked.reading;
     let index = asked.cx.index;
@@ -149,7 +149,7 @@ fn said(word: usize, asked: &QueryContext<'_>, entry: &Entry) -> Option<Said> {
             is(Place::Tags, best(&forms))
         })
         .or_else(|| {
-            // The text of a body is not at hand: only a word with one form in all skills is surely there.
+            // The text of a body is not available: only a word with one form in all skills certainly occurs there.
             let stem = *stems.first()?;
             let only = stems.len() == 1 && index.forms.is_only_form(stem);
             let quote = if only {

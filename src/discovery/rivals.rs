@@ -441,7 +441,7 @@ impl Pair<'_> {
                 is_best: false,
             });
         }
-        // A change that costs golden queries is no advice, however many probes it wins.
+        // A change that loses golden queries is not advised, however many probes it wins.
         let rank = |advice: &PairAdvice| (advice.golden.unwrap_or(0) < 0, advice.lost_after, advice.tokens);
         options.sort_by_key(rank);
         if let Some(first) = options.first_mut() {

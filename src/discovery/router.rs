@@ -197,10 +197,10 @@ impl Router {
         analyse(document, &self.words, &self.lexicon, self.model.as_deref().ok(), &self.weights)
     }
 
-    /// Writes the index, for [`Router::restore`] at the next start; nothing beyond 60,000 skills, where it is made anew.
+    /// Writes the index for [`Router::restore`] at the next start; nothing above 60,000 skills, where it is rebuilt.
     ///
     /// # Errors
-    /// The writer's.
+    /// Errors of the writer.
     pub fn write_snapshot(&self, out: impl io::Write) -> io::Result<Option<Written>> {
         if self.len() > CAPACITY {
             return Ok(None);
@@ -230,8 +230,8 @@ impl Router {
         Ok(())
     }
 
-    /// Whether something of the index that lies in a file turned out not to be what was written there: answers may lack
-    /// skills, and the index has to be made anew.
+    /// Whether a part of the index that is in a file differs from what was written: answers may lack skills, and the
+    /// index must be rebuilt.
     pub fn is_damaged(&self) -> bool {
         self.index.is_damaged()
     }

@@ -1,4 +1,4 @@
-//! Candidates in order, apart from those that are no result: attachable, and left out for a reason.
+//! Candidates in order, separate from those that are not results: attachable skills and skills left out for a reason.
 
 use std::cmp::Ordering;
 
@@ -81,7 +81,7 @@ impl Ranked {
     }
 }
 
-/// Candidates by what becomes of them.
+/// Candidates by outcome.
 pub(crate) struct Sorted {
     /// The first of all results.
     pub first: Vec<Ranked>,

@@ -13,7 +13,7 @@ use super::sorting::Ranked;
 /// Share of a request's content words that the first result has to say itself when it is in another language.
 const SHARED_WORDS: f64 = 0.5;
 
-/// What the addends of the first result say about it.
+/// What the score terms of the first result say about it.
 struct Evidence {
     /// Without rules, stop words and general wording.
     content: f64,
@@ -21,9 +21,9 @@ struct Evidence {
     corrected: f64,
     /// Whether it is named.
     exact: bool,
-    /// Words of the request that stand in name, description or tags.
+    /// Words of the request that occur in name, description or tags.
     said: usize,
-    /// Those of them that stand there as they are written in the request.
+    /// Those of them that occur as they are written in the request.
     said_as_written: usize,
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn verdict(
     let reading = asked.reading;
     let content: Vec<usize> =
         (0..reading.words.len()).filter(|at| reading.row(*at) == *at && reading.is_content(*at)).collect();
-    // A request in the language of most skills is no foreign one.
+    // A request in the language of most skills is not in a foreign language.
     let language = reading.language.filter(|language| asked.cx.index.language() != Some(*language));
     let nothing_known = !content.iter().any(|at| known(*at));
     let Some((first, addends)) = ranked.first() else {
@@ -112,7 +112,7 @@ pub(crate) fn verdict(
         (confidence.fit, VerdictReason::Fits)
     };
     if fit == Fit::None {
-        // No more than what stands at the threshold.
+        // At most the confidence at the threshold.
         confidence.p_fit = confidence.p_fit.min(fitted.p_fit(fitted.fits_from));
     }
     confidence.fit = fit;

@@ -32,7 +32,7 @@ pub enum WeightsError {
     },
 }
 
-/// Length normalisation and weight of one field (BM25F, Robertson & Zaragoza 2009, section 3.6).
+/// Length normalization and weight of one field (BM25F, Robertson & Zaragoza 2009, section 3.6).
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FieldWeight {
@@ -40,7 +40,7 @@ pub struct FieldWeight {
     pub weight: f64,
     /// b for single stems, 0 to 1.
     pub length: f64,
-    /// b for neighbouring pairs, 0 to 1.
+    /// b for adjacent pairs, 0 to 1.
     pub bigram_length: f64,
 }
 
@@ -107,7 +107,7 @@ impl Fitted {
         }
     }
 
-    /// The constants for a collection of so many skills.
+    /// The constants for a collection of this many skills.
     #[must_use]
     pub fn at(&self, skills: usize) -> Self {
         /// The lowest threshold, and the smallest share of `lead`.
@@ -132,15 +132,15 @@ impl Fitted {
 pub struct Profile {
     /// Of BM25F over stems.
     pub lexical: f64,
-    /// Of BM25F over neighbouring pairs.
+    /// Of BM25F over adjacent pairs.
     pub bigram: f64,
-    /// Of stems that stand in headings or body only.
+    /// Of stems that occur in headings or body only.
     pub body: f64,
     /// Of presence.
     pub presence: f64,
     /// Of the covered share of the name.
     pub name: f64,
-    /// Of the centred cosine.
+    /// Of the centered cosine.
     pub meaning: f64,
     /// Of the main verb of the request, where it is one of the skill's.
     pub verb: f64,
@@ -156,7 +156,7 @@ pub struct Profile {
     pub confidence: Fitted,
 }
 
-/// Stop words that so many skills have that they tell nothing.
+/// Stop words that occur in too many skills to be informative.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CommonStopWords {
@@ -187,7 +187,7 @@ pub struct LongRequests {
 }
 
 impl LongRequests {
-    /// How long a request of so many words is, 0 to 1.
+    /// How long a request with this number of words is, 0 to 1.
     #[must_use]
     pub fn share(&self, words: usize) -> f64 {
         let range = self.full.saturating_sub(self.from).max(1) as f64;
@@ -273,7 +273,7 @@ pub struct Typo {
     pub same_start: f64,
     /// What speaks for a stop word; for another word it is what skills that say it say of the rest of the request.
     pub stop_word: f64,
-    /// Letters from which the word pieces of a word that nobody knows count.
+    /// Letters from which the word pieces of an unknown word count.
     pub pieces_from: usize,
     /// Time it may take, milliseconds.
     pub budget_ms: u64,
@@ -339,7 +339,7 @@ pub struct Weights {
     pub centring: f64,
     /// Weights of the terms of z.
     pub profiles: Profiles,
-    /// Centred cosine that makes a candidate by itself.
+    /// Centered cosine that makes a candidate by itself.
     pub cosine_floor: f64,
     /// Exact matches.
     pub exact: Exact,

@@ -1,5 +1,5 @@
-//! Typo link: a misspelt word is read as the nearest word of the index, an unfinished last word as the
-//! words that it may become. The other links then see the corrected request.
+//! Typo matcher: a misspelled word is read as the nearest word of the index, an unfinished last word as its
+//! possible completions. The other matchers then see the corrected request.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -30,7 +30,7 @@ impl Link for TypoLink {
     }
 
     fn read(&self, reading: &mut Reading, cx: &Context<'_>) -> Result<usize, Failure> {
-        // A word of another language is no misspelt word of this one.
+        // A word of another language is not a misspelled word of this one.
         if matches!(reading.language, Some(Language::Listed(_))) {
             return Ok(0);
         }
@@ -66,7 +66,7 @@ impl Link for TypoLink {
     }
 }
 
-/// Reads `WaCAG` as one word where its parts are no words and the whole is one, or near to one.
+/// Reads `WaCAG` as one word if its parts are not words and the joined text is one, or near one.
 fn join_odd_capitals(reading: &mut Reading, cx: &Context<'_>) -> usize {
     let mut joined = 0;
     let mut at = 0;
@@ -147,7 +147,7 @@ fn complete(read: &mut ReadWord, cx: &Context<'_>) -> bool {
     true
 }
 
-/// A word that a misspelt one may be.
+/// A candidate correction of a misspelled word.
 struct Candidate<'a> {
     form: &'a str,
     /// Its stem in the index; none for a stop word that no skill has.
@@ -199,7 +199,7 @@ impl Support {
     }
 }
 
-/// Reads a misspelt word as the likeliest written form near it: of the index, of the stop words, or of the embedding.
+/// Reads a misspelled word as the likeliest written form near it: of the index, of the stop words, or of the embedding.
 fn correct(reading: &mut Reading, at: usize, cx: &Context<'_>, support: &mut Support) -> bool {
     let Some(form) = correction(reading, at, cx, support) else { return false };
     let read = &mut reading.words[at];
@@ -248,14 +248,14 @@ fn correction(reading: &Reading, at: usize, cx: &Context<'_>, support: &mut Supp
     (!short || only || by_turning || in_place || cx.words.is_stop(best.form)).then(|| best.form.to_owned())
 }
 
-/// `they're`, and an acronym such as `SSD`: unknown, not misspelt.
+/// `they're`, and an acronym such as `SSD`: unknown, not misspelled.
 fn is_contraction_or_acronym(written: &str, read: &str, most_letters: usize) -> bool {
     let contraction =
         written.contains(['\'', '’']) && written.to_lowercase().replace(['\'', '’'], "") == read;
     contraction || (is_acronym(written) && read.chars().count() <= most_letters)
 }
 
-/// Words near a misspelt one that some skill has, and stop words.
+/// Words near a misspelled one that occur in some skill, and stop words.
 fn candidates<'a>(text: &str, letters: usize, cx: &'a Context<'_>) -> Vec<Candidate<'a>> {
     let typo = &cx.weights.typo;
     let edits = if letters >= typo.two_edits_from { 2 } else { 1 };
