@@ -60,7 +60,7 @@ impl TextStyle {
 pub struct TerminalCaps {
     /// Colors may be written.
     pub colour: bool,
-    /// Signs beyond ASCII may be written.
+    /// Characters beyond ASCII may be written.
     pub unicode: bool,
     /// Cells in a line.
     pub width: usize,

@@ -87,7 +87,7 @@ async fn read(
             Ok(events) => {
                 for event in events {
                     seen = event.global;
-                    // Nobody listens: the next one who does reads the store first.
+                    // No subscriber: the next one reads the store first.
                     let _ = told.send(Arc::new(SerializedEvent::of(event)));
                 }
             }

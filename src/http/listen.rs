@@ -151,7 +151,7 @@ impl Connections {
     }
 }
 
-/// Who shares a limit where nobody has a name: an address, or the network of it that one customer is given (RFC 6177).
+/// The rate-limit key of an unauthenticated caller: its address, or the network assigned to one customer (RFC 6177).
 pub(super) fn neighborhood(address: IpAddr) -> String {
     match address.to_canonical() {
         IpAddr::V4(address) => format!("peer:{address}"),
@@ -302,7 +302,7 @@ pub(super) struct Line {
     activity: Arc<Activity>,
     framing: Framing,
     evicted: Pin<Box<WaitForCancellationFutureOwned>>,
-    /// What the peer still sends, read for nothing.
+    /// Drains what the peer still sends.
     lingering: Option<Lingering>,
     /// Fires when nothing moved for as long as the peer is waited for; set again only when it fires.
     alarm: Pin<Box<Sleep>>,
@@ -374,7 +374,7 @@ struct Lingering {
 const LINGER: Duration = Duration::from_secs(30);
 /// Longest time without anything that comes.
 const LINGER_QUIET: Duration = Duration::from_secs(2);
-/// Bytes that are read for nothing, at most.
+/// Maximum number of bytes drained.
 const LINGER_BYTES: usize = 64 << 20;
 
 impl Lingering {

@@ -96,14 +96,14 @@ pub(super) async fn admit(
     response
 }
 
-/// Who calls: none where nobody is asked.
+/// The caller; none if authentication is disabled.
 async fn known(app: &App, headers: &HeaderMap, open: bool) -> Result<Option<Principal>, ErrorResponse> {
     let Some(authenticator) = &app.authenticator else {
         origin_check::admit(headers, app.loopback, cors::is_named(&app.cors, headers))?;
         return Ok(None);
     };
     if open {
-        // Nobody in particular: what is open looks at no scope.
+        // Anonymous: open routes check no scope.
         return Ok(Some(Principal { name: "anyone".to_owned(), scopes: BTreeSet::new() }));
     }
     Ok(Some(authenticator.authenticate(headers).await?))

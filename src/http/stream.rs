@@ -37,7 +37,7 @@ const PAGE: usize = 100;
 /// Pause after a failure of the store.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The last event that a client has seen, where it says so.
+/// The last event that a client has seen, if it sends `Last-Event-ID`.
 ///
 /// # Errors
 /// `invalid_request` for what is not a number.

@@ -30,7 +30,7 @@ pub fn failed(error: &Error, trace_id: &str) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(text)])
 }
 
-/// The same, and beside the body, which is the same through every door, what a person outside of the connection does.
+/// The same, with a hint for a person outside the connection; the body is the same on every interface.
 pub fn failed_with(error: &Error, trace_id: &str, onward: &str) -> CallToolResult {
     let mut result = failed(error, trace_id);
     result.content.push(ContentBlock::text(onward));

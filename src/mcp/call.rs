@@ -31,7 +31,7 @@ pub async fn operation(
     if wants_skills(operation.name) {
         server.ready(Needs::Index).await;
     }
-    // What takes no key waits for no run, and nobody is asked about it.
+    // A tool without an idempotency key starts no run that waits, so no elicitation is needed.
     let asks = tools::takes(operation.name, KEY) || tools::takes(operation.name, "options");
     let way = if asks { elicitation::deciding(server, caller, cx).await } else { ElicitationMode::None };
     let ticket = match request.request_state.as_deref().map(Ticket::read).transpose() {

@@ -273,7 +273,7 @@ async fn begin(
     if let Some(id) = evicted {
         connections.close(&id).await;
     }
-    // In a task of its own: a caller who leaves before the answer must not leave a session behind that nobody counts.
+    // In a separate task: a caller who leaves before the answer must not leave an uncounted session.
     let made = tokio::spawn(async move {
         let response = next.run(request).await;
         if let Some(id) = response.headers().get(SESSION).and_then(|id| id.to_str().ok()) {

@@ -1,5 +1,5 @@
-//! The short form of answers, which is what a model pays for: what it needs to continue. `explain: true`
-//! answers everything.
+//! The short form of results, to save the model's tokens: only what it needs to continue. `explain: true`
+//! returns everything.
 
 use serde_json::{Map, Number, Value};
 

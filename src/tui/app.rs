@@ -51,7 +51,7 @@ pub enum AppEvent {
     Profiles(PaneId, Option<String>, Result<Vec<(String, String)>, Error>),
     /// A text that a pane asked for, to be read over everything.
     Read(PaneId, Box<Reading>),
-    /// A wish was executed; a note says so.
+    /// A command was executed; reported by a note.
     Done(String),
     /// A wish failed: what, and where or what to do.
     Failed(String, String),

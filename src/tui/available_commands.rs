@@ -138,7 +138,7 @@ impl Here<'_> {
             }
         }
         let moving = |action| PAIRS[..3].iter().any(|(one, other, _)| *one == action || *other == action);
-        // What this pane is for comes before what is everywhere; the keys for moving nobody looks up here.
+        // Commands of this pane come before global ones; keys for moving are not looked up here.
         let own = |entry: &Entry| match self.keymap.binding(entry.action, self.contexts) {
             Some(row) if home(row.context) == Some(self.pane) => 0,
             Some(row) if row.context != Context::Global => 1,

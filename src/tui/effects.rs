@@ -420,7 +420,7 @@ impl Calls {
 
     fn tell(&self, news: Vec<AppEvent>) {
         for one in news {
-            // The UI task itself tells these: it must not wait for its own queue. Nobody listens any more only while the
+            // The UI task itself sends these: it must not wait for its own queue. The receiver is gone only while the
             // workbench ends.
             if let Err(TrySendError::Full(one)) = self.news.try_send(one) {
                 self.spawn("telling", async { vec![one] });

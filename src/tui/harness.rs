@@ -110,11 +110,11 @@ impl Harness {
     /// Presses keys, one after another: `"2"`, `"ctrl-p"`, `"G"`, `"esc"`. What follows has happened on return.
     ///
     /// # Panics
-    /// When a name is not a key: that is a mistake in the test.
-    #[allow(clippy::panic, reason = "a mistyped key is the test's own mistake, told where it stands")]
+    /// When a name is not a key, which is a mistake in the test.
+    #[allow(clippy::panic, reason = "a mistyped key is the test's own mistake, reported at its call")]
     pub fn press(&mut self, keys: &str) -> &mut Self {
         for name in keys.split(' ').filter(|name| !name.is_empty()) {
-            let Some(key) = parse_key(name).ok().and_then(event) else { panic!("`{name}` is no key") };
+            let Some(key) = parse_key(name).ok().and_then(event) else { panic!("`{name}` is not a key") };
             self.send(Input::Key(key));
         }
         self

@@ -377,7 +377,7 @@ pub trait Pane {
     fn look(&mut self, _now: Instant) -> Vec<Effect> {
         Vec::new()
     }
-    /// How many things on it wait for a person: its tab says so.
+    /// How many items in it wait for a person; shown in its tab.
     fn awaited(&self) -> usize {
         0
     }

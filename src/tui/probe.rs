@@ -25,9 +25,9 @@ pub struct Answers {
     pub glyph_cells: Option<u16>,
 }
 
-/// Asks. The terminal must be in raw mode on the alternate screen, and nobody else reading from it.
+/// Sends the query. The terminal must be in raw mode on the alternate screen, with no other reader.
 ///
-/// The question is a glyph, a cursor position report (DSR 6), the background (OSC 11) and the device
+/// The query is a glyph, a cursor position report (DSR 6), the background (OSC 11) and the device
 /// attributes (DA 1), which every terminal answers and which therefore ends the wait.
 #[must_use]
 pub fn ask() -> Answers {

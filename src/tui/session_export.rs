@@ -47,7 +47,7 @@ impl Format {
         }
     }
 
-    /// What a file of it is called where nobody says otherwise.
+    /// The default file name of an export.
     #[must_use]
     pub fn file_name(self, session: &str) -> String {
         let end = if self == Self::Text { "txt" } else { "json" };

@@ -164,7 +164,7 @@ fn queue_restoration(out: &mut impl io::Write) -> io::Result<()> {
     )
 }
 
-/// Restores the terminal without waiting for it: another thread may hang in writing to it, because nobody reads.
+/// Restores the terminal without waiting for it: another thread may be blocked writing to a terminal without a reader.
 pub fn give_back_now() {
     if !ENTERED.load(Ordering::SeqCst) {
         return;

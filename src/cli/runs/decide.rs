@@ -119,7 +119,7 @@ impl Asking<'_> {
         Error { reason: Some(reason), ..Error::new(Code::ConfirmationRequired, message) }
     }
 
-    /// What to give where nobody can be asked.
+    /// The options to pass if there is no terminal to prompt on.
     fn instead(&self, sheet: &DecisionSheet) -> String {
         format!("run: {}", self.command(sheet))
     }
@@ -153,7 +153,7 @@ impl Asking<'_> {
         self.caller.line(&words)
     }
 
-    /// The outcome of a step that nobody knows the end of.
+    /// The outcome of a step whose end is unknown.
     fn choice(&self, sheet: &DecisionSheet) -> Result<Option<Choice>, Failure> {
         let open = sheet.outcome_unknown && self.verdict == Verdict::Approve && self.said.is_none();
         if !open {

@@ -133,7 +133,7 @@ fn describe_command(kind: &EventKind, data: &Value) -> Option<String> {
     Some(format!("{what} by {by}{payload}"))
 }
 
-/// What a person said about a step that nobody saw end.
+/// What a person decided about a step whose end was not observed.
 fn agreed(kind: &EventKind, data: &Value) -> Option<String> {
     let text = |name: &str| Some(safe_text::line(data.get(name)?.as_str()?).into_owned());
     let choice = text("choice").filter(|_| *kind == EventKind::GateApproved)?;

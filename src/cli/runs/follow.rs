@@ -215,7 +215,7 @@ pub async fn watch_all(client: &dyn RunClient, tell: Tell<'_>) -> Result<(), Fai
     }
 }
 
-/// Tells how the runs stand that somebody works or should.
+/// Reports the current state of the runs that have a worker or need one.
 async fn look_over(client: &dyn RunClient, tell: Tell<'_>) -> Result<(), Failure> {
     let states = vec![RunState::Running, RunState::Replaying, RunState::Pending];
     let filter = RunFilter { states, limit: EVENT_PAGE_SIZE, ..RunFilter::default() };
@@ -253,7 +253,7 @@ async fn interrupted() {
         }
     }
     if tokio::signal::ctrl_c().await.is_err() {
-        // Where no signal can be heard, nobody leaves by one.
+        // Without a signal handler, the command is not ended by a signal.
         std::future::pending::<()>().await;
     }
 }

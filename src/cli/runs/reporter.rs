@@ -67,10 +67,10 @@ impl Drop for Reporter {
     }
 }
 
-/// Asks a person on the terminal and gives the answer's line; `means` says what to give where there is none.
+/// Prompts on the terminal and returns the line entered; `means` names the options to pass without a terminal.
 ///
 /// # Errors
-/// `confirmation_required` where nobody can be asked.
+/// `confirmation_required` if there is no terminal to prompt on.
 pub fn ask(question: &str, means: &str) -> Result<String, Failure> {
     Ok(ask_text(question, means)?.to_lowercase())
 }

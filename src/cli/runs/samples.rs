@@ -1,4 +1,4 @@
-//! Runs for the tests of this room: one for every state.
+//! Runs for the tests of this module: one for every state.
 
 use serde_json::json;
 

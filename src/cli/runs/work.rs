@@ -26,7 +26,7 @@ pub async fn run(cx: &mut Context, args: &WorkArgs) -> Result<Done, Failure> {
         voice.say(&format!("{} {}", TextStyle::Strong.paint(&skill, voice.look.colour), run.id));
         let steps = step_names(&detail);
         let settled = match completion::work(&*client, run, last_event(&detail), &steps, &mut voice).await {
-            // Nobody named it: another project's run is another project's work.
+            // No run was named: runs of another project are left to its workers.
             Err(Failure::Core(error)) if args.runs.is_empty() && error.code == Code::InvalidConfiguration => {
                 voice.say(&format!("  {}", safe_text::line(&error.message)));
                 continue;

@@ -199,7 +199,7 @@ fn line(name: &str, level: LevelSize, window: u32, unicode: bool) -> String {
     )
 }
 
-/// A difference, with signs that need no color.
+/// A diff, marked with characters that need no color.
 pub fn difference(lines: &[DiffLine], look: TerminalCaps) -> String {
     let mut out = String::new();
     for line in lines {

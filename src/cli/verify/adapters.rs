@@ -1,4 +1,4 @@
-//! Whether HTTP and MCP of a service answer alike, errors included.
+//! Whether HTTP and MCP of a service return the same results, errors included.
 
 use super::cases::cases;
 use super::check::{Check, LIMITED, missing_scope};

@@ -1,4 +1,4 @@
-//! Whether a service asks for keys, limits its callers, and refuses what it should in the one shape of errors.
+//! Whether a service requires API keys, limits callers, and returns its error envelope for every rejected request.
 
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE};
 use serde_json::{Map, Value, json};

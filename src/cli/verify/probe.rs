@@ -135,10 +135,10 @@ impl Probe {
         Err(Error::new(code, message).into())
     }
 
-    /// Sends a request; where the limit of requests is used up, again when the service says so.
+    /// Sends a request; if it is rate-limited, retries after the time the service names.
     ///
     /// # Errors
-    /// `upstream_failure` where nobody answers.
+    /// `upstream_failure` if the service does not respond.
     pub async fn send(&self, request: RequestBuilder) -> Result<Answered, Failure> {
         let mut request = request;
         loop {
@@ -168,11 +168,11 @@ impl Probe {
         true
     }
 
-    /// Sends a request and takes what comes. A connection that the service closed after the request before it, as after
-    /// a body that it did not read, says nothing about this one: it goes out once more, over a new one.
+    /// Sends a request and returns the response. A connection that the service closed after the previous request, for
+    /// example after an unread body, says nothing about this request: it is sent once more, over a new connection.
     ///
     /// # Errors
-    /// `upstream_failure` where nobody answers.
+    /// `upstream_failure` if the service does not respond.
     pub async fn send_once(&self, request: RequestBuilder) -> Result<Answered, Failure> {
         let again = request.try_clone();
         match self.sent(request).await {

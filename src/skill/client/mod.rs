@@ -1,6 +1,6 @@
-//! Client profiles: where a known client looks for skills, who wins a name, what it makes of a malformed file, and what
-//! its bound leaves of the list. Data in `assets/clients/*.yaml`: every value names how it was learned, every profile
-//! the client's version, and what nobody knows stays unknown.
+//! Client profiles: where a known client looks for skills, which skill wins a name, how it handles a malformed file,
+//! and how its budget truncates the list. Data in `assets/clients/*.yaml`: every value names its source, every profile
+//! the client's version, and what is unknown stays unknown.
 
 mod file;
 mod read;

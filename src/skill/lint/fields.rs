@@ -91,7 +91,7 @@ pub(super) fn lengths(subject: &Subject<'_>, notes: &mut Notes<'_>) {
     }
 }
 
-/// Keys that stand twice, that look misspelled, or that nobody reads.
+/// Keys that are duplicated, look misspelled, or are read by no client.
 pub(super) fn keys(subject: &Subject<'_>, notes: &mut Notes<'_>) {
     duplicates(subject.root, "", subject, notes);
     let mut unread = Vec::new();

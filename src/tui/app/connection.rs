@@ -108,7 +108,7 @@ impl App {
         }
     }
 
-    /// Whether the screen shows what was, because nobody can say what is.
+    /// Whether the screen shows old data because the current state is unknown.
     pub(super) fn is_stale(&self) -> bool {
         matches!(
             &self.connection,

@@ -330,7 +330,7 @@ mod tests {
         let code = |player: &mut Player, at, settled, text: &str| {
             player.next(at, settled, &screen(text)).map(|key| key.code)
         };
-        assert_eq!(code(&mut player, now, false, ""), None, "something is still under way");
+        assert_eq!(code(&mut player, now, false, ""), None, "something is still in progress");
         assert_eq!(code(&mut player, now, true, ""), Some(KeyCode::Char('2')));
         assert_eq!(code(&mut player, now, true, ""), None);
         let later = now + LETTER;

@@ -173,7 +173,7 @@ impl Form {
         true
     }
 
-    /// Takes remarks of the core about values (field and sentence); answers those about no field here.
+    /// Takes the core's findings about values (field and sentence); returns those about no field of this form.
     pub fn remark(&mut self, remarks: &[(String, String)]) -> Vec<(String, String)> {
         for entry in &mut self.entries {
             entry.remark = remarks.iter().find(|(name, _)| *name == entry.name).map(|(_, why)| why.clone());

@@ -1,5 +1,5 @@
-//! The command palette: every action with its key and every skill, found by a few letters; what cannot be done now says
-//! why.
+//! The command palette: every action with its key and every skill, found by fuzzy search; unavailable actions show the
+//! reason.
 
 use std::time::Instant;
 

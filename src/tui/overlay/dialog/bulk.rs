@@ -200,7 +200,7 @@ impl BulkSheet {
         }
     }
 
-    /// What stands below the list.
+    /// The line below the list.
     fn status(&self, now: Instant) -> (String, Role) {
         let done = |ok: bool| {
             self.rows.iter().filter(move |row| row.outcome.as_ref().is_some_and(|o| o.is_ok() == ok))

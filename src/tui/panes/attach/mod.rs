@@ -1,5 +1,5 @@
 //! Pane 3: a skill attached to a task, a run, an output, a transcript or an artifact. The four checks and
-//! what would be sent are asked for while it is composed; nothing starts before the person says so.
+//! the preview of the request are updated while it is composed; nothing starts before the person confirms.
 
 mod choices;
 mod compose;

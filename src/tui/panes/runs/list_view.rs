@@ -34,7 +34,7 @@ struct Columns {
 }
 
 impl Columns {
-    /// Titles tell runs apart by their ends: where there are any, the step gives its room to them.
+    /// Titles tell runs apart by their ends: if there are any, they take the width of the step column.
     fn of(area: Rect, has_titles: bool) -> Self {
         let age_end = area.right().saturating_sub(1);
         let end = age_end.saturating_sub(6);

@@ -245,8 +245,8 @@ impl SessionPane {
         Some(Vec::new())
     }
 
-    /// Loaded skills of which the roots have another text now, and every skill that is not loaded, to be chosen by a
-    /// few letters.
+    /// Loaded skills whose text in the roots has changed, and every skill that is not loaded, for a fuzzy
+    /// picker.
     fn loadable(&self) -> Effect {
         let loaded: Vec<&str> = self.active().iter().map(|skill| skill.name.as_str()).collect();
         let anew = loaded.iter().filter_map(|name| {
