@@ -171,7 +171,7 @@ impl Client {
         self.fails_with_a_way_on(tool, arguments).await.0
     }
 
-    /// The error body, and what is said beside it of how a person goes on.
+    /// The error body, and the hint next to it on how a person continues.
     pub async fn fails_with_a_way_on(&self, tool: &str, arguments: Value) -> (Value, String) {
         let result = self.call(tool, arguments).await;
         assert_eq!(result.is_error, Some(true), "{tool}: {}", text(&result));

@@ -9,7 +9,7 @@ use doors::{Doors, Told};
 use serde_json::{Value, json};
 use skills_api::operations::{operation, steady};
 
-/// One call, as each door is asked it.
+/// One call, in the form of each interface.
 struct Case {
     operation: &'static str,
     arguments: Value,
@@ -207,7 +207,7 @@ fn looks() -> Vec<Case> {
     ]
 }
 
-/// What executes: each door makes a run of its own, and they are alike.
+/// Calls that execute: each interface creates a run of its own, and the results are equal.
 fn acts() -> Vec<Case> {
     vec![
         case(

@@ -331,7 +331,7 @@ pub fn capability(id: &str) -> CapabilityExplanation {
     }
 }
 
-/// A workbench whose clock stands at the samples' moment.
+/// A workbench whose clock is fixed at the samples' time.
 pub fn settings() -> skills_tui::Settings {
     skills_tui::Settings {
         clock_ms: Some(NOW_MS),

@@ -1,4 +1,4 @@
-//! The pictures of the README are screens of this program over its own skills: drawn anew and compared.
+//! The pictures of the README are screens of this program over its own skills: drawn again and compared.
 //! `INSTA_UPDATE=always` writes them, as it writes snapshots.
 use crate::support;
 

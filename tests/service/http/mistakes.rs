@@ -98,7 +98,7 @@ async fn a_body_of_more_than_two_mebibytes_is_refused_before_it_is_read() {
     let stated = "POST /v1/skills/discover HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
                   content-length: 99999999999\r\n\r\n";
     is(&house.send(stated.as_bytes()).await, 413, "payload_too_large");
-    // In pieces whose sum nobody states.
+    // In chunks without a total length.
     let mut chunked = b"POST /v1/skills/discover HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
                         content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n"
         .to_vec();

@@ -35,7 +35,7 @@ impl<'a> Tools<'a> {
         self.house.ask("POST", "/mcp", &headers, &message.to_string()).await
     }
 
-    /// A client of the revision in which every request stands alone.
+    /// A client of the revision in which every request is self-contained.
     pub fn alone(house: &'a TestServer) -> Self {
         Self { house, key: None, session: String::new() }
     }

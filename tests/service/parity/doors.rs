@@ -198,7 +198,7 @@ fn address(server: &mut Child) -> String {
     }
     let mut said = String::new();
     drop(server.stderr.take().unwrap().read_to_string(&mut said));
-    panic!("the service said no address: {said}");
+    panic!("the service printed no address: {said}");
 }
 
 fn unchunked(mut body: &str) -> String {
