@@ -1,4 +1,4 @@
-//! What somebody else wants of the order: terms for single skills, and skills to leave out, each with its reason.
+//! Adjustments of the order by a policy: score terms for single skills, and skills to leave out, each with its reason.
 //! The router knows nothing of why; it keeps the sums right and shows every one of them.
 
 use std::collections::HashMap;

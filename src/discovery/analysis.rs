@@ -13,7 +13,7 @@ use super::tokenize::Words;
 use super::weights::{Limits, Weights};
 use skills_skill::slice;
 
-/// One vector value in the index: 32,767 stands for 1.
+/// One vector value in the index: 32,767 represents 1.
 pub(crate) const UNIT: f64 = 32_767.0;
 
 /// A skill, counted.

@@ -117,7 +117,7 @@ pub struct EvalReport {
     pub latency_us: LatencyUs,
     /// Requests that went elsewhere.
     pub lost: Vec<Lost>,
-    /// Requests that should have gone nowhere, or not there.
+    /// Requests that should have had no match, or a different one.
     pub false_triggers: Vec<FalseTrigger>,
 }
 

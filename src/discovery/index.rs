@@ -55,7 +55,7 @@ pub(crate) struct Entry {
     pub piece_places: Box<[Place]>,
     /// What the description says the skill is not for.
     pub exclusions: Box<[Exclusion]>,
-    /// Stems of its clauses, each clause with `NO_STEM` behind it.
+    /// Stems of its clauses, each clause terminated by `NO_STEM`.
     pub clauses: Box<[u32]>,
     /// The language of its description, where it is not English.
     pub language: Option<Language>,
@@ -354,7 +354,7 @@ impl Index {
         let mut slots = Vec::with_capacity(batch.len());
         let mut replaced = Vec::new();
         for analysis in batch {
-            // The same id twice in one batch: the later one stands.
+            // The same id twice in one batch: the later one wins.
             let before = self.slot_of(&analysis.document.id).and_then(|slot| self.entry(slot));
             replaced.extend(before.filter(|e| e.home.0 == number).map(|e| e.home.1));
             self.remove(&analysis.document.id);

@@ -267,7 +267,7 @@ impl Router {
         self.discover_adjusted(request, &Adjustments::default())
     }
 
-    /// The same, with terms of somebody's policy added and skills left out for it.
+    /// The same, with score terms and exclusions of a policy.
     ///
     /// # Errors
     /// As [`Self::discover`].

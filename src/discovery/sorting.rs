@@ -259,7 +259,7 @@ enum Place {
     Nowhere,
 }
 
-/// What somebody wants of this skill, if anybody wants anything of any.
+/// The policy's adjustment of this skill, if any.
 fn own<'a>(asked: &QueryContext<'a>, slot: usize) -> Option<&'a Adjustment> {
     if asked.adjustments.is_empty() {
         return None;

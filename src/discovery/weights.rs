@@ -146,7 +146,7 @@ pub struct Profile {
     pub verb: f64,
     /// Of the presence of the request's head, for long requests.
     pub head: f64,
-    /// Of description clauses that stand wholly in the request.
+    /// Of description clauses that occur completely in the request.
     pub clause: f64,
     /// How much higher the thresholds are for a skill that says only one of several words of a request.
     pub single_word: f64,
@@ -223,7 +223,7 @@ pub struct Exact {
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RoleTerms {
-    /// A whole job.
+    /// A complete job.
     pub procedure: f64,
     /// A part of a job.
     pub utility: f64,

@@ -46,7 +46,7 @@ impl SerializedEvent {
     }
 }
 
-/// Reads while anybody has ever followed, and until the service ends.
+/// Reads from the first subscription until the service ends.
 pub(super) struct Feed {
     core: SharedClient,
     told: broadcast::Sender<Arc<SerializedEvent>>,

@@ -1,4 +1,4 @@
-//! Connections with an end: a peer that sends no whole request, or takes no answer, is not waited for.
+//! Connections with deadlines: a peer that does not finish its request, or does not read, is disconnected.
 
 use std::collections::HashMap;
 use std::future::Future as _;
@@ -23,9 +23,9 @@ use super::framing::Framing;
 /// How long peers are waited for.
 #[derive(Debug, Clone, Copy)]
 pub struct Timeouts {
-    /// Without a request in progress: for the head of the next one, whole.
+    /// Between requests: for the complete head of the next one.
     pub head: Duration,
-    /// For a request's body, whole.
+    /// For the complete body of a request.
     pub body: Duration,
     /// With an answer to send: for the peer to take some of it.
     pub write: Duration,
@@ -57,7 +57,7 @@ impl Default for Timeouts {
     }
 }
 
-/// A peer, and how its connection stands.
+/// A peer, and the state of its connection.
 #[derive(Debug, Clone)]
 pub(super) struct Peer {
     pub address: SocketAddr,
@@ -268,7 +268,7 @@ impl Listener for Entrance {
     }
 }
 
-/// A place among the connections, given back when it is dropped.
+/// A slot among the connections, released on drop.
 struct Seat {
     number: u64,
     activity: Arc<Activity>,

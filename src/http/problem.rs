@@ -25,7 +25,7 @@ pub struct Problem {
     pub detail: String,
     /// The path that was asked for.
     pub instance: String,
-    /// The failure, as every adapter tells it.
+    /// The failure, as every adapter reports it.
     #[serde(flatten)]
     pub body: ErrorBody,
 }

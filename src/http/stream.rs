@@ -76,7 +76,7 @@ pub(super) async fn follow(
     let log = core.event_log().await?;
     let mut ready = VecDeque::from([Frame::default().retry(AGAIN)]);
     let after = match (asked, &run) {
-        // What has not been yet was counted in another store: there is nothing to continue behind it.
+        // A number past the last event comes from another store: there is nothing to resume.
         (Some(asked), _) if asked > newest => {
             let after = if run.is_some() { 0 } else { newest };
             ready.push_back(named("reset", &json!({ "log": log, "asked": asked, "after": after })));

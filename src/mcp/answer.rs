@@ -9,7 +9,7 @@ use skills_api::{Error, ErrorBody};
 /// Where the session of a call is reported, in the result's `_meta`.
 pub const SESSION: &str = "session_id";
 
-/// The whole answer of an operation, as text and as structured content.
+/// The complete result of an operation, as text and as structured content.
 pub fn explained(value: Value) -> CallToolResult {
     CallToolResult::structured(value)
 }

@@ -53,7 +53,7 @@ pub async fn operation(
             *limit = json!(page);
         }
     }
-    // A call that may have to be made again after somebody was asked must find the run it launched.
+    // A call that may be repeated after an elicitation must find the run it launched.
     let lent = (way != ElicitationMode::None && repeatable(operation, &arguments)).then(|| {
         let key = ticket.as_ref().and_then(|ticket| ticket.key.clone());
         key.unwrap_or_else(|| format!("mcp-{}", skills_api::new_trace_id()))
@@ -88,7 +88,7 @@ struct Invocation<'a> {
     server: &'a Server,
     operation: &'static Operation,
     arguments: Map<String, Value>,
-    /// Whether the whole answer is wanted.
+    /// Whether the complete result is requested.
     explain: bool,
     caller: &'a Caller,
     cx: &'a RequestContext<RoleServer>,

@@ -150,7 +150,7 @@ impl Connections {
         Ok((PendingSession { connections: Arc::clone(self), key }, evicted))
     }
 
-    /// Uses a session of this owner; none for one of somebody else, as for one that was never there.
+    /// Uses a session of this owner; none for another owner's session, as for one that never existed.
     fn enter(self: &Arc<Self>, id: &str, owner: Option<&str>) -> Option<InUse> {
         self.with(|held| {
             let session = held.get_mut(id).filter(|session| session.owner.as_deref() == owner)?;

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Number, Value};
 
-/// The argument that asks for the whole answer.
+/// The argument that requests the complete result.
 pub const EXPLAIN: &str = "explain";
 
 /// The members of an answer that its short form has, by operation, as paths: lists are passed through, `*` is every

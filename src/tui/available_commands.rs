@@ -156,7 +156,7 @@ impl Here<'_> {
     pub fn help(&self) -> (Vec<Section>, Vec<Section>) {
         let mut contexts: Vec<Context> = self.contexts.to_vec();
         if self.in_text {
-            // Help read in a text field should tell what comes after leaving it too.
+            // Help opened in a text field also shows what is available after leaving it.
             let more = self.keymap.bindings().iter().map(|row| row.context);
             for context in more.filter(|context| home(*context) == Some(self.pane)) {
                 if !contexts.contains(&context) {

@@ -1,4 +1,4 @@
-//! Drives the whole workbench without a terminal: keys in, a screen out. For tests, benches and pictures.
+//! Drives the entire workbench without a terminal: keys in, a screen out. For tests, benches and pictures.
 
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,7 @@ use skills_api::{SharedClient, SharedSessionClient};
 /// How long a condition may take before it counts as never.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The workbench at a size, with a clock that stands still until it is moved.
+/// The workbench at a size, with a manual clock.
 pub struct Harness {
     app: App,
     calls: Calls,

@@ -157,7 +157,7 @@ fn has_more(tty: BorrowedFd<'_>) -> bool {
 /// Bytes as events, whatever pieces they come in.
 #[derive(Debug, Default)]
 struct Decoder {
-    /// The beginning of a sequence that is not whole yet.
+    /// The beginning of an incomplete sequence.
     pending: Vec<u8>,
 }
 

@@ -29,7 +29,7 @@ pub struct Binding {
     pub does: String,
 }
 
-/// All bindings. No key stands twice in one context.
+/// All bindings. No key is bound twice in one context.
 #[derive(Debug, Clone)]
 pub struct Keymap {
     bindings: Vec<Binding>,

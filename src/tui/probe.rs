@@ -19,9 +19,9 @@ const LIGHT_FROM: f64 = 0.184;
 /// What was learned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Answers {
-    /// Whether the background is light, if the terminal told it.
+    /// Whether the background is light, if the terminal reported it.
     pub light: Option<bool>,
-    /// Cells that `◆` takes, if the terminal told it.
+    /// Cells that `◆` takes, if the terminal reported it.
     pub glyph_cells: Option<u16>,
 }
 

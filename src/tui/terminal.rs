@@ -140,7 +140,7 @@ fn take() -> io::Result<()> {
     )
 }
 
-/// Restores the terminal once. Failures are not told: there is nowhere left to tell them.
+/// Restores the terminal once. Failures are ignored: there is no place left to report them.
 pub fn restore() {
     if !ENTERED.swap(false, Ordering::SeqCst) {
         return;

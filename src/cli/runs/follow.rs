@@ -152,7 +152,7 @@ pub async fn watch(client: &dyn RunClient, id: &str, tell: Tell<'_>) -> Result<S
     let mut run = client.run(id).await?.run;
     let id = run.id.0.clone();
     let mut silence = Silence::begin();
-    // Whether the run may stand otherwise by now, and could not be asked for.
+    // Whether the run's state may have changed by now, and could not be read.
     let mut stale = false;
     loop {
         let patience = if is_active(&run) || stale { POLL_WAIT_MS } else { 0 };
@@ -230,7 +230,7 @@ async fn look_over(client: &dyn RunClient, tell: Tell<'_>) -> Result<(), Failure
         .try_for_each(|run| tell(RunUpdate::Silence(run)))
 }
 
-/// Whether somebody works it or could.
+/// Whether a worker executes it or could.
 pub fn is_active(run: &RunRecord) -> bool {
     match run.state {
         RunState::Running | RunState::Replaying => true,

@@ -155,7 +155,7 @@ pub async fn go_on(
                 ordered.run = settled.run.clone();
                 completion::conclude(cx, &settled, voice)?
             }
-            // The order stands; who continues with the run is reported, and it is not a failure of the order.
+            // The command was accepted; who continues the run is reported, and it is not a failure of the command.
             Err(Failure::Core(error)) if error.code == Code::InvalidConfiguration => {
                 voice.say(&safe_text::line(&error.message));
                 Done::Waiting

@@ -17,7 +17,7 @@ const ASCII_TURNS: [&str; 4] = ["|", "/", "-", "\\"];
 /// Cells of a step's name at most.
 const WIDEST: usize = 28;
 
-/// The steps of one run as its events tell them.
+/// The steps of one run, from its events.
 pub struct Progress {
     width: usize,
     begun: BTreeMap<String, i64>,

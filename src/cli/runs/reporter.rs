@@ -25,7 +25,7 @@ impl Reporter {
         self.look.terminal && self.look.colour && !self.quiet
     }
 
-    /// Says a text of whole lines, above the line that moves.
+    /// Prints complete lines above the progress line.
     pub fn say(&mut self, text: &str) {
         if self.quiet {
             return;

@@ -55,7 +55,7 @@ pub fn record(state: RunState) -> RunRecord {
     }
 }
 
-/// The run whole.
+/// The complete run.
 pub fn detail(state: RunState) -> RunDetail {
     let run = record(state);
     let step = |step: &str, state: StepState, result: Option<serde_json::Value>| StepView {

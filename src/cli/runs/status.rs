@@ -1,4 +1,4 @@
-//! Where a run and a step stand, in a sign, an ink and a few words; and how a command ends by it.
+//! Status of a run and a step as a symbol, a style and a few words; and the exit code that follows from it.
 
 use jiff::tz::TimeZone;
 use serde_json::Value;
@@ -174,7 +174,7 @@ pub fn done(run: &RunRecord) -> Done {
     }
 }
 
-/// The end of a run's id, which tells it from others: ids begin with the time of their making.
+/// The end of a run's id, which distinguishes it: ids begin with their creation time.
 pub fn short(id: &str) -> &str {
     let at = id.char_indices().rev().nth(7).map_or(0, |(at, _)| at);
     &id[at..]

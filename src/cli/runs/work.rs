@@ -50,7 +50,7 @@ pub async fn run(cx: &mut Context, args: &WorkArgs) -> Result<Done, Failure> {
     Ok(worst)
 }
 
-/// All runs that somebody could work, the pending ones first.
+/// All runs that a worker could execute, the pending ones first.
 async fn open(client: &dyn skills_api::RunClient) -> Result<Vec<String>, Failure> {
     let mut ids = Vec::new();
     for states in [vec![RunState::Pending], vec![RunState::Running, RunState::Replaying]] {

@@ -119,7 +119,7 @@ pub fn settings(settings: &Settings) -> Vec<String> {
     out
 }
 
-/// Where the bodies of a call stand, for people who read its text alone.
+/// Where the bodies of a call are, for readers of the text output.
 pub fn places(call: &ComposedView, unicode: bool) -> String {
     let mut out = format!("{}\n", call.instructions.label());
     for given in &call.given {

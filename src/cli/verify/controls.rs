@@ -13,7 +13,7 @@ const MAX_ATTEMPTS: u64 = 2_000;
 /// What to do where a mistake is not answered as it should be.
 const FORM: &str =
     "a proxy may respond instead of the service, or the version differs: connect to the service directly";
-/// More than a service takes in one body, bytes.
+/// More than a service accepts in one body, in bytes.
 const TOO_LARGE: usize = (2 << 20) + 1;
 
 pub async fn checks(probe: &Probe) -> Result<Vec<Check>, Failure> {

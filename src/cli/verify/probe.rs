@@ -1,4 +1,4 @@
-//! Requests to a service as somebody else's program would send them, and its answers as they came.
+//! Requests to a service as another program would send them, and its unmodified responses.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -22,7 +22,7 @@ const MAX_RATE_LIMIT_WAIT: Duration = Duration::from_secs(180);
 /// The newest revision of the protocol that this verifier speaks.
 const REVISION: &str = "2025-06-18";
 
-/// What a door answered: the answer, or the inside of the error's shape.
+/// The response: the result, or the content of the error envelope.
 pub type ProbeResponse = Result<Value, Value>;
 
 /// An answer as it came.

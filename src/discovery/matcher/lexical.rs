@@ -15,7 +15,7 @@ pub(super) struct Lexical;
 
 /// A stem or pair of the request that the index knows.
 struct Term<'a> {
-    /// What it may stand for with its idf; one thing, unless it is unfinished.
+    /// Its possible stems with their idf; one, unless it is unfinished.
     keys: Vec<(Rc<Found<'a>>, f64)>,
     /// g: how much it counts.
     weight: f64,

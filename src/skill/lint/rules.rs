@@ -94,7 +94,7 @@ rules! {
         why "Clients expect the frontmatter at the first byte of the file."
         example "\n\n---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n---\n# Tables\n";
 
-    // Frontmatter as a whole.
+    // The frontmatter itself.
     /// There is no frontmatter.
     NO_FRONTMATTER = "no-frontmatter" Error: "Start the file with `---`, a `name`, a `description`, and `---`."
         why "Without frontmatter there is no name and no description to select by."
@@ -130,7 +130,7 @@ rules! {
         meant as text."
         why "The key has no effect, and its text becomes part of the description."
         example "---\nname: pdf-tables\ndescription: 提取表格。license: MIT\n---\n# Tables\n";
-    /// A key stands twice.
+    /// A duplicate key.
     DUPLICATE_KEY = "duplicate-key" Error: "Keep one of them: Codex, OpenCode, OpenClaw and Copilot drop the skill, others take the last."
         why "The YAML standard forbids it, and parsers disagree about which value counts."
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\nlicense: MIT\nlicense: Apache-2.0\n---\n# Tables\n";
@@ -270,11 +270,11 @@ rules! {
         `references/` and link it."
         why "Long instructions displace the conversation, and their middle is followed less reliably."
         example "a body of 11,000 tokens";
-    /// A relative link leads nowhere.
+    /// A broken relative link.
     BROKEN_LINK = "broken-link" Warning: "Correct the path, or add the file to the bundle."
         why "The model tries to read a file that is not there."
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n---\nRead [the layout](references/layout.md).\n";
-    /// Several relative links lead nowhere, and there is no other file at all.
+    /// Several broken relative links, and there is no other file at all.
     RESOURCES_MISSING = "resources-missing" Warning: "Copy the files of the skill next to its SKILL.md, \
         or remove the links."
         why "The skill was copied without its files and cannot work as written."
@@ -303,7 +303,7 @@ rules! {
     CONTRACT_EXPRESSION = "contract-expression" Error: "Use references, constants, == != > < >= <=, in, not in, and, or, not."
         why "The condition cannot be evaluated, so the run would stop."
         example "id: tables.extract\nsteps:\n  - id: a\n    uses: text.count\n    config: {condition: \"a ===\"}\n";
-    /// A step calls something that is declared nowhere.
+    /// A step calls something that is not declared.
     CONTRACT_CAPABILITY = "contract-capability" Warning: "Declare it in `capabilities/`, in the bundle \
         or next to it, or use an existing one."
         why "No binding can be chosen for an undeclared capability."

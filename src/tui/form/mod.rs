@@ -50,7 +50,7 @@ pub struct Form {
     focus: usize,
     /// First row in view.
     offset: usize,
-    /// Whether missing values are reported everywhere: somebody tried to send it.
+    /// Whether missing values are reported everywhere: the form was submitted once.
     checked: bool,
     drawn: Rect,
 }

@@ -31,7 +31,7 @@ use skills_api::{ContractView, DecisionSheet, InputFields, ProposalView};
 use skills_model::CommandName;
 use skills_store::{RunId, RunRecord};
 
-/// A checkpoint offered: its number and what it stands after.
+/// A checkpoint to choose: its number and the step it follows.
 pub type Offered = (u64, String);
 
 /// What a sheet is about.

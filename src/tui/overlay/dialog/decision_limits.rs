@@ -90,7 +90,7 @@ pub(super) fn outlook(sheet: &DecisionSheet, clock: i64) -> Vec<(&'static str, V
     out
 }
 
-/// The outcome of a gate that was on the sheet while it was read: in a few words, and whole.
+/// The outcome of a gate that was in the dialog while it was read: short, and in full.
 pub(super) fn meanwhile(detail: &RunDetail, sheet: &DecisionSheet) -> (String, String) {
     let decided = detail.decisions.iter().rev().find(|decided| {
         let decision = &decided.decision;

@@ -196,7 +196,7 @@ impl Attach {
                 let text = self.reference.text();
                 let of_target = |id: &str| !text.is_empty() && text.starts_with(id);
                 if events.iter().any(|event| of_target(&event.run.0)) {
-                    // Asked for when the pane is drawn next: events may come faster than anybody looks.
+                    // Requested at the next draw: events may come faster than frames.
                     self.preview.grow_old();
                 }
                 let last = self.last.as_ref().and_then(Last::run);

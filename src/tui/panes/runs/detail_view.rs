@@ -424,7 +424,7 @@ fn bar_column(width: u16) -> u16 {
     if width >= 50 { 24 } else { (width / 2).max(18) }
 }
 
-/// What a checkpoint stands after.
+/// The step that a checkpoint follows.
 pub(super) fn label_of(detail: &RunDetail, number: u64) -> String {
     let point = detail.checkpoints.iter().find(|point| point.number == number);
     match point.and_then(|point| point.done.last()) {

@@ -14,7 +14,7 @@ pub enum Group {
     You,
     /// A worker has it, or will.
     Running,
-    /// A signal, or somebody to resume it.
+    /// A signal, or a person to resume it.
     Others,
     /// Ended.
     Done,

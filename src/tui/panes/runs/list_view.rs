@@ -157,7 +157,7 @@ impl Runs {
                 }
             }
         }
-        // The last rows in sight: the next page is asked for before somebody waits for it.
+        // The last rows in view: the next page is requested in advance.
         let near_end = self.scroll.offset + 2 * height >= self.rows.len();
         if older_in_sight || (near_end && self.filter.is_empty()) {
             self.wanted.extend(self.feeds.older());

@@ -113,7 +113,7 @@ impl SessionPane {
     }
 }
 
-/// What somebody else did, in a few words.
+/// The change made elsewhere, in a few words.
 fn difference(before: &SessionView, after: &SessionView) -> String {
     let names =
         |view: &SessionView| -> Vec<String> { view.active.iter().map(|skill| skill.name.clone()).collect() };

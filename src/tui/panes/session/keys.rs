@@ -122,7 +122,7 @@ impl Pane for SessionPane {
 
     fn wanted(&mut self) -> Vec<Effect> {
         if !self.asked {
-            // The store is opened when somebody looks, not before.
+            // The store is opened when the pane is shown, not before.
             self.asked = true;
             self.wanted.push(Effect::Session(SessionAsk::Latest));
         }
