@@ -20,7 +20,7 @@ struct Case {
 }
 
 fn case(operation: &'static str, arguments: Value, cli: &str) -> Case {
-    // Words in the line are split at spaces; `_` stands for a space inside of one.
+    // The line is split at spaces; `_` represents a space inside a word.
     let words = |line: &str| line.split(' ').map(|word| word.replace('_', " ")).collect();
     Case { operation, arguments, cli: (!cli.is_empty()).then(|| words(cli)), error: None }
 }
@@ -257,7 +257,7 @@ fn acts() -> Vec<Case> {
     ]
 }
 
-/// `small` has every member of `whole`, each the same: a command adds what only it knows.
+/// `small` has every member of `whole` with the same value: a command adds only its own members.
 fn within(whole: &Value, small: &Value) -> bool {
     match (whole, small) {
         (Value::Object(whole), Value::Object(small)) => {

@@ -310,7 +310,7 @@ async fn a_new_skill_is_news_and_so_is_what_changed_while_the_service_was_away()
     while there.catalogue().await.unwrap().entries.is_empty() {
         tokio::task::yield_now().await;
     }
-    // The stream stands when it has told something.
+    // The stream is established when it has sent something.
     service_tells(&service).await;
     place.write("skills/hello/SKILL.md", &skill("hello"));
     there.rescan().await.unwrap();
@@ -434,7 +434,7 @@ async fn whoever_watches_runs_is_still_there_when_the_service_comes_back() {
     watching.wait().unwrap();
 }
 
-/// Comes back when somebody follows the news of a service.
+/// Returns when a client follows the events of a service.
 async fn service_tells(service: &Service) {
     let following = async {
         while service.calls("event.list") == 0 {

@@ -227,9 +227,9 @@ fn what_would_carry_a_step_out_is_told_anew_once_the_skills_are_read() {
     let binding = |text: &str| {
         client.runs.book().runs[0].sheet.as_mut().unwrap().binding = text.to_owned();
     };
-    binding("nothing carries it out");
+    binding("no binding executes it");
     let mut harness = opened(&client, 120, 36);
-    harness.press("a").wait_for("Your decision").wait_for("nothing carries it out");
+    harness.press("a").wait_for("Your decision").wait_for("no binding executes it");
     binding("script scripts/invoice.py");
     let read = Change {
         catalogue: Arc::default(),

@@ -14,7 +14,7 @@ use super::events::Stream;
 use super::house::{Answer, TestServer};
 use crate::runs_place::Place;
 
-/// A service with keys, and the keys of somebody who reads, somebody who runs, and somebody who decides.
+/// A service with authentication, and keys of a reader, of one who starts runs, and of one who decides.
 pub async fn keyed() -> (TestServer, [String; 3]) {
     let place = Place::new();
     let scopes = [

@@ -70,7 +70,7 @@ async fn the_end_is_told_to_everybody_who_waits() {
     let house = TestServer::open().await;
     let mut events = Stream::open(&house, "/v1/events", None).await;
     events.next().await.unwrap();
-    // A run that waits for a signal, and somebody who would rather have its outputs.
+    // A run that waits for a signal, and a caller who waits for its outputs.
     let launched = house.call("skill.execute_async", json!({ "skill_id": "close" })).await.json();
     let run = launched["run"]["id"].as_str().unwrap().to_owned();
     house.call("run.settle", json!({ "run_id": run })).await;

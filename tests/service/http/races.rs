@@ -11,7 +11,7 @@ use skills_api::{SharedClient, resources};
 
 use super::house::TestServer;
 
-/// What stands outside of the bundle.
+/// Content outside of the bundle.
 const SECRET: &str = "TOP-SECRET-CONTENT";
 /// Its content.
 const OWN: &str = "OWN-CONTENT";

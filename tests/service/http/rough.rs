@@ -143,7 +143,7 @@ async fn every_operation_asks_for_a_key_and_for_its_scope() {
                 continue;
             }
             is(&anonymous, 401, "unauthorized");
-            // A key of somebody who may do other things, and the same with its end cut off.
+            // A key with other scopes, and the same key truncated.
             let key = if operation.scope == Some(Scope::Read) { &decider } else { &reader };
             let half = &key[..key.len() - 1];
             is(&house.ask(&method, &path, &[("x-api-key", half)], "").await, 401, "unauthorized");

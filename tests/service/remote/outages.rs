@@ -121,7 +121,7 @@ async fn a_decision_is_carried_out_once_whatever_becomes_of_its_answer() {
     assert_eq!(service.calls("run.deny"), 2);
     assert_eq!(here.run(&id).await.unwrap().decisions.len(), 1);
 
-    // What has no key and shows nowhere is not sent again, and said to be unknown.
+    // A request without a key or a visible effect is not sent again, and is reported as unknown.
     service.mishap("run.fork", Mishap::BreaksAfter);
     let error = there.order(&id, RunOrder::Fork { checkpoint: None, by: None }).await.unwrap_err();
     assert!(error.message.contains("is unknown: it is canceled now"), "{error}");

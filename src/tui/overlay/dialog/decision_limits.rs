@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_lost_step_that_cannot_run_again_can_still_be_settled() {
-        let mut decision = open(json!({"outcome_unknown": true, "blocked": "nothing carries it out"}));
+        let mut decision = open(json!({"outcome_unknown": true, "blocked": "no binding executes it"}));
         assert_eq!(decision.press(Action::RunAgain), Outcome::Stay);
         assert!(!labels(&decision).contains(&"run again") && labels(&decision).contains(&"skip"));
         let Outcome::Ask(_, sent) = decision.press(Action::SkipStep) else { panic!("nothing was sent") };

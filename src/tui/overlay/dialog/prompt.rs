@@ -35,7 +35,7 @@ pub enum Asking {
         skill: String,
         /// Its path in the bundle.
         path: String,
-        /// What it would be shut into as text.
+        /// Its isolation as text.
         isolation: String,
     },
     /// What is taken out of a session, and where to.
