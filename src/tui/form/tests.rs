@@ -19,7 +19,7 @@ fn field(kind: FieldType) -> Field {
 fn fields() -> BTreeMap<String, Field> {
     let mut fields = BTreeMap::new();
     let mut add = |name: &str, field: Field| fields.insert(name.to_owned(), field);
-    let described = Some("Rows below this share are told.".to_owned());
+    let described = Some("Rows below this share are cut.".to_owned());
     add("threshold", Field { required: true, description: described, ..field(FieldType::Number) });
     add("columns", field(FieldType::Array));
     add("note", field(FieldType::String));

@@ -285,7 +285,7 @@ mod tests {
             session: "s".into(),
             skill: "csv".into(),
             path: "scripts/a.py".into(),
-            isolation: "shut in".into(),
+            isolation: "sandboxed".into(),
         };
         let values = json!({"args": "--top 3", "files": "in.csv=./orders.csv notes.txt", "env": "A=b=c"});
         let Effect::Session(SessionAsk::Script { arguments, files, .. }) =
