@@ -64,7 +64,7 @@ pub struct TerminalCaps {
     pub unicode: bool,
     /// Cells in a line.
     pub width: usize,
-    /// A person looks at it (bundle text is made safe in any case; `--source` is raw into a pipe).
+    /// Output is read by a person (bundle text is made safe in any case; `--source` is raw into a pipe).
     pub terminal: bool,
 }
 

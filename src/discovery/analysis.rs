@@ -204,7 +204,7 @@ impl Counting {
         number
     }
 
-    /// Takes in what a description says the skill does.
+    /// Adds what a description says the skill does.
     fn phrasing(&mut self, phrasing: Phrasing) {
         self.verbs = phrasing.verbs.into_iter().map(|stem| self.number(stem.clone(), stem)).collect();
         for mut clause in phrasing.clauses {

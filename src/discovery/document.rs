@@ -1,4 +1,4 @@
-//! What the router knows of a skill: the texts it ranks by, and the facts its rules look at.
+//! What the router knows of a skill: the texts it ranks by, and the facts its rules use.
 
 use serde::{Deserialize, Serialize};
 

@@ -13,7 +13,7 @@ use super::request::{Policy, Request};
 use super::router::{RequestError, Router};
 use skills_skill::SkillId;
 
-/// Shares of requests kept, by which thresholds are compared.
+/// Acceptance rates by which thresholds are compared.
 const KEPT_SHARES: [f64; 3] = [0.90, 0.94, 0.98];
 
 /// How to ask.
@@ -104,7 +104,7 @@ pub struct EvalReport {
     pub out_of_scope_rejected: Option<f64>,
     /// Requests that fit nothing, near misses included.
     pub out_of_scope: usize,
-    /// The present threshold: requests kept, and requests that fit nothing rejected.
+    /// The current threshold: requests accepted, and out-of-scope requests rejected.
     pub present: OperatingPoint,
     /// The thresholds that keep 90, 94 and 98 per cent.
     pub thresholds: Vec<OperatingPoint>,

@@ -6,7 +6,7 @@ use skills_skill::slice;
 
 const EMPTY: u32 = u32::MAX;
 
-/// Letters of the shortest and the longest form that is kept.
+/// Minimum and maximum letters of a stored form.
 const LETTERS: std::ops::RangeInclusive<usize> = 3..=32;
 
 /// Written forms with their stems, in one block of text.

@@ -32,7 +32,7 @@ pub(crate) const NO_STEM: u32 = u32::MAX;
 /// The home of an empty slot.
 const NOWHERE: u32 = u32::MAX;
 
-/// What stays of a document beside its postings.
+/// The data kept of a document in addition to its postings.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
     /// The skill, without headings and body.
@@ -71,7 +71,7 @@ impl Entry {
     }
 }
 
-/// What a posting of a clause holds: enough to pass most of them over without a look at the document.
+/// The data of a clause's posting: enough to skip most of them without reading the document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ClausePosting {
     /// Where the clause starts among those of its document, from 1.
@@ -119,7 +119,7 @@ impl ClausePosting {
     }
 }
 
-/// What rules look at, close together: every candidate of every request is asked for it.
+/// The facts that rules use, stored compactly: they are read for every candidate of every request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Facts {
     /// Role in an answer.
@@ -250,7 +250,7 @@ impl Index {
         &self.segments
     }
 
-    /// What rules look at, by slot; none for an empty slot.
+    /// The facts that rules use, by slot; none for an empty slot.
     pub fn facts(&self) -> &[Option<Facts>] {
         &self.facts
     }

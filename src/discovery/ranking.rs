@@ -1,4 +1,4 @@
-//! One request through the chain: reading, columns of every link, candidates, order, answer.
+//! One request through the chain: reading, columns of every matcher, candidates, order, answer.
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -35,7 +35,7 @@ pub(crate) struct QueryContext<'a> {
     pub direction: &'a [i16; DIM],
 }
 
-/// A link that scored, which can explain what it gave.
+/// A matcher that scored and can explain its terms.
 struct Running<'a> {
     link: usize,
     scorer: Box<dyn Scorer + 'a>,
@@ -229,7 +229,7 @@ fn report(router: &Router, link: &dyn Link) -> LinkReport {
     LinkReport { link: link.name().to_owned(), state, candidates: 0, took_us: 0 }
 }
 
-/// Runs one step of a link so that neither its errors nor its panics get further than the report.
+/// Runs one step of a matcher and catches its errors and panics for the report.
 fn contained<T>(report: &mut LinkReport, step: impl FnOnce() -> Result<T, Failure>) -> Option<T> {
     if !matches!(report.state, LinkState::Idle | LinkState::Ran) {
         return None;

@@ -106,7 +106,7 @@ impl Reading {
         self.words.iter().position(|w| w.word.stem == *stem).unwrap_or(word)
     }
 
-    /// A word as the person wrote it.
+    /// A word as written in the request.
     pub fn written(&self, word: usize) -> &str {
         let w = &self.words[word].word;
         slice(&self.intent, w.start as usize..w.end as usize)

@@ -33,7 +33,7 @@ pub enum RequestError {
     Empty,
 }
 
-/// A link that does not exist.
+/// An unknown matcher.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no matcher `{name}`; known: {known}")]
 pub struct UnknownLink {
@@ -105,7 +105,7 @@ impl Router {
         }
     }
 
-    /// Switches links off by name.
+    /// Disables matchers by name.
     ///
     /// # Errors
     /// When there is no such link.
@@ -248,7 +248,7 @@ impl Router {
         self.revision.clone()
     }
 
-    /// What an index depends on beside its documents: stop words, limits, cues, and whether there is an embedding.
+    /// What an index depends on besides its documents: stop words, limits, cues, and whether there is an embedding.
     pub(super) fn stamp(&self) -> u64 {
         let mut stops: Vec<&String> = self.weights.stop_words.iter().collect();
         stops.sort_unstable();
@@ -315,7 +315,7 @@ mod tests {
     use super::super::matcher::{Context, Failure, Scorer};
     use super::*;
 
-    /// A link that panics.
+    /// A matcher that panics.
     struct Broken;
 
     impl Link for Broken {

@@ -148,7 +148,7 @@ pub struct Profile {
     pub head: f64,
     /// Of description clauses that occur completely in the request.
     pub clause: f64,
-    /// How much higher the thresholds are for a skill that says only one of several words of a request.
+    /// How much higher the thresholds are for a skill that matches only one of several words of a request.
     pub single_word: f64,
     /// Whether a name counts as covered by words in the heads of sentences only.
     pub name_in_heads: bool,
@@ -162,7 +162,7 @@ pub struct Profile {
 pub struct CommonStopWords {
     /// Share of the skills above which a stop word is left out.
     pub share: f64,
-    /// Skills from which on a share says anything.
+    /// Minimum number of skills for a meaningful share.
     pub from_skills: usize,
 }
 
@@ -289,7 +289,7 @@ pub struct Completion {
     pub words: usize,
 }
 
-/// Limits of the semantic link.
+/// Limits of the semantic matcher.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Semantic {
@@ -311,7 +311,7 @@ pub struct Limits {
     pub body_chars: usize,
     /// Word pieces of a text's vector.
     pub query_pieces: usize,
-    /// Word pieces of a skill that presence looks at.
+    /// Maximum word pieces of a skill for the presence matcher.
     pub document_pieces: usize,
     /// Excluded skills that are listed.
     pub excluded: usize,
@@ -352,7 +352,7 @@ pub struct Weights {
     pub typo: Typo,
     /// Completions.
     pub completion: Completion,
-    /// The semantic link.
+    /// The semantic matcher.
     pub semantic: Semantic,
     /// What makes a sentence an exclusion, lower case.
     pub exclusion_cues: Vec<String>,

@@ -11,7 +11,7 @@ use skills_api::operations::{may_hold_details, remove_details};
 use skills_api::{Error, SharedClient};
 use skills_store::RunEvent;
 
-/// Events kept for those who are a little behind; who is further behind reads the store again.
+/// Events buffered for slow subscribers; one that is further behind reads the store again.
 const BUFFERED_EVENTS: usize = 512;
 /// Events read at a time.
 const PAGE: usize = 500;
@@ -59,7 +59,7 @@ impl Feed {
         Self { core, told: broadcast::Sender::new(BUFFERED_EVENTS), reading: OnceCell::new(), end }
     }
 
-    /// Every event from now on. What the store holds when this comes back is not lost between the two.
+    /// Every event from now on. Events in the store at the time of return are not lost in between.
     pub async fn subscribe(&self) -> Result<broadcast::Receiver<Arc<SerializedEvent>>, Error> {
         let receiver = self.told.subscribe();
         let begin = || async {

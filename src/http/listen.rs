@@ -36,9 +36,9 @@ pub struct Timeouts {
     pub per_address: usize,
 }
 
-/// A connection that has not sent a whole request for so long is evicted when there are too many.
+/// An incomplete request for this long makes a connection evictable when there are too many.
 const MIN_AGE_WITHOUT_REQUEST: Duration = Duration::from_secs(1);
-/// One whose last answer is so long ago is evicted too: longer than streams are silent.
+/// A last response this long ago does too: longer than streams are silent.
 const MIN_IDLE: Duration = Duration::from_secs(20);
 /// How often an idle connection is looked for while a new one waits.
 const EVICTION_INTERVAL: Duration = Duration::from_millis(250);
@@ -132,7 +132,7 @@ impl Connections {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Cuts the most idle one of those; answers whether there is one.
+    /// Closes the most idle one of those; returns whether there is one.
     fn evict_one(&self, of: impl Fn(&Activity) -> bool) -> bool {
         let now = Instant::now();
         self.with(|all| {

@@ -56,7 +56,7 @@ pub(super) async fn follow(
     mut arguments: Map<String, Value>,
     resumed: Option<u64>,
 ) -> Result<Response, ErrorResponse> {
-    // A client that comes back says where it was; it is further than where it once began.
+    // A reconnecting client names its last event, which is later than its first request.
     let asked = resumed.or_else(|| arguments.get("after").and_then(Value::as_u64));
     // As a page of one: the scope, the arguments and the run are made sure of in the same words.
     arguments.insert("limit".to_owned(), json!(1));
@@ -217,7 +217,7 @@ async fn heard(news: &mut Option<Receiver<Event>>) -> Result<Event, RecvError> {
     }
 }
 
-/// News without a number: a client that comes back asks for what is now.
+/// Events without a number: a client that reconnects reads the current state.
 fn frame(news: &Event) -> Frame {
     match news {
         Event::Catalogue(change) => named(

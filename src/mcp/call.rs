@@ -106,7 +106,7 @@ impl Invocation<'_> {
         let mut way = way;
         if let Some(ticket) = ticket.filter(|_| way != ElicitationMode::None) {
             match elicitation::settle_ticket(self.server, self.caller, self.cx, &ticket, responses).await {
-                // Asked once and left open: the call says that it waits, and asks no second time.
+                // Asked once without an answer: the call reports that it waits, and does not ask again.
                 Ok(Answered::Nothing) => way = ElicitationMode::None,
                 Ok(_) => {}
                 Err(error) => return self.failed(&error),

@@ -59,7 +59,7 @@ fn ink(kind: &EventKind) -> TextStyle {
     }
 }
 
-/// What an event says beside its kind, in a few words.
+/// The details of an event, in a few words.
 pub fn describe_event(kind: &EventKind, data: &Value) -> String {
     if *kind == EventKind::StepLog {
         return data.get("detail").or_else(|| data.get("text")).map(values::brief).unwrap_or_default();

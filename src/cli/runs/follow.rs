@@ -1,4 +1,4 @@
-//! Works or follows a run and tells its events as they come, until it ends, waits, or the person leaves.
+//! Executes or follows a run and prints its events as they arrive, until it ends, waits, or the user leaves.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -193,7 +193,7 @@ fn reached<T>(answer: Result<T, Error>) -> Result<Option<T>, Error> {
     }
 }
 
-/// Follows all runs from now on until the person leaves.
+/// Follows all runs from now on until the user stops it.
 pub async fn watch_all(client: &dyn RunClient, tell: Tell<'_>) -> Result<(), Failure> {
     let mut seen = client.newest_event().await?;
     let mut interrupted = pin!(interrupted());
@@ -239,7 +239,7 @@ pub fn is_active(run: &RunRecord) -> bool {
     }
 }
 
-/// Comes back when the person presses Ctrl-C or the process is notified to end.
+/// Returns when the user presses Ctrl-C or the process receives a termination signal.
 async fn interrupted() {
     #[cfg(unix)]
     {

@@ -136,7 +136,7 @@ pub fn step_names(detail: &RunDetail) -> Vec<String> {
     detail.steps.iter().map(|step| step.step.clone()).collect()
 }
 
-/// Says what an order led to, and executes the run on where it continues now.
+/// Reports the result of a command, and continues executing the run here if needed.
 pub async fn go_on(
     cx: &mut Context,
     client: &dyn RunClient,

@@ -33,7 +33,7 @@ impl Progress {
         Self { width, begun: BTreeMap::new(), turn: 0, other: None }
     }
 
-    /// Takes an event in and says what a person should see of it.
+    /// Processes an event and prints what is relevant to the user.
     pub fn event(&mut self, event: &RunEvent, steps: &[StepView], voice: &mut Reporter) {
         if let Some(line) = self.line(event, steps, voice.look) {
             voice.say(&line);
@@ -87,7 +87,7 @@ impl Progress {
         Some(format!("  {sign} {name}  {took:>9}  {told}").trim_end().to_owned())
     }
 
-    /// Says, once for each, that a worker of another process has the run that is to be executed here.
+    /// Reports, once for each, that a worker of another process owns the run that is to be executed here.
     pub fn elsewhere(&mut self, run: &RunRecord, voice: &mut Reporter) {
         let Some(RunLease { worker: Some(worker), holder: LeaseHolder::Elsewhere, .. }) = &run.hold else {
             return;

@@ -1,4 +1,4 @@
-//! What a command says beside its answer: lines on standard error, a line that moves on a terminal, questions.
+//! Messages of a command in addition to its result: lines on standard error, a progress line on a terminal, prompts.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
@@ -36,7 +36,7 @@ impl Reporter {
         drop(writeln!(io::stderr().lock(), "{text}"));
     }
 
-    /// Says what a person, or the program that called, has to know: with `--json` too.
+    /// Prints a message that the user, or the calling program, must see: with `--json` too.
     pub fn warn(&mut self, text: &str) {
         self.clear();
         let head = TextStyle::Warn.paint("warning:", self.look.colour);

@@ -87,7 +87,7 @@ pub fn words(run: &RunRecord, zone: &TimeZone) -> String {
     }
 }
 
-/// What a claim or the loss of a worker says, for people; none for other events.
+/// The text of a claim or the loss of a worker; none for other events.
 pub fn claim(kind: &EventKind, data: &Value) -> Option<String> {
     let worker = |name: &str| {
         let id = data.get(name)?.as_str()?;
@@ -151,7 +151,7 @@ pub fn failure(run: &RunRecord) -> Option<String> {
     run.error.as_ref().map(message)
 }
 
-/// What an error says, in one line.
+/// The message of an error, in one line.
 pub fn message(error: &Value) -> String {
     let text = |name: &str| error.get(name).and_then(Value::as_str);
     let message = error.as_str().or_else(|| text("detail")).or_else(|| text("message"));

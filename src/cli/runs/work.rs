@@ -65,7 +65,7 @@ async fn open(client: &dyn skills_api::RunClient) -> Result<Vec<String>, Failure
     Ok(ids)
 }
 
-/// The end of several that says most: left, failed, waiting, fine.
+/// The most severe end of several: left, failed, waiting, success.
 fn worse(one: Done, other: Done) -> Done {
     let rank = |done| match done {
         Done::Left => 3,

@@ -10,7 +10,7 @@ use skills_api::operations::{Method, operation, operations};
 
 /// Requests that are sent to see a limit, at most.
 const MAX_ATTEMPTS: u64 = 2_000;
-/// What to do where a mistake is not answered as it should be.
+/// What to do if an invalid request does not return the expected error.
 const FORM: &str =
     "a proxy may respond instead of the service, or the version differs: connect to the service directly";
 /// More than a service accepts in one body, in bytes.

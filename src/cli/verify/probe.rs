@@ -43,7 +43,7 @@ impl Answered {
         self.json()["error"]["code"].as_str().map(str::to_owned)
     }
 
-    /// Whether it was kept back by the limit of requests, which had to be waited for too long.
+    /// Whether it was rate-limited, with too long a delay to retry.
     pub fn is_limited(&self) -> bool {
         self.status == 429
     }
@@ -91,7 +91,7 @@ impl Probe {
         })
     }
 
-    /// Whether a key was given.
+    /// Whether an API key is set.
     pub fn has_key(&self) -> bool {
         self.key.is_some()
     }
@@ -155,7 +155,7 @@ impl Probe {
         }
     }
 
-    /// Whether it is waited so long once more, which is said then.
+    /// Whether to wait for this long once more; if so, it is reported.
     fn may_wait(&self, pause: Duration) -> bool {
         let mut waited = self.waited.lock().unwrap_or_else(PoisonError::into_inner);
         let all = *waited + pause;

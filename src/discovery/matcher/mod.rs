@@ -23,7 +23,7 @@ use super::tokenize::Words;
 use super::vocabulary::StemId;
 use super::weights::{Profile, Weights};
 
-/// The links in order, cheapest first.
+/// The matchers in order, cheapest first.
 pub(crate) fn chain() -> Vec<Box<dyn Link>> {
     vec![
         Box::new(exact::Exact),
@@ -35,13 +35,13 @@ pub(crate) fn chain() -> Vec<Box<dyn Link>> {
     ]
 }
 
-/// Names of the links, in order.
+/// Names of the matchers, in order.
 #[must_use]
 pub fn link_names() -> Vec<&'static str> {
     chain().iter().map(|link| link.name()).collect()
 }
 
-/// Why a link has no part in an answer.
+/// Why a matcher has no part in an answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Failure {
     /// Its model cannot be used.
@@ -52,7 +52,7 @@ pub(crate) enum Failure {
     Budget(u64),
 }
 
-/// What a link may look at.
+/// The data available to a matcher.
 pub(crate) struct Context<'a> {
     pub index: &'a Index,
     pub weights: &'a Weights,
@@ -63,7 +63,7 @@ pub(crate) struct Context<'a> {
     pub view: View,
     /// Whether the last word may be unfinished.
     pub typing: bool,
-    /// Stems of the request that were looked up: several links need the same ones.
+    /// Stems of the request that were looked up: several matchers need the same ones.
     pub stems: RefCell<FastMap<StemId, Option<Rc<Found<'a>>>>>,
 }
 
@@ -112,7 +112,7 @@ pub(crate) trait Link: Send + Sync {
     }
 }
 
-/// A link at work on one request.
+/// A matcher applied to one request.
 pub(crate) trait Scorer {
     /// Adds its score term for every slot of the index to an empty column.
     fn score(&self, column: &mut Column) -> Result<(), Failure>;
@@ -185,7 +185,7 @@ impl Column {
 pub(crate) struct Columns(Mutex<Vec<Column>>);
 
 impl Columns {
-    /// Columns that are kept at most: two for each of some requests at once.
+    /// Maximum number of pooled columns: two for each of some concurrent requests.
     const MAX_KEPT: usize = 8;
 
     /// An empty column with `slots` slots.
@@ -221,7 +221,7 @@ pub(crate) enum Row {
     Exact,
     /// Role, status, read-only intent.
     Rules,
-    /// Preferences of the person's policy.
+    /// Preferences of the user's policy.
     Policy,
 }
 

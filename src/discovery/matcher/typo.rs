@@ -162,14 +162,14 @@ struct Candidate<'a> {
 }
 
 impl Candidate<'_> {
-    /// How likely it is meant, beside its distance.
+    /// How likely it is meant, in addition to its distance.
     fn likelihood(&self, typo: &Typo) -> f64 {
         let bonus = |has: bool, value: f64| if has { value } else { 0.0 };
         self.support + bonus(self.turned, typo.turned) + bonus(self.same_start, typo.same_start)
     }
 }
 
-/// What the known words of a request give each skill that says them; made when it is first needed.
+/// The support of each skill by the known words of a request; computed on first use.
 #[derive(Default)]
 struct Support(Option<Vec<f32>>);
 
