@@ -106,7 +106,7 @@ fn open(folder: &Path) -> Arc<dyn Store> {
 }
 
 fn folder() -> tempfile::TempDir {
-    // Beside the build, on the disk: a folder of the system for temporary files may lie in memory.
+    // Next to the build, on disk: the system's temporary directory may be in memory.
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder")
 }
 
@@ -213,7 +213,7 @@ async fn side_by_side(runs: usize, at_once: usize) -> f64 {
 
 async fn approve(store: &dyn Store, run: &RunId) -> Instant {
     let record = store.run(run).await.expect("read").expect("there");
-    let Some(Gate::Human { step, inputs_digest, .. }) = record.gate else { panic!("{run} waits for nobody") };
+    let Some(Gate::Human { step, inputs_digest, .. }) = record.gate else { panic!("{run} has no human gate") };
     let decision = Decision { verdict: Verdict::Approve, step, inputs_digest, choice: None, result: None };
     let began = Instant::now();
     store.command(run, Command::Decide(decision), None, None, None).await.expect("approved");

@@ -1,6 +1,6 @@
-//! What a session costs with the catalogue of a large collection: composing the next call, the whole view with its
-//! token counts, the same under a client's budget, and loading a skill. The skills are made here, as many as a public
-//! collection has; `SKILLS_BENCH_ROOT` names a folder of real ones instead.
+//! What a session costs with the catalog of a large collection: composing the next call, the complete view with its
+//! token counts, the same under a client's budget, and loading a skill. The skills are generated, as many as a public
+//! collection has; `SKILLS_BENCH_ROOT` names a directory of real ones instead.
 #![allow(
     clippy::expect_used,
     missing_docs,
@@ -64,7 +64,7 @@ async fn bench() -> Bench {
     let mut config = Config::defaults(home.path(), &Env::at(home.path()));
     config.argument_roots = vec![root];
     let core = Local::open_once(config, Needs::Catalogue).await.expect("a core");
-    let catalogue = core.catalogue().await.expect("a catalogue");
+    let catalogue = core.catalogue().await.expect("a catalog");
     let listed: Vec<Listed> = catalogue
         .entries
         .iter()

@@ -100,7 +100,7 @@ impl Seeded {
         all
     }
 
-    /// A text with one letter left out, doubled by another, replaced, or turned with its neighbour.
+    /// A text with one letter left out, doubled, replaced, or swapped with its neighbor.
     pub fn misspell(&mut self, text: &str) -> String {
         let mut chars: Vec<char> = text.chars().collect();
         let letters: Vec<usize> = (0..chars.len()).filter(|at| chars[*at].is_alphabetic()).collect();

@@ -1,4 +1,4 @@
-//! The ledger of a score: words by signals, adding up both ways.
+//! The breakdown of a score: words by signals, with sums of rows and columns.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use skills_skill::safe_text;
 /// Rows shown before the smaller ones are gathered into one.
 const ROWS: usize = 16;
 
-/// The ledger of one result as text.
+/// The score breakdown of one result as text.
 pub fn render(place: usize, hit: &Hit, look: TerminalCaps) -> String {
     let mut out = String::new();
     let id = safe_text::line(hit.skill_id.as_str());

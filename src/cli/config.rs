@@ -42,7 +42,7 @@ pub fn run(cx: &mut Context, action: ConfigAction) -> Result<Done, Failure> {
 }
 
 fn path(cx: &mut Context) -> Result<Done, Failure> {
-    // The places are known even when a file has a mistake.
+    // The locations are known even if a file is invalid.
     let usual = Config::defaults(&cx.cwd, &cx.env);
     let files = cx.config().map_or_else(|_| Vec::new(), |config| config.files);
     let user = usual.dirs.config_file();
@@ -130,7 +130,7 @@ fn edit(cx: &mut Context) -> Result<Done, Failure> {
     check(cx)
 }
 
-/// A mistake in the settings as the one error of all adapters.
+/// A configuration error as the one error of all adapters.
 pub fn failure(error: &ConfigError) -> Failure {
     Failure::usage(format!("{error} (skills config check)"))
 }

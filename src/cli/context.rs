@@ -37,7 +37,7 @@ impl Backend {
     }
 }
 
-/// What came up beside the answers is reported at the end, where it is seen.
+/// Notices that arose during the command are reported at the end, where they are seen.
 impl Drop for Backend {
     fn drop(&mut self) {
         for notice in self.here().map(Local::take_notices).unwrap_or_default() {
@@ -105,7 +105,7 @@ impl Context {
         }
     }
 
-    /// Standard error for what is said beside the answer.
+    /// Standard error, for messages in addition to the result.
     pub fn reporter(&self) -> Reporter {
         let look = stderr_look(self.global.no_color);
         // The settings choose the signs of both streams alike.
@@ -135,7 +135,7 @@ impl Context {
         self.open_here(needs).await
     }
 
-    /// The core of this machine, whatever the settings name: for what looks at this machine.
+    /// The local core, regardless of the settings: for commands that inspect this machine.
     pub async fn open_here(&mut self, needs: Needs) -> Result<Local, Failure> {
         let config = self.config()?;
         self.take_signs(&config);
@@ -152,7 +152,7 @@ impl Context {
         let remote = connect(&config, &self.env).await?;
         let address = remote.address().to_string();
         let mut states = remote.states();
-        // A command that waits says that it still does, and ends with the process.
+        // A waiting command reports that it still waits, and ends with the process.
         tokio::spawn(async move {
             let mut lost = false;
             while states.changed().await.is_ok() {

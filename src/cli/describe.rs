@@ -1,4 +1,4 @@
-//! `skills describe`: one skill whole.
+//! `skills describe`: one skill in full.
 
 use std::fmt::Write as _;
 

@@ -46,7 +46,7 @@ pub async fn run(cx: &mut Context) -> Result<Done, Failure> {
     Ok(if worst == Some(Health::Problem) { Done::Findings } else { Done::Fine })
 }
 
-/// What `COLORTERM` says.
+/// The value of `COLORTERM`.
 fn colours() -> Option<String> {
     std::env::var("COLORTERM").ok().filter(|value| !value.is_empty())
 }

@@ -1,4 +1,4 @@
-//! How a command fails: what standard error says, and the exit code.
+//! How a command fails: the message on standard error, and the exit code.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -18,7 +18,7 @@ pub enum Done {
     Findings,
     /// Exit code 5: a run waits for a person or a signal.
     Waiting,
-    /// Exit code 130, as shells give it after Ctrl-C: the person left, and the run stays as it is.
+    /// Exit code 130, as shells return after Ctrl-C: the user left, and the run is unchanged.
     Left,
 }
 
@@ -72,7 +72,7 @@ impl Failure {
     }
 }
 
-/// Ends the process's work: says what failed, if it did, and gives the exit code.
+/// Ends the process: prints the failure, if any, and returns the exit code.
 pub fn end(result: Result<Done, Failure>, json: bool, look: TerminalCaps) -> ExitCode {
     match result {
         Ok(Done::Fine) => ExitCode::SUCCESS,

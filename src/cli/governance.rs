@@ -1,4 +1,4 @@
-//! `skills governance`: how far skills have proved themselves, and what is missing for more.
+//! `skills governance`: the quality state of skills, and what is missing for the next one.
 
 use std::fmt::Write as _;
 
@@ -132,7 +132,7 @@ mod tests {
                 QualityState::Validated,
                 &["write 3 more golden requests that should find it"],
             ),
-            governed("odd\u{1b}[31m", QualityState::Draft, &["mend 1 error of lint", "say `status: stable`"]),
+            governed("odd\u{1b}[31m", QualityState::Draft, &["fix 1 lint error", "say `status: stable`"]),
         ];
         let page =
             GovernanceList { skills: skills[..1].to_vec(), total: 3, next: Some("pdf-tables".to_owned()) };

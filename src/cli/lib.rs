@@ -91,7 +91,7 @@ pub fn main(adapters: Adapters) -> ExitCode {
     let result = ran.unwrap_or_else(|_| {
         Err(Error::new(Code::InternalError, "internal error (see above); please report it").into())
     });
-    // In JSON an error is the same through every door; what a person reads can be typed as it is.
+    // In JSON an error is the same on every interface; the text form contains commands that can be run as they are.
     failure::end(
         result.map_err(|failure| if json { failure } else { failure.completed(&called) }),
         json,
@@ -236,7 +236,7 @@ fn dispatch(cx: &mut Context, command: Command) -> Result<Done, Failure> {
         Command::Man(args) => man::run(cx, &args),
         Command::Config(args) => config::run(cx, args.action),
     };
-    // What still runs behind (a vocabulary nobody waits for) must not hold the exit.
+    // A background task whose result is no longer needed (loading a vocabulary) must not delay the exit.
     runtime.shutdown_background();
     done
 }

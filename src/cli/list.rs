@@ -59,7 +59,7 @@ pub async fn run(cx: &mut Context, args: &ListArgs) -> Result<Done, Failure> {
     Ok(Done::Fine)
 }
 
-/// Says which values of the filters no skill has, and which near ones some do.
+/// Reports filter values that match no skill, and similar values that do.
 async fn hint(cx: &Context, client: &dyn FullClient, args: &ListArgs) -> Result<(), Failure> {
     if args.status.is_none() && args.domain.is_empty() {
         return Ok(());

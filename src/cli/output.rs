@@ -60,11 +60,11 @@ impl TextStyle {
 pub struct TerminalCaps {
     /// Colors may be written.
     pub colour: bool,
-    /// Signs beyond ASCII may be written.
+    /// Characters beyond ASCII may be written.
     pub unicode: bool,
     /// Cells in a line.
     pub width: usize,
-    /// A person looks at it (bundle text is made safe in any case; `--source` is raw into a pipe).
+    /// Output is read by a person (bundle text is made safe in any case; `--source` is raw into a pipe).
     pub terminal: bool,
 }
 

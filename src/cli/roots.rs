@@ -28,7 +28,7 @@ pub fn check(folders: &[PathBuf]) -> Result<(), Error> {
     })
 }
 
-/// Folders beside a missing one that are called nearly the same, as whole paths.
+/// Directories next to a missing one with a similar name, as complete paths.
 fn similar_siblings(folder: &Path) -> Vec<String> {
     let (Some(above), Some(name)) = (folder.parent(), folder.file_name()) else { return Vec::new() };
     let Ok(entries) = fs::read_dir(above) else { return Vec::new() };

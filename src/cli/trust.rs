@@ -107,7 +107,7 @@ fn nothing_to_ask(
     Ok(Done::Fine)
 }
 
-/// Asks at the terminal. Where nobody can be asked, that is the answer (exit code 5).
+/// Prompts on the terminal. Without one, the command fails with exit code 5.
 fn confirmed(cx: &Context, wanted: &[TrustSubject], subjects: &[TrustSubject]) -> Result<bool, Failure> {
     if cx.out.json || !io::stdin().is_terminal() {
         let message = format!(

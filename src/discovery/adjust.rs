@@ -1,4 +1,4 @@
-//! What somebody else wants of the order: terms for single skills, and skills to leave out, each with its reason.
+//! Adjustments of the order by a policy: score terms for single skills, and skills to leave out, each with its reason.
 //! The router knows nothing of why; it keeps the sums right and shows every one of them.
 
 use std::collections::HashMap;
@@ -8,9 +8,9 @@ use skills_skill::SkillId;
 /// What becomes of one skill.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Adjustment {
-    /// It is no result; why, as a person reads it.
+    /// Why the skill is left out of the results, as a sentence.
     pub leave_out: Option<String>,
-    /// Addends of its score, each with its label.
+    /// Terms of its score, each with its label.
     pub terms: Vec<(String, f64)>,
     /// A person is asked before it runs; why.
     pub needs_approval: Option<String>,
@@ -27,7 +27,7 @@ impl Adjustments {
         self.0.is_empty()
     }
 
-    /// What becomes of a skill, if anything.
+    /// The adjustment for a skill, if any.
     #[must_use]
     pub fn of(&self, skill: &SkillId) -> Option<&Adjustment> {
         if self.0.is_empty() { None } else { self.0.get(skill) }

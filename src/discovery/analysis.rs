@@ -13,7 +13,7 @@ use super::tokenize::Words;
 use super::weights::{Limits, Weights};
 use skills_skill::slice;
 
-/// One vector value in the index: 32,767 stands for 1.
+/// One vector value in the index: 32,767 represents 1.
 pub(crate) const UNIT: f64 = 32_767.0;
 
 /// A skill, counted.
@@ -29,7 +29,7 @@ pub(crate) struct Analysis {
     pub stems: Vec<(String, String)>,
     /// Counts by stem (index into `stems`).
     pub counts: Vec<Counts>,
-    /// Counts by pair of neighbouring content stems.
+    /// Counts by pair of adjacent content stems.
     pub pairs: Vec<(u32, u32, Counts)>,
     /// Stems by field.
     pub lengths: [u16; field::COUNT],
@@ -39,7 +39,7 @@ pub(crate) struct Analysis {
     pub pieces: Vec<(u16, bool)>,
     /// Distinct word pieces of the name.
     pub name_pieces: Vec<u16>,
-    /// Normalised vector of name and description.
+    /// Normalized vector of name and description.
     pub vector: Box<[i16; DIM]>,
     /// Words of name and description: index into `stems` and place.
     pub places: [Vec<Place>; 2],
@@ -57,7 +57,7 @@ pub(crate) struct Analysis {
     pub language: Option<Language>,
 }
 
-/// Where something stands in a short text; beyond 64 KiB nothing is noted.
+/// A position in a short text; positions beyond 64 KiB are not recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Place {
     /// A stem, or a word piece.
@@ -166,7 +166,7 @@ struct Counting {
 }
 
 impl Counting {
-    /// Counts a stretch of text in which neighbours are neighbours.
+    /// Counts a piece of text whose adjacent words form pairs.
     fn text(&mut self, field: usize, text: &str, words: &Words) {
         let mut before: Option<u32> = None;
         words.each(text, |word| {
@@ -195,7 +195,7 @@ impl Counting {
         if let Some(number) = self.forms.get(&text) {
             return *number;
         }
-        // `c++` and the like are known by a form that nobody writes.
+        // `c++` and the like are stored under a normalized form that is never written.
         let literal = written.to_lowercase().starts_with(&text);
         let number = self.number(stem, text.clone());
         if literal {
@@ -204,7 +204,7 @@ impl Counting {
         number
     }
 
-    /// Takes in what a description says the skill does.
+    /// Adds what a description says the skill does.
     fn phrasing(&mut self, phrasing: Phrasing) {
         self.verbs = phrasing.verbs.into_iter().map(|stem| self.number(stem.clone(), stem)).collect();
         for mut clause in phrasing.clauses {

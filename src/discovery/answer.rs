@@ -53,13 +53,13 @@ pub enum PartKind {
     Presence,
     /// A word piece of the name that the request has.
     NameCover,
-    /// A word piece's share of the centred cosine.
+    /// A word piece's share of the centered cosine.
     Meaning,
     /// The main verb of the request is one of the skill's.
     Task,
     /// A word of a description clause that the request contains completely.
     Clause,
-    /// The constant of the centred cosine, one line a skill.
+    /// The constant of the centered cosine, one line per skill.
     GeneralWording,
     /// Role term.
     RuleRole,
@@ -209,7 +209,7 @@ pub struct Attachable {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ExcludedWhy {
-    /// Its status says so.
+    /// The skill's status is deprecated.
     Deprecated,
     /// Another bundle has its id; the location of the winner, for display.
     Shadowed(String),

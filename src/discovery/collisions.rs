@@ -34,7 +34,7 @@ const CLUSTERS_FROM: f64 = 0.10;
 /// Skills of a cluster, at most: what one screen shows as a matrix.
 pub const MAX_CLUSTER: usize = 24;
 
-/// A clause of a description, with what became of its probe requests.
+/// A clause of a description, with the results of its probe requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProbedClause {
     /// The clause.
@@ -54,7 +54,7 @@ pub struct LostProbe {
     pub won: Option<SkillId>,
 }
 
-/// A skill with what became of its probe requests.
+/// A skill with the results of its probe requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProbedSkill {
     /// The skill.
@@ -85,7 +85,7 @@ pub struct Collision {
 }
 
 impl Collision {
-    /// Whether so many requests are lost that a person should look.
+    /// Whether enough requests are lost to need a review.
     #[must_use]
     pub fn is_severe(&self) -> bool {
         self.share >= COLLIDES_FROM && self.lost >= COLLIDES_FROM_PROBES

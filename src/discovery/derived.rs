@@ -9,7 +9,7 @@ use super::weights::Weights;
 /// Norms by length of each field.
 type Norms = [Vec<f32>; field::COUNT];
 
-/// Made anew after every change of the index.
+/// Recomputed after every change of the index.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Derived {
     /// `w_f / (1 − b_f + b_f · len_f / avglen_f)` of stems, by slot.
@@ -55,7 +55,7 @@ fn norms(longest: &[u16; field::COUNT], of: impl Fn(usize) -> (f64, f64, f64)) -
     })
 }
 
-/// 1 / |d − offset| from |d|² − 2·d·offset + |offset|², the products in whole numbers.
+/// 1 / |d − offset| from |d|² − 2·d·offset + |offset|², with integer products.
 fn centred(offset: &[f64; DIM], vectors: &[i16]) -> Vec<f32> {
     let whole: [i16; DIM] = offset.map(|v| (v * UNIT).round() as i16);
     let own = dot(offset, offset) as f32;

@@ -1,4 +1,4 @@
-//! What the router knows of a skill: the texts it ranks by, and the facts its rules look at.
+//! What the router knows of a skill: the texts it ranks by, and the facts its rules use.
 
 use serde::{Deserialize, Serialize};
 
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn a_changed_fact_or_a_missing_digest_is_not_the_same() {
         let mut a = Document::new("a", "a", "does a");
-        assert!(!a.same_facts(&a.clone()), "without a digest nobody knows");
+        assert!(!a.same_facts(&a.clone()), "equality is unknown without a digest");
         a.digest = Some(Digest::of(b"x"));
         assert!(a.same_facts(&a.clone()));
         assert!(!a.same_facts(&a.clone().shadowed("~/.claude/skills")));

@@ -139,7 +139,7 @@ impl Embedding {
         at
     }
 
-    /// The only whole word of the table that is one edit from a word and starts like it.
+    /// The only complete word of the table that is one edit from a word and starts like it.
     pub(crate) fn only_near(&self, word: &str) -> Option<String> {
         let first = word.get(..1)?;
         let from = self.from(first);
@@ -200,7 +200,7 @@ impl Embedding {
         scale * sums.iter().sum::<f64>()
     }
 
-    /// The same with a vector of whole numbers, and quicker; exact to four digits or so.
+    /// The same with an integer vector, and faster; exact to about four digits.
     pub(crate) fn rough_product(&self, token: u16, other: &[i16; DIM]) -> f64 {
         let bytes = self.bytes();
         let i = usize::from(token);
@@ -278,7 +278,7 @@ impl Embedding {
         }
     }
 
-    /// A text's vector: the normalised sum of its pieces; zero when it has none.
+    /// A text's vector: the normalized sum of its pieces; zero when it has none.
     pub(crate) fn encode(&self, text: &str, limit: usize) -> [f64; DIM] {
         let mut sum = [0.0; DIM];
         for piece in self.pieces(text, limit) {

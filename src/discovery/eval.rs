@@ -13,7 +13,7 @@ use super::request::{Policy, Request};
 use super::router::{RequestError, Router};
 use skills_skill::SkillId;
 
-/// Shares of requests kept, by which thresholds are compared.
+/// Acceptance rates by which thresholds are compared.
 const KEPT_SHARES: [f64; 3] = [0.90, 0.94, 0.98];
 
 /// How to ask.
@@ -104,20 +104,20 @@ pub struct EvalReport {
     pub out_of_scope_rejected: Option<f64>,
     /// Requests that fit nothing, near misses included.
     pub out_of_scope: usize,
-    /// The present threshold: requests kept, and requests that fit nothing rejected.
+    /// The current threshold: requests accepted, and out-of-scope requests rejected.
     pub present: OperatingPoint,
     /// The thresholds that keep 90, 94 and 98 per cent.
     pub thresholds: Vec<OperatingPoint>,
     /// Near misses; none when there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub near_misses: Option<NearMisses>,
-    /// Requests that have a skill and were told that none fits.
+    /// Requests that have a skill but were answered with no match.
     pub wrongly_rejected: usize,
     /// Time a request took.
     pub latency_us: LatencyUs,
     /// Requests that went elsewhere.
     pub lost: Vec<Lost>,
-    /// Requests that should have gone nowhere, or not there.
+    /// Requests that should have had no match, or a different one.
     pub false_triggers: Vec<FalseTrigger>,
 }
 
@@ -276,8 +276,8 @@ impl EvalReport {
     }
 }
 
-/// What the first results of some requests score. A request that is turned down for another reason than its score
-/// is turned down at every threshold.
+/// Scores of the first results of some requests. A request rejected for a reason other than its score is rejected at
+/// every threshold.
 #[derive(Default)]
 struct Scores {
     /// How far above the threshold that held for it, by request.

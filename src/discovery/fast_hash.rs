@@ -1,5 +1,5 @@
-//! A quick hash for short keys that nobody outside can choose to collide with effect: a slow look-up of a
-//! skill's own words costs that skill's author.
+//! A fast hash for short keys. It does not resist chosen collisions: a slow lookup of a skill's own words costs only
+//! that skill's author.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -22,7 +22,7 @@ impl Fast {
 
 impl Hasher for Fast {
     fn finish(&self) -> u64 {
-        // The tables look at the lowest and the highest bits: mix once more (the finaliser of MurmurHash3).
+        // The tables use the lowest and the highest bits: mix once more (the finalizer of MurmurHash3).
         let h = (self.0 ^ (self.0 >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
         h ^ (h >> 33)
     }

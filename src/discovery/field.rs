@@ -1,4 +1,4 @@
-//! The five fields of a skill, and how often a stem stands in each, packed into 16 bits.
+//! The five fields of a skill, and how often a stem occurs in each, packed into 16 bits.
 
 /// Names of the fields as they are shown, in the order of every array over fields.
 pub(crate) const NAMES: [&str; 5] = ["name", "description", "tags", "headings", "body"];

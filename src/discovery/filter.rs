@@ -1,4 +1,4 @@
-//! Words that have to stand in a skill's id, name or description, in any case of letters.
+//! Words that must occur in a skill's id, name or description, ignoring case.
 
 use std::ops::Range;
 
@@ -16,13 +16,13 @@ impl Filter {
         Self { words: text.split_whitespace().map(str::to_lowercase).collect() }
     }
 
-    /// Whether each word stands in one of these texts. Without words everything matches.
+    /// Whether each word occurs in one of these texts. An empty filter matches everything.
     #[must_use]
     pub fn matches(&self, texts: &[&str]) -> bool {
         self.words.iter().all(|word| texts.iter().any(|text| find(text, word).is_some()))
     }
 
-    /// Where words of the filter stand in a text: bytes, in order, without overlaps.
+    /// Byte ranges of the filter's words in a text, in order, without overlaps.
     #[must_use]
     pub fn ranges(&self, text: &str) -> Vec<Range<usize>> {
         let mut found: Vec<Range<usize>> = Vec::new();

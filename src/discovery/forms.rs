@@ -6,7 +6,7 @@ use skills_skill::slice;
 
 const EMPTY: u32 = u32::MAX;
 
-/// Letters of the shortest and the longest form that is kept.
+/// Minimum and maximum letters of a stored form.
 const LETTERS: std::ops::RangeInclusive<usize> = 3..=32;
 
 /// Written forms with their stems, in one block of text.
@@ -102,7 +102,7 @@ impl Forms {
         self.counts.get(stem as usize) == Some(&1)
     }
 
-    /// Forms within so many edits of a word; `take` sees them in the order in which they came in.
+    /// Forms within `edits` edits of a word; `take` sees them in insertion order.
     pub fn near<'a>(&'a self, word: &str, edits: usize, mut take: impl FnMut(Near<'a>)) {
         let (bits, length) = (letter_bits(word), word.chars().count());
         for (at, (other, letters)) in self.letters.iter().enumerate() {

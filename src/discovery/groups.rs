@@ -11,7 +11,7 @@ use skills_skill::SkillId;
 
 /// Skills that a template has at least, to be reported.
 const MIN_TEMPLATE: usize = 3;
-/// Words that a template has at least, beside the one that differs.
+/// Minimum number of words of a template, in addition to the one that differs.
 const MIN_TEMPLATE_WORDS: usize = 5;
 /// Words of a description that are compared.
 const MAX_WORDS: usize = 80;

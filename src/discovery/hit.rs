@@ -12,7 +12,7 @@ use super::reason::reason;
 use super::sorting::Ranked;
 use skills_skill::Role;
 
-/// The result for a candidate whose addends are known.
+/// The result for a candidate whose score terms are known.
 pub(crate) fn hit(asked: &QueryContext<'_>, candidate: &Ranked, addends: Vec<ScoreTerm>) -> Option<Hit> {
     let breakdown = breakdown(addends, asked.reading);
     let vocabulary = &asked.cx.index.vocabulary;
@@ -62,7 +62,7 @@ pub(crate) fn hit(asked: &QueryContext<'_>, candidate: &Ranked, addends: Vec<Sco
     })
 }
 
-/// The request's direction in the embedding, centred, in whole numbers.
+/// The request's direction in the embedding, centered, as integers.
 pub(crate) fn direction(reading: &Reading, cx: &Context<'_>) -> [i16; DIM] {
     let mut sum = [0.0; DIM];
     if let Ok(model) = &cx.model {

@@ -32,7 +32,7 @@ pub(crate) const NO_STEM: u32 = u32::MAX;
 /// The home of an empty slot.
 const NOWHERE: u32 = u32::MAX;
 
-/// What stays of a document beside its postings.
+/// The data kept of a document in addition to its postings.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
     /// The skill, without headings and body.
@@ -55,7 +55,7 @@ pub(crate) struct Entry {
     pub piece_places: Box<[Place]>,
     /// What the description says the skill is not for.
     pub exclusions: Box<[Exclusion]>,
-    /// Stems of its clauses, each clause with `NO_STEM` behind it.
+    /// Stems of its clauses, each clause terminated by `NO_STEM`.
     pub clauses: Box<[u32]>,
     /// The language of its description, where it is not English.
     pub language: Option<Language>,
@@ -71,7 +71,7 @@ impl Entry {
     }
 }
 
-/// What a posting of a clause holds: enough to pass most of them over without a look at the document.
+/// The data of a clause's posting: enough to skip most of them without reading the document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ClausePosting {
     /// Where the clause starts among those of its document, from 1.
@@ -119,7 +119,7 @@ impl ClausePosting {
     }
 }
 
-/// What rules look at, close together: every candidate of every request is asked for it.
+/// The facts that rules use, stored compactly: they are read for every candidate of every request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Facts {
     /// Role in an answer.
@@ -166,7 +166,7 @@ pub(crate) struct Index {
     sums: Sums,
     /// Set by what is read from a file.
     pub damaged: Arc<AtomicBool>,
-    /// What follows from the sums, by slot; made anew after every change.
+    /// Values derived from the sums, by slot; recomputed after every change.
     pub derived: Derived,
 }
 
@@ -250,7 +250,7 @@ impl Index {
         &self.segments
     }
 
-    /// What rules look at, by slot; none for an empty slot.
+    /// The facts that rules use, by slot; none for an empty slot.
     pub fn facts(&self) -> &[Option<Facts>] {
         &self.facts
     }
@@ -285,7 +285,7 @@ impl Index {
         }
     }
 
-    /// Whether something of it that lies in a file is not what was written there.
+    /// Whether a part of the index that is in a file differs from what was written.
     pub fn is_damaged(&self) -> bool {
         self.damaged.load(Ordering::Relaxed)
     }
@@ -354,7 +354,7 @@ impl Index {
         let mut slots = Vec::with_capacity(batch.len());
         let mut replaced = Vec::new();
         for analysis in batch {
-            // The same id twice in one batch: the later one stands.
+            // The same id twice in one batch: the later one wins.
             let before = self.slot_of(&analysis.document.id).and_then(|slot| self.entry(slot));
             replaced.extend(before.filter(|e| e.home.0 == number).map(|e| e.home.1));
             self.remove(&analysis.document.id);
@@ -373,7 +373,7 @@ impl Index {
                 self.forms.insert(form, ids[*stem as usize]);
             }
             let posting = |counts| Posting { local, counts };
-            // A stem that only an exclusion has, by its lower case, stands in no field.
+            // A stem that occurs only in an exclusion, in lower case, is in no field.
             let stems = ids.iter().zip(&analysis.counts).filter(|(_, counts)| !counts.is_empty());
             entries.extend(stems.map(|(id, counts)| (Key::stem(*id), posting(*counts))));
             entries.extend(

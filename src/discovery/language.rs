@@ -133,7 +133,7 @@ impl Evidence {
     }
 }
 
-/// The language of a description; none for English and for what cannot be told.
+/// The language of a description; none for English and for an undetermined language.
 pub(crate) fn of_description(text: &str, words: &Words, lexicon: &Lexicon) -> Option<Language> {
     let evidence = Evidence::new(text, words, lexicon);
     let listed = || evidence.listed().filter(|(_, hits, _)| *hits >= 2).map(|(language, ..)| language);

@@ -1,4 +1,4 @@
-//! Addends put under words and signals: the breakdown, which is the score.
+//! Score terms grouped by word and signal: the breakdown, whose sum is the score.
 
 use super::answer::{Breakdown, Part, Signal, WordRow};
 use super::matcher::{Row, ScoreTerm};
@@ -15,7 +15,7 @@ pub(crate) fn column(signal: Signal) -> usize {
     }
 }
 
-/// Gathers addends under rows: exact matches, words by size, pairs by size, general wording, rules, policy.
+/// Groups terms into rows: exact matches, words by size, pairs by size, general wording, rules, policy.
 pub(crate) fn breakdown(addends: Vec<ScoreTerm>, reading: &Reading) -> Breakdown {
     let mut rows: Vec<(Row, WordRow)> = Vec::new();
     let mut signals = [0.0; 5];

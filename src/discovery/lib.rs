@@ -1,10 +1,10 @@
-//! Which skill fits a request, and why: the chain of links, the index, the score and its
-//! breakdown, policies, confidence, golden sets. No I/O beside its model file.
+//! Which skill fits a request, and why: the matcher chain, the index, the score and its breakdown,
+//! policies, confidence, golden sets. No I/O except for its model file.
 //!
-//! A request goes through [`Router::discover`]: its words are read (`reading`), every link of the chain
-//! (`link`) gives each skill an addend, candidates are put in order (`sorting`), and the best are
-//! explained addend by addend (`ledger`, `hit`). All numbers stand in `assets/ranker/weights.yaml`.
-// Text of bundles is foreign: a range that is wrong must not end the program.
+//! A request goes through [`Router::discover`]: its words are read (`reading`), every matcher of the chain
+//! (`matcher`) gives each skill a score term, candidates are sorted (`sorting`), and the best are
+//! explained term by term (`ledger`, `hit`). All constants are in `assets/ranker/weights.yaml`.
+// Text of bundles is untrusted: a wrong range must not abort the program.
 #![cfg_attr(not(test), deny(clippy::string_slice))]
 
 mod adjust;

@@ -1,5 +1,5 @@
-//! What counted in a name and a description, as stretches to colour, and the exclusion sentence that
-//! a request touches.
+//! Ranges to highlight in a name and a description, and the exclusion sentence that a request
+//! matches.
 
 use std::collections::HashSet;
 
@@ -153,7 +153,7 @@ fn sentences(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// A sentence that says what a skill is not for.
+/// A sentence about what a skill is not for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub(crate) struct Exclusion {
     /// First byte in the description.

@@ -18,7 +18,7 @@ pub struct LanguageWords {
     /// Its function words.
     #[serde(deserialize_with = "word_list")]
     pub words: Vec<String>,
-    /// Letters that tell it from the languages it shares words with.
+    /// Letters that distinguish it from the languages it shares words with.
     #[serde(default)]
     pub letters: String,
 }
@@ -48,7 +48,7 @@ pub struct Phrases {
     pub politeness: Vec<String>,
     /// Openings that ask for something.
     pub asking_forms: Vec<String>,
-    /// Words that such an opening carries behind it.
+    /// Words that may follow such an opening.
     #[serde(deserialize_with = "word_list")]
     pub asking_tail: Vec<String>,
     /// Words that end the head of a request.

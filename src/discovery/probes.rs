@@ -11,7 +11,7 @@ use skills_skill::slice;
 
 /// Content words of a probe, at most: requests are rarely longer.
 const MAX_PROBE_WORDS: usize = 14;
-/// Content words of a probe, at least: one word says too little to belong to one skill.
+/// Minimum number of content words of a probe: one word is not specific to one skill.
 const MIN_PROBE_WORDS: usize = 2;
 
 /// A part of a description that claims something, and the requests made from it.

@@ -1,4 +1,4 @@
-//! One request through the chain: reading, columns of every link, candidates, order, answer.
+//! One request through the chain: reading, columns of every matcher, candidates, order, answer.
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -31,17 +31,17 @@ pub(crate) struct QueryContext<'a> {
     pub reading: &'a Reading,
     pub cx: &'a Context<'a>,
     pub read_only: bool,
-    /// The request's direction in the embedding, centred.
+    /// The request's direction in the embedding, centered.
     pub direction: &'a [i16; DIM],
 }
 
-/// A link that scored, which can explain what it gave.
+/// A matcher that scored and can explain its terms.
 struct Running<'a> {
     link: usize,
     scorer: Box<dyn Scorer + 'a>,
 }
 
-/// The candidates of a request in their order, with what an answer needs beside them.
+/// The sorted candidates of a request, with the other data that an answer needs.
 struct Ranking<'r, 'a> {
     asked: &'r QueryContext<'a>,
     sorted: Sorted,
@@ -192,7 +192,7 @@ fn ranking<T>(
     })
 }
 
-/// Candidates with all their addends, in the order of their exact scores.
+/// Candidates with all their score terms, in the order of their exact scores.
 fn exact(
     asked: &QueryContext<'_>,
     running: &[Running<'_>],
@@ -229,7 +229,7 @@ fn report(router: &Router, link: &dyn Link) -> LinkReport {
     LinkReport { link: link.name().to_owned(), state, candidates: 0, took_us: 0 }
 }
 
-/// Runs one step of a link so that neither its errors nor its panics get further than the report.
+/// Runs one step of a matcher and catches its errors and panics for the report.
 fn contained<T>(report: &mut LinkReport, step: impl FnOnce() -> Result<T, Failure>) -> Option<T> {
     if !matches!(report.state, LinkState::Idle | LinkState::Ran) {
         return None;
@@ -283,7 +283,7 @@ fn score<'a>(
     Some(scorer)
 }
 
-/// All addends of one slot. A link that cannot explain itself loses its part and is reported.
+/// All score terms of one slot. A matcher that fails to explain its part loses it and is reported.
 fn explain(running: &[Running<'_>], reports: &mut [LinkReport], slot: usize) -> Vec<ScoreTerm> {
     let mut out = Vec::new();
     for link in running {
@@ -299,7 +299,7 @@ fn explain(running: &[Running<'_>], reports: &mut [LinkReport], slot: usize) -> 
     out
 }
 
-/// Whether an addend is what a stop word gave for standing in a skill.
+/// Whether a term comes from a stop word that occurs in a skill.
 fn of_stop_word(addend: &ScoreTerm, reading: &Reading) -> bool {
     let Row::Word(word) = addend.row else { return false };
     matches!(addend.kind, PartKind::Term | PartKind::BodyOnly | PartKind::Presence)

@@ -25,7 +25,7 @@ pub(crate) struct ReadWord {
     pub word: Word,
     /// How it was interpreted instead, if it was.
     pub correction: Option<Correction>,
-    /// Stems it may stand for, when it is unfinished.
+    /// Stems it may complete to, when it is unfinished.
     pub completions: Vec<StemId>,
 }
 
@@ -41,9 +41,9 @@ pub(crate) struct Reading {
     pub intent: String,
     /// Its words.
     pub words: Vec<ReadWord>,
-    /// Its word pieces; filled by [`Reading::cut`] once the words stand.
+    /// Its word pieces; set by [`Reading::cut`] after the words.
     pub pieces: Vec<ReadPiece>,
-    /// What it asks for; filled by [`Reading::understand`] once the words stand.
+    /// Its intent; set by [`Reading::understand`] after the words.
     pub task: Task,
     /// Its language, where it is not English.
     pub language: Option<Language>,
@@ -94,19 +94,19 @@ impl Reading {
         self.task = Task::read(&self.intent, &self.words, words, lexicon);
     }
 
-    /// Whether any word with this one's stem is no stop word.
+    /// Whether any word with this one's stem is not a stop word.
     pub fn is_content(&self, word: usize) -> bool {
         let stem = &self.words[word].word.stem;
         self.words.iter().any(|w| !w.word.stop && w.word.stem == *stem)
     }
 
-    /// The word that stands for all words with this one's stem: the first.
+    /// The representative of all words with this one's stem: the first.
     pub fn row(&self, word: usize) -> usize {
         let stem = &self.words[word].word.stem;
         self.words.iter().position(|w| w.word.stem == *stem).unwrap_or(word)
     }
 
-    /// A word as the person wrote it.
+    /// A word as written in the request.
     pub fn written(&self, word: usize) -> &str {
         let w = &self.words[word].word;
         slice(&self.intent, w.start as usize..w.end as usize)

@@ -13,7 +13,7 @@ use skills_skill::slice;
 /// Words a sentence names at most, by place.
 const MAX_NAMED_WORDS: usize = 3;
 
-/// Where a word of the request stands in a skill, and what is quoted from there.
+/// Where a word of the request occurs in a skill, and the quoted text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Said {
     place: Place,
@@ -37,7 +37,7 @@ impl Place {
         matches!(self, Self::Body | Self::Excluded)
     }
 
-    /// A clause about the words that stand there.
+    /// A clause about the matched words.
     fn clause(self, words: &str) -> String {
         match self {
             Self::NameAndDescription => format!("name and description contain {words}"),
@@ -50,7 +50,7 @@ impl Place {
     }
 }
 
-/// The sentence, without a final stop. What it quotes as said by a skill stands there, letter for letter.
+/// The sentence, without a final period. Quotes from a skill are verbatim.
 pub(crate) fn reason(breakdown: &Breakdown, asked: &QueryContext<'_>, entry: &Entry) -> String {
     let reading = asked.reading;
     if let Some(part) = breakdown.parts.iter().find(|p| p.kind == PartKind::Exact) {
@@ -122,7 +122,7 @@ pub(crate) fn reason(breakdown: &Breakdown, asked: &QueryContext<'_>, entry: &En
     clauses.join("; ")
 }
 
-/// Where a word of the request stands in a skill, as it is written there.
+/// Where a word of the request occurs in a skill, as written there.
 fn said(word: usize, asked: &QueryContext<'_>, entry: &Entry) -> Option<Said> {
     let reading = asked.reading;
     let index = asked.cx.index;

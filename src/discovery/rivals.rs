@@ -441,7 +441,7 @@ impl Pair<'_> {
                 is_best: false,
             });
         }
-        // A change that costs golden queries is no advice, however many probes it wins.
+        // A change that loses golden queries is not advised, however many probes it wins.
         let rank = |advice: &PairAdvice| (advice.golden.unwrap_or(0) < 0, advice.lost_after, advice.tokens);
         options.sort_by_key(rank);
         if let Some(first) = options.first_mut() {
@@ -509,7 +509,7 @@ impl Pair<'_> {
         for sentence in sentences(&given.description) {
             let words = self.router.words.split(&sentence);
             let new = words.iter().filter(|word| !word.stop && !stems.contains_key(&word.stem)).count();
-            // A sentence that says nothing new is left out, and so is one that excludes the skill it is merged with.
+            // A sentence that adds nothing is left out, and so is one that excludes the skill it is merged with.
             if new > 0
                 && !exclusion_ranges(&sentence, &self.router.lexicon)
                     .iter()

@@ -33,7 +33,7 @@ pub enum RequestError {
     Empty,
 }
 
-/// A link that does not exist.
+/// An unknown matcher.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no matcher `{name}`; known: {known}")]
 pub struct UnknownLink {
@@ -105,7 +105,7 @@ impl Router {
         }
     }
 
-    /// Switches links off by name.
+    /// Disables matchers by name.
     ///
     /// # Errors
     /// When there is no such link.
@@ -197,10 +197,10 @@ impl Router {
         analyse(document, &self.words, &self.lexicon, self.model.as_deref().ok(), &self.weights)
     }
 
-    /// Writes the index, for [`Router::restore`] at the next start; nothing beyond 60,000 skills, where it is made anew.
+    /// Writes the index for [`Router::restore`] at the next start; nothing above 60,000 skills, where it is rebuilt.
     ///
     /// # Errors
-    /// The writer's.
+    /// Errors of the writer.
     pub fn write_snapshot(&self, out: impl io::Write) -> io::Result<Option<Written>> {
         if self.len() > CAPACITY {
             return Ok(None);
@@ -230,8 +230,8 @@ impl Router {
         Ok(())
     }
 
-    /// Whether something of the index that lies in a file turned out not to be what was written there: answers may lack
-    /// skills, and the index has to be made anew.
+    /// Whether a part of the index that is in a file differs from what was written: answers may lack skills, and the
+    /// index must be rebuilt.
     pub fn is_damaged(&self) -> bool {
         self.index.is_damaged()
     }
@@ -248,7 +248,7 @@ impl Router {
         self.revision.clone()
     }
 
-    /// What an index depends on beside its documents: stop words, limits, cues, and whether there is an embedding.
+    /// What an index depends on besides its documents: stop words, limits, cues, and whether there is an embedding.
     pub(super) fn stamp(&self) -> u64 {
         let mut stops: Vec<&String> = self.weights.stop_words.iter().collect();
         stops.sort_unstable();
@@ -267,7 +267,7 @@ impl Router {
         self.discover_adjusted(request, &Adjustments::default())
     }
 
-    /// The same, with terms of somebody's policy added and skills left out for it.
+    /// The same, with score terms and exclusions of a policy.
     ///
     /// # Errors
     /// As [`Self::discover`].
@@ -315,7 +315,7 @@ mod tests {
     use super::super::matcher::{Context, Failure, Scorer};
     use super::*;
 
-    /// A link that panics.
+    /// A matcher that panics.
     struct Broken;
 
     impl Link for Broken {

@@ -42,7 +42,7 @@ pub(crate) fn terms(rules: &Rules, facts: Facts, read_only: bool) -> [f64; 3] {
     [role, status, if read_only && facts.read_only { rules.read_only } else { 0.0 }]
 }
 
-/// Adds the rule terms of a candidate; under the strict policy rules are an order, not addends.
+/// Adds the rule terms of a candidate; under the strict policy rules are an order, not terms.
 pub(crate) fn add(asked: &QueryContext<'_>, candidate: &Ranked, addends: &mut Vec<ScoreTerm>) {
     let index = asked.cx.index;
     let Some(entry) = index.entry(candidate.slot) else { return };

@@ -20,7 +20,7 @@ impl Key {
         Self(u64::from(id))
     }
 
-    /// Two neighbouring content stems.
+    /// Two adjacent content stems.
     pub fn pair(first: u32, second: u32) -> Self {
         Self(((u64::from(first) + 1) << 32) | u64::from(second))
     }
@@ -46,7 +46,7 @@ impl Key {
 pub(crate) struct Posting {
     /// Number inside the segment.
     pub local: u16,
-    /// How often the key stands in each field; for a word piece 1 when the name has it.
+    /// How often the key occurs in each field; for a word piece 1 when the name has it.
     pub counts: Counts,
 }
 

@@ -21,7 +21,7 @@ use skills_base::blocks::{BlockWriter, Blocks, ReadAt};
 /// Counts up with every change of the form, of words, stems or limits.
 const VERSION: u32 = 6;
 
-/// Why bytes are no index.
+/// Why bytes are not a valid index.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SnapshotError {
     /// Another version wrote it, or it was made with other weights or another embedding.
@@ -52,7 +52,7 @@ struct KeptEntry {
     language: Option<super::language::Language>,
 }
 
-/// The same as it is written, where it lies.
+/// The borrowed form, for writing.
 #[derive(Serialize)]
 struct EntryRef<'a> {
     document: &'a Document,
@@ -72,7 +72,7 @@ struct EntryRef<'a> {
 /// Writes an index. `stamp` says what it depends on beside the documents: weights and embedding. Answers the slots of
 /// the documents in the order in which they were written.
 pub(crate) fn write(index: &Index, stamp: u64, out: impl Write) -> io::Result<Vec<u32>> {
-    // One segment, documents in its order: slots are numbered anew.
+    // One segment, documents in its order: slots are renumbered.
     let segment = index.as_one();
     let entries = || segment.slots.iter().filter_map(|slot| index.entry(*slot as usize));
     let tables = segment.tables().owned();

@@ -1,4 +1,4 @@
-//! Candidates in order, apart from those that are no result: attachable, and left out for a reason.
+//! Candidates in order, separate from those that are not results: attachable skills and skills left out for a reason.
 
 use std::cmp::Ordering;
 
@@ -11,7 +11,7 @@ use super::ranking::{QueryContext, strict};
 use super::rules::{role_rank, terms};
 use skills_skill::{Role, Status};
 
-/// How many of the first results the verdict looks at, with room for those whose order changes with the exact score.
+/// Number of first results used for the verdict, plus a margin for those whose order changes with the exact score.
 const FIRST: usize = 4;
 
 /// Hands each skill that matches at all to `take`, with z as the columns say.
@@ -81,7 +81,7 @@ impl Ranked {
     }
 }
 
-/// Candidates by what becomes of them.
+/// Candidates by outcome.
 pub(crate) struct Sorted {
     /// The first of all results.
     pub first: Vec<Ranked>,
@@ -208,7 +208,7 @@ impl<'a> ResultsBefore<'a> {
 struct Best {
     limit: usize,
     kept: Vec<Ranked>,
-    /// The last that can still be among the best, once more than `limit` were pushed.
+    /// The last one that can still be among the best, after more than `limit` were pushed.
     last: Option<Ranked>,
     /// How many candidates were pushed.
     pushed: usize,
@@ -259,7 +259,7 @@ enum Place {
     Nowhere,
 }
 
-/// What somebody wants of this skill, if anybody wants anything of any.
+/// The policy's adjustment of this skill, if any.
 fn own<'a>(asked: &QueryContext<'a>, slot: usize) -> Option<&'a Adjustment> {
     if asked.adjustments.is_empty() {
         return None;
@@ -270,7 +270,7 @@ fn own<'a>(asked: &QueryContext<'a>, slot: usize) -> Option<&'a Adjustment> {
 fn place(asked: &QueryContext<'_>, slot: usize) -> Place {
     let request = asked.request;
     let Some(facts) = asked.cx.index.facts()[slot] else { return Place::Nowhere };
-    // The usual case needs no look at the document itself.
+    // The usual case does not read the document itself.
     let usual = facts.offered && request.domain.is_empty() && asked.adjustments.is_empty();
     match (request.role_filter, facts.role) {
         _ if !usual && exclusion(asked, slot).is_some() => Place::Excluded,

@@ -8,7 +8,7 @@ use super::field;
 use super::index::Entry;
 use super::language::Language;
 
-/// Sums over all documents; whole numbers, so that taking one away again is exact.
+/// Sums over all documents; integers, so that subtracting one is exact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Sums {
     pub documents: usize,

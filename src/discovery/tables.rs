@@ -83,7 +83,7 @@ pub(crate) fn words<const N: usize>(
 #[derive(Debug)]
 pub(crate) struct StoredTables {
     blocks: Arc<Blocks>,
-    /// Where the keys begin; the rest lies behind them.
+    /// Offset of the keys; the rest follows them.
     from: u64,
     keys: usize,
     postings: usize,

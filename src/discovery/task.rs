@@ -47,7 +47,7 @@ impl Task {
         Self { head, heads, verb }
     }
 
-    /// Whether a place of the intent lies in any head.
+    /// Whether a position of the intent is in any head.
     pub fn in_heads(&self, at: usize) -> bool {
         self.heads.iter().any(|head| head.contains(&at))
     }

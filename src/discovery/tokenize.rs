@@ -27,7 +27,7 @@ pub(crate) struct Word {
     pub text: String,
     /// What the index knows it by: `sheet`, `csharp`, `表格`.
     pub stem: String,
-    /// Whether it says little.
+    /// Whether it carries little meaning.
     pub stop: bool,
 }
 
@@ -43,7 +43,7 @@ impl Words {
         Self { stemmer: Stemmer::create(Algorithm::English), stops: stops.into_iter().collect() }
     }
 
-    /// Whether a lower-case word says little.
+    /// Whether a lower-case word carries little meaning.
     pub fn is_stop(&self, word: &str) -> bool {
         self.stops.contains(word)
     }

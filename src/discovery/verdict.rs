@@ -16,7 +16,7 @@ const SHARED_WORDS: f64 = 0.5;
 /// The same for a request that has function words of both languages.
 const SHARED_WORDS_MIXED: f64 = 0.33;
 
-/// What the addends of the first result say about it.
+/// What the score terms of the first result say about it.
 struct Evidence {
     /// Without rules, stop words and general wording.
     content: f64,
@@ -24,7 +24,7 @@ struct Evidence {
     corrected: f64,
     /// Whether it is named.
     exact: bool,
-    /// Words of the request that stand in name, description or tags.
+    /// Words of the request that occur in name, description or tags.
     said: usize,
     /// Those of them that stand there as they are written in the request, function words of another language apart.
     said_as_written: usize,
@@ -140,7 +140,7 @@ pub(crate) fn verdict(
         (confidence.fit, VerdictReason::Fits)
     };
     if fit == Fit::None {
-        // No more than what stands at the threshold.
+        // At most the confidence at the threshold.
         confidence.p_fit = confidence.p_fit.min(fitted.p_fit(fitted.fits_from));
     }
     confidence.fit = fit;

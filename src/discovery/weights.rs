@@ -32,7 +32,7 @@ pub enum WeightsError {
     },
 }
 
-/// Length normalisation and weight of one field (BM25F, Robertson & Zaragoza 2009, section 3.6).
+/// Length normalization and weight of one field (BM25F, Robertson & Zaragoza 2009, section 3.6).
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FieldWeight {
@@ -40,7 +40,7 @@ pub struct FieldWeight {
     pub weight: f64,
     /// b for single stems, 0 to 1.
     pub length: f64,
-    /// b for neighbouring pairs, 0 to 1.
+    /// b for adjacent pairs, 0 to 1.
     pub bigram_length: f64,
 }
 
@@ -107,7 +107,7 @@ impl Fitted {
         }
     }
 
-    /// The constants for a collection of so many skills.
+    /// The constants for a collection of this many skills.
     #[must_use]
     pub fn at(&self, skills: usize) -> Self {
         /// The lowest threshold, and the smallest share of `lead`.
@@ -132,23 +132,23 @@ impl Fitted {
 pub struct Profile {
     /// Of BM25F over stems.
     pub lexical: f64,
-    /// Of BM25F over neighbouring pairs.
+    /// Of BM25F over adjacent pairs.
     pub bigram: f64,
-    /// Of stems that stand in headings or body only.
+    /// Of stems that occur in headings or body only.
     pub body: f64,
     /// Of presence.
     pub presence: f64,
     /// Of the covered share of the name.
     pub name: f64,
-    /// Of the centred cosine.
+    /// Of the centered cosine.
     pub meaning: f64,
     /// Of the main verb of the request, where it is one of the skill's.
     pub verb: f64,
     /// Of the presence of the request's head, for long requests.
     pub head: f64,
-    /// Of description clauses that stand wholly in the request.
+    /// Of description clauses that occur completely in the request.
     pub clause: f64,
-    /// How much higher the thresholds are for a skill that says only one of several words of a request.
+    /// How much higher the thresholds are for a skill that matches only one of several words of a request.
     pub single_word: f64,
     /// Whether a name counts as covered by words in the heads of sentences only.
     pub name_in_heads: bool,
@@ -156,13 +156,13 @@ pub struct Profile {
     pub confidence: Fitted,
 }
 
-/// Stop words that so many skills have that they tell nothing.
+/// Stop words that occur in too many skills to be informative.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CommonStopWords {
     /// Share of the skills above which a stop word is left out.
     pub share: f64,
-    /// Skills from which on a share says anything.
+    /// Minimum number of skills for a meaningful share.
     pub from_skills: usize,
 }
 
@@ -187,7 +187,7 @@ pub struct LongRequests {
 }
 
 impl LongRequests {
-    /// How long a request of so many words is, 0 to 1.
+    /// How long a request with this number of words is, 0 to 1.
     #[must_use]
     pub fn share(&self, words: usize) -> f64 {
         let range = self.full.saturating_sub(self.from).max(1) as f64;
@@ -223,7 +223,7 @@ pub struct Exact {
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RoleTerms {
-    /// A whole job.
+    /// A complete job.
     pub procedure: f64,
     /// A part of a job.
     pub utility: f64,
@@ -273,7 +273,7 @@ pub struct Typo {
     pub same_start: f64,
     /// What speaks for a stop word; for another word it is what skills that say it say of the rest of the request.
     pub stop_word: f64,
-    /// Letters from which the word pieces of a word that nobody knows count.
+    /// Letters from which the word pieces of an unknown word count.
     pub pieces_from: usize,
     /// Time it may take, milliseconds.
     pub budget_ms: u64,
@@ -289,7 +289,7 @@ pub struct Completion {
     pub words: usize,
 }
 
-/// Limits of the semantic link.
+/// Limits of the semantic matcher.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Semantic {
@@ -311,7 +311,7 @@ pub struct Limits {
     pub body_chars: usize,
     /// Word pieces of a text's vector.
     pub query_pieces: usize,
-    /// Word pieces of a skill that presence looks at.
+    /// Maximum word pieces of a skill for the presence matcher.
     pub document_pieces: usize,
     /// Excluded skills that are listed.
     pub excluded: usize,
@@ -339,7 +339,7 @@ pub struct Weights {
     pub centring: f64,
     /// Weights of the terms of z.
     pub profiles: Profiles,
-    /// Centred cosine that makes a candidate by itself.
+    /// Centered cosine that makes a candidate by itself.
     pub cosine_floor: f64,
     /// Exact matches.
     pub exact: Exact,
@@ -352,7 +352,7 @@ pub struct Weights {
     pub typo: Typo,
     /// Completions.
     pub completion: Completion,
-    /// The semantic link.
+    /// The semantic matcher.
     pub semantic: Semantic,
     /// What makes a sentence an exclusion, lower case.
     pub exclusion_cues: Vec<String>,

@@ -103,7 +103,7 @@ pub(super) fn routes(app: &Arc<App>, more: Router) -> Router {
 /// Compresses large answers for those who accept it; streams of events are sent as they come.
 fn compression() -> CompressionLayer<And<SizeAbove, NotForContentType>> {
     let worthwhile = SizeAbove::new(COMPRESSED_FROM_BYTES).and(NotForContentType::SSE);
-    // A list of 15,000 skills is compressed while somebody waits for it.
+    // A list of 15,000 skills is compressed while a client waits for it.
     CompressionLayer::new().quality(CompressionLevel::Fastest).compress_when(worthwhile)
 }
 

@@ -32,7 +32,7 @@ impl Tagged {
         let mut response = Response::new(if known { Body::empty() } else { Body::from(self.text) });
         let headers = response.headers_mut();
         headers.insert(header::ETAG, self.tag);
-        // To be kept by who asked, and never used without asking.
+        // Private to the client, and revalidated before each use.
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
         if known {
             *response.status_mut() = StatusCode::NOT_MODIFIED;

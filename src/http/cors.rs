@@ -47,7 +47,7 @@ pub(super) async fn share(State(origins): State<Arc<[Origin]>>, request: Request
         }
         _ => next.run(request).await,
     };
-    // What is kept of an answer must not be taken for that to another origin, or to none.
+    // A cached response must not be reused for another origin, or for none.
     response.headers_mut().append(header::VARY, HeaderValue::from_static("Origin"));
     if let Some(origin) = origin.and_then(|origin| HeaderValue::from_str(origin.as_str()).ok()) {
         if !asks {

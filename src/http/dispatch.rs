@@ -119,7 +119,7 @@ pub(super) fn broken() -> Error {
     Error::new(Code::InternalError, "internal error; see the log for this trace id")
 }
 
-/// An answer; one that was given before its run ended says where that continues (RFC 9110, 15.3.3).
+/// A response; one returned before its run ended says where that continues (RFC 9110, 15.3.3).
 fn json(status: u16, answer: Written) -> Response {
     let mut response = Response::new(Body::from(answer.json));
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);

@@ -11,7 +11,7 @@ use skills_api::operations::{may_hold_details, remove_details};
 use skills_api::{Error, SharedClient};
 use skills_store::RunEvent;
 
-/// Events kept for those who are a little behind; who is further behind reads the store again.
+/// Events buffered for slow subscribers; one that is further behind reads the store again.
 const BUFFERED_EVENTS: usize = 512;
 /// Events read at a time.
 const PAGE: usize = 500;
@@ -46,7 +46,7 @@ impl SerializedEvent {
     }
 }
 
-/// Reads while anybody has ever followed, and until the service ends.
+/// Reads from the first subscription until the service ends.
 pub(super) struct Feed {
     core: SharedClient,
     told: broadcast::Sender<Arc<SerializedEvent>>,
@@ -59,7 +59,7 @@ impl Feed {
         Self { core, told: broadcast::Sender::new(BUFFERED_EVENTS), reading: OnceCell::new(), end }
     }
 
-    /// Every event from now on. What the store holds when this comes back is not lost between the two.
+    /// Every event from now on. Events in the store at the time of return are not lost in between.
     pub async fn subscribe(&self) -> Result<broadcast::Receiver<Arc<SerializedEvent>>, Error> {
         let receiver = self.told.subscribe();
         let begin = || async {
@@ -87,7 +87,7 @@ async fn read(
             Ok(events) => {
                 for event in events {
                     seen = event.global;
-                    // Nobody listens: the next one who does reads the store first.
+                    // No subscriber: the next one reads the store first.
                     let _ = told.send(Arc::new(SerializedEvent::of(event)));
                 }
             }

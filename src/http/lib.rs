@@ -44,7 +44,7 @@ pub use problem::Problem;
 /// How a server behaves.
 #[derive(Default)]
 pub struct Settings {
-    /// Who may call; nobody is asked if absent.
+    /// Authenticates callers; without it, authentication is disabled.
     pub authenticator: Option<Arc<dyn Authenticator>>,
     /// How many requests a principal, or an address without one, may send.
     pub limiter: Option<Limiter>,
@@ -73,7 +73,7 @@ pub struct Server {
 const BIND_TIMEOUT: Duration = Duration::from_secs(2);
 const BIND_RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Listens at an address as soon as nobody else does.
+/// Listens at an address as soon as it is free.
 async fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
     let deadline = Instant::now() + BIND_TIMEOUT;
     loop {

@@ -1,4 +1,4 @@
-//! Connections with an end: a peer that sends no whole request, or takes no answer, is not waited for.
+//! Connections with deadlines: a peer that does not finish its request, or does not read, is disconnected.
 
 use std::collections::HashMap;
 use std::future::Future as _;
@@ -23,9 +23,9 @@ use super::framing::Framing;
 /// How long peers are waited for.
 #[derive(Debug, Clone, Copy)]
 pub struct Timeouts {
-    /// Without a request in progress: for the head of the next one, whole.
+    /// Between requests: for the complete head of the next one.
     pub head: Duration,
-    /// For a request's body, whole.
+    /// For the complete body of a request.
     pub body: Duration,
     /// With an answer to send: for the peer to take some of it.
     pub write: Duration,
@@ -36,9 +36,9 @@ pub struct Timeouts {
     pub per_address: usize,
 }
 
-/// A connection that has not sent a whole request for so long is evicted when there are too many.
+/// An incomplete request for this long makes a connection evictable when there are too many.
 const MIN_AGE_WITHOUT_REQUEST: Duration = Duration::from_secs(1);
-/// One whose last answer is so long ago is evicted too: longer than streams are silent.
+/// A last response this long ago does too: longer than streams are silent.
 const MIN_IDLE: Duration = Duration::from_secs(20);
 /// How often an idle connection is looked for while a new one waits.
 const EVICTION_INTERVAL: Duration = Duration::from_millis(250);
@@ -57,7 +57,7 @@ impl Default for Timeouts {
     }
 }
 
-/// A peer, and how its connection stands.
+/// A peer, and the state of its connection.
 #[derive(Debug, Clone)]
 pub(super) struct Peer {
     pub address: SocketAddr,
@@ -132,7 +132,7 @@ impl Connections {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Cuts the most idle one of those; answers whether there is one.
+    /// Closes the most idle one of those; returns whether there is one.
     fn evict_one(&self, of: impl Fn(&Activity) -> bool) -> bool {
         let now = Instant::now();
         self.with(|all| {
@@ -151,7 +151,7 @@ impl Connections {
     }
 }
 
-/// Who shares a limit where nobody has a name: an address, or the network of it that one customer is given (RFC 6177).
+/// The rate-limit key of an unauthenticated caller: its address, or the network assigned to one customer (RFC 6177).
 pub(super) fn neighborhood(address: IpAddr) -> String {
     match address.to_canonical() {
         IpAddr::V4(address) => format!("peer:{address}"),
@@ -268,7 +268,7 @@ impl Listener for Entrance {
     }
 }
 
-/// A place among the connections, given back when it is dropped.
+/// A slot among the connections, released on drop.
 struct Seat {
     number: u64,
     activity: Arc<Activity>,
@@ -302,7 +302,7 @@ pub(super) struct Line {
     activity: Arc<Activity>,
     framing: Framing,
     evicted: Pin<Box<WaitForCancellationFutureOwned>>,
-    /// What the peer still sends, read for nothing.
+    /// Drains what the peer still sends.
     lingering: Option<Lingering>,
     /// Fires when nothing moved for as long as the peer is waited for; set again only when it fires.
     alarm: Pin<Box<Sleep>>,
@@ -374,7 +374,7 @@ struct Lingering {
 const LINGER: Duration = Duration::from_secs(30);
 /// Longest time without anything that comes.
 const LINGER_QUIET: Duration = Duration::from_secs(2);
-/// Bytes that are read for nothing, at most.
+/// Maximum number of bytes drained.
 const LINGER_BYTES: usize = 64 << 20;
 
 impl Lingering {

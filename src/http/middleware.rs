@@ -42,7 +42,7 @@ pub(super) async fn admit(
     let open = route.as_ref().is_some_and(|route| is_open(route.as_str()));
     let line_ends = traced.and_then(|()| origin_check::line_ends(&peer.activity));
     let addressed = line_ends.and_then(|()| origin_check::addressed(&request)).and_then(|()| {
-        // A link on a page of somebody else may lead to what is open, and runs nothing there.
+        // A link on another site's page may lead to open routes, and executes nothing there.
         let link = open && request.method() == Method::GET;
         if link { Ok(()) } else { origin_check::same_origin(request.headers(), &app.cors) }
     });
@@ -50,7 +50,7 @@ pub(super) async fn admit(
         Ok(()) => known(&app, request.headers(), open).await,
         Err(refusal) => Err(refusal),
     };
-    // Anyone who watches whether the service lives is never told to come later.
+    // Health checks are never rate-limited.
     let limited = match app.limiter.as_ref().filter(|_| !open) {
         Some(limiter) => {
             let who = admitted.as_ref().ok().and_then(Option::as_ref);
@@ -96,14 +96,14 @@ pub(super) async fn admit(
     response
 }
 
-/// Who calls: none where nobody is asked.
+/// The caller; none if authentication is disabled.
 async fn known(app: &App, headers: &HeaderMap, open: bool) -> Result<Option<Principal>, ErrorResponse> {
     let Some(authenticator) = &app.authenticator else {
         origin_check::admit(headers, app.loopback, cors::is_named(&app.cors, headers))?;
         return Ok(None);
     };
     if open {
-        // Nobody in particular: what is open looks at no scope.
+        // Anonymous: open routes check no scope.
         return Ok(Some(Principal { name: "anyone".to_owned(), scopes: BTreeSet::new() }));
     }
     Ok(Some(authenticator.authenticate(headers).await?))

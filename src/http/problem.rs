@@ -25,7 +25,7 @@ pub struct Problem {
     pub detail: String,
     /// The path that was asked for.
     pub instance: String,
-    /// The failure, as every adapter tells it.
+    /// The failure, as every adapter reports it.
     #[serde(flatten)]
     pub body: ErrorBody,
 }
@@ -34,7 +34,7 @@ pub struct Problem {
 #[derive(Debug)]
 pub(super) struct ErrorResponse {
     pub error: Error,
-    /// Where HTTP has a status that says more than that of the code.
+    /// Set if an HTTP status is more specific than that of the code.
     pub status: Option<StatusCode>,
     pub headers: Vec<(HeaderName, HeaderValue)>,
 }

@@ -37,7 +37,7 @@ const PAGE: usize = 100;
 /// Pause after a failure of the store.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The last event that a client has seen, where it says so.
+/// The last event that a client has seen, if it sends `Last-Event-ID`.
 ///
 /// # Errors
 /// `invalid_request` for what is not a number.
@@ -56,7 +56,7 @@ pub(super) async fn follow(
     mut arguments: Map<String, Value>,
     resumed: Option<u64>,
 ) -> Result<Response, ErrorResponse> {
-    // A client that comes back says where it was; it is further than where it once began.
+    // A reconnecting client names its last event, which is later than its first request.
     let asked = resumed.or_else(|| arguments.get("after").and_then(Value::as_u64));
     // As a page of one: the scope, the arguments and the run are made sure of in the same words.
     arguments.insert("limit".to_owned(), json!(1));
@@ -76,7 +76,7 @@ pub(super) async fn follow(
     let log = core.event_log().await?;
     let mut ready = VecDeque::from([Frame::default().retry(AGAIN)]);
     let after = match (asked, &run) {
-        // What has not been yet was counted in another store: there is nothing to continue behind it.
+        // A number past the last event comes from another store: there is nothing to resume.
         (Some(asked), _) if asked > newest => {
             let after = if run.is_some() { 0 } else { newest };
             ready.push_back(named("reset", &json!({ "log": log, "asked": asked, "after": after })));
@@ -217,7 +217,7 @@ async fn heard(news: &mut Option<Receiver<Event>>) -> Result<Event, RecvError> {
     }
 }
 
-/// News without a number: a client that comes back asks for what is now.
+/// Events without a number: a client that reconnects reads the current state.
 fn frame(news: &Event) -> Frame {
     match news {
         Event::Catalogue(change) => named(

@@ -9,7 +9,7 @@ use skills_api::{Error, ErrorBody};
 /// Where the session of a call is reported, in the result's `_meta`.
 pub const SESSION: &str = "session_id";
 
-/// The whole answer of an operation, as text and as structured content.
+/// The complete result of an operation, as text and as structured content.
 pub fn explained(value: Value) -> CallToolResult {
     CallToolResult::structured(value)
 }
@@ -30,7 +30,7 @@ pub fn failed(error: &Error, trace_id: &str) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(text)])
 }
 
-/// The same, and beside the body, which is the same through every door, what a person outside of the connection does.
+/// The same, with a hint for a person outside the connection; the body is the same on every interface.
 pub fn failed_with(error: &Error, trace_id: &str, onward: &str) -> CallToolResult {
     let mut result = failed(error, trace_id);
     result.content.push(ContentBlock::text(onward));

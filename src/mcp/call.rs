@@ -31,7 +31,7 @@ pub async fn operation(
     if wants_skills(operation.name) {
         server.ready(Needs::Index).await;
     }
-    // What takes no key waits for no run, and nobody is asked about it.
+    // A tool without an idempotency key starts no run that waits, so no elicitation is needed.
     let asks = tools::takes(operation.name, KEY) || tools::takes(operation.name, "options");
     let way = if asks { elicitation::deciding(server, caller, cx).await } else { ElicitationMode::None };
     let ticket = match request.request_state.as_deref().map(Ticket::read).transpose() {
@@ -53,7 +53,7 @@ pub async fn operation(
             *limit = json!(page);
         }
     }
-    // A call that may have to be made again after somebody was asked must find the run it launched.
+    // A call that may be repeated after an elicitation must find the run it launched.
     let lent = (way != ElicitationMode::None && repeatable(operation, &arguments)).then(|| {
         let key = ticket.as_ref().and_then(|ticket| ticket.key.clone());
         key.unwrap_or_else(|| format!("mcp-{}", skills_api::new_trace_id()))
@@ -88,7 +88,7 @@ struct Invocation<'a> {
     server: &'a Server,
     operation: &'static Operation,
     arguments: Map<String, Value>,
-    /// Whether the whole answer is wanted.
+    /// Whether the complete result is requested.
     explain: bool,
     caller: &'a Caller,
     cx: &'a RequestContext<RoleServer>,
@@ -106,7 +106,7 @@ impl Invocation<'_> {
         let mut way = way;
         if let Some(ticket) = ticket.filter(|_| way != ElicitationMode::None) {
             match elicitation::settle_ticket(self.server, self.caller, self.cx, &ticket, responses).await {
-                // Asked once and left open: the call says that it waits, and asks no second time.
+                // Asked once without an answer: the call reports that it waits, and does not ask again.
                 Ok(Answered::Nothing) => way = ElicitationMode::None,
                 Ok(_) => {}
                 Err(error) => return self.failed(&error),

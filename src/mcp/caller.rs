@@ -19,11 +19,11 @@ pub enum Door {
 }
 
 impl Door {
-    /// The caller of one request, who waits until `leave` fires. Giving a call up does not fire it: the run
-    /// that was launched continues, and its answer is nobody's.
+    /// The caller of one request, who waits until `leave` fires. Canceling a call does not fire it: the run
+    /// that was launched continues, and its answer is dropped.
     ///
     /// # Errors
-    /// `unauthorized` for a request over HTTP of which nobody made sure whose it is.
+    /// `unauthorized` for an HTTP request without an authentication context.
     pub fn caller(
         &self,
         cx: &RequestContext<RoleServer>,

@@ -150,7 +150,7 @@ impl Connections {
         Ok((PendingSession { connections: Arc::clone(self), key }, evicted))
     }
 
-    /// Uses a session of this owner; none for one of somebody else, as for one that was never there.
+    /// Uses a session of this owner; none for another owner's session, as for one that never existed.
     fn enter(self: &Arc<Self>, id: &str, owner: Option<&str>) -> Option<InUse> {
         self.with(|held| {
             let session = held.get_mut(id).filter(|session| session.owner.as_deref() == owner)?;
@@ -273,7 +273,7 @@ async fn begin(
     if let Some(id) = evicted {
         connections.close(&id).await;
     }
-    // In a task of its own: a caller who leaves before the answer must not leave a session behind that nobody counts.
+    // In a separate task: a caller who leaves before the answer must not leave an uncounted session.
     let made = tokio::spawn(async move {
         let response = next.run(request).await;
         if let Some(id) = response.headers().get(SESSION).and_then(|id| id.to_str().ok()) {

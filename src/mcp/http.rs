@@ -17,8 +17,8 @@ use skills_api::operations::Service;
 /// How the service is to behave.
 #[derive(Debug, Clone, Default)]
 pub struct HttpSettings {
-    /// It answers to any name: where it can be reached from beyond this machine, or asks for keys, which no web page
-    /// has. Otherwise it answers to those of loopback alone, against pages that turn their own name to this address.
+    /// Accepts any `Host`: if the service is reachable from other machines or requires a key, which no web page has.
+    /// Otherwise it accepts loopback names only, against DNS rebinding.
     pub any_host: bool,
     /// Web pages that may call it (`https://app.example.com:443`); without any, none may.
     pub origins: Vec<String>,

@@ -1,5 +1,5 @@
-//! What stands around a message over HTTP: a body that is read whole within its limits and is JSON-RPC 2.0
-//! (<https://www.jsonrpc.org/specification>), or is refused in its words before the protocol's own reading.
+//! Framing of a message over HTTP: a body that is read in full within its limits and is JSON-RPC 2.0
+//! (<https://www.jsonrpc.org/specification>), or is rejected with a JSON-RPC error before the protocol's own parser.
 
 use std::time::Duration;
 

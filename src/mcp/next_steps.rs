@@ -1,5 +1,5 @@
-//! How a person decides what nobody could be asked about: commands with the options of this process, or, where the
-//! caller came over HTTP and its options say them nothing, the route.
+//! How a person decides what the client could not be asked: commands with the options of this process or, if the
+//! caller came over HTTP, where those options do not apply, the route.
 
 use skills_api::operations::operation;
 use skills_config::Invocation;

@@ -123,7 +123,7 @@ struct ReportedProgress {
 }
 
 impl ReportedProgress {
-    /// Tells of a step that ended; false when nobody listens any longer.
+    /// Reports the end of a step; false when the client no longer listens.
     async fn tell(&mut self, event: &RunEvent) -> bool {
         let Some((step, how)) = ended(event) else { return true };
         // Each notification has to be further than the one before.

@@ -99,7 +99,7 @@ fn filled(body: &str, given: &str, folder: &str) -> String {
     out
 }
 
-/// A number of one or two digits, and what is behind it.
+/// A number of one or two digits, and the rest.
 fn number(text: &str) -> Option<(usize, &str)> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let digits = text.get(..end).filter(|digits| (1..=2).contains(&digits.len()))?;

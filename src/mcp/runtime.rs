@@ -277,7 +277,7 @@ impl ToolInvocation<'_> {
         Error::new(Code::SafetyDenied, message)
     }
 
-    /// The failure with the way out where nobody could be asked.
+    /// The failure with the next steps, for a client that cannot be asked.
     fn unasked(&self, mut error: Error) -> Error {
         // It was asked about, so its arguments were read already.
         if let Ok(asked) = serde_json::from_value(Value::Object(self.arguments.clone())) {

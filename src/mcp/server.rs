@@ -47,7 +47,7 @@ pub struct Settings {
     pub called: Option<Invocation>,
     /// Whether the runtime tools are offered under their older names too.
     pub compat: bool,
-    /// Fires when the service ends: calls that wait for a run leave it then, and it is given back.
+    /// Fires when the service ends: calls that wait for a run stop waiting, and the run is released.
     pub leave: CancellationToken,
 }
 

@@ -1,9 +1,9 @@
-//! The short form of answers, which is what a model pays for: what it needs to continue. `explain: true`
-//! answers everything.
+//! The short form of results, to save the model's tokens: only what it needs to continue. `explain: true`
+//! returns everything.
 
 use serde_json::{Map, Number, Value};
 
-/// The argument that asks for the whole answer.
+/// The argument that requests the complete result.
 pub const EXPLAIN: &str = "explain";
 
 /// The members of an answer that its short form has, by operation, as paths: lists are passed through, `*` is every

@@ -49,7 +49,7 @@ async fn until_end(server: Server, leave: &CancellationToken) -> Result<(), Erro
     };
     let running = match running {
         Ok(running) => running,
-        // Nobody ever asked anything: a client that only looked whether the program starts.
+        // No request was sent: the client only checked whether the program starts.
         Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
         Err(error) => return Err(broken(&error.to_string())),
     };

@@ -17,7 +17,7 @@ use skills_session::{Compat, Tool};
 /// The argument that says how many items a page has.
 pub const LIMIT: &str = "limit";
 
-/// A tool by what is behind it.
+/// A tool by its implementation.
 pub enum Kind {
     /// An operation of the table.
     Operation(&'static Operation),

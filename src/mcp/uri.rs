@@ -25,8 +25,8 @@ pub fn of(skill: &Skill, path: &str) -> String {
 /// The skill and the path that an address names.
 ///
 /// # Errors
-/// `invalid_request` for anything that is no such address; `not_found` with near names; `path_escape` for an encoded
-/// slash. What the path itself may be is decided where it is opened.
+/// `invalid_request` for anything that is not such an address; `not_found` with similar names; `path_escape` for an
+/// encoded slash. The path itself is validated where it is opened.
 pub fn read(catalogue: &Catalogue, uri: &str) -> Result<(Arc<Skill>, String), Error> {
     let wrong = |why: &str| {
         let message = format!("{uri:?} {why}; expected skill://ID/PATH, e.g. skill://pdf/SKILL.md");

@@ -1,4 +1,4 @@
-//! A finding: one located remark about a bundle, from the parser's repairs to the linter's advice.
+//! A finding about a location in a bundle, from the parser's repairs to the linter's advice.
 
 use std::path::PathBuf;
 

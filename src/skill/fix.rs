@@ -8,7 +8,7 @@ use super::{repair, yaml};
 /// A repaired file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fixed {
-    /// The whole file.
+    /// The complete file.
     pub bytes: Vec<u8>,
     /// Codes of what was repaired, in the order of the table of rules.
     pub applied: Vec<&'static str>,

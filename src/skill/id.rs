@@ -56,7 +56,7 @@ impl Digest {
 }
 
 impl From<[u8; 32]> for Digest {
-    /// A digest that was taken elsewhere, of a content too large to be held whole.
+    /// A digest computed elsewhere, of content too large for memory.
     fn from(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }

@@ -11,7 +11,7 @@ use super::lint::rules;
 use super::yaml::{Content, Node};
 use super::{AttachTarget, EffectMode, Invocation, Kind, Role, Severity, Status};
 
-/// Where a value comes from and where remarks about it go.
+/// Where a value comes from and where findings about it go.
 pub(super) struct Reader<'n, 's> {
     /// Collects the remarks.
     pub notes: &'n mut Notes<'s>,

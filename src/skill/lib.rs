@@ -3,7 +3,7 @@
 //! them and never scores (that is `registry` and `discovery`).
 //!
 //! Follows the open Agent Skills specification, <https://agentskills.io/specification>.
-// Text of bundles is foreign: a range that is wrong must not end the program.
+// Text of bundles is untrusted: a wrong range must not abort the program.
 #![cfg_attr(not(test), deny(clippy::string_slice))]
 
 mod bundle;

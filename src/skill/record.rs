@@ -94,7 +94,7 @@ pub struct Skill {
     pub has_body: bool,
     /// All repairs of the parser and findings of the linter about this bundle alone.
     pub findings: Vec<Finding>,
-    /// Its location, where the paths above go through links; never told.
+    /// Its location, where the paths above go through links; never reported.
     #[serde(skip)]
     pub real: Option<Box<RealPaths>>,
 }

@@ -52,8 +52,8 @@ struct Block<'a> {
     value: Range<usize>,
 }
 
-/// Quotes the values of the entries that do not parse on their own, as far as `wanted` says so. None
-/// when there is none such.
+/// Quotes the values of the entries that do not parse on their own, if `wanted` accepts them. None
+/// when there are none.
 pub(super) fn quote_values(yaml_text: &str, wanted: impl Fn(&Quoted) -> bool) -> Option<Repaired> {
     let around = Surroundings::of(yaml_text);
     let mut quoted = Vec::new();

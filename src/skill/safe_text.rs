@@ -56,8 +56,8 @@ impl Hidden {
 
 /// Whether a character hides; `before` is the one in front of it. Line feed, CR and tab do not.
 ///
-/// What hides is reported by Unicode's tables: C0 and C1, `Bidi_Control` and `Default_Ignorable_Code_Point`,
-/// and besides them the separators of lines and paragraphs and the annotation marks, which nobody sees
+/// Hidden characters follow Unicode's tables: C0 and C1, `Bidi_Control` and `Default_Ignorable_Code_Point`,
+/// and in addition the separators of lines and paragraphs and the annotation marks, which are not visible
 /// either. Variation selectors do not hide where they select something: the presentation of an emoji, or the
 /// form of an ideograph.
 pub(super) fn hidden(c: char, before: Option<char>) -> Option<Hidden> {
@@ -75,7 +75,7 @@ pub(super) fn hidden(c: char, before: Option<char>) -> Option<Hidden> {
     }
 }
 
-/// Whether nobody sees a character, wherever it stands. Blanks and line ends are seen.
+/// Whether a character is invisible in any position. Blanks and line ends are visible.
 #[must_use]
 pub fn is_invisible(c: char) -> bool {
     hidden(c, None).is_some()

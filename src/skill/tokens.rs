@@ -80,7 +80,7 @@ pub fn count(text: &str) -> TokenCount {
 /// A stretch of a text that is tokenized by itself.
 struct Chunk<'a> {
     text: &'a str,
-    /// It ends where the tokenizer would not split the whole text.
+    /// It ends where the tokenizer would not split the complete text.
     splits_a_word: bool,
 }
 

@@ -72,7 +72,7 @@ pub(super) struct YamlError {
     pub at: Range<usize>,
 }
 
-/// Deepest nesting. Each level takes some 45 kB of stack where nothing is optimized, and threads have 2 MiB; public files
+/// Maximum nesting. Each level takes some 45 kB of stack in an unoptimized build, and threads have 2 MiB; public files
 /// nest seven levels deep.
 const MAX_DEPTH: usize = 32;
 

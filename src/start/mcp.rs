@@ -39,7 +39,7 @@ pub fn serve(cx: &Context, args: &McpArgs) -> Result<Done, Failure> {
         }
         served
     };
-    // A read of standard input that nobody answers any more must not hold the exit.
+    // A pending read of standard input must not delay the exit.
     runtime.shutdown_background();
     served
 }

@@ -93,7 +93,7 @@ fn show(cx: &Context, log: RingBuffer, play: Option<DemoOptions>) -> Result<Done
             _ => local.stop_workers().await,
         }
     });
-    // Said again where it stays: a notice that came before the first frame was drawn nobody has seen.
+    // Repeated in the window: a notice printed before the first frame is not visible.
     for notice in local.take_notices() {
         eprintln!("skills: {}", safe_text::line(&notice));
     }

@@ -51,7 +51,7 @@ pub enum AppEvent {
     Profiles(PaneId, Option<String>, Result<Vec<(String, String)>, Error>),
     /// A text that a pane asked for, to be read over everything.
     Read(PaneId, Box<Reading>),
-    /// A wish was executed; a note says so.
+    /// A command was executed; reported by a note.
     Done(String),
     /// A wish failed: what, and where or what to do.
     Failed(String, String),
@@ -101,7 +101,7 @@ pub struct App {
     connection: Connection,
     /// Decisions on their way to a core elsewhere, by run.
     orders: BTreeMap<String, UnderWay>,
-    /// Skills there are; none before the core has told.
+    /// Number of skills; none before the core has reported it.
     skills: Option<usize>,
     /// The skills that the palette offers.
     catalogue: Arc<Catalogue>,
@@ -124,7 +124,7 @@ pub struct App {
     clock_ms: Option<i64>,
     /// How the workbench was called.
     invocation: Invocation,
-    /// Whether runs are kept nowhere.
+    /// Whether runs are not stored.
     passing: bool,
     /// When the spinners turned last.
     spun: Instant,
@@ -219,7 +219,7 @@ impl App {
                 self.choose_client(pane, current.as_deref(), profiles);
             }
             AppEvent::Profiles(_, _, Err(error)) => self.notices.error("no client profiles", error.message),
-            // A dialog that was opened meanwhile may hold what somebody types.
+            // A dialog that was opened meanwhile may hold user input.
             AppEvent::Read(..) if self.overlay.is_some() => {
                 self.notices.note("the report is ready; open it again after this dialog", now);
             }

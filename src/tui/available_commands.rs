@@ -138,7 +138,7 @@ impl Here<'_> {
             }
         }
         let moving = |action| PAIRS[..3].iter().any(|(one, other, _)| *one == action || *other == action);
-        // What this pane is for comes before what is everywhere; the keys for moving nobody looks up here.
+        // Commands of this pane come before global ones; keys for moving are not looked up here.
         let own = |entry: &Entry| match self.keymap.binding(entry.action, self.contexts) {
             Some(row) if home(row.context) == Some(self.pane) => 0,
             Some(row) if row.context != Context::Global => 1,
@@ -156,7 +156,7 @@ impl Here<'_> {
     pub fn help(&self) -> (Vec<Section>, Vec<Section>) {
         let mut contexts: Vec<Context> = self.contexts.to_vec();
         if self.in_text {
-            // Help read in a text field should tell what comes after leaving it too.
+            // Help opened in a text field also shows what is available after leaving it.
             let more = self.keymap.bindings().iter().map(|row| row.context);
             for context in more.filter(|context| home(*context) == Some(self.pane)) {
                 if !contexts.contains(&context) {

@@ -70,7 +70,7 @@ fn serve() -> mpsc::SyncSender<Job> {
                 }
                 Err(error) => Err(error.to_string()),
             };
-            // Nobody waits any more when it took too long.
+            // The receiver is gone if this took too long.
             done.send(result).ok();
         }
     });

@@ -29,7 +29,7 @@ const RENDER_CACHE_SIZE: usize = 128;
 const SLOW_WARNING_AFTER: std::time::Duration = std::time::Duration::from_secs(2);
 /// How long one request for the collision map waits, before its progress is shown.
 const MAP_WAIT_MS: u64 = 500;
-/// Lines of a body that tell where words of the intent stand.
+/// Lines of a body that contain words of the intent.
 const BODY_LINES: usize = 12;
 
 /// Maximum number of events queued for the UI task; a sender waits when the queue is full.
@@ -137,7 +137,7 @@ impl Calls {
         self.running.load(Ordering::SeqCst)
     }
 
-    /// Passes the core's events on for as long as the returned task lives; after lagging, the whole catalog.
+    /// Forwards the core's events while the returned task lives; after lagging, the complete catalog.
     pub fn follow_events(&self) -> AbortHandle {
         use tokio::sync::broadcast::error::RecvError;
         let mut events = self.client.events();
@@ -174,7 +174,7 @@ impl Calls {
             }
             match client.diagnostics().await {
                 Ok(diagnostics) => {
-                    // Progress that went by before anybody listened.
+                    // Progress from before the subscription.
                     news.push(AppEvent::All(Message::Event(Event::Scan(diagnostics.scan))));
                     news.push(AppEvent::All(Message::Event(Event::Index(diagnostics.index))));
                     news.push(AppEvent::All(Message::Diagnostics(Arc::new(diagnostics))));
@@ -403,7 +403,7 @@ impl Calls {
         });
     }
 
-    /// Says that a core elsewhere lets wait for an answer, before somebody asks themselves whether the key was heard.
+    /// Reports that a remote core is slow to respond, before the user wonders whether the key was received.
     fn tell_if_slow(&self, what: &'static str, under_way: AbortHandle) {
         if !matches!(self.client.connection(), Connection::Remote { .. }) {
             return;
@@ -420,7 +420,7 @@ impl Calls {
 
     fn tell(&self, news: Vec<AppEvent>) {
         for one in news {
-            // The UI task itself tells these: it must not wait for its own queue. Nobody listens any more only while the
+            // The UI task itself sends these: it must not wait for its own queue. The receiver is gone only while the
             // workbench ends.
             if let Err(TrySendError::Full(one)) = self.news.try_send(one) {
                 self.spawn("telling", async { vec![one] });

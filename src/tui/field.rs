@@ -110,7 +110,7 @@ impl Field {
         text.char_indices().nth(self.edit.cursor().1).map_or(text.len(), |(byte, _)| byte)
     }
 
-    /// Puts the cursor where somebody clicked, by the last drawn frame. Answers whether that was in the field.
+    /// Moves the cursor to a click, by the last drawn frame. Returns whether it was in the field.
     pub fn click(&mut self, at: Position) -> bool {
         if !self.drawn.contains(at) {
             return false;
@@ -129,7 +129,7 @@ impl Field {
         true
     }
 
-    /// The screen column where a byte of the text stands, by the last drawn frame, if it is in view.
+    /// The screen column of a byte of the text, by the last drawn frame, if it is in view.
     #[must_use]
     pub fn column(&self, byte: usize) -> Option<u16> {
         let before = self.text().get(..byte)?;

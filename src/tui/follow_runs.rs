@@ -21,7 +21,7 @@ const BETWEEN: Duration = Duration::from_millis(80);
 /// After a failure, and where a core does not wait as it was asked to.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Tells every event from now on, until nobody listens.
+/// Sends every event from now on, until the receiver is dropped.
 pub async fn follow(core: SharedClient, news: Sender<AppEvent>, called: Arc<Invocation>) {
     let mut place = None;
     let mut silent = false;

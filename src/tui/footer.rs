@@ -41,7 +41,7 @@ pub fn draw(area: Rect, painter: &mut Painter<'_>, items: &[Item], fixed: &[Item
     let narrow = area.width < 70;
     let mut shown: Vec<Item> = fixed.to_vec();
     if narrow {
-        // The last one keeps its label: one word tells what the signs are.
+        // The last one keeps its label: one word explains the symbols.
         let last = shown.len().saturating_sub(1);
         shown.iter_mut().take(last).for_each(|item| item.label.clear());
     }

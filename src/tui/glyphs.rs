@@ -113,8 +113,8 @@ pub const ASCII: Glyphs = Glyphs {
     about: "~",
 };
 
-/// [`UNICODE`] with a spinner that stands still.
+/// [`UNICODE`] with a static spinner.
 pub const UNICODE_STILL: Glyphs = Glyphs { running: &["▸"], ..UNICODE };
 
-/// [`ASCII`] with a spinner that stands still.
+/// [`ASCII`] with a static spinner.
 pub const ASCII_STILL: Glyphs = Glyphs { running: &[">"], ..ASCII };

@@ -27,7 +27,7 @@ pub struct GoldenPlace {
     pub baselines: PathBuf,
     /// Where relative paths begin.
     pub cwd: PathBuf,
-    /// What `~` stands for.
+    /// The directory that `~` expands to.
     pub home: PathBuf,
 }
 

@@ -1,4 +1,4 @@
-//! Drives the whole workbench without a terminal: keys in, a screen out. For tests, benches and pictures.
+//! Drives the entire workbench without a terminal: keys in, a screen out. For tests, benches and pictures.
 
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,7 @@ use skills_api::{SharedClient, SharedSessionClient};
 /// How long a condition may take before it counts as never.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The workbench at a size, with a clock that stands still until it is moved.
+/// The workbench at a size, with a manual clock.
 pub struct Harness {
     app: App,
     calls: Calls,
@@ -110,11 +110,11 @@ impl Harness {
     /// Presses keys, one after another: `"2"`, `"ctrl-p"`, `"G"`, `"esc"`. What follows has happened on return.
     ///
     /// # Panics
-    /// When a name is not a key: that is a mistake in the test.
-    #[allow(clippy::panic, reason = "a mistyped key is the test's own mistake, told where it stands")]
+    /// When a name is not a key, which is a mistake in the test.
+    #[allow(clippy::panic, reason = "a mistyped key is the test's own mistake, reported at its call")]
     pub fn press(&mut self, keys: &str) -> &mut Self {
         for name in keys.split(' ').filter(|name| !name.is_empty()) {
-            let Some(key) = parse_key(name).ok().and_then(event) else { panic!("`{name}` is no key") };
+            let Some(key) = parse_key(name).ok().and_then(event) else { panic!("`{name}` is not a key") };
             self.send(Input::Key(key));
         }
         self

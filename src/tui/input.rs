@@ -49,7 +49,7 @@ impl InputReader {
             if read_terminal(tty.as_fd(), stopped.as_fd(), &sender) == End::Gone {
                 shutdown.request();
             }
-            // Nobody waits for it where the workbench has ended.
+            // The receiver is gone if the workbench has ended.
             let _ = finishing.send(());
         })?;
         Ok(Self { events, stop: Some(stop), finished })
@@ -157,7 +157,7 @@ fn has_more(tty: BorrowedFd<'_>) -> bool {
 /// Bytes as events, whatever pieces they come in.
 #[derive(Debug, Default)]
 struct Decoder {
-    /// The beginning of a sequence that is not whole yet.
+    /// The beginning of an incomplete sequence.
     pending: Vec<u8>,
 }
 

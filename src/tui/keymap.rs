@@ -29,7 +29,7 @@ pub struct Binding {
     pub does: String,
 }
 
-/// All bindings. No key stands twice in one context.
+/// All bindings. No key is bound twice in one context.
 #[derive(Debug, Clone)]
 pub struct Keymap {
     bindings: Vec<Binding>,
@@ -121,7 +121,7 @@ mod tests {
 
     fn key(text: &str) -> KeyEvent {
         let parsed = load::parse_key(text).unwrap();
-        let OneToThree::One(code) = parsed.codes else { panic!("{text} is no single key") };
+        let OneToThree::One(code) = parsed.codes else { panic!("{text} is not a single key") };
         KeyEvent::new(code, parsed.modifiers)
     }
 

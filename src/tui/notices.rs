@@ -1,4 +1,4 @@
-//! Short notes that fade, and errors that stay until somebody has seen them.
+//! Short notes that fade, and errors that stay until they are dismissed.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -30,7 +30,7 @@ pub struct ErrorNotice {
 #[derive(Debug, Default)]
 pub struct Notices {
     notes: VecDeque<(String, Instant)>,
-    /// The note that tells of a key without an action, as long as it is.
+    /// The note about a key without an action, while it is shown.
     hint: Option<String>,
     errors: VecDeque<ErrorNotice>,
 }
@@ -191,7 +191,7 @@ impl Notices {
     }
 }
 
-/// Whether notes may stand over an area without hiding what they tell of.
+/// Whether notes may cover an area without hiding what they refer to.
 fn roomy(area: Rect) -> bool {
     area.width >= 100 && area.height >= 26
 }

@@ -83,7 +83,7 @@ pub struct Hint {
 pub trait Overlay {
     /// Whether a text field in it has the focus.
     fn in_text(&self) -> bool;
-    /// A key, and what the keymap says it asks for.
+    /// A key, and the action the keymap binds to it.
     fn key(&mut self, key: KeyEvent, action: Option<Action>) -> Outcome;
     /// Contexts for key look-up, innermost first.
     fn contexts(&self) -> Vec<Context> {
@@ -129,7 +129,7 @@ pub trait Overlay {
     }
 }
 
-/// A rectangle in the middle of an area, as large as wished where there is room.
+/// A rectangle in the middle of an area, of the requested size if it fits.
 #[must_use]
 pub fn centred(area: Rect, width: u16, height: u16) -> Rect {
     let (width, height) = (width.min(area.width), height.min(area.height));

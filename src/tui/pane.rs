@@ -101,7 +101,7 @@ pub enum Effect {
     Session(SessionAsk),
     /// Open a sheet over the pane; what it asks is answered to the pane too.
     Sheet(Box<Sheet>),
-    /// Show a text whole, over everything.
+    /// Show a text in full, over everything.
     Read(Box<Reading>),
     /// Show why clients use a skill or do not; without a request, for that of Discover.
     Why(WhyRequest),
@@ -135,7 +135,7 @@ pub enum Effect {
     AddGolden(GoldenForm),
     /// Something failed: what, and where or what to do. Stays until it is seen.
     ErrorNotice(String, String),
-    /// Something began to wait for a person: told where another pane is shown.
+    /// Something began to wait for a person: notified if another pane is shown.
     Awaited(String),
     /// What was typed on a sheet that closes without having sent it, by the sheet's name; nothing forgets it.
     /// The pane is reported [`Message::Kept`].
@@ -245,7 +245,7 @@ impl PickerKind {
 /// A text to render off the UI task.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RenderJob {
-    /// What comes back to tell it apart; jobs with an equal job are cached.
+    /// The key returned with the result; jobs with an equal job are cached.
     pub key: u64,
     /// The text, raw.
     pub text: Arc<str>,
@@ -377,7 +377,7 @@ pub trait Pane {
     fn look(&mut self, _now: Instant) -> Vec<Effect> {
         Vec::new()
     }
-    /// How many things on it wait for a person: its tab says so.
+    /// How many items in it wait for a person; shown in its tab.
     fn awaited(&self) -> usize {
         0
     }

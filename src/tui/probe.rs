@@ -19,15 +19,15 @@ const LIGHT_FROM: f64 = 0.184;
 /// What was learned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Answers {
-    /// Whether the background is light, if the terminal told it.
+    /// Whether the background is light, if the terminal reported it.
     pub light: Option<bool>,
-    /// Cells that `◆` takes, if the terminal told it.
+    /// Cells that `◆` takes, if the terminal reported it.
     pub glyph_cells: Option<u16>,
 }
 
-/// Asks. The terminal must be in raw mode on the alternate screen, and nobody else reading from it.
+/// Sends the query. The terminal must be in raw mode on the alternate screen, with no other reader.
 ///
-/// The question is a glyph, a cursor position report (DSR 6), the background (OSC 11) and the device
+/// The query is a glyph, a cursor position report (DSR 6), the background (OSC 11) and the device
 /// attributes (DA 1), which every terminal answers and which therefore ends the wait.
 #[must_use]
 pub fn ask() -> Answers {

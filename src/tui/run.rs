@@ -172,7 +172,7 @@ fn keep(now: &Remembered, before: &Remembered, file: &Path) {
     }
 }
 
-/// Theme and signs by what the terminal said, where nobody wished for others.
+/// Theme and symbols by what the terminal answered, unless configured.
 fn choose(settings: &mut Settings, remembered: &Remembered, answers: probe::Answers, depth: Depth) {
     let variable = |name: &str| std::env::var(name).ok();
     if settings.theme.is_none() && remembered.theme.is_none() && depth > Depth::Ansi16 {
@@ -419,8 +419,8 @@ impl Running {
         self.input = None;
         self.screen.leave();
         rustix::process::kill_current_process_group(rustix::process::Signal::TSTP)?;
-        // The stop itself needs no waiting; this is for a job that nobody can continue, where it is not a
-        // stop.
+        // The stop itself needs no waiting; this is for a process that cannot be resumed, where it is not
+        // stopped.
         let _ = tokio::time::timeout(Duration::from_millis(300), wait(&mut continued)).await;
         self.back_again()
     }

@@ -15,11 +15,11 @@ use skills_session::Api;
 pub enum Format {
     /// The instructions of the next call, byte for byte.
     Text,
-    /// The whole request, for Anthropic Messages.
+    /// The complete request, for Anthropic Messages.
     Anthropic,
-    /// The whole request, for `OpenAI` Responses.
+    /// The complete request, for `OpenAI` Responses.
     OpenaiResponses,
-    /// The whole request, for `OpenAI` Chat Completions.
+    /// The complete request, for `OpenAI` Chat Completions.
     OpenaiChat,
     /// What happened, entry by entry.
     Transcript,
@@ -47,7 +47,7 @@ impl Format {
         }
     }
 
-    /// What a file of it is called where nobody says otherwise.
+    /// The default file name of an export.
     #[must_use]
     pub fn file_name(self, session: &str) -> String {
         let end = if self == Self::Text { "txt" } else { "json" };
@@ -102,7 +102,7 @@ fn pretty(value: &serde_json::Value) -> String {
     serde_json::to_string_pretty(value).unwrap_or_default() + "\n"
 }
 
-/// Writes a text into a file, whole or not at all; a file that is there stays unless it is to be replaced. Blocking.
+/// Writes a text into a file atomically; an existing file stays unless it is to be replaced. Blocking.
 ///
 /// # Errors
 /// A sentence with the file's name.

@@ -61,7 +61,7 @@ pub enum SessionAsk {
     },
     /// The next call; `true` to remember it as made.
     Compose(String, bool),
-    /// The whole request of the next call.
+    /// The complete request of the next call.
     Export(String, Api),
     /// A skill at each level, as it is loaded in a session.
     Levels {

@@ -38,7 +38,7 @@ pub struct Settings {
     pub local_files: Option<LocalFiles>,
     /// Where golden queries and their baselines are on this machine; none, if omitted.
     pub golden: Option<GoldenPlace>,
-    /// Whether runs are kept nowhere: they end with the workbench.
+    /// Whether runs are not stored: they end with the workbench.
     pub passing: bool,
     /// How runs are listed.
     pub runs: RunSettings,

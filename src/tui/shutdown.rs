@@ -59,13 +59,13 @@ impl Shutdown {
         self.0.cancel();
     }
 
-    /// Whether somebody asked.
+    /// Whether shutdown was requested.
     #[must_use]
     pub fn is_requested(&self) -> bool {
         self.0.is_cancelled()
     }
 
-    /// Waits until somebody asks.
+    /// Waits until shutdown is requested.
     pub async fn requested(&self) {
         self.0.cancelled().await;
     }

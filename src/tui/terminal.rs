@@ -140,7 +140,7 @@ fn take() -> io::Result<()> {
     )
 }
 
-/// Restores the terminal once. Failures are not told: there is nowhere left to tell them.
+/// Restores the terminal once. Failures are ignored: there is no place left to report them.
 pub fn restore() {
     if !ENTERED.swap(false, Ordering::SeqCst) {
         return;
@@ -164,7 +164,7 @@ fn queue_restoration(out: &mut impl io::Write) -> io::Result<()> {
     )
 }
 
-/// Restores the terminal without waiting for it: another thread may hang in writing to it, because nobody reads.
+/// Restores the terminal without waiting for it: another thread may be blocked writing to a terminal without a reader.
 pub fn give_back_now() {
     if !ENTERED.load(Ordering::SeqCst) {
         return;

@@ -98,7 +98,7 @@ fn forbidden(dependencies: &[(String, Vec<String>)]) -> Vec<String> {
         };
         for other in used {
             if position(other).is_none_or(|other| other >= own) {
-                findings.push(format!("src/{name} uses src/{other}, which does not stand before it"));
+                findings.push(format!("src/{name} uses src/{other}, which is not listed before it"));
             } else if ADAPTERS.contains(&name.as_str()) && ADAPTERS.contains(&other.as_str()) {
                 findings.push(format!("the adapter src/{name} uses the adapter src/{other}"));
             }
@@ -163,7 +163,7 @@ fn dependencies_against_the_order_are_found() {
     assert_eq!(
         forbidden(&[of("store", &["api"]), of("cli", &["tui"]), of("helpers", &[])]),
         [
-            "src/store uses src/api, which does not stand before it",
+            "src/store uses src/api, which is not listed before it",
             "the adapter src/cli uses the adapter src/tui",
             "src/helpers is not in the list of crates",
         ]

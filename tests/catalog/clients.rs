@@ -18,8 +18,8 @@ struct Scene {
     out: PathBuf,
 }
 
-/// Characters of the path of the repository. `OpenClaw` counts the paths of its entries; the recorded number of entries
-/// comes of a repository at a path of this length, with its own skills where the profile takes them to be.
+/// Length of the repository's path in characters. `OpenClaw` counts the paths of its entries; the recorded number of
+/// entries is for a repository at a path of this length, with its own skills at their default location.
 const PATH_LENGTH: usize = 39;
 
 impl Scene {
@@ -79,7 +79,7 @@ struct RecordedRow {
     characters: usize,
 }
 
-/// The entries that stand in the list, with how much of each description: name, length, whether it is the client's own.
+/// The entries in the list, with how much of each description: name, length, whether it is the client's own.
 fn listed(view: &BudgetView) -> Vec<(String, usize, bool)> {
     let in_list = |shown: &Shown| match shown {
         Shown::NameOnly { why } => !why.contains("only its name is listed"),
@@ -134,7 +134,7 @@ async fn six_clients_list_of_120_skills_what_they_were_recorded_to_list() {
             theirs.len(),
         );
         // Codex hands out its last tokens otherwise. Gemini CLI reads files at the same time: in the recording three
-        // neighbors of 120 stand the other way round, which is no rule.
+        // neighbors of 120 are swapped, which is not a rule.
         let (least, in_order) = match client {
             "codex" => (120, our_names == their_names),
             "gemini-cli" => (theirs.len() - 2, sorted(&our_names) == sorted(&their_names)),

@@ -1,4 +1,4 @@
-//! Contracts as people write them: what is read, what is remarked, and a public registry whole.
+//! Contracts as people write them: parsed values, findings, and a complete public registry.
 use std::path::{Path, PathBuf};
 
 use skills_skill::contract::{self, Source, StepAction};
@@ -51,14 +51,14 @@ fn a_whole_contract_is_read_as_it_is_meant() {
     assert_eq!(contract.version, "1.10", "as written, not as a number");
     let [extract, each, ready, sum] = &contract.steps[..] else { panic!("four steps") };
     assert!(matches!(&extract.input["path"], Source::Reference(path) if *path == ["inputs", "file"]));
-    assert!(matches!(&extract.input["mode"], Source::Literal(_)), "a sentence is no reference");
+    assert!(matches!(&extract.input["mode"], Source::Literal(_)), "a sentence is not a reference");
     assert_eq!(extract.timeout, Some(std::time::Duration::from_secs(60)));
     assert_eq!(extract.line, 11 - 1);
     assert_eq!(each.depends_on, Vec::<String>::new(), "an empty list starts at once");
     assert!(matches!(&each.input["row"], Source::Reference(path) if *path == ["row"]));
     assert!(matches!(&each.input["why"], Source::Literal(_)));
     assert_eq!(ready.action, StepAction::WaitForSignal("books-closed".into()));
-    assert_eq!(ready.depends_on, ["each"], "the step before, where nothing is said");
+    assert_eq!(ready.depends_on, ["each"], "the step before by default");
     assert_eq!(sum.action, StepAction::Skill("table.sum".into()));
 }
 

@@ -1,4 +1,4 @@
-//! A person asks in their words: what wins, why, what is left out, and what happens while typing.
+//! Natural-language requests: what wins, why, what is left out, and what happens while typing.
 
 use crate::discovery::skills::{ask, router, typing};
 use skills_discovery::{Correction, ExcludedWhy, Fit, Group, LinkState, Policy, Request, Signal};

@@ -1,5 +1,5 @@
-//! The thresholds of the weights file do on the public query sets what they are for: requests keep their skill, and
-//! strangers are turned down, in collections of every size.
+//! The thresholds of the weights file on the public query sets: in-scope requests are accepted and
+//! out-of-scope requests rejected, in collections of every size.
 #![allow(clippy::unwrap_used, reason = "a set that cannot be read or ranked has to fail the test")]
 
 use crate::discovery::sets::{Set, set};
@@ -14,7 +14,7 @@ fn measured(name: &str) -> Option<EvalReport> {
     Some(eval(&set.router(), &cases, EvalOptions::default()).unwrap())
 }
 
-/// Of the strangers, the share turned down where 94 % of the requests are kept.
+/// The share of out-of-scope requests rejected where 94 % of the in-scope requests are accepted.
 fn rejected_at_94(report: &EvalReport) -> f64 {
     report.thresholds.iter().find(|point| (point.kept - 0.94).abs() < 1e-9).unwrap().rejected.unwrap()
 }
@@ -37,7 +37,7 @@ fn short_descriptions_keep_requests_and_reject_strangers() {
     }
 }
 
-/// In collections of `n` skills cut out of a set: the share of requests kept, and of strangers turned down.
+/// In collections of `n` skills cut out of a set: the share of requests accepted, and of out-of-scope ones rejected.
 fn shares(set: &Set, strangers: &[Case], n: usize) -> (f64, f64) {
     let (mut fitting, mut kept, mut strange, mut rejected) = (0, 0, 0, 0);
     for (at, documents) in set.skills.chunks_exact(n).enumerate() {
@@ -68,10 +68,10 @@ fn small_collections_keep_requests_and_reject_strangers() {
     let (Some(trigger), Some(clinc)) = (set("skilltrig"), set("clinc150")) else { return };
     for n in [16, 64] {
         let (kept, turned) = shares(&trigger, &clinc.out_of_scope, n);
-        println!("bodies, {n} skills: {kept:.3} kept, {turned:.3} turned down");
+        println!("bodies, {n} skills: {kept:.3} kept, {turned:.3} rejected");
         assert!(kept > 0.91 && turned > 0.85, "bodies, {n} skills: {kept:.3} {turned:.3}");
         let (kept, turned) = shares(&clinc, &clinc.out_of_scope, n);
-        println!("short, {n} skills: {kept:.3} kept, {turned:.3} turned down");
+        println!("short, {n} skills: {kept:.3} kept, {turned:.3} rejected");
         assert!(kept > 0.90 && turned > 0.60, "short, {n} skills: {kept:.3} {turned:.3}");
     }
 }

@@ -49,7 +49,7 @@ fn stop_words() -> impl Strategy<Value = String> {
     prop::collection::vec(prop::sample::select(&STOP_WORDS[..]), 1..8).prop_map(|words| words.join(" "))
 }
 
-/// Requests: known words, misspelt ones, words of other languages.
+/// Requests: known words, misspelled ones, words of other languages.
 fn requested() -> impl Strategy<Value = String> {
     const MORE: [&str; 9] =
         ["tabels", "extarct", "kuberntes", "lentas", "WaCAG", "repots", "my", "what", "crashlooping"];

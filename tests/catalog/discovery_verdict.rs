@@ -227,7 +227,7 @@ fn short_words_are_corrected_by_the_rest_of_the_request() {
     assert_eq!(read("pay the gas bxll", 3), "bill");
     assert_eq!(read("play bxll in the park", 1), "ball");
     assert_eq!(read("pay thw gas bill", 1), "the");
-    // Acronyms, contractions and words of English are no misspelt words.
+    // Acronyms, contractions and words of English are not misspelled.
     assert_eq!(read("free space on my SSD", 4), "");
     assert_eq!(read("they're in the park", 0), "");
     assert_eq!(read("a bull in the park", 1), "");

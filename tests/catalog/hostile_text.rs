@@ -28,7 +28,7 @@ fn filled(pattern: &str, size: usize) -> String {
     pattern.repeat(size / pattern.len())
 }
 
-/// One character, and alternating ones, that stand for something in YAML, Markdown, XML, a link, a table, or in words.
+/// One character, and alternating ones, with a meaning in YAML, Markdown, XML, a link, a table, or in words.
 const PATTERNS: &[&str] = &[
     "a",
     " ",
@@ -76,7 +76,7 @@ fn random(size: usize) -> String {
     filled(&some, size)
 }
 
-/// Time on the processor where the system tells it: what else runs on the machine does not count.
+/// CPU time if the system reports it: other load on the machine does not count.
 fn cpu_time() -> Duration {
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();

@@ -177,7 +177,7 @@ fn deeds() -> impl Strategy<Value = Vec<Deed>> {
 }
 
 fn happen(world: &World, deed: &Deed) {
-    // What is not there cannot be removed or moved; that is no failure here.
+    // What does not exist cannot be removed or moved; that is not a failure here.
     match deed {
         Deed::Write(place, d) => world.skill(PLACES[*place], ["One", "Two", "Three"][*d]),
         Deed::Break(place) => world.write(&format!("{}/SKILL.md", PLACES[*place]), "---\nname: x\n---\n"),
@@ -206,7 +206,7 @@ proptest! {
         let same = |now: &Catalogue| {
             now.entries == anew.entries && now.shadowed == anew.shadowed && now.refused == anew.refused
         };
-        until(&registry, "the same as reading anew", same);
+        until(&registry, "the same as after a reload", same);
     }
 }
 

@@ -85,7 +85,7 @@ fn text_hidden_by_yaml_escapes_is_found_at_its_value() {
     let (_, plain) = findings_of("description: \"Reads\\tfiles \\u00e9\"", "smuggled-text");
     assert_eq!(plain, []);
     let (_, once) = findings_of("description: \"Reads\u{202e} files\"", "smuggled-text");
-    assert_eq!(once.len(), 1, "what the file shows is told once");
+    assert_eq!(once.len(), 1, "a literal hidden character is reported once");
 }
 
 #[test]

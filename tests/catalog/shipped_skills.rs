@@ -29,7 +29,7 @@ fn shipped() -> BTreeMap<String, Skill> {
 fn every_shipped_skill_is_clean() {
     for (id, skill) in shipped() {
         let source = std::fs::read_to_string(&skill.location).unwrap();
-        // What one client cuts is a matter of taste, as long as the others list it whole.
+        // Truncation by one client is acceptable, as long as the others list it in full.
         let mut findings = skills_skill::lint::bundle(&skill, &source);
         findings.retain(|finding| finding.code != skills_skill::lint::rules::DESCRIPTION_OVER_220.code);
         assert_eq!(findings, [], "{id}");
@@ -101,7 +101,7 @@ fn every_file_of_a_bundle_is_named_in_its_instructions() {
     for (id, skill) in shipped() {
         let source = std::fs::read_to_string(&skill.location).unwrap();
         for file in skills_skill::bundle_files(&skill.open().unwrap()).unwrap() {
-            // What the engine reads is named in `skill.yaml`; instructions are for whoever loads the skill.
+            // Files that the engine reads are named in `skill.yaml`; instructions are for the model.
             let contract = ["skill.yaml", "capabilities/", "bindings/"];
             if contract.iter().any(|part| file.path.starts_with(part)) {
                 continue;

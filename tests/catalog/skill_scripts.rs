@@ -235,7 +235,7 @@ fn licenses_are_judged_by_their_expression() {
     let Some(done) = run(script, &["--cargo", "-"], here.path(), &metadata) else { return };
     assert_eq!(done.code, 1);
     assert_eq!(done.err.trim(), "2 allowed, 1 denied, 1 unknown", "{}", done.out);
-    assert!(!done.out.contains("me 1.0.0"), "the project's own packages are no dependencies");
+    assert!(!done.out.contains("me 1.0.0"), "the project's own packages are not dependencies");
     let all = run(script, &["--cargo", "-", "--allow", "MIT"], here.path(), &metadata).unwrap();
     assert_eq!(all.err.trim(), "1 allowed, 2 denied, 1 unknown", "{}", all.out);
     let lock = r#"{"packages": {"": {}, "node_modules/a": {"version": "2.0.0", "license": "ISC"}}}"#;

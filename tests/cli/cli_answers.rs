@@ -208,7 +208,7 @@ fn a_reader_that_goes_away_is_no_failure() {
             "x\n",
         );
     }
-    // The shell reports the status of `head`; what the first program says stands on standard error.
+    // The shell returns the status of `head`; errors of the first program are on standard error.
     let script = format!("{} --root skills list | head -n 1", env!("CARGO_BIN_EXE_skills"));
     let mut shell = std::process::Command::new("sh");
     shell.args(["-c", &script]).current_dir(home.path()).env("HOME", home.path().join("home"));

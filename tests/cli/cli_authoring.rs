@@ -159,7 +159,7 @@ fn a_proposal_is_approved_by_its_digests_and_rolled_back() {
     let id = proposed["summary"]["proposal_id"].as_str().unwrap();
     let unnamed = home.run(&["--json", "proposals", "approve", id, "--yes"]);
     assert_eq!((unnamed.code, unnamed.error()["error"]["code"].as_str()), (5, Some("confirmation_required")));
-    assert_eq!(home.run(&["proposals", "approve", id]).code, 5, "nobody can be asked");
+    assert_eq!(home.run(&["proposals", "approve", id]).code, 5, "there is no terminal to prompt on");
     assert_eq!(fs::read_to_string(&file).unwrap(), old);
     let digests = [proposed["proposal_digest"].as_str().unwrap(), proposed["base_digest"].as_str().unwrap()];
     let approve =

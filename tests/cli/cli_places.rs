@@ -1,5 +1,5 @@
-//! Runs whose skills were read by another process: who may decide them, who works them, and that another version of
-//! this program goes on with runs of the shipped skills.
+//! Runs whose skills were read by another process: who may decide them, who executes them, and that another version of
+//! this program continues runs of the shipped skills.
 
 use crate::cli_runs_fixture;
 
@@ -20,7 +20,7 @@ fn whoever_does_not_read_a_runs_skills_can_turn_it_down_and_agrees_to_nothing_un
     let show = elsewhere(&["runs", "show", &first]).stdout;
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words(&show).contains("which are not loaded"), "{show}");
-    assert!(show.contains(" runs deny ") && !show.contains(" runs approve "), "only a no goes on: {show}");
+    assert!(show.contains(" runs deny ") && !show.contains(" runs approve "), "only a denial is possible: {show}");
     let digest = desk.digest(&first);
     let yes = elsewhere(&["runs", "approve", &first, "--inputs-digest", &digest, "--yes", "--json"]);
     let error = yes.error()["error"].clone();
@@ -32,7 +32,7 @@ fn whoever_does_not_read_a_runs_skills_can_turn_it_down_and_agrees_to_nothing_un
         "you can still deny it"
     );
 
-    // A signal is a word of another program: it is kept, and who goes on is told.
+    // A signal may come from another program: it is buffered, and the process that can continue is named.
     let signal =
         elsewhere(&["runs", "signal", &signalled, "books-closed", "--payload", r#"{"text": "a b c"}"#]);
     assert!(signal.stderr.contains(&why), "{}{}", signal.stdout, signal.stderr);
@@ -66,7 +66,7 @@ fn a_run_of_the_shipped_skills_goes_on_in_another_version_of_this_program() {
         .unwrap();
     assert_eq!(changed, 1);
     drop(connection);
-    // Who reads other skills is told the whole way to it.
+    // A process that reads other skills gets the complete command.
     let other = desk.home.path().join("other");
     std::fs::create_dir_all(&other).unwrap();
     let show =

@@ -66,7 +66,7 @@ fn a_run_waits_for_a_person_and_the_command_it_names_decides_it() {
     let waiting = desk.run(&["run", "send", "--input", "to=ana"]);
     assert_eq!(waiting.code, 5, "{}", waiting.stderr);
     let command = said(&waiting, "approve:");
-    // The very words, as a shell would split them; only the yes is added.
+    // The exact command, as a shell would split it; only `--yes` is added.
     let words: Vec<&str> = command.split(' ').skip(1).collect();
     let refused = Answer::of(desk.command().args(&words).output().unwrap());
     assert_eq!(
@@ -78,7 +78,7 @@ fn a_run_waits_for_a_person_and_the_command_it_names_decides_it() {
     let approved = Answer::of(desk.command().args(&words).arg("--yes").output().unwrap());
     assert_eq!((approved.code, approved.stdout.as_str()), (0, "sent  to ana\n"), "{}", approved.stderr);
     let again = Answer::of(desk.command().args(&words).arg("--yes").output().unwrap());
-    assert_eq!(again.code, 0, "the same decision again is no mistake: {}", again.stderr);
+    assert_eq!(again.code, 0, "repeating the same decision is not an error: {}", again.stderr);
     assert_eq!(desk.mails(), ["to ana"], "it was sent once");
 }
 
@@ -351,7 +351,7 @@ fn a_run_is_worked_by_those_who_read_its_skills_alone() {
     assert_eq!(all.code, 0, "{}", all.stderr);
     assert!(all.stderr.contains("which are not loaded: use --root"), "{}", all.stderr);
     assert_eq!(elsewhere(&["runs", "work", run]).code, 4);
-    assert_eq!(desk.json(&["runs", "show", run])["run"]["state"], "pending", "nobody failed it");
+    assert_eq!(desk.json(&["runs", "show", run])["run"]["state"], "pending", "the run has not failed");
     assert_eq!(desk.run(&["runs", "work"]).code, 0);
     assert_eq!(desk.json(&["runs", "show", run])["run"]["outputs"], json!({ "count": 2 }));
 }
@@ -369,7 +369,7 @@ fn the_store_is_checked_copied_and_cleared() {
     let copied = desk.run(&["db", "backup", copy.to_str().unwrap()]);
     assert_eq!(copied.code, 0, "{}", copied.stderr);
     assert_eq!(desk.run(&["db", "backup", copy.to_str().unwrap()]).code, 4, "no copy is overwritten");
-    assert_eq!(desk.run(&["db", "purge", "--older-than", "0s"]).code, 5, "nobody said yes");
+    assert_eq!(desk.run(&["db", "purge", "--older-than", "0s"]).code, 5, "not confirmed");
     assert_eq!(desk.json(&["audit-purge", "--older-than", "0s", "--yes"])["runs"], 1);
     let purged = desk.json(&["db", "purge", "--older-than", "0s", "--yes"]);
     assert_eq!(purged["runs"], 1);

@@ -231,7 +231,7 @@ fn what_changed_is_told_apart_from_what_is_gone_and_from_what_other_roots_hold()
     let anew = format!("skills session load {id} csv-tools --add");
     assert!(now.contains(&anew), "{now}");
     home.run(&["session", "load", &id, "csv-tools", "--add"]);
-    assert!(!show(&ours).contains("changed on disk"), "loaded anew");
+    assert!(!show(&ours).contains("changed on disk"), "loaded again");
 }
 
 #[test]

@@ -122,7 +122,7 @@ fn files_are_private_under_every_umask() {
         }
         assert!(found.iter().any(|(path, _)| path.ends_with("audit/audit.jsonl")), "{found:?}");
         assert!(found.iter().any(|(path, _)| path.ends_with("skills.log")), "{found:?}");
-        // Examples that ship with the program hold nothing of anybody, and lie in a private folder.
+        // Examples that ship with the program contain no user data, and are in a private directory.
         found.retain(|(path, _)| {
             !path.components().any(|part| part.as_os_str().to_string_lossy().starts_with("shipped"))
         });

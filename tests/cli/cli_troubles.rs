@@ -54,7 +54,7 @@ fn a_script_that_was_edited_while_its_run_waits_runs_only_after_a_yes_to_what_it
     assert_eq!(kinds(&shown).last().unwrap(), "gate.waiting", "looking at a question records none");
     let why = shown["sheet"]["why"].as_str().unwrap();
     assert!(why.contains("scripts/send.py") && why.contains("changed since the launch"), "{why}");
-    assert!(why.contains("approval each time"), "the other reason stands beside it: {why}");
+    assert!(why.contains("approval each time"), "the other reason is listed too: {why}");
     assert_eq!(shown["sheet"]["inputs"], json!({ "to": "ana" }), "what would run is shown");
     let digest = shown["sheet"]["inputs_digest"].as_str().unwrap();
     let once = desk.run(&["runs", "approve", &id, "--inputs-digest", digest, "--yes", "--json"]);
@@ -126,7 +126,7 @@ fn a_wait_whose_time_is_over_is_over_for_whoever_looks_though_no_worker_is_awake
     while state() == "waiting_for_human" {
         assert!(began.elapsed().as_secs() < 60, "it is listed as waiting for ever");
     }
-    assert_eq!(state(), "canceled", "as nobody said yes");
+    assert_eq!(state(), "canceled", "as it was not approved");
 }
 
 #[test]

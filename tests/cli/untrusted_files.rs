@@ -1,4 +1,4 @@
-//! Folders from elsewhere: what is no file does not hang a command, what lies outside is not opened.
+//! Untrusted directories: special files do not block a command, files outside are not opened.
 #![cfg(unix)]
 use crate::binary;
 
@@ -15,7 +15,7 @@ fn fifo(path: &Path) {
     assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
 }
 
-/// Five skills, and beside them everything that is called like a main file and is none.
+/// Five skills, and next to them special files with the names of main files.
 fn home() -> (Home, Vec<UnixListener>) {
     let home = Home::with_skills();
     let at = |path: &str| home.skills().join(path);

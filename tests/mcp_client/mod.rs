@@ -1,4 +1,4 @@
-//! An MCP client with a person behind it, and the real server as its child.
+//! An MCP client with a simulated user, and the real server as its child.
 #![allow(
     dead_code,
     clippy::unwrap_used,
@@ -156,7 +156,7 @@ impl Client {
         value
     }
 
-    /// The output schemas of tools by name, as a program is given them that wants whole answers.
+    /// The output schemas of tools by name, as sent to a client that requests complete results.
     pub async fn described(&self) -> BTreeMap<String, Value> {
         let mut request = PaginatedRequestParams::default();
         request.meta = serde_json::from_value(json!({ "explain": true })).unwrap();
@@ -171,7 +171,7 @@ impl Client {
         self.fails_with_a_way_on(tool, arguments).await.0
     }
 
-    /// The error body, and what is said beside it of how a person goes on.
+    /// The error body, and the hint next to it on how a person continues.
     pub async fn fails_with_a_way_on(&self, tool: &str, arguments: Value) -> (Value, String) {
         let result = self.call(tool, arguments).await;
         assert_eq!(result.is_error, Some(true), "{tool}: {}", text(&result));

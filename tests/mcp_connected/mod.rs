@@ -1,4 +1,4 @@
-//! The MCP server of a client's machine in front of a service that asks for keys.
+//! The MCP server of a client's machine in front of a service that requires authentication.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader};

@@ -104,7 +104,7 @@ async def over_http(binary, environment):
             await drive("http", url, mode)
     finally:
         process.terminate()
-        expect(process.wait(timeout=30) == 0, "the service did not end in order")
+        expect(process.wait(timeout=30) == 0, "the service did not shut down cleanly")
 
 
 def main():

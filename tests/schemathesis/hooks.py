@@ -5,8 +5,8 @@ import re
 import schemathesis
 from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
 
-# Why a request that fits the document may still be no valid one: members that depend on each other, names that are
-# looked up, what a skill's own contract asks for.
+# Why a request that matches the document may still be invalid: members that depend on each other, names that are
+# looked up, the requirements of a skill's own contract.
 MEANINGS = [
     re.compile(pattern)
     for pattern in (
@@ -62,10 +62,10 @@ def what_fits_is_taken(ctx, response, case):
 
 @schemathesis.check
 def what_does_not_fit_is_refused(ctx, response, case):
-    """A request that does not fit is refused; a header that nobody knows is none (RFC 9110, 5.1)."""
+    """A request that does not match is rejected; an unknown header is ignored (RFC 9110, 5.1)."""
     if any("unknown-property" in name for name in case.headers or {}):
         return None
-    # Of a run that waits for nobody no decision is taken, whatever it names.
+    # A run that waits for no decision accepts none, whatever the request names.
     if response.status_code == 409 and case.operation.path.endswith(("/approve", "/deny")):
         return None
     # A body that is too large is refused before its members are looked at.

@@ -208,7 +208,7 @@ async fn a_session_lasts_as_long_as_its_connection_and_can_be_gone_on_with() {
         assert_eq!(json_of(&ran)["stdout"], "hello you\n");
     }
     drop(client);
-    // Another connection, which nobody can ask anything.
+    // Another connection, whose client cannot be asked.
     let client = Client::of(&home, &["--session", &session], ProtocolVersion::V_2026_07_28, None).await;
     let read = client.works("skills.read", json!({ "path": "references/layout.md" })).await;
     assert_eq!(read["skill"], "pdf-tables");
@@ -449,7 +449,7 @@ async fn older_tool_names_are_offered_on_request() {
 fn what_is_no_message_does_not_end_the_server() {
     let home = Home::with_skills();
     let mut lines = Lines::of(&home);
-    lines.send("this is no JSON");
+    lines.send("this is not JSON");
     lines.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
     let hello = json!({ "protocolVersion": "1999-01-01", "capabilities": {}, "clientInfo": { "name": "x", "version": "1" } });
     let answer = lines.ask(1, "initialize", &hello);

@@ -9,7 +9,7 @@ use doors::{Doors, Told};
 use serde_json::{Value, json};
 use skills_api::operations::{operation, steady};
 
-/// One call, as each door is asked it.
+/// One call, in the form of each interface.
 struct Case {
     operation: &'static str,
     arguments: Value,
@@ -20,7 +20,7 @@ struct Case {
 }
 
 fn case(operation: &'static str, arguments: Value, cli: &str) -> Case {
-    // Words in the line are split at spaces; `_` stands for a space inside of one.
+    // The line is split at spaces; `_` represents a space inside a word.
     let words = |line: &str| line.split(' ').map(|word| word.replace('_', " ")).collect();
     Case { operation, arguments, cli: (!cli.is_empty()).then(|| words(cli)), error: None }
 }
@@ -207,7 +207,7 @@ fn looks() -> Vec<Case> {
     ]
 }
 
-/// What executes: each door makes a run of its own, and they are alike.
+/// Calls that execute: each interface creates a run of its own, and the results are equal.
 fn acts() -> Vec<Case> {
     vec![
         case(
@@ -257,7 +257,7 @@ fn acts() -> Vec<Case> {
     ]
 }
 
-/// `small` has every member of `whole`, each the same: a command adds what only it knows.
+/// `small` has every member of `whole` with the same value: a command adds only its own members.
 fn within(whole: &Value, small: &Value) -> bool {
     match (whole, small) {
         (Value::Object(whole), Value::Object(small)) => {

@@ -1,4 +1,4 @@
-//! The core behind an address: the same answers as in the process, and what becomes of them when the way there breaks.
+//! The client of a remote core: the same results as in the process, and their handling when the connection breaks.
 mod outages;
 use crate::runs_place;
 use crate::service;
@@ -215,7 +215,7 @@ async fn runs_and_sessions_go_there_as_they_go_here() {
     same!(here, there, agents());
 }
 
-/// Comes back when the connection stands as it is wanted.
+/// Returns when the connection is in the wanted state.
 async fn stands(there: &Remote, wanted: impl Fn(&ConnectionState) -> bool) {
     let mut states = there.states();
     tokio::time::timeout(WAIT_TIMEOUT, states.wait_for(|state| wanted(state))).await.unwrap().unwrap();
@@ -280,7 +280,7 @@ async fn a_service_that_keeps_one_waiting_is_given_up_on() {
     assert_eq!(error.code, Code::UpstreamTimeout);
     assert_eq!(service.calls("agent.list"), 1, "a slow service is not asked twice");
     assert!(there.agents().await.is_ok());
-    // A broken connection is no slow one: once more, and nobody notices.
+    // A broken connection is not a slow one: the request is retried, without a visible error.
     service.mishap("agent.list", Mishap::BreaksBefore);
     assert!(there.agents().await.is_ok());
 }
@@ -306,11 +306,11 @@ async fn a_new_skill_is_news_and_so_is_what_changed_while_the_service_was_away()
         .unwrap();
     };
     let skill =
-        |name: &str| format!("---\nname: {name}\ndescription: Says {name} to whoever asks.\n---\nbody\n");
+        |name: &str| format!("---\nname: {name}\ndescription: Says {name} to any caller.\n---\nbody\n");
     while there.catalogue().await.unwrap().entries.is_empty() {
         tokio::task::yield_now().await;
     }
-    // The stream stands when it has told something.
+    // The stream is established when it has sent something.
     service_tells(&service).await;
     place.write("skills/hello/SKILL.md", &skill("hello"));
     there.rescan().await.unwrap();
@@ -408,7 +408,7 @@ async fn whoever_watches_runs_is_still_there_when_the_service_comes_back() {
     let mut watching = command(&place, &service, &["runs", "watch"]).stdout(Stdio::piped()).spawn().unwrap();
     service_tells(&service).await;
     service.kill();
-    // Longer than until the first look at who works the runs, which finds nobody to ask.
+    // Longer than until the first poll for the runs' workers, which gets no response.
     let gone = async {
         while watching.try_wait().unwrap().is_none() {
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -434,7 +434,7 @@ async fn whoever_watches_runs_is_still_there_when_the_service_comes_back() {
     watching.wait().unwrap();
 }
 
-/// Comes back when somebody follows the news of a service.
+/// Returns when a client follows the events of a service.
 async fn service_tells(service: &Service) {
     let following = async {
         while service.calls("event.list") == 0 {

@@ -21,7 +21,7 @@ pub fn words(intent: &str, stop: &[&str], unknown: &[&str]) -> Vec<QueryWord> {
     out
 }
 
-/// Marks of each of these words in a text, wherever they stand.
+/// Marks of each of these words in a text, wherever they occur.
 pub fn marks(text: &str, words: &[(&str, Signal)]) -> Vec<Mark> {
     let mut out: Vec<Mark> = words
         .iter()

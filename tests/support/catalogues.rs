@@ -1,4 +1,4 @@
-//! Catalogues and skill details made by hand.
+//! Catalogs and skill details made by hand.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -88,7 +88,7 @@ impl FakeRuns {
         self.news.notify_waiters();
     }
 
-    /// A contract more, or the same one as it stands now.
+    /// Adds a contract, or replaces it with its current version.
     pub fn add_contract(&self, view: ContractView) {
         let mut book = self.book();
         book.contracts.retain(|known| known.skill_id != view.skill_id);

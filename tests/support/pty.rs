@@ -157,7 +157,7 @@ impl Pty {
         self
     }
 
-    /// Closes the terminal, which nobody may read any more.
+    /// Closes the terminal; it can no longer be read.
     pub fn hang_up(&mut self) -> &mut Self {
         assert!(self.reader.is_none(), "the reader keeps the terminal open");
         self.writer = None;

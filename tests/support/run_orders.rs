@@ -54,7 +54,7 @@ pub fn command(order: &RunOrder) -> Command {
         RunOrder::Cancel { .. } => Command::Cancel,
         RunOrder::Replay { .. } => Command::Replay,
         RunOrder::Fork { .. } => Command::Fork,
-        RunOrder::Assign { .. } => panic!("an assignment is no command of the state machine"),
+        RunOrder::Assign { .. } => panic!("an assignment is not a command of the state machine"),
     }
 }
 

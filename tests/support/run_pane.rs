@@ -43,7 +43,7 @@ pub fn orders(client: &FakeClient) -> Vec<RunOrder> {
     client.runs.orders.lock().unwrap().iter().map(|(_, order)| order.clone()).collect()
 }
 
-/// The sheet's fields and buttons alone, where a whole screen says too much.
+/// The dialog's fields and buttons alone, where an entire screen shows too much.
 pub fn has(harness: &Harness, texts: &[&str]) {
     let screen = harness.screen();
     for text in texts {

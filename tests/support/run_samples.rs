@@ -269,7 +269,7 @@ pub fn every_state() -> Vec<RunDetail> {
     states.iter().enumerate().map(|(i, (state, skill))| detail(&id(i + 1), skill, *state)).collect()
 }
 
-/// The view of a contract written as YAML; every capability has a script behind it.
+/// The view of a contract written as YAML; every capability has a script binding.
 pub fn contract_view(skill: &str, source: &str) -> ContractView {
     let place = Path::new("/skills").join(skill).join("skill.yaml");
     let (contract, findings) = contract::parse(&place, source);
@@ -302,7 +302,7 @@ pub fn contract_view(skill: &str, source: &str) -> ContractView {
     }
 }
 
-/// A capability with one script binding behind it.
+/// A capability with one script binding.
 pub fn capability(id: &str) -> CapabilityExplanation {
     let binding = BindingChoice {
         binding: format!("{id}.script"),
@@ -331,7 +331,7 @@ pub fn capability(id: &str) -> CapabilityExplanation {
     }
 }
 
-/// A workbench whose clock stands at the samples' moment.
+/// A workbench whose clock is fixed at the samples' time.
 pub fn settings() -> skills_tui::Settings {
     skills_tui::Settings {
         clock_ms: Some(NOW_MS),

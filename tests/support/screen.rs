@@ -95,7 +95,7 @@ pub fn text(buffer: &Buffer) -> String {
     out
 }
 
-/// Where a text stands first.
+/// The first position of a text.
 pub fn find(buffer: &Buffer, wanted: &str) -> Option<Position> {
     let area = buffer.area;
     for y in area.top()..area.bottom() {

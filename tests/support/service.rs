@@ -34,7 +34,7 @@ pub enum Mishap {
 struct Script {
     mishaps: HashMap<&'static str, Mishap>,
     calls: Vec<&'static str>,
-    /// Behind which event each stream of news was to go on.
+    /// The event after which each stream was to resume.
     resumed: Vec<Option<u64>>,
     key: Option<String>,
 }
@@ -105,7 +105,7 @@ impl Service {
         self.core = Arc::clone(core);
     }
 
-    /// Behind which event each stream of news was to go on.
+    /// The event after which each stream was to resume.
     pub fn resumed(&self) -> Vec<Option<u64>> {
         self.script.lock().unwrap().resumed.clone()
     }
@@ -224,7 +224,7 @@ fn decoded(text: &str) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// Events of runs behind a number, and news of the catalogue, as server-sent events, until the core ends.
+/// Events of runs after a number, and catalog changes, as server-sent events, until the core ends.
 async fn stream(core: Arc<Local>, resumed: Option<u64>) -> Response {
     use skills_api::{Client as _, RunClient as _};
     let (newest, log) = (core.newest_event().await.unwrap(), core.event_log().await.unwrap());

@@ -1,4 +1,4 @@
-//! The real core with a clock that stands still: every answer took as long as every other.
+//! The real core with a fixed clock: every response takes the same time.
 
 use std::sync::Arc;
 

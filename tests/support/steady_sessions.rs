@@ -10,9 +10,9 @@ use skills_api::{
 };
 use skills_session::{Api, Payload, Speaker};
 
-/// What stands in place of every id.
+/// Replaces every id.
 pub const ID: &str = "0198a1b1-1000-7000-8000-00000000cafe";
-/// What stands in place of every time, milliseconds since 1970-01-01 UTC.
+/// Replaces every time, milliseconds since 1970-01-01 UTC.
 pub const NOON_MS: i64 = 1_760_702_400_000;
 
 pub struct SteadySessions {
@@ -22,7 +22,7 @@ pub struct SteadySessions {
 }
 
 impl SteadySessions {
-    /// Over a session whose call does not tell where the skills lie.
+    /// Over a session whose call does not name the skills' location.
     pub async fn over(core: SharedSessionClient) -> Self {
         let hidden = SettingsChange { locations: Some(false), ..SettingsChange::default() };
         let real = core.new_session(hidden).await.unwrap().session_id;

@@ -1,4 +1,4 @@
-//! The pictures of the README are screens of this program over its own skills: drawn anew and compared.
+//! The pictures of the README are screens of this program over its own skills: drawn again and compared.
 //! `INSTA_UPDATE=always` writes them, as it writes snapshots.
 use crate::support;
 
@@ -137,7 +137,7 @@ fn a_session_with_a_loaded_skill_is_the_screen() {
     compare(
         &mut harness,
         "session.svg",
-        "Session: a loaded skill stands in the next call, with tokens by level",
+        "Session: a loaded skill is part of the next call, with tokens by level",
     );
 }
 

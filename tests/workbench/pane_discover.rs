@@ -153,7 +153,7 @@ fn a_catalogue_change_ranks_again_and_keeps_the_cursor_on_its_skill() {
     pane.act(Action::Down);
     let effects = pane.message(&Message::Catalogue(Arc::new(support::catalogues::catalogue())));
     let [Effect::Discover { generation, request }] = &effects[..] else { panic!("{effects:?}") };
-    assert!(!request.typing, "nobody is typing now");
+    assert!(!request.typing, "typing has ended");
     let mut changed = fits();
     changed.results.remove(0);
     pane.message(&Message::Answer(*generation, Ok(Arc::new(changed))));
@@ -320,7 +320,7 @@ fn a_wide_screen_asks_for_the_levels_and_shows_where_the_body_says_it() {
     insta::assert_snapshot!("discover-levels-180x50", screen.text(&mut pane));
 }
 
-/// An answer with so many results in all, of which the first page is there.
+/// An answer with `total` results, of which the first page is loaded.
 fn long(total: usize) -> Answer {
     let mut answer = fits();
     answer.results = (0..total.min(40)).map(|n| numbered(n, &answer)).collect();
@@ -336,7 +336,7 @@ fn numbered(n: usize, from: &Answer) -> Hit {
     hit
 }
 
-/// Answers what the last frame asked for, as a core with so many results would.
+/// Answers the requests of the last frame, as a core with `total` results would.
 fn serve(pane: &mut Discover, screen: &mut Screen, total: usize) -> Vec<Request> {
     let (_, wanted) = screen.draw(pane);
     let mut served = Vec::new();
@@ -547,7 +547,7 @@ fn colours_come_from_the_theme_and_no_colour_tells_signals_by_shade() {
     let ansi = Screen::themed(120, 36, "ansi", Depth::Ansi16).draw(&mut pane).0;
     let at = find(&ansi, "tables from").unwrap();
     let marked = ansi[(at.x, at.y)].style().add_modifier;
-    assert!(marked.contains(Modifier::BOLD | Modifier::UNDERLINED), "marks are told without a tint");
+    assert!(marked.contains(Modifier::BOLD | Modifier::UNDERLINED), "marks are visible without a tint");
 }
 
 #[test]

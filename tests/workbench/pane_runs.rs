@@ -332,7 +332,7 @@ fn a_run_that_begins_to_wait_is_told_on_every_pane() {
     let client = core(vec![detail(&id(3), "site-report", RunState::Running)]);
     let panes: Vec<Box<dyn Pane>> = vec![Box::new(NotePane::of(&["a note"])), Box::new(Runs::new())];
     let mut harness = Harness::new(Arc::clone(&client) as _, panes, &settings(), 100, 24).unwrap();
-    // What waits when the workbench opens is no news: the run is known before it begins to wait.
+    // A run that waits when the workbench opens is not notified: it is known before it begins to wait.
     harness.press("5").wait_for("site-report");
     harness.press("1").wait_for("a note");
     client.runs.work(&id(3), "gate.waiting", json!({}), |run| {
@@ -372,7 +372,7 @@ fn what_waits_at_the_start_is_no_news_whichever_part_is_read_first() {
         let id = begins.id.clone();
         let seen = RunDetail { run: begins, ..detail(&id.0, "site-report", RunState::WaitingForHuman) };
         let effects = pane.message(&Message::Run(RunTold::Detail(id, Ok(Arc::new(seen)))));
-        assert!(told(&effects), "what begins to wait afterwards is told");
+        assert!(told(&effects), "a run that begins to wait later is notified");
     }
 }
 

@@ -28,7 +28,7 @@ fn lost() -> Event {
     Event::Connection(ConnectionState::Lost { since: now, why, next_try })
 }
 
-/// A yes to what a run of the samples waits with.
+/// An approval of what a run of the samples waits with.
 fn yes(run: &str, gate: &Gate, sending: Sending) -> Event {
     let Gate::Human { step, inputs_digest, .. } = gate else { panic!("no gate for a person") };
     Event::Order(Box::new(UnderWay {
@@ -71,7 +71,7 @@ fn a_decision_that_waits_for_the_connection_shows_everywhere_and_is_taken_back_b
             Message::Run(RunTold::Ordered(1, RunId(id(1)), Err(UnderWay::taken_back()))),
         ));
         harness.wait_for("A approve").press("esc").wait_for("needs you");
-        // Sent, it cannot be taken back, and every place says so.
+        // Once sent, it cannot be taken back, and every view shows this.
         tell(&mut harness, yes(&id(1), &gate, Sending::Sent));
         harness.wait_for("approved by bo just now: sent;");
         let screen = harness.screen();

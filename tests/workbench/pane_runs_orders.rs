@@ -63,7 +63,7 @@ fn an_input_of_several_lines_is_corrected_and_the_run_says_what_changed() {
     harness.press("tab").wait_for("total; 1x").press("backspace backspace backspace").type_text("9");
     // The field below it is a choice, the one after it takes numbers alone.
     harness.press("tab tab ctrl-u").type_text("many").wait_for("expected a number").press("ctrl-s");
-    assert_eq!(orders(&client), [], "what is no number is not sent");
+    assert_eq!(orders(&client), [], "what is not a number is not sent");
     harness.press("esc esc").wait_until("the sheet is gone", |screen| !screen.contains("Resume this run"));
     harness.press("r tab").wait_for("many");
     insta::assert_snapshot!("runs-resume-again-80x24", harness.screen());
@@ -89,7 +89,7 @@ fn a_takeover_by_another_worker_is_told() {
     client.runs.work(&id(3), "run.claimed", json!({ "worker": "w1", "takeover": false }), |_| {});
     client.runs.work(&id(3), "run.claimed", json!({ "worker": "w2", "takeover": true }), |_| {});
     harness.wait_for("taken over by w2");
-    assert!(!harness.screen().contains("w1"), "the first claim is no news");
+    assert!(!harness.screen().contains("w1"), "the first claim is not reported");
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn a_signal_has_the_name_that_is_waited_for_and_a_payload_that_is_json() {
     has(&harness, &["books-closed", "accepts no other signal"]);
     harness.press("ctrl-u").type_text("{\"period\": ").wait_for("invalid JSON");
     harness.press("ctrl-s");
-    assert_eq!(orders(&client), [], "what is no JSON is not sent");
+    assert_eq!(orders(&client), [], "what is not JSON is not sent");
     harness
         .type_text("7}")
         .press("ctrl-s")
@@ -227,9 +227,9 @@ fn what_would_carry_a_step_out_is_told_anew_once_the_skills_are_read() {
     let binding = |text: &str| {
         client.runs.book().runs[0].sheet.as_mut().unwrap().binding = text.to_owned();
     };
-    binding("nothing carries it out");
+    binding("no binding executes it");
     let mut harness = opened(&client, 120, 36);
-    harness.press("a").wait_for("Your decision").wait_for("nothing carries it out");
+    harness.press("a").wait_for("Your decision").wait_for("no binding executes it");
     binding("script scripts/invoice.py");
     let read = Change {
         catalogue: Arc::default(),

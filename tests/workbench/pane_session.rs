@@ -405,7 +405,7 @@ fn where_bodies_go_is_named_and_one_in_an_answer_is_counted_and_can_be_read() {
         let told = told.screen();
         let counted = |line: &str| line.contains("L2") && line.contains('▆');
         assert!(told.lines().any(counted), "{told}");
-        // The selected skill is read where it stands.
+        // The selected skill is read in place.
         screen.press("enter").wait_for("csv-profile, the result of entry 1");
         screen.press("]").wait_for("L2 in a tool result");
     }

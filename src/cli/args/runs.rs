@@ -400,7 +400,7 @@ pub struct RunsLogsArgs {
 pub struct RunsAssignArgs {
     /// Id of the run.
     pub run: String,
-    /// The person; without one, the run is assigned to nobody.
+    /// The user to assign; if omitted, the assignment is removed.
     pub to: Option<String>,
     /// What the person has to know.
     #[arg(long, value_name = "TEXT")]

@@ -1,4 +1,4 @@
-//! Arguments about sessions: what a model is given.
+//! Arguments about sessions: the context sent to a model.
 
 use std::path::PathBuf;
 

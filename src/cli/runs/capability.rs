@@ -160,7 +160,7 @@ mod tests {
             description: "Takes the tables out of a document".to_owned(),
             inputs: [("path".to_owned(), field)].into(),
             outputs: InputFields::default(),
-            gates: vec!["a person has to say yes each time".to_owned()],
+            gates: vec!["requires approval each time".to_owned()],
             explanation: Explanation {
                 capability: "document.table.extract".to_owned(),
                 conformance: Conformance::Standard,

@@ -53,7 +53,7 @@ pub async fn work(
     Ok(settled)
 }
 
-/// Says the state of a run after it was worked, writes its outputs, and tells how the command ends.
+/// Reports the state of a run after its execution, writes its outputs, and returns how the command ends.
 pub fn conclude(cx: &mut Context, settled: &Settled, voice: &mut Reporter) -> Result<Done, Failure> {
     voice.say(&ending(settled, &Caller::of(&cx.global), cx.in_memory(), voice.look));
     if !cx.out.json

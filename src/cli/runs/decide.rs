@@ -19,10 +19,10 @@ pub async fn run(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Resul
     let mut voice = cx.reporter();
     let detail = client.run(&args.run).await?;
     let id = detail.run.id.0.clone();
-    // What is named and does not wait is not asked about: the core says its outcome, or why it is refused.
+    // A named run that does not wait is not prompted for: the core returns its outcome, or why it is refused.
     let waits = detail.sheet.as_ref().filter(|sheet| is_meant(args, sheet));
     let mut result = args.result.as_deref().map(|text| orders::json("--result", text, cx)).transpose()?;
-    // Who states a result says that it happened.
+    // Stating a result implies that the step completed.
     let mut choice = args.choice.or_else(|| result.as_ref().map(|_| Choice::Happened));
     if let Some(sheet) = waits {
         let asked = Asking { verdict, id: &id, args, said: choice, caller: Caller::of(&cx.global) };
@@ -119,7 +119,7 @@ impl Asking<'_> {
         Error { reason: Some(reason), ..Error::new(Code::ConfirmationRequired, message) }
     }
 
-    /// What to give where nobody can be asked.
+    /// The options to pass if there is no terminal to prompt on.
     fn instead(&self, sheet: &DecisionSheet) -> String {
         format!("run: {}", self.command(sheet))
     }
@@ -153,7 +153,7 @@ impl Asking<'_> {
         self.caller.line(&words)
     }
 
-    /// The outcome of a step that nobody knows the end of.
+    /// The outcome of a step whose end is unknown.
     fn choice(&self, sheet: &DecisionSheet) -> Result<Option<Choice>, Failure> {
         let open = sheet.outcome_unknown && self.verdict == Verdict::Approve && self.said.is_none();
         if !open {

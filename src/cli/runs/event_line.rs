@@ -11,7 +11,7 @@ use skills_model::Gate;
 use skills_skill::safe_text;
 use skills_store::{EventKind, RunEvent};
 
-/// The line of an event; with the run's id where events of several runs stand together.
+/// The line of an event; with the run's id if events of several runs are mixed.
 pub fn render(event: &RunEvent, with_run: bool, zone: &TimeZone, look: TerminalCaps) -> String {
     let kind = safe_text::line(event.event.kind.as_str()).into_owned();
     let mut head = TextStyle::Muted.paint(&clock::time_of_day(event.at_ms, zone), look.colour);
@@ -59,7 +59,7 @@ fn ink(kind: &EventKind) -> TextStyle {
     }
 }
 
-/// What an event says beside its kind, in a few words.
+/// The details of an event, in a few words.
 pub fn describe_event(kind: &EventKind, data: &Value) -> String {
     if *kind == EventKind::StepLog {
         return data.get("detail").or_else(|| data.get("text")).map(values::brief).unwrap_or_default();
@@ -70,7 +70,7 @@ pub fn describe_event(kind: &EventKind, data: &Value) -> String {
     if let Some(told) = controlled(kind, data) {
         return told;
     }
-    // What a run waits for is reported as its page tells it.
+    // What a run waits for is reported as on its page.
     if let Some(Ok(gate)) = data.get("gate").map(Gate::deserialize) {
         return match gate {
             Gate::Human { why, .. } => status::asked(&why),
@@ -120,7 +120,7 @@ pub fn orders(events: &[RunEvent], zone: &TimeZone, look: TerminalCaps) -> Strin
     orders_given(events.iter()).into_iter().map(line).collect()
 }
 
-/// What somebody ordered, and who.
+/// The command that was given, and by whom.
 fn describe_command(kind: &EventKind, data: &Value) -> Option<String> {
     let by = safe_text::line(data.get("by")?.as_str()?).into_owned();
     let what = match (kind, data.get("reason").and_then(Value::as_str)) {
@@ -133,7 +133,7 @@ fn describe_command(kind: &EventKind, data: &Value) -> Option<String> {
     Some(format!("{what} by {by}{payload}"))
 }
 
-/// What a person said about a step that nobody saw end.
+/// What a person decided about a step whose end was not observed.
 fn agreed(kind: &EventKind, data: &Value) -> Option<String> {
     let text = |name: &str| Some(safe_text::line(data.get(name)?.as_str()?).into_owned());
     let choice = text("choice").filter(|_| *kind == EventKind::GateApproved)?;

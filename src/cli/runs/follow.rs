@@ -1,4 +1,4 @@
-//! Works or follows a run and tells its events as they come, until it ends, waits, or the person leaves.
+//! Executes or follows a run and prints its events as they arrive, until it ends, waits, or the user leaves.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -152,7 +152,7 @@ pub async fn watch(client: &dyn RunClient, id: &str, tell: Tell<'_>) -> Result<S
     let mut run = client.run(id).await?.run;
     let id = run.id.0.clone();
     let mut silence = Silence::begin();
-    // Whether the run may stand otherwise by now, and could not be asked for.
+    // Whether the run's state may have changed by now, and could not be read.
     let mut stale = false;
     loop {
         let patience = if is_active(&run) || stale { POLL_WAIT_MS } else { 0 };
@@ -193,7 +193,7 @@ fn reached<T>(answer: Result<T, Error>) -> Result<Option<T>, Error> {
     }
 }
 
-/// Follows all runs from now on until the person leaves.
+/// Follows all runs from now on until the user stops it.
 pub async fn watch_all(client: &dyn RunClient, tell: Tell<'_>) -> Result<(), Failure> {
     let mut seen = client.newest_event().await?;
     let mut interrupted = pin!(interrupted());
@@ -215,7 +215,7 @@ pub async fn watch_all(client: &dyn RunClient, tell: Tell<'_>) -> Result<(), Fai
     }
 }
 
-/// Tells how the runs stand that somebody works or should.
+/// Reports the current state of the runs that have a worker or need one.
 async fn look_over(client: &dyn RunClient, tell: Tell<'_>) -> Result<(), Failure> {
     let states = vec![RunState::Running, RunState::Replaying, RunState::Pending];
     let filter = RunFilter { states, limit: EVENT_PAGE_SIZE, ..RunFilter::default() };
@@ -230,7 +230,7 @@ async fn look_over(client: &dyn RunClient, tell: Tell<'_>) -> Result<(), Failure
         .try_for_each(|run| tell(RunUpdate::Silence(run)))
 }
 
-/// Whether somebody works it or could.
+/// Whether a worker executes it or could.
 pub fn is_active(run: &RunRecord) -> bool {
     match run.state {
         RunState::Running | RunState::Replaying => true,
@@ -239,7 +239,7 @@ pub fn is_active(run: &RunRecord) -> bool {
     }
 }
 
-/// Comes back when the person presses Ctrl-C or the process is notified to end.
+/// Returns when the user presses Ctrl-C or the process receives a termination signal.
 async fn interrupted() {
     #[cfg(unix)]
     {
@@ -253,7 +253,7 @@ async fn interrupted() {
         }
     }
     if tokio::signal::ctrl_c().await.is_err() {
-        // Where no signal can be heard, nobody leaves by one.
+        // Without a signal handler, the command is not ended by a signal.
         std::future::pending::<()>().await;
     }
 }

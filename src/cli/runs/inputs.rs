@@ -48,7 +48,7 @@ impl Known<'_> {
     }
 }
 
-/// The inputs given: those of the file, and over them the single ones.
+/// The inputs: those of the file, overridden by individual values.
 ///
 /// # Errors
 /// A file that cannot be read, a name the contract does not know, a value that is not of its type.
@@ -148,8 +148,8 @@ pub fn typed(text: &str, field: Option<&Field>) -> Result<Value, String> {
     Err(format!("{shown:?} is not one of {}", words.join(", ")))
 }
 
-/// A JSON list, or words between commas, each of the type that elements have to be; where nobody says, words that are
-/// JSON numbers are numbers.
+/// A JSON list, or comma-separated words, each of the element type; without an element type, words that are JSON
+/// numbers are numbers.
 fn list(text: &str, items: Option<&Field>) -> Result<Value, String> {
     if text.starts_with('[') {
         return serde_json::from_str(text).map_err(|error| format!("not a JSON list: {error}"));

@@ -56,7 +56,7 @@ pub async fn run(cx: &mut Context, args: &RunsListArgs) -> Result<Done, Failure>
     Ok(Done::Fine)
 }
 
-/// The text of a column; what is sorted by is the same text, or the number behind it.
+/// The text of a column; the sort key is the same text, or its number.
 fn cell(run: &RunRecord, column: &str, now_ms: i64, look: TerminalCaps) -> String {
     let text = match column {
         "state" => run.state.to_string(),
@@ -129,7 +129,7 @@ fn table(page: &RunPage, columns: &[&str], now_ms: i64, look: TerminalCaps) -> S
 /// The runs as text.
 fn render(page: &RunPage, now_ms: i64, zone: &TimeZone, look: TerminalCaps, begin: &str) -> String {
     let mut out = String::new();
-    // A pipe gets ids whole; on a terminal their ends, which name a run as well.
+    // A pipe gets full ids; on a terminal their ends, which also name a run.
     let id = |run: &RunRecord| {
         if look.terminal { status::short(&run.id.0).to_owned() } else { run.id.0.clone() }
     };

@@ -136,7 +136,7 @@ pub fn step_names(detail: &RunDetail) -> Vec<String> {
     detail.steps.iter().map(|step| step.step.clone()).collect()
 }
 
-/// Says what an order led to, and executes the run on where it continues now.
+/// Reports the result of a command, and continues executing the run here if needed.
 pub async fn go_on(
     cx: &mut Context,
     client: &dyn RunClient,
@@ -155,7 +155,7 @@ pub async fn go_on(
                 ordered.run = settled.run.clone();
                 completion::conclude(cx, &settled, voice)?
             }
-            // The order stands; who continues with the run is reported, and it is not a failure of the order.
+            // The command was accepted; who continues the run is reported, and it is not a failure of the command.
             Err(Failure::Core(error)) if error.code == Code::InvalidConfiguration => {
                 voice.say(&safe_text::line(&error.message));
                 Done::Waiting

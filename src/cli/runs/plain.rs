@@ -18,7 +18,7 @@ const MAX_LISTED: usize = 50;
 /// Characters of an input's value.
 const MAX_VALUE: usize = 200;
 
-/// Views that `v` goes through: a name, what it says when it is empty, and its filter.
+/// Views that `v` cycles through: a name, its text when it is empty, and its filter.
 const VIEWS: [(&str, &str); 4] = [
     ("waiting for approval, nearest deadline first", "state:waiting_for_human"),
     ("failed, newest first", "state:failed"),

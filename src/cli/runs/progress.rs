@@ -17,7 +17,7 @@ const ASCII_TURNS: [&str; 4] = ["|", "/", "-", "\\"];
 /// Cells of a step's name at most.
 const WIDEST: usize = 28;
 
-/// The steps of one run as its events tell them.
+/// The steps of one run, from its events.
 pub struct Progress {
     width: usize,
     begun: BTreeMap<String, i64>,
@@ -33,7 +33,7 @@ impl Progress {
         Self { width, begun: BTreeMap::new(), turn: 0, other: None }
     }
 
-    /// Takes an event in and says what a person should see of it.
+    /// Processes an event and prints what is relevant to the user.
     pub fn event(&mut self, event: &RunEvent, steps: &[StepView], voice: &mut Reporter) {
         if let Some(line) = self.line(event, steps, voice.look) {
             voice.say(&line);
@@ -87,7 +87,7 @@ impl Progress {
         Some(format!("  {sign} {name}  {took:>9}  {told}").trim_end().to_owned())
     }
 
-    /// Says, once for each, that a worker of another process has the run that is to be executed here.
+    /// Reports, once for each, that a worker of another process owns the run that is to be executed here.
     pub fn elsewhere(&mut self, run: &RunRecord, voice: &mut Reporter) {
         let Some(RunLease { worker: Some(worker), holder: LeaseHolder::Elsewhere, .. }) = &run.hold else {
             return;

@@ -1,4 +1,4 @@
-//! What a command says beside its answer: lines on standard error, a line that moves on a terminal, questions.
+//! Messages of a command in addition to its result: lines on standard error, a progress line on a terminal, prompts.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
@@ -25,7 +25,7 @@ impl Reporter {
         self.look.terminal && self.look.colour && !self.quiet
     }
 
-    /// Says a text of whole lines, above the line that moves.
+    /// Prints complete lines above the progress line.
     pub fn say(&mut self, text: &str) {
         if self.quiet {
             return;
@@ -36,7 +36,7 @@ impl Reporter {
         drop(writeln!(io::stderr().lock(), "{text}"));
     }
 
-    /// Says what a person, or the program that called, has to know: with `--json` too.
+    /// Prints a message that the user, or the calling program, must see: with `--json` too.
     pub fn warn(&mut self, text: &str) {
         self.clear();
         let head = TextStyle::Warn.paint("warning:", self.look.colour);
@@ -67,10 +67,10 @@ impl Drop for Reporter {
     }
 }
 
-/// Asks a person on the terminal and gives the answer's line; `means` says what to give where there is none.
+/// Prompts on the terminal and returns the line entered; `means` names the options to pass without a terminal.
 ///
 /// # Errors
-/// `confirmation_required` where nobody can be asked.
+/// `confirmation_required` if there is no terminal to prompt on.
 pub fn ask(question: &str, means: &str) -> Result<String, Failure> {
     Ok(ask_text(question, means)?.to_lowercase())
 }

@@ -1,4 +1,4 @@
-//! Runs for the tests of this room: one for every state.
+//! Runs for the tests of this module: one for every state.
 
 use serde_json::json;
 
@@ -55,7 +55,7 @@ pub fn record(state: RunState) -> RunRecord {
     }
 }
 
-/// The run whole.
+/// The complete run.
 pub fn detail(state: RunState) -> RunDetail {
     let run = record(state);
     let step = |step: &str, state: StepState, result: Option<serde_json::Value>| StepView {

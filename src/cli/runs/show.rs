@@ -1,4 +1,4 @@
-//! `skills runs show`: one run whole.
+//! `skills runs show`: one run in full.
 
 use std::fmt::Write as _;
 
@@ -241,7 +241,7 @@ impl Page {
         }
     }
 
-    /// Who works it, and from whom it was taken over.
+    /// The worker that executes it, and the one it was taken over from.
     fn worker(&self, out: &mut String, detail: &RunDetail) {
         let run = &detail.run;
         if let Some(why) = &detail.elsewhere {

@@ -1,4 +1,4 @@
-//! Where a run and a step stand, in a sign, an ink and a few words; and how a command ends by it.
+//! Status of a run and a step as a symbol, a style and a few words; and the exit code that follows from it.
 
 use jiff::tz::TimeZone;
 use serde_json::Value;
@@ -87,7 +87,7 @@ pub fn words(run: &RunRecord, zone: &TimeZone) -> String {
     }
 }
 
-/// What a claim or the loss of a worker says, for people; none for other events.
+/// The text of a claim or the loss of a worker; none for other events.
 pub fn claim(kind: &EventKind, data: &Value) -> Option<String> {
     let worker = |name: &str| {
         let id = data.get(name)?.as_str()?;
@@ -151,7 +151,7 @@ pub fn failure(run: &RunRecord) -> Option<String> {
     run.error.as_ref().map(message)
 }
 
-/// What an error says, in one line.
+/// The message of an error, in one line.
 pub fn message(error: &Value) -> String {
     let text = |name: &str| error.get(name).and_then(Value::as_str);
     let message = error.as_str().or_else(|| text("detail")).or_else(|| text("message"));
@@ -174,7 +174,7 @@ pub fn done(run: &RunRecord) -> Done {
     }
 }
 
-/// The end of a run's id, which tells it from others: ids begin with the time of their making.
+/// The end of a run's id, which distinguishes it: ids begin with their creation time.
 pub fn short(id: &str) -> &str {
     let at = id.char_indices().rev().nth(7).map_or(0, |(at, _)| at);
     &id[at..]

@@ -13,7 +13,7 @@ pub fn brief(value: &Value) -> String {
     }
 }
 
-/// An object as rows of name and value, each indented by `indent` cells; other values whole.
+/// An object as rows of name and value, each indented by `indent` cells; other values in full.
 pub fn rows(value: &Value, indent: usize, look: TerminalCaps) -> String {
     let pad = " ".repeat(indent);
     let Value::Object(fields) = value else {

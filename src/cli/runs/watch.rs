@@ -77,10 +77,10 @@ pub async fn run(cx: &mut Context, args: &RunsWatchArgs) -> Result<Done, Failure
     Ok(status::done(&settled.run))
 }
 
-/// Runs of which was said that nobody works them, and why.
+/// Runs already reported as having no worker, with the reason.
 type Warned = HashMap<RunId, String>;
 
-/// Says that nobody executes a run, and the command that does; once for each reason.
+/// Reports that no worker executes a run, and the command that does; once for each reason.
 fn unworked(
     run: &RunRecord,
     elsewhere: Option<&str>,

@@ -26,7 +26,7 @@ pub async fn run(cx: &mut Context, args: &WorkArgs) -> Result<Done, Failure> {
         voice.say(&format!("{} {}", TextStyle::Strong.paint(&skill, voice.look.colour), run.id));
         let steps = step_names(&detail);
         let settled = match completion::work(&*client, run, last_event(&detail), &steps, &mut voice).await {
-            // Nobody named it: another project's run is another project's work.
+            // No run was named: runs of another project are left to its workers.
             Err(Failure::Core(error)) if args.runs.is_empty() && error.code == Code::InvalidConfiguration => {
                 voice.say(&format!("  {}", safe_text::line(&error.message)));
                 continue;
@@ -50,7 +50,7 @@ pub async fn run(cx: &mut Context, args: &WorkArgs) -> Result<Done, Failure> {
     Ok(worst)
 }
 
-/// All runs that somebody could work, the pending ones first.
+/// All runs that a worker could execute, the pending ones first.
 async fn open(client: &dyn skills_api::RunClient) -> Result<Vec<String>, Failure> {
     let mut ids = Vec::new();
     for states in [vec![RunState::Pending], vec![RunState::Running, RunState::Replaying]] {
@@ -65,7 +65,7 @@ async fn open(client: &dyn skills_api::RunClient) -> Result<Vec<String>, Failure
     Ok(ids)
 }
 
-/// The end of several that says most: left, failed, waiting, fine.
+/// The most severe end of several: left, failed, waiting, success.
 fn worse(one: Done, other: Done) -> Done {
     let rank = |done| match done {
         Done::Left => 3,

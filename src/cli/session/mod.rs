@@ -210,7 +210,7 @@ async fn call(cx: &mut Context, core: &dyn SessionClient, action: &SessionAction
     shown(cx, session, &answer)
 }
 
-/// Runs a script; asks first where nobody approved.
+/// Runs a script; prompts first if it is not approved.
 async fn script(
     cx: &mut Context,
     core: &dyn SessionClient,
@@ -231,7 +231,7 @@ async fn script(
     shown(cx, session, &answer)
 }
 
-/// Shows what a script would do, and asks; no is the default, and what nobody can answer is a denial.
+/// Shows what a script would do, and prompts; the default is no, and without a terminal the script is denied.
 fn confirm(message: &str) -> Result<bool, Failure> {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return Ok(false);

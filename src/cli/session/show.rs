@@ -119,7 +119,7 @@ pub fn settings(settings: &Settings) -> Vec<String> {
     out
 }
 
-/// Where the bodies of a call stand, for people who read its text alone.
+/// Where the bodies of a call are, for readers of the text output.
 pub fn places(call: &ComposedView, unicode: bool) -> String {
     let mut out = format!("{}\n", call.instructions.label());
     for given in &call.given {
@@ -199,7 +199,7 @@ fn line(name: &str, level: LevelSize, window: u32, unicode: bool) -> String {
     )
 }
 
-/// A difference, with signs that need no color.
+/// A diff, marked with characters that need no color.
 pub fn difference(lines: &[DiffLine], look: TerminalCaps) -> String {
     let mut out = String::new();
     for line in lines {

@@ -1,4 +1,4 @@
-//! Whether HTTP and MCP of a service answer alike, errors included.
+//! Whether HTTP and MCP of a service return the same results, errors included.
 
 use super::cases::cases;
 use super::check::{Check, LIMITED, missing_scope};
@@ -6,7 +6,7 @@ use super::probe::{Probe, ProbeResponse};
 use crate::failure::Failure;
 use skills_api::operations::{difference, steady};
 
-/// What to do where both doors of one service differ.
+/// What to do if the two interfaces of one service differ.
 const ADVICE: &str = "both use the same operations: a proxy may modify one of them, or the skills \
     changed meanwhile; if it persists, it is a bug in the service";
 

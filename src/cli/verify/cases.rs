@@ -1,4 +1,4 @@
-//! Calls that change nothing, made of what a service has: its first skill, its first capability, and mistakes.
+//! Read-only calls, made from the service's data: its first skill, its first capability, and invalid requests.
 
 use serde_json::{Map, Value, json};
 

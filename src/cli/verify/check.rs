@@ -13,7 +13,7 @@ pub enum Outcome {
     Holds,
     /// It does not.
     Fails,
-    /// It could not be looked at, or there is nothing to look at.
+    /// It could not be checked, or there is nothing to check.
     NotTried,
 }
 
@@ -55,7 +55,7 @@ impl Check {
         Self { scope: Some(scope.to_owned()), ..Self::not_tried(check, why) }
     }
 
-    /// What an answer shows; nothing where it was kept back by the limit of requests.
+    /// The result of a response; none if it was rate-limited.
     pub fn of(check: impl Into<String>, answer: &Answered, holds: bool, note: impl Into<String>) -> Self {
         if answer.is_limited() {
             return Self::not_tried(check, LIMITED);
@@ -72,7 +72,7 @@ impl Check {
     }
 }
 
-/// The scope that a refusal says is missing.
+/// The missing scope named by a rejection.
 pub fn missing_scope(error: &Value) -> Option<&str> {
     let message = error["message"].as_str().filter(|_| error["code"] == "forbidden")?;
     message.split_once("needs the scope `")?.1.split('`').next()

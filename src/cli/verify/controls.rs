@@ -1,4 +1,4 @@
-//! Whether a service asks for keys, limits its callers, and refuses what it should in the one shape of errors.
+//! Whether a service requires API keys, limits callers, and returns its error envelope for every rejected request.
 
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE};
 use serde_json::{Map, Value, json};
@@ -10,10 +10,10 @@ use skills_api::operations::{Method, operation, operations};
 
 /// Requests that are sent to see a limit, at most.
 const MAX_ATTEMPTS: u64 = 2_000;
-/// What to do where a mistake is not answered as it should be.
+/// What to do if an invalid request does not return the expected error.
 const FORM: &str =
     "a proxy may respond instead of the service, or the version differs: connect to the service directly";
-/// More than a service takes in one body, bytes.
+/// More than a service accepts in one body, in bytes.
 const TOO_LARGE: usize = (2 << 20) + 1;
 
 pub async fn checks(probe: &Probe) -> Result<Vec<Check>, Failure> {

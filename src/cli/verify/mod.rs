@@ -1,4 +1,4 @@
-//! `skills verify`: whether a service that runs keeps its promises, seen from outside.
+//! `skills verify`: conformance checks against a running service, from outside.
 
 mod adapters;
 mod cases;
@@ -98,8 +98,8 @@ mod tests {
     #[test]
     fn what_does_not_hold_says_why() {
         let checks = [
-            Check::new("a wrong key is refused", true, "").or("mend it"),
-            Check::new("a body", false, "status 500").or("mend it"),
+            Check::new("a wrong key is refused", true, "").or("fix it"),
+            Check::new("a body", false, "status 500").or("fix it"),
             Check::not_tried("a limit", "there is none"),
         ];
         let look = TerminalCaps { colour: false, unicode: false, width: 80, terminal: false };
@@ -108,7 +108,7 @@ mod tests {
         ok a wrong key is refused
         no a body
             status 500
-            help: mend it
+            help: fix it
         -- a limit
             not tried: there is none
         1 of 3 failed; 1 was skipped

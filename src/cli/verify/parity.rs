@@ -1,4 +1,4 @@
-//! Whether a service answers as this program does by itself, over the same skills.
+//! Whether a service returns the same results as this program, over the same skills.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ pub async fn checks(cx: &mut Context, probe: &Probe) -> Result<Vec<Check>, Failu
     Ok(checks)
 }
 
-/// Whether protocols and addresses of bindings were kept back: every binding has a protocol.
+/// Whether protocols and addresses of bindings were withheld: every binding has a protocol.
 fn is_without_places(told: &Value) -> bool {
     let bindings = told["explanation"]["bindings"].as_array();
     bindings.is_some_and(|all| !all.is_empty() && all.iter().all(|binding| binding["protocol"] == ""))

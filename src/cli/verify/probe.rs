@@ -1,4 +1,4 @@
-//! Requests to a service as somebody else's program would send them, and its answers as they came.
+//! Requests to a service as another program would send them, and its unmodified responses.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -22,7 +22,7 @@ const MAX_RATE_LIMIT_WAIT: Duration = Duration::from_secs(180);
 /// The newest revision of the protocol that this verifier speaks.
 const REVISION: &str = "2025-06-18";
 
-/// What a door answered: the answer, or the inside of the error's shape.
+/// The response: the result, or the content of the error envelope.
 pub type ProbeResponse = Result<Value, Value>;
 
 /// An answer as it came.
@@ -43,7 +43,7 @@ impl Answered {
         self.json()["error"]["code"].as_str().map(str::to_owned)
     }
 
-    /// Whether it was kept back by the limit of requests, which had to be waited for too long.
+    /// Whether it was rate-limited, with too long a delay to retry.
     pub fn is_limited(&self) -> bool {
         self.status == 429
     }
@@ -91,7 +91,7 @@ impl Probe {
         })
     }
 
-    /// Whether a key was given.
+    /// Whether an API key is set.
     pub fn has_key(&self) -> bool {
         self.key.is_some()
     }
@@ -135,10 +135,10 @@ impl Probe {
         Err(Error::new(code, message).into())
     }
 
-    /// Sends a request; where the limit of requests is used up, again when the service says so.
+    /// Sends a request; if it is rate-limited, retries after the time the service names.
     ///
     /// # Errors
-    /// `upstream_failure` where nobody answers.
+    /// `upstream_failure` if the service does not respond.
     pub async fn send(&self, request: RequestBuilder) -> Result<Answered, Failure> {
         let mut request = request;
         loop {
@@ -155,7 +155,7 @@ impl Probe {
         }
     }
 
-    /// Whether it is waited so long once more, which is said then.
+    /// Whether to wait for this long once more; if so, it is reported.
     fn may_wait(&self, pause: Duration) -> bool {
         let mut waited = self.waited.lock().unwrap_or_else(PoisonError::into_inner);
         let all = *waited + pause;
@@ -168,11 +168,11 @@ impl Probe {
         true
     }
 
-    /// Sends a request and takes what comes. A connection that the service closed after the request before it, as after
-    /// a body that it did not read, says nothing about this one: it goes out once more, over a new one.
+    /// Sends a request and returns the response. A connection that the service closed after the previous request, for
+    /// example after an unread body, says nothing about this request: it is sent once more, over a new connection.
     ///
     /// # Errors
-    /// `upstream_failure` where nobody answers.
+    /// `upstream_failure` if the service does not respond.
     pub async fn send_once(&self, request: RequestBuilder) -> Result<Answered, Failure> {
         let again = request.try_clone();
         match self.sent(request).await {

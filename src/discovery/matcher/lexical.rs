@@ -1,5 +1,5 @@
-//! Lexical link: BM25F over stems and over pairs of neighbouring content stems (Robertson & Zaragoza,
-//! "The Probabilistic Relevance Framework", 2009), and stems that stand only in headings or body.
+//! Lexical matcher: BM25F over stems and over pairs of adjacent content stems (Robertson & Zaragoza,
+//! "The Probabilistic Relevance Framework", 2009), and stems that occur only in headings or body.
 
 use std::rc::Rc;
 
@@ -15,7 +15,7 @@ pub(super) struct Lexical;
 
 /// A stem or pair of the request that the index knows.
 struct Term<'a> {
-    /// What it may stand for with its idf; one thing, unless it is unfinished.
+    /// Its possible stems with their idf; one, unless it is unfinished.
     keys: Vec<(Rc<Found<'a>>, f64)>,
     /// g: how much it counts.
     weight: f64,
@@ -90,7 +90,7 @@ fn terms<'a>(reading: &Reading, cx: &'a Context<'a>) -> (Vec<Term<'a>>, f64) {
     (out, ideal)
 }
 
-/// Neighbouring content stems of a request that some skill has side by side too.
+/// Adjacent content stems of a request that are also adjacent in some skill.
 fn pairs<'a>(reading: &Reading, cx: &'a Context<'a>) -> Vec<Term<'a>> {
     let n = cx.index.len();
     let content: Vec<usize> = (0..reading.words.len())
@@ -168,7 +168,7 @@ impl Prepared<'_> {
         }
     }
 
-    /// The addends of a term in a slot for its best key.
+    /// The score terms of a query term in a slot for its best key.
     fn parts(&self, term: &Term<'_>, pair: bool, weight: f64, slot: usize, out: &mut Vec<ScoreTerm>) {
         let mut best: (f64, Vec<ScoreTerm>) = (f64::NEG_INFINITY, Vec::new());
         for (found, idf) in &term.keys {

@@ -1,5 +1,5 @@
-//! The routing chain: matchers that each give candidates an addend of the score and can explain it.
-//! A new link is one file here and one line in [`chain`].
+//! The matcher chain: each matcher adds a term to the score of a candidate and can explain it.
+//! A new matcher is one file here and one line in [`chain`].
 
 mod exact;
 mod lexical;
@@ -23,7 +23,7 @@ use super::tokenize::Words;
 use super::vocabulary::StemId;
 use super::weights::{Profile, Weights};
 
-/// The links in order, cheapest first.
+/// The matchers in order, cheapest first.
 pub(crate) fn chain() -> Vec<Box<dyn Link>> {
     vec![
         Box::new(exact::Exact),
@@ -35,13 +35,13 @@ pub(crate) fn chain() -> Vec<Box<dyn Link>> {
     ]
 }
 
-/// Names of the links, in order.
+/// Names of the matchers, in order.
 #[must_use]
 pub fn link_names() -> Vec<&'static str> {
     chain().iter().map(|link| link.name()).collect()
 }
 
-/// Why a link has no part in an answer.
+/// Why a matcher has no part in an answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Failure {
     /// Its model cannot be used.
@@ -52,7 +52,7 @@ pub(crate) enum Failure {
     Budget(u64),
 }
 
-/// What a link may look at.
+/// The data available to a matcher.
 pub(crate) struct Context<'a> {
     pub index: &'a Index,
     pub weights: &'a Weights,
@@ -63,7 +63,7 @@ pub(crate) struct Context<'a> {
     pub view: View,
     /// Whether the last word may be unfinished.
     pub typing: bool,
-    /// Stems of the request that were looked up: several links need the same ones.
+    /// Stems of the request that were looked up: several matchers need the same ones.
     pub stems: RefCell<FastMap<StemId, Option<Rc<Found<'a>>>>>,
 }
 
@@ -80,7 +80,7 @@ impl<'a> Context<'a> {
         found.map_or(0, |found| found.documents)
     }
 
-    /// Whether so many skills have a stop word that it tells nothing and costs most.
+    /// Whether a stop word occurs in too many skills to be informative.
     fn common(&self, documents: usize) -> bool {
         let (cut, n) = (&self.weights.common_stop_words, self.index.len());
         n >= cut.from_skills && documents as f64 > cut.share * n as f64
@@ -112,12 +112,12 @@ pub(crate) trait Link: Send + Sync {
     }
 }
 
-/// A link at work on one request.
+/// A matcher applied to one request.
 pub(crate) trait Scorer {
-    /// Adds its addend for every slot of the index to an empty column.
+    /// Adds its score term for every slot of the index to an empty column.
     fn score(&self, column: &mut Column) -> Result<(), Failure>;
 
-    /// The addends that make up its value in one slot.
+    /// The terms that make up its value in one slot.
     fn explain(&self, slot: usize, out: &mut Vec<ScoreTerm>);
 }
 
@@ -129,13 +129,13 @@ pub(crate) mod matched {
     pub const SHORT: u8 = 2;
     /// An id, a name or a tag by rule.
     pub const EXACT: u8 = 4;
-    /// A centred cosine above the floor.
+    /// A centered cosine above the floor.
     pub const MEANING: u8 = 8;
     /// A stop word.
     pub const STOP: u8 = 16;
 }
 
-/// Addends by slot, and what was matched there.
+/// Score terms by slot, and what was matched there.
 #[derive(Debug, Default)]
 pub(crate) struct Column {
     pub values: Vec<f32>,
@@ -145,7 +145,7 @@ pub(crate) struct Column {
 }
 
 impl Column {
-    /// Makes it empty for so many slots.
+    /// Clears it and resizes it to `slots` slots.
     pub fn reset(&mut self, slots: usize) {
         self.values.clear();
         self.values.resize(slots, 0.0);
@@ -185,10 +185,10 @@ impl Column {
 pub(crate) struct Columns(Mutex<Vec<Column>>);
 
 impl Columns {
-    /// Columns that are kept at most: two for each of some requests at once.
+    /// Maximum number of pooled columns: two for each of some concurrent requests.
     const MAX_KEPT: usize = 8;
 
-    /// An empty column for so many slots.
+    /// An empty column with `slots` slots.
     pub fn take(&self, slots: usize) -> Column {
         let mut column = self.kept().pop().unwrap_or_default();
         column.reset(slots);
@@ -208,24 +208,24 @@ impl Columns {
     }
 }
 
-/// The row of the ledger that an addend is gathered under.
+/// The row of the breakdown that a term belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Row {
     /// A word of the request.
     Word(usize),
-    /// Two neighbouring words of the request.
+    /// Two adjacent words of the request.
     Pair(usize, usize),
-    /// The constant of the centred cosine.
+    /// The constant of the centered cosine.
     General,
     /// Exact matches.
     Exact,
     /// Role, status, read-only intent.
     Rules,
-    /// Preferences of the person's policy.
+    /// Preferences of the user's policy.
     Policy,
 }
 
-/// One addend of a score, before it is put under words.
+/// One term of a score, before it is grouped by word.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ScoreTerm {
     pub row: Row,

@@ -1,5 +1,5 @@
-//! Presence link: which word pieces of the request a skill has at all, and how much of its name the
-//! request covers. No length normalisation: it tells skills apart that say the same at length.
+//! Presence matcher: which word pieces of the request occur in a skill, and how much of its name the
+//! request covers. No length normalization: it separates skills with similar but longer text.
 
 use super::super::answer::{PartKind, Signal};
 use super::super::lookup::{Found, View};

@@ -66,7 +66,7 @@ impl Link for Semantic {
 }
 
 impl Prepared<'_> {
-    /// A skill's centred, normalised vector; none when it has no vector.
+    /// A skill's centered, normalized vector; none when it has no vector.
     fn centred(&self, slot: usize) -> Option<[f64; DIM]> {
         if self.cx.index.derived.centred[slot] <= 0.0 {
             return None;

@@ -1,5 +1,5 @@
-//! Task link: the request's main verb is one of the skill's, and whole clauses of the skill's description stand in
-//! the request.
+//! Task matcher: the request's main verb is one of the skill's, and complete clauses of the skill's description occur
+//! in the request.
 
 use std::collections::HashSet;
 
@@ -19,7 +19,7 @@ struct Verb<'a> {
     word: usize,
 }
 
-/// A content stem of the request with the word it stands in.
+/// A content stem of the request with the word that contains it.
 struct RequestStem {
     stem: u32,
     rarity: f64,
@@ -31,7 +31,7 @@ struct Prepared<'a> {
     reading: &'a Reading,
     verb: Option<Verb<'a>>,
     asked: Vec<RequestStem>,
-    /// Slots with the stems (as indices into `asked`) of the clauses that stand in the request, by slot.
+    /// Slots with the stems (as indices into `asked`) of the clauses that occur in the request, by slot.
     clauses: Vec<(usize, Vec<usize>)>,
 }
 

@@ -1,5 +1,5 @@
-//! Typo link: a misspelt word is read as the nearest word of the index, an unfinished last word as the
-//! words that it may become. The other links then see the corrected request.
+//! Typo matcher: a misspelled word is read as the nearest word of the index, an unfinished last word as its
+//! possible completions. The other matchers then see the corrected request.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -30,7 +30,7 @@ impl Link for TypoLink {
     }
 
     fn read(&self, reading: &mut Reading, cx: &Context<'_>) -> Result<usize, Failure> {
-        // A word of another language is no misspelt word of this one.
+        // A word of another language is not a misspelled word of this one.
         if matches!(reading.language, Some(Language::Listed(_) | Language::Undetermined)) {
             return Ok(0);
         }
@@ -149,7 +149,7 @@ fn complete(read: &mut ReadWord, cx: &Context<'_>) -> bool {
     true
 }
 
-/// A word that a misspelt one may be.
+/// A candidate correction of a misspelled word.
 struct Candidate<'a> {
     form: &'a str,
     /// Its stem in the index; none for a stop word that no skill has.
@@ -164,14 +164,14 @@ struct Candidate<'a> {
 }
 
 impl Candidate<'_> {
-    /// How likely it is meant, beside its distance.
+    /// How likely it is meant, in addition to its distance.
     fn likelihood(&self, typo: &Typo) -> f64 {
         let bonus = |has: bool, value: f64| if has { value } else { 0.0 };
         self.support + bonus(self.turned, typo.turned) + bonus(self.same_start, typo.same_start)
     }
 }
 
-/// What the known words of a request give each skill that says them; made when it is first needed.
+/// The support of each skill by the known words of a request; computed on first use.
 #[derive(Default)]
 struct Support(Option<Vec<f32>>);
 
@@ -201,7 +201,7 @@ impl Support {
     }
 }
 
-/// Reads a misspelt word as the likeliest written form near it: of the index, of the stop words, or of the embedding.
+/// Reads a misspelled word as the likeliest written form near it: of the index, of the stop words, or of the embedding.
 fn correct(reading: &mut Reading, at: usize, cx: &Context<'_>, support: &mut Support) -> bool {
     let Some(form) = correction(reading, at, cx, support) else { return false };
     let read = &mut reading.words[at];
@@ -251,14 +251,14 @@ fn correction(reading: &Reading, at: usize, cx: &Context<'_>, support: &mut Supp
     (!short || only || by_turning || in_place || cx.words.is_stop(best.form)).then(|| best.form.to_owned())
 }
 
-/// `they're`, and an acronym such as `SSD`: unknown, not misspelt.
+/// `they're`, and an acronym such as `SSD`: unknown, not misspelled.
 fn is_contraction_or_acronym(written: &str, read: &str, most_letters: usize) -> bool {
     let contraction =
         written.contains(['\'', '’']) && written.to_lowercase().replace(['\'', '’'], "") == read;
     contraction || (is_acronym(written) && read.chars().count() <= most_letters)
 }
 
-/// Words near a misspelt one that some skill has, and stop words.
+/// Words near a misspelled one that occur in some skill, and stop words.
 fn candidates<'a>(text: &str, letters: usize, cx: &'a Context<'_>) -> Vec<Candidate<'a>> {
     let typo = &cx.weights.typo;
     let edits = if letters >= typo.two_edits_from { 2 } else { 1 };

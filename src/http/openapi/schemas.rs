@@ -30,7 +30,7 @@ impl Schemas {
         Self { given: generator(Contract::Deserialize), answered: generator(Contract::Serialize) }
     }
 
-    /// What a caller gives: the whole object, not a reference to it.
+    /// The request body: the complete object, not a reference to it.
     pub fn request_schema(&mut self, schema: impl FnOnce(&mut SchemaGenerator) -> Schema) -> Value {
         let schema = schema(&mut self.given).to_value();
         let name = schema.get("$ref").and_then(Value::as_str).and_then(|place| place.strip_prefix(PLACE));
@@ -223,7 +223,7 @@ mod tests {
         assert_eq!(components["Outer"]["properties"]["inner"]["$ref"], "#/components/schemas/Inner");
         assert_eq!(components["Inner"]["required"], serde_json::json!(["depth"]));
         assert!(components["InnerGiven"].get("required").is_none());
-        // The outer one is given whole, so that nothing refers to its other form.
+        // The outer one is inlined, so that nothing refers to its other form.
         assert!(!components.contains_key("OuterGiven"), "{components:?}");
     }
 }

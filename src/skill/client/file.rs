@@ -17,7 +17,7 @@ pub enum YamlDefect {
     TabIndent,
     /// A plain value starts with a sign that YAML reserves.
     ReservedStart,
-    /// A key stands twice.
+    /// A duplicate key.
     DuplicateKey,
     /// Anything else.
     Other,
@@ -57,7 +57,7 @@ pub struct SkillFile {
     /// The YAML as it is; the same with what is wrong repaired.
     strict: Option<Node>,
     repaired: Option<(String, Node)>,
-    /// The first line with any text below the frontmatter, and of the whole file.
+    /// The first line with any text below the frontmatter, and of the complete file.
     body_line: Option<String>,
     file_line: Option<String>,
 }

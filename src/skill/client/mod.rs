@@ -1,6 +1,6 @@
-//! Client profiles: where a known client looks for skills, who wins a name, what it makes of a malformed file, and what
-//! its bound leaves of the list. Data in `assets/clients/*.yaml`: every value names how it was learned, every profile
-//! the client's version, and what nobody knows stays unknown.
+//! Client profiles: where a known client looks for skills, which skill wins a name, how it handles a malformed file,
+//! and how its budget truncates the list. Data in `assets/clients/*.yaml`: every value names its source, every profile
+//! the client's version, and what is unknown stays unknown.
 
 mod file;
 mod read;
@@ -185,7 +185,7 @@ pub enum Order {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reading {
-    /// Folders by name that it does not go into; `.*` stands for every hidden one.
+    /// Directories by name that it does not enter; `.*` matches every hidden one.
     #[serde(default)]
     pub skips: Vec<String>,
     /// Folders in all below one of its own, read breadth first, each in the order of the file system.
@@ -329,7 +329,7 @@ pub struct FileRules {
     pub trailing_colon: Fact<Handling>,
     /// A line that is indented with a tab.
     pub tab_indent: Fact<Handling>,
-    /// A key that stands twice.
+    /// A duplicate key.
     pub duplicate_key: Fact<Handling>,
     /// A plain value that starts with a sign which YAML reserves.
     pub reserved_start: Fact<Handling>,
@@ -418,7 +418,7 @@ pub struct Bundled {
     /// Folder relative to the home folder where the client unpacks them: what lies there is read instead.
     #[serde(default)]
     pub folder: Option<String>,
-    /// What stands for their location, with `{name}`.
+    /// The placeholder for their location, with `{name}`.
     #[serde(default)]
     pub location: String,
     /// Whether lengths or places are taken from elsewhere than a run of this version.

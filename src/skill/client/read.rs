@@ -16,7 +16,7 @@ pub struct AsRead {
     pub cut: bool,
     /// How it made do with a defect.
     pub repaired: Option<String>,
-    /// What of it nobody knows.
+    /// What of it is unknown.
     pub unknown: Option<String>,
     /// What keeps it from the model, so that people alone call it.
     pub people_only: Option<String>,

@@ -80,7 +80,7 @@ fn a_version_chooses_the_profile_that_was_measured_at_its_range() {
     assert_eq!(version("claude-code@2.1.197"), Some("2.1.197"));
     assert_eq!(profile("claude-code@2.1.197").unwrap().same_name.value(), Some(&SameName::All));
     assert_eq!(profile("claude-code").unwrap().same_name.value(), Some(&SameName::First));
-    assert!(profile("codex@0.1.0").is_none(), "nobody ran that one");
+    assert!(profile("codex@0.1.0").is_none(), "that version was not measured");
     assert!(profile("cursor@7").is_some() && profile("emacs").is_none());
 }
 

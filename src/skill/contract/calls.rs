@@ -72,7 +72,7 @@ pub fn check_calls(
     reader.findings()
 }
 
-/// Every capability that a step names, with the keys under which it stands.
+/// Every capability that a step names, with its key path.
 fn called(step: &Step) -> Vec<(&str, &'static [&'static str])> {
     let mut all: Vec<(&str, &'static [&'static str])> = Vec::new();
     if let StepAction::Capability(id) = &step.action

@@ -210,7 +210,7 @@ pub(super) fn references(source: &Source) -> Vec<&[String]> {
     }
 }
 
-/// What an expression is called, the keys under which it stands, and its text.
+/// The name of an expression, its key path, and its text.
 type Expression<'s> = (&'static str, &'static [&'static str], &'s str);
 
 fn expressions(step: &Step) -> Vec<Expression<'_>> {

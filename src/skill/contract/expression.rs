@@ -64,7 +64,7 @@ pub enum ExpressionError {
         /// What was found and what is allowed.
         message: String,
     },
-    /// A reference leads nowhere.
+    /// An unresolved reference.
     #[error("{0}")]
     Reference(String),
     /// Two values that cannot be compared this way.

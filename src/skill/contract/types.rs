@@ -301,7 +301,7 @@ pub enum Conformance {
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum TrustLevel {
-    /// Can hurt nobody.
+    /// Can cause no harm.
     Sandbox,
     /// As most.
     #[default]

@@ -87,7 +87,7 @@ const TEMPLATE_STARTS: &[&str] = &[
     "test skill",
 ];
 
-/// What nobody writes on purpose, wherever it stands.
+/// Leftovers of a template, wherever they occur.
 const TEMPLATE_PARTS: &[&str] = &["[TODO", "TODO: ", "翻訳が必要です"];
 
 fn template(description: &str) -> Option<String> {

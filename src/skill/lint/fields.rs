@@ -91,7 +91,7 @@ pub(super) fn lengths(subject: &Subject<'_>, notes: &mut Notes<'_>) {
     }
 }
 
-/// Keys that stand twice, that look misspelled, or that nobody reads.
+/// Keys that are duplicated, look misspelled, or are read by no client.
 pub(super) fn keys(subject: &Subject<'_>, notes: &mut Notes<'_>) {
     duplicates(subject.root, "", subject, notes);
     let mut unread = Vec::new();
@@ -132,7 +132,7 @@ fn near_key(key: &str) -> Option<&'static str> {
         4..=7 => 1,
         _ => 2,
     };
-    // Hardly anybody gets the first letter wrong, and most keys are turned away by it.
+    // The first letter is rarely wrong, and this rejects most keys early.
     let near = Frontmatter::KEYS.iter().filter(|known| known.as_bytes().first() == wanted.as_bytes().first());
     let distances = near.map(|known| (strsim::osa_distance(&plain(known), &wanted), *known));
     distances.filter(|(distance, _)| *distance <= allowed).min().map(|(_, known)| known)

@@ -34,7 +34,7 @@ pub(super) fn check(body: &str, start: usize, root_dir: &Path, notes: &mut Notes
             notes.add(&rules::LINK_LEAVES_BUNDLE, None, at, message);
         }
     }
-    // One remark instead of many where somebody took the SKILL.md and left its files behind.
+    // One finding instead of many if the SKILL.md was copied without its files.
     if let [(at, first), _, ..] = broken.as_slice()
         && is_alone(root_dir)
     {

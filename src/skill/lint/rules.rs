@@ -2,7 +2,7 @@
 
 use crate::Severity;
 
-/// One kind of remark. Its findings carry the code; the documentation lists this table.
+/// One kind of finding. Its findings carry the code; the documentation lists this table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rule {
     /// Stable kebab-case code.
@@ -76,7 +76,7 @@ rules! {
         most clients accept only that name."
         why "Case-sensitive file systems have no other match, so most clients skip the folder."
         example "pdf-tables/Skill.md";
-    /// A file that nobody reads, because one beside it has the same name but for its case.
+    /// A file that is ignored because another one has the same name except for case.
     FILE_IGNORED = "file-ignored" Warning: "Keep one of the two: a case-insensitive file system can hold \
         only one of them, and which one is undefined."
         why "The result depends on the file system, so colleagues see different skills."
@@ -94,7 +94,7 @@ rules! {
         why "Clients expect the frontmatter at the first byte of the file."
         example "\n\n---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n---\n# Tables\n";
 
-    // Frontmatter as a whole.
+    // The frontmatter itself.
     /// There is no frontmatter.
     NO_FRONTMATTER = "no-frontmatter" Error: "Start the file with `---`, a `name`, a `description`, and `---`."
         why "Without frontmatter there is no name and no description to select by."
@@ -130,7 +130,7 @@ rules! {
         meant as text."
         why "The key has no effect, and its text becomes part of the description."
         example "---\nname: pdf-tables\ndescription: 提取表格。license: MIT\n---\n# Tables\n";
-    /// A key stands twice.
+    /// A duplicate key.
     DUPLICATE_KEY = "duplicate-key" Error: "Keep one of them: Codex, OpenCode, OpenClaw and Copilot drop the skill, others take the last."
         why "The YAML standard forbids it, and parsers disagree about which value counts."
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\nlicense: MIT\nlicense: Apache-2.0\n---\n# Tables\n";
@@ -161,7 +161,7 @@ rules! {
     NAME_INVALID = "name-invalid" Error: "Use 1 to 64 lowercase letters, digits and single hyphens."
         why "The specification restricts names, so that they work as folder names and in commands."
         example "---\nname: PDF Tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n---\n# Tables\n";
-    /// `name` has a sign that a client does not take.
+    /// `name` has a character that a client does not accept.
     NAME_SIGNS = "name-signs" Warning: "Use only ASCII letters, digits, `:`, `_`, spaces and hyphens: \
         Copilot drops other names without a message."
         why "Copilot drops the skill without a message."
@@ -270,11 +270,11 @@ rules! {
         `references/` and link it."
         why "Long instructions displace the conversation, and their middle is followed less reliably."
         example "a body of 11,000 tokens";
-    /// A relative link leads nowhere.
+    /// A broken relative link.
     BROKEN_LINK = "broken-link" Warning: "Correct the path, or add the file to the bundle."
         why "The model tries to read a file that is not there."
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n---\nRead [the layout](references/layout.md).\n";
-    /// Several relative links lead nowhere, and there is no other file at all.
+    /// Several broken relative links, and there is no other file at all.
     RESOURCES_MISSING = "resources-missing" Warning: "Copy the files of the skill next to its SKILL.md, \
         or remove the links."
         why "The skill was copied without its files and cannot work as written."
@@ -303,7 +303,7 @@ rules! {
     CONTRACT_EXPRESSION = "contract-expression" Error: "Use references, constants, == != > < >= <=, in, not in, and, or, not."
         why "The condition cannot be evaluated, so the run would stop."
         example "id: tables.extract\nsteps:\n  - id: a\n    uses: text.count\n    config: {condition: \"a ===\"}\n";
-    /// A step calls something that is declared nowhere.
+    /// A step calls something that is not declared.
     CONTRACT_CAPABILITY = "contract-capability" Warning: "Declare it in `capabilities/`, in the bundle \
         or next to it, or use an existing one."
         why "No binding can be chosen for an undeclared capability."
@@ -344,7 +344,7 @@ rules! {
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\nallowed-tools: Bash\n---\n# Tables\n";
     /// Tools that the skill grants itself.
     GRANTS_TOOLS = "grants-tools" Info: "Note: these tools run without asking while the skill is active."
-        why "Whoever installs the skill accepts these tools."
+        why "Installing the skill accepts these tools."
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\nallowed-tools: Write\n---\n# Tables\n";
 
     // What a body mentions.
@@ -374,7 +374,7 @@ rules! {
     /// An ignore comment without a reason.
     IGNORE_WITHOUT_REASON = "ignore-without-reason" Warning: "Add the reason after a colon: \
         `skills-lint: ignore RULE: reason`."
-        why "Nobody can tell later whether the finding may return."
+        why "Without a reason, it is unclear whether the suppression is still needed."
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n---\n<!-- skills-lint: ignore broken-link -->\nRead [the layout](references/layout.md).\n";
     /// An ignore comment that names no rule, or one that cannot be ignored.
     IGNORE_INVALID = "ignore-invalid" Warning: "Name a rule of `skills lint --rules`; rules about trust \
@@ -390,7 +390,7 @@ rules! {
     /// `requires` names a skill that is not here.
     REQUIRES_UNKNOWN = "requires-unknown" Warning: "Correct the name, or install the skill: this skill \
         tells the model to read it."
-        why "The model is told to read a skill that it cannot load."
+        why "The instructions name a skill that the model cannot load."
         example "requires: [pdf-reader], which no root has";
     /// Another bundle of higher precedence has the same id.
     SHADOWED = "shadowed" Warning: "Rename one of them, or delete the copy."

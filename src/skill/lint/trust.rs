@@ -239,7 +239,7 @@ pub(super) fn grants(subject: &Subject<'_>, notes: &mut Notes<'_>) {
     }
 }
 
-/// The place of one tool in the value of `allowed-tools`: of its item, else where its text stands.
+/// The place of one tool in the value of `allowed-tools`: of its item, else of its text.
 fn item(value: &Node, tool: &str, subject: &Subject<'_>, source: &str) -> Range<usize> {
     let own = |node: &&Node| match &node.value {
         Content::Text(text) => text.trim() == tool || names(text).any(|name| name == tool),

@@ -28,7 +28,7 @@ impl App {
             (ConnectionState::Lost { .. }, ConnectionState::Lost { why, .. }) => {
                 self.notices.retell(&what, reason(why));
             }
-            // The header says it, and it may be over in a moment.
+            // The header shows it, and it may be over in a moment.
             (_, ConnectionState::Silent { .. }) => {}
             (_, ConnectionState::Lost { why, .. }) => self.notices.error(what, reason(why)),
             (ConnectionState::Lost { since, .. }, ConnectionState::Connected) => {
@@ -108,7 +108,7 @@ impl App {
         }
     }
 
-    /// Whether the screen shows what was, because nobody can say what is.
+    /// Whether the screen shows old data because the current state is unknown.
     pub(super) fn is_stale(&self) -> bool {
         matches!(
             &self.connection,

@@ -1,4 +1,4 @@
-//! Looking again whether somebody else changed what a pane shows, without drawing anything where nobody did.
+//! Polls for changes by others to what a pane shows, without drawing anything if there are none.
 
 use std::time::Instant;
 

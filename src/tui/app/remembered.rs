@@ -1,4 +1,4 @@
-//! What the workbench keeps between two sessions: where splits stand and which theme was picked.
+//! What the workbench stores between two sessions: positions of splits and the chosen theme.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;

@@ -275,7 +275,7 @@ impl Player {
             (false, true) => format!(" end of demo  {keys} "),
             _ => format!(" {keys} "),
         };
-        // In the rule, so that the sentence has the whole row at any width.
+        // In the rule, so that the sentence has the full row at any width.
         painter.right(area.right().saturating_sub(1), area.y, &keys, Role::Muted);
         let at = row.right().saturating_sub(1);
         let x = painter.put(row.x + 1, row.y, &place, Role::Muted, 8);
@@ -330,7 +330,7 @@ mod tests {
         let code = |player: &mut Player, at, settled, text: &str| {
             player.next(at, settled, &screen(text)).map(|key| key.code)
         };
-        assert_eq!(code(&mut player, now, false, ""), None, "something is still under way");
+        assert_eq!(code(&mut player, now, false, ""), None, "something is still in progress");
         assert_eq!(code(&mut player, now, true, ""), Some(KeyCode::Char('2')));
         assert_eq!(code(&mut player, now, true, ""), None);
         let later = now + LETTER;

@@ -16,7 +16,7 @@ impl Redaction {
         if home.len() > 1 {
             pairs.push((home.to_owned(), "~".to_owned()));
         }
-        // A name of one or two letters stands inside too many words.
+        // A name of one or two letters is part of too many words.
         if let Some(user) = user.filter(|user| user.chars().count() > 2 && *user != "root") {
             pairs.push((user.to_owned(), "user".to_owned()));
         }
@@ -37,7 +37,7 @@ impl Redaction {
         signs.concat().trim_end().to_owned()
     }
 
-    /// Replaces on the whole screen; columns stay.
+    /// Replaces on the entire screen; columns stay.
     pub fn apply(&self, screen: &mut Buffer) {
         let width = usize::from(screen.area.width);
         for row in 0..usize::from(screen.area.height) {

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-/// A whole script.
+/// A complete script.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Script {

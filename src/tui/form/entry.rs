@@ -43,9 +43,9 @@ pub(super) struct Entry {
     pub label: String,
     pub field: Field,
     pub control: Control,
-    /// Whether the person was here: before that a field is not told to be missing.
+    /// Whether the user visited the field: before that it is not reported as missing.
     pub left: bool,
-    /// What somebody else remarked about the value, until it changes.
+    /// A finding of the core about the value, until it changes.
     pub remark: Option<String>,
     /// The value it was opened with.
     pub before: Option<Value>,

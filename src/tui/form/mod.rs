@@ -50,7 +50,7 @@ pub struct Form {
     focus: usize,
     /// First row in view.
     offset: usize,
-    /// Whether missing values are reported everywhere: somebody tried to send it.
+    /// Whether missing values are reported everywhere: the form was submitted once.
     checked: bool,
     drawn: Rect,
 }
@@ -173,7 +173,7 @@ impl Form {
         true
     }
 
-    /// Takes remarks of the core about values (field and sentence); answers those about no field here.
+    /// Takes the core's findings about values (field and sentence); returns those about no field of this form.
     pub fn remark(&mut self, remarks: &[(String, String)]) -> Vec<(String, String)> {
         for entry in &mut self.entries {
             entry.remark = remarks.iter().find(|(name, _)| *name == entry.name).map(|(_, why)| why.clone());

@@ -19,7 +19,7 @@ fn field(kind: FieldType) -> Field {
 fn fields() -> BTreeMap<String, Field> {
     let mut fields = BTreeMap::new();
     let mut add = |name: &str, field: Field| fields.insert(name.to_owned(), field);
-    let described = Some("Rows below this share are told.".to_owned());
+    let described = Some("Rows below this share are cut.".to_owned());
     add("threshold", Field { required: true, description: described, ..field(FieldType::Number) });
     add("columns", field(FieldType::Array));
     add("note", field(FieldType::String));
@@ -89,8 +89,8 @@ fn a_form_says_what_each_field_wants_and_how_it_was_read() {
 #[test]
 fn wrong_and_missing_values_are_told_at_their_field() {
     let mut form = Form::new(&fields(), &Map::new());
-    assert!(!drawn(&mut form, 60, 14, true, false).0.contains("is required"), "nobody was there yet");
-    assert!(!form.check(), "sending tells what is missing");
+    assert!(!drawn(&mut form, 60, 14, true, false).0.contains("is required"), "the field was not visited yet");
+    assert!(!form.check(), "submitting reports what is missing");
     let (screen, cursor) = drawn(&mut form, 60, 14, true, false);
     assert!(screen.contains("is required"), "{screen}");
     assert_eq!(cursor.map(|at| at.y), Some(0));

@@ -18,7 +18,7 @@ const PAST: usize = 200;
 #[derive(Debug, Clone, Default)]
 pub struct Text {
     text: String,
-    /// Byte of the text before which the cursor stands; always between two characters as seen.
+    /// Byte offset of the cursor; always on a grapheme boundary.
     cursor: usize,
     past: Vec<(String, usize)>,
     future: Vec<(String, usize)>,
@@ -136,7 +136,7 @@ impl Text {
         true
     }
 
-    /// Puts the cursor where somebody clicked, by the last drawn frame.
+    /// Moves the cursor to a click, by the last drawn frame.
     pub fn click(&mut self, at: Position) {
         let row = self.top + usize::from(at.y.saturating_sub(self.drawn.y));
         let row = row.min(self.rows.len().saturating_sub(1));
@@ -300,7 +300,7 @@ fn row_of(rows: &[Range<usize>], cursor: usize) -> usize {
     rows.iter().rposition(|row| row.start <= cursor).unwrap_or(0)
 }
 
-/// Cells that a character takes; one that cannot be seen takes one, as its stand-in does.
+/// Cells that a character takes; an invisible one takes one, as its placeholder does.
 fn cells(grapheme: &str) -> u16 {
     if grapheme.contains(char::is_control) {
         return 1;

@@ -87,7 +87,7 @@ impl Form {
             .max(self.height(width, look))
     }
 
-    /// Draws it, scrolled so that the field with the focus is whole in sight; sets the cursor.
+    /// Draws it, scrolled so that the focused field is completely in view; sets the cursor.
     pub fn draw(&mut self, area: Rect, look: FormState, buf: &mut Buffer, cx: &mut Draw<'_>) {
         self.drawn = area;
         for entry in &mut self.entries {
@@ -172,7 +172,7 @@ impl Form {
     }
 }
 
-/// Where a field begins in the whole form, and which part of the form is in view.
+/// Where a field begins in the complete form, and which part of the form is in view.
 struct FieldPlacement {
     area: Rect,
     offset: usize,
@@ -308,7 +308,7 @@ fn draw_control(
     }
 }
 
-/// Cells that what a person gave takes in a field, before anything is said about it.
+/// Cells of a field's value, without its messages.
 fn content_cells(entry: &Entry, width: u16) -> u16 {
     match &entry.control {
         Control::Text(text) if text.is_empty() => cells(&entry.ghost()) + 1,
@@ -324,7 +324,7 @@ fn all_choices<'a>(labels: impl Iterator<Item = &'a str>) -> u16 {
     labels.map(|label| cells(label) + 4).sum::<u16>().saturating_sub(2)
 }
 
-/// All choices in a row where they fit, else the one that holds; answers where each stands.
+/// All choices in a row if they fit, else the selected one; returns the position of each.
 fn draw_choices(
     labels: &[String],
     taken: Option<usize>,

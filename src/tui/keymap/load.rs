@@ -1,4 +1,4 @@
-//! The keymap file and a user's changes, checked: unknown names, keys nobody can press, keys given twice.
+//! The keymap file and a user's changes, checked: unknown names, keys that cannot be pressed, duplicate keys.
 
 use std::collections::{BTreeMap, HashMap};
 use std::str::FromStr;
@@ -25,7 +25,7 @@ pub struct Remap {
     pub action: String,
     /// The keys it shall have, as crokey writes them; none takes its keys away.
     pub keys: Vec<String>,
-    /// The file that says so, as a person reads it.
+    /// The source file, for display.
     pub file: String,
     /// Line in it.
     pub line: u64,
@@ -93,8 +93,8 @@ impl Keymap {
     /// The keymap with a user's changes over it.
     ///
     /// # Errors
-    /// An unknown action, an action that has no keys in the named place, a key nobody can press, or a
-    /// key that then stands twice in one context; each with the user's file and line.
+    /// An unknown action, an action without keys in the named context, a key that cannot be pressed, or a
+    /// key bound twice in one context; each with the user's file and line.
     pub fn remapped(&self, remaps: &[Remap]) -> Result<Self, LocatedError> {
         let mut rows = self.bindings.clone();
         let mut places: Vec<(String, u64)> = vec![(FILE.to_owned(), 1); rows.len()];

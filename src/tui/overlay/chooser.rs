@@ -93,7 +93,7 @@ impl Chooser {
                 self.fuzzy.score(&Utf32String::from(self.choices[at].1.as_str())).map(|score| (score, at))
             })
             .collect();
-        // Anyone who types a name whole means that one, however well a longer one fits too.
+        // A full name means that entry, however well a longer one matches too.
         let wanted = text.trim().to_lowercase();
         scored.sort_by_cached_key(|(score, at)| {
             let (value, label, _) = &self.choices[*at];
@@ -106,7 +106,7 @@ impl Chooser {
     }
 }
 
-/// How something is called by what was typed: by its whole name, by the beginning of it, by a part, or by letters of it.
+/// How an entry matches the input: by its full name, by a prefix, by a part, or by letters of it.
 pub(super) fn named(names: &[&str], wanted: &str) -> u8 {
     let names: Vec<String> = names.iter().map(|name| name.to_lowercase()).collect();
     match wanted {
@@ -202,7 +202,7 @@ impl Overlay for Chooser {
         self.area = if self.shades() {
             centred(area, width, height)
         } else {
-            // The theme is judged by the screen behind: stand aside.
+            // The theme is judged by the screen below: keep it visible.
             Rect::new(area.right() - width, area.bottom() - height, width, height)
         };
         let left = if self.filter.is_some() {

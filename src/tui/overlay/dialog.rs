@@ -31,7 +31,7 @@ use skills_api::{ContractView, DecisionSheet, InputFields, ProposalView};
 use skills_model::CommandName;
 use skills_store::{RunId, RunRecord};
 
-/// A checkpoint offered: its number and what it stands after.
+/// A checkpoint to choose: its number and the step it follows.
 pub type Offered = (u64, String);
 
 /// What a sheet is about.
@@ -66,7 +66,7 @@ pub enum Sheet {
     Bulk {
         /// The command.
         command: CommandName,
-        /// To which runs, as they stand in the list.
+        /// The affected runs, as listed.
         runs: Vec<RunRecord>,
         /// The number before that of the first order.
         ticket: u64,
@@ -109,10 +109,10 @@ pub enum OrderKind {
     Signal {
         /// The name it waits for; empty where it waits for none.
         name: String,
-        /// Who wants it paused once the signal is there, with the reason; none where nobody does.
+        /// Reason for pausing the run once the signal arrives; none if it is not to be paused.
         pause: Option<String>,
     },
-    /// Continue with what a step gave, although nobody saw its end.
+    /// Continue with the result of a step whose end was not observed.
     Happened {
         /// The step.
         step: String,
@@ -120,7 +120,7 @@ pub enum OrderKind {
         inputs_digest: String,
         /// Its outputs.
         outputs: InputFields,
-        /// Who says so.
+        /// Who decides.
         approver: Option<String>,
         /// What is said to it.
         notes: Option<String>,

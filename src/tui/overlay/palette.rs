@@ -1,5 +1,5 @@
-//! The command palette: every action with its key and every skill, found by a few letters; what cannot be done now says
-//! why.
+//! The command palette: every action with its key and every skill, found by fuzzy search; unavailable actions show the
+//! reason.
 
 use std::time::Instant;
 
@@ -49,7 +49,7 @@ pub struct SkillEntry {
     pub description: String,
 }
 
-/// What a row of the palette stands for: an index into its commands or its skills.
+/// The entry of a palette row: an index into its commands or its skills.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Found {
     Command(usize),
@@ -113,7 +113,7 @@ impl Palette {
         self.scroll = Scroll::default();
     }
 
-    /// Skills that match what is typed, best first: a whole name, then a beginning, then letters.
+    /// Skills that match the input, best first: a full name, then a prefix, then letters.
     fn matching_skills(&mut self) -> Vec<Found> {
         if self.fuzzy.is_empty() {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! A text read whole over the full screen: its white space as it is, lines broken at the width, all of it to copy.
+//! A text in full over the entire screen: its white space as it is, lines broken at the width, all of it to copy.
 
 use std::time::Instant;
 

@@ -52,7 +52,7 @@ impl Themes {
         Ok(Self { files })
     }
 
-    /// Adds every `*.yaml` of a folder. A file that is wrong is left out and told; a missing folder is fine.
+    /// Adds every `*.yaml` of a directory. An invalid file is skipped and reported; a missing directory is fine.
     /// A file with a shipped theme's name changes that theme, without a need for `extends`.
     #[must_use]
     pub fn with_dir(mut self, dir: &Path) -> (Self, Vec<LocatedError>) {

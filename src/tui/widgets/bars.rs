@@ -18,7 +18,7 @@ const LETTERS: [&str; 5] = ["n", "d", "b", "s", "r"];
 const SHADES: [&str; 5] = ["█", "▓", "▒", "░", "·"];
 const EIGHTHS: [&str; 9] = [" ", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"];
 
-/// Where a stacked bar stands and what a full one means.
+/// Where a stacked bar is and what a full one means.
 #[derive(Debug, Clone, Copy)]
 pub struct CellRange {
     /// First column.
@@ -29,7 +29,7 @@ pub struct CellRange {
     pub width: u16,
     /// The value of a full bar.
     pub scale: f64,
-    /// Whether rows stand apart (eighths) or touch (whole cells, lower blocks).
+    /// Whether rows are separate (eighths) or touch (full cells, lower blocks).
     pub air: bool,
 }
 
@@ -173,7 +173,7 @@ pub fn lettered(painter: &Painter<'_>) -> bool {
     painter.theme.bars == BarStyle::Letters || painter.glyphs.ascii
 }
 
-/// The sign that stands for a signal before its name in a legend.
+/// The symbol of a signal before its name in a legend.
 pub fn legend(painter: &mut Painter<'_>, x: u16, y: u16, signal: usize) {
     let sign = match painter.theme.bars {
         _ if lettered(painter) => LETTERS[signal],

@@ -22,7 +22,7 @@ pub const FULL_WIDTH: u16 = 52;
 pub struct Row {
     /// The word, pair, `rules`, or `3 more`.
     pub label: String,
-    /// What stands instead of columns: the rules that applied, with their values.
+    /// Shown instead of columns: the rules that applied, with their values.
     pub rules: Option<String>,
     /// Columns.
     pub by_signal: SignalSums,

@@ -61,7 +61,7 @@ fn children<S: std::hash::BuildHasher>(
     }
 }
 
-/// A value in a few words: scalars whole, others by what they hold.
+/// A value in a few words: scalars in full, others by their content.
 #[must_use]
 pub fn short(value: &Value) -> Seg {
     match value {
@@ -101,7 +101,7 @@ pub fn on_one_line(value: &Value, width: u16, ellipsis: &str) -> Vec<Seg> {
 /// Lines of one text value before the rest is only counted.
 const TEXT_LINES: usize = 60;
 
-/// Every field of an object (or the value itself) laid out whole: names in a column, texts wrapped.
+/// Every field of an object (or the value itself) in full: names in a column, texts wrapped.
 #[must_use]
 pub fn fields(value: &Value, width: u16) -> Vec<RichLine> {
     let Value::Object(map) = value else { return laid_out(value, width) };

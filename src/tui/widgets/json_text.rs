@@ -14,7 +14,7 @@ use skills_skill::safe_text;
 const INDENT: usize = 2;
 /// A list or an object that takes more cells gets lines of its own.
 const ON_ONE_LINE: u16 = 72;
-/// What is shown of a long list, object and text while it is not shown whole.
+/// What is shown of a long list, object and text while it is collapsed.
 const ITEMS: usize = 2;
 const FIELDS: usize = 16;
 const TEXT_LINES: usize = 6;

@@ -66,7 +66,7 @@ pub fn duration(millis: i64) -> String {
     }
 }
 
-/// Where the person sits; where nobody said so, what the system says.
+/// The user's time zone; the system's by default.
 static ZONE: OnceLock<TimeZone> = OnceLock::new();
 
 /// Times of day are reported in this zone from now on; only the first one given counts.

@@ -42,7 +42,7 @@ impl Seg {
 pub struct RichLine {
     /// Its stretches from left to right.
     pub segs: Vec<Seg>,
-    /// A band behind the whole line (code is on `surface`).
+    /// A band under the full line (code is on `surface`).
     pub band: Option<Role>,
     /// The line of the source text it begins in, from 1; 0 for a line that continues the one above.
     pub source: u32,

@@ -32,7 +32,7 @@ impl Title {
         self
     }
 
-    /// Draws it over the whole width of a row.
+    /// Draws it over the full width of a row.
     pub fn draw(&self, painter: &mut Painter<'_>, x: u16, y: u16, width: u16) {
         let (sign, role) = if self.focused {
             (painter.glyphs.heavy, Role::Focus)

@@ -5,11 +5,11 @@ use std::collections::HashSet;
 /// A row of the tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeRow {
-    /// How deep it stands.
+    /// Its depth.
     pub depth: usize,
     /// The last part of its path.
     pub name: String,
-    /// The whole path inside the bundle, `/` between parts.
+    /// The full path inside the bundle, `/` between parts.
     pub path: String,
     /// Index into the files given; none for a folder.
     pub file: Option<usize>,

@@ -14,7 +14,7 @@ use super::events::Stream;
 use super::house::{Answer, TestServer};
 use crate::runs_place::Place;
 
-/// A service with keys, and the keys of somebody who reads, somebody who runs, and somebody who decides.
+/// A service with authentication, and keys of a reader, of one who starts runs, and of one who decides.
 pub async fn keyed() -> (TestServer, [String; 3]) {
     let place = Place::new();
     let scopes = [
@@ -253,7 +253,7 @@ async fn who_has_the_list_already_is_not_sent_it_again() {
     let again = list(&[("x-api-key", &reader), ("if-none-match", tag)]).await;
     assert_eq!((again.status, again.body.as_str(), &weak(&again)), (304, "", tag));
     assert!(again.header("x-trace-id").is_some());
-    assert_eq!(list(&[("if-none-match", tag)]).await.status, 401, "a tag is no key");
+    assert_eq!(list(&[("if-none-match", tag)]).await.status, 401, "a tag does not authenticate");
     let with_tag = [("x-api-key", reader.as_str()), ("if-none-match", tag)];
     let role = house.ask("GET", "/v1/skills/list?role=sidecar", &with_tag, "").await;
     assert_eq!(role.status, 200, "another list has another tag");
@@ -269,7 +269,7 @@ async fn large_answers_are_compressed_for_those_who_ask() {
     assert_eq!(small.header("content-encoding"), Some("gzip"));
     assert!(small.header("vary").is_some_and(|vary| vary.contains("accept-encoding")), "{}", small.head);
     assert!(small.body.len() * 2 < plain.body.len(), "{} of {} bytes", small.body.len(), plain.body.len());
-    // What is small or goes on is sent as it is.
+    // Small bodies and streams are not compressed.
     let health = house.ask("GET", "/v1/health", &gzip, "").await;
     assert_eq!((health.header("content-encoding"), health.json()["status"].as_str()), (None, Some("ok")));
     let accepts = "accept-encoding: gzip\r\n";
@@ -343,7 +343,7 @@ async fn who_asks_too_often_is_told_when_to_come_back() {
         assert_eq!((answer.status, answer.code().as_str()), (429, "rate_limited"));
         assert!(answer.header("retry-after").unwrap().parse::<u64>().unwrap() >= 1);
     }
-    assert_eq!(house.get("/v1/health").await.status, 200, "whoever watches is never told to wait");
+    assert_eq!(house.get("/v1/health").await.status, 200, "health checks are never rate-limited");
     let counted = house.core.recorder().text().unwrap();
     assert!(counted.contains("limits_requests_total{outcome=\"denied\"} 41"), "{counted}");
 }

@@ -150,7 +150,7 @@ async fn lost_store(seen: &mut Seen, house: &TestServer) {
     assert_eq!(house.get("/v1/health").await.status, 200);
 }
 
-/// Orders about runs, which are no tools.
+/// Commands on runs, which are not tools.
 async fn orders(seen: &mut Seen, house: &TestServer) {
     let run = house.waiting().await;
     let branch = json!({ "run_id": run, "checkpoint_id": 99 });
@@ -197,7 +197,7 @@ async fn sessions(seen: &mut Seen, house: &TestServer, tools: &Tools<'_>) {
     assert_eq!(spoilt.code(), "internal_error");
 }
 
-/// Many who write one session at once: some are told to try again, and what was taken is there.
+/// Many concurrent writers of one session: some get a retry error, and every accepted write is present.
 async fn crowd(seen: &mut Seen, house: &TestServer) {
     let session = house.call("session.new", json!({})).await.json()["session_id"].clone();
     let say = json!({ "session_id": session, "speaker": "user", "text": "me first" });
@@ -214,7 +214,7 @@ async fn crowd(seen: &mut Seen, house: &TestServer) {
         if !refused.is_empty() {
             break;
         }
-        assert!(Instant::now() < end, "nobody was in anybody's way");
+        assert!(Instant::now() < end, "no write conflicted");
     }
     let shown = house.call("session.show", json!({ "session_id": session })).await.json();
     assert_eq!(shown["transcript"].as_array().unwrap().len(), taken, "nothing is lost or there twice");
@@ -254,7 +254,7 @@ async fn callers(seen: &mut Seen) {
         }
     };
     let known = || vec![("x-api-key", key.clone())];
-    // The MCP server stands behind the same front.
+    // The MCP server uses the same middleware.
     for (path, method) in [("/v1/runs", "GET"), ("/mcp", "POST")] {
         seen.note(Code::Unauthorized, &asks(path, method, Vec::new()).await);
         let wrong = vec![("x-api-key", "skw_wrong".to_owned())];

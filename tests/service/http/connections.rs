@@ -70,7 +70,7 @@ async fn the_end_is_told_to_everybody_who_waits() {
     let house = TestServer::open().await;
     let mut events = Stream::open(&house, "/v1/events", None).await;
     events.next().await.unwrap();
-    // A run that waits for a signal, and somebody who would rather have its outputs.
+    // A run that waits for a signal, and a caller who waits for its outputs.
     let launched = house.call("skill.execute_async", json!({ "skill_id": "close" })).await.json();
     let run = launched["run"]["id"].as_str().unwrap().to_owned();
     house.call("run.settle", json!({ "run_id": run })).await;
@@ -84,7 +84,7 @@ async fn the_end_is_told_to_everybody_who_waits() {
     let ended = tokio::time::timeout(WAIT_TIMEOUT, idle.read_to_end(&mut rest)).await;
     assert!(ended.is_ok(), "an idle connection is closed");
     tokio::time::timeout(WAIT_TIMEOUT, house.serving).await.expect("the service ends").unwrap();
-    assert!(tokio::net::TcpStream::connect(house.address).await.is_err(), "nobody is accepted any more");
+    assert!(tokio::net::TcpStream::connect(house.address).await.is_err(), "no connection is accepted");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -116,14 +116,14 @@ async fn whoever_waits_for_a_run_when_the_service_ends_is_told_where_it_goes_on(
     let told = answer.json();
     let run = told["run"]["id"].as_str().unwrap();
     assert_eq!((answer.status, answer.header("location")), (202, Some(format!("/v1/runs/{run}").as_str())));
-    // Nobody holds it any more, and another worker may take it.
+    // Its lease is released, and another worker may claim it.
     let left = house.core.run(run).await.unwrap().run;
     assert_eq!(left.hold.and_then(|hold| hold.worker), None, "{}", answer.body);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn idle_connections_give_way_to_new_ones() {
-    // Long waits: only giving way makes room.
+    // Long waits: only closing the oldest frees a slot.
     let long = Duration::from_secs(600);
     let patience = Timeouts { head: long, body: long, write: long, connections: 16, per_address: 16 };
     let house = TestServer::with(Settings { patience, ..Settings::default() }).await;
@@ -136,7 +136,7 @@ async fn idle_connections_give_way_to_new_ones() {
     for _ in 0..4 {
         assert_eq!(house.get("/livez").await.status, 200);
     }
-    // Those that gave way were the oldest.
+    // The closed ones were the oldest.
     let mut rest = Vec::new();
     tokio::time::timeout(WAIT_TIMEOUT, idle[0].read_to_end(&mut rest)).await.unwrap().ok();
 }

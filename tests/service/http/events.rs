@@ -1,4 +1,4 @@
-//! Following runs and the catalogue as server-sent events.
+//! Following runs and the catalog as server-sent events.
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
@@ -58,7 +58,7 @@ impl Stream {
     /// The next event of a run.
     pub async fn run(&mut self) -> News {
         loop {
-            let news = self.next().await.expect("the stream goes on");
+            let news = self.next().await.expect("the stream continues");
             if news.kind == "run" {
                 return news;
             }
@@ -84,7 +84,7 @@ async fn a_run_is_followed_from_its_beginning_and_resumed_where_it_was_left() {
     assert_eq!(resumed.run().await.id, Some(head));
     house.call("run.deny", json!({ "run_id": run, "step": "book" })).await;
     for stream in [&mut stream, &mut resumed, &mut after] {
-        assert_eq!(stream.run().await.id, Some(head + 1), "what happens is told at once, and nothing twice");
+        assert_eq!(stream.run().await.id, Some(head + 1), "an event is sent at once, and only once");
     }
     for kind in ["text/event-stream", "application/json"] {
         let wrong = house.ask("GET", &path, &[("accept", kind), ("last-event-id", "-1")], "").await;
@@ -124,14 +124,14 @@ async fn who_comes_back_behind_an_event_that_never_was_begins_anew() {
     let told = [stale.next().await.unwrap(), stale.next().await.unwrap()];
     assert_eq!(told.each_ref().map(|news| news.kind.as_str()), ["reset", "ready"]);
     assert_eq!((&told[0].data["log"], &told[0].data["after"]), (&newest["log"], &json!(last)));
-    // A page behind it is answered at once, and its log says why it is empty.
+    // A page past the last event is returned at once, and its log says why it is empty.
     let page = house.get(&format!("/v1/events?after={}&wait_ms=60000", last + 100)).await.json();
     assert_eq!((&page["events"], &page["log"]), (&json!([]), &newest["log"]));
     let mut of_run = Stream::open(&house, &format!("/v1/runs/{run}/events"), Some(9_999)).await;
     assert_eq!(of_run.next().await.unwrap().kind, "reset");
-    assert_eq!(of_run.run().await.id, Some(1), "a run is told from its beginning");
+    assert_eq!(of_run.run().await.id, Some(1), "a run is replayed from its first event");
     house.call("run.deny", json!({ "run_id": run, "step": "book" })).await;
-    assert_eq!(stale.run().await.id, Some(last + 1), "and what happens is told");
+    assert_eq!(stale.run().await.id, Some(last + 1), "and new events are sent");
 }
 
 #[tokio::test(flavor = "multi_thread")]

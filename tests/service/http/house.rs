@@ -106,7 +106,7 @@ impl TestServer {
         Answer::of(&whole)
     }
 
-    /// Follows a stream until it has told of an event of this kind.
+    /// Follows a stream until it has sent an event of this kind.
     pub async fn stream_until(&self, kind: &str, path: &str, headers: &[(&str, &str)]) -> String {
         let mut stream = self.connect().await;
         let mut head = format!("GET {path} HTTP/1.1\r\nhost: {}\r\n", self.address);

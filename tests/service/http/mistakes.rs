@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use super::house::{Answer, TestServer};
 use crate::runs_place::Place;
 
-/// Fails unless the answer is this error, told in the shape of every wire and as a problem document.
+/// Fails unless the response is this error, in the envelope of every interface and as a problem document.
 #[track_caller]
 pub fn is(answer: &Answer, status: u16, code: &str) {
     assert_eq!((answer.status, answer.code().as_str()), (status, code), "{}", answer.body);
@@ -64,7 +64,7 @@ async fn requests_that_cannot_be_understood_are_told_what_and_where() {
     is(&house.get("/v1/skills/%ff/describe").await, 400, "invalid_request");
     is(&house.ask("POST", "/v1/skills/discover?intent=a", &[], "").await, 400, "invalid_request");
     is(&house.ask("GET", "/v1/runs", &[("x-trace-id", "a b")], "").await, 400, "invalid_request");
-    // What stands for an object is one, also where the parts of a list would fit its members.
+    // A value for an object must be one, even if the items of a list would fit its members.
     let launch = "/v1/skills/ledger/execute/async";
     is(&house.post(launch, &json!({ "options": [true, "t-1"] })).await, 400, "invalid_request");
     let settings = house.ask("PATCH", "/v1/sessions/0198", &[], "{\"settings\": [null, null]}").await;
@@ -98,7 +98,7 @@ async fn a_body_of_more_than_two_mebibytes_is_refused_before_it_is_read() {
     let stated = "POST /v1/skills/discover HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
                   content-length: 99999999999\r\n\r\n";
     is(&house.send(stated.as_bytes()).await, 413, "payload_too_large");
-    // In pieces whose sum nobody states.
+    // In chunks without a total length.
     let mut chunked = b"POST /v1/skills/discover HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
                         content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n"
         .to_vec();
@@ -120,7 +120,7 @@ async fn who_sends_far_too_much_without_listening_still_reads_the_answer() {
             format!("{head} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\n", house.address);
         let length = 5 << 20;
         stream.write_all(format!("{head}content-length: {length}\r\n\r\n").as_bytes()).await.unwrap();
-        // As a program does that writes a whole request before it reads: a connection that is reset fails here.
+        // Like a program that writes a complete request before it reads: a reset connection fails here.
         stream.write_all(&vec![b' '; length]).await.expect("everything is taken");
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).await.expect("the answer is not lost");

@@ -114,7 +114,7 @@ async fn sessions_without_an_owner_are_the_admins() {
     let show = json!({ "session_id": local.session_id });
     assert_eq!(owned.call(&owned.ana, "session.show", show.clone()).await.status, 404);
     assert_eq!(owned.call(&owned.admin, "session.show", show).await.status, 200);
-    // The local account uses what anybody made.
+    // The local account uses the runs of every owner.
     owned.house.core.session(&owned.session).await.unwrap();
 }
 

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::house::TestServer;
 use super::tools::Tools;
 
-/// What stands in the files that nobody may read.
+/// Content of the files that must not be read.
 const SECRET: &str = "TOP-SECRET-CONTENT";
 
 /// A service whose working directory, whose bundles' surroundings and whose bundle `watch` hold secrets.
@@ -90,7 +90,7 @@ async fn call(house: &TestServer, name: &str, arguments: Value) -> Result<Value,
     called.map_err(|error| json!({ "code": error.code, "message": error.message, "reason": error.reason }))
 }
 
-/// Fails where an answer holds what nobody may read, as text or in Base64.
+/// Fails if a response contains the secret, as text or in Base64.
 fn clean(told: &Result<Value, Value>, what: &str) {
     let text = match told {
         Ok(value) | Err(value) => value.to_string(),

@@ -11,9 +11,9 @@ use skills_api::{SharedClient, resources};
 
 use super::house::TestServer;
 
-/// What stands outside of the bundle.
+/// Content outside of the bundle.
 const SECRET: &str = "TOP-SECRET-CONTENT";
-/// What stands in it.
+/// Its content.
 const OWN: &str = "OWN-CONTENT";
 /// Reads of each route.
 const READS: usize = 10_000;

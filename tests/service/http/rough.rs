@@ -1,5 +1,5 @@
-//! Bytes that are no requests, bodies that are no JSON, readers that do not read: every one is answered or cut, and
-//! nobody else notices.
+//! Bytes that are not requests, bodies that are not JSON, clients that do not read: each one is answered or
+//! disconnected, without effect on others.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -99,7 +99,7 @@ async fn what_is_no_http_is_refused_and_smuggles_nothing() {
         let mut stream = house.connect().await;
         let _ = stream.write_all(bytes).await;
         let mut told = Vec::new();
-        // Told off or cut; either way the connection ends, and what followed is no request.
+        // Rejected or closed; either way the connection ends, and what followed is not a request.
         let read = tokio::time::timeout(WAIT_TIMEOUT, stream.read_to_end(&mut told)).await;
         let told = String::from_utf8_lossy(&told).into_owned();
         let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(60)]).into_owned();
@@ -143,7 +143,7 @@ async fn every_operation_asks_for_a_key_and_for_its_scope() {
                 continue;
             }
             is(&anonymous, 401, "unauthorized");
-            // A key of somebody who may do other things, and the same with its end cut off.
+            // A key with other scopes, and the same key truncated.
             let key = if operation.scope == Some(Scope::Read) { &decider } else { &reader };
             let half = &key[..key.len() - 1];
             is(&house.ask(&method, &path, &[("x-api-key", half)], "").await, 401, "unauthorized");
@@ -156,13 +156,13 @@ async fn every_operation_asks_for_a_key_and_for_its_scope() {
             );
         }
     }
-    assert_eq!(open.into_iter().collect::<Vec<_>>(), ["/v1/health"], "what nobody is asked a key for");
+    assert_eq!(open.into_iter().collect::<Vec<_>>(), ["/v1/health"], "routes without authentication");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_monitor_that_does_not_read_holds_nobody_up_and_misses_nothing() {
     let house = TestServer::open().await;
-    // Little room here, so that what is not read soon fills the room over there.
+    // A small receive buffer, so that unread data soon fills the server's send buffer.
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4096).unwrap();
     let mut lazy =
@@ -174,7 +174,7 @@ async fn a_monitor_that_does_not_read_holds_nobody_up_and_misses_nothing() {
         let newest = house.call("event.newest", json!({})).await.json()["newest"].as_u64().unwrap();
         while seen < newest {
             seen += 1;
-            assert_eq!(awake.run().await.id, Some(seen), "whoever reads is told at once");
+            assert_eq!(awake.run().await.id, Some(seen), "a client that reads gets events at once");
         }
     }
     let mut back = Stream::open(&house, "/v1/events", Some(1)).await;

@@ -35,7 +35,7 @@ impl<'a> Tools<'a> {
         self.house.ask("POST", "/mcp", &headers, &message.to_string()).await
     }
 
-    /// A client of the revision in which every request stands alone.
+    /// A client of the revision in which every request is self-contained.
     pub fn alone(house: &'a TestServer) -> Self {
         Self { house, key: None, session: String::new() }
     }
@@ -58,7 +58,7 @@ impl<'a> Tools<'a> {
         answered(tool, &self.house.ask("POST", "/mcp", &headers, &message.to_string()).await)
     }
 
-    /// The whole answer to a request of any method.
+    /// The complete response to a request of any method.
     pub async fn request(&self, method: &str, params: &Value) -> Value {
         let answer =
             self.send(&json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params })).await;

@@ -27,7 +27,7 @@ pub fn place(mute: &TcpListener) -> Place {
     script(&place, "slow", "test.slow", "sleep 60");
     for (name, url) in [
         ("mute", format!("http://{}", mute.local_addr().unwrap())),
-        // Nobody listens at the port of the discard service (RFC 863).
+        // No service listens at the port of the discard service (RFC 863).
         ("gone", "http://127.0.0.1:9".to_owned()),
     ] {
         step(&place, name, "", "");
@@ -52,7 +52,7 @@ pub fn place(mute: &TcpListener) -> Place {
             &format!("  - {{id: next, uses: {uses}}}\n"),
         );
     }
-    // Beside what is trusted.
+    // Outside the trusted directory.
     skill(&place, "elsewhere/stranger", "stranger", "  - {id: closed, wait_for_signal: never}\n");
     place.config.argument_roots.push(place.path("elsewhere"));
     place

@@ -50,7 +50,7 @@ async fn what_a_key_may_not_do_is_not_tried_and_says_which_scope_is_missing() {
         let run = run.unwrap_or_else(|| panic!("{what}: {report}"));
         assert_eq!(run["scope"], "run");
         assert!(run["note"].as_str().unwrap().contains("lacks the scope `run`"), "{run}");
-        // What is kept back from this key is not held against the service.
+        // Checks that this key may not run do not count as failures of the service.
         let places = untried.iter().filter(|check| check["scope"] == "admin").count();
         assert_eq!(places > 0, what == "parity", "{report}");
         assert!(of(&report, "holds").len() > 10, "{what}: {report}");

@@ -1,4 +1,4 @@
-//! Four doors to one core: the library, the command line, HTTP and MCP, over one home and one store.
+//! Four interfaces to one core: the library, the command line, HTTP and MCP, over one home and one store.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -12,10 +12,10 @@ use std::sync::Arc;
 
 use crate::cli_runs_fixture::Desk;
 
-/// What a door answered: the answer, or the inside of the error's shape.
+/// The response of an interface: the result, or the content of the error envelope.
 pub type Told = Result<Value, Value>;
 
-/// The four doors.
+/// The four interfaces.
 pub struct Doors {
     pub desk: Desk,
     runtime: tokio::runtime::Runtime,
@@ -184,7 +184,7 @@ impl Drop for Doors {
     }
 }
 
-/// The address that a service says it listens at.
+/// The address that a service prints.
 fn address(server: &mut Child) -> String {
     let mut out = BufReader::new(server.stdout.take().unwrap());
     let mut line = String::new();
@@ -198,7 +198,7 @@ fn address(server: &mut Child) -> String {
     }
     let mut said = String::new();
     drop(server.stderr.take().unwrap().read_to_string(&mut said));
-    panic!("the service said no address: {said}");
+    panic!("the service printed no address: {said}");
 }
 
 fn unchunked(mut body: &str) -> String {

@@ -29,13 +29,13 @@ async fn a_monitor_goes_on_through_a_service_that_dies_and_misses_nothing() {
     service.kill();
     stands(&there, |state| matches!(state, ConnectionState::Lost { .. })).await;
     let ConnectionState::Lost { why, .. } = there.states().borrow().clone() else { panic!("it stands") };
-    // By what was under way when it died.
+    // By what was in flight when it died.
     let ways = ["closed the connection", "cannot connect", "closed the event stream"];
     assert!(ways.iter().any(|way| why.contains(way)), "{why}");
     let error = there.runs(RunFilter::default()).await.unwrap_err();
     assert_eq!(error.code, Code::UpstreamFailure);
     assert!(error.message.contains("cannot connect"), "{error}");
-    // What happens while nobody can tell.
+    // What happens during the outage.
     let second = here.launch(request("ledger", json!({ "amounts": [2] }))).await.unwrap();
     here.wait_for_completion(&second.run.id.0, CancellationToken::new()).await.unwrap();
     service.begin();
@@ -50,14 +50,14 @@ async fn a_monitor_goes_on_through_a_service_that_dies_and_misses_nothing() {
     let all = here.run_events(None, 0, 10_000, 0).await.unwrap();
     assert_eq!(seen, all.iter().map(|event| event.global).collect::<Vec<_>>(), "none missed, none twice");
     following.abort();
-    // One stream for all of it, which went on where it was broken off; nothing else was asked for by number.
+    // One stream throughout, resumed where it broke off; no page was requested by number.
     let resumed = service.resumed();
     assert!(
         resumed.len() >= 2 && resumed[0].is_none() && resumed[1..].iter().all(Option::is_some),
         "{resumed:?}"
     );
     assert!(service.calls("event.list") <= resumed.len() + 1, "{} lists", service.calls("event.list"));
-    // The same in words for whoever shows it: lost, then back.
+    // The same as messages for display: lost, then reconnected.
     let mut told = Vec::new();
     while let Ok(event) = news.try_recv() {
         if let Event::Connection(state) = event {
@@ -90,7 +90,7 @@ async fn a_run_is_waited_for_through_an_outage() {
     service.begin();
     let settled = tokio::time::timeout(WAIT_TIMEOUT, waiting).await.unwrap().unwrap().unwrap();
     assert_eq!((settled.id.0, settled.state), (id.clone(), RunState::WaitingForHuman));
-    // Who leaves is told how it stands, and nothing is canceled.
+    // A client that stops waiting gets the current state, and nothing is canceled.
     let leave = CancellationToken::new();
     leave.cancel();
     assert_eq!(there.wait_for_completion(&id, leave).await.unwrap().state, RunState::WaitingForHuman);
@@ -121,7 +121,7 @@ async fn a_decision_is_carried_out_once_whatever_becomes_of_its_answer() {
     assert_eq!(service.calls("run.deny"), 2);
     assert_eq!(here.run(&id).await.unwrap().decisions.len(), 1);
 
-    // What has no key and shows nowhere is not sent again, and said to be unknown.
+    // A request without a key or a visible effect is not sent again, and is reported as unknown.
     service.mishap("run.fork", Mishap::BreaksAfter);
     let error = there.order(&id, RunOrder::Fork { checkpoint: None, by: None }).await.unwrap_err();
     assert!(error.message.contains("is unknown: it is canceled now"), "{error}");
@@ -175,13 +175,13 @@ async fn a_service_that_comes_back_with_another_store_says_so_and_is_followed_fr
         while !matches!(news.recv().await.unwrap(), Event::Replaced) {}
     })
     .await
-    .expect("the client is told that everything is another one");
+    .expect("the client is notified that the service is a different one")
     let error = there.run_events(None, seen, 100, 20_000).await.unwrap_err();
     assert!(error.message.contains("a different store"), "{error}");
     let after = there.newest_event().await.unwrap();
     let run = other.launch(request("ledger", json!({ "amounts": [9] }))).await.unwrap().run.id;
     let events = there.run_events(None, after, 100, 20_000).await.unwrap();
-    assert_eq!(events[0].run, run, "what happens there is told at once");
+    assert_eq!(events[0].run, run, "an event there is delivered at once");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -217,7 +217,7 @@ async fn a_decision_made_without_a_connection_waits_for_it_and_is_sent_once() {
     assert_eq!((service.calls("run.approve"), here.run(&run).await.unwrap().decisions.len()), (1, 1));
 }
 
-/// A yes to exactly what a run waits with.
+/// An approval of exactly what a run waits with.
 async fn decision_on(there: &Remote, run: &str) -> RunOrder {
     let sheet = there.run(run).await.unwrap().sheet.unwrap();
     RunOrder::Decide {

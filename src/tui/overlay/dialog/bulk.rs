@@ -32,7 +32,7 @@ const VALUE_LENGTH: usize = 40;
 /// A run of the sheet.
 struct Row {
     run: RunRecord,
-    /// What tells it apart from the others.
+    /// What distinguishes it from the others.
     text: String,
     /// Why the command cannot be sent to it.
     blocked: Option<String>,
@@ -200,7 +200,7 @@ impl BulkSheet {
         }
     }
 
-    /// What stands below the list.
+    /// The line below the list.
     fn status(&self, now: Instant) -> (String, Role) {
         let done = |ok: bool| {
             self.rows.iter().filter(move |row| row.outcome.as_ref().is_some_and(|o| o.is_ok() == ok))
@@ -282,7 +282,7 @@ fn blocked(run: &RunRecord, command: CommandName) -> Option<String> {
     }
 }
 
-/// For each run what tells it apart: the inputs in which runs of the same skill differ, and its error.
+/// For each run what distinguishes it: the inputs in which runs of the same skill differ, and its error.
 fn distinctions(runs: &[RunRecord]) -> Vec<String> {
     let value_of = |run: &RunRecord, name: &str| match run.inputs.get(name) {
         Some(Value::String(text)) => shown(text),
@@ -467,7 +467,7 @@ impl Overlay for BulkSheet {
     fn changes_in(&self, now: Instant) -> Option<u64> {
         let Phase::Counting(until) = self.phase else { return None };
         let left = u64::try_from(until.saturating_duration_since(now).as_millis()).unwrap_or(u64::MAX);
-        // The next whole second, or the end.
+        // The next full second, or the end.
         Some(left.checked_rem(1_000).filter(|rest| *rest > 0).unwrap_or(left.min(1_000)))
     }
 }

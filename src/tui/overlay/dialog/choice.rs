@@ -1,4 +1,4 @@
-//! Words for states and verdicts, and a field that goes round a few choices.
+//! Labels for states and verdicts, and a field that cycles through a few choices.
 
 use skills_model::RunState;
 

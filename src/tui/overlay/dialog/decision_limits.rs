@@ -90,7 +90,7 @@ pub(super) fn outlook(sheet: &DecisionSheet, clock: i64) -> Vec<(&'static str, V
     out
 }
 
-/// The outcome of a gate that was on the sheet while it was read: in a few words, and whole.
+/// The outcome of a gate that was in the dialog while it was read: short, and in full.
 pub(super) fn meanwhile(detail: &RunDetail, sheet: &DecisionSheet) -> (String, String) {
     let decided = detail.decisions.iter().rev().find(|decided| {
         let decision = &decided.decision;
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_lost_step_that_cannot_run_again_can_still_be_settled() {
-        let mut decision = open(json!({"outcome_unknown": true, "blocked": "nothing carries it out"}));
+        let mut decision = open(json!({"outcome_unknown": true, "blocked": "no binding executes it"}));
         assert_eq!(decision.press(Action::RunAgain), Outcome::Stay);
         assert!(!labels(&decision).contains(&"run again") && labels(&decision).contains(&"skip"));
         let Outcome::Ask(_, sent) = decision.press(Action::SkipStep) else { panic!("nothing was sent") };

@@ -167,7 +167,7 @@ impl OrderSheet {
         }
     }
 
-    /// What will come of it, in sentences.
+    /// The effects of the order, in sentences.
     pub(super) fn explains(&self) -> String {
         let step = self.run.step.as_deref().map(shown);
         match &self.kind {

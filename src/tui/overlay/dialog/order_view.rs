@@ -1,4 +1,4 @@
-//! The sheets with fields drawn: what the run is, what would come of it, the fields, the buttons.
+//! Draws the dialogs with fields: the run, the effects of the order, the fields, the buttons.
 
 use std::time::Instant;
 

@@ -104,7 +104,7 @@ pub fn field(row: Rect, painter: &mut Painter<'_>, field: &mut Field, show: &Row
     if field.is_empty() && !show.focused {
         painter.put(text.x, text.y, show.hint, Role::Muted, text.width);
     } else if typed > text.width && !show.focused {
-        // Read from its beginning; the end is where somebody types.
+        // Read from its beginning; input is at the end.
         painter.run(text.x, text.y, " ", text.width, Role::Field);
         painter.put(
             text.x,

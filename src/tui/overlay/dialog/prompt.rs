@@ -35,7 +35,7 @@ pub enum Asking {
         skill: String,
         /// Its path in the bundle.
         path: String,
-        /// What it would be shut into as text.
+        /// Its isolation as text.
         isolation: String,
     },
     /// What is taken out of a session, and where to.
@@ -285,7 +285,7 @@ mod tests {
             session: "s".into(),
             skill: "csv".into(),
             path: "scripts/a.py".into(),
-            isolation: "shut in".into(),
+            isolation: "sandboxed".into(),
         };
         let values = json!({"args": "--top 3", "files": "in.csv=./orders.csv notes.txt", "env": "A=b=c"});
         let Effect::Session(SessionAsk::Script { arguments, files, .. }) =

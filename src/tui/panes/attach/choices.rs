@@ -1,4 +1,4 @@
-//! References that exist, as completions of what is typed: fuzzy, the newest first where nothing is typed.
+//! References that exist, as completions of the input: fuzzy; the newest first for an empty input.
 
 use std::sync::Arc;
 

@@ -115,7 +115,7 @@ impl Attach {
             }
             return y + kinds.len() as u16;
         }
-        // In a small window they stand side by side, and what cannot be chosen is reported once.
+        // In a small window they are side by side, and what cannot be chosen is reported once.
         let (mut x, mut row) = (plan.field, y);
         for (target, why) in &kinds {
             let width = cells(&target.to_string()) + 2;

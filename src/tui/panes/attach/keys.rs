@@ -326,7 +326,7 @@ impl Attach {
         (!rest.is_empty()).then_some(rest)
     }
 
-    /// Takes the reference under the cursor; answers whether the text changed. What is typed whole stays.
+    /// Accepts the reference under the cursor; returns whether the text changed. A complete input stays.
     pub(super) fn complete(&mut self) -> bool {
         let Some(choice) = self.choices.under_cursor() else { return false };
         let text = choice.target_ref.clone();

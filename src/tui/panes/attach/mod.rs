@@ -1,5 +1,5 @@
 //! Pane 3: a skill attached to a task, a run, an output, a transcript or an artifact. The four checks and
-//! what would be sent are asked for while it is composed; nothing starts before the person says so.
+//! the preview of the request are updated while it is composed; nothing starts before the person confirms.
 
 mod choices;
 mod compose;
@@ -196,7 +196,7 @@ impl Attach {
                 let text = self.reference.text();
                 let of_target = |id: &str| !text.is_empty() && text.starts_with(id);
                 if events.iter().any(|event| of_target(&event.run.0)) {
-                    // Asked for when the pane is drawn next: events may come faster than anybody looks.
+                    // Requested at the next draw: events may come faster than frames.
                     self.preview.grow_old();
                 }
                 let last = self.last.as_ref().and_then(Last::run);

@@ -14,7 +14,7 @@ pub(super) struct Previewing {
     error: Option<Error>,
     /// Whether what it is about changed since.
     old: bool,
-    /// Whether the target's content is shown whole.
+    /// Whether the target's content is shown in full.
     pub whole: bool,
     /// Whether the last frame left something of it out.
     pub shortened: bool,

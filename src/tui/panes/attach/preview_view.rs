@@ -171,7 +171,7 @@ impl Attach {
         out
     }
 
-    /// The content: whole, or as much of its beginning as there is room for.
+    /// The content: in full, or as much of its beginning as fits.
     fn content_lines(&mut self, value: &Value, width: u16, room: usize, cx: &Draw<'_>) -> Vec<RichLine> {
         let whole = self.preview.whole;
         let ellipsis = cx.glyphs.ellipsis;

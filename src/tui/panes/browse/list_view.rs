@@ -357,7 +357,7 @@ fn cut_id(id: &str, room: u16, ellipsis: &str) -> String {
     format!("{}{ellipsis}{tail}", head(id, front))
 }
 
-/// An id with the letters that the filter matched underlined; behind it, where they fit, the name that
+/// An id with the matches of the filter underlined; after it, if they fit, the name if it
 /// differs and the status. The status is truncated first.
 fn draw_name(
     entry: &Entry,

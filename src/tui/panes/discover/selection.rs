@@ -20,7 +20,7 @@ pub enum Chosen {
     Skill(SkillId, Option<PathBuf>),
     /// A place in the list whose page is on its way.
     CellRange(usize),
-    /// The line that stands for all copies.
+    /// The line that represents all copies.
     Copies,
 }
 

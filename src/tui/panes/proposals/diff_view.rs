@@ -18,7 +18,7 @@ const MAX_COMPARED_BYTES: usize = 20_000;
 /// A row of a diff.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DiffRow {
-    /// Over the whole width.
+    /// Over the full width.
     One(RichLine),
     /// The current text and the proposed one; none where the other side is longer.
     Two(Option<RichLine>, Option<RichLine>),

@@ -220,7 +220,7 @@ impl Proposals {
     }
 }
 
-/// The whole proposal as a text.
+/// The complete proposal as text.
 fn reading(view: &ProposalView) -> Effect {
     let mut passages = vec![Passage::Heading("Diff".to_owned())];
     for line in view.diff.lines() {

@@ -175,7 +175,7 @@ impl Runs {
     }
 }
 
-/// The whole comparison: where they part, what they were given, step by step, its outcome.
+/// The complete comparison: where they diverge, their inputs, step by step, the outcome.
 fn pair_rows(comparison: &RunComparison, width: u16, cx: &Draw<'_>, turning: &'static str) -> Vec<RichLine> {
     let mut lines = Vec::new();
     match &comparison.first {
@@ -213,7 +213,7 @@ fn pair_rows(comparison: &RunComparison, width: u16, cx: &Draw<'_>, turning: &'s
 /// The two columns of states and times, from the right edge.
 const COLUMN: u16 = 12;
 
-/// Where each stands, and how long it took.
+/// State and duration of each.
 fn heads(comparison: &RunComparison, width: u16) -> [RichLine; 2] {
     let first = width.saturating_sub(2 * COLUMN + 2);
     let row = |name: &str, of: &dyn Fn(&ComparedRun) -> String| {

@@ -134,7 +134,7 @@ impl Detail {
         self.since.extend(events.iter().filter(|event| event.number > last).map(|event| (*event).clone()));
     }
 
-    /// The run shown, as last told.
+    /// The run shown, as last reported.
     pub fn get(&self) -> Option<&Arc<RunDetail>> {
         self.known.get(self.run.as_ref()?)
     }

@@ -244,7 +244,7 @@ impl Runs {
             let lines = wrap_to(&[Seg::new(text, Role::Warning)], making.width, 2, glyphs.ellipsis);
             out.extend(lines.into_iter().map(|line| Line::of(line.segs)));
         }
-        // Who can work it is notified above the steps, where nobody here can.
+        // Which process can execute it is shown above the steps, if this one cannot.
         let here = self.detail.get().is_none_or(|detail| detail.elsewhere.is_none());
         let due = here && (record.state != RunState::Pending || passed > PENDING_MS);
         if let Some(why) = unworked(record, making.now_ms, age).filter(|_| due) {
@@ -283,7 +283,7 @@ impl Runs {
         out
     }
 
-    /// That nobody here can work it, and who can.
+    /// That this process cannot execute it, and which one can.
     fn elsewhere_lines(detail: &RunDetail, making: &Making<'_>, out: &mut Vec<Line>) {
         let Some(why) = &detail.elsewhere else { return };
         let text = format!("{} {}", making.cx.glyphs.warn, shown(why));
@@ -424,7 +424,7 @@ fn bar_column(width: u16) -> u16 {
     if width >= 50 { 24 } else { (width / 2).max(18) }
 }
 
-/// What a checkpoint stands after.
+/// The step that a checkpoint follows.
 pub(super) fn label_of(detail: &RunDetail, number: u64) -> String {
     let point = detail.checkpoints.iter().find(|point| point.number == number);
     match point.and_then(|point| point.done.last()) {

@@ -101,7 +101,7 @@ impl Filter {
     /// The line below the field: a mistake, or what can be typed.
     pub fn hint(&self, known: &Known) -> (String, bool) {
         match &self.error {
-            // A term whose value is still to be typed is no mistake yet.
+            // A term whose value is still to be typed is not a mistake yet.
             Some(error) if !self.field.text().ends_with(':') => (shown(error), true),
             _ => {
                 (self.completions(known).iter().map(|text| shown(text)).collect::<Vec<_>>().join("  "), false)

@@ -14,7 +14,7 @@ pub enum Group {
     You,
     /// A worker has it, or will.
     Running,
-    /// A signal, or somebody to resume it.
+    /// A signal, or a person to resume it.
     Others,
     /// Ended.
     Done,
@@ -122,7 +122,7 @@ pub fn tail(id: &RunId) -> String {
     all[all.len().saturating_sub(3)..].iter().collect::<String>().to_uppercase()
 }
 
-/// Whether the time of a waiting run is over, though nobody has ended its wait so far.
+/// Whether a waiting run has timed out, although its wait has not been ended so far.
 pub fn has_expired(run: &RunRecord, now_ms: i64) -> bool {
     let waits = matches!(run.state, RunState::WaitingForHuman | RunState::WaitingForSignal);
     waits && run.expires_ms.is_some_and(|at| at <= now_ms)

@@ -34,7 +34,7 @@ struct Columns {
 }
 
 impl Columns {
-    /// Titles tell runs apart by their ends: where there are any, the step gives its room to them.
+    /// Titles tell runs apart by their ends: if there are any, they take the width of the step column.
     fn of(area: Rect, has_titles: bool) -> Self {
         let age_end = area.right().saturating_sub(1);
         let end = age_end.saturating_sub(6);
@@ -157,7 +157,7 @@ impl Runs {
                 }
             }
         }
-        // The last rows in sight: the next page is asked for before somebody waits for it.
+        // The last rows in view: the next page is requested in advance.
         let near_end = self.scroll.offset + 2 * height >= self.rows.len();
         if older_in_sight || (near_end && self.filter.is_empty()) {
             self.wanted.extend(self.feeds.older());

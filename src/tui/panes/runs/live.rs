@@ -143,7 +143,7 @@ pub fn controlled(data: &Value) -> String {
     }
 }
 
-/// What a person said to a gate: a plain yes, or the outcome of a step that nobody saw end.
+/// A person's decision at a gate: an approval, or the outcome of a step whose end was not observed.
 fn agreed(data: &Value, by: &str) -> String {
     match data.get("choice").and_then(Value::as_str) {
         Some("happened") => {
@@ -158,7 +158,7 @@ fn agreed(data: &Value, by: &str) -> String {
     }
 }
 
-/// Who said that a step happened which nobody saw end, when, and in which words; none where it was seen.
+/// Who marked a step as completed whose end was not observed, when, and with which comment; none if it was observed.
 #[must_use]
 pub fn said_to_have_happened(detail: &RunDetail, step: &str) -> Option<String> {
     let decided =

@@ -117,7 +117,7 @@ pub struct Runs {
     marked: HashMap<RunId, i64>,
     detail: Detail,
     catalogue: Arc<Catalogue>,
-    /// The isolation that scripts get on this machine, as a run or contract told it.
+    /// The isolation that scripts get on this machine, as reported by a run or contract.
     machine: Option<String>,
     /// Whether a contract was asked for to learn it.
     probed: bool,
@@ -345,7 +345,7 @@ impl Runs {
         effects
     }
 
-    /// Before there is a run, a contract tells what scripts are sandboxed by here.
+    /// Before there is a run, a contract reports how scripts are sandboxed here.
     fn probe(&mut self) -> Vec<Effect> {
         if self.probed || !self.loaded || self.all() > 0 || self.machine.is_some() {
             return Vec::new();

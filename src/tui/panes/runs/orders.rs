@@ -68,7 +68,7 @@ impl Runs {
                 Some(run) if run.allowed.contains(&name) => None,
                 Some(run) => Some(why_not(run, name)),
             };
-            // A signal that nobody waits for is kept: worth a key, not a place in the footer.
+            // A signal that no step waits for is buffered: it has a key, but no place in the footer.
             let footer =
                 name != CommandName::Signal || run.is_some_and(|run| run.state == RunState::WaitingForSignal);
             let command = Command { blocked, footer, ..offer(action, label) };
@@ -288,7 +288,7 @@ impl Runs {
         out
     }
 
-    /// Asks what a step gave that happened although nobody saw its end.
+    /// Asks for the result of a completed step whose end was not observed.
     pub(super) fn open_happened(&mut self, run: &RunId) -> Vec<Effect> {
         let sheet = self.detail.other(run).and_then(|detail| detail.sheet.clone());
         let (Some(record), Some(sheet)) = (self.known.get(run).cloned(), sheet) else {
@@ -345,7 +345,7 @@ impl Runs {
 
     /// What would be lost if the workbench ended now.
     pub(super) fn typed_and_unsent(&self) -> Option<String> {
-        // Notes for a decision that is no longer awaited help nobody.
+        // Notes for a decision that is no longer awaited are useless.
         let awaited = |run: &str| {
             let state = self.known.get(&RunId(run.to_owned())).map(|run| run.state);
             state == Some(RunState::WaitingForHuman)

@@ -1,4 +1,4 @@
-//! What `v` reads whole: the step, checkpoint or run under the cursor, with everything it gave and printed.
+//! What `v` shows in full: the step, checkpoint or run under the cursor, with all its results and output.
 
 use serde_json::{Map, Value, json};
 

@@ -30,7 +30,7 @@ impl Runs {
         let Some(point) = detail.checkpoints.iter().find(|point| point.number == number) else { return };
         self.detail.showing = Showing::State(number);
         self.detail.tree = Scroll::default();
-        // Long lists would bury what is behind them.
+        // Long lists would push the following content out of view.
         let open = HashSet::<String>::new();
         let long = |row: &&TreeRow| row.folded.is_some() && members(&point.state, &row.path) > LONG;
         self.detail.folded =

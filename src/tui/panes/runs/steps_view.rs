@@ -70,7 +70,7 @@ pub fn sign(state: StepState, glyphs: &Glyphs, spinner: &'static str) -> (&'stat
     }
 }
 
-/// Sign, name and how long it took, in `width` cells; the bar is behind it.
+/// Symbol, name and duration, in `width` cells; the bar follows.
 pub fn head(step: &StepView, now_ms: i64, width: u16, glyphs: &Glyphs, spinner: &'static str) -> RichLine {
     let (sign, role) = sign(step.state, glyphs, spinner);
     let took = span(step, now_ms).map(|(start, end)| duration(end - start)).unwrap_or_default();
@@ -82,7 +82,7 @@ pub fn head(step: &StepView, now_ms: i64, width: u16, glyphs: &Glyphs, spinner: 
     };
     let indent = "  ".repeat(step.depth.min(4) as usize);
     let room = width.saturating_sub(3 + cells(&note) + cells(&indent));
-    // Nested names carry their parents' before them: the last part tells them apart.
+    // Nested names are prefixed by their parents' names: the last part distinguishes them.
     let own = if step.depth > 0 { step.step.rsplit('/').next().unwrap_or(&step.step) } else { &step.step };
     let name = cut_end(&shown(own), room, glyphs.ellipsis).into_owned();
     let gap = usize::from(width.saturating_sub(2 + cells(&indent) + cells(&name) + cells(&note)));

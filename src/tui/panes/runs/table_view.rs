@@ -1,4 +1,4 @@
-//! The list as a table over the whole width: a header, facets of what differs, one row a run in columns of its own.
+//! The list as a table over the full width: a header, facets of the differences, one row per run in separate columns.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;

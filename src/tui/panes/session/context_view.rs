@@ -187,7 +187,7 @@ fn cost_of(size: LevelSize) -> String {
     token_count(size.count(), &UNICODE)
 }
 
-/// What stands around the bodies.
+/// The text around the bodies.
 fn around(out: &mut Vec<Line>, text: &str, view: &ComposedView) {
     let opening = text.starts_with("<active");
     if opening {
@@ -245,7 +245,7 @@ pub(super) fn difference(told: &[String], diff: &[DiffLine]) -> Vec<Line> {
     head.chain(gap).chain(lines).collect()
 }
 
-/// The history, each entry in a line; an open one whole.
+/// The history, each entry in a line; an open one in full.
 pub(super) fn transcript(entries: &[Arc<Entry>], open: &dyn Fn(&Fold) -> bool) -> Vec<Line> {
     let mut out = Vec::new();
     for entry in entries {
@@ -266,7 +266,7 @@ pub(super) fn transcript(entries: &[Arc<Entry>], open: &dyn Fn(&Fold) -> bool) -
     out
 }
 
-/// Level, line, note and the whole of an entry.
+/// Level, line, note and full text of an entry.
 pub(super) fn turn(entry: &Entry) -> (usize, Vec<Seg>, String, String) {
     let number = Seg::new(format!("{:>3}  ", entry.number), Role::Muted);
     match &entry.turn {

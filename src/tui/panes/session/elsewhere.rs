@@ -113,7 +113,7 @@ impl SessionPane {
     }
 }
 
-/// What somebody else did, in a few words.
+/// The change made elsewhere, in a few words.
 fn difference(before: &SessionView, after: &SessionView) -> String {
     let names =
         |view: &SessionView| -> Vec<String> { view.active.iter().map(|skill| skill.name.clone()).collect() };
@@ -160,7 +160,7 @@ mod tests {
         let asks = |effects: &[Effect]| matches!(effects, [Effect::Session(SessionAsk::Latest)]);
         let mut pane = SessionPane::new();
         assert!(asks(&pane.wanted()));
-        assert!(pane.message(&following).is_empty(), "the first question is still under way");
+        assert!(pane.message(&following).is_empty(), "the first request is still in flight");
         assert!(pane.message(&Message::Session(refused(Code::UpstreamFailure))).is_empty());
         assert!(asks(&pane.message(&following)), "the connection is back");
         assert!(pane.message(&following).is_empty(), "once");
@@ -169,7 +169,7 @@ mod tests {
         let now = Instant::now();
         assert_eq!(pane.looks_at(now), Some(now));
         assert!(asks(&pane.look(now)));
-        assert_eq!(pane.looks_at(now), None, "it is under way");
+        assert_eq!(pane.looks_at(now), None, "it is in flight");
         let told = pane.message(&Message::Session(refused(Code::Forbidden)));
         assert!(matches!(told.as_slice(), [Effect::ErrorNotice(..)]));
         assert_eq!(pane.looks_at(now + EVERY), None, "what is refused is refused again");

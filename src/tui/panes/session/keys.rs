@@ -122,7 +122,7 @@ impl Pane for SessionPane {
 
     fn wanted(&mut self) -> Vec<Effect> {
         if !self.asked {
-            // The store is opened when somebody looks, not before.
+            // The store is opened when the pane is shown, not before.
             self.asked = true;
             self.wanted.push(Effect::Session(SessionAsk::Latest));
         }
@@ -245,8 +245,8 @@ impl SessionPane {
         Some(Vec::new())
     }
 
-    /// Loaded skills of which the roots have another text now, and every skill that is not loaded, to be chosen by a
-    /// few letters.
+    /// Loaded skills whose text in the roots has changed, and every skill that is not loaded, for a fuzzy
+    /// picker.
     fn loadable(&self) -> Effect {
         let loaded: Vec<&str> = self.active().iter().map(|skill| skill.name.as_str()).collect();
         let anew = loaded.iter().filter_map(|name| {

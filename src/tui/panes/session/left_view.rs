@@ -19,7 +19,7 @@ use skills_api::{CallSize, LevelSize, LoadedFile, LoadedFrom, Standing};
 use skills_session::PartKind;
 use skills_skill::tokens::TokenCount;
 
-/// Rows for how the selected skill stands.
+/// Rows for the status of the selected skill.
 const TOLD: usize = 3;
 
 impl SessionPane {
@@ -204,7 +204,7 @@ impl SessionPane {
     }
 }
 
-/// How the selected skill stands, and what helps.
+/// The status of the selected skill, and how to fix it.
 fn standing_in_words(standing: Standing) -> Option<String> {
     let told = standing.describe()?;
     let then = if standing.loads_anew() { "l reloads it" } else { "the loaded version is kept" };

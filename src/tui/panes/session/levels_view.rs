@@ -16,7 +16,7 @@ use skills_api::{LevelSize, LevelsView, LoadedFrom};
 use skills_session::{Fill, Part, PartKind};
 use skills_skill::safe_text;
 
-/// From this width on the levels stand side by side.
+/// From this width on the levels are side by side.
 const BESIDE: u16 = 72;
 
 impl SessionPane {
@@ -54,7 +54,7 @@ impl SessionPane {
         }
         let entry = told.entry.map_or_else(|| told.missing.clone(), |(_, entry)| entry);
         let entry = if beside { entry } else { entry.lines().collect() };
-        // The figures of the whole catalog stay in sight below a long entry.
+        // The totals of the catalog stay in view below a long entry.
         let facts = if beside { told.facts } else { vec![told.facts.join(", ")] };
         let rows = (facts.len() as u16).min(below[0].height.saturating_sub(1));
         let above = Rect { height: below[0].height.saturating_sub(rows + u16::from(beside)), ..below[0] };
@@ -83,7 +83,7 @@ struct CatalogCost {
     entry: Option<(LevelSize, String)>,
     /// What is said instead.
     missing: String,
-    /// Figures of the whole catalog, the most wanted first.
+    /// Totals of the catalog, the most important first.
     facts: Vec<String>,
 }
 

@@ -223,7 +223,7 @@ mod tests {
         let new = |text: &str| DiffLine::Added(text.to_owned());
         let gone = |text: &str| DiffLine::Removed(text.to_owned());
         let cut = [gone("<description>Reads pages</description>"), new("<description>Reads</description>")];
-        assert!(changes(&cut, Form::Xml).is_empty(), "what became of entries is told as that");
+        assert!(changes(&cut, Form::Xml).is_empty(), "changes of entries are reported separately");
         let body = [new("<skill name=\"pdf\">"), new("- one: two"), new("text"), new("</skill>")];
         let long =
             ["<skill>", "<name>a</name>", "<description>One", "two", "three</description>", "</skill>"];

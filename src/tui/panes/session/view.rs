@@ -65,7 +65,7 @@ impl SessionPane {
         let calls = (area.height >= 24 && self.tab != Tab::Transcript).then_some(CALLS);
         let body = Rect { y: area.y + 3, height: area.height.saturating_sub(3 + calls.unwrap_or(0)), ..area };
         self.draw_tabs(Rect { y: area.y + 1, height: 1, ..area }, buf, cx);
-        // Without it nobody sees whether a body that is not in the text is given at all.
+        // Without it there is no sign whether a body that is not in the text is delivered at all.
         if let (Tab::Composed, Some(session)) = (self.tab, &self.session) {
             let room = area.width.saturating_sub(3);
             let told = session.settings.instructions.label();
