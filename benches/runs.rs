@@ -213,7 +213,9 @@ async fn side_by_side(runs: usize, at_once: usize) -> f64 {
 
 async fn approve(store: &dyn Store, run: &RunId) -> Instant {
     let record = store.run(run).await.expect("read").expect("there");
-    let Some(Gate::Human { step, inputs_digest, .. }) = record.gate else { panic!("{run} has no human gate") };
+    let Some(Gate::Human { step, inputs_digest, .. }) = record.gate else {
+        panic!("{run} has no human gate")
+    };
     let decision = Decision { verdict: Verdict::Approve, step, inputs_digest, choice: None, result: None };
     let began = Instant::now();
     store.command(run, Command::Decide(decision), None, None, None).await.expect("approved");

@@ -169,6 +169,9 @@ fn behind_a_link_no_text_without_frontmatter_is_read() {
     let catalogue = Catalogue::default();
     let profile = client::profile("claude-code").unwrap();
     let sight = sight(profile, &catalogue, &home.config(), &SkillFiles::default());
-    assert!(sight.rows.iter().all(|row| !row.entry.description.contains("secret")), "hidden skills are not listed");
+    assert!(
+        sight.rows.iter().all(|row| !row.entry.description.contains("secret")),
+        "hidden skills are not listed"
+    );
     assert_eq!(sight.others.len(), 1);
 }

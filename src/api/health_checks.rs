@@ -5,7 +5,7 @@ use strum::Display;
 
 use super::{Diagnostics, IndexProgress};
 use skills_config::Config;
-use skills_discovery::{LinkReport, LinkState};
+use skills_discovery::{MatcherReport, MatcherState};
 use skills_registry::{Root, RootOrigin, RootState};
 
 /// The state of a subject.
@@ -69,14 +69,16 @@ pub fn settings(config: &Config) -> Vec<Check> {
 }
 
 /// What each link did when it was asked once.
-pub fn links(reports: &[LinkReport]) -> Vec<Check> {
-    let check = |report: &LinkReport| {
-        let subject = format!("link {}", report.link);
+pub fn links(reports: &[MatcherReport]) -> Vec<Check> {
+    let check = |report: &MatcherReport| {
+        let subject = format!("link {}", report.matcher);
         match &report.state {
-            LinkState::Ran => Check::good(subject, "works"),
-            LinkState::Idle => Check::good(subject, "works, if it applies"),
-            LinkState::Off => Check::note(subject, "switched off", "set in the configuration under `links`"),
-            LinkState::Failed(why) => {
+            MatcherState::Ran => Check::good(subject, "works"),
+            MatcherState::Idle => Check::good(subject, "works, if it applies"),
+            MatcherState::Off => {
+                Check::note(subject, "switched off", "set in the configuration under `links`")
+            }
+            MatcherState::Failed(why) => {
                 Check::problem(subject, why.clone(), "the other matchers continue to work; please report it")
             }
         }

@@ -9,7 +9,7 @@ use super::failure::{Done, Failure};
 use super::output::{TerminalCaps, TextStyle, counted, cut, took, wrap};
 use super::{Context, bar, breakdown};
 use skills_api::{Code, Error, Needs, usual_request};
-use skills_discovery::{Answer, Correction, Fit, Group, Hit, LinkState, Request};
+use skills_discovery::{Answer, Correction, Fit, Group, Hit, MatcherState, Request};
 use skills_skill::safe_text;
 
 /// Said by every screen that ranks.
@@ -159,10 +159,12 @@ fn readings(answer: &Answer, intent: &str) -> Vec<String> {
 /// Links that did not do their part.
 fn troubles(answer: &Answer) -> Vec<String> {
     let mut lines: Vec<String> = answer
-        .links
+        .matchers
         .iter()
         .filter_map(|link| match &link.state {
-            LinkState::Failed(why) => Some(format!("{} was skipped: {}", link.link, safe_text::line(why))),
+            MatcherState::Failed(why) => {
+                Some(format!("{} was skipped: {}", link.matcher, safe_text::line(why)))
+            }
             _ => None,
         })
         .collect();

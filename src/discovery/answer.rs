@@ -369,7 +369,7 @@ pub enum Correction {
 /// Status of a matcher.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum LinkState {
+pub enum MatcherState {
     /// Completed.
     Ran,
     /// Not applicable.
@@ -382,11 +382,12 @@ pub enum LinkState {
 
 /// Contribution of one matcher to an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct LinkReport {
+pub struct MatcherReport {
     /// `exact`, `typo`, `lexical`, `presence`, `task`, `semantic`.
-    pub link: String,
+    #[serde(rename = "link")]
+    pub matcher: String,
     /// Its outcome.
-    pub state: LinkState,
+    pub state: MatcherState,
     /// Number of candidates with signals.
     pub candidates: usize,
     /// Time it took, microseconds.
@@ -414,7 +415,8 @@ pub struct Answer {
     /// The words of the request as interpreted.
     pub words: Vec<QueryWord>,
     /// Result of each matcher.
-    pub links: Vec<LinkReport>,
+    #[serde(rename = "links")]
+    pub matchers: Vec<MatcherReport>,
     /// `bodies` or `short`: which weights were used.
     pub profile: String,
     /// Skills that were ranked over.

@@ -22,7 +22,7 @@ impl Router {
             words: self.words.clone(),
             lexicon: self.lexicon.clone(),
             model: self.model.clone(),
-            links: super::matcher::chain(),
+            matchers: super::matcher::chain(),
             off: self.off.clone(),
             index: self.index.clone(),
             columns: super::matcher::Columns::default(),

@@ -55,7 +55,7 @@ mod weights;
 pub use adjust::{Adjustment, Adjustments};
 pub use answer::{
     Answer, Attachable, BodyLine, Breakdown, Confidence, Correction, Excluded, ExcludedWhy, Fit, Group, Hit,
-    Lead, LinkReport, LinkState, Mark, Part, PartKind, QueryWord, RequestLanguage, Signal, SignalSums,
+    Lead, Mark, MatcherReport, MatcherState, Part, PartKind, QueryWord, RequestLanguage, Signal, SignalSums,
     Verdict, VerdictReason, WordRow,
 };
 pub use collisions::{
@@ -81,7 +81,7 @@ pub use phrases::{ExclusionPhrases, LanguageWords, Phrases};
 pub use probes::ProbeClause;
 pub use request::{Policy, Request};
 pub use rivals::{AdviceKind, AdvisedText, GoldenDuel, PairAdvice, PairReport, PairSide, Rival, RivalReport};
-pub use router::{Counted, Joined, RequestError, Revision, Router, UnknownLink, Written};
+pub use router::{Counted, Joined, RequestError, Revision, Router, UnknownMatcher, Written};
 pub use snapshot::SnapshotError;
 pub use weights::{
     CommonStopWords, Completion, Exact, FieldWeight, Fields, Fitted, Limits, Profile, Profiles, RoleTerms,

@@ -5,12 +5,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
 use super::adjust::Adjustments;
-use super::answer::{Answer, Confidence, LinkReport, LinkState, PartKind, Verdict};
+use super::answer::{Answer, Confidence, MatcherReport, MatcherState, PartKind, Verdict};
 use super::embedding::DIM;
 use super::hit;
 use super::language;
 use super::lookup::View;
-use super::matcher::{Column, Context, Failure, Link, Row, ScoreTerm, Scorer};
+use super::matcher::{Column, Context, Failure, Matcher, Row, ScoreTerm, Scorer};
 use super::reading::{Reading, is_acronym};
 use super::request::{Policy, Request};
 use super::router::Router;
@@ -37,7 +37,7 @@ pub(crate) struct QueryContext<'a> {
 
 /// A matcher that scored and can explain its terms.
 struct Running<'a> {
-    link: usize,
+    matcher: usize,
     scorer: Box<dyn Scorer + 'a>,
 }
 
@@ -48,7 +48,7 @@ struct Ranking<'r, 'a> {
     ranked: Vec<(Ranked, Vec<ScoreTerm>)>,
     verdict: Verdict,
     confidence: Option<Confidence>,
-    reports: Vec<LinkReport>,
+    reports: Vec<MatcherReport>,
     profile: &'static str,
     started: Instant,
 }
@@ -80,7 +80,7 @@ pub(crate) fn rank(router: &Router, request: &Request, adjustments: &Adjustments
             verdict,
             confidence,
             words: asked.reading.shown(|at| is_known(asked.reading, asked.cx, at)),
-            links: reports,
+            matchers: reports,
             profile: profile.to_owned(),
             skills: router.index.ranked(),
             bodies_missing: router.index.unread(),
@@ -122,13 +122,13 @@ fn ranking<T>(
         typing: request.typing,
         stems: RefCell::default(),
     };
-    let mut reports: Vec<LinkReport> =
-        router.links.iter().map(|link| report(router, link.as_ref())).collect();
+    let mut reports: Vec<MatcherReport> =
+        router.matchers.iter().map(|matcher| report(router, matcher.as_ref())).collect();
     let mut reading = Reading::new(&request.intent, &router.words);
     let unknown = unknown_words(&reading, &cx);
     reading.language = language::of_request(&request.intent, unknown, &router.words, &router.lexicon);
-    for (link, report) in router.links.iter().zip(&mut reports) {
-        read(link.as_ref(), report, &mut reading, &cx);
+    for (matcher, report) in router.matchers.iter().zip(&mut reports) {
+        read(matcher.as_ref(), report, &mut reading, &cx);
     }
     if let Ok(model) = &cx.model {
         let nothing: Vec<bool> =
@@ -140,11 +140,11 @@ fn ranking<T>(
     let direction = hit::direction(&reading, &cx);
     let mut running: Vec<Running<'_>> = Vec::new();
     let (mut sums, mut column) = (router.columns.take(index.slots()), router.columns.take(0));
-    for (at, (link, report)) in router.links.iter().zip(&mut reports).enumerate() {
+    for (at, (matcher, report)) in router.matchers.iter().zip(&mut reports).enumerate() {
         column.reset(index.slots());
-        if let Some(scorer) = score(link.as_ref(), report, &reading, &cx, &mut column) {
+        if let Some(scorer) = score(matcher.as_ref(), report, &reading, &cx, &mut column) {
             sums.add(&column);
-            running.push(Running { link: at, scorer });
+            running.push(Running { matcher: at, scorer });
         }
     }
     router.columns.give(column);
@@ -196,7 +196,7 @@ fn ranking<T>(
 fn exact(
     asked: &QueryContext<'_>,
     running: &[Running<'_>],
-    reports: &mut [LinkReport],
+    reports: &mut [MatcherReport],
     candidates: &[Ranked],
 ) -> Vec<(Ranked, Vec<ScoreTerm>)> {
     let mut ranked = Vec::with_capacity(candidates.len());
@@ -224,14 +224,14 @@ fn profile<'a>(router: &'a Router, request: &Request) -> (&'static str, &'a Prof
     }
 }
 
-fn report(router: &Router, link: &dyn Link) -> LinkReport {
-    let state = if router.off.contains(link.name()) { LinkState::Off } else { LinkState::Idle };
-    LinkReport { link: link.name().to_owned(), state, candidates: 0, took_us: 0 }
+fn report(router: &Router, matcher: &dyn Matcher) -> MatcherReport {
+    let state = if router.off.contains(matcher.name()) { MatcherState::Off } else { MatcherState::Idle };
+    MatcherReport { matcher: matcher.name().to_owned(), state, candidates: 0, took_us: 0 }
 }
 
 /// Runs one step of a matcher and catches its errors and panics for the report.
-fn contained<T>(report: &mut LinkReport, step: impl FnOnce() -> Result<T, Failure>) -> Option<T> {
-    if !matches!(report.state, LinkState::Idle | LinkState::Ran) {
+fn contained<T>(report: &mut MatcherReport, step: impl FnOnce() -> Result<T, Failure>) -> Option<T> {
+    if !matches!(report.state, MatcherState::Idle | MatcherState::Ran) {
         return None;
     }
     let started = Instant::now();
@@ -240,7 +240,7 @@ fn contained<T>(report: &mut LinkReport, step: impl FnOnce() -> Result<T, Failur
     match outcome {
         Ok(Ok(value)) => Some(value),
         Ok(Err(failure)) => {
-            report.state = LinkState::Failed(failure.to_string());
+            report.state = MatcherState::Failed(failure.to_string());
             None
         }
         Err(panic) => {
@@ -249,47 +249,47 @@ fn contained<T>(report: &mut LinkReport, step: impl FnOnce() -> Result<T, Failur
                 .map(|s| (*s).to_owned())
                 .or_else(|| panic.downcast_ref::<String>().cloned())
                 .unwrap_or_else(|| "no message".to_owned());
-            report.state = LinkState::Failed(format!("it panicked: {said}"));
+            report.state = MatcherState::Failed(format!("it panicked: {said}"));
             None
         }
     }
 }
 
-fn read(link: &dyn Link, report: &mut LinkReport, reading: &mut Reading, cx: &Context<'_>) {
-    if !link.reads() {
+fn read(matcher: &dyn Matcher, report: &mut MatcherReport, reading: &mut Reading, cx: &Context<'_>) {
+    if !matcher.reads() {
         return;
     }
     let mut changed = reading.clone();
-    if let Some(words) = contained(report, || link.read(&mut changed, cx))
+    if let Some(words) = contained(report, || matcher.read(&mut changed, cx))
         && words > 0
     {
-        report.state = LinkState::Ran;
+        report.state = MatcherState::Ran;
         report.candidates = words;
         *reading = changed;
     }
 }
 
 fn score<'a>(
-    link: &dyn Link,
-    report: &mut LinkReport,
+    matcher: &dyn Matcher,
+    report: &mut MatcherReport,
     reading: &'a Reading,
     cx: &'a Context<'a>,
     column: &mut Column,
 ) -> Option<Box<dyn Scorer + 'a>> {
-    let scorer = contained(report, || link.prepare(reading, cx))??;
+    let scorer = contained(report, || matcher.prepare(reading, cx))??;
     contained(report, || scorer.score(column))?;
-    report.state = LinkState::Ran;
+    report.state = MatcherState::Ran;
     report.candidates += column.values.iter().filter(|v| **v != 0.0).count();
     Some(scorer)
 }
 
 /// All score terms of one slot. A matcher that fails to explain its part loses it and is reported.
-fn explain(running: &[Running<'_>], reports: &mut [LinkReport], slot: usize) -> Vec<ScoreTerm> {
+fn explain(running: &[Running<'_>], reports: &mut [MatcherReport], slot: usize) -> Vec<ScoreTerm> {
     let mut out = Vec::new();
-    for link in running {
+    for matcher in running {
         let mut part = Vec::new();
-        let done = contained(&mut reports[link.link], || {
-            link.scorer.explain(slot, &mut part);
+        let done = contained(&mut reports[matcher.matcher], || {
+            matcher.scorer.explain(slot, &mut part);
             Ok(())
         });
         if done.is_some() {

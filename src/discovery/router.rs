@@ -12,7 +12,7 @@ use super::answer::{Answer, BodyLine};
 use super::document::Document;
 use super::embedding::{Embedding, EmbeddingError};
 use super::index::Index;
-use super::matcher::{Columns, Link, chain, link_names};
+use super::matcher::{Columns, Matcher, chain, link_names};
 use super::phrases::Lexicon;
 use super::ranking::Order;
 use super::reading::Reading;
@@ -36,7 +36,7 @@ pub enum RequestError {
 /// An unknown matcher.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no matcher `{name}`; known: {known}")]
-pub struct UnknownLink {
+pub struct UnknownMatcher {
     /// As given.
     pub name: String,
     /// Those there are, joined.
@@ -49,7 +49,7 @@ pub struct Router {
     pub(super) words: Arc<Words>,
     pub(super) lexicon: Arc<Lexicon>,
     pub(super) model: Result<Arc<Embedding>, EmbeddingError>,
-    pub(super) links: Vec<Box<dyn Link>>,
+    pub(super) matchers: Vec<Box<dyn Matcher>>,
     pub(super) off: BTreeSet<String>,
     pub(super) index: Index,
     pub(super) columns: Columns,
@@ -96,7 +96,7 @@ impl Router {
             words,
             lexicon,
             model,
-            links: chain(),
+            matchers: chain(),
             off: BTreeSet::new(),
             index: Index::default(),
             columns: Columns::default(),
@@ -108,15 +108,15 @@ impl Router {
     /// Disables matchers by name.
     ///
     /// # Errors
-    /// When there is no such link.
+    /// When there is no such matcher.
     pub fn without_links<I: IntoIterator<Item = S>, S: Into<String>>(
         mut self,
         names: I,
-    ) -> Result<Self, UnknownLink> {
+    ) -> Result<Self, UnknownMatcher> {
         for name in names {
             let name = name.into();
             if !link_names().contains(&name.as_str()) {
-                return Err(UnknownLink { name, known: link_names().join(", ") });
+                return Err(UnknownMatcher { name, known: link_names().join(", ") });
             }
             self.off.insert(name);
         }
@@ -311,14 +311,14 @@ impl std::fmt::Debug for Router {
 
 #[cfg(test)]
 mod tests {
-    use super::super::answer::LinkState;
+    use super::super::answer::MatcherState;
     use super::super::matcher::{Context, Failure, Scorer};
     use super::*;
 
     /// A matcher that panics.
     struct Broken;
 
-    impl Link for Broken {
+    impl Matcher for Broken {
         fn name(&self) -> &'static str {
             "broken"
         }
@@ -341,19 +341,19 @@ mod tests {
         router
     }
 
-    fn first_and_states(router: &Router, intent: &str) -> (String, Vec<LinkState>) {
+    fn first_and_states(router: &Router, intent: &str) -> (String, Vec<MatcherState>) {
         let answer = router.discover(&Request { intent: intent.into(), ..Request::default() }).unwrap();
-        (answer.results[0].skill_id.to_string(), answer.links.into_iter().map(|l| l.state).collect())
+        (answer.results[0].skill_id.to_string(), answer.matchers.into_iter().map(|l| l.state).collect())
     }
 
     #[test]
     fn a_link_that_panics_is_reported_and_the_others_go_on() {
         let mut router = filled(Router::new(Weights::shipped().unwrap()));
-        router.links.insert(0, Box::new(Broken));
+        router.matchers.insert(0, Box::new(Broken));
         let (first, states) = first_and_states(&router, "tables of a pdf");
         assert_eq!(first, "pdf");
-        assert_eq!(states[0], LinkState::Failed("it panicked: on purpose".into()));
-        assert_eq!(states[3], LinkState::Ran);
+        assert_eq!(states[0], MatcherState::Failed("it panicked: on purpose".into()));
+        assert_eq!(states[3], MatcherState::Ran);
     }
 
     #[test]
@@ -363,7 +363,7 @@ mod tests {
         let (first, states) = first_and_states(&router, "tables of a pdf");
         assert_eq!(first, "pdf");
         let reason = "invalid embedding: it does not start with SKEMB01";
-        assert_eq!([&states[3], &states[5]], [&LinkState::Failed(reason.into()); 2]);
+        assert_eq!([&states[3], &states[5]], [&MatcherState::Failed(reason.into()); 2]);
     }
 
     #[test]
@@ -372,7 +372,7 @@ mod tests {
         let router = filled(Router::new(Weights::parse(&yaml).unwrap()));
         let (first, states) = first_and_states(&router, "tables of a pdf");
         assert_eq!(first, "pdf");
-        assert_eq!(states[5], LinkState::Failed("it took longer than 0 ms".into()));
+        assert_eq!(states[5], MatcherState::Failed("it took longer than 0 ms".into()));
     }
 
     #[test]

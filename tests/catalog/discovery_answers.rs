@@ -1,7 +1,7 @@
 //! Natural-language requests: what wins, why, what is left out, and what happens while typing.
 
 use crate::discovery::skills::{ask, router, typing};
-use skills_discovery::{Correction, ExcludedWhy, Fit, Group, LinkState, Policy, Request, Signal};
+use skills_discovery::{Correction, ExcludedWhy, Fit, Group, MatcherState, Policy, Request, Signal};
 use skills_skill::Role;
 
 #[test]
@@ -180,7 +180,7 @@ fn bodies_can_be_left_out_and_missing_ones_are_counted() {
 fn each_link_says_what_it_did() {
     let answer = ask(&router(), "tables of a pdf");
     let states: Vec<(&str, bool)> =
-        answer.links.iter().map(|l| (l.link.as_str(), l.state == LinkState::Ran)).collect();
+        answer.links.iter().map(|l| (l.link.as_str(), l.state == MatcherState::Ran)).collect();
     assert_eq!(
         states,
         [

@@ -28,7 +28,11 @@ fn every_lint_rule_is_described_with_its_weight() {
     }
     let rules_section = page.split("## Rules").nth(1).unwrap();
     let known = |cell: &String| cell == "code" || rules::ALL.iter().any(|rule| rule.code == cell);
-    assert_eq!(first_cells(rules_section).iter().find(|cell| !known(cell)), None, "a rule that no longer exists");
+    assert_eq!(
+        first_cells(rules_section).iter().find(|cell| !known(cell)),
+        None,
+        "a rule that no longer exists"
+    );
 }
 
 /// Rust files below a folder.

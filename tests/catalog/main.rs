@@ -17,7 +17,7 @@ mod contracts;
 mod corpus;
 mod discovery_answers;
 mod discovery_calibration;
-mod discovery_links;
+mod discovery_matchers;
 mod discovery_properties;
 mod discovery_table;
 mod discovery_verdict;

@@ -20,7 +20,10 @@ fn whoever_does_not_read_a_runs_skills_can_turn_it_down_and_agrees_to_nothing_un
     let show = elsewhere(&["runs", "show", &first]).stdout;
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words(&show).contains("which are not loaded"), "{show}");
-    assert!(show.contains(" runs deny ") && !show.contains(" runs approve "), "only a denial is possible: {show}");
+    assert!(
+        show.contains(" runs deny ") && !show.contains(" runs approve "),
+        "only a denial is possible: {show}"
+    );
     let digest = desk.digest(&first);
     let yes = elsewhere(&["runs", "approve", &first, "--inputs-digest", &digest, "--yes", "--json"]);
     let error = yes.error()["error"].clone();

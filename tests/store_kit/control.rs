@@ -76,7 +76,10 @@ pub async fn a_paused_run_that_waits_is_held_when_its_wait_is_over(store: &dyn S
     let after = store.command(&watched, yes, None, None, None).await.unwrap().run;
     assert_eq!((after.state, after.held), (RunState::Pending, true));
     assert_eq!(kinds(store, &watched).await.last().unwrap(), "run.held");
-    assert!(store.claim(&worker("w"), LEASE, Some(&watched)).await.unwrap().is_none(), "no worker may claim it");
+    assert!(
+        store.claim(&worker("w"), LEASE, Some(&watched)).await.unwrap().is_none(),
+        "no worker may claim it"
+    );
     store.command(&watched, Command::Resume, None, None, None).await.unwrap();
     assert!(store.claim(&worker("w"), LEASE, Some(&watched)).await.unwrap().is_some());
 }

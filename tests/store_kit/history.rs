@@ -51,8 +51,7 @@ pub async fn forks_are_held_and_own_their_checkpoints(store: &dyn Store, _: &Tim
 /// The state of a run after `number` iterations: a list that grows, a text that is replaced, a table that stays.
 fn grown(number: u64) -> Checkpoint {
     let through = 0..number;
-    let table: Vec<String> =
-        (0..100).map(|row| format!("row {row} of a table that never changes")).collect();
+    let table: Vec<String> = (0..100).map(|row| format!("row {row} of a table that never changes")).collect();
     Checkpoint {
         number,
         done: through.clone().map(|i| format!("each[{i}]")).collect(),

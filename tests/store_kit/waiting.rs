@@ -386,11 +386,7 @@ pub async fn what_a_run_wrote_down_is_forgotten_and_its_results_stay(store: &dyn
     assert_eq!((&steps[0].inputs, &steps[0].result), (&json!(null), &json!({"ok": "one"})));
     let events = serde_json::to_string(&store.events(Some(&run), 0, 100).await.unwrap()).unwrap();
     assert!(!events.contains("secret"), "{events}");
-    assert_eq!(
-        store.steps(&going_on).await.unwrap()[0].inputs,
-        json!({}),
-        "an active run keeps everything"
-    );
+    assert_eq!(store.steps(&going_on).await.unwrap()[0].inputs, json!({}), "an active run keeps everything");
 }
 
 pub async fn cancel_takes_the_fence_away(store: &dyn Store, _: &Time) {

@@ -2,7 +2,7 @@
 
 use skills_discovery::{
     Answer, Attachable, Breakdown, Confidence, Correction, Excluded, ExcludedWhy, Fit, Group, Hit, Lead,
-    LinkReport, LinkState, Mark, Part, PartKind, QueryWord, Signal, Verdict, VerdictReason, WordRow,
+    Mark, MatcherReport, MatcherState, Part, PartKind, QueryWord, Signal, Verdict, VerdictReason, WordRow,
 };
 use skills_skill::{AttachTarget, EffectMode, Role, SkillId};
 
@@ -227,7 +227,7 @@ pub fn fits() -> Answer {
             lead: Lead::Clear,
         }),
         words: words(INTENT, &["the", "in", "this", "into", "a"], &[]),
-        links: vec![link("lexical", LinkState::Ran), link("semantic", LinkState::Ran)],
+        matchers: vec![link("lexical", MatcherState::Ran), link("semantic", MatcherState::Ran)],
         profile: "bodies".into(),
         skills: 312,
         bodies_missing: 0,
@@ -235,8 +235,8 @@ pub fn fits() -> Answer {
     }
 }
 
-pub fn link(name: &str, state: LinkState) -> LinkReport {
-    LinkReport { link: name.to_owned(), state, candidates: 40, took_us: 200 }
+pub fn link(name: &str, state: MatcherState) -> MatcherReport {
+    MatcherReport { matcher: name.to_owned(), state, candidates: 40, took_us: 200 }
 }
 
 fn excluded(id: &str, score: f64, why: &str, reason: ExcludedWhy) -> Excluded {
@@ -287,9 +287,9 @@ pub fn none_fits() -> Answer {
             lead: Lead::Ambiguous,
         }),
         words,
-        links: vec![
-            link("lexical", LinkState::Ran),
-            link("semantic", LinkState::Failed("skill-embed-128.bin: checksum differs".into())),
+        matchers: vec![
+            link("lexical", MatcherState::Ran),
+            link("semantic", MatcherState::Failed("skill-embed-128.bin: checksum differs".into())),
         ],
         profile: "bodies".into(),
         skills: 14_639,

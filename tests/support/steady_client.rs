@@ -35,7 +35,7 @@ impl Client for SteadyClient {
     async fn discover(&self, request: Request) -> Result<Answer, Error> {
         let mut answer = self.0.discover(request).await?;
         answer.took_us = 600;
-        answer.links.iter_mut().for_each(|link| link.took_us = 100);
+        answer.matchers.iter_mut().for_each(|link| link.took_us = 100);
         Ok(answer)
     }
 

@@ -45,7 +45,7 @@ use skills_base::audit::Recorder;
 use skills_base::telemetry::Metrics;
 use skills_config::{Config, RankPolicy};
 use skills_discovery::{
-    Adjustments, Answer, BodyLine, LinkState, PairReport, Policy, Request, Router, Weights,
+    Adjustments, Answer, BodyLine, MatcherState, PairReport, Policy, Request, Router, Weights,
 };
 use skills_registry::{Catalogue, Registry, Settings, Trust};
 use skills_skill::{Skill, SkillId, client};
@@ -208,7 +208,7 @@ impl Local {
         // One request that every link has to answer shows which of them work here.
         let probe = Request { intent: "read a file".to_owned(), ..self.usual_request() };
         if let Ok(answer) = self.discover(probe).await {
-            checks.extend(health_checks::links(&answer.links));
+            checks.extend(health_checks::links(&answer.matchers));
         }
         checks.extend(health_checks::core(&self.diagnostics().await?));
         let index = self.shared.cache.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -260,15 +260,15 @@ impl Local {
 
     fn count_ranking(&self, answer: &Answer) {
         self.metrics.discovery(Duration::from_micros(answer.took_us));
-        for link in &answer.links {
+        for link in &answer.matchers {
             match &link.state {
-                LinkState::Failed(why) => {
-                    tracing::warn!(link = link.link, why, "a link was left out of a request");
-                    self.operations.link_failed(&link.link);
-                    self.metrics.link_left_out(&link.link);
+                MatcherState::Failed(why) => {
+                    tracing::warn!(link = link.matcher, why, "a link was left out of a request");
+                    self.operations.link_failed(&link.matcher);
+                    self.metrics.link_left_out(&link.matcher);
                 }
-                LinkState::Ran => self.metrics.link(&link.link, Duration::from_micros(link.took_us)),
-                LinkState::Idle | LinkState::Off => {}
+                MatcherState::Ran => self.metrics.link(&link.matcher, Duration::from_micros(link.took_us)),
+                MatcherState::Idle | MatcherState::Off => {}
             }
         }
     }

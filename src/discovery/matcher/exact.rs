@@ -1,4 +1,4 @@
-//! Exact link: the request *is* an id, a name or a tag, or it names a skill (`use the pdf-tables skill`,
+//! Exact matcher: the request *is* an id, a name or a tag, or it names a skill (`use the pdf-tables skill`,
 //! `/pdf-tables`, `` `pdf-tables` ``).
 
 use std::collections::HashMap;
@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use super::super::answer::{PartKind, Signal};
 use super::super::labels::normalize_label;
 use super::super::reading::Reading;
-use super::{Column, Context, Failure, Link, Row, ScoreTerm, Scorer, matched};
+use super::{Column, Context, Failure, Matcher, Row, ScoreTerm, Scorer, matched};
 
 /// See the module.
 pub(super) struct Exact;
@@ -18,7 +18,7 @@ struct Prepared {
     found: HashMap<usize, (f64, String)>,
 }
 
-impl Link for Exact {
+impl Matcher for Exact {
     fn name(&self) -> &'static str {
         "exact"
     }

@@ -8,7 +8,7 @@ use super::super::field::{self, Counts};
 use super::super::lookup::Found;
 use super::super::reading::Reading;
 use super::super::segment::Key;
-use super::{Column, Context, Failure, Link, Row, ScoreTerm, Scorer, matched, rarity, signal_of};
+use super::{Column, Context, Failure, Matcher, Row, ScoreTerm, Scorer, matched, rarity, signal_of};
 
 /// See the module.
 pub(super) struct Lexical;
@@ -32,7 +32,7 @@ struct Prepared<'a> {
     scale: f64,
 }
 
-impl Link for Lexical {
+impl Matcher for Lexical {
     fn name(&self) -> &'static str {
         "lexical"
     }

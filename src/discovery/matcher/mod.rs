@@ -24,10 +24,10 @@ use super::vocabulary::StemId;
 use super::weights::{Profile, Weights};
 
 /// The matchers in order, cheapest first.
-pub(crate) fn chain() -> Vec<Box<dyn Link>> {
+pub(crate) fn chain() -> Vec<Box<dyn Matcher>> {
     vec![
         Box::new(exact::Exact),
-        Box::new(typo::TypoLink),
+        Box::new(typo::TypoMatcher),
         Box::new(lexical::Lexical),
         Box::new(presence::Presence),
         Box::new(task::Task),
@@ -38,7 +38,7 @@ pub(crate) fn chain() -> Vec<Box<dyn Link>> {
 /// Names of the matchers, in order.
 #[must_use]
 pub fn link_names() -> Vec<&'static str> {
-    chain().iter().map(|link| link.name()).collect()
+    chain().iter().map(|matcher| matcher.name()).collect()
 }
 
 /// Why a matcher has no part in an answer.
@@ -88,11 +88,11 @@ impl<'a> Context<'a> {
 }
 
 /// One matcher of the chain.
-pub(crate) trait Link: Send + Sync {
+pub(crate) trait Matcher: Send + Sync {
     /// Its name in reports and in the configuration.
     fn name(&self) -> &'static str;
 
-    /// Whether [`Link::read`] changes anything.
+    /// Whether [`Matcher::read`] changes anything.
     fn reads(&self) -> bool {
         false
     }

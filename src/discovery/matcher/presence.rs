@@ -5,7 +5,7 @@ use super::super::answer::{PartKind, Signal};
 use super::super::lookup::{Found, View};
 use super::super::reading::{ReadPiece, Reading};
 use super::super::segment::Key;
-use super::{Column, Context, Failure, Link, Row, ScoreTerm, Scorer, rarity};
+use super::{Column, Context, Failure, Matcher, Row, ScoreTerm, Scorer, rarity};
 
 /// See the module.
 pub(super) struct Presence;
@@ -29,7 +29,7 @@ struct Prepared<'a> {
     pieces: Vec<Piece<'a>>,
 }
 
-impl Link for Presence {
+impl Matcher for Presence {
     fn name(&self) -> &'static str {
         "presence"
     }

@@ -1,4 +1,4 @@
-//! Semantic link: cosine of the static embedding after a share of the collection's mean vector has
+//! Semantic matcher: cosine of the static embedding after a share of the collection's mean vector has
 //! been taken from both sides.
 
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use super::super::analysis::UNIT;
 use super::super::answer::{PartKind, Signal};
 use super::super::embedding::{DIM, Embedding, dot, normalise};
 use super::super::reading::Reading;
-use super::{Column, Context, Failure, Link, Row, ScoreTerm, Scorer, matched};
+use super::{Column, Context, Failure, Matcher, Row, ScoreTerm, Scorer, matched};
 
 /// See the module.
 pub(super) struct Semantic;
@@ -27,7 +27,7 @@ struct Prepared<'a> {
     started: Instant,
 }
 
-impl Link for Semantic {
+impl Matcher for Semantic {
     fn name(&self) -> &'static str {
         "semantic"
     }

@@ -8,7 +8,7 @@ use super::super::index::ClausePosting;
 use super::super::lookup::{Found, View};
 use super::super::reading::Reading;
 use super::super::segment::Key;
-use super::{Column, Context, Failure, Link, Row, ScoreTerm, Scorer, rarity};
+use super::{Column, Context, Failure, Matcher, Row, ScoreTerm, Scorer, rarity};
 
 /// See the module.
 pub(super) struct Task;
@@ -35,7 +35,7 @@ struct Prepared<'a> {
     clauses: Vec<(usize, Vec<usize>)>,
 }
 
-impl Link for Task {
+impl Matcher for Task {
     fn name(&self) -> &'static str {
         "task"
     }

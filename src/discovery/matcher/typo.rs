@@ -12,15 +12,15 @@ use super::super::segment::Key;
 use super::super::tokenize::Word;
 use super::super::vocabulary::StemId;
 use super::super::weights::Typo;
-use super::{Context, Failure, Link, rarity};
+use super::{Context, Failure, Matcher, rarity};
 
 /// See the module.
-pub(super) struct TypoLink;
+pub(super) struct TypoMatcher;
 
 /// Letters that an unfinished word may have beyond a stem it grew out of (`extracti` of `extract`).
 const SUFFIX: usize = 4;
 
-impl Link for TypoLink {
+impl Matcher for TypoMatcher {
     fn name(&self) -> &'static str {
         "typo"
     }

@@ -89,7 +89,10 @@ fn a_form_says_what_each_field_wants_and_how_it_was_read() {
 #[test]
 fn wrong_and_missing_values_are_told_at_their_field() {
     let mut form = Form::new(&fields(), &Map::new());
-    assert!(!drawn(&mut form, 60, 14, true, false).0.contains("is required"), "the field was not visited yet");
+    assert!(
+        !drawn(&mut form, 60, 14, true, false).0.contains("is required"),
+        "the field was not visited yet"
+    );
     assert!(!form.check(), "submitting reports what is missing");
     let (screen, cursor) = drawn(&mut form, 60, 14, true, false);
     assert!(screen.contains("is required"), "{screen}");

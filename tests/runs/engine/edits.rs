@@ -92,7 +92,11 @@ async fn a_yes_to_what_it_was_before_the_edit_is_none_to_what_it_is_now() {
     assert_eq!((before.since_ms, before.state), (after.since_ms, after.state), "it has waited all the time");
     bench.approve(&run).await;
     completed(&bench.work(&run).await);
-    assert_eq!(bench.fake.count("send[0]") + bench.fake.count("send[1]"), 2, "one approval for the whole step");
+    assert_eq!(
+        bench.fake.count("send[0]") + bench.fake.count("send[1]"),
+        2,
+        "one approval for the whole step"
+    );
 }
 
 #[tokio::test]

@@ -175,7 +175,7 @@ async fn a_service_that_comes_back_with_another_store_says_so_and_is_followed_fr
         while !matches!(news.recv().await.unwrap(), Event::Replaced) {}
     })
     .await
-    .expect("the client is notified that the service is a different one")
+    .expect("the client is notified that the service is a different one");
     let error = there.run_events(None, seen, 100, 20_000).await.unwrap_err();
     assert!(error.message.contains("a different store"), "{error}");
     let after = there.newest_event().await.unwrap();

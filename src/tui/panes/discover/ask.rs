@@ -214,7 +214,7 @@ mod tests {
             verdict: skills_discovery::Verdict::default(),
             confidence: None,
             words: Vec::new(),
-            links: Vec::new(),
+            matchers: Vec::new(),
             profile: "bodies".to_owned(),
             skills: 0,
             bodies_missing: 0,

@@ -19,7 +19,7 @@ use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::rule::Title;
 use crate::widgets::text_width::{cells, cut_end, cut_middle, shown};
 use crate::widgets::wrap::wrap_to;
-use skills_discovery::{Answer, Fit, Hit, LinkState, Mark};
+use skills_discovery::{Answer, Fit, Hit, Mark, MatcherState};
 
 /// More rows than any explanation has.
 const TALLEST: u16 = 90;
@@ -310,11 +310,11 @@ impl Discover {
             let segs = vec![Seg::new("the last request failed", Role::Strong)];
             out.push((true, segs, shown(&error.message)));
         }
-        for link in &answer.links {
-            if let LinkState::Failed(why) = &link.state {
+        for matcher in &answer.matchers {
+            if let MatcherState::Failed(why) = &matcher.state {
                 let segs = vec![
-                    Seg::new("a link failed: ", Role::Strong),
-                    Seg::new(shown(&link.link), Role::Text),
+                    Seg::new("a matcher failed: ", Role::Strong),
+                    Seg::new(shown(&matcher.matcher), Role::Text),
                     Seg::new(" not part of the score", Role::Muted),
                 ];
                 out.push((true, segs, shown(why)));

@@ -1,7 +1,7 @@
 //! Every link of the chain is needed: without it, something that a person relies on goes wrong.
 
 use crate::discovery::skills::{documents, typing, with_body};
-use skills_discovery::{Document, LinkState, Request, Router, Weights, link_names};
+use skills_discovery::{Document, MatcherState, Request, Router, Weights, link_names};
 
 fn first(router: &Router, intent: &str) -> Option<String> {
     let answer = router.discover(&Request { intent: intent.into(), ..Request::default() }).unwrap();
@@ -69,6 +69,6 @@ fn a_link_that_is_off_says_so() {
     for name in link_names() {
         let answer = typing(&router(&[name]), "tables of a pdf");
         let report = answer.links.iter().find(|l| l.link == name).unwrap();
-        assert_eq!(report.state, LinkState::Off);
+        assert_eq!(report.state, MatcherState::Off);
     }
 }
