@@ -2,6 +2,7 @@
 
 mod bisect;
 mod board;
+mod budget_fit;
 mod client;
 mod client_order;
 mod client_roots;
@@ -64,6 +65,9 @@ mod why;
 
 pub use bisect::{BisectJob, Bisection, WinnerChange};
 pub use board::{SLICES, facets, term};
+pub use budget_fit::{
+    BudgetFit, BudgetFitRequest, ClientOverrides, FitLevel, FittedClient, FittedDescription, write_overrides,
+};
 pub use client::{Client, Core, SharedClient};
 pub use collisions::{CollisionBaseline, CollisionFilter, CollisionReport, SkillRivals};
 pub use contract_types::{CapabilityExplanation, ContractStep, ContractView, InputFields};

@@ -5,6 +5,7 @@ mod cache_file;
 mod colliding;
 mod counting;
 mod drafting;
+mod fitting;
 mod golden;
 mod governing;
 mod index_cache;
