@@ -11,7 +11,7 @@ use skills_model::Gate;
 use skills_skill::safe_text;
 use skills_store::{EventKind, RunEvent};
 
-/// The line of an event; with the run's id if events of several runs are mixed.
+/// The line of an event, or a line for each line of output; with the run's id if events of several runs are mixed.
 pub fn render(event: &RunEvent, with_run: bool, zone: &TimeZone, look: TerminalCaps) -> String {
     let kind = safe_text::line(event.event.kind.as_str()).into_owned();
     let mut head = TextStyle::Muted.paint(&clock::time_of_day(event.at_ms, zone), look.colour);
@@ -23,17 +23,26 @@ pub fn render(event: &RunEvent, with_run: bool, zone: &TimeZone, look: TerminalC
     }
     let step = event.event.step.as_deref().map(|step| safe_text::line(step).into_owned()).unwrap_or_default();
     let step_text = if step.is_empty() { String::new() } else { format!("  {step}") };
-    let told = describe_event(&event.event.kind, &event.event.data);
     let room = look.text_width(usize::MAX).saturating_sub(used + 2 + 15 + cells(&step_text) + 2).max(12);
-    let told = cut(&told, room, look.unicode);
-    let told =
-        if told.is_empty() { told } else { format!("  {}", TextStyle::Muted.paint(&told, look.colour)) };
-    format!(
-        "{head}  {}{step_text}{told}",
-        ink(&event.event.kind).paint(&fit(&kind, 15, look.unicode), look.colour)
-    )
-    .trim_end()
-    .to_owned()
+    let kind = ink(&event.event.kind).paint(&fit(&kind, 15, look.unicode), look.colour);
+    let line = |told: &str| {
+        let told = cut(told, room, look.unicode);
+        let told =
+            if told.is_empty() { told } else { format!("  {}", TextStyle::Muted.paint(&told, look.colour)) };
+        format!("{head}  {kind}{step_text}{told}").trim_end().to_owned()
+    };
+    match output(&event.event.kind, &event.event.data) {
+        Some(text) if text.contains('\n') => {
+            text.lines().map(|text| line(&safe_text::line(text))).collect::<Vec<_>>().join("\n")
+        }
+        _ => line(&describe_event(&event.event.kind, &event.event.data)),
+    }
+}
+
+/// What a step printed, for an event of its output.
+fn output<'d>(kind: &EventKind, data: &'d Value) -> Option<&'d str> {
+    let text = data.get("detail").or_else(|| data.get("text"))?;
+    text.as_str().filter(|_| *kind == EventKind::StepLog)
 }
 
 /// The ink of a kind of event.
@@ -188,7 +197,7 @@ mod tests {
                 3,
                 "step.log",
                 Some("extract"),
-                json!({ "stream": "stderr", "text": "page \u{1b}[2J1 of 3" }),
+                json!({ "stream": "stderr", "text": "page \u{1b}[2J1 of 3\npage 2 of 3" }),
             ),
             event(
                 4,
@@ -216,6 +225,7 @@ mod tests {
         09:28:00  run.created      by=ana
         09:28:01  step.started     extract  attempt=1 inputs={file}
         09:28:01  step.log         extract  page ␛[2J1 of 3
+        09:28:01  step.log         extract  page 2 of 3
         09:28:02  step.failed      extract  no such file no such file no such file no s…
         09:28:02  run.abandoned    process 4711 on build-2 is dead
         09:28:02  run.claimed      attempt 2 of 6: taken over from process 4711 on buil…

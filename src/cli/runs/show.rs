@@ -381,7 +381,9 @@ impl Page {
         self.title(&mut out, "events");
         let indented = TerminalCaps { width: self.look.width.saturating_sub(2), ..self.look };
         for event in &detail.events {
-            let _ = writeln!(out, "  {}", event_line::render(event, false, &self.zone, indented));
+            for line in event_line::render(event, false, &self.zone, indented).lines() {
+                let _ = writeln!(out, "  {line}");
+            }
         }
         out
     }
