@@ -158,13 +158,14 @@ pub fn render(report: &DraftReport, look: TerminalCaps) -> String {
     }
     if !report.shown.is_empty() {
         let _ = writeln!(out, "\n{}", strong("shown by clients"));
+        let width = report.shown.iter().map(|shown| shown.label().chars().count()).max().unwrap_or(0);
         for shown in &report.shown {
             let text = if shown.characters == shown.of {
                 "in full".to_owned()
             } else {
                 format!("{} of {} characters", shown.characters, shown.of)
             };
-            let _ = writeln!(out, "  {:<12} {text}", safe_text::line(&shown.client));
+            let _ = writeln!(out, "  {:<width$}  {text}", safe_text::line(&shown.label()));
         }
     }
     if !report.findings.is_empty() {

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{clock, status, values};
 use crate::output::{TerminalCaps, TextStyle, cells, cut, fit};
-use skills_api::{GivenOrder, ordered, orders_given};
+use skills_api::{GivenOrder, order_note, ordered, orders_given};
 use skills_model::Gate;
 use skills_skill::safe_text;
 use skills_store::{EventKind, RunEvent};
@@ -124,7 +124,8 @@ pub fn describe_event(kind: &EventKind, data: &Value) -> String {
 pub fn orders(events: &[RunEvent], zone: &TimeZone, look: TerminalCaps) -> String {
     let line = |order: GivenOrder| {
         let moment = TextStyle::Muted.paint(&clock::moment(order.at_ms, zone), look.colour);
-        format!("  {moment}  {} by {}\n", order.what, order.by)
+        let note = order.note.map(|note| format!(": {note}")).unwrap_or_default();
+        format!("  {moment}  {} by {}{note}\n", order.what, order.by)
     };
     orders_given(events.iter()).into_iter().map(line).collect()
 }
@@ -137,9 +138,9 @@ fn describe_command(kind: &EventKind, data: &Value) -> Option<String> {
         (EventKind::RunCanceled, None) => return Some(format!("by {by}")),
         _ => ordered(kind, data)?,
     };
-    let payload = data.get("payload").filter(|payload| !payload.is_null());
-    let payload = payload.map(|payload| format!(": {}", values::brief(payload))).unwrap_or_default();
-    Some(format!("{what} by {by}{payload}"))
+    let payload = data.get("payload").filter(|payload| !payload.is_null()).map(values::brief);
+    let more = payload.or_else(|| order_note(kind, data)).map(|more| format!(": {more}")).unwrap_or_default();
+    Some(format!("{what} by {by}{more}"))
 }
 
 /// What a person decided about a step whose end was not observed.

@@ -231,7 +231,8 @@ impl Local {
                 Shown::Shortened { characters, .. } => *characters,
                 Shown::NameOnly { .. } | Shown::Omitted { .. } => entry.description.chars().count().min(of),
             });
-            out.push(DraftShown { client: profile.id.clone(), characters, of });
+            let (client, name) = (profile.id.clone(), profile.name.clone());
+            out.push(DraftShown { client, name, version: profile.measured_at.clone(), characters, of });
         }
         Ok(out)
     }
