@@ -13,6 +13,7 @@ mod indexer;
 mod levels;
 mod one_shot;
 mod operations;
+mod passing_folder;
 mod proposing;
 mod runs;
 mod sessions;

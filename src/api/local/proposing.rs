@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::golden::GoldenCache;
 use super::indexer::Shared;
+use super::passing_folder::PassingFolder;
 use super::runs::Runs;
 use super::{Local, run_blocking};
 use crate::golden::invalid;
@@ -37,12 +38,12 @@ const MAX_NAMED: usize = 2;
 /// in a folder that ends with it.
 pub(super) struct ProposalFolder {
     store: ProposalStore,
-    _demo: Option<tempfile::TempDir>,
+    _demo: Option<PassingFolder>,
 }
 
 impl ProposalFolder {
     pub(super) fn of(config: &Config) -> Self {
-        let demo = config.demo.then(tempfile::tempdir).and_then(Result::ok);
+        let demo = config.demo.then(PassingFolder::create).and_then(Result::ok);
         let project =
             config.files.iter().find(|file| file.file_name().is_some_and(|name| name == PROJECT_FILE));
         let folder = match (&demo, project.and_then(|file| file.parent())) {

@@ -9,6 +9,7 @@ use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 use super::super::SCAN_PATIENCE;
+use super::super::passing_folder::PassingFolder;
 use super::Runs;
 use super::measured::CountedBroker;
 use super::observed::Observed;
@@ -35,7 +36,7 @@ pub(super) struct Calling {
     /// What scripts run in.
     pub sandbox: Sandbox,
     /// Of a process whose runs end with it: removed with it.
-    _passing: Option<tempfile::TempDir>,
+    _passing: Option<PassingFolder>,
 }
 
 /// What executes runs.
@@ -126,7 +127,7 @@ impl Runs {
             |what: &str, why: &std::io::Error| Error::new(Code::InternalError, format!("{what}: {why}"));
         let passing = match self.store_place()? {
             StorePlace::File(_) | StorePlace::Server(_) if !self.config.demo => None,
-            _ => Some(tempfile::tempdir().map_err(|e| internal("a folder for artifacts", &e))?),
+            _ => Some(PassingFolder::create().map_err(|e| internal("a folder for artifacts", &e))?),
         };
         let folder = match &passing {
             Some(folder) => folder.path().join("artifacts"),
