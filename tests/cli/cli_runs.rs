@@ -83,6 +83,35 @@ fn a_run_waits_for_a_person_and_the_command_it_names_decides_it() {
 }
 
 #[test]
+fn many_runs_are_decided_by_the_digest_of_the_set_that_was_listed() {
+    let desk = Desk::new();
+    for to in ["to=ana", "to=bo"] {
+        assert_eq!(desk.run(&["run", "send", "--input", to]).code, 5);
+    }
+    let set = ["runs", "approve", "--where", "state:waiting skill:send", "--yes"];
+    let bare = desk.run(&set);
+    assert_eq!(bare.code, 5, "{}", bare.stderr);
+    assert!(
+        bare.stderr.contains("Approve 2 runs:") && bare.stderr.contains("inputs digest "),
+        "{}",
+        bare.stderr
+    );
+    assert!(bare.stderr.contains("--yes needs --digest"), "{}", bare.stderr);
+    let digest =
+        bare.stderr.lines().find_map(|line| line.split_once("digest of the set: ")).unwrap().1.to_owned();
+    let other = desk.run(&[&set[..], &["--digest", &"00".repeat(32)]].concat());
+    assert_eq!(other.code, 5, "{}", other.stderr);
+    assert!(desk.mails().is_empty());
+    let decided = desk.run(&[&set[..], &["--digest", &digest]].concat());
+    assert_eq!(decided.code, 0, "{}", decided.stderr);
+    assert!(decided.stdout.contains("2 done"), "{}", decided.stdout);
+    assert_eq!(desk.json(&["runs", "list", "--where", "state:waiting"])["runs"], json!([]));
+    assert_eq!(desk.run(&set).code, 4, "nothing waits any longer");
+    assert_eq!(desk.run(&["runs", "approve"]).code, 2);
+    assert_eq!(desk.run(&["runs", "signal", "go", "--where", "state:waiting", "--yes"]).code, 4);
+}
+
+#[test]
 fn denying_cancels_and_sends_nothing() {
     let desk = Desk::new();
     let run = desk.waiting_mail();

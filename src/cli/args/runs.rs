@@ -254,10 +254,18 @@ pub struct OnwardArgs {
 /// `skills runs approve` and `skills runs deny`
 #[derive(Debug, Args)]
 #[command(after_help = "Shows what would happen and asks for confirmation. The decision applies to \
-    exactly what was shown. Without a terminal, or with --yes alone, prints the details and the full command and exits with 5: an approval needs --yes with --inputs-digest, a denial --yes with --step or --inputs-digest.")]
+    exactly what was shown. Without a terminal, or with --yes alone, prints the details and the full command and exits with 5: an approval needs --yes with --inputs-digest, a denial --yes with --step or --inputs-digest. With --where, the digest of the set takes their place: --yes with --digest.")]
 pub struct DecideArgs {
     /// Id of the run.
-    pub run: String,
+    #[arg(required_unless_present = "where", conflicts_with = "where")]
+    pub run: Option<String>,
+    /// Decide every waiting run that matches this filter, after a list with the digest of each and a confirmation.
+    #[arg(long, value_name = "FILTER", long_help = WHERE_HELP,
+          conflicts_with_all = ["step", "inputs_digest", "choice", "result"])]
+    pub r#where: Option<String>,
+    /// Digest of the set of runs that was reviewed.
+    #[arg(long, value_name = "SHA256", requires = "where")]
+    pub digest: Option<String>,
     /// Skip the confirmation prompt; needs --inputs-digest (to deny, --step is enough).
     #[arg(long, short)]
     pub yes: bool,
@@ -310,10 +318,15 @@ pub struct ResumeArgs {
 /// `skills runs signal`
 #[derive(Debug, Args)]
 pub struct SignalArgs {
-    /// Id of the run.
+    /// Id of the run; with --where, the name of the signal.
+    #[arg(value_name = "RUN")]
     pub run: String,
     /// Name of the signal.
-    pub name: String,
+    #[arg(required_unless_present = "where", conflicts_with = "where")]
+    pub name: Option<String>,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "flattened")]
+    pub bulk: BulkArgs,
     /// Payload, which becomes the output of the waiting step: JSON, or `@FILE` (`@-` reads standard input).
     #[arg(long, value_name = "JSON", default_value = "{}")]
     pub payload: String,

@@ -1,4 +1,4 @@
-//! `--where` of resume, cancel and deny: one command for every run that matches, listed first, sent one by one.
+//! `--where` of resume, cancel, signal, approve and deny: one command for every run that matches, listed first, sent one by one.
 
 use std::fmt::Write as _;
 
@@ -7,11 +7,12 @@ use serde::Serialize;
 use super::next_steps::Caller;
 use super::{reporter, status};
 use crate::Context;
+use crate::args::DecideArgs;
 use crate::failure::{Done, Failure};
 use crate::output::{TerminalCaps, TextStyle, counted, fit};
-use skills_api::{Code, Error, Needs, RunOrder};
-use skills_model::CommandName;
-use skills_skill::safe_text;
+use skills_api::{Code, DecisionSheet, Error, Needs, RunClient, RunOrder};
+use skills_model::{CommandName, RunState, Verdict};
+use skills_skill::{Digest, safe_text};
 use skills_store::{RunFilter, RunRecord};
 
 /// Runs of one question.
@@ -35,15 +36,34 @@ struct Report {
     runs: Vec<Sent>,
 }
 
-/// Sends a command to every run that matches a filter.
+/// Sends a command, with the other words of its command line, to every run that matches a filter.
 pub async fn run(
     cx: &mut Context,
     filter: &str,
     yes: bool,
-    command: CommandName,
+    (command, words): (CommandName, &[&str]),
     order: impl Fn(&RunRecord) -> RunOrder,
 ) -> Result<Done, Failure> {
     let client = cx.reach(Needs::Catalogue).await?;
+    let runs = matching(&*client, filter).await?;
+    let (takes, others): (Vec<&RunRecord>, Vec<&RunRecord>) =
+        runs.iter().partition(|run| run.allowed.contains(&command));
+    if takes.is_empty() {
+        return Err(none_accepts(runs.len(), &command.to_string()).into());
+    }
+    let verb = capitalized(&command.to_string());
+    if !yes {
+        let mut voice = cx.reporter();
+        voice.say(&listed(&verb, &takes, &others, voice.look));
+        let name = command.to_string();
+        let words = [&["runs", &name], words, &["--where", filter, "--yes"]].concat();
+        confirm(&name, takes.len(), &Caller::of(&cx.global).line(&words))?;
+    }
+    send(cx, &*client, takes.into_iter().map(|run| (run, order(run))).collect()).await
+}
+
+/// The runs that match a filter.
+async fn matching(client: &(impl RunClient + ?Sized), filter: &str) -> Result<Vec<RunRecord>, Failure> {
     let mut asked = RunFilter { r#where: Some(filter.to_owned()), limit: PAGE, ..RunFilter::default() };
     let mut runs: Vec<RunRecord> = Vec::new();
     loop {
@@ -55,35 +75,37 @@ pub async fn run(
         }
         match page.next {
             Some(cursor) => asked.cursor = Some(cursor),
-            None => break,
+            None => return Ok(runs),
         }
     }
-    let (takes, others): (Vec<&RunRecord>, Vec<&RunRecord>) =
-        runs.iter().partition(|run| run.allowed.contains(&command));
+}
+
+fn none_accepts(runs: usize, command: &str) -> Error {
+    let matched = if runs == 1 { "matches" } else { "match" };
+    let message = format!("{} {matched}, and none of them accepts {command}", counted(runs, "run", "runs"));
+    Error::new(Code::InvalidTransition, message)
+}
+
+/// Asks for the command and the number of runs; `means` is the command line that does not ask.
+fn confirm(command: &str, runs: usize, means: &str) -> Result<(), Failure> {
+    let word = format!("{command} {runs}");
+    let question = format!("Type `{word}` to send it, or press Enter to cancel:");
+    if reporter::ask(&question, &format!("to send it, run: {means}"))? != word {
+        return Err(Error::new(Code::ConfirmationRequired, "nothing was sent").into());
+    }
+    Ok(())
+}
+
+/// Sends an order to each run, and reports each outcome.
+async fn send(
+    cx: &mut Context,
+    client: &(impl RunClient + ?Sized),
+    orders: Vec<(&RunRecord, RunOrder)>,
+) -> Result<Done, Failure> {
     let look = cx.out.look;
-    if takes.is_empty() {
-        let message = format!(
-            "{} {}, and none of them accepts {command}",
-            counted(runs.len(), "run", "runs"),
-            if runs.len() == 1 { "matches" } else { "match" }
-        );
-        return Err(Error::new(Code::InvalidTransition, message).into());
-    }
-    let verb = capitalized(&command.to_string());
-    if !yes {
-        let mut voice = cx.reporter();
-        voice.say(&listed(&verb, &takes, &others, voice.look));
-        let word = format!("{command} {}", takes.len());
-        let means = Caller::of(&cx.global).line(&["runs", &command.to_string(), "--where", filter, "--yes"]);
-        let question = format!("Type `{word}` to send it, or press Enter to cancel:");
-        if reporter::ask(&question, &format!("to send it, run: {means}"))? != word {
-            let message = "nothing was sent".to_owned();
-            return Err(Error::new(Code::ConfirmationRequired, message).into());
-        }
-    }
     let mut report = Report { runs: Vec::new() };
-    for run in takes {
-        let (outcome, note) = match client.order(&run.id.0, order(run)).await {
+    for (run, order) in orders {
+        let (outcome, note) = match client.order(&run.id.0, order).await {
             Ok(ordered) => (if ordered.repeated { "repeated" } else { "done" }, ordered.note),
             Err(error) => {
                 let skipped = matches!(error.code, Code::SkillChanged | Code::InvalidTransition);
@@ -110,6 +132,105 @@ pub async fn run(
         cx.out.line(parts.join(", "))?;
     }
     Ok(if all_done { Done::Fine } else { Done::Findings })
+}
+
+/// Approves or denies what every run that matches a filter waits for: exactly what is listed.
+pub async fn decide(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Result<Done, Failure> {
+    let filter = args.r#where.as_deref().unwrap_or_default();
+    let client = cx.reach(Needs::Catalogue).await?;
+    let runs = matching(&*client, filter).await?;
+    let mut takes: Vec<(&RunRecord, DecisionSheet)> = Vec::new();
+    let mut others: Vec<(&RunRecord, String)> = Vec::new();
+    for run in &runs {
+        let sheet = match run.state {
+            RunState::WaitingForHuman => client.run(&run.id.0).await?.sheet,
+            _ => None,
+        };
+        match sheet {
+            None => others.push((run, format!("it is {}", run.state))),
+            Some(DecisionSheet { blocked: Some(why), .. }) => others.push((run, why)),
+            Some(sheet) if sheet.outcome_unknown && verdict == Verdict::Approve => {
+                others.push((run, "the outcome of its step is unknown; decide it by its id".to_owned()));
+            }
+            Some(sheet) => takes.push((run, sheet)),
+        }
+    }
+    let name = verdict.to_string();
+    if takes.is_empty() {
+        return Err(none_accepts(runs.len(), &name).into());
+    }
+    let digest = set_digest(verdict, takes.iter().map(|(run, sheet)| (run.id.0.as_str(), sheet)));
+    if !(args.yes && args.digest.as_ref() == Some(&digest)) {
+        let mut voice = cx.reporter();
+        voice.say(&sheets(verdict, &takes, &others, &digest, voice.look));
+        let mut words = vec!["runs", &name, "--where", filter, "--digest", &digest];
+        let options = [("--approver", args.approver.as_deref()), ("--notes", args.notes.as_deref())];
+        words.extend(
+            options.into_iter().flat_map(|(option, value)| value.map(|value| [option, value])).flatten(),
+        );
+        words.push("--yes");
+        let means = Caller::of(&cx.global).line(&words);
+        let refusal = match (&args.digest, args.yes) {
+            (Some(given), _) if *given != digest => Some("the set is not the one with this --digest"),
+            (None, true) => Some("--yes needs --digest"),
+            _ => None,
+        };
+        if let Some(why) = refusal {
+            let message = format!("no decision made: {why}. To {verdict} what is listed, run: {means}");
+            return Err(Error::new(Code::ConfirmationRequired, message).into());
+        }
+        confirm(&name, takes.len(), &means)?;
+    }
+    let order = |sheet: DecisionSheet| RunOrder::Decide {
+        verdict,
+        step: Some(sheet.step),
+        inputs_digest: Some(sheet.inputs_digest),
+        approver: args.approver.clone().or_else(|| sheet.approver.map(|(name, _)| name)),
+        notes: args.notes.clone(),
+        choice: None,
+        result: None,
+    };
+    send(cx, &*client, takes.into_iter().map(|(run, sheet)| (run, order(sheet))).collect()).await
+}
+
+/// The digest of a set of decisions: of the verdict, and of run, step and inputs of each.
+fn set_digest<'s>(verdict: Verdict, sheets: impl Iterator<Item = (&'s str, &'s DecisionSheet)>) -> String {
+    let mut lines: Vec<String> =
+        sheets.map(|(run, sheet)| format!("{run} {} {}\n", sheet.step, sheet.inputs_digest)).collect();
+    lines.sort();
+    Digest::of(format!("{verdict}\n{}", lines.concat()).as_bytes()).to_string()
+}
+
+/// What would be decided, with the digest of each, and what would not.
+fn sheets(
+    verdict: Verdict,
+    takes: &[(&RunRecord, DecisionSheet)],
+    others: &[(&RunRecord, String)],
+    digest: &str,
+    look: TerminalCaps,
+) -> String {
+    let verb = capitalized(&verdict.to_string());
+    let mut out = format!("{verb} {}:\n", counted(takes.len(), "run", "runs"));
+    for (run, sheet) in takes {
+        let _ = writeln!(
+            out,
+            "  {}  {}  {}",
+            status::short(&run.id.0),
+            fit(&safe_text::line(run.title_or_skill()), 44, look.unicode),
+            safe_text::line(&sheet.headline),
+        );
+        let inputs = format!("step {}, inputs digest {}", safe_text::line(&sheet.step), sheet.inputs_digest);
+        let _ = writeln!(out, "      {}", TextStyle::Muted.paint(&inputs, look.colour));
+        if let Some(warning) = &sheet.irreversible {
+            let _ = writeln!(out, "      {}", TextStyle::Warn.paint(&safe_text::line(warning), look.colour));
+        }
+    }
+    for (run, why) in others {
+        let left = format!("left out: {}: {}", status::short(&run.id.0), safe_text::line(why));
+        let _ = writeln!(out, "  {}", TextStyle::Muted.paint(&left, look.colour));
+    }
+    let _ = writeln!(out, "digest of the set: {digest}");
+    out
 }
 
 fn row(sent: &Sent, look: TerminalCaps) -> String {
@@ -149,4 +270,41 @@ fn listed(verb: &str, takes: &[&RunRecord], others: &[&RunRecord], look: Termina
 fn capitalized(word: &str) -> String {
     let mut chars = word.chars();
     chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runs::samples::detail;
+
+    const LOOK: TerminalCaps = TerminalCaps { colour: false, unicode: true, width: 80, terminal: true };
+
+    #[test]
+    fn the_digest_of_a_set_is_that_of_its_decisions_in_any_order() {
+        let sheet = detail(RunState::WaitingForHuman).sheet.unwrap();
+        let other = DecisionSheet { inputs_digest: "00".repeat(32), ..sheet.clone() };
+        let of = |sheets: &[(&str, &DecisionSheet)], verdict| set_digest(verdict, sheets.iter().copied());
+        let both = of(&[("a", &sheet), ("b", &sheet)], Verdict::Approve);
+        assert_eq!(both, of(&[("b", &sheet), ("a", &sheet)], Verdict::Approve));
+        assert_ne!(both, of(&[("a", &sheet), ("b", &other)], Verdict::Approve), "other inputs");
+        assert_ne!(both, of(&[("a", &sheet)], Verdict::Approve), "another set");
+        assert_ne!(both, of(&[("a", &sheet), ("b", &sheet)], Verdict::Deny), "another verdict");
+    }
+
+    #[test]
+    fn each_sheet_is_listed_with_its_digest() {
+        let detail = detail(RunState::WaitingForHuman);
+        let sheet = detail.sheet.clone().unwrap();
+        let digest = sheet.inputs_digest.clone();
+        let text = sheets(
+            Verdict::Approve,
+            &[(&detail.run, sheet)],
+            &[(&detail.run, "it is failed".to_owned())],
+            "0a",
+            LOOK,
+        );
+        assert!(text.starts_with("Approve 1 run:\n"), "{text}");
+        assert!(text.contains(&format!("inputs digest {digest}")), "{text}");
+        assert!(text.contains("left out: ") && text.ends_with("digest of the set: 0a\n"), "{text}");
+    }
 }

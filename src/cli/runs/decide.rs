@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::next_steps::Caller;
 use super::reporter::{self, Reporter};
-use super::{clock, orders, sheet, status};
+use super::{bulk, clock, orders, sheet, status};
 use crate::Context;
 use crate::args::DecideArgs;
 use crate::failure::{Done, Failure};
@@ -15,9 +15,10 @@ use skills_model::{Choice, Verdict};
 
 /// Runs the command.
 pub async fn run(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Result<Done, Failure> {
+    let Some(run) = &args.run else { return bulk::decide(cx, args, verdict).await };
     let client = cx.reach(Needs::Catalogue).await?;
     let mut voice = cx.reporter();
-    let detail = client.run(&args.run).await?;
+    let detail = client.run(run).await?;
     let id = detail.run.id.0.clone();
     // A named run that does not wait is not prompted for: the core returns its outcome, or why it is refused.
     let waits = detail.sheet.as_ref().filter(|sheet| is_meant(args, sheet));

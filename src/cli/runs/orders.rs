@@ -31,7 +31,7 @@ pub async fn resume(cx: &mut Context, args: &ResumeArgs) -> Result<Done, Failure
         let filter = args.bulk.r#where.as_deref().unwrap_or_default();
         let despite_change = args.despite_change;
         let order = |_: &_| RunOrder::Resume { checkpoint: None, inputs: None, despite_change, by: None };
-        return bulk::run(cx, filter, args.bulk.yes, CommandName::Resume, order).await;
+        return bulk::run(cx, filter, args.bulk.yes, (CommandName::Resume, &[]), order).await;
     };
     let client = cx.reach(Needs::Catalogue).await?;
     let mut voice = cx.reporter();
@@ -60,10 +60,17 @@ pub async fn resume(cx: &mut Context, args: &ResumeArgs) -> Result<Done, Failure
 /// Runs `skills runs signal`.
 pub async fn signal(cx: &mut Context, args: &SignalArgs) -> Result<Done, Failure> {
     let payload = json("--payload", &args.payload, cx)?;
+    let Some(name) = &args.name else {
+        // The only argument is the name of the signal.
+        let (name, filter) = (&args.run, args.bulk.r#where.as_deref().unwrap_or_default());
+        let words = [name.as_str(), "--payload", &args.payload];
+        let order = |_: &_| RunOrder::Signal { name: name.clone(), payload: payload.clone(), by: None };
+        return bulk::run(cx, filter, args.bulk.yes, (CommandName::Signal, &words), order).await;
+    };
     let client = cx.reach(Needs::Catalogue).await?;
     let mut voice = cx.reporter();
     let detail = client.run(&args.run).await?;
-    let order = RunOrder::Signal { name: args.name.clone(), payload, by: None };
+    let order = RunOrder::Signal { name: name.clone(), payload, by: None };
     send_command(cx, &*client, &detail, order, args.onward.detach, &mut voice).await
 }
 
@@ -72,7 +79,7 @@ pub async fn cancel(cx: &mut Context, args: &CancelArgs) -> Result<Done, Failure
     let Some(run) = &args.run else {
         let filter = args.bulk.r#where.as_deref().unwrap_or_default();
         let order = |_: &_| RunOrder::Cancel { by: None };
-        return bulk::run(cx, filter, args.bulk.yes, CommandName::Cancel, order).await;
+        return bulk::run(cx, filter, args.bulk.yes, (CommandName::Cancel, &[]), order).await;
     };
     let client = cx.reach(Needs::Catalogue).await?;
     let mut voice = cx.reporter();
