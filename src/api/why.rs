@@ -484,18 +484,18 @@ fn terms_check(
         missing.iter().copied().filter(|term| !term.winner_fields.is_empty()).collect();
     let missing_text = missing
         .iter()
-        .map(|term| match is_excluded(term) {
-            true => format!("{} (only in the exclusion clause)", quoted(term)),
-            false => quoted(term),
+        .map(|term| {
+            let place = if is_excluded(term) { " (only in the exclusion clause)" } else { "" };
+            format!("{}{place}", quoted(term))
         })
         .collect::<Vec<_>>()
         .join(", ");
     let help = |terms: &[&WhyTerm]| {
         let wanted: Vec<&WhyTerm> = terms.iter().copied().filter(|term| !is_excluded(term)).collect();
-        match wanted.is_empty() {
-            true => String::new(),
-            false => format!("add {} to the description if the skill does that", list(&wanted, quoted)),
+        if wanted.is_empty() {
+            return String::new();
         }
+        format!("add {} to the description if the skill does that", list(&wanted, quoted))
     };
     Some(match winner {
         _ if missing.is_empty() => {
@@ -553,14 +553,7 @@ fn client_checks(view: &ClientView, subject: &Subject, terms: &[WhyTerm], has_re
         )),
         Some(ClientViewState::NotRead(why)) => checks.push(WhyCheck::fail(Folder, why.clone(), "")),
         Some(ClientViewState::Dropped(why)) => {
-            let named = subject.location.file_name().is_some_and(|name| name == "SKILL.md");
-            let help = if named {
-                // The rule's help goes on with what other clients do.
-                let help = subject.parse.help.as_deref().unwrap_or_default();
-                help.split_once(": ").map_or(help, |(what, _)| what).to_owned()
-            } else {
-                "rename the file to SKILL.md".to_owned()
-            };
+            let help = repair_help(subject);
             checks.extend([searched(), WhyCheck::fail(Parse, format!("{name} drops it: {why}"), help)]);
         }
         Some(ClientViewState::Unknown(what)) => {
@@ -634,6 +627,15 @@ fn client_checks(view: &ClientView, subject: &Subject, terms: &[WhyTerm], has_re
         checks,
         description,
     }
+}
+
+/// What to do about a file that a client drops. The rule's own help goes on with what other clients do.
+fn repair_help(subject: &Subject) -> String {
+    if subject.location.file_name().is_none_or(|name| name != "SKILL.md") {
+        return "rename the file to SKILL.md".to_owned();
+    }
+    let help = subject.parse.help.as_deref().unwrap_or_default();
+    help.split_once(": ").map_or(help, |(what, _)| what).to_owned()
 }
 
 fn folder_of(location: &Path) -> String {

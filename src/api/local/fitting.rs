@@ -94,6 +94,11 @@ impl ClientList {
         (allowance, fits)
     }
 
+    /// The list as if it had no budget.
+    fn complete(&self) -> Vec<(Listed, Shown)> {
+        self.listed.iter().map(|entry| (entry.clone(), Shown::Whole)).collect()
+    }
+
     fn fits(&self, catalogue: &Catalogue, descriptions: &Descriptions) -> bool {
         self.shown(&self.entries(catalogue, descriptions)).1
     }
@@ -134,7 +139,7 @@ impl ClientList {
         for level in self.overrides.map_or(&[][..], |file| file.levels) {
             let base = self.levels.clone();
             let mut at = |count: usize| {
-                self.levels = base.clone();
+                self.levels.clone_from(&base);
                 self.levels.extend(others.iter().take(count).map(|id| (id.clone(), *level)));
                 self.fits(catalogue, descriptions)
             };
@@ -259,7 +264,11 @@ fn fitted(
     home: &Path,
 ) -> Result<BudgetFit, Error> {
     let measure = Measure { cases, catalogue };
-    let needed = measure.winners(router)?;
+    let mut needed = measure.winners(router)?;
+    for list in &lists {
+        // Without the skills that a client does not list, others may be first.
+        needed.extend(measure.winners(&measure.seen(router, &list.complete()))?);
+    }
     let listed: HashSet<&SkillId> = lists.iter().flat_map(ClientList::ids).collect();
     let mut candidates: Vec<SkillId> = needed.iter().filter(|id| listed.contains(*id)).cloned().collect();
     candidates.sort();
@@ -303,9 +312,7 @@ fn client(
     let planned = list.entries(measure.catalogue, descriptions);
     let (now, fits_now) = list.shown(&list.listed);
     let (then, fits) = list.shown(&planned);
-    let complete: Vec<(Listed, Shown)> =
-        list.listed.iter().map(|entry| (entry.clone(), Shown::Whole)).collect();
-    let kept = measure.expected(&measure.seen(router, &complete))?;
+    let kept = measure.expected(&measure.seen(router, &list.complete()))?;
     let expected_now = measure.expected(&measure.seen(router, &now.entries))?;
     let expected = measure.expected(&measure.seen(router, &then.entries))?;
     let mut lost: Vec<usize> = kept.difference(&expected).copied().collect();

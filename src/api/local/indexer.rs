@@ -319,6 +319,7 @@ impl Indexer {
 
     /// Reads and indexes one batch.
     fn read_some(&mut self, batch: usize) {
+        fail::fail_point!("bodies");
         let ids: Vec<SkillId> = self.behind.drain(..self.behind.len().min(batch)).collect();
         for id in &ids {
             self.pending.remove(id);

@@ -79,3 +79,31 @@ async fn requests_wait_for_the_first_index() {
 }
 
 const FIRST_INDEX: &str = "first-index";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_states_the_bodies_that_are_not_read_after_two_seconds() {
+    fail::cfg("bodies", "pause").unwrap();
+    let place = Place::new();
+    let core = Local::open(place.config.clone()).unwrap();
+    let core = core.with_sandbox(sandbox()).with_catalog_timeout(Duration::from_secs(60));
+    let house = TestServer::over(place, Arc::new(core), Settings::default()).await;
+    let sentence = async || {
+        let answer = house.call("skill.discover", json!({ "intent": "book the ledger" })).await;
+        let verdict = answer.json()["verdict"]["sentence"].clone();
+        verdict.as_str().unwrap_or_else(|| panic!("{}", answer.body)).to_owned()
+    };
+    let began = std::time::Instant::now();
+    let early = sentence().await;
+    assert!(early.contains("; the bodies of ") && early.ends_with(" skills are still being read"), "{early}");
+    assert!(began.elapsed() >= Duration::from_secs(2), "it waited");
+    let began = std::time::Instant::now();
+    sentence().await;
+    assert!(began.elapsed() < Duration::from_secs(2), "only the first requests wait");
+    fail::remove("bodies");
+    let read = async {
+        while sentence().await.contains("still being read") {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(WAIT_TIMEOUT, read).await.unwrap();
+}
