@@ -62,6 +62,7 @@ pub enum Action {
     Draft,
     AddGolden,
     RewritePrompt,
+    ReloadFile,
     ShowCollisions,
     ZoomCluster,
     NextCollision,

@@ -17,7 +17,7 @@ use super::why_report;
 use super::widgets::render::render;
 use super::widgets::rich::RichLine;
 use skills_api::{
-    CollisionFilter, Connection, Core, DraftMeasure, Error, Event, LocalFiles, NewDescription,
+    Code, CollisionFilter, Connection, Core, DraftMeasure, Error, Event, LocalFiles, NewDescription,
     SavedDescription, SharedClient, SharedSessionClient, save_description, why,
 };
 use skills_config::Invocation;
@@ -474,10 +474,16 @@ async fn write_description(
         justification: Some("Changes the description, measured as a draft in the workbench.".to_owned()),
         propose: false,
     };
-    Ok(match save_description(client, new).await? {
-        SavedDescription::Written(..) => Saved::InFile(description),
-        SavedDescription::Proposed(_, obstacle) => Saved::AsProposal(obstacle),
-    })
+    match save_description(client, new).await {
+        Ok(SavedDescription::Written(..)) => Ok(Saved::InFile(description)),
+        Ok(SavedDescription::Proposed(_, obstacle)) => Ok(Saved::AsProposal(obstacle)),
+        Err(error) if error.code == Code::SkillChanged => {
+            let now = client.describe(skill.as_str()).await?.summary.description;
+            // The rest of the file changed, or the catalog has not seen the change yet.
+            if now == present { Err(error) } else { Ok(Saved::Changed(now)) }
+        }
+        Err(error) => Err(error),
+    }
 }
 
 fn failed(what: &str, error: &Error) -> AppEvent {

@@ -105,6 +105,10 @@ pub trait Overlay {
     fn draft_effect(&self) -> Option<(PaneId, Effect)> {
         None
     }
+    /// What would be lost with it, as a sentence: a text that was typed and that no pane keeps.
+    fn unsaved(&self) -> Option<String> {
+        None
+    }
     /// Time has passed: what it does by itself.
     fn tick(&mut self, _now: Instant) -> Outcome {
         Outcome::Stay

@@ -315,6 +315,8 @@ pub enum Saved {
     InFile(String),
     /// As a proposal, because the file cannot be written: why.
     AsProposal(String),
+    /// Nowhere, because the file has another description now: this one.
+    Changed(String),
 }
 
 /// What a pane may use while it draws.
