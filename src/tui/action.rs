@@ -14,6 +14,7 @@ pub enum Action {
     Palette,
     PickTheme,
     ShowLog,
+    ShowClients,
     PlayDemo,
     Suspend,
     Rescan,

@@ -18,7 +18,8 @@ use super::widgets::render::render;
 use super::widgets::rich::RichLine;
 use skills_api::{
     Code, CollisionFilter, Connection, Core, DraftMeasure, Error, Event, LocalFiles, NewDescription,
-    SavedDescription, SharedClient, SharedSessionClient, save_description, why,
+    SavedDescription, SharedClient, SharedSessionClient, VisibilityRequest, save_description, visibility,
+    why,
 };
 use skills_config::Invocation;
 use skills_skill::SkillId;
@@ -272,6 +273,17 @@ impl Calls {
                     let filter = CollisionFilter { wait_ms: Some(MAP_WAIT_MS), ..CollisionFilter::default() };
                     answer(Message::Collisions(client.collisions(filter).await.map(Arc::new)))
                 });
+            }
+            Effect::Visibility(skill) => {
+                let request = VisibilityRequest {
+                    skill: skill.as_ref().map(ToString::to_string),
+                    ..VisibilityRequest::default()
+                };
+                let under_way = self.spawn("visibility", async move {
+                    let report = visibility(&*client, &request).await.map(Arc::new);
+                    answer(Message::Visibility(skill, report))
+                });
+                self.tell_if_slow("the lists of the clients", under_way);
             }
             Effect::CompareSkills(a, b) => {
                 let task = self.spawn("compare_skills", async move {

@@ -1,6 +1,7 @@
 //! What lies over a pane: palette, help, choosers, log, questions. One at a time; it takes all keys.
 
 mod chooser;
+mod clients;
 mod dialog;
 mod draft;
 mod draft_report;
@@ -22,6 +23,7 @@ use super::theme::Role;
 use super::widgets::painter::Painter;
 use super::widgets::text_width::{cells, cut_end};
 pub use chooser::Chooser;
+pub use clients::ClientsView;
 pub use dialog::{
     Asking, NAME_OF_EXPORT, OrderKind, ProposalCommand, Sheet, name_of_decision, name_of_launch,
     name_of_order, name_of_script, state_word,

@@ -9,8 +9,8 @@ use super::{App, AppCommand};
 use crate::action::Action;
 use crate::keymap::{Keymap, key_name};
 use crate::overlay::{
-    Asking, Chooser, DraftEditor, Help, LogView, Outcome, Palette, Purpose, Question, Reader, Sheet,
-    SkillEntry,
+    Asking, Chooser, ClientsView, DraftEditor, Help, LogView, Outcome, Palette, Purpose, Question, Reader,
+    Sheet, SkillEntry,
 };
 use crate::pane::{Effect, Message, PaneId, Picker, PickerKind, beginning};
 use crate::theme::contrast;
@@ -74,6 +74,7 @@ impl App {
             }
             Action::Help => self.open_help(),
             Action::PickTheme => self.open_themes(),
+            Action::ShowClients => self.open_clients(),
             Action::ShowLog => self.overlay = Some(Box::new(LogView::new(self.log.clone()))),
             Action::Suspend => self.wants.push(AppCommand::Suspend),
             Action::PlayDemo => self.wants.push(AppCommand::Demo),
@@ -357,6 +358,13 @@ impl App {
         let (left, right) = self.here(|here| here.help());
         let name = self.panes.get(self.active).map_or("the workbench", |pane| pane.id().name());
         self.overlay = Some(Box::new(Help::new(name, left, right, &self.config_file)));
+    }
+
+    fn open_clients(&mut self) {
+        let Some(pane) = self.panes.get(self.active).map(|pane| pane.id()) else { return };
+        let (view, ask) = ClientsView::open(pane);
+        self.overlay = Some(Box::new(view));
+        self.wants.push(AppCommand::Call(pane, ask));
     }
 
     fn open_themes(&mut self) {
