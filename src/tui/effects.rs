@@ -256,7 +256,12 @@ impl Calls {
             Effect::Why(request) => {
                 let under_way = self.spawn("why", async move {
                     match why(&*client, &request).await {
-                        Ok(report) => vec![AppEvent::Read(pane, Box::new(why_report::reading(&report)))],
+                        Ok(report) => {
+                            // A file that cannot be parsed has no record, and no draft.
+                            let detail = client.describe(report.skill_id.as_str()).await.ok();
+                            let skill = detail.as_ref().map(|detail| &*detail.skill);
+                            vec![AppEvent::Read(pane, Box::new(why_report::reading(&report, skill)))]
+                        }
                         Err(error) => vec![failed("cannot check the skill", &error)],
                     }
                 });
