@@ -14,6 +14,7 @@ use crate::widgets::painter::Painter;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::scroll::Scroll;
 use crate::widgets::text_width::{cells, cut_end};
+use crate::widgets::wrap::wrap;
 
 /// Cells for the keys, right-aligned.
 const KEYS: usize = 12;
@@ -55,7 +56,7 @@ impl Help {
         }
     }
 
-    fn found(&self, sections: &[Section], dash: &str) -> Vec<RichLine> {
+    fn found(&self, sections: &[Section], dash: &str, width: u16) -> Vec<RichLine> {
         let wanted = self.find.as_ref().map_or("", Field::text).trim().to_lowercase();
         let mut lines = Vec::new();
         for section in sections {
@@ -77,7 +78,20 @@ impl Help {
                 if let Some(why) = blocked {
                     segs.push(Seg::new(format!("  {dash}  {why}"), Role::Muted));
                 }
-                lines.push(RichLine::from_segs(segs));
+                let line = RichLine::from_segs(segs);
+                let Some(why) = blocked.as_ref().filter(|_| line.width() > usize::from(width)) else {
+                    lines.push(line);
+                    continue;
+                };
+                // The reason is on lines of its own, below what the key does.
+                lines.push(RichLine::from_segs(line.segs[..2].to_vec()));
+                let indent = KEYS + 2;
+                let room = width.saturating_sub(indent as u16);
+                for segs in wrap(&[Seg::new(why.as_str(), Role::Muted)], room) {
+                    let mut line = vec![Seg::new(" ".repeat(indent), Role::Muted)];
+                    line.extend(segs);
+                    lines.push(RichLine::from_segs(line));
+                }
             }
         }
         lines
@@ -195,8 +209,12 @@ impl Overlay for Help {
 
     fn draw(&mut self, area: Rect, painter: &mut Painter<'_>, _now: Instant) -> Option<Position> {
         let dash = if painter.glyphs.ascii { "-" } else { "–" };
-        let mut left = self.found(&self.left, dash);
-        let mut right = self.found(&self.right, dash);
+        let two = area.width >= 100;
+        let width = if two { 100 } else { area.width.saturating_sub(2).min(64) };
+        let inner = width.saturating_sub(4);
+        let column = if two { (inner / 2).saturating_sub(1) } else { inner };
+        let mut left = self.found(&self.left, dash, column);
+        let mut right = self.found(&self.right, dash, column);
         if self.find.as_ref().is_none_or(Field::is_empty) {
             right.push(RichLine::default());
             right.extend(if self.title.ends_with("Runs") {
@@ -205,13 +223,11 @@ impl Overlay for Help {
                 Self::signs(painter.glyphs)
             });
         }
-        let two = area.width >= 100;
         if !two {
             left.push(RichLine::default());
             left.append(&mut right);
         }
         self.lines = left.len().max(right.len());
-        let width = if two { 100 } else { area.width.saturating_sub(2).min(64) };
         let height = (self.lines as u16).saturating_add(6).min(area.height.saturating_sub(2)).max(10);
         self.area = centred(area, width, height);
         let inside = frame(self.area, painter, &self.title, "from your keymap", false);
