@@ -52,6 +52,10 @@ pub trait Client: Send + Sync + 'static {
         Ok(())
     }
 
+    /// Waits until the headings and bodies of the first scan have been read, for two seconds at most in the life of the
+    /// process: before that, a request may have another first result.
+    async fn wait_for_bodies(&self) {}
+
     /// The present snapshot: roots, entries, shadowed and refused ones.
     async fn catalogue(&self) -> Result<Arc<Catalogue>, Error>;
 

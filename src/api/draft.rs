@@ -75,10 +75,25 @@ pub struct DraftPlace {
 pub struct DraftShown {
     /// Id of the client's profile.
     pub client: String,
+    /// Its name.
+    #[serde(default)]
+    pub name: String,
+    /// The version that was measured; absent if it was not run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
     /// Characters that the client shows.
     pub characters: usize,
     /// Characters of the description.
     pub of: usize,
+}
+
+impl DraftShown {
+    /// The client's name, with the version that was measured: `Codex 0.169.0`.
+    #[must_use]
+    pub fn label(&self) -> String {
+        let name = if self.name.is_empty() { &self.client } else { &self.name };
+        self.version.as_ref().map_or_else(|| name.clone(), |version| format!("{name} {version}"))
+    }
 }
 
 /// Effects of a draft.

@@ -2,6 +2,7 @@
 
 mod bisect;
 mod board;
+mod budget_fit;
 mod client;
 mod client_order;
 mod client_roots;
@@ -64,6 +65,9 @@ mod why;
 
 pub use bisect::{BisectJob, Bisection, WinnerChange};
 pub use board::{SLICES, facets, term};
+pub use budget_fit::{
+    BudgetFit, BudgetFitRequest, ClientOverrides, FitLevel, FittedClient, FittedDescription, write_overrides,
+};
 pub use client::{Client, Core, SharedClient};
 pub use collisions::{CollisionBaseline, CollisionFilter, CollisionReport, SkillRivals};
 pub use contract_types::{CapabilityExplanation, ContractStep, ContractView, InputFields};
@@ -105,7 +109,7 @@ pub use proposals::{
 };
 pub use request_limits::MAX_RESULTS;
 pub use run_client::RunClient;
-pub use run_commands::{GivenOrder, ordered, orders_given};
+pub use run_commands::{GivenOrder, order_note, ordered, orders_given};
 pub use run_compare::{Change, ComparedRun, RunComparison, StepComparison, changes, compare_runs};
 pub use run_history::{ChangedInput, EarlierAttempt};
 pub use run_sidecars::{Came, SidecarWish, pause_wanted, sidecar_wishes};

@@ -128,7 +128,13 @@ mod tests {
         };
         let cases: Vec<Case> = (0..20).map(|n| case(n, "pdf")).collect();
         let outcomes = outcomes(&router, &cases, EvalOptions::default()).unwrap();
-        let cut = [DraftShown { client: "codex".to_owned(), characters: 10, of: 31 }];
+        let cut = [DraftShown {
+            client: "codex".to_owned(),
+            name: String::new(),
+            version: None,
+            characters: 10,
+            of: 31,
+        }];
         let text = prompt(&router, &own, &cases, &outcomes, &cut);
         let (held_out, usable): (Vec<&Case>, Vec<&Case>) =
             cases.iter().partition(|case| is_held_out(&case.query));

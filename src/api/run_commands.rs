@@ -14,6 +14,8 @@ pub struct GivenOrder {
     pub what: String,
     /// By whom; safe to draw.
     pub by: String,
+    /// What they wrote to it; safe to draw.
+    pub note: Option<String>,
 }
 
 /// What people ordered of a run, oldest first. Decisions are kept by themselves, and not among these.
@@ -24,9 +26,17 @@ pub fn orders_given<'e>(events: impl Iterator<Item = &'e RunEvent>) -> Vec<Given
             let (kind, data) = (&event.event.kind, &event.event.data);
             let by = data.get("by")?.as_str()?;
             let what = ordered(kind, data)?;
-            Some(GivenOrder { at_ms: event.at_ms, what, by: safe_text::line(by).into_owned() })
+            let by = safe_text::line(by).into_owned();
+            Some(GivenOrder { at_ms: event.at_ms, what, by, note: order_note(kind, data) })
         })
         .collect()
+}
+
+/// What was written to an order, if anything.
+#[must_use]
+pub fn order_note(kind: &EventKind, data: &Value) -> Option<String> {
+    let note = data.get("note").and_then(Value::as_str).filter(|_| *kind == EventKind::RunAssigned)?;
+    Some(safe_text::line(note).into_owned())
 }
 
 /// What an event says was ordered, in a few words; none for other events, and for the end that a decision led to.
@@ -47,10 +57,10 @@ pub fn ordered(kind: &EventKind, data: &Value) -> Option<String> {
             safe_text::line(&format!("resumed{from}{with}")).into_owned()
         }
         EventKind::SignalReceived => format!("signal {}", text("name")?),
-        EventKind::RunAssigned => {
-            let note = text("note").map(|note| format!(": {note}")).unwrap_or_default();
-            format!("assigned to {}{note}", text("to").unwrap_or_else(|| "no user".to_owned()))
-        }
+        EventKind::RunAssigned => match text("to") {
+            Some(to) => format!("assigned to {to}"),
+            None => "assignment removed".to_owned(),
+        },
         EventKind::RunReplayedTo => format!("replayed as {}", text("run")?),
         EventKind::RunForkedTo => format!("forked as {}", text("run")?),
         _ => return None,
@@ -93,6 +103,7 @@ mod tests {
         assert_eq!(given[1], ("resumed from checkpoint 2 with other name", "cy"));
         assert_eq!(given[2].0, "signal go");
         assert!(!given[2].1.contains('\u{1b}'));
-        assert_eq!(given[3..], [("forked as r2", "ed"), ("assigned to kim: see INC-7", "fi")]);
+        assert_eq!(given[3..], [("forked as r2", "ed"), ("assigned to kim", "fi")]);
+        assert_eq!(orders_given(events.iter())[4].note.as_deref(), Some("see INC-7"));
     }
 }

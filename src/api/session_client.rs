@@ -66,7 +66,7 @@ pub type SharedSessionClient = Arc<dyn SessionClient>;
 /// no other session has.
 #[async_trait]
 pub trait SessionClient: Send + Sync + 'static {
-    /// The same sessions as somebody with this access sees them: what they may not use is `not_found`. A remote form
+    /// The same sessions as a caller with this access sees them: what they may not use is `not_found`. A remote form
     /// answers itself, because the service knows by the key who calls.
     fn with_access(self: Arc<Self>, access: SessionAccess) -> SharedSessionClient;
 

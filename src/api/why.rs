@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use strum::Display;
 
 use super::{Client, ClientView, ClientViewState, Code, Error};
-use skills_discovery::{Answer, ExcludedWhy, Fit, Hit, Request};
+use skills_discovery::{Answer, ExcludedWhy, Fit, Hit, Request, matched_exclusion};
 use skills_session::{Listed, Shown};
 use skills_skill::{Finding, RejectedBundle, Severity, SkillId};
 
@@ -337,9 +337,17 @@ async fn ranked(
     let rival = winner.or_else(|| first.results.get(1));
     let terms = terms(intent, &first, hit, winner);
     let mut checks = vec![rank_check(subject, &own, &first, rank, rival)];
-    checks.extend(terms_check(&terms, hit, winner, first.fit != Fit::None));
-    if let Some(hit) = hit {
-        checks.push(match &hit.exclusion_note {
+    let clause = match hit {
+        Some(hit) => hit.exclusion_note.clone(),
+        None => matched_exclusion(&subject.description, intent),
+    };
+    // What is not a result for another reason was not compared with the request.
+    let is_compared = hit.is_some() || is_without_terms(subject, &own);
+    if is_compared {
+        checks.extend(terms_check(&terms, clause.as_deref(), winner, first.fit != Fit::None));
+    }
+    if is_compared || clause.is_some() {
+        checks.push(match clause {
             Some(clause) => WhyCheck::fail(
                 CheckKind::Exclusion,
                 format!("the request matches an exclusion clause of the description: “{clause}”"),
@@ -357,6 +365,13 @@ async fn ranked(
         terms,
     };
     Ok((ranking, checks))
+}
+
+/// Whether the skill is not a result because it has none of the terms.
+fn is_without_terms(subject: &Subject, own: &Answer) -> bool {
+    own.results.is_empty()
+        && own.attachable.is_empty()
+        && !own.excluded.iter().any(|excluded| excluded.skill_id == subject.id)
 }
 
 fn rank_check(
@@ -386,7 +401,13 @@ fn rank_check(
             ),
             (None, None) => WhyCheck::fail(
                 kind,
-                "not a result: no term of the request matches the skill",
+                match rival {
+                    Some(winner) => format!(
+                        "not a result: no term of the request matches the skill; {} is first with {:.2}",
+                        winner.skill_id, winner.score
+                    ),
+                    None => "not a result: no term of the request matches the skill".to_owned(),
+                },
                 "use the words of the request in the description",
             ),
         };
@@ -442,11 +463,18 @@ fn terms(intent: &str, answer: &Answer, own: Option<&Hit>, winner: Option<&Hit>)
         .collect()
 }
 
-fn terms_check(terms: &[WhyTerm], own: Option<&Hit>, winner: Option<&Hit>, fits: bool) -> Option<WhyCheck> {
-    own?;
+/// `clause` is the exclusion clause that the request matches: its words count against the skill.
+fn terms_check(
+    terms: &[WhyTerm],
+    clause: Option<&str>,
+    winner: Option<&Hit>,
+    fits: bool,
+) -> Option<WhyCheck> {
     if terms.is_empty() {
         return Some(WhyCheck::unknown(CheckKind::Terms, "the request has no words but stop words"));
     }
+    let clause = clause.map(str::to_lowercase).unwrap_or_default();
+    let is_excluded = |term: &WhyTerm| clause.contains(term.term.to_lowercase().trim_end_matches('s'));
     let list = |terms: &[&WhyTerm], show: fn(&WhyTerm) -> String| {
         terms.iter().map(|term| show(term)).collect::<Vec<_>>().join(", ")
     };
@@ -454,7 +482,21 @@ fn terms_check(terms: &[WhyTerm], own: Option<&Hit>, winner: Option<&Hit>, fits:
     let missing: Vec<&WhyTerm> = terms.iter().filter(|term| term.fields.is_empty()).collect();
     let winning: Vec<&WhyTerm> =
         missing.iter().copied().filter(|term| !term.winner_fields.is_empty()).collect();
-    let missing_text = list(&missing, quoted);
+    let missing_text = missing
+        .iter()
+        .map(|term| match is_excluded(term) {
+            true => format!("{} (only in the exclusion clause)", quoted(term)),
+            false => quoted(term),
+        })
+        .collect::<Vec<_>>()
+        .join(", ");
+    let help = |terms: &[&WhyTerm]| {
+        let wanted: Vec<&WhyTerm> = terms.iter().copied().filter(|term| !is_excluded(term)).collect();
+        match wanted.is_empty() {
+            true => String::new(),
+            false => format!("add {} to the description if the skill does that", list(&wanted, quoted)),
+        }
+    };
     Some(match winner {
         _ if missing.is_empty() => {
             WhyCheck::pass(CheckKind::Terms, "the skill has every term of the request")
@@ -466,7 +508,7 @@ fn terms_check(terms: &[WhyTerm], own: Option<&Hit>, winner: Option<&Hit>, fits:
                 winner.skill_id,
                 list(&winning, |term| format!("“{}” ({})", term.term, term.winner_fields.join(", ")))
             ),
-            format!("add {} to the description if the skill does that", list(&winning, quoted)),
+            help(&winning),
         ),
         Some(_) => WhyCheck::pass(
             CheckKind::Terms,
@@ -475,11 +517,7 @@ fn terms_check(terms: &[WhyTerm], own: Option<&Hit>, winner: Option<&Hit>, fits:
         None if fits => {
             WhyCheck::pass(CheckKind::Terms, format!("missing: {missing_text}; it ranks first without them"))
         }
-        None => WhyCheck::fail(
-            CheckKind::Terms,
-            format!("missing: {missing_text}"),
-            format!("add {} to the description if the skill does that", list(&missing, quoted)),
-        ),
+        None => WhyCheck::fail(CheckKind::Terms, format!("missing: {missing_text}"), help(&missing)),
     })
 }
 
@@ -517,7 +555,9 @@ fn client_checks(view: &ClientView, subject: &Subject, terms: &[WhyTerm], has_re
         Some(ClientViewState::Dropped(why)) => {
             let named = subject.location.file_name().is_some_and(|name| name == "SKILL.md");
             let help = if named {
-                subject.parse.help.clone().unwrap_or_default()
+                // The rule's help goes on with what other clients do.
+                let help = subject.parse.help.as_deref().unwrap_or_default();
+                help.split_once(": ").map_or(help, |(what, _)| what).to_owned()
             } else {
                 "rename the file to SKILL.md".to_owned()
             };

@@ -63,13 +63,13 @@ fn render(found: &Bisection, look: TerminalCaps) -> String {
         first(change.before.as_ref()),
         first(change.after.as_ref())
     );
-    breakdowns(&mut out, change);
+    breakdowns(&mut out, change, look);
     let _ = writeln!(out, "\n{commits} read, newest first");
     out
 }
 
 /// For both skills the score before and after, by words.
-fn breakdowns(out: &mut String, change: &WinnerChange) {
+fn breakdowns(out: &mut String, change: &WinnerChange, look: TerminalCaps) {
     let pairs = [
         (change.before.as_ref(), change.before_now.as_ref()),
         (change.after_then.as_ref(), change.after.as_ref()),
@@ -89,17 +89,18 @@ fn breakdowns(out: &mut String, change: &WinnerChange) {
         }
         let sum = |hit: Option<&Hit>, word: &str| {
             let rows = hit.into_iter().flat_map(|hit| &hit.breakdown.words);
-            rows.filter(|row| row.label == word).map(|row| row.sum).sum::<f64>()
+            rows.filter(|row| row.label == word).map(|row| row.sum).reduce(|sum, points| sum + points)
+        };
+        let points = |sum: Option<f64>| match sum {
+            Some(sum) => format!("{sum:>6.2}"),
+            None => format!("{:>6}", if look.unicode { "·" } else { "-" }),
         };
         for word in words {
             let (old, new) = (sum(before, word), sum(after, word));
-            if (new - old).abs() >= 0.005 {
-                let _ = writeln!(
-                    out,
-                    "  {old:>6.2} -> {new:>6.2}  {:>+6.2}  {}",
-                    new - old,
-                    safe_text::line(word)
-                );
+            let change = new.unwrap_or(0.0) - old.unwrap_or(0.0);
+            if change.abs() >= 0.005 {
+                let (old, new) = (points(old), points(new));
+                let _ = writeln!(out, "  {old} -> {new}  {change:>+6.2}  {}", safe_text::line(word));
             }
         }
     }

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use super::Context;
-use super::args::{AgentsAction, AgentsArgs, BudgetArgs};
+use super::args::{AgentsAction, AgentsArgs, BudgetAction, BudgetArgs};
 use super::failure::{Done, Failure};
 use super::output::{TerminalCaps, TextStyle, about, counted, cut, fit, grouped, tokens, wrap};
 use serde_json::json;
@@ -15,6 +15,9 @@ use skills_skill::tokens::TokenCount;
 
 /// Runs `skills budget`.
 pub async fn run(cx: &mut Context, args: &BudgetArgs) -> Result<Done, Failure> {
+    if let Some(BudgetAction::Fit(args)) = &args.action {
+        return super::budget_fit::run(cx, args).await;
+    }
     let core = cx.reach(Needs::Catalogue).await?;
     if let Some(client) = &args.client {
         let view = core.budget(Some(client), args.window).await?;

@@ -67,7 +67,7 @@ pub async fn run(cx: &mut Context, args: &DraftArgs) -> Result<Done, Failure> {
         match save_description(&*core, new).await? {
             SavedDescription::Written(location, old, new) => {
                 if !cx.out.json {
-                    cx.out.raw(diff(&old, &new, cx.out.look).as_bytes())?;
+                    cx.out.raw(format!("\n{}", diff(&old, &new, cx.out.look)).as_bytes())?;
                 }
                 cx.reporter().say(&format!("wrote {}", safe_text::line(&location.display().to_string())));
             }
@@ -84,8 +84,9 @@ pub async fn run(cx: &mut Context, args: &DraftArgs) -> Result<Done, Failure> {
     Ok(Done::Fine)
 }
 
-fn diff(old: &str, new: &str, look: TerminalCaps) -> String {
-    let mut out = String::from("\n");
+/// Changed lines.
+pub fn diff(old: &str, new: &str, look: TerminalCaps) -> String {
+    let mut out = String::new();
     let changes = TextDiff::from_lines(old, new);
     for change in changes.iter_all_changes().filter(|change| change.tag() != ChangeTag::Equal) {
         let (sign, ink) = match change.tag() {
@@ -157,13 +158,14 @@ pub fn render(report: &DraftReport, look: TerminalCaps) -> String {
     }
     if !report.shown.is_empty() {
         let _ = writeln!(out, "\n{}", strong("shown by clients"));
+        let width = report.shown.iter().map(|shown| shown.label().chars().count()).max().unwrap_or(0);
         for shown in &report.shown {
             let text = if shown.characters == shown.of {
                 "in full".to_owned()
             } else {
                 format!("{} of {} characters", shown.characters, shown.of)
             };
-            let _ = writeln!(out, "  {:<12} {text}", safe_text::line(&shown.client));
+            let _ = writeln!(out, "  {:<width$}  {text}", safe_text::line(&shown.label()));
         }
     }
     if !report.findings.is_empty() {

@@ -6,6 +6,7 @@ mod bar;
 mod bisect;
 mod breakdown;
 mod budget;
+mod budget_fit;
 mod completions;
 mod config;
 mod context;
@@ -163,6 +164,7 @@ fn about_files(command: &Command) -> Option<&'static str> {
         Command::Scaffold(_) | Command::PackagePrepare(_) | Command::PackageValidate(_) => {
             "this command writes local files"
         }
+        Command::Budget(args) if args.action.is_some() => "this command checks local files",
         Command::Serve(_) | Command::Keys(_) => "a service runs on its own machine",
         Command::Config(_) => "this command uses the configuration of this machine",
         Command::Schema(_) | Command::Completions(_) | Command::Man(_) => {

@@ -8,7 +8,8 @@ use super::args::{Deny, LintArgs, LintFormat};
 use super::failure::{Done, Failure};
 use super::output::{TerminalCaps, TextStyle, counted};
 use skills_api::{
-    LintBaseline, LintJob, LintReport, LintRule, LintStyle, RuleCount, lint_rules, lint_sarif, lint_text,
+    Code, Error, LintBaseline, LintJob, LintReport, LintRule, LintStyle, Needs, RuleCount, lint_rules,
+    lint_sarif, lint_text,
 };
 use skills_config::shown;
 use skills_skill::{Severity, safe_text};
@@ -19,13 +20,12 @@ pub async fn run(cx: &mut Context, args: &LintArgs) -> Result<Done, Failure> {
     if args.rules {
         return rules(cx, format);
     }
+    let mut paths = Vec::with_capacity(args.paths.len());
     for path in &args.paths {
-        let path = cx.cwd.join(path);
-        path.metadata().map_err(|e| Failure::file(&path, &e))?;
+        paths.push(place(cx, path).await?);
     }
     let config = cx.config()?;
     let home = config.dirs.home.clone();
-    let paths: Vec<PathBuf> = args.paths.iter().map(|path| cx.cwd.join(path)).collect();
     let job = LintJob { paths, fix: args.fix, environment: args.environment };
     let mut report = skills_api::lint(config, job).await?;
     if let Some(file) = &args.baseline {
@@ -49,6 +49,30 @@ pub async fn run(cx: &mut Context, args: &LintArgs) -> Result<Done, Failure> {
         LintFormat::Github | LintFormat::Text => print(cx, &report, args, &home)?,
     }
     Ok(if failed { Done::Findings } else { Done::Fine })
+}
+
+/// The path that is linted: the given one, or the file of the skill with this id.
+async fn place(cx: &mut Context, given: &Path) -> Result<PathBuf, Failure> {
+    let path = cx.cwd.join(given);
+    let error = match path.metadata() {
+        Ok(_) => return Ok(path),
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            return Err(Failure::file(&path, &error));
+        }
+        Err(_) => {
+            let message =
+                format!("no file or folder {}; lint takes paths and ids of skills", given.display());
+            Error::new(Code::NotFound, message)
+        }
+    };
+    let Some(id) = given.to_str().filter(|id| !id.contains('/')) else { return Err(error.into()) };
+    match cx.reach(Needs::Catalogue).await?.describe(id).await {
+        Ok(detail) => Ok(detail.summary.location),
+        Err(found) if found.code == Code::NotFound => {
+            Err(Error { suggestions: found.suggestions, ..error }.into())
+        }
+        Err(other) => Err(other.into()),
+    }
 }
 
 /// Whether findings of the report are denied.

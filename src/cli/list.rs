@@ -36,7 +36,7 @@ pub async fn run(cx: &mut Context, args: &ListArgs) -> Result<Done, Failure> {
         limit: args.limit,
         cursor: args.cursor.clone(),
     };
-    let list = client.list(filter).await?;
+    let mut list = client.list(filter).await?;
     if list.skills.is_empty() {
         hint(cx, &*client, args).await?;
     }
@@ -44,6 +44,9 @@ pub async fn run(cx: &mut Context, args: &ListArgs) -> Result<Done, Failure> {
         Some(id) => Some(client.client_view(id).await?),
         None => None,
     };
+    if let Some(view) = view.as_ref().filter(|_| args.query.is_none()) {
+        in_order_of(&mut list, view);
+    }
     match (&view, cx.out.json) {
         (Some(view), true) => cx.out.value(&SeenBy { list: &list, client: view })?,
         (None, true) => cx.out.value(&list)?,
@@ -57,6 +60,17 @@ pub async fn run(cx: &mut Context, args: &ListArgs) -> Result<Done, Failure> {
         }
     }
     Ok(Done::Fine)
+}
+
+/// Puts the skills into the order in which a client lists them; those that it does not list are behind the others.
+fn in_order_of(list: &mut SkillList, view: &ClientView) {
+    let listed = view.list.entries.iter().filter_map(|(entry, _)| entry.skill_id.as_ref());
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    for (at, id) in listed.enumerate() {
+        places.entry(id.as_str()).or_insert(at);
+    }
+    let place = |skill: &SkillSummary| places.get(skill.skill_id.as_str()).copied().unwrap_or(usize::MAX);
+    list.skills.sort_by_key(place);
 }
 
 /// Reports filter values that match no skill, and similar values that do.

@@ -178,7 +178,7 @@ fn list(question: &str) -> Result<Vec<AttachTarget>, Failure> {
 fn render(made: &Scaffolded, look: TerminalCaps) -> String {
     let mut out = String::new();
     let folder = safe_text::line(&made.folder.display().to_string()).into_owned();
-    let _ = writeln!(out, "{} {folder}", TextStyle::Good.paint("made", look.colour));
+    let _ = writeln!(out, "{} {folder}", TextStyle::Good.paint("created", look.colour));
     for path in &made.files {
         let _ = writeln!(out, "  {}", safe_text::line(path));
     }

@@ -76,6 +76,7 @@ pub use eval::{
 pub use filter::Filter;
 pub use golden::{Case, Expect, GoldenError, golden_yaml, queries_jsonl, skill_evals, skills_jsonl};
 pub use groups::{GroupKind, SimilarGroup};
+pub use marks::matched_exclusion;
 pub use matcher::link_names;
 pub use phrases::{ExclusionPhrases, LanguageWords, Phrases};
 pub use probes::ProbeClause;

@@ -1,7 +1,7 @@
 //! Ranges to highlight in a name and a description, and the exclusion sentence that a request
 //! matches.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +10,7 @@ use super::answer::{Mark, Signal};
 use super::embedding::{DIM, Embedding};
 use super::reading::Reading;
 use super::tokenize::{Word, Words};
+use super::weights::Weights;
 use skills_skill::slice;
 
 /// Content stems of a request, completions included.
@@ -170,6 +171,27 @@ pub(crate) fn exclusion(description: &str, all: &[Exclusion], asked: &HashSet<u3
     Some(description.get(touched.start as usize..touched.end as usize)?.trim().to_owned())
 }
 
+/// The exclusion clause of a description that a request matches, with the shipped phrases and without an index: also for
+/// a skill that is not a result.
+#[must_use]
+pub fn matched_exclusion(description: &str, request: &str) -> Option<String> {
+    let weights = Weights::shipped().ok()?;
+    let words = Words::new(weights.stop_words);
+    let mut numbers: HashMap<String, u32> = HashMap::new();
+    let mut number = |word: Word| {
+        let next = numbers.len() as u32;
+        *numbers.entry(word.stem).or_insert(next)
+    };
+    let all = exclusions(description, &weights.exclusion_cues, &words, &mut number);
+    let mut asked = HashSet::new();
+    words.each(request, |word| {
+        if !word.stop {
+            asked.insert(number(word));
+        }
+    });
+    exclusion(description, &all, &asked)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -187,5 +209,13 @@ mod tests {
         assert_eq!(seen, ["fill", "form", "with", "png", "imag"]);
         assert_eq!(exclusion(text, &found, &[4].into()).as_deref(), Some("do not use with .png images."));
         assert_eq!(exclusion(text, &found, &[9].into()), None);
+    }
+
+    #[test]
+    fn an_exclusion_is_matched_without_an_index() {
+        let text = "Creates bills for customers. Not for subscriptions.";
+        let clause = matched_exclusion(text, "cancel my subscription");
+        assert_eq!(clause.as_deref(), Some("Not for subscriptions."));
+        assert_eq!(matched_exclusion(text, "bills for a customer"), None);
     }
 }

@@ -53,7 +53,7 @@ pub(super) const PAGE: &str = "/docs";
 pub(super) const HOME: &str = "/";
 pub(super) const PROMETHEUS: &str = "/v1/metrics/prometheus";
 
-/// What everybody may ask, besides the operations that need no scope.
+/// What all callers may ask, besides the operations that need no scope.
 pub(super) const OPEN: [&str; 5] = [LIVEZ, READYZ, DOCUMENT, PAGE, HOME];
 
 /// The routes, with `more` in addition to them, behind one front.
@@ -160,7 +160,7 @@ async fn ready(app: Arc<App>) -> Response {
     response
 }
 
-/// Without paths: everybody may ask.
+/// Without paths: all callers may ask.
 fn ready_body(status: &str, (scan, index): (bool, bool), store: Option<Error>) -> serde_json::Value {
     let mut body = json!({ "status": status, "scan": scan, "index": index });
     if let Some(reason) = store.and_then(|error| error.reason) {

@@ -1,4 +1,4 @@
-//! Long answers that are the same for everybody: one for all who ask at once, and none for those who have it already.
+//! Long answers that are the same for all callers: one for all who ask at once, and none for those who have it already.
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};

@@ -88,7 +88,7 @@ async fn answered(
     Ok(json(operation.status, answer))
 }
 
-/// What a look comes to, made once where it is the same for everybody who asks at once.
+/// What a look comes to, made once where it is the same for all callers who ask at once.
 async fn looked(
     app: &App,
     operation: &'static Operation,

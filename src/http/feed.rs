@@ -1,4 +1,4 @@
-//! The events of all runs, read from the store once and handed to everybody who follows: a thousand monitors cost the
+//! The events of all runs, read from the store once and handed to all followers: a thousand monitors cost the
 //! store one reader.
 
 use std::sync::Arc;

@@ -22,10 +22,9 @@ const INVALID_REQUEST: i32 = -32_600;
 
 /// Lets messages through. What is not said to be JSON is left to the protocol, which refuses it.
 pub async fn read(request: Request, next: Next) -> Response {
-    if request.method() != Method::POST || !is_json(request.headers()) {
-        return next.run(request).await;
-    }
+    let is_message = request.method() == Method::POST && is_json(request.headers());
     let (parts, body) = request.into_parts();
+    // A body that is left unread ends the connection, also that of a DELETE.
     let bytes = match tokio::time::timeout(BODY_TIMEOUT, to_bytes(body, MAX_BODY_BYTES)).await {
         Ok(Ok(bytes)) => bytes,
         Ok(Err(error)) if too_large(&error) => {
@@ -41,6 +40,9 @@ pub async fn read(request: Request, next: Next) -> Response {
             return closing(refused(StatusCode::REQUEST_TIMEOUT, PARSE_ERROR, &Value::Null, &message));
         }
     };
+    if !is_message {
+        return next.run(Request::from_parts(parts, Body::from(bytes))).await;
+    }
     match read_method(&bytes) {
         Err((code, id, message)) => refused(StatusCode::BAD_REQUEST, code, &id, &message),
         Ok(method) => {

@@ -55,7 +55,12 @@ pub fn failure_summary(error: &Value) -> String {
         }
         (Some("error_answer"), Some(status)) => Some(format!("error {status}")),
         (Some("error_answer"), None) => Some("error response".to_owned()),
-        (Some("invalid_answer"), _) => Some("invalid response".to_owned()),
+        // A script that ended with an error has no response, and its message has the exit code and what it printed.
+        (Some("invalid_answer"), _) => {
+            let message = text(error, "message");
+            let ended = message.as_deref().and_then(exit_code);
+            Some(ended.unwrap_or_else(|| "invalid response".to_owned()))
+        }
         (Some("unreachable"), _) => Some("service unreachable".to_owned()),
         (Some("timeout"), _) => Some("timed out".to_owned()),
         (Some("breaker_open"), _) => Some("circuit breaker open".to_owned()),
@@ -76,14 +81,27 @@ pub fn failure_summary(error: &Value) -> String {
     }
 }
 
+/// How a script ended, with the line that it printed to stderr: `exit code 3: no such version`.
+fn exit_code(message: &str) -> Option<String> {
+    let at = message.find(" ended with exit code ")?;
+    let line = message.get(at + " ended with ".len()..)?.lines().next()?;
+    let line = line.strip_suffix(", and printed nothing to stderr").unwrap_or(line).trim();
+    Some(shortened(line))
+}
+
 /// The first sentence of a message, on one line and not too long.
 fn first_sentence(message: &str) -> Option<String> {
     let line = message.lines().map(str::trim).find(|line| !line.is_empty())?;
     let sentence = line.split_once(". ").map_or(line, |(first, _)| first).trim_end_matches('.');
-    Some(match sentence.char_indices().nth(MAX_REASON) {
-        Some((end, _)) => format!("{}…", &sentence[..end]),
-        None => sentence.to_owned(),
-    })
+    Some(shortened(sentence))
+}
+
+/// A line that is not too long.
+fn shortened(line: &str) -> String {
+    match line.char_indices().nth(MAX_REASON) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -106,6 +124,21 @@ mod tests {
             (
                 json!({"code": "upstream_failure", "message": "x", "reason": {"kind": "breaker_open"}}),
                 "circuit breaker open",
+            ),
+            (
+                json!({"code": "runtime_error", "message": "`a.b`: its script ended with exit code 3: version 'bad' is not in the registry. Use another.",
+                    "reason": {"kind": "invalid_answer"}}),
+                "exit code 3: version 'bad' is not in the registry. Use another.",
+            ),
+            (
+                json!({"code": "runtime_error", "message": "`a.b`: its script ended with exit code 1, and printed nothing to stderr",
+                    "reason": {"kind": "invalid_answer"}}),
+                "exit code 1",
+            ),
+            (
+                json!({"code": "runtime_error", "message": "`a.b`: its script printed no JSON",
+                    "reason": {"kind": "invalid_answer"}}),
+                "invalid response",
             ),
             (json!({"code": "step_timeout", "message": "step a took longer than 2 s"}), "step timeout"),
             (

@@ -120,6 +120,50 @@ fn why_names_the_check_that_fails_and_a_draft_repairs_it() {
 }
 
 #[test]
+fn why_names_missing_terms_and_the_exclusion_of_a_skill_that_is_no_result() {
+    let home = Home::with_skills();
+    home.skill("billing", "description: Creates bills for customers. Not for subscriptions.", "# Bills\n");
+    home.skill("subs", "description: Cancels and renews a subscription.", "# Plans\n");
+    let answer = home.run(&["why", "billing", "cancel my subscription", "--json"]);
+    assert_eq!(answer.code, 1, "{}", answer.stderr);
+    let report = answer.json();
+    let check = |kind: &str| {
+        let checks = report["checks"].as_array().unwrap();
+        checks.iter().find(|check| check["check"] == kind).unwrap_or_else(|| panic!("{kind}: {report}"))
+    };
+    let evidence = |kind: &str| check(kind)["evidence"].as_str().unwrap();
+    assert!(
+        evidence("rank").contains("not a result") && evidence("rank").contains("subs is first"),
+        "{report}"
+    );
+    assert!(evidence("terms").contains("“subscription” (only in the exclusion clause)"), "{report}");
+    assert!(evidence("terms").contains("subs has “cancel” (description"), "{report}");
+    assert_eq!(check("terms")["help"], "add “cancel” to the description if the skill does that");
+    assert_eq!(check("exclusion")["result"], "fail");
+    assert!(evidence("exclusion").contains("“Not for subscriptions.”"), "{report}");
+}
+
+#[test]
+fn help_of_a_client_check_names_no_other_client() {
+    let home = Home::with_skills();
+    let folder = home.path().join("home/.agents/skills/colon");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(
+        folder.join("SKILL.md"),
+        "---\nname: colon\ndescription: Reads tables: from PDF files.\n---\nBody\n",
+    )
+    .unwrap();
+    let answer = home.run_bare(&["why", "colon", "--json"]);
+    let report = answer.json();
+    for client in report["clients"].as_array().unwrap() {
+        let checks = client["checks"].as_array().unwrap().iter();
+        for check in checks.filter(|check| check["check"] == "parse" && check["result"] == "fail") {
+            assert_eq!(check["help"], "Put the value in quotes", "{client}");
+        }
+    }
+}
+
+#[test]
 fn why_explains_a_file_that_is_refused() {
     let home = Home::with_skills();
     let folder = home.skills().join("empty");

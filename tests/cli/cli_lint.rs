@@ -281,3 +281,16 @@ fn every_rule_is_explained() {
     let text = home.run(&["lint", "--rules"]).stdout;
     assert!(text.contains("broken-link") && !text.contains('\u{202e}'));
 }
+
+#[test]
+fn a_skill_is_linted_by_its_id_and_an_unknown_path_is_named() {
+    let home = Home::with_skills();
+    let by_id = home.run(&["lint", "pdf-tables", "--json"]);
+    let file = home.skills().join("pdf-tables/SKILL.md");
+    let by_path = home.run(&["lint", file.to_str().unwrap(), "--json"]);
+    assert_eq!((by_id.code, &by_id.stdout), (by_path.code, &by_path.stdout), "{}", by_id.stderr);
+    let unknown = home.run(&["lint", "pdf-tabels"]);
+    assert_eq!(unknown.code, 3, "{}", unknown.stdout);
+    assert!(unknown.stderr.contains("no file or folder pdf-tabels"), "{}", unknown.stderr);
+    assert!(unknown.stderr.contains("pdf-tables"), "near ids are named: {}", unknown.stderr);
+}

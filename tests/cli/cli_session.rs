@@ -136,6 +136,87 @@ fn a_budget_says_in_the_clients_unit_how_full_it_is_and_what_it_does_not_see() {
     );
 }
 
+/// A home whose Claude Code list is over its budget: two skills with golden queries, and 30 long ones without.
+fn home_over_budget() -> Home {
+    let home = Home::empty();
+    let skill = |name: &str, description: &str| {
+        let file = home.path().join("home/.claude/skills").join(name).join("SKILL.md");
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        let text = format!("---\nname: {name}\ndescription: {description}\n---\n\n# {name}\n");
+        std::fs::write(file, text).unwrap();
+    };
+    skill("glyphs", "Extracts glyphs from cuneiform tablets. Works well on every machine.");
+    skill("trebuchet-check", "Checks a trebuchet before it fires.");
+    for number in 0..30 {
+        let filler = "Ponders the hydrology of glacial lakes and their sediments with care. ".repeat(5);
+        skill(&format!("zz-lake-{number:02}"), &format!("Describes lake number {number}. {filler}"));
+    }
+    home
+}
+
+#[test]
+fn a_change_with_which_a_list_fits_is_proposed_and_written_when_asked() {
+    let home = home_over_budget();
+    let fit = ["budget", "fit", "--client", "claude-code"];
+    let without = home.run_bare(&fit);
+    assert_eq!(without.code, 2, "{}", without.stdout);
+    assert!(without.stderr.contains("skills golden add"), "{}", without.stderr);
+    for (query, skill) in
+        [("glyphs of cuneiform tablets", "glyphs"), ("check a trebuchet", "trebuchet-check")]
+    {
+        assert_eq!(home.run_bare(&["golden", "add", query, "--expect", skill]).code, 0);
+    }
+    let planned = home.run_bare(&[&fit[..], &["--json"]].concat());
+    assert_eq!(planned.code, 0, "{}", planned.stderr);
+    let planned = planned.json();
+    let claude = &planned["clients"][0];
+    assert_eq!(
+        (&planned["fits"], &claude["fits_now"], &claude["fits"]),
+        (&true.into(), &false.into(), &true.into())
+    );
+    assert_eq!((&claude["expected"], &claude["lost"]), (&2.into(), &serde_json::json!([])), "{claude}");
+    assert!(claude["size"][1].as_u64() < claude["size"][0].as_u64(), "{claude}");
+    let changed = planned["descriptions"].as_array().unwrap();
+    let glyphs = changed.iter().find(|change| change["skill_id"] == "glyphs").unwrap();
+    assert_eq!(glyphs["after"], "Extracts glyphs from cuneiform tablets.", "{glyphs}");
+    assert_eq!(glyphs["removed"], serde_json::json!(["Works well on every machine."]));
+    let file = home.path().join("home/.claude/skills/glyphs/SKILL.md");
+    assert!(std::fs::read_to_string(&file).unwrap().contains("every machine"), "nothing is written unasked");
+    let text = home.run_bare(&fit);
+    assert!(text.stdout.contains("- Extracts glyphs from cuneiform tablets. Works"), "{}", text.stdout);
+    assert!(text.stderr.contains("--write"), "{}", text.stderr);
+    let written = home.run_bare(&[&fit[..], &["--write"]].concat());
+    assert_eq!(written.code, 0, "{}", written.stderr);
+    assert!(!std::fs::read_to_string(&file).unwrap().contains("every machine"));
+    let again = home.run_bare(&[&fit[..], &["--json"]].concat()).json();
+    assert_eq!(
+        (&again["clients"][0]["fits_now"], &again["descriptions"]),
+        (&true.into(), &serde_json::json!([]))
+    );
+}
+
+#[test]
+fn a_list_that_needs_settings_gets_those_of_the_client() {
+    let home = home_over_budget();
+    assert_eq!(home.run_bare(&["golden", "add", "check a trebuchet", "--expect", "trebuchet-check"]).code, 0);
+    // Beside the skills of the client there is space for some names only.
+    let fit = ["budget", "fit", "--client", "claude-code", "--window", "160000"];
+    let answer = home.run_bare(&[&fit[..], &["--json"]].concat());
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    let claude = &answer.json()["clients"][0];
+    let text = claude["overrides"]["text"].as_str().unwrap();
+    assert!(text.contains("skillOverrides") && text.contains("user-invocable-only"), "{claude}");
+    assert!(claude["levels"]["manual"].as_u64() > Some(0), "{claude}");
+    assert!(claude["reduced"]["trebuchet-check"].is_null(), "{claude}");
+    let settings = home.path().join("home/.claude/settings.json");
+    assert_eq!(claude["overrides"]["file"], settings.to_str().unwrap());
+    assert!(!settings.exists(), "nothing is written unasked");
+    assert_eq!(home.run_bare(&[&fit[..], &["--write"]].concat()).code, 0);
+    assert_eq!(std::fs::read_to_string(settings).unwrap(), text);
+    assert_eq!(home.run_bare(&["budget", "fit"]).code, 2);
+    assert_eq!(home.run_bare(&["budget", "fit", "--client", "no-such"]).code, 3);
+}
+
 #[test]
 fn a_difference_says_first_what_was_set_in_another_way() {
     let home = Home::with_skills();

@@ -159,6 +159,8 @@ async fn a_draining_worker_claims_nothing_until_it_may_again() {
     assert_eq!(core.drain("nowhere", true).await.unwrap_err().code, Code::NotFound);
     let drained = core.drain(&worker.worker, true).await.unwrap().workers;
     assert_eq!(drained[0].state, WorkerState::Draining);
+    let unattended = core.launch(request("upload", json!({ "name": "right.csv" }))).await.unwrap();
+    assert!(!unattended.worker_alive, "the only worker claims nothing");
     // The request is followed within seconds: from then on what is launched stays pending.
     let mut left = None;
     until("a run stays pending", async || {
@@ -171,6 +173,8 @@ async fn a_draining_worker_claims_nothing_until_it_may_again() {
     .await;
     let left = left.unwrap();
     core.drain(&worker.worker, false).await.unwrap();
+    let attended = core.launch(request("upload", json!({ "name": "right.csv" }))).await.unwrap();
+    assert!(attended.worker_alive);
     until("it is executed again", async || core.run(&left.0).await.unwrap().run.state == RunState::Completed)
         .await;
     let text = core.metrics_text().await.unwrap();
@@ -269,6 +273,8 @@ async fn views_facets_board_and_logs_are_answered() {
         lines.lines.iter().map(|line| line.text.as_str()).collect::<Vec<_>>(),
         ["only right.csv is taken"]
     );
+    let reason = core.run(&failed.id.0).await.unwrap().run.failure().unwrap();
+    assert!(reason.starts_with("exit code ") && reason.ends_with(": only right.csv is taken"), "{reason}");
     assert!(!lines.open);
     assert_eq!(core.run_log(log("send", Some("RIGHT"))).await.unwrap().lines.len(), 1);
     assert!(core.run_log(log("send", Some("left"))).await.unwrap().lines.is_empty());

@@ -5,6 +5,7 @@ mod cache_file;
 mod colliding;
 mod counting;
 mod drafting;
+mod fitting;
 mod golden;
 mod governing;
 mod index_cache;
@@ -17,7 +18,7 @@ mod runs;
 mod sessions;
 mod trusting;
 
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
@@ -36,10 +37,10 @@ use super::known_contracts::KnownContracts;
 use super::{
     Check, Client, ClientView, Code, CollisionFilter, CollisionReport, Connection, Diagnostics, DraftReport,
     DraftRequest, Error, Event, FileContent, GoldenExplainRequest, GoldenExplanation, GoldenReport,
-    GoldenRequest, GovernanceFilter, GovernanceList, LevelTokens, LintFilter, LintReport, ListFilter,
-    MetricsReport, ProposalFilter, ProposalList, ProposalOrder, ProposalOrdered, ProposalOrderedBy,
-    ProposalRequest, ProposalView, SkillDetail, SkillList, SkillRivals, client_view, detail, health_checks,
-    listing, policies::PolicyFile, request_limits,
+    GoldenRequest, GovernanceFilter, GovernanceList, IndexProgress, LevelTokens, LintFilter, LintReport,
+    ListFilter, MetricsReport, ProposalFilter, ProposalList, ProposalOrder, ProposalOrdered,
+    ProposalOrderedBy, ProposalRequest, ProposalView, SkillDetail, SkillList, SkillRivals, client_view,
+    detail, health_checks, listing, policies::PolicyFile, request_limits,
 };
 use skills_base::audit::Recorder;
 use skills_base::telemetry::Metrics;
@@ -81,6 +82,8 @@ pub struct Local {
     catalog_timeout: Duration,
     rebuilding: tokio::sync::Mutex<()>,
     golden: Arc<golden::GoldenCache>,
+    /// Until when requests wait for bodies; set by the first that does.
+    bodies_deadline: OnceLock<Instant>,
 }
 
 impl Local {
@@ -144,6 +147,7 @@ impl Local {
             catalog_timeout: CATALOG_TIMEOUT,
             rebuilding: tokio::sync::Mutex::default(),
             golden: Arc::default(),
+            bodies_deadline: OnceLock::new(),
         })
     }
 
@@ -337,6 +341,18 @@ impl Client for Local {
             );
             Error::new(Code::NotReady, message)
         })
+    }
+
+    async fn wait_for_bodies(&self) {
+        let is_reading = |progress: &IndexProgress| progress.total > 0 && !progress.done;
+        if !is_reading(&self.shared.progress.borrow()) {
+            return;
+        }
+        let deadline = *self.bodies_deadline.get_or_init(|| Instant::now() + BODIES_TIMEOUT);
+        let mut progress = self.shared.progress.subscribe();
+        let read = progress.wait_for(|progress| !is_reading(progress));
+        // What is not read by then is stated in the answer.
+        let _ = tokio::time::timeout(deadline.saturating_duration_since(Instant::now()), read).await;
     }
 
     async fn catalogue(&self) -> Result<Arc<Catalogue>, Error> {
@@ -551,6 +567,8 @@ impl Client for Local {
 
 /// How long a request to a service that has just started waits for the first scan of the skills.
 const CATALOG_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long requests of other processes wait for bodies, from the first of them on.
+const BODIES_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a one-shot command waits for a scan that hangs (a dead network share) before it answers
 /// with what there is.
 const SCAN_PATIENCE: Duration = Duration::from_secs(120);

@@ -49,7 +49,7 @@ async fn check_outcome(asked: &CallContext, run: &RunRecord) -> Result<(), Error
             ..Error::new(
                 Code::ConfirmationRequired,
                 format!(
-                    "run {id} of {} waits for approval: somebody with the scope `{}` approves or denies it",
+                    "run {id} of {} waits for approval: a caller with the scope `{}` approves or denies it",
                     run.skill_id,
                     Scope::Decide
                 ),

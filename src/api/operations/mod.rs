@@ -130,7 +130,16 @@ impl Caller {
     fn name(&self, given: Option<String>) -> Option<String> {
         self.principal.as_ref().map_or(given, |principal| Some(principal.name.clone()))
     }
+
+    /// Under which name they would decide, and the origin of the name; none without authentication.
+    fn approver(&self) -> Option<(String, String)> {
+        let name = self.principal.as_ref()?.name.clone();
+        Some((name, KEY_OWNER.to_owned()))
+    }
 }
+
+/// Where the name of an approver comes from who has a key.
+pub(crate) const KEY_OWNER: &str = "principal of the API key";
 
 /// What operations are executed on.
 #[derive(Clone)]
@@ -565,7 +574,11 @@ async fn refused(
     error: Error,
     given: &redact_paths::CallerInput,
 ) -> Error {
-    let error = if caller.may(Scope::Admin) { error } else { disclosure::without_details(error) };
+    let mut error = if caller.may(Scope::Admin) { error } else { disclosure::without_details(error) };
+    let sheet = error.reason.as_mut().and_then(|reason| reason.get_mut(redact_paths::SHEET)?.as_object_mut());
+    if let (Some(sheet), Some(approver)) = (sheet, caller.approver()) {
+        sheet.insert("approver".to_owned(), json!(approver));
+    }
     redact_paths::redact_error(service, error, given).await
 }
 

@@ -13,7 +13,7 @@ const BEFORE: &str = " \n\t`'\"([{<=:,;";
 const BEHIND: &str = " \n\t`'\")]}<>,;|";
 
 /// Where a reason has the sheet of a decision.
-const SHEET: &str = "decision";
+pub(super) const SHEET: &str = "decision";
 
 /// What a caller named that may be a path.
 pub(super) struct CallerInput(Vec<String>);

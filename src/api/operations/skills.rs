@@ -4,8 +4,8 @@ use super::answers::{ClientProfileList, ClientProfileName, LevelList, LineList, 
 use super::arguments::{Nothing, OneClient, OneSkill, SeveralSkills, SkillFile, SkillLines, SkillPair};
 use super::{CallContext, Hints, Operation, Route, Scope};
 use crate::{
-    Code, CollisionFilter, DraftRequest, Error, GoldenExplainRequest, GoldenRequest, LintFilter, ListFilter,
-    VisibilityRequest, WhyRequest, lint_rules, visibility, why,
+    Code, CollisionFilter, Connection, DraftRequest, Error, GoldenExplainRequest, GoldenRequest, LintFilter,
+    ListFilter, VisibilityRequest, WhyRequest, lint_rules, visibility, why,
 };
 use skills_discovery::Request;
 
@@ -22,7 +22,16 @@ pub(super) fn operations() -> Vec<Operation> {
             Scope::Read,
             "Ranks skills for a request, with the breakdown of every score and a verdict on whether the \
                 first fits.",
-            |asked: CallContext, request: Request| async move { asked.service.core.discover(request).await },
+            |asked: CallContext, request: Request| async move {
+                let core = &asked.service.core;
+                core.wait_for_bodies().await;
+                let mut answer = core.discover(request).await?;
+                if answer.bodies_missing > 0 && core.connection() == Connection::Local {
+                    let skills = answer.bodies_missing;
+                    answer.verdict.sentence += &format!("; the bodies of {skills} skills are still being read");
+                }
+                Ok(answer)
+            },
         )
         .read_only()
         .tool(),

@@ -77,7 +77,7 @@ pub fn validate(file: &Path) -> Result<PackageReport, Error> {
         let skill = skills_skill::read_bundle(&main).ok();
         report.runs = runs(&bundle, skill.as_ref());
         let inside = |found: LintFinding| {
-            // The private folder means nothing to anybody.
+            // The private folder means nothing to others.
             let path = found.location.strip_prefix(room.path()).map(Path::to_path_buf);
             LintFinding { location: path.unwrap_or_else(|_| found.location.clone()), ..found }
         };

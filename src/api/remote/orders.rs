@@ -8,7 +8,7 @@ use super::Remote;
 use super::call::{Arguments, arguments, unknown};
 use super::pending_decisions::{InFlightDecision, UNSENT};
 use super::transport::TransportError;
-use crate::operations::Scope;
+use crate::operations::{KEY_OWNER, Scope};
 use crate::{
     CallerView, Client as _, Code, ConnectionState, DecisionSheet, Error, Event, Ordered, RunDetail,
     RunOrder, Sending, UnderWay,
@@ -257,7 +257,7 @@ fn signed(sheet: &mut DecisionSheet, caller: CallerView) {
             "the key {name} lacks the scope `{scope}`, which decisions require; use a key that has it"
         ));
     }
-    sheet.approver = Some((name, "principal of the API key".to_owned()));
+    sheet.approver = Some((name, KEY_OWNER.to_owned()));
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ pub struct ProposeArgs {
     /// What supports it: sessions, queries, reports.
     #[arg(long, value_name = "TEXT")]
     pub evidence: Option<String>,
-    /// Name of the person who proposes it [default: your account].
+    /// Name of the user who proposes it [default: your account].
     #[arg(long, value_name = "NAME")]
     pub by: Option<String>,
 }
@@ -105,7 +105,7 @@ pub struct OrderProposalArgs {
     /// Skip the confirmation prompt.
     #[arg(long, short)]
     pub yes: bool,
-    /// Name of the person who decides [default: your name].
+    /// Name of the user who decides [default: your name].
     #[arg(long, value_name = "NAME")]
     pub by: Option<String>,
     /// Comment stored with the decision.

@@ -138,7 +138,7 @@ pub enum RunsAction {
     Views(RunsViewsArgs),
     /// Print the output of a run or of one step, complete.
     Logs(RunsLogsArgs),
-    /// Assign a run to a person, with a note.
+    /// Assign a run to a user, with a note.
     Assign(RunsAssignArgs),
     /// Show one run: steps, pending decision, checkpoints, results.
     Show(RunsShowArgs),
@@ -267,7 +267,7 @@ pub struct DecideArgs {
     /// Digest of the inputs that were reviewed [default: the digest that is shown].
     #[arg(long, value_name = "SHA256")]
     pub inputs_digest: Option<String>,
-    /// Name of the person who decides [default: your name].
+    /// Name of the user who decides [default: your name].
     #[arg(long, value_name = "NAME")]
     pub approver: Option<String>,
     /// Comment stored with the decision.
@@ -402,7 +402,7 @@ pub struct RunsAssignArgs {
     pub run: String,
     /// The user to assign; if omitted, the assignment is removed.
     pub to: Option<String>,
-    /// What the person has to know.
+    /// What the assignee has to know.
     #[arg(long, value_name = "TEXT")]
     pub note: Option<String>,
 }

@@ -211,9 +211,14 @@ pub enum AgentsAction {
 
 /// `skills budget`
 #[derive(Debug, Args)]
-#[command(after_help = "Budgets are measured or published by the client; unknown values are reported as \
-        unknown. Skills that a client ships itself use a part of its budget.")]
+#[command(
+    after_help = "Budgets are measured or published by the client; unknown values are reported as \
+        unknown. Skills that a client ships itself use a part of its budget.",
+    args_conflicts_with_subcommands = true
+)]
 pub struct BudgetArgs {
+    #[command(subcommand)]
+    pub action: Option<BudgetAction>,
     /// Client (e.g. codex, or claude-code@2.1.197 for that version); without one, shows one line per
     /// client.
     #[arg(long, value_name = "CLIENT")]
@@ -224,6 +229,33 @@ pub struct BudgetArgs {
     /// Show every entry, not only truncated ones.
     #[arg(long)]
     pub all: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum BudgetAction {
+    /// Propose a smallest change with which the lists of clients fit their budgets and no golden query is lost.
+    Fit(BudgetFitArgs),
+}
+
+/// `skills budget fit`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Clauses of descriptions that no golden query needs are removed first; then skills that no golden \
+        query needs are reduced to their first clause, to their name (Claude Code), to manual use (Claude Code) or \
+        turned off (Codex), as few as possible. Golden queries are measured without bodies, which a client's model \
+        does not see. Exits with 1 if a list does not fit or a golden query is lost."
+)]
+pub struct BudgetFitArgs {
+    /// Clients, e.g. codex,claude-code.
+    #[arg(long = "client", value_name = "CLIENTS", value_delimiter = ',', required = true)]
+    pub clients: Vec<String>,
+    /// Context window of the model in tokens.
+    #[arg(long, value_name = "TOKENS")]
+    pub window: Option<u32>,
+    /// Write the descriptions into their files, and the levels into the clients' settings files. Where a skill's file
+    /// cannot be written, its description is proposed instead.
+    #[arg(long)]
+    pub write: bool,
 }
 
 /// `skills demo`

@@ -61,7 +61,7 @@ pub struct ListArgs {
     /// Show only this status, e.g. stable, experimental, deprecated.
     #[arg(long)]
     pub status: Option<String>,
-    /// Filter ids and names by fuzzy match, best match first.
+    /// Filter by id, name and description, best match first.
     #[arg(long, value_name = "TEXT")]
     pub query: Option<String>,
     /// Show the list of this client (e.g. claude-code, or claude-code@2.1.197 for that version), in its
@@ -249,7 +249,7 @@ pub struct CollisionsArgs {
     <!-- skills-lint: ignore-file body-many-lines: a generated table -->\n\
     In frontmatter and skill.yaml, use `# skills-lint: …`.")]
 pub struct LintArgs {
-    /// `SKILL.md` files or folders with skills [default: all roots].
+    /// `SKILL.md` files, folders with skills, or ids of skills [default: all roots].
     pub paths: Vec<PathBuf>,
     /// Output format.
     #[arg(long, value_enum, default_value_t = LintFormat::Text)]

@@ -6,12 +6,12 @@ use serde_json::Value;
 
 use super::{clock, status, values};
 use crate::output::{TerminalCaps, TextStyle, cells, cut, fit};
-use skills_api::{GivenOrder, ordered, orders_given};
+use skills_api::{GivenOrder, order_note, ordered, orders_given};
 use skills_model::Gate;
 use skills_skill::safe_text;
 use skills_store::{EventKind, RunEvent};
 
-/// The line of an event; with the run's id if events of several runs are mixed.
+/// The line of an event, or a line for each line of output; with the run's id if events of several runs are mixed.
 pub fn render(event: &RunEvent, with_run: bool, zone: &TimeZone, look: TerminalCaps) -> String {
     let kind = safe_text::line(event.event.kind.as_str()).into_owned();
     let mut head = TextStyle::Muted.paint(&clock::time_of_day(event.at_ms, zone), look.colour);
@@ -23,17 +23,26 @@ pub fn render(event: &RunEvent, with_run: bool, zone: &TimeZone, look: TerminalC
     }
     let step = event.event.step.as_deref().map(|step| safe_text::line(step).into_owned()).unwrap_or_default();
     let step_text = if step.is_empty() { String::new() } else { format!("  {step}") };
-    let told = describe_event(&event.event.kind, &event.event.data);
     let room = look.text_width(usize::MAX).saturating_sub(used + 2 + 15 + cells(&step_text) + 2).max(12);
-    let told = cut(&told, room, look.unicode);
-    let told =
-        if told.is_empty() { told } else { format!("  {}", TextStyle::Muted.paint(&told, look.colour)) };
-    format!(
-        "{head}  {}{step_text}{told}",
-        ink(&event.event.kind).paint(&fit(&kind, 15, look.unicode), look.colour)
-    )
-    .trim_end()
-    .to_owned()
+    let kind = ink(&event.event.kind).paint(&fit(&kind, 15, look.unicode), look.colour);
+    let line = |told: &str| {
+        let told = cut(told, room, look.unicode);
+        let told =
+            if told.is_empty() { told } else { format!("  {}", TextStyle::Muted.paint(&told, look.colour)) };
+        format!("{head}  {kind}{step_text}{told}").trim_end().to_owned()
+    };
+    match output(&event.event.kind, &event.event.data) {
+        Some(text) if text.contains('\n') => {
+            text.lines().map(|text| line(&safe_text::line(text))).collect::<Vec<_>>().join("\n")
+        }
+        _ => line(&describe_event(&event.event.kind, &event.event.data)),
+    }
+}
+
+/// What a step printed, for an event of its output.
+fn output<'d>(kind: &EventKind, data: &'d Value) -> Option<&'d str> {
+    let text = data.get("detail").or_else(|| data.get("text"))?;
+    text.as_str().filter(|_| *kind == EventKind::StepLog)
 }
 
 /// The ink of a kind of event.
@@ -115,7 +124,8 @@ pub fn describe_event(kind: &EventKind, data: &Value) -> String {
 pub fn orders(events: &[RunEvent], zone: &TimeZone, look: TerminalCaps) -> String {
     let line = |order: GivenOrder| {
         let moment = TextStyle::Muted.paint(&clock::moment(order.at_ms, zone), look.colour);
-        format!("  {moment}  {} by {}\n", order.what, order.by)
+        let note = order.note.map(|note| format!(": {note}")).unwrap_or_default();
+        format!("  {moment}  {} by {}{note}\n", order.what, order.by)
     };
     orders_given(events.iter()).into_iter().map(line).collect()
 }
@@ -128,9 +138,9 @@ fn describe_command(kind: &EventKind, data: &Value) -> Option<String> {
         (EventKind::RunCanceled, None) => return Some(format!("by {by}")),
         _ => ordered(kind, data)?,
     };
-    let payload = data.get("payload").filter(|payload| !payload.is_null());
-    let payload = payload.map(|payload| format!(": {}", values::brief(payload))).unwrap_or_default();
-    Some(format!("{what} by {by}{payload}"))
+    let payload = data.get("payload").filter(|payload| !payload.is_null()).map(values::brief);
+    let more = payload.or_else(|| order_note(kind, data)).map(|more| format!(": {more}")).unwrap_or_default();
+    Some(format!("{what} by {by}{more}"))
 }
 
 /// What a person decided about a step whose end was not observed.
@@ -188,7 +198,7 @@ mod tests {
                 3,
                 "step.log",
                 Some("extract"),
-                json!({ "stream": "stderr", "text": "page \u{1b}[2J1 of 3" }),
+                json!({ "stream": "stderr", "text": "page \u{1b}[2J1 of 3\npage 2 of 3" }),
             ),
             event(
                 4,
@@ -216,6 +226,7 @@ mod tests {
         09:28:00  run.created      by=ana
         09:28:01  step.started     extract  attempt=1 inputs={file}
         09:28:01  step.log         extract  page ␛[2J1 of 3
+        09:28:01  step.log         extract  page 2 of 3
         09:28:02  step.failed      extract  no such file no such file no such file no s…
         09:28:02  run.abandoned    process 4711 on build-2 is dead
         09:28:02  run.claimed      attempt 2 of 6: taken over from process 4711 on buil…

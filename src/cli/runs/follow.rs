@@ -33,7 +33,7 @@ pub enum RunUpdate<'a> {
 pub struct Settled {
     /// The run.
     pub run: RunRecord,
-    /// The person left before it settled.
+    /// The user left before it settled.
     pub left: bool,
 }
 

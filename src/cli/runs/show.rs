@@ -173,7 +173,7 @@ impl Page {
         }
         let orders = event_line::orders(&detail.events, &self.zone, look);
         if !orders.is_empty() {
-            self.title(&mut out, "orders");
+            self.title(&mut out, "commands");
             out += &orders;
         }
         self.controls(&mut out, detail);
@@ -209,7 +209,7 @@ impl Page {
         }
         if let Some(assigned) = &run.options.assigned {
             let note = assigned.note.as_ref().map(|note| format!(": {note}")).unwrap_or_default();
-            let text = format!("{} by {}{note}", assigned.to, assigned.by);
+            let text = format!("to {} by {}{note}", assigned.to, assigned.by);
             self.fact(out, "assigned", &safe_text::line(&text));
         }
         if let Some(progress) = run.approval_progress() {
@@ -381,7 +381,9 @@ impl Page {
         self.title(&mut out, "events");
         let indented = TerminalCaps { width: self.look.width.saturating_sub(2), ..self.look };
         for event in &detail.events {
-            let _ = writeln!(out, "  {}", event_line::render(event, false, &self.zone, indented));
+            for line in event_line::render(event, false, &self.zone, indented).lines() {
+                let _ = writeln!(out, "  {line}");
+            }
         }
         out
     }

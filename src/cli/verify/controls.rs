@@ -25,7 +25,7 @@ pub async fn checks(probe: &Probe) -> Result<Vec<Check>, Failure> {
     Ok(checks)
 }
 
-/// What everybody may see.
+/// What all callers may see.
 async fn open(probe: &Probe) -> Result<Vec<Check>, Failure> {
     let mut checks = Vec::new();
     for path in ["/v1/health", "/openapi.json", "/livez"] {

@@ -331,7 +331,7 @@ rules! {
     /// `` !`command` `` in the body.
     COMMAND_EXPANSION = "command-expansion" Warning: "Write the command as text instead: Claude Code \
         runs it as soon as the skill is loaded."
-        why "The command runs before anybody can decide about it."
+        why "The command runs before a decision can be made about it."
         example "---\nname: pdf-tables\ndescription: Extracts tables from PDF files. Use when a request names a PDF.\n---\nState: !`git status`\n";
     /// The frontmatter has hooks.
     HOOKS = "hooks" Warning: "Note: clients that support hooks run these commands automatically."

@@ -6,6 +6,7 @@ use serde_json::json;
 use skills_api::Needs;
 use skills_http::Settings;
 use skills_mcp::SessionLimits;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::house::{Answer, TestServer, WAIT_TIMEOUT};
 use super::ownership::keyed;
@@ -65,6 +66,25 @@ async fn a_session_is_its_makers_alone() {
             assert_eq!(house.ask(method, "/mcp", &headers, "").await.status, 404, "{method}");
         }
     }
+    // The body of a refused request is read: its connection goes on.
+    let own = house.address;
+    let refused = format!(
+        "DELETE /mcp HTTP/1.1\r\nhost: {own}\r\nx-api-key: {ben}\r\nmcp-session-id: {session}\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{{}}"
+    );
+    let next = format!("GET /livez HTTP/1.1\r\nhost: {own}\r\nconnection: close\r\n\r\n");
+    let mut stream = house.connect().await;
+    stream.write_all(refused.as_bytes()).await.unwrap();
+    let mut text = String::new();
+    let mut piece = [0; 4096];
+    while !text.contains("HTTP/1.1 404") {
+        let read = stream.read(&mut piece).await.unwrap();
+        assert!(read > 0, "{text}");
+        text += std::str::from_utf8(&piece[..read]).unwrap();
+    }
+    stream.write_all(next.as_bytes()).await.unwrap();
+    let mut rest = String::new();
+    stream.read_to_string(&mut rest).await.unwrap();
+    assert!(rest.contains("HTTP/1.1 200"), "{text}{rest}");
     assert_eq!(ping(&house, &ana, &session).await, 200);
     let headers = [("x-api-key", ana.as_str()), ("mcp-session-id", &session)];
     assert_eq!(house.ask("DELETE", "/mcp", &headers, "").await.status, 204);

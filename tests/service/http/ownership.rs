@@ -97,6 +97,24 @@ async fn keyed_at(place: Place, limits: SessionLimits) -> (TestServer, [String; 
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_decision_is_offered_under_the_name_of_the_key() {
+    let (house, [ana, ben, _]) = keyed(SessionLimits::default()).await;
+    let asks = house
+        .ask(
+            "POST",
+            "/v1/skills/ledger/execute",
+            &[("x-api-key", ana.as_str())],
+            r#"{"inputs":{"amounts":[1]}}"#,
+        )
+        .await;
+    let reason = asks.json()["error"]["reason"].clone();
+    assert_eq!(reason["decision"]["approver"], json!(["ana", "principal of the API key"]), "{reason}");
+    let path = format!("/v1/runs/{}", reason["run_id"].as_str().unwrap());
+    let shown = house.ask("GET", &path, &[("x-api-key", ben.as_str())], "").await.json();
+    assert_eq!(shown["sheet"]["approver"], json!(["ben", "principal of the API key"]), "{shown}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_list_has_own_sessions_only() {
     let owned = Owned::begin().await;
     let listed = async |key: &str| {

@@ -307,7 +307,7 @@ impl Runs {
                 let read = events.len();
                 for event in events {
                     page.next = event.number;
-                    let line = log_line(event).filter(|line| {
+                    let lines = log_lines(&event).into_iter().filter(|line| {
                         let of_step = |step: &String| {
                             line.step == *step
                                 || line.step.starts_with(&format!("{step}["))
@@ -316,7 +316,8 @@ impl Runs {
                         request.step.as_ref().is_none_or(of_step)
                             && text.as_ref().is_none_or(|text| line.text.to_lowercase().contains(text))
                     });
-                    page.lines.extend(line);
+                    // A page ends with an event: the next one continues after it.
+                    page.lines.extend(lines);
                     if page.lines.len() >= limit {
                         return Ok(page);
                     }
@@ -455,19 +456,20 @@ fn seconds(ms: i64) -> f64 {
     ms.max(0) as f64 / 1_000.0
 }
 
-/// A line out of an event; none of other events.
-fn log_line(event: skills_store::RunEvent) -> Option<LogLine> {
+/// The lines of an event, which holds those that were printed in a short time; none of other events.
+fn log_lines(event: &skills_store::RunEvent) -> Vec<LogLine> {
     if event.event.kind != EventKind::StepLog {
-        return None;
+        return Vec::new();
     }
     let text = |key: &str| event.event.data.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-    Some(LogLine {
+    let line = |line: &str| LogLine {
         number: event.number,
         at_ms: event.at_ms,
         step: event.event.step.clone().unwrap_or_default(),
         stream: text("stream"),
-        text: text("text"),
-    })
+        text: line.to_owned(),
+    };
+    text("text").lines().map(line).collect()
 }
 
 /// The run that a new assignment is of, with the event that tells of it.
@@ -487,4 +489,29 @@ pub(super) async fn assign(
     };
     let fields = Map::from_iter([("assigned".to_owned(), json!(assignment))]);
     Ok(room.store.annotate(run, fields, vec![event]).await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_line_of_an_event_is_a_line_of_the_log() {
+        let event = |kind: EventKind| skills_store::RunEvent {
+            run: RunId("r-1".to_owned()),
+            number: 4,
+            global: 4,
+            at_ms: 1,
+            event: NewEvent {
+                kind,
+                step: Some("plan".to_owned()),
+                data: json!({ "stream": "stdout", "text": "one\ntwo\n\nthree" }),
+            },
+        };
+        let lines = log_lines(&event(EventKind::StepLog));
+        let texts: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
+        assert_eq!(texts, ["one", "two", "", "three"]);
+        assert!(lines.iter().all(|line| (line.number, &*line.step, &*line.stream) == (4, "plan", "stdout")));
+        assert!(log_lines(&event(EventKind::StepCompleted)).is_empty());
+    }
 }

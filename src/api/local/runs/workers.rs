@@ -9,9 +9,10 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::control_request::ControlRequest;
 use super::{RunRuntime, Runs, find};
+use crate::operator_types::worker_process;
 use crate::{Code, Error};
 use skills_model::RunState;
-use skills_runs::{ALIVE, Leases, Supervisor, SupervisorSettings, Workplace, work_one};
+use skills_runs::{ALIVE, DRAIN_PREFIX, Leases, Supervisor, SupervisorSettings, Workplace, work_one};
 use skills_skill::EffectMode;
 use skills_store::{Control, ControlOutcome, EventKind, RunFilter, RunId, RunRecord};
 
@@ -101,15 +102,28 @@ impl Runs {
         self.works.load(std::sync::atomic::Ordering::SeqCst)
     }
 
-    /// Whether an active worker can claim a run: of this process, or of another one seen recently.
+    /// Whether an active worker can claim a run: of this process, or of another one seen recently. One that drains
+    /// claims none.
     pub(super) async fn worker_alive(&self, room: &RunRuntime) -> bool {
-        if self.works() {
+        let drained = match room.store.documents(DRAIN_PREFIX).await {
+            Ok(drained) => drained,
+            Err(error) => {
+                tracing::warn!("listing workers that drain: {error}");
+                Vec::new()
+            }
+        };
+        let drains = |process: &str| {
+            drained.iter().any(|document| document.name.strip_prefix(DRAIN_PREFIX) == Some(process))
+        };
+        let here = Workplace::here();
+        if self.works() && !drains(&here.process()) {
             return true;
         }
         let lately = u64::try_from(ALIVE.as_millis()).unwrap_or(u64::MAX);
-        let here = Workplace::here();
         match room.store.live_workers(lately).await {
-            Ok(workers) => workers.iter().any(|worker| !here.is_process_dead(worker)),
+            Ok(workers) => {
+                workers.iter().any(|worker| !here.is_process_dead(worker) && !drains(worker_process(worker)))
+            }
             Err(error) => {
                 tracing::warn!("listing workers: {error}");
                 false

@@ -231,9 +231,26 @@ impl Local {
                 Shown::Shortened { characters, .. } => *characters,
                 Shown::NameOnly { .. } | Shown::Omitted { .. } => entry.description.chars().count().min(of),
             });
-            out.push(DraftShown { client: profile.id.clone(), characters, of });
+            let (client, name) = (profile.id.clone(), profile.name.clone());
+            out.push(DraftShown { client, name, version: profile.measured_at.clone(), characters, of });
         }
         Ok(out)
+    }
+
+    /// What a client lists before its budget, with its profile. Blocking.
+    pub(in crate::local) fn listed_by(
+        &self,
+        client: &str,
+        window: u32,
+    ) -> Result<(&'static Profile, Vec<Listed>), Error> {
+        let profile = profile(client)?;
+        Ok((profile, self.listed(&self.budget_key(Some(client), window)?, Some(profile)).listed))
+    }
+
+    /// Tokens of a client's list, without the skills that are built into the client.
+    pub(in crate::local) fn list_tokens(levels: &Levels, listed: &[Listed]) -> u32 {
+        let own: Vec<Listed> = listed.iter().filter(|entry| !entry.bundled).cloned().collect();
+        catalogue_tokens(levels, &catalogue_text(&own, Form::Xml, Wire::Dotted)).tokens
     }
 
     fn budget_key(&self, client: Option<&str>, window: u32) -> Result<Key, Error> {

@@ -160,7 +160,8 @@ impl Runs {
             );
         }
         for order in orders_given(self.detail.events()) {
-            let by = format!(" by {}", order.by);
+            let note = order.note.map(|note| format!(": {note}")).unwrap_or_default();
+            let by = format!(" by {}{note}", order.by);
             row("order", vec![Seg::new(order.what, Role::Text), Seg::new(by, Role::Muted)]);
         }
     }

@@ -1,0 +1,282 @@
+//! `budget fit`: a smallest change with which the lists of clients fit their budgets and no golden query is lost.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use strum::Display;
+
+use super::{Code, Error};
+use skills_authoring::write_back::replace_file;
+use skills_session::Unit;
+use skills_skill::SkillId;
+
+/// Which clients' lists are to fit.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct BudgetFitRequest {
+    /// Ids of client profiles.
+    pub clients: Vec<String>,
+    /// The model's context window in tokens; default: that of `budget`.
+    pub window: Option<u32>,
+}
+
+/// How much of a skill a client's model is to receive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, Display)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum FitLevel {
+    /// Name and description.
+    Full,
+    /// Name and fewer clauses of the description.
+    Shortened,
+    /// The name.
+    NameOnly,
+    /// Nothing: users call the skill.
+    Manual,
+    /// Nothing: the client does not load the skill.
+    Off,
+}
+
+/// A description with fewer clauses.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FittedDescription {
+    /// The skill.
+    pub skill_id: SkillId,
+    /// Its file.
+    pub location: PathBuf,
+    /// The current description.
+    pub before: String,
+    /// The proposed one.
+    pub after: String,
+    /// The clauses that it does not have any more.
+    pub removed: Vec<String>,
+}
+
+/// Settings of a client that set the levels of skills.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ClientOverrides {
+    /// The client's settings file.
+    pub file: PathBuf,
+    /// What is to be added to it.
+    pub text: String,
+    /// Source of the setting.
+    pub source: String,
+}
+
+/// A client's list before and after the change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FittedClient {
+    /// Id of its profile.
+    pub client: String,
+    /// Its name.
+    pub name: String,
+    /// The version that was measured; absent if it was not run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// The limit of its list, if known.
+    pub limit: Option<usize>,
+    /// The unit of the limit and of both sizes.
+    pub unit: Unit,
+    /// Size of the list as written, currently and with the change.
+    pub size: (usize, usize),
+    /// Tokens of the list as written, currently and with the change.
+    pub tokens: (u32, u32),
+    /// Whether the current list fits.
+    pub fits_now: bool,
+    /// Whether the list fits with the change.
+    pub fits: bool,
+    /// Golden queries that are answered as expected by complete descriptions; these are to be kept.
+    pub expected: usize,
+    /// How many of them are answered as expected by what the client shows now.
+    pub expected_now: usize,
+    /// Those of them that the change loses.
+    pub lost: Vec<String>,
+    /// Number of skills by level.
+    pub levels: BTreeMap<FitLevel, usize>,
+    /// Skills that are not shown in full, with their level.
+    pub reduced: BTreeMap<SkillId, FitLevel>,
+    /// The client's own settings for the levels below `shortened`; absent if there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overrides: Option<ClientOverrides>,
+}
+
+/// A change with which the lists of clients fit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BudgetFit {
+    /// Whether every list fits and no golden query is lost.
+    pub fits: bool,
+    /// Golden queries.
+    pub queries: usize,
+    /// The clients.
+    pub clients: Vec<FittedClient>,
+    /// Descriptions that change.
+    pub descriptions: Vec<FittedDescription>,
+}
+
+/// The settings of a client that keep a skill or its description from the model.
+pub(super) struct OverrideFile {
+    /// The levels that the settings can set, the mildest first.
+    pub levels: &'static [FitLevel],
+    /// Below the home folder.
+    path: &'static str,
+    source: &'static str,
+    text: fn(&[Overridden]) -> String,
+}
+
+/// A skill whose level a client's settings set.
+pub(super) struct Overridden {
+    /// The client's name of the skill.
+    pub name: String,
+    /// Its file.
+    pub location: PathBuf,
+    /// The level.
+    pub level: FitLevel,
+}
+
+/// The key of Claude Code's settings.
+const SKILL_OVERRIDES: &str = "skillOverrides";
+
+const CLAUDE_CODE: OverrideFile = OverrideFile {
+    levels: &[FitLevel::NameOnly, FitLevel::Manual],
+    path: ".claude/settings.json",
+    source: "https://code.claude.com/docs/en/skills (skillOverrides, from 2.1.129 on)",
+    text: claude_code,
+};
+
+const CODEX: OverrideFile = OverrideFile {
+    levels: &[FitLevel::Off],
+    path: ".codex/config.toml",
+    source: "https://developers.openai.com/codex/skills ([[skills.config]])",
+    text: codex,
+};
+
+impl OverrideFile {
+    /// That of a client, where it is known.
+    pub(super) fn of(client: &str) -> Option<&'static Self> {
+        match client.split('@').next() {
+            Some("claude-code") => Some(&CLAUDE_CODE),
+            Some("codex") => Some(&CODEX),
+            _ => None,
+        }
+    }
+
+    pub(super) fn overrides(&self, home: &Path, skills: &[Overridden]) -> ClientOverrides {
+        ClientOverrides {
+            file: home.join(self.path),
+            text: (self.text)(skills),
+            source: self.source.to_owned(),
+        }
+    }
+}
+
+fn claude_code(skills: &[Overridden]) -> String {
+    let value = |level: FitLevel| match level {
+        FitLevel::NameOnly => "name-only",
+        _ => "user-invocable-only",
+    };
+    let levels: Map<String, Value> =
+        skills.iter().map(|skill| (skill.name.clone(), value(skill.level).into())).collect();
+    format!("{:#}\n", json!({ SKILL_OVERRIDES: levels }))
+}
+
+fn codex(skills: &[Overridden]) -> String {
+    let mut out = String::new();
+    for skill in skills {
+        // A JSON string is a TOML string.
+        let path = Value::from(skill.location.display().to_string());
+        let _ = write!(out, "\n[[skills.config]]\npath = {path}\nenabled = false\n");
+    }
+    out
+}
+
+/// A client's settings file with what is to be added.
+///
+/// # Errors
+/// `invalid_configuration` for a JSON file that is not an object.
+fn with_overrides(present: &str, overrides: &ClientOverrides) -> Result<String, Error> {
+    if overrides.file.extension().is_none_or(|extension| extension != "json") {
+        return Ok(format!("{present}{}", overrides.text));
+    }
+    let invalid =
+        |why: String| Error::new(Code::InvalidConfiguration, format!("{}: {why}", overrides.file.display()));
+    let object = |text: &str| -> Result<Map<String, Value>, Error> {
+        serde_json::from_str(text).map_err(|error| invalid(error.to_string()))
+    };
+    let mut settings = object(if present.trim().is_empty() { "{}" } else { present })?;
+    for (key, value) in object(&overrides.text)? {
+        let Value::Object(new) = value else { continue };
+        match settings.entry(key).or_insert_with(|| json!({})) {
+            Value::Object(old) => old.extend(new),
+            _ => return Err(invalid(format!("`{SKILL_OVERRIDES}` is not an object"))),
+        }
+    }
+    Ok(format!("{:#}\n", Value::Object(settings)))
+}
+
+/// Adds the settings to the client's file, in one step; other settings stay. Blocking.
+///
+/// # Errors
+/// `invalid_configuration` for a file that cannot be read as the client's settings, `skill_changed` where it cannot be
+/// written.
+pub fn write_overrides(overrides: &ClientOverrides) -> Result<(), Error> {
+    let refused = |why: String| {
+        Error::new(Code::SkillChanged, format!("{} is not written: {why}", overrides.file.display()))
+    };
+    let present = match std::fs::read_to_string(&overrides.file) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let folder = overrides.file.parent().unwrap_or(Path::new("."));
+            std::fs::create_dir_all(folder).map_err(|error| refused(error.to_string()))?;
+            std::fs::write(&overrides.file, "").map_err(|error| refused(error.to_string()))?;
+            String::new()
+        }
+        Err(error) => return Err(refused(error.to_string())),
+    };
+    let text = with_overrides(&present, overrides)?;
+    replace_file(&overrides.file, present.as_bytes(), text.as_bytes())
+        .map_err(|error| refused(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn skill(level: FitLevel) -> Overridden {
+        Overridden { name: "pdf".to_owned(), location: PathBuf::from("/s/p\"df/SKILL.md"), level }
+    }
+
+    #[test]
+    fn other_settings_of_a_client_stay() {
+        let overrides = CLAUDE_CODE.overrides(Path::new("/h"), &[skill(FitLevel::NameOnly)]);
+        let present = r#"{"model": "x", "skillOverrides": {"csv": "off", "pdf": "off"}}"#;
+        let text = with_overrides(present, &overrides).unwrap();
+        let settings: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(settings, json!({"model": "x", "skillOverrides": {"csv": "off", "pdf": "name-only"}}));
+        assert!(text.find("model") < text.find("skillOverrides"), "{text}");
+        let invalid = with_overrides("[1]", &overrides).unwrap_err();
+        assert_eq!(invalid.code, Code::InvalidConfiguration);
+    }
+
+    #[test]
+    fn codex_skills_are_turned_off_at_the_end_of_its_file() {
+        let overrides = CODEX.overrides(Path::new("/h"), &[skill(FitLevel::Off)]);
+        assert_eq!(overrides.file, Path::new("/h/.codex/config.toml"));
+        let text = with_overrides("model = \"x\"\n", &overrides).unwrap();
+        let added = "\n[[skills.config]]\npath = \"/s/p\\\"df/SKILL.md\"\nenabled = false\n";
+        assert_eq!(text, format!("model = \"x\"\n{added}"));
+    }
+
+    #[test]
+    fn a_settings_file_that_is_missing_is_created() {
+        let home = tempfile::tempdir().unwrap();
+        let overrides = CLAUDE_CODE.overrides(home.path(), &[skill(FitLevel::Manual)]);
+        write_overrides(&overrides).unwrap();
+        let text = std::fs::read_to_string(home.path().join(".claude/settings.json")).unwrap();
+        assert_eq!(text, overrides.text);
+        assert!(text.contains("user-invocable-only"), "{text}");
+    }
+}

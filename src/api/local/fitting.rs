@@ -1,0 +1,370 @@
+//! Which skills need how much of their descriptions so that clients' lists fit and no golden query is lost.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::Path;
+use std::sync::{Arc, PoisonError};
+
+use super::levels::Levels;
+use super::{Local, run_blocking};
+use crate::budget_fit::{Overridden, OverrideFile};
+use crate::golden::invalid;
+use crate::{BudgetFit, BudgetFitRequest, Code, Error, FitLevel, FittedClient, FittedDescription};
+use skills_discovery::{Case, Document, EvalOptions, Expect, Outcome, Policy, Router, clauses, outcomes};
+use skills_registry::Catalogue;
+use skills_session::{Allowance, Listed, Settings, Shown, shorten};
+use skills_skill::client::Profile;
+use skills_skill::{Skill, SkillId};
+
+/// A client's model sees names and descriptions.
+const OPTIONS: EvalOptions = EvalOptions { policy: Policy::Blended, with_body: false };
+
+/// New descriptions by skill.
+type Descriptions = HashMap<SkillId, String>;
+
+impl Local {
+    /// A smallest change with which the lists of clients fit. Nothing is written.
+    ///
+    /// # Errors
+    /// `not_found` for an unknown client; `invalid_request` where there are no golden queries; `invalid_configuration`
+    /// for a golden set that cannot be read.
+    pub async fn budget_fit(&self, request: BudgetFitRequest) -> Result<BudgetFit, Error> {
+        let window = request.window.unwrap_or(Settings::default().window);
+        let mut lists = Vec::new();
+        for client in &request.clients {
+            let (profile, listed) = self.listed_by(client, window)?;
+            let overrides = OverrideFile::of(client);
+            let client = client.clone();
+            lists.push(ClientList { client, profile, listed, window, overrides, levels: BTreeMap::new() });
+        }
+        let catalogue = self.registry.snapshot();
+        let own = self.config.golden_file();
+        let golden = self.golden.read(&catalogue, own.as_deref(), true)?.ok_or_else(|| {
+            let message =
+                "there are no golden queries that say what must be kept; add one with `skills golden add`";
+            Error::new(Code::InvalidRequest, message)
+        })?;
+        let router = self.shared.router.read().unwrap_or_else(PoisonError::into_inner).snapshot();
+        let (levels, home) = (Arc::clone(&self.levels), self.config.dirs.home.clone());
+        run_blocking(move || fitted(&router, &catalogue, golden.cases(), lists, &levels, &home)).await
+    }
+}
+
+/// What a client lists, and the levels of its skills below `shortened`.
+struct ClientList {
+    client: String,
+    profile: &'static Profile,
+    listed: Vec<Listed>,
+    window: u32,
+    overrides: Option<&'static OverrideFile>,
+    levels: BTreeMap<SkillId, FitLevel>,
+}
+
+impl ClientList {
+    /// The list as written with the change, in the client's order.
+    fn entries(&self, catalogue: &Catalogue, descriptions: &Descriptions) -> Vec<Listed> {
+        let entry = |entry: &Listed| {
+            let mut entry = entry.clone();
+            let Some(id) = entry.skill_id.clone() else { return Some(entry) };
+            match self.levels.get(&id) {
+                Some(FitLevel::Manual | FitLevel::Off) => return None,
+                Some(FitLevel::NameOnly) => {
+                    entry.description.clear();
+                    entry.cut = false;
+                }
+                _ => {
+                    if let (Some(text), Some(skill)) = (descriptions.get(&id), catalogue.by_id(id.as_str())) {
+                        redescribe(&mut entry, &skill.description, text);
+                    }
+                }
+            }
+            Some(entry)
+        };
+        self.listed.iter().filter_map(entry).collect()
+    }
+
+    /// The list that the model receives, and whether it is what is written.
+    fn shown(&self, entries: &[Listed]) -> (Allowance, bool) {
+        let allowance = shorten(entries, &[], self.profile, self.window);
+        let is_kept = |(written, (shown, how)): (&Listed, &(Listed, Shown))| {
+            shown.bundled
+                || (written.description == shown.description
+                    && !matches!(how, Shown::Omitted { .. } | Shown::Beyond))
+        };
+        let fits = allowance.fill.over.is_none() && entries.iter().zip(&allowance.entries).all(is_kept);
+        (allowance, fits)
+    }
+
+    fn fits(&self, catalogue: &Catalogue, descriptions: &Descriptions) -> bool {
+        self.shown(&self.entries(catalogue, descriptions)).1
+    }
+
+    fn ids(&self) -> impl Iterator<Item = &SkillId> {
+        self.listed.iter().filter(|entry| !entry.bundled).filter_map(|entry| entry.skill_id.as_ref())
+    }
+
+    /// Skills that no golden query needs, the longest description first.
+    fn others(&self, needed: &HashSet<SkillId>) -> Vec<SkillId> {
+        let own = self.listed.iter().filter(|entry| !entry.bundled);
+        let mut others: Vec<(usize, &SkillId)> = own
+            .filter_map(|entry| Some((entry.description.len(), entry.skill_id.as_ref()?)))
+            .filter(|(_, id)| !needed.contains(*id))
+            .collect();
+        others.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(b.1)));
+        others.into_iter().map(|(_, id)| id.clone()).collect()
+    }
+
+    /// Shortens, then reduces, as few skills as the budget demands.
+    fn reduce(&mut self, catalogue: &Catalogue, needed: &HashSet<SkillId>, descriptions: &mut Descriptions) {
+        let others = self.others(needed);
+        let first = |id: &SkillId| {
+            let skill = catalogue.by_id(id.as_str())?;
+            let parts = clauses(&skill.description);
+            let first = parts.first().filter(|_| parts.len() > 1)?.trim().to_owned();
+            Some((id.clone(), first))
+        };
+        let shorter: Vec<(SkillId, String)> =
+            others.iter().filter(|id| !descriptions.contains_key(*id)).filter_map(first).collect();
+        let with = |count: usize| {
+            let mut all = descriptions.clone();
+            all.extend(shorter.iter().take(count).cloned());
+            all
+        };
+        let count = fewest(shorter.len(), |count| self.fits(catalogue, &with(count)));
+        *descriptions = with(count);
+        for level in self.overrides.map_or(&[][..], |file| file.levels) {
+            let base = self.levels.clone();
+            let mut at = |count: usize| {
+                self.levels = base.clone();
+                self.levels.extend(others.iter().take(count).map(|id| (id.clone(), *level)));
+                self.fits(catalogue, descriptions)
+            };
+            let count = fewest(others.len(), &mut at);
+            at(count);
+        }
+    }
+}
+
+/// The smallest count with which it fits; the largest count where none does.
+fn fewest(most: usize, mut fits: impl FnMut(usize) -> bool) -> usize {
+    let (mut low, mut high) = (0, most);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if fits(middle) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    low
+}
+
+/// Another description in the client's entry, which may have text behind it and be truncated.
+fn redescribe(entry: &mut Listed, before: &str, after: &str) {
+    let most = entry.description.chars().count();
+    let behind = entry.description.strip_prefix(before.trim()).unwrap_or_default();
+    let mut text = format!("{after}{behind}");
+    if entry.cut && text.chars().count() >= most {
+        text = text.chars().take(most).collect();
+    } else {
+        entry.cut = false;
+    }
+    entry.description = text;
+}
+
+/// The document of a skill with another description.
+fn document(skill: &Skill, description: &str) -> Document {
+    let text = skills_skill::read_index_text(skill).ok();
+    Document { description: description.to_owned(), digest: None, ..Document::from_skill(skill, text) }
+}
+
+/// A golden set over what clients list, with the queries to keep.
+struct Measure<'a> {
+    cases: &'a [Case],
+    catalogue: &'a Catalogue,
+}
+
+impl Measure<'_> {
+    fn outcomes(&self, router: &Router) -> Result<Vec<Outcome>, Error> {
+        outcomes(router, self.cases, OPTIONS).map_err(invalid)
+    }
+
+    /// The positions of the cases that are answered as expected.
+    fn expected(&self, router: &Router) -> Result<HashSet<usize>, Error> {
+        let outcomes = self.outcomes(router)?;
+        let cases = self.cases.iter().zip(&outcomes).enumerate();
+        Ok(cases.filter(|(_, (case, outcome))| outcome.is_expected(&case.expect)).map(|(at, _)| at).collect())
+    }
+
+    /// Skills that are first for a query that expects them.
+    fn winners(&self, router: &Router) -> Result<HashSet<SkillId>, Error> {
+        let outcomes = self.outcomes(router)?;
+        let won = self.cases.iter().zip(outcomes).filter(|(case, outcome)| {
+            matches!(case.expect, Expect::AnyOf(_)) && outcome.is_expected(&case.expect)
+        });
+        Ok(won.filter_map(|(_, outcome)| outcome.first).collect())
+    }
+
+    /// The descriptions of these skills without the clauses that change nothing.
+    fn without_idle_clauses(&self, router: &Router, skills: &[SkillId]) -> Result<Descriptions, Error> {
+        let kept = self.expected(router)?;
+        let mut current = router.snapshot();
+        let mut found = Descriptions::new();
+        for skill in skills.iter().filter_map(|id| self.catalogue.by_id(id.as_str())) {
+            let mut parts = clauses(&skill.description);
+            let all = parts.len();
+            for at in (0..all).rev() {
+                if parts.len() < 2 {
+                    break;
+                }
+                let mut fewer = parts.clone();
+                fewer.remove(at);
+                let draft = current.with_document(document(skill, fewer.concat().trim()));
+                if kept.is_subset(&self.expected(&draft)?) {
+                    (parts, current) = (fewer, draft);
+                }
+            }
+            if parts.len() < all {
+                found.insert(skill.id.clone(), parts.concat().trim().to_owned());
+            }
+        }
+        Ok(found)
+    }
+
+    /// The index as a client's model would be asked: with these entries only, as they are shown.
+    fn seen(&self, router: &Router, shown: &[(Listed, Shown)]) -> Router {
+        let kept = shown.iter().filter(|(_, how)| !matches!(how, Shown::Omitted { .. }));
+        let kept: HashMap<&SkillId, &str> = kept
+            .filter_map(|(entry, _)| Some((entry.skill_id.as_ref()?, entry.description.as_str())))
+            .collect();
+        let (mut changed, mut removed) = (Vec::new(), Vec::new());
+        for entry in &self.catalogue.entries {
+            match kept.get(&entry.skill.id) {
+                None => removed.push(entry.skill.id.clone()),
+                Some(text) if text.trim() == entry.skill.description.trim() => {}
+                Some(text) => changed.push(document(&entry.skill, text)),
+            }
+        }
+        let mut router = router.snapshot();
+        router.update(changed, &removed);
+        router
+    }
+}
+
+fn fitted(
+    router: &Router,
+    catalogue: &Arc<Catalogue>,
+    cases: &[Case],
+    mut lists: Vec<ClientList>,
+    levels: &Levels,
+    home: &Path,
+) -> Result<BudgetFit, Error> {
+    let measure = Measure { cases, catalogue };
+    let needed = measure.winners(router)?;
+    let listed: HashSet<&SkillId> = lists.iter().flat_map(ClientList::ids).collect();
+    let mut candidates: Vec<SkillId> = needed.iter().filter(|id| listed.contains(*id)).cloned().collect();
+    candidates.sort();
+    let mut descriptions = measure.without_idle_clauses(router, &candidates)?;
+    for list in &mut lists {
+        list.reduce(catalogue, &needed, &mut descriptions);
+    }
+    let clients: Vec<FittedClient> = lists
+        .iter()
+        .map(|list| client(list, &measure, router, &descriptions, levels, home))
+        .collect::<Result<_, _>>()?;
+    let mut changed: Vec<FittedDescription> = descriptions
+        .into_iter()
+        .filter_map(|(skill_id, after)| {
+            let skill = catalogue.by_id(skill_id.as_str())?;
+            let rest = clauses(&after);
+            let is_gone = |clause: &String| !rest.iter().any(|kept| kept.trim() == clause.trim());
+            let removed = clauses(&skill.description).into_iter().filter(is_gone);
+            Some(FittedDescription {
+                removed: removed.map(|clause| clause.trim().to_owned()).collect(),
+                location: skill.location.clone(),
+                before: skill.description.clone(),
+                skill_id,
+                after,
+            })
+        })
+        .collect();
+    changed.sort_by(|a, b| a.skill_id.cmp(&b.skill_id));
+    let fits = clients.iter().all(|client| client.fits && client.lost.is_empty());
+    Ok(BudgetFit { fits, queries: cases.len(), clients, descriptions: changed })
+}
+
+fn client(
+    list: &ClientList,
+    measure: &Measure<'_>,
+    router: &Router,
+    descriptions: &Descriptions,
+    levels: &Levels,
+    home: &Path,
+) -> Result<FittedClient, Error> {
+    let planned = list.entries(measure.catalogue, descriptions);
+    let (now, fits_now) = list.shown(&list.listed);
+    let (then, fits) = list.shown(&planned);
+    let complete: Vec<(Listed, Shown)> =
+        list.listed.iter().map(|entry| (entry.clone(), Shown::Whole)).collect();
+    let kept = measure.expected(&measure.seen(router, &complete))?;
+    let expected_now = measure.expected(&measure.seen(router, &now.entries))?;
+    let expected = measure.expected(&measure.seen(router, &then.entries))?;
+    let mut lost: Vec<usize> = kept.difference(&expected).copied().collect();
+    lost.sort_unstable();
+    let mut reduced = list.levels.clone();
+    for id in list.ids().filter(|id| descriptions.contains_key(*id)) {
+        reduced.entry(id.clone()).or_insert(FitLevel::Shortened);
+    }
+    let mut counts = BTreeMap::new();
+    for id in list.ids() {
+        *counts.entry(reduced.get(id).copied().unwrap_or(FitLevel::Full)).or_insert(0) += 1;
+    }
+    let overridden: Vec<Overridden> = list
+        .listed
+        .iter()
+        .filter_map(|entry| {
+            let level = *list.levels.get(entry.skill_id.as_ref()?)?;
+            Some(Overridden { name: entry.name.clone(), location: entry.location.clone()?, level })
+        })
+        .collect();
+    let overrides = list.overrides.filter(|_| !overridden.is_empty());
+    Ok(FittedClient {
+        client: list.client.clone(),
+        name: list.profile.name.clone(),
+        version: list.profile.measured_at.clone(),
+        limit: then.fill.limit,
+        unit: then.fill.unit,
+        size: (now.fill.wanted, then.fill.wanted),
+        tokens: (Local::list_tokens(levels, &list.listed), Local::list_tokens(levels, &planned)),
+        fits_now,
+        fits,
+        expected: kept.len(),
+        expected_now: kept.intersection(&expected_now).count(),
+        lost: lost.into_iter().filter_map(|at| Some(measure.cases.get(at)?.query.clone())).collect(),
+        levels: counts,
+        reduced,
+        overrides: overrides.map(|file| file.overrides(home, &overridden)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_few_are_reduced_as_are_needed() {
+        assert_eq!(fewest(10, |count| count >= 4), 4);
+        assert_eq!(fewest(10, |_| true), 0);
+        assert_eq!(fewest(10, |_| false), 10);
+    }
+
+    #[test]
+    fn a_shorter_description_keeps_what_the_client_writes_behind_it() {
+        let mut entry =
+            Listed { description: "Makes a. Makes b. When asked.".to_owned(), ..Listed::default() };
+        redescribe(&mut entry, "Makes a. Makes b.", "Makes a.");
+        assert_eq!(entry.description, "Makes a. When asked.");
+        let mut cut = Listed { description: "Makes a. Mak".to_owned(), cut: true, ..Listed::default() };
+        redescribe(&mut cut, "Makes a. Makes b.", "Makes a.");
+        assert_eq!((cut.description.as_str(), cut.cut), ("Makes a.", false));
+    }
+}

@@ -1,0 +1,140 @@
+//! `skills budget fit`: a smallest change with which the lists of clients fit their budgets.
+
+use std::fmt::Write as _;
+
+use super::Context;
+use super::args::BudgetFitArgs;
+use super::draft::diff;
+use super::failure::{Done, Failure};
+use super::output::{TerminalCaps, TextStyle, counted, grouped};
+use super::runs::Caller;
+use skills_api::{
+    BudgetFit, BudgetFitRequest, FitLevel, FittedClient, Needs, NewDescription, SavedDescription,
+    save_description, write_overrides,
+};
+use skills_skill::safe_text;
+
+/// Lost queries that are listed.
+const MAX_LISTED: usize = 20;
+
+/// Runs the command.
+pub async fn run(cx: &mut Context, args: &BudgetFitArgs) -> Result<Done, Failure> {
+    let core = cx.reach(Needs::Index).await?;
+    let local =
+        core.here().ok_or_else(|| Failure::usage("this command checks local files; remove --connect"))?;
+    let request = BudgetFitRequest { clients: args.clients.clone(), window: args.window };
+    let fit = local.budget_fit(request).await?;
+    if cx.out.json {
+        cx.out.value(&fit)?;
+    } else {
+        let text = render(&fit, cx.out.look);
+        cx.out.raw(text.as_bytes())?;
+    }
+    let has_changes =
+        !fit.descriptions.is_empty() || fit.clients.iter().any(|client| client.overrides.is_some());
+    if !fit.fits {
+        if args.write {
+            cx.reporter().say("nothing is written: a list does not fit or a golden query is lost");
+        }
+        return Ok(Done::Findings);
+    }
+    if has_changes && !args.write {
+        cx.reporter().say("nothing is written; --write applies the change");
+    }
+    if !args.write {
+        return Ok(Done::Fine);
+    }
+    for description in &fit.descriptions {
+        let new = NewDescription {
+            skill_id: description.skill_id.to_string(),
+            present: Some(description.before.clone()),
+            description: description.after.clone(),
+            justification: Some(format!("Fits the catalog budget of {}.", args.clients.join(", "))),
+            propose: false,
+        };
+        match save_description(&*core, new).await? {
+            SavedDescription::Written(location, ..) => {
+                cx.reporter().say(&format!("wrote {}", safe_text::line(&location.display().to_string())));
+            }
+            SavedDescription::Proposed(view, obstacle) => {
+                let next = Caller::of(&cx.global).line(&["proposals", "approve", &view.summary.proposal_id]);
+                let why = safe_text::line(&obstacle).into_owned();
+                cx.reporter().say(&format!("not written: {why}; proposed; to approve: {next}"));
+            }
+        }
+    }
+    for overrides in fit.clients.iter().filter_map(|client| client.overrides.as_ref()) {
+        write_overrides(overrides)?;
+        cx.reporter().say(&format!("wrote {}", safe_text::line(&overrides.file.display().to_string())));
+    }
+    Ok(Done::Fine)
+}
+
+fn label(level: FitLevel) -> &'static str {
+    match level {
+        FitLevel::Full => "full",
+        FitLevel::Shortened => "shortened",
+        FitLevel::NameOnly => "name only",
+        FitLevel::Manual => "manual",
+        FitLevel::Off => "off",
+    }
+}
+
+fn render(fit: &BudgetFit, look: TerminalCaps) -> String {
+    let mut out = String::new();
+    for one in &fit.clients {
+        client(&mut out, one, look);
+    }
+    if !fit.descriptions.is_empty() {
+        let head = counted(fit.descriptions.len(), "description changes", "descriptions change");
+        let _ = writeln!(out, "{}", TextStyle::Strong.paint(&head, look.colour));
+        for one in &fit.descriptions {
+            let _ = writeln!(out, "\n{}", safe_text::line(&one.location.display().to_string()));
+            out.push_str(&diff(&one.before, &one.after, look));
+        }
+    }
+    out
+}
+
+fn client(out: &mut String, client: &FittedClient, look: TerminalCaps) {
+    let version = client.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
+    let _ = writeln!(out, "{}", TextStyle::Strong.paint(&format!("{}{version}", client.name), look.colour));
+    let of = match client.limit {
+        Some(limit) => format!("of {} {}", grouped(limit as u64), client.unit),
+        None => format!("{}, no known limit", client.unit),
+    };
+    let fits = match (client.fits_now, client.fits) {
+        (true, true) => TextStyle::Good.paint("fits already", look.colour),
+        (false, true) => TextStyle::Good.paint("fits", look.colour),
+        (_, false) => TextStyle::Bad.paint("does not fit", look.colour),
+    };
+    let (now, then) = client.size;
+    let _ = writeln!(out, "  list      {} -> {} {of}: {fits}", grouped(now as u64), grouped(then as u64));
+    let (now, then) = client.tokens;
+    let _ = writeln!(out, "  tokens    {} -> {}", grouped(u64::from(now)), grouped(u64::from(then)));
+    let _ = writeln!(
+        out,
+        "  golden    {} as expected by complete descriptions; {} by what the client shows now, {} with the change",
+        client.expected,
+        client.expected_now,
+        client.expected - client.lost.len()
+    );
+    for query in client.lost.iter().take(MAX_LISTED) {
+        let lost = TextStyle::Bad.paint("lost", look.colour);
+        let _ = writeln!(out, "            {lost} {}", safe_text::line(query));
+    }
+    let levels: Vec<String> =
+        client.levels.iter().map(|(level, skills)| format!("{skills} {}", label(*level))).collect();
+    let _ = writeln!(out, "  skills    {}", levels.join(", "));
+    if let Some(overrides) = &client.overrides {
+        let _ = writeln!(out, "  settings  {}", safe_text::line(&overrides.file.display().to_string()));
+        for line in overrides.text.lines() {
+            let line = format!("+ {}", safe_text::line(line));
+            let _ = writeln!(out, "    {}", TextStyle::Good.paint(&line, look.colour));
+        }
+    } else if !client.fits {
+        let said = "no settings of this client are known that reduce a skill; move or remove skills";
+        let _ = writeln!(out, "  {}", TextStyle::Muted.paint(said, look.colour));
+    }
+    out.push('\n');
+}
