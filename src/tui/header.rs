@@ -104,10 +104,11 @@ impl Header<'_> {
         let tab = |at: usize, most: u16| {
             let pane = self.panes[at];
             let named = at == self.active || area.width >= NARROW;
-            match named {
-                true if at == self.active => format!(" {} {} ", pane.number(), pane.name()),
-                true => format!(" {} {} ", pane.number(), cut_end(pane.name(), most, ellipsis)),
-                false => format!(" {} ", pane.number()),
+            let most = if at == self.active { MAX_NAME } else { most };
+            if named {
+                format!(" {} {} ", pane.number(), cut_end(pane.name(), most, ellipsis))
+            } else {
+                format!(" {} ", pane.number())
             }
         };
         let count = |at: usize| match self.awaited.get(at) {

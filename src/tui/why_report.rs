@@ -74,7 +74,7 @@ fn advice(report: &WhyReport) -> String {
 fn push_group(report: &WhyReport, name: &str, kinds: &[CheckKind], passages: &mut Vec<Passage>) {
     let is_here = |check: &&WhyCheck| kinds.contains(&check.check);
     let own: Vec<&WhyCheck> = report.checks.iter().filter(is_here).collect();
-    let of_client = |client: &ClientChecks| client.checks.iter().filter(is_here).count() > 0;
+    let of_client = |client: &ClientChecks| client.checks.iter().any(|check| is_here(&check));
     if own.is_empty() && !report.clients.iter().any(of_client) {
         return;
     }
@@ -152,8 +152,8 @@ fn push_terms(report: &WhyReport, ranking: &WhyRanking, description: &str, passa
 fn sentence_with<'d>(description: &'d str, term: &str) -> Option<&'d str> {
     let term = term.to_lowercase();
     let has = |clause: &&str| {
-        let words = clause.split(|sign: char| !sign.is_alphanumeric()).map(str::to_lowercase);
-        words.into_iter().any(|word| is_form_of(&word, &term))
+        let mut words = clause.split(|sign: char| !sign.is_alphanumeric()).map(str::to_lowercase);
+        words.any(|word| is_form_of(&word, &term))
     };
     description.split_inclusive(['.', ';', '!', '?', '\n']).map(str::trim).find(has)
 }
