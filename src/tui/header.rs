@@ -178,3 +178,42 @@ impl Header<'_> {
         (0..=facts).rev().flat_map(|kept| forms().map(move |form| (kept, form))).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use ratatui::buffer::Buffer;
+
+    use super::*;
+    use crate::glyphs::UNICODE;
+    use crate::picture;
+    use crate::theme::{Depth, Theme};
+
+    fn drawn(width: u16, awaited: &[usize]) -> String {
+        let panes = [
+            PaneId::Browse,
+            PaneId::Discover,
+            PaneId::Attach,
+            PaneId::Session,
+            PaneId::Runs,
+            PaneId::Golden,
+            PaneId::Proposals,
+        ];
+        let theme = Theme::shipped("dark", Depth::True).unwrap();
+        let mut buf = Buffer::empty(Rect::new(0, 0, width, 1));
+        let area = buf.area;
+        let mut painter = Painter { buf: &mut buf, theme: &theme, glyphs: &UNICODE };
+        let header = Header { panes: &panes, awaited, active: 4, facts: &[], place: None, spinner: None };
+        header.draw(area, &mut painter);
+        picture::text(&buf)
+    }
+
+    #[test]
+    fn names_without_room_are_cut_with_a_sign() {
+        let plain = drawn(80, &[0; 7]);
+        assert!(plain.ends_with("7 Proposals"), "{plain}");
+        let counted = drawn(80, &[0, 0, 0, 0, 12, 0, 7]);
+        assert!(counted.contains("5 Runs ◆12") && counted.contains("7 Pro"), "{counted}");
+        assert!(counted.ends_with("… ◆7"), "{counted}");
+        assert!(drawn(120, &[0, 0, 0, 0, 12, 0, 7]).contains("7 Proposals ◆7"));
+    }
+}
