@@ -101,8 +101,9 @@ fn push_group(report: &WhyReport, name: &str, kinds: &[CheckKind], passages: &mu
         let before = format!("{}: ", client.name);
         client.checks.iter().filter(is_here).for_each(|check| push_check(&before, check, passages));
         if let Some(description) = client.description.as_ref().filter(|_| has_text) {
-            let before = format!("{:EVIDENCE_INDENT$}not shown: ", "");
-            passages.push(text(&before, &description.cut, Role::Muted));
+            let before = format!("{:>EVIDENCE_INDENT$}", "shown: ");
+            let (shown, cut) = (description.shown.clone(), description.cut.clone());
+            passages.push(Passage::Cut { before, shown, cut });
         }
     }
 }
@@ -228,6 +229,7 @@ mod tests {
                 Passage::Heading(name) => name,
                 Passage::Text { before, text, .. } => format!("{before}{text}"),
                 Passage::Value(value) => value.to_string(),
+                Passage::Cut { before, shown, cut } => format!("{before}{shown}{{-{cut}-}}"),
                 Passage::Check { result, name, text } => format!("{result} {name}{text}"),
             })
             .collect();
