@@ -104,10 +104,11 @@ impl Header<'_> {
         let tab = |at: usize, most: u16| {
             let pane = self.panes[at];
             let named = at == self.active || area.width >= NARROW;
-            match named {
-                true if at == self.active => format!(" {} {} ", pane.number(), pane.name()),
-                true => format!(" {} {} ", pane.number(), cut_end(pane.name(), most, ellipsis)),
-                false => format!(" {} ", pane.number()),
+            let most = if at == self.active { MAX_NAME } else { most };
+            if named {
+                format!(" {} {} ", pane.number(), cut_end(pane.name(), most, ellipsis))
+            } else {
+                format!(" {} ", pane.number())
             }
         };
         let count = |at: usize| match self.awaited.get(at) {
@@ -175,5 +176,44 @@ impl Header<'_> {
             return forms().flat_map(|form| (0..=facts).rev().map(move |kept| (kept, form))).collect();
         }
         (0..=facts).rev().flat_map(|kept| forms().map(move |form| (kept, form))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ratatui::buffer::Buffer;
+
+    use super::*;
+    use crate::glyphs::UNICODE;
+    use crate::picture;
+    use crate::theme::{Depth, Theme};
+
+    fn drawn(width: u16, awaited: &[usize]) -> String {
+        let panes = [
+            PaneId::Browse,
+            PaneId::Discover,
+            PaneId::Attach,
+            PaneId::Session,
+            PaneId::Runs,
+            PaneId::Golden,
+            PaneId::Proposals,
+        ];
+        let theme = Theme::shipped("dark", Depth::True).unwrap();
+        let mut buf = Buffer::empty(Rect::new(0, 0, width, 1));
+        let area = buf.area;
+        let mut painter = Painter { buf: &mut buf, theme: &theme, glyphs: &UNICODE };
+        let header = Header { panes: &panes, awaited, active: 4, facts: &[], place: None, spinner: None };
+        header.draw(area, &mut painter);
+        picture::text(&buf)
+    }
+
+    #[test]
+    fn names_without_room_are_cut_with_a_sign() {
+        let plain = drawn(80, &[0; 7]);
+        assert!(plain.ends_with("7 Proposals"), "{plain}");
+        let counted = drawn(80, &[0, 0, 0, 0, 12, 0, 7]);
+        assert!(counted.contains("5 Runs ◆12") && counted.contains("7 Pro"), "{counted}");
+        assert!(counted.ends_with("… ◆7"), "{counted}");
+        assert!(drawn(120, &[0, 0, 0, 0, 12, 0, 7]).contains("7 Proposals ◆7"));
     }
 }

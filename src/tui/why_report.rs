@@ -74,7 +74,7 @@ fn advice(report: &WhyReport) -> String {
 fn push_group(report: &WhyReport, name: &str, kinds: &[CheckKind], passages: &mut Vec<Passage>) {
     let is_here = |check: &&WhyCheck| kinds.contains(&check.check);
     let own: Vec<&WhyCheck> = report.checks.iter().filter(is_here).collect();
-    let of_client = |client: &ClientChecks| client.checks.iter().filter(is_here).count() > 0;
+    let of_client = |client: &ClientChecks| client.checks.iter().any(|check| is_here(&check));
     if own.is_empty() && !report.clients.iter().any(of_client) {
         return;
     }
@@ -101,8 +101,9 @@ fn push_group(report: &WhyReport, name: &str, kinds: &[CheckKind], passages: &mu
         let before = format!("{}: ", client.name);
         client.checks.iter().filter(is_here).for_each(|check| push_check(&before, check, passages));
         if let Some(description) = client.description.as_ref().filter(|_| has_text) {
-            let before = format!("{:EVIDENCE_INDENT$}not shown: ", "");
-            passages.push(text(&before, &description.cut, Role::Muted));
+            let before = format!("{:>EVIDENCE_INDENT$}", "shown: ");
+            let (shown, cut) = (description.shown.clone(), description.cut.clone());
+            passages.push(Passage::Cut { before, shown, cut });
         }
     }
 }
@@ -152,8 +153,8 @@ fn push_terms(report: &WhyReport, ranking: &WhyRanking, description: &str, passa
 fn sentence_with<'d>(description: &'d str, term: &str) -> Option<&'d str> {
     let term = term.to_lowercase();
     let has = |clause: &&str| {
-        let words = clause.split(|sign: char| !sign.is_alphanumeric()).map(str::to_lowercase);
-        words.into_iter().any(|word| is_form_of(&word, &term))
+        let mut words = clause.split(|sign: char| !sign.is_alphanumeric()).map(str::to_lowercase);
+        words.any(|word| is_form_of(&word, &term))
     };
     description.split_inclusive(['.', ';', '!', '?', '\n']).map(str::trim).find(has)
 }
@@ -228,6 +229,7 @@ mod tests {
                 Passage::Heading(name) => name,
                 Passage::Text { before, text, .. } => format!("{before}{text}"),
                 Passage::Value(value) => value.to_string(),
+                Passage::Cut { before, shown, cut } => format!("{before}{shown}{{-{cut}-}}"),
                 Passage::Check { result, name, text } => format!("{result} {name}{text}"),
             })
             .collect();

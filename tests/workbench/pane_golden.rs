@@ -216,6 +216,7 @@ fn quitting_asks_before_a_typed_text_is_lost() {
     screen.press("esc").wait_for("Draft of pdf-tables").wait_for("Invoices too.");
     screen.press("ctrl-c Q");
     assert_eq!(screen.take_outside(), [AppCommand::Quit]);
+    drop(screen);
 
     let mut screen = place.open(120, 36);
     screen
@@ -239,7 +240,7 @@ fn a_draft_says_that_the_file_changed_on_disk() {
     let text = std::fs::read_to_string(&skill).unwrap();
     std::fs::write(&skill, text.replace("rows and columns.", "sheets.")).unwrap();
     screen.wait_for("The file changed on disk").wait_for("Invoices too.");
-    screen.press("ctrl-s").wait_for("Write this description over its present one?");
+    screen.press("ctrl-s").wait_for("present one? Ctrl-S confirms");
     screen.wait_for("Extracts tables from PDF files into sheets.");
     screen.press("esc ctrl-r").wait_until("no notice", |screen| !screen.contains("changed on disk"));
     screen.press("ctrl-s").wait_for("Write this description? Ctrl-S").press("ctrl-s");

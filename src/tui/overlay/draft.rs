@@ -89,6 +89,8 @@ pub struct DraftEditor {
     proposed: Option<String>,
     /// The description that the file got from elsewhere since the draft was opened.
     on_disk: Option<String>,
+    /// The description that was replaced by writing.
+    replaced: Option<String>,
     /// Whether writing was refused because of it.
     refused: bool,
     scroll: Scroll,
@@ -119,6 +121,7 @@ impl DraftEditor {
             discarding: false,
             proposed: None,
             on_disk: None,
+            replaced: None,
             refused: false,
             scroll: Scroll::default(),
             rows: 0,
@@ -188,17 +191,17 @@ impl DraftEditor {
     /// Compares with the description that the file has now; the typed text stays. Answers whether it is another one.
     fn take_base(&mut self) -> bool {
         self.refused = false;
-        let base = self.on_disk.take();
-        let is_new = base.is_some();
-        self.skill.description = base.unwrap_or_else(|| std::mem::take(&mut self.skill.description));
-        is_new
+        let Some(base) = self.on_disk.take() else { return false };
+        self.skill.description = base;
+        true
     }
 
     /// The catalog was read again.
     fn catalog_changed(&mut self, catalogue: &Catalogue) -> Outcome {
         let Some(skill) = catalogue.by_id(self.skill.skill_id.as_str()) else { return Outcome::Stay };
         let now = &skill.description;
-        if now.trim() == self.in_file().trim() {
+        // A catalog from before the text was written is no change.
+        if now.trim() == self.in_file().trim() || self.replaced.as_ref() == Some(now) {
             return Outcome::Stay;
         }
         if now.trim() == self.description().trim() || now.trim() == self.skill.description.trim() {
@@ -431,7 +434,10 @@ impl Overlay for DraftEditor {
             Message::DescriptionWritten(skill, Ok(saved)) if *skill == self.skill.skill_id => {
                 match saved {
                     Saved::InFile(description) => {
-                        self.skill.description.clone_from(description);
+                        let before = std::mem::replace(&mut self.skill.description, description.clone());
+                        // The catalog may report the new text before the answer does.
+                        self.replaced =
+                            Some(before).filter(|before| before != description).or(self.replaced.take());
                         self.written = true;
                     }
                     Saved::AsProposal(why) => self.proposed = Some(why.clone()),

@@ -263,3 +263,26 @@ impl Overlay for Help {
         cursor
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_without_room_is_below_its_key() {
+        let why = "it is invoked directly; only sidecars are attached to a target";
+        let row = ("a".to_owned(), "attach".to_owned(), Some(why.to_owned()));
+        let section = Section { title: "skills".to_owned(), rows: vec![row] };
+        let help = Help::new("Browse", vec![section.clone()], Vec::new(), "config.yaml");
+        let plain = |width| {
+            let lines = help.found(std::slice::from_ref(&section), "-", width);
+            lines.iter().map(RichLine::plain).collect::<Vec<_>>()
+        };
+        let pad = " ".repeat(KEYS - 1);
+        assert_eq!(plain(120), ["skills".to_owned(), format!("{pad}a  attach  -  {why}")]);
+        let narrow = plain(60);
+        assert_eq!(narrow[1], format!("{pad}a  attach"));
+        assert_eq!(narrow[2..].iter().map(|line| line.trim()).collect::<Vec<_>>().join(" "), why);
+        assert!(narrow.iter().all(|line| cells(line) <= 60), "{narrow:?}");
+    }
+}

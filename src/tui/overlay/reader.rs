@@ -18,7 +18,7 @@ use crate::widgets::painter::Painter;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::scroll::Scroll;
 use crate::widgets::text_width::{cells, head, shown};
-use crate::widgets::wrap::break_code;
+use crate::widgets::wrap::{break_code, wrap};
 use skills_api::CheckResult;
 use skills_skill::safe_text;
 
@@ -53,6 +53,15 @@ pub enum Passage {
         name: String,
         /// The evidence.
         text: String,
+    },
+    /// A text that is shown only in part: the rest is struck out.
+    Cut {
+        /// What is before it; the other lines are as far in.
+        before: String,
+        /// What is shown.
+        shown: String,
+        /// The rest.
+        cut: String,
     },
     /// A text of any number of lines, with what is before the first of them.
     Text {
@@ -200,6 +209,7 @@ fn rows(reading: &Reading, width: u16, glyphs: &Glyphs) -> Vec<RichLine> {
                     mark(line, *result, glyphs);
                 }
             }
+            Passage::Cut { before, shown, cut } => push_cut(before, (shown, cut), width, glyphs, &mut out),
             Passage::Text { before, text, role } => push_text(before, text, *role, width, &mut out),
         }
     }
@@ -263,6 +273,22 @@ fn push_text(before: &str, text: &str, role: Role, width: u16, out: &mut Vec<Ric
     }
 }
 
+/// A text whose end is struck out; in ASCII that is in braces.
+fn push_cut(before: &str, (kept, cut): (&str, &str), width: u16, glyphs: &Glyphs, out: &mut Vec<RichLine>) {
+    let before = safe_text::line(before).into_owned();
+    let indent = cells(&before).min(width / 2);
+    let (kept, cut) = (shown(kept), shown(cut));
+    let cut = if glyphs.ascii { format!("{{-{cut}-}}") } else { cut };
+    let segs = [Seg::new(kept, Role::Text), Seg::new(cut, Role::Muted).with(Modifier::CROSSED_OUT)];
+    let mut head = Seg::new(head(&before, indent), Role::Muted);
+    for part in wrap(&segs, width - indent) {
+        let mut line = vec![head];
+        line.extend(part);
+        out.push(RichLine::from_segs(line));
+        head = Seg::new(" ".repeat(usize::from(indent)), Role::Text);
+    }
+}
+
 /// A reading as text, for the clipboard: nothing broken, nothing left out.
 fn unformatted(reading: &Reading) -> String {
     let json = |value: &Value| match value {
@@ -282,6 +308,10 @@ fn unformatted(reading: &Reading) -> String {
             Passage::Check { result, name, text } => {
                 let (sign, word) = verdict(*result, &UNICODE);
                 let line = format!("{sign} {word:<WORD_WIDTH$}{name}{text}");
+                out.push_str(&line);
+            }
+            Passage::Cut { before, shown, cut } => {
+                let line = format!("{before}{shown}{{-{cut}-}}");
                 out.push_str(&line);
             }
             Passage::Text { before, text, .. } => {
@@ -359,8 +389,22 @@ mod tests {
         ];
         assert_eq!(lines, expected);
         assert_eq!(unformatted(&reading), expected.map(|line| format!("{line}\n")).concat());
-        let wrapped: Vec<String> = rows(&reading, 26, &UNICODE).iter().map(RichLine::plain).collect();
-        assert_eq!(wrapped[..2], ["✓ pass    folder  one two", "                  three"]);
+    }
+
+    #[test]
+    fn the_part_that_is_cut_is_struck_out() {
+        let cut = |shown: &str, cut: &str| Passage::Cut {
+            before: "shown: ".to_owned(),
+            shown: shown.to_owned(),
+            cut: cut.to_owned(),
+        };
+        let reading = Reading { passages: vec![cut("Bills cust", "omers.")], ..Reading::default() };
+        let lines = rows(&reading, 60, &UNICODE);
+        assert_eq!(lines[0].plain(), "shown: Bills customers.");
+        let struck = lines[0].segs.iter().filter(|seg| seg.plus.contains(Modifier::CROSSED_OUT));
+        assert_eq!(struck.map(|seg| seg.text.as_str()).collect::<String>(), "omers.");
+        assert_eq!(rows(&reading, 60, &crate::glyphs::ASCII)[0].plain(), "shown: Bills cust{-omers.-}");
+        assert_eq!(unformatted(&reading), "shown: Bills cust{-omers.-}\n");
     }
 
     #[test]

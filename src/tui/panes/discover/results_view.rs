@@ -198,9 +198,10 @@ impl Discover {
             air: density.description() > 0,
         };
         let left_out = self.listing.first().into_iter().flat_map(|first| &first.excluded);
-        let opened = self.opened.as_ref().map(|opened| &opened.id);
-        let left_out = left_out.map(|excluded| &excluded.skill_id).chain(opened);
-        let longest_out = left_out.map(|id| cells(&shown(id.as_str()))).max().unwrap_or(0);
+        let longest_out = left_out.map(|e| cells(&shown(e.skill_id.as_str()))).max().unwrap_or(0);
+        // The one that was opened by its name keeps its name.
+        let opened = self.opened.as_ref().map_or(0, |opened| cells(&shown(opened.id.as_str())));
+        let out_width = longest_out.clamp(14, (area.width / 3).max(14)).max(opened.min(area.width / 2));
         Layout {
             density,
             name_x,
@@ -208,7 +209,7 @@ impl Discover {
             label_x: labelled.then(|| score_end - score_width - 1 - label),
             score_end,
             bar,
-            note_x: name_x + longest_out.clamp(14, (area.width / 2).max(14)) + 2,
+            note_x: name_x + out_width + 2,
             fits_from: answer.confidence.map(|c| c.fits_from),
             none_fits: answer.fit == Fit::None,
             filter: Filter::new(self.listing.filter()),

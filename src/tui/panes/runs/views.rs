@@ -168,9 +168,11 @@ impl Runs {
         let mut labels = levels.map(|detail| self.labels(detail, cx)).into_iter();
         let last = self.labels(Detail::Names, cx);
         let labels = labels.find(|labels| total(labels) <= room + 2).unwrap_or(last);
+        let is_cut = total(&labels) > room + 2;
         // Tabs without room are behind a sign on their side, which opens the nearest of them.
         let mut first = 0;
-        while first < active.unwrap_or(0)
+        while is_cut
+            && first < active.unwrap_or(0)
             && total(labels.get(first..=active.unwrap_or(0)).unwrap_or_default()) + 4 > room
         {
             first += 1;
@@ -180,10 +182,10 @@ impl Runs {
             self.drawn.tabs.push((Rect::new(x, row.y, cells(ellipsis), 1), first - 1));
             x = painter.put(x, row.y, ellipsis, Role::Muted, room) + 1;
         }
-        let count = labels.len();
+        let all = labels.len();
         for (at, label) in labels.into_iter().enumerate().skip(first) {
             let width = width(&label);
-            let behind = if at + 1 < count { cells(ellipsis) + 1 } else { 0 };
+            let behind = if at + 1 < all { cells(ellipsis) + 1 } else { 0 };
             if x + width + behind > end {
                 self.drawn.tabs.push((Rect::new(x, row.y, cells(ellipsis), 1), at));
                 x = painter.put(x, row.y, ellipsis, Role::Muted, end.saturating_sub(x)) + 2;
