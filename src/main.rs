@@ -8,7 +8,12 @@ mod start {
     pub mod workbench;
 }
 
+use mimalloc::MiMalloc;
 use skills_cli::Adapters;
+
+/// Freed memory goes back to the system, which the C library's allocator keeps after a scan.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> std::process::ExitCode {
     // The process that isolates a script must do so before any thread starts or file is opened.

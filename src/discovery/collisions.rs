@@ -1,7 +1,7 @@
 //! Which skills match each other's requests: probe requests of every skill are ranked against all, and a request that
 //! another skill wins is a loss to that skill.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -33,6 +33,14 @@ const COLLIDES_FROM_PROBES: usize = 2;
 const CLUSTERS_FROM: f64 = 0.10;
 /// Skills of a cluster, at most: what one screen shows as a matrix.
 pub const MAX_CLUSTER: usize = 24;
+
+/// Terms that say nothing about what a cluster is about, in any form.
+const GENERIC_TERMS: &str = "use user new create build make add run write get set help work manage perform implement \
+    generate handle provide support need want include ensure apply follow enable skill tool task agent guide best \
+    practice expert based various complete";
+
+/// Words by stem: how many skills have it, and a form of it.
+type Terms = BTreeMap<String, (usize, String)>;
 
 /// A clause of a description, with the results of its probe requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -95,7 +103,7 @@ impl Collision {
 /// Skills that win each other's requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Cluster {
-    /// A word that its skills have in common.
+    /// A term that its skills have in common, and other clusters do not; two where one does not tell them apart.
     pub label: String,
     /// The skills; neighbors lose most to each other.
     pub skills: Vec<SkillId>,
@@ -112,7 +120,7 @@ pub struct CollisionMap {
     pub lost: usize,
     /// Probe requests of a skill, at most; fewer in a large collection.
     pub probes_per_skill: usize,
-    /// Skills that win each other's requests, the largest cluster first.
+    /// Skills that win each other's requests: clusters with the most collisions first, then the largest.
     pub clusters: Vec<Cluster>,
     /// Losses to a single skill, the largest share first.
     pub collisions: Vec<Collision>,
@@ -356,56 +364,100 @@ impl Router {
         let weight = |a: &SkillId, b: &SkillId| {
             weights.get(&if a < b { (a, b) } else { (b, a) }).copied().unwrap_or(0.0)
         };
-        let mut clusters: Vec<Cluster> = members
+        let members: Vec<Vec<&SkillId>> = members
             .into_iter()
             .filter(|members| members.len() > 1)
-            .map(|members| {
-                let ordered = in_order(members, &weight);
-                Cluster { label: self.label(&ordered), skills: ordered.into_iter().cloned().collect() }
-            })
+            .map(|members| in_order(members, &weight))
             .collect();
-        clusters.sort_by(|a, b| b.skills.len().cmp(&a.skills.len()).then_with(|| a.label.cmp(&b.label)));
-        clusters
+        let severe = |skills: &[&SkillId]| {
+            let is_in = |id: &SkillId| skills.contains(&id);
+            let found = collisions.iter().filter(|found| found.is_severe());
+            found.filter(|found| is_in(&found.skill_id) && is_in(&found.rival)).count()
+        };
+        let labels = self.labels(&members);
+        let clusters = members.into_iter().zip(labels).map(|(members, label)| {
+            let severe = severe(&members);
+            (severe, Cluster { label, skills: members.into_iter().cloned().collect() })
+        });
+        let mut clusters: Vec<(usize, Cluster)> = clusters.collect();
+        clusters.sort_by(|(a_severe, a), (b_severe, b)| {
+            let by_size = b.skills.len().cmp(&a.skills.len());
+            b_severe.cmp(a_severe).then(by_size).then_with(|| a.label.cmp(&b.label))
+        });
+        clusters.into_iter().map(|(_, cluster)| cluster).collect()
     }
 
-    /// The word that names a cluster best: one of many of its names, else of its descriptions, and of few other skills.
-    fn label(&self, skills: &[&SkillId]) -> String {
-        let mut in_names: BTreeMap<String, (usize, String)> = BTreeMap::new();
-        let mut in_descriptions: BTreeMap<String, (usize, String)> = BTreeMap::new();
+    /// A name for each cluster: a term that many of its skills have and few others, of their names before that of their
+    /// descriptions. Clusters with the same term get a second one.
+    fn labels(&self, clusters: &[Vec<&SkillId>]) -> Vec<String> {
+        let generic: HashSet<String> =
+            self.words.split(GENERIC_TERMS).into_iter().map(|word| word.stem).collect();
+        let terms: Vec<[Terms; 2]> = clusters.iter().map(|skills| self.terms(skills, &generic)).collect();
+        // In how many clusters a term is common.
+        let mut spread: HashMap<&str, usize> = HashMap::new();
+        for (skills, terms) in clusters.iter().zip(&terms) {
+            let is_common = |count: usize| count >= skills.len().div_ceil(2).max(2);
+            let common = terms.iter().flatten().filter(|(_, (count, _))| is_common(*count));
+            let common: HashSet<&str> = common.map(|(stem, _)| stem.as_str()).collect();
+            for stem in common {
+                *spread.entry(stem).or_default() += 1;
+            }
+        }
+        let rarity = |stem: &str| {
+            let id = self.index.vocabulary.find(stem);
+            let documents = id.map_or(0, |id| self.index.frequency(Key::stem(id), View::Short));
+            (self.len() as f64 / documents.max(1) as f64).ln().max(0.0)
+        };
+        let distinct = |stem: &str| {
+            let others = spread.get(stem).copied().unwrap_or(0).max(1);
+            ((1 + clusters.len()) as f64 / others as f64).ln()
+        };
+        let ranked = |terms: &Terms, least: usize| {
+            let terms = terms.iter().filter(|(_, (count, _))| *count >= least);
+            let mut scored: Vec<(f64, &String)> = terms
+                .map(|(stem, (count, word))| {
+                    (*count as f64 * (0.5 + rarity(stem)) * (0.2 + distinct(stem)), word)
+                })
+                .collect();
+            scored.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
+            scored.into_iter().map(|(_, word)| word.clone()).collect::<Vec<String>>()
+        };
+        let mut taken: HashSet<String> = HashSet::new();
+        let label = |(skills, [names, descriptions]): (&Vec<&SkillId>, &[Terms; 2])| {
+            let common = skills.len().div_ceil(2).max(2);
+            let mut words = ranked(names, common);
+            words.extend(ranked(descriptions, common));
+            words.extend(ranked(names, 1));
+            words.dedup();
+            let first = words.first().cloned();
+            let first = first.unwrap_or_else(|| skills.first().map(ToString::to_string).unwrap_or_default());
+            let second = words.iter().find(|word| **word != first);
+            let label = match second.filter(|_| taken.contains(&first)) {
+                Some(second) => format!("{first} {second}"),
+                None => first,
+            };
+            taken.insert(label.clone());
+            label
+        };
+        clusters.iter().zip(&terms).map(label).collect()
+    }
+
+    /// Terms of the names and of the descriptions of skills, without generic ones.
+    fn terms(&self, skills: &[&SkillId], generic: &HashSet<String>) -> [Terms; 2] {
+        let mut out = [Terms::new(), Terms::new()];
         for document in skills.iter().filter_map(|id| self.document(id)) {
-            for (text, counts) in
-                [(&document.name, &mut in_names), (&document.description, &mut in_descriptions)]
-            {
-                let mut seen = std::collections::HashSet::new();
+            for (text, counts) in [&document.name, &document.description].into_iter().zip(&mut out) {
+                let mut seen = HashSet::new();
                 for word in self.words.split(&text.replace(['-', '_'], " ")) {
                     let is_number = word.text.chars().all(|c| c.is_ascii_digit());
-                    if !word.stop && !is_number && seen.insert(word.stem.clone()) {
+                    let is_named = !word.stop && !is_number && !generic.contains(&word.stem);
+                    if is_named && seen.insert(word.stem.clone()) {
                         counts.entry(word.stem).or_insert((0, word.text)).0 += 1;
                     }
                 }
             }
         }
-        let rarity = |stem: &str| {
-            let documents = self
-                .index
-                .vocabulary
-                .find(stem)
-                .map_or(0, |id| self.index.frequency(Key::stem(id), View::Short));
-            (self.len() as f64 / documents.max(1) as f64).ln().max(0.0)
-        };
-        let best = |counts: &BTreeMap<String, (usize, String)>, least: usize| {
-            counts
-                .iter()
-                .filter(|(_, (count, _))| *count >= least)
-                .map(|(stem, (count, word))| (*count as f64 * (0.5 + rarity(stem)), word.clone()))
-                .max_by(|a, b| a.0.total_cmp(&b.0))
-                .map(|(_, word)| word)
-        };
-        let common = skills.len().div_ceil(2).max(2);
-        best(&in_names, common)
-            .or_else(|| best(&in_descriptions, common))
-            .or_else(|| best(&in_names, 1))
-            .unwrap_or_default()
+        out
     }
 }
 
@@ -494,6 +546,35 @@ mod tests {
         assert!(map.collisions.iter().all(|found| found.share > 0.0 && found.lost <= found.made));
         assert!(map.losers.iter().all(|skill| skill.kept < skill.made && skill.rival.is_some()));
         assert!(map.cluster_of(&SkillId::new("pdf-tables")).is_none());
+    }
+
+    #[test]
+    fn clusters_are_named_by_what_tells_them_apart() {
+        let mut router = Router::new(Weights::shipped().unwrap().patient());
+        let skills = [
+            ("using-stripe", "Use Stripe to bill customers with subscriptions and invoices."),
+            ("new-stripe", "Use Stripe to bill customers with subscriptions and invoices of Stripe."),
+            ("using-postgres", "Use Postgres to tune slow queries with indexes and plans."),
+            ("new-postgres", "Use Postgres to tune slow queries with indexes and plans of Postgres."),
+        ];
+        router.update(skills.map(|(id, text)| Document::new(id, id, text)).into(), &[]);
+        let map = router.collision_map(&AtomicUsize::new(0), &AtomicBool::new(false)).unwrap();
+        let mut labels: Vec<&str> = map.clusters.iter().map(|cluster| cluster.label.as_str()).collect();
+        labels.sort_unstable();
+        assert_eq!(labels, ["postgres", "stripe"], "{:?}", map.clusters);
+    }
+
+    #[test]
+    fn clusters_with_collisions_come_first() {
+        let severe = |map: &CollisionMap, cluster: &Cluster| {
+            let of = |found: &&Collision| {
+                cluster.skills.contains(&found.skill_id) && cluster.skills.contains(&found.rival)
+            };
+            map.severe().filter(of).count()
+        };
+        let map = map();
+        let counts: Vec<usize> = map.clusters.iter().map(|cluster| severe(&map, cluster)).collect();
+        assert!(counts.is_sorted_by(|a, b| a >= b), "{counts:?}");
     }
 
     #[test]

@@ -30,6 +30,8 @@ const PREFIX: &str = "skills-step-";
 const LOCK: &str = "lock";
 /// How long a folder without that file is left alone: an earlier version made none, and may still be running.
 const UNLOCKED_FOR: Duration = Duration::from_secs(24 * 60 * 60);
+/// The same for an empty folder: its process was killed right after creating it, or right before deleting it.
+const EMPTY_FOR: Duration = Duration::from_secs(60);
 /// Folders that another process may clear while they are made, before this one gives up.
 const MAX_TRIES: u32 = 10;
 
@@ -191,9 +193,27 @@ impl WorkDir {
 
 impl Drop for WorkDir {
     fn drop(&mut self) {
-        // A script may have closed its own folders; that must not keep them.
-        open_folders(&self.work, 0);
+        // Failures are left to the folder's own removal, and to the next start.
+        let _ = clear_contents(self.outer.path());
     }
+}
+
+/// Deletes everything in a folder but its lock, so that a process killed meanwhile leaves a folder that is recognized.
+fn clear_contents(outer: &Path) -> std::io::Result<()> {
+    // A script may have closed its own folders.
+    open_folders(outer, 0);
+    for entry in fs::read_dir(outer)? {
+        let entry = entry?;
+        if entry.file_name() == LOCK {
+            continue;
+        }
+        if entry.file_type()?.is_dir() {
+            fs::remove_dir_all(entry.path())?;
+        } else {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 /// What a script has written.
@@ -276,8 +296,7 @@ pub fn leftovers(base: Option<&Path>, clear: bool) -> Leftovers {
             let Some(lock) = abandoned(&path) else { continue };
             let bytes = size(&path, 0);
             if clear {
-                open_folders(&path, 0);
-                if let Err(error) = fs::remove_dir_all(&path) {
+                if let Err(error) = clear_contents(&path).and_then(|()| fs::remove_dir_all(&path)) {
                     tracing::warn!("clearing {}: {error}", path.display());
                     continue;
                 }
@@ -290,7 +309,8 @@ pub fn leftovers(base: Option<&Path>, clear: bool) -> Leftovers {
     found
 }
 
-/// Takes the lock of a folder whose owner is gone; the folder itself where an earlier version made it. Folders of other users are theirs to clear.
+/// Takes the lock of a folder whose owner is gone, or the folder itself if it has none: it was made by an earlier
+/// version, or its process was killed in between. Folders of other users are theirs to clear.
 fn abandoned(folder: &Path) -> Option<File> {
     let meta = fs::symlink_metadata(folder).ok()?;
     if !meta.is_dir() || meta.uid() != nix::unistd::geteuid().as_raw() {
@@ -301,7 +321,9 @@ fn abandoned(folder: &Path) -> Option<File> {
         Ok(lock) => flock(&lock, FlockOperation::NonBlockingLockExclusive).ok().map(|()| lock),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let age = SystemTime::now().duration_since(meta.modified().ok()?).ok()?;
-            (age > UNLOCKED_FOR).then(|| File::open(folder).ok())?
+            let is_empty = fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
+            let limit = if is_empty { EMPTY_FOR } else { UNLOCKED_FOR };
+            (age > limit).then(|| File::open(folder).ok())?
         }
         Err(_) => None,
     }
@@ -406,6 +428,31 @@ mod tests {
         assert_eq!(leftovers(Some(base.path()), true), found);
         assert!(!dead.exists() && alive.work.exists() && base.path().join("another").exists());
         assert_eq!(leftovers(Some(base.path()), true), Leftovers::default());
+    }
+
+    #[test]
+    fn a_removal_that_is_interrupted_is_finished_by_the_next_start() {
+        let base = tempfile::tempdir().expect("temporary folder");
+        let work = WorkDir::create(Some(base.path()), None, &[], Path::new("")).expect("made");
+        fs::write(work.path().join("file"), "x").expect("written");
+        let outer = work.outer().to_owned();
+        clear_contents(&outer).expect("cleared");
+        let left: Vec<_> =
+            fs::read_dir(&outer).expect("read").map(|entry| entry.expect("read").file_name()).collect();
+        assert_eq!(left, [LOCK], "the lock is removed last");
+        drop(work);
+        let empty = base.path().join("skills-step-empty");
+        fs::create_dir(&empty).expect("made");
+        assert_eq!(
+            leftovers(Some(base.path()), true),
+            Leftovers::default(),
+            "it may be about to get its lock"
+        );
+        let before = SystemTime::now() - 2 * EMPTY_FOR;
+        let times = fs::FileTimes::new().set_modified(before);
+        File::open(&empty).and_then(|folder| folder.set_times(times)).expect("own folder");
+        assert_eq!(leftovers(Some(base.path()), true).folders, 1);
+        assert!(!empty.exists());
     }
 
     #[test]

@@ -1,17 +1,66 @@
 //! Token counts with the o200k vocabulary. Loading it takes about 300 ms and 46 MB, so it happens on
-//! the first exact count and nowhere else; scans use the estimate.
+//! the first exact count and nowhere else, and it is dropped when no text was counted for a while; scans use the
+//! estimate.
 
 use std::collections::HashSet;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
+use tiktoken_rs::CoreBPE;
 
 use super::finding_builder::floor;
 
 /// Longest text that is given to the tokenizer at once. Its regular expression fails on a run of a million blanks,
 /// and time and memory grow faster than a word does.
 const MAX_CHUNK_BYTES: usize = 16 * 1024;
+
+/// How long the vocabulary is kept after the last count.
+const KEEP_VOCABULARY: Duration = Duration::from_secs(10);
+
+/// The vocabulary, and when it was last used.
+static VOCABULARY: Mutex<Option<(Arc<CoreBPE>, Instant)>> = Mutex::new(None);
+
+/// The vocabulary; loaded on the first use, and again after it was dropped.
+fn vocabulary() -> Option<Arc<CoreBPE>> {
+    let mut loaded = VOCABULARY.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((vocabulary, used)) = loaded.as_mut() {
+        *used = Instant::now();
+        return Some(Arc::clone(vocabulary));
+    }
+    let vocabulary = match tiktoken_rs::o200k_base() {
+        Ok(vocabulary) => Arc::new(vocabulary),
+        Err(error) => {
+            tracing::error!(%error, "the vocabulary cannot be loaded: token counts are estimates");
+            return None;
+        }
+    };
+    // Without a thread that drops it, it stays.
+    if let Err(error) = std::thread::Builder::new().name("vocabulary".into()).spawn(drop_unused_vocabulary) {
+        tracing::debug!(%error, "the vocabulary is kept");
+    }
+    *loaded = Some((Arc::clone(&vocabulary), Instant::now()));
+    Some(vocabulary)
+}
+
+/// Waits until the vocabulary has not been used for [`KEEP_VOCABULARY`], and drops it.
+fn drop_unused_vocabulary() {
+    loop {
+        let unused = {
+            let mut loaded = VOCABULARY.lock().unwrap_or_else(PoisonError::into_inner);
+            let Some((_, used)) = loaded.as_ref() else { return };
+            let unused = used.elapsed();
+            if unused >= KEEP_VOCABULARY {
+                *loaded = None;
+                return;
+            }
+            unused
+        };
+        std::thread::sleep(KEEP_VOCABULARY.saturating_sub(unused));
+    }
+}
 
 /// A number of tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -62,7 +111,7 @@ impl Sum for TokenCount {
 /// task. Time and memory are linear in the text, whatever it is.
 #[must_use]
 pub fn count(text: &str) -> TokenCount {
-    let vocabulary = tiktoken_rs::o200k_base_singleton();
+    let Some(vocabulary) = vocabulary() else { return TokenCount::estimate(text) };
     let no_special_tokens = HashSet::new();
     Chunks { rest: text }
         .map(|chunk| match vocabulary.encode(chunk.text, &no_special_tokens) {
@@ -160,7 +209,7 @@ mod tests {
     use super::*;
 
     fn whole(text: &str) -> usize {
-        let vocabulary = tiktoken_rs::o200k_base_singleton();
+        let vocabulary = vocabulary().unwrap();
         vocabulary.encode(text, &HashSet::new()).unwrap().0.len()
     }
 

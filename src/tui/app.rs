@@ -87,6 +87,8 @@ pub struct App {
     panes: Vec<Box<dyn Pane>>,
     active: usize,
     overlay: Option<Box<dyn Overlay>>,
+    /// The overlay whose text the question about leaving is about: it comes back if the person stays.
+    behind: Option<Box<dyn Overlay>>,
     notices: Notices,
     progress: Progress,
     keymap: Keymap,
@@ -163,6 +165,7 @@ impl App {
             panes,
             active: 0,
             overlay: None,
+            behind: None,
             notices,
             progress: Progress::default(),
             keymap,
@@ -419,7 +422,7 @@ impl App {
         if let Message::ClientView(view) = message {
             self.client = view.as_ref().map(|view| view.name.clone());
         }
-        if let Some(overlay) = &mut self.overlay {
+        if let Some(overlay) = self.behind.as_mut().or(self.overlay.as_mut()) {
             let outcome = overlay.on_message(message);
             let heard = matches!(outcome, Outcome::Heard | Outcome::HeardAsk(..));
             self.finish(outcome, now);

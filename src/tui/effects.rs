@@ -17,8 +17,9 @@ use super::why_report;
 use super::widgets::render::render;
 use super::widgets::rich::RichLine;
 use skills_api::{
-    CollisionFilter, Connection, Core, DraftMeasure, Error, Event, LocalFiles, NewDescription,
-    SavedDescription, SharedClient, SharedSessionClient, save_description, why,
+    Code, CollisionFilter, Connection, Core, DraftMeasure, Error, Event, LocalFiles, NewDescription,
+    SavedDescription, SharedClient, SharedSessionClient, VisibilityRequest, save_description, visibility,
+    why,
 };
 use skills_config::Invocation;
 use skills_skill::SkillId;
@@ -255,7 +256,12 @@ impl Calls {
             Effect::Why(request) => {
                 let under_way = self.spawn("why", async move {
                     match why(&*client, &request).await {
-                        Ok(report) => vec![AppEvent::Read(pane, Box::new(why_report::reading(&report)))],
+                        Ok(report) => {
+                            // A file that cannot be parsed has no record, and no draft.
+                            let detail = client.describe(report.skill_id.as_str()).await.ok();
+                            let skill = detail.as_ref().map(|detail| &*detail.skill);
+                            vec![AppEvent::Read(pane, Box::new(why_report::reading(&report, skill)))]
+                        }
                         Err(error) => vec![failed("cannot check the skill", &error)],
                     }
                 });
@@ -272,6 +278,17 @@ impl Calls {
                     let filter = CollisionFilter { wait_ms: Some(MAP_WAIT_MS), ..CollisionFilter::default() };
                     answer(Message::Collisions(client.collisions(filter).await.map(Arc::new)))
                 });
+            }
+            Effect::Visibility(skill) => {
+                let request = VisibilityRequest {
+                    skill: skill.as_ref().map(ToString::to_string),
+                    ..VisibilityRequest::default()
+                };
+                let under_way = self.spawn("visibility", async move {
+                    let report = visibility(&*client, &request).await.map(Arc::new);
+                    answer(Message::Visibility(skill, report))
+                });
+                self.tell_if_slow("the lists of the clients", under_way);
             }
             Effect::CompareSkills(a, b) => {
                 let task = self.spawn("compare_skills", async move {
@@ -474,10 +491,16 @@ async fn write_description(
         justification: Some("Changes the description, measured as a draft in the workbench.".to_owned()),
         propose: false,
     };
-    Ok(match save_description(client, new).await? {
-        SavedDescription::Written(..) => Saved::InFile(description),
-        SavedDescription::Proposed(_, obstacle) => Saved::AsProposal(obstacle),
-    })
+    match save_description(client, new).await {
+        Ok(SavedDescription::Written(..)) => Ok(Saved::InFile(description)),
+        Ok(SavedDescription::Proposed(_, obstacle)) => Ok(Saved::AsProposal(obstacle)),
+        Err(error) if error.code == Code::SkillChanged => {
+            let now = client.describe(skill.as_str()).await?.summary.description;
+            // The rest of the file changed, or the catalog has not seen the change yet.
+            if now == present { Err(error) } else { Ok(Saved::Changed(now)) }
+        }
+        Err(error) => Err(error),
+    }
 }
 
 fn failed(what: &str, error: &Error) -> AppEvent {

@@ -6,7 +6,7 @@ use super::action::Action;
 use super::pane::PaneId;
 use super::theme::{BarStyle, Role};
 use super::widgets::painter::Painter;
-use super::widgets::text_width::cells;
+use super::widgets::text_width::{cells, cut_end};
 
 /// What the header says.
 pub struct Header<'a> {
@@ -34,6 +34,9 @@ pub struct RemoteLocation {
 
 /// Below this width only the active tab keeps its name.
 const NARROW: u16 = 70;
+/// Cells of a name on a tab: of the longest one, and at least.
+const MAX_NAME: u16 = 9;
+const MIN_NAME: u16 = 3;
 
 impl PaneId {
     /// Its name on the tab.
@@ -97,22 +100,30 @@ impl Header<'_> {
         let y = area.y;
         painter.band(area, Role::Surface);
         mark(area.x + 2, y, painter);
-        let tab = |at: usize| {
+        let ellipsis = painter.glyphs.ellipsis;
+        let tab = |at: usize, most: u16| {
             let pane = self.panes[at];
             let named = at == self.active || area.width >= NARROW;
+            let most = if at == self.active { MAX_NAME } else { most };
             if named {
-                format!(" {} {} ", pane.number(), pane.name())
+                format!(" {} {} ", pane.number(), cut_end(pane.name(), most, ellipsis))
             } else {
                 format!(" {} ", pane.number())
             }
         };
-        let tabs: Vec<String> = (0..self.panes.len()).map(tab).collect();
         let count = |at: usize| match self.awaited.get(at) {
             None | Some(0) => String::new(),
             Some(count) => format!("{}{count} ", painter.glyphs.waiting),
         };
         let counts: Vec<String> = (0..self.panes.len()).map(count).collect();
-        let tabs_width: u16 = tabs.iter().chain(&counts).map(|tab| cells(tab)).sum();
+        let counts_width: u16 = counts.iter().map(|count| cells(count)).sum();
+        let tabs_of = |most: u16| (0..self.panes.len()).map(|at| tab(at, most)).collect::<Vec<String>>();
+        let width_of = |tabs: &[String]| tabs.iter().map(|tab| cells(tab)).sum::<u16>() + counts_width;
+        // The longest names that fit; the blank behind the last one may be cut.
+        let fits = |most: &u16| area.x + 7 + width_of(&tabs_of(*most)) <= area.right() + 1;
+        let most = (MIN_NAME..=MAX_NAME).rev().find(fits).unwrap_or(MIN_NAME);
+        let tabs = tabs_of(most);
+        let tabs_width = width_of(&tabs);
         let mut x = area.x + 7;
         if area.width >= NARROW && tabs_width + 15 <= area.width {
             x = painter.put(x, y, "skills", Role::Strong, 6) + 1;
@@ -165,5 +176,44 @@ impl Header<'_> {
             return forms().flat_map(|form| (0..=facts).rev().map(move |kept| (kept, form))).collect();
         }
         (0..=facts).rev().flat_map(|kept| forms().map(move |form| (kept, form))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ratatui::buffer::Buffer;
+
+    use super::*;
+    use crate::glyphs::UNICODE;
+    use crate::picture;
+    use crate::theme::{Depth, Theme};
+
+    fn drawn(width: u16, awaited: &[usize]) -> String {
+        let panes = [
+            PaneId::Browse,
+            PaneId::Discover,
+            PaneId::Attach,
+            PaneId::Session,
+            PaneId::Runs,
+            PaneId::Golden,
+            PaneId::Proposals,
+        ];
+        let theme = Theme::shipped("dark", Depth::True).unwrap();
+        let mut buf = Buffer::empty(Rect::new(0, 0, width, 1));
+        let area = buf.area;
+        let mut painter = Painter { buf: &mut buf, theme: &theme, glyphs: &UNICODE };
+        let header = Header { panes: &panes, awaited, active: 4, facts: &[], place: None, spinner: None };
+        header.draw(area, &mut painter);
+        picture::text(&buf)
+    }
+
+    #[test]
+    fn names_without_room_are_cut_with_a_sign() {
+        let plain = drawn(80, &[0; 7]);
+        assert!(plain.ends_with("7 Proposals"), "{plain}");
+        let counted = drawn(80, &[0, 0, 0, 0, 12, 0, 7]);
+        assert!(counted.contains("5 Runs ◆12") && counted.contains("7 Pro"), "{counted}");
+        assert!(counted.ends_with("… ◆7"), "{counted}");
+        assert!(drawn(120, &[0, 0, 0, 0, 12, 0, 7]).contains("7 Proposals ◆7"));
     }
 }

@@ -121,10 +121,10 @@ impl Notices {
             bottom -= 1;
             let text = cut_end(text, area.width.saturating_sub(6), painter.glyphs.ellipsis);
             let width = cells(&text) + 4;
-            let row = Rect::new(area.right().saturating_sub(width), bottom, width, 1);
-            super::overlay::clear(row, painter);
+            // The whole row: half of a text beside a note could be read as a part of it.
+            super::overlay::clear(Rect::new(area.x, bottom, area.width, 1), painter);
             let role = if now >= *since + FULL { Role::Muted } else { Role::Text };
-            painter.put(row.x + 2, row.y, &text, role, width);
+            painter.put(area.right().saturating_sub(width) + 2, bottom, &text, role, width);
         }
     }
 

@@ -1,6 +1,7 @@
 //! What lies over a pane: palette, help, choosers, log, questions. One at a time; it takes all keys.
 
 mod chooser;
+mod clients;
 mod dialog;
 mod draft;
 mod draft_report;
@@ -22,6 +23,7 @@ use super::theme::Role;
 use super::widgets::painter::Painter;
 use super::widgets::text_width::{cells, cut_end};
 pub use chooser::Chooser;
+pub use clients::ClientsView;
 pub use dialog::{
     Asking, NAME_OF_EXPORT, OrderKind, ProposalCommand, Sheet, name_of_decision, name_of_launch,
     name_of_order, name_of_script, state_word,
@@ -103,6 +105,10 @@ pub trait Overlay {
     fn at(&mut self, _now: Instant) {}
     /// What is to be done when it closes, whichever way: texts that were typed and not sent are kept.
     fn draft_effect(&self) -> Option<(PaneId, Effect)> {
+        None
+    }
+    /// What would be lost with it, as a sentence: a text that was typed and that no pane keeps.
+    fn unsaved(&self) -> Option<String> {
         None
     }
     /// Time has passed: what it does by itself.

@@ -22,7 +22,7 @@ use super::widgets::rich::RichLine;
 use super::widgets::text_width::shown;
 use skills_api::{
     ClientView, CollisionReport, Diagnostics, DraftReport, DraftRequest, Error, Event, FileContent,
-    LevelTokens, SkillDetail, SkillRivals, WhyRequest,
+    LevelTokens, SkillDetail, SkillRivals, VisibilityReport, WhyRequest,
 };
 use skills_discovery::{Answer, BodyLine, PairReport, Request};
 use skills_registry::Catalogue;
@@ -109,6 +109,9 @@ pub enum Effect {
     Rivals(SkillId),
     /// Ask which skills win each other's requests; the answer is [`Message::Collisions`], complete or not.
     Collisions,
+    /// Ask which clients show which skills to their models, or one skill with its text; the answer is
+    /// [`Message::Visibility`].
+    Visibility(Option<SkillId>),
     /// Compare two skills; the answer is [`Message::Pair`].
     CompareSkills(SkillId, SkillId),
     /// Edit the description of a skill, with what that would change; without a request, for that of Discover.
@@ -278,6 +281,8 @@ pub enum Message {
     Rivals(SkillId, Result<Arc<SkillRivals>, Error>),
     /// Answer to [`Effect::Collisions`].
     Collisions(Result<Arc<CollisionReport>, Error>),
+    /// Answer to [`Effect::Visibility`].
+    Visibility(Option<SkillId>, Result<Arc<VisibilityReport>, Error>),
     /// Answer to [`Effect::CompareSkills`].
     Pair(SkillId, SkillId, Result<Arc<PairReport>, Error>),
     /// Answer to [`Effect::Draft`].
@@ -315,6 +320,8 @@ pub enum Saved {
     InFile(String),
     /// As a proposal, because the file cannot be written: why.
     AsProposal(String),
+    /// Nowhere, because the file has another description now: this one.
+    Changed(String),
 }
 
 /// What a pane may use while it draws.

@@ -180,7 +180,7 @@ fn bodies_can_be_left_out_and_missing_ones_are_counted() {
 fn each_link_says_what_it_did() {
     let answer = ask(&router(), "tables of a pdf");
     let states: Vec<(&str, bool)> =
-        answer.links.iter().map(|l| (l.link.as_str(), l.state == MatcherState::Ran)).collect();
+        answer.matchers.iter().map(|l| (l.matcher.as_str(), l.state == MatcherState::Ran)).collect();
     assert_eq!(
         states,
         [

@@ -68,7 +68,7 @@ fn task_adds_to_the_skill_whose_verb_is_asked_for() {
 fn a_link_that_is_off_says_so() {
     for name in link_names() {
         let answer = typing(&router(&[name]), "tables of a pdf");
-        let report = answer.links.iter().find(|l| l.link == name).unwrap();
+        let report = answer.matchers.iter().find(|l| l.matcher == name).unwrap();
         assert_eq!(report.state, MatcherState::Off);
     }
 }

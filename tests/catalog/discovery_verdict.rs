@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::discovery::skills::{ask, router, typing};
 use serde::Deserialize;
 use skills_discovery::{Answer, Correction, Document, Fit, Policy, Request, Router, VerdictReason, Weights};
-use skills_skill::Role;
+use skills_skill::{IndexText, Role};
 
 #[derive(Deserialize)]
 struct Languages {

@@ -4,6 +4,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod clients_matrix;
 mod frame_by_keys;
 mod frame_pictures;
 mod pane_attach;

@@ -10,6 +10,7 @@ use skills_config::{Arguments, Config, Env};
 use skills_discovery::Expect;
 use skills_skill::SkillId;
 use skills_tui::Settings;
+use skills_tui::app::AppCommand;
 use skills_tui::harness::Harness;
 use skills_tui::panes::attach::Attach;
 use skills_tui::panes::browse::Browse;
@@ -199,6 +200,53 @@ fn discover_adds_its_request() {
         .press("ctrl-s")
         .wait_for("the golden set was not changed");
     screen.press("esc 6").wait_for("merge csv files").press("G k").press("enter").wait_for("Results");
+}
+
+#[test]
+fn quitting_asks_before_a_typed_text_is_lost() {
+    let place = Place::new();
+    let mut screen = place.open(120, 36);
+    screen.press("6").wait_for("failing first");
+    screen.press("w").wait_for("Draft of pdf-tables").type_text(" Invoices too.");
+    screen
+        .press("ctrl-c")
+        .wait_for("Quit the workbench?")
+        .wait_for("The draft of pdf-tables is not written.");
+    assert_eq!(screen.take_outside(), []);
+    screen.press("esc").wait_for("Draft of pdf-tables").wait_for("Invoices too.");
+    screen.press("ctrl-c Q");
+    assert_eq!(screen.take_outside(), [AppCommand::Quit]);
+    drop(screen);
+
+    let mut screen = place.open(120, 36);
+    screen
+        .press("6")
+        .wait_for("failing first")
+        .press("n")
+        .wait_for("Add a golden query")
+        .type_text("clean a csv");
+    screen.press("ctrl-c").wait_for("The golden query is not saved.").press("esc").wait_for("clean a csv");
+    screen.press("esc esc ctrl-c");
+    assert_eq!(screen.take_outside(), [AppCommand::Quit], "nothing typed is left");
+}
+
+#[test]
+fn a_draft_says_that_the_file_changed_on_disk() {
+    let place = Place::new();
+    let mut screen = place.open(120, 36);
+    screen.press("6").wait_for("failing first");
+    screen.press("w").wait_for("Draft of pdf-tables").type_text(" Invoices too.");
+    let skill = place.home.path().join("repo/skills/pdf-tables/SKILL.md");
+    let text = std::fs::read_to_string(&skill).unwrap();
+    std::fs::write(&skill, text.replace("rows and columns.", "sheets.")).unwrap();
+    screen.wait_for("The file changed on disk").wait_for("Invoices too.");
+    screen.press("ctrl-s").wait_for("present one? Ctrl-S confirms");
+    screen.wait_for("Extracts tables from PDF files into sheets.");
+    screen.press("esc ctrl-r").wait_until("no notice", |screen| !screen.contains("changed on disk"));
+    screen.press("ctrl-s").wait_for("Write this description? Ctrl-S").press("ctrl-s");
+    screen.wait_for("Description written");
+    let text = std::fs::read_to_string(&skill).unwrap();
+    assert!(text.contains("rows and columns. Invoices too.\n---\n"), "{text}");
 }
 
 #[test]

@@ -56,6 +56,13 @@ fn a_view_shows_a_table_that_is_sorted_and_narrowed() {
 }
 
 #[test]
+fn every_tab_is_in_sight_in_a_small_window() {
+    let client = core(runs());
+    let harness = opened(&client, 80, 24);
+    has(&harness, &["All  Wait ◆2  Run  Fail  Board"]);
+}
+
+#[test]
 fn the_table_fits_a_small_window() {
     let client = core(runs());
     let mut harness = opened(&client, 80, 24);

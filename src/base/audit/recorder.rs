@@ -1,5 +1,6 @@
 //! Appends from many tasks: a thread of its own writes what came together in one piece.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -96,7 +97,9 @@ impl Recorder {
             Err(TrySendError::Full(job)) => {
                 drop(tokio::task::spawn_blocking(move || jobs.send(job)).await);
             }
-            Err(TrySendError::Disconnected(_)) => return,
+            Err(TrySendError::Disconnected(_)) => {
+                return tracing::error!("the writer of the audit log has ended: an entry is missing");
+            }
         }
         // The thread answers every job, or has ended with the program.
         drop(done.await);
@@ -105,9 +108,10 @@ impl Recorder {
     /// Records an entry without waiting until it is written, which it is before this recorder is dropped. Waits only for
     /// a place among the entries that are to be written.
     pub fn note(&self, entry: Entry) {
-        if let Some(jobs) = self.jobs() {
-            // The thread ends with the program.
-            drop(jobs.send(Job { entry, written: None }));
+        if let Some(jobs) = self.jobs()
+            && jobs.send(Job { entry, written: None }).is_err()
+        {
+            tracing::error!("the writer of the audit log has ended: an entry is missing");
         }
     }
 
@@ -117,6 +121,10 @@ impl Recorder {
             return None;
         }
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        if thread.as_ref().is_some_and(|(_, handle)| handle.is_finished()) {
+            tracing::error!("the writer of the audit log panicked; starting it again");
+            *thread = None;
+        }
         if thread.is_none() {
             let (jobs, queue) = sync_channel(QUEUE);
             let (log, anchored) = (self.log.clone(), Arc::clone(&self.anchored));
@@ -221,8 +229,10 @@ fn append(log: &Log, first: Job, queue: &Receiver<Job>, known: &mut Option<End>)
 fn anchor(log: &Log, known: &mut Option<End>, anchored: &OnceLock<AnchorObserver>) {
     match log.write_anchor(known) {
         Ok(Some(anchor)) => {
-            if let Some(observer) = anchored.get() {
-                observer(&anchor);
+            if let Some(observer) = anchored.get()
+                && catch_unwind(AssertUnwindSafe(|| observer(&anchor))).is_err()
+            {
+                tracing::error!("the anchor of the audit log is not in the store: its observer panicked");
             }
         }
         Ok(None) => {}

@@ -290,3 +290,21 @@ async fn a_recorder_anchors_what_it_wrote() {
     Recorder::new(desk.folder.path(), Mode::Standard).catch_up();
     assert_eq!(desk.log(Mode::Standard).anchor().unwrap().unwrap().seq, 4);
 }
+
+#[tokio::test]
+async fn an_observer_that_panics_loses_no_entry() {
+    let desk = Desk::new();
+    let recorder = Recorder::new(desk.folder.path(), Mode::Standard);
+    let (tell, told) = std::sync::mpsc::channel();
+    let tell = std::sync::Mutex::new(tell);
+    recorder.observe_anchors(Box::new(move |anchor| {
+        tell.lock().unwrap().send(anchor.seq).unwrap();
+        panic!("no runtime");
+    }));
+    recorder.record(Entry::new("x", None, json!({}))).await;
+    assert_eq!(told.recv_timeout(std::time::Duration::from_secs(20)).unwrap(), 1);
+    recorder.record(Entry::new("x", None, json!({}))).await;
+    recorder.note(Entry::new("x", None, json!({})));
+    drop(recorder);
+    assert_eq!(desk.log(Mode::Standard).anchor().unwrap().unwrap().seq, 3);
+}

@@ -84,7 +84,7 @@ impl<'a> Reader<'a> {
                 continue;
             }
             let allowed = if key.chars().count() < 6 { 1 } else { 2 };
-            let near = missing.iter().find(|name| strsim::levenshtein(name, key) <= allowed);
+            let near = missing.iter().find(|name| strsim::osa_distance(name, key) <= allowed);
             if let Some(near) = near {
                 let message = format!("unknown key `{key}`");
                 let finding =

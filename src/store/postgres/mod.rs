@@ -47,6 +47,8 @@ pub struct Postgres {
     observer: OnceLock<CommitObserver>,
     places: Arc<OnceLock<Places>>,
     anchors: Arc<Semaphore>,
+    /// The runtime that opened the store; anchors arrive from threads without one.
+    runtime: tokio::runtime::Handle,
 }
 
 impl std::fmt::Debug for Postgres {
@@ -121,6 +123,7 @@ impl Postgres {
             observer: OnceLock::new(),
             places: Arc::default(),
             anchors: Arc::new(Semaphore::new(ANCHORS)),
+            runtime: tokio::runtime::Handle::current(),
         })
     }
 
@@ -259,7 +262,7 @@ impl Postgres {
         };
         let (pool, place, steady) = (self.pool.clone(), self.place.clone(), Arc::clone(&self.steady));
         let given = self.clock.as_ref().map(|clock| clock());
-        tokio::spawn(async move {
+        self.runtime.spawn(async move {
             let _permit = permit;
             let kept = async {
                 let client = connection(&pool, &place).await?;

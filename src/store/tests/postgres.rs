@@ -15,8 +15,9 @@ use postgres::Server;
 use serde_json::json;
 use skills_model::{Command, RunState, Verdict, WorkerReport};
 use skills_store::{
-    Checkpoint, Counts as _, KnownStores, Postgres, PostgresAddress, PostgresOptions, RunFilter, RunId,
-    Sessions as _, StepRecord, StepStatus, Store, StoreError, Unavailability, WorkerId,
+    AuditAnchor, AuditAnchors as _, Checkpoint, Counts as _, KnownStores, Postgres, PostgresAddress,
+    PostgresOptions, RunFilter, RunId, Sessions as _, StepRecord, StepStatus, Store, StoreError,
+    Unavailability, WorkerId,
 };
 use store_kit::Time;
 
@@ -71,6 +72,25 @@ async fn a_store_is_opened_as_it_was_left() {
     server.sql(&format!("DROP SCHEMA {schema} CASCADE; CREATE SCHEMA {schema}"));
     let missing = open_at(&address, &options).await.unwrap_err();
     assert_eq!(missing.unavailability(), Some(Unavailability::Missing), "{missing}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn audit_anchors_are_kept_from_a_thread_without_a_runtime() {
+    let Some(server) = Server::start() else { return };
+    let store = Arc::new(open(&server.store().0).await);
+    let writer = Arc::clone(&store);
+    std::thread::spawn(move || {
+        writer.keep_audit_anchor("log", AuditAnchor { seq: 7, head: "abc".to_owned() })
+    })
+    .join()
+    .unwrap();
+    let kept = async {
+        while store.audit_anchors("log").await.unwrap().is_empty() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), kept).await.unwrap();
+    assert_eq!(store.audit_anchors("log").await.unwrap()[0].seq, 7);
 }
 
 #[tokio::test]

@@ -76,7 +76,7 @@ impl App {
     }
 
     pub(super) fn tell_overlay(&mut self, message: &Message, now: Instant) {
-        if let Some(overlay) = &mut self.overlay {
+        if let Some(overlay) = self.behind.as_mut().or(self.overlay.as_mut()) {
             let outcome = overlay.on_message(message);
             self.finish(outcome, now);
         }

@@ -72,6 +72,9 @@ impl App {
         if let Some((mut overlay, hints)) = self.overlay.take().zip(hints) {
             self.hits.clear();
             let above = Rect { height: screen.height - 1, ..screen };
+            if let Some(behind) = &mut self.behind {
+                behind.draw(above, &mut painter, now);
+            }
             if overlay.shades() {
                 shade(above, &mut painter);
             }

@@ -9,8 +9,8 @@ use super::{App, AppCommand};
 use crate::action::Action;
 use crate::keymap::{Keymap, key_name};
 use crate::overlay::{
-    Asking, Chooser, DraftEditor, Help, LogView, Outcome, Palette, Purpose, Question, Reader, Sheet,
-    SkillEntry,
+    Asking, Chooser, ClientsView, DraftEditor, Help, LogView, Outcome, Palette, Purpose, Question, Reader,
+    Sheet, SkillEntry,
 };
 use crate::pane::{Effect, Message, PaneId, Picker, PickerKind, beginning};
 use crate::theme::contrast;
@@ -74,6 +74,7 @@ impl App {
             }
             Action::Help => self.open_help(),
             Action::PickTheme => self.open_themes(),
+            Action::ShowClients => self.open_clients(),
             Action::ShowLog => self.overlay = Some(Box::new(LogView::new(self.log.clone()))),
             Action::Suspend => self.wants.push(AppCommand::Suspend),
             Action::PlayDemo => self.wants.push(AppCommand::Demo),
@@ -119,8 +120,16 @@ impl App {
     }
 
     pub(super) fn leave(&mut self, now: Instant) {
-        // What was typed on a sheet belongs to its pane from here on, which is asked below.
-        self.close(now);
+        let is_asked = self.overlay.as_ref().is_some_and(|overlay| overlay.asks_to_leave());
+        if is_asked && self.would_be_lost().is_some() {
+            return;
+        }
+        if self.overlay.as_ref().is_some_and(|overlay| overlay.unsaved().is_some()) {
+            self.behind = self.overlay.take();
+        } else {
+            // What was typed on a sheet belongs to its pane from here on, which is asked below.
+            self.close(now);
+        }
         match self.would_be_lost() {
             Some(lost) => self.overlay = Some(Box::new(Question::new(lost))),
             None => self.wants.push(AppCommand::Quit),
@@ -129,12 +138,13 @@ impl App {
 
     /// What would be lost, stopped or never sent if the workbench ended now.
     pub(super) fn would_be_lost(&self) -> Option<String> {
+        let edited = self.behind.as_ref().and_then(|overlay| overlay.unsaved());
         let typed = self.panes.iter().find_map(|pane| pane.unsaved());
         // What a server works continues without this screen.
         let here = self.elsewhere().is_none();
         let under_way = self.panes.iter().map(|pane| pane.under_way()).sum();
         let stopped = here.then(|| stopped(under_way, self.passing)).flatten();
-        let all = [self.undelivered(), typed, stopped];
+        let all = [self.undelivered(), edited, typed, stopped];
         all.into_iter().flatten().reduce(|one, other| format!("{one} {other}"))
     }
 
@@ -178,7 +188,11 @@ impl App {
     }
 
     fn close(&mut self, now: Instant) {
-        let kept = self.overlay.take().and_then(|overlay| overlay.draft_effect());
+        let closed = self.overlay.take();
+        if closed.as_ref().is_some_and(|overlay| overlay.asks_to_leave()) {
+            self.overlay = self.behind.take();
+        }
+        let kept = closed.and_then(|overlay| overlay.draft_effect());
         self.wear(&self.kept_theme.clone());
         if let Some((pane, effect)) = kept {
             self.effects_of(pane, vec![effect], now);
@@ -344,6 +358,13 @@ impl App {
         let (left, right) = self.here(|here| here.help());
         let name = self.panes.get(self.active).map_or("the workbench", |pane| pane.id().name());
         self.overlay = Some(Box::new(Help::new(name, left, right, &self.config_file)));
+    }
+
+    fn open_clients(&mut self) {
+        let Some(pane) = self.panes.get(self.active).map(|pane| pane.id()) else { return };
+        let (view, ask) = ClientsView::open(pane);
+        self.overlay = Some(Box::new(view));
+        self.wants.push(AppCommand::Call(pane, ask));
     }
 
     fn open_themes(&mut self) {

@@ -88,33 +88,44 @@ impl Chooser {
     fn refilter(&mut self) -> Outcome {
         let text = self.filter.as_ref().map_or("", Field::text).to_owned();
         self.fuzzy.set(&text);
-        let mut scored: Vec<(u32, usize)> = (0..self.choices.len())
+        let scored: Vec<(u32, usize)> = (0..self.choices.len())
             .filter_map(|at| {
                 self.fuzzy.score(&Utf32String::from(self.choices[at].1.as_str())).map(|score| (score, at))
             })
             .collect();
-        // A full name means that entry, however well a longer one matches too.
+        // A full name means that entry, however well a longer one matches too; letters that are apart count only where
+        // no name contains the text.
         let wanted = text.trim().to_lowercase();
-        scored.sort_by_cached_key(|(score, at)| {
-            let (value, label, _) = &self.choices[*at];
-            (named(&[value, label], &wanted), std::cmp::Reverse(*score), *at)
-        });
-        self.shown = scored.into_iter().map(|(_, at)| at).collect();
+        let mut ranked: Vec<(u8, u32, usize)> = scored
+            .into_iter()
+            .map(|(score, at)| {
+                let (value, label, _) = &self.choices[at];
+                (named(&[value, label], &wanted), score, at)
+            })
+            .collect();
+        ranked.sort_by_key(|(name, score, at)| (*name, std::cmp::Reverse(*score), *at));
+        if ranked.first().is_some_and(|best| best.0 < SCATTERED) {
+            ranked.retain(|one| one.0 < SCATTERED);
+        }
+        self.shown = ranked.into_iter().map(|(.., at)| at).collect();
         // Without letters everything is there again, the present value under the cursor.
         self.scroll.cursor = if text.is_empty() { self.current.unwrap_or(0) } else { 0 };
         self.moved()
     }
 }
 
+/// How [`named`] ranks a name that has the letters of a text apart.
+const SCATTERED: u8 = 3;
+
 /// How an entry matches the input: by its full name, by a prefix, by a part, or by letters of it.
 pub(super) fn named(names: &[&str], wanted: &str) -> u8 {
     let names: Vec<String> = names.iter().map(|name| name.to_lowercase()).collect();
     match wanted {
-        "" => 3,
+        "" => SCATTERED,
         _ if names.iter().any(|name| name == wanted) => 0,
         _ if names.iter().any(|name| name.starts_with(wanted)) => 1,
         _ if names.iter().any(|name| name.contains(wanted)) => 2,
-        _ => 3,
+        _ => SCATTERED,
     }
 }
 
@@ -211,6 +222,8 @@ impl Overlay for Chooser {
             String::new()
         };
         let inside = frame(self.area, painter, &self.title, &left, false);
+        // Where both do not fit, a note keeps half of the width: names that are alike are told apart by it.
+        let label = label.min(inside.width.saturating_sub(4 + note.min(inside.width / 2)));
         let mut cursor = None;
         if let Some(field) = &mut self.filter {
             let row = Rect::new(inside.x, inside.y, inside.width, 1);
@@ -302,5 +315,19 @@ mod tests {
         assert_eq!(first(&mut chooser, "access").as_deref(), Some("access"));
         assert_eq!(first(&mut chooser, "accessi").as_deref(), Some("accessibility"));
         assert_eq!(first(&mut chooser, "web").as_deref(), Some("web-access"));
+    }
+
+    #[test]
+    fn scattered_letters_count_only_where_no_name_has_the_text() {
+        let ids = ["meeting-minutes", "implementing-rules-in-mitre", "monitoring-site"];
+        let choices = ids.map(|id| (id.to_owned(), id.to_owned(), String::new()));
+        let purpose = Purpose::Pane(PaneId::Session, PickerKind::SkillToLoad);
+        let mut chooser = Chooser::new(purpose, "Load a skill", choices.into(), None);
+        chooser.filter = Some(Field::new());
+        chooser.paste("minu");
+        assert_eq!(chooser.shown, [0]);
+        chooser.filter = Some(Field::new());
+        chooser.paste("mns");
+        assert!(chooser.shown.len() > 1, "{:?}", chooser.shown);
     }
 }

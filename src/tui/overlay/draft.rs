@@ -20,7 +20,8 @@ use crate::widgets::rule::Title;
 use crate::widgets::scroll::Scroll;
 use crate::widgets::text_width::{cells, shown};
 use crate::widgets::wrap::wrap;
-use skills_api::{DraftMeasure, DraftReport, DraftRequest};
+use skills_api::{DraftMeasure, DraftReport, DraftRequest, Event};
+use skills_registry::Catalogue;
 use skills_skill::{Skill, SkillId};
 
 /// Rows of the text field at most.
@@ -86,6 +87,12 @@ pub struct DraftEditor {
     discarding: bool,
     /// Why the text became a proposal instead of being written.
     proposed: Option<String>,
+    /// The description that the file got from elsewhere since the draft was opened.
+    on_disk: Option<String>,
+    /// The description that was replaced by writing.
+    replaced: Option<String>,
+    /// Whether writing was refused because of it.
+    refused: bool,
     scroll: Scroll,
     rows: usize,
     field_area: Rect,
@@ -113,6 +120,9 @@ impl DraftEditor {
             written: false,
             discarding: false,
             proposed: None,
+            on_disk: None,
+            replaced: None,
+            refused: false,
             scroll: Scroll::default(),
             rows: 0,
             field_area: Rect::ZERO,
@@ -173,6 +183,43 @@ impl DraftEditor {
         Outcome::Ask(self.pane, vec![self.measure()])
     }
 
+    /// The description that the file has now.
+    fn in_file(&self) -> &str {
+        self.on_disk.as_deref().unwrap_or(&self.skill.description)
+    }
+
+    /// Compares with the description that the file has now; the typed text stays. Answers whether it is another one.
+    fn take_base(&mut self) -> bool {
+        self.refused = false;
+        let Some(base) = self.on_disk.take() else { return false };
+        self.skill.description = base;
+        true
+    }
+
+    /// The catalog was read again.
+    fn catalog_changed(&mut self, catalogue: &Catalogue) -> Outcome {
+        let Some(skill) = catalogue.by_id(self.skill.skill_id.as_str()) else { return Outcome::Stay };
+        let now = &skill.description;
+        // A catalog from before the text was written is no change.
+        if now.trim() == self.in_file().trim() || self.replaced.as_ref() == Some(now) {
+            return Outcome::Stay;
+        }
+        if now.trim() == self.description().trim() || now.trim() == self.skill.description.trim() {
+            (self.on_disk, self.refused) = (None, false);
+            self.skill.description.clone_from(now);
+            return Outcome::Stay;
+        }
+        if !self.is_changed() {
+            // Nothing was typed that could be lost.
+            self.skill.description.clone_from(now);
+            self.fields[0].set(now);
+            return self.changed();
+        }
+        self.confirming = false;
+        self.on_disk = Some(now.clone());
+        Outcome::Stay
+    }
+
     fn save(&mut self) -> Outcome {
         if !self.is_changed() && self.has_other_changes() {
             let note = "only the description is written; change name and tags in the file";
@@ -187,6 +234,8 @@ impl DraftEditor {
             return Outcome::Stay;
         }
         self.confirming = false;
+        // The person has seen what is replaced.
+        self.take_base();
         let write = Effect::WriteDescription {
             skill_id: self.skill.skill_id.clone(),
             present: self.skill.description.clone(),
@@ -245,10 +294,15 @@ impl DraftEditor {
     /// What is shown over the figures: the question before writing, what was written, an error.
     fn notes(&self) -> Vec<(&'static str, String, Role)> {
         if self.confirming {
-            let question = "Write this description? Ctrl-S confirms, any other key cancels.";
+            let question = if self.on_disk.is_some() {
+                "The file changed on disk. Write this description over its present one? Ctrl-S confirms, any \
+                    other key cancels."
+            } else {
+                "Write this description? Ctrl-S confirms, any other key cancels."
+            };
             return vec![
                 ("", question.to_owned(), Role::Warning),
-                ("-", self.skill.description.clone(), Role::Danger),
+                ("-", self.in_file().to_owned(), Role::Danger),
                 ("+", self.description().to_owned(), Role::Success),
             ];
         }
@@ -256,6 +310,19 @@ impl DraftEditor {
         if self.discarding {
             let text = "The draft is not written. Esc again discards it, any other key continues.";
             out.push(("", text.to_owned(), Role::Warning));
+        }
+        if let Some(now) = &self.on_disk {
+            let what = if self.refused {
+                "Not written: the file changed on disk. Ctrl-R reloads it and keeps your text; Ctrl-S compares \
+                    again."
+            } else {
+                "The file changed on disk: Ctrl-R reloads it and keeps your text."
+            };
+            out.push(("", what.to_owned(), Role::Warning));
+            if self.refused {
+                out.push(("-", now.clone(), Role::Danger));
+                out.push(("+", self.description().to_owned(), Role::Success));
+            }
         }
         if let Some(why) = &self.proposed {
             let said = format!("Not written: {why}. Proposed for approval instead; see Proposals (7).");
@@ -330,10 +397,13 @@ impl Overlay for DraftEditor {
         match action {
             Some(Action::CarryOut) => return self.save(),
             Some(Action::RewritePrompt) => return self.copy_prompt(),
+            Some(Action::ReloadFile) => {
+                return if self.take_base() { self.changed() } else { Outcome::Stay };
+            }
             Some(Action::NextPart) => self.field = (self.field + 1) % FIELDS.len(),
             Some(Action::PreviousPart) => self.field = (self.field + FIELDS.len() - 1) % FIELDS.len(),
             Some(Action::Back | Action::Leave) if self.confirming => self.confirming = false,
-            Some(Action::Back | Action::Leave) if self.is_changed() && !was_discarding => {
+            Some(Action::Back | Action::Leave) if self.unsaved().is_some() && !was_discarding => {
                 self.discarding = true;
             }
             Some(Action::Back | Action::Leave) => return Outcome::Close,
@@ -364,10 +434,16 @@ impl Overlay for DraftEditor {
             Message::DescriptionWritten(skill, Ok(saved)) if *skill == self.skill.skill_id => {
                 match saved {
                     Saved::InFile(description) => {
-                        self.skill.description.clone_from(description);
+                        let before = std::mem::replace(&mut self.skill.description, description.clone());
+                        // The catalog may report the new text before the answer does.
+                        self.replaced =
+                            Some(before).filter(|before| before != description).or(self.replaced.take());
                         self.written = true;
                     }
                     Saved::AsProposal(why) => self.proposed = Some(why.clone()),
+                    Saved::Changed(present) => {
+                        (self.on_disk, self.refused) = (Some(present.clone()), true);
+                    }
                 }
                 Outcome::Heard
             }
@@ -375,8 +451,16 @@ impl Overlay for DraftEditor {
                 self.error = Some(error.message.clone());
                 Outcome::Heard
             }
+            Message::Catalogue(catalogue) => self.catalog_changed(catalogue),
+            Message::Event(Event::Catalogue(change)) => self.catalog_changed(&change.catalogue),
             _ => Outcome::Stay,
         }
+    }
+
+    fn unsaved(&self) -> Option<String> {
+        let skill = shown(self.skill.skill_id.as_str());
+        (self.is_changed() || self.has_other_changes())
+            .then(|| format!("The draft of {skill} is not written."))
     }
 
     fn mouse(&mut self, event: MouseEvent) -> Outcome {
@@ -397,13 +481,17 @@ impl Overlay for DraftEditor {
     }
 
     fn hints(&self) -> Vec<Hint> {
-        vec![
+        let mut hints = vec![
             Hint { action: Action::CarryOut, label: "write" },
             Hint { action: Action::NextPart, label: "next field" },
             Hint { action: Action::RewritePrompt, label: "copy rewrite prompt" },
             Hint { action: Action::PageDown, label: "scroll" },
             Hint { action: Action::Back, label: "close" },
-        ]
+        ];
+        if self.on_disk.is_some() {
+            hints.insert(1, Hint { action: Action::ReloadFile, label: "reload" });
+        }
+        hints
     }
 
     fn draw(&mut self, area: Rect, painter: &mut Painter<'_>, _now: Instant) -> Option<Position> {
@@ -620,6 +708,55 @@ mod tests {
             "a text is not lost by one key"
         );
         assert_eq!(editor.key(key(KeyCode::Null), Some(Action::Back)), Outcome::Close);
+    }
+
+    #[test]
+    fn a_refused_text_is_kept_and_compared_with_the_file() {
+        let mut editor = editor();
+        editor.key(key(KeyCode::Char('!')), None);
+        let changed = Ok(Saved::Changed("Reads bank statements.".to_owned()));
+        editor.on_message(&Message::DescriptionWritten(SkillId::new("statements"), changed));
+        assert_eq!(editor.description(), "Reads statements.!");
+        assert!(
+            text(&editor).contains("- Reads bank statements.\n+ Reads statements.!"),
+            "{}",
+            text(&editor)
+        );
+        // Writing compares with the present text of the file, and replaces exactly that.
+        assert_eq!(editor.key(key(KeyCode::Null), Some(Action::CarryOut)), Outcome::Stay);
+        assert!(
+            text(&editor).contains("- Reads bank statements.\n+ Reads statements.!"),
+            "{}",
+            text(&editor)
+        );
+        let Outcome::Ask(_, effects) = editor.key(key(KeyCode::Null), Some(Action::CarryOut)) else {
+            panic!()
+        };
+        let [Effect::WriteDescription { present, description, .. }] = &effects[..] else {
+            panic!("{effects:?}")
+        };
+        assert_eq!(
+            (present.as_str(), description.as_str()),
+            ("Reads bank statements.", "Reads statements.!")
+        );
+    }
+
+    #[test]
+    fn reloading_keeps_the_typed_text() {
+        let mut editor = editor();
+        editor.key(key(KeyCode::Char('!')), None);
+        assert_eq!(
+            editor.key(key(KeyCode::Null), Some(Action::ReloadFile)),
+            Outcome::Stay,
+            "nothing to reload"
+        );
+        editor.on_disk = Some("Reads bank statements.".to_owned());
+        assert!(text(&editor).contains("The file changed on disk: Ctrl-R"), "{}", text(&editor));
+        let measured = editor.key(key(KeyCode::Null), Some(Action::ReloadFile));
+        assert_eq!(stage(&measured), Some(DraftMeasure::Request));
+        assert_eq!(editor.description(), "Reads statements.!");
+        assert_eq!(editor.skill.description, "Reads bank statements.");
+        assert!(editor.unsaved().is_some_and(|lost| lost.contains("statements")));
     }
 
     #[test]

@@ -14,6 +14,7 @@ use crate::widgets::painter::Painter;
 use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::scroll::Scroll;
 use crate::widgets::text_width::{cells, cut_end};
+use crate::widgets::wrap::wrap;
 
 /// Cells for the keys, right-aligned.
 const KEYS: usize = 12;
@@ -55,7 +56,7 @@ impl Help {
         }
     }
 
-    fn found(&self, sections: &[Section], dash: &str) -> Vec<RichLine> {
+    fn found(&self, sections: &[Section], dash: &str, width: u16) -> Vec<RichLine> {
         let wanted = self.find.as_ref().map_or("", Field::text).trim().to_lowercase();
         let mut lines = Vec::new();
         for section in sections {
@@ -77,7 +78,20 @@ impl Help {
                 if let Some(why) = blocked {
                     segs.push(Seg::new(format!("  {dash}  {why}"), Role::Muted));
                 }
-                lines.push(RichLine::from_segs(segs));
+                let line = RichLine::from_segs(segs);
+                let Some(why) = blocked.as_ref().filter(|_| line.width() > usize::from(width)) else {
+                    lines.push(line);
+                    continue;
+                };
+                // The reason is on lines of its own, below what the key does.
+                lines.push(RichLine::from_segs(line.segs[..2].to_vec()));
+                let indent = KEYS + 2;
+                let room = width.saturating_sub(indent as u16);
+                for segs in wrap(&[Seg::new(why.as_str(), Role::Muted)], room) {
+                    let mut line = vec![Seg::new(" ".repeat(indent), Role::Muted)];
+                    line.extend(segs);
+                    lines.push(RichLine::from_segs(line));
+                }
             }
         }
         lines
@@ -195,8 +209,12 @@ impl Overlay for Help {
 
     fn draw(&mut self, area: Rect, painter: &mut Painter<'_>, _now: Instant) -> Option<Position> {
         let dash = if painter.glyphs.ascii { "-" } else { "–" };
-        let mut left = self.found(&self.left, dash);
-        let mut right = self.found(&self.right, dash);
+        let two = area.width >= 100;
+        let width = if two { 100 } else { area.width.saturating_sub(2).min(64) };
+        let inner = width.saturating_sub(4);
+        let column = if two { (inner / 2).saturating_sub(1) } else { inner };
+        let mut left = self.found(&self.left, dash, column);
+        let mut right = self.found(&self.right, dash, column);
         if self.find.as_ref().is_none_or(Field::is_empty) {
             right.push(RichLine::default());
             right.extend(if self.title.ends_with("Runs") {
@@ -205,13 +223,11 @@ impl Overlay for Help {
                 Self::signs(painter.glyphs)
             });
         }
-        let two = area.width >= 100;
         if !two {
             left.push(RichLine::default());
             left.append(&mut right);
         }
         self.lines = left.len().max(right.len());
-        let width = if two { 100 } else { area.width.saturating_sub(2).min(64) };
         let height = (self.lines as u16).saturating_add(6).min(area.height.saturating_sub(2)).max(10);
         self.area = centred(area, width, height);
         let inside = frame(self.area, painter, &self.title, "from your keymap", false);
@@ -245,5 +261,28 @@ impl Overlay for Help {
         let note = cut_end(&note, inside.width, painter.glyphs.ellipsis).into_owned();
         painter.put(inside.x, inside.bottom().saturating_sub(1), &note, Role::Muted, inside.width);
         cursor
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_without_room_is_below_its_key() {
+        let why = "it is invoked directly; only sidecars are attached to a target";
+        let row = ("a".to_owned(), "attach".to_owned(), Some(why.to_owned()));
+        let section = Section { title: "skills".to_owned(), rows: vec![row] };
+        let help = Help::new("Browse", vec![section.clone()], Vec::new(), "config.yaml");
+        let plain = |width| {
+            let lines = help.found(std::slice::from_ref(&section), "-", width);
+            lines.iter().map(RichLine::plain).collect::<Vec<_>>()
+        };
+        let pad = " ".repeat(KEYS - 1);
+        assert_eq!(plain(120), ["skills".to_owned(), format!("{pad}a  attach  -  {why}")]);
+        let narrow = plain(60);
+        assert_eq!(narrow[1], format!("{pad}a  attach"));
+        assert_eq!(narrow[2..].iter().map(|line| line.trim()).collect::<Vec<_>>().join(" "), why);
+        assert!(narrow.iter().all(|line| cells(line) <= 60), "{narrow:?}");
     }
 }

@@ -179,7 +179,9 @@ pub fn compact(painter: &mut Painter<'_>, area: Rect, breakdown: &Breakdown, wit
     let rows = rows(breakdown, usize::from(room), painter);
     let longest = rows.iter().map(|r| cells(&r.label)).max().unwrap_or(0);
     let word = longest.clamp(9, 18).min(area.width.saturating_sub(12)).max(4);
-    let end = area.x + word + 5;
+    // A sum with a sign needs a cell more.
+    let sum = rows.iter().map(|row| cells(&score(row.sum, painter.glyphs))).max().unwrap_or(0).max(4);
+    let end = area.x + word + 1 + sum;
     let scale = row_scale(&rows);
     let mut y = area.y;
     for row in &rows {

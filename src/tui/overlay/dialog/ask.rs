@@ -248,6 +248,18 @@ impl Overlay for AskSheet {
         Some((self.pane, Effect::Keep(self.asking.name(), typed)))
     }
 
+    fn unsaved(&self) -> Option<String> {
+        let is_kept = self.sent || self.done || !self.form.changed();
+        let what = match self.asking {
+            Asking::Message { .. } => "The message is not appended.",
+            Asking::Script { .. } => "The script is not run; its arguments are not saved.",
+            Asking::Golden(_) => "The golden query is not saved.",
+            // Choices and paths are entered again in a moment.
+            Asking::Export { .. } | Asking::Import => return None,
+        };
+        (!is_kept).then(|| what.to_owned())
+    }
+
     fn paste(&mut self, text: &str) -> Outcome {
         if self.button.is_none() {
             self.form.paste(text);

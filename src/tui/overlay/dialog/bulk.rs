@@ -249,7 +249,7 @@ impl BulkSheet {
         let plain = if row.included { Role::Text } else { Role::Muted };
         let mut x = area.x + 5;
         for (text, width) in
-            [(shown(&row.run.skill_id), name_width), (tail(&row.run.id.0).to_uppercase(), id_width)]
+            [(shown(row.run.title_or_skill()), name_width), (tail(&row.run.id.0).to_uppercase(), id_width)]
         {
             painter.put(x, area.y, &cut_end(&text, width, painter.glyphs.ellipsis), plain, width);
             x += width + 1;
@@ -305,7 +305,9 @@ fn distinctions(runs: &[RunRecord]) -> Vec<String> {
         differing.insert(skill, names);
     }
     let text = |run: &RunRecord| {
-        let names = differing.get(run.skill_id.as_str()).map(Vec::as_slice).unwrap_or_default();
+        // A title says what the inputs would say.
+        let names = differing.get(run.skill_id.as_str()).filter(|_| run.title().is_none());
+        let names = names.map(Vec::as_slice).unwrap_or_default();
         let mut parts: Vec<String> = Vec::new();
         if let Some(Gate::Human { step, .. }) = &run.gate {
             parts.push(shown(step));
@@ -437,8 +439,8 @@ impl Overlay for BulkSheet {
         let inside = frame(area, painter, &title, &note, decision);
         let list = Rect { height: inside.height.saturating_sub(4), ..inside };
         self.scroll.follow(self.rows.len(), usize::from(list.height));
-        let names = self.rows.iter().map(|row| cells(&shown(&row.run.skill_id))).max().unwrap_or(0);
-        let name_width = names.min(inside.width / 3);
+        let names = self.rows.iter().map(|row| cells(&shown(row.run.title_or_skill()))).max().unwrap_or(0);
+        let name_width = names.min(inside.width / 2);
         self.drawn_rows.clear();
         for place in 0..list.height {
             let at = self.scroll.offset + usize::from(place);

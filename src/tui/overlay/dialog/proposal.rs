@@ -207,6 +207,11 @@ impl Overlay for ProposalDialog {
         Outcome::Stay
     }
 
+    fn unsaved(&self) -> Option<String> {
+        let is_empty = self.notes.text().trim().is_empty();
+        (!is_empty).then(|| "The notes on this proposal are not sent; nothing is decided.".to_owned())
+    }
+
     fn paste(&mut self, text: &str) -> Outcome {
         if self.in_text() {
             self.notes.insert(text);

@@ -14,7 +14,9 @@ use crate::widgets::rule::{Joint, Title, divider};
 use crate::widgets::text_width::{cells, cut_end, shown};
 use crate::widgets::wrap::{cut_line, wrap};
 use skills_api::CollisionReport;
-use skills_discovery::{AdviceKind, Collision, GroupKind, PairAdvice, PairReport, PairSide, ProbedClause};
+use skills_discovery::{
+    AdviceKind, Collision, GroupKind, MAX_CLUSTER, PairAdvice, PairReport, PairSide, ProbedClause,
+};
 use skills_skill::SkillId;
 
 /// Below this width the pair is under the matrix.
@@ -25,6 +27,8 @@ const CELL: u16 = 2;
 const LETTER: u16 = 2;
 /// Cells of a name, at least.
 const MIN_NAME: u16 = 10;
+/// Cells that the pair keeps where names of the matrix need more.
+const MIN_PAIR: u16 = 46;
 /// Rows of the list of groups, at most.
 const MAX_GROUPS: u16 = 5;
 
@@ -39,6 +43,7 @@ impl Browse {
             area.width
         } else {
             let share = (u32::from(area.width) * 62 / 120) as u16;
+            let share = share.max(self.map_width().min(area.width.saturating_sub(MIN_PAIR)));
             share.saturating_add_signed(cx.split).clamp(40, area.width.saturating_sub(40))
         };
         let height = if is_folded { area.height / 2 + 1 } else { area.height };
@@ -54,6 +59,19 @@ impl Browse {
         self.draw_pair(right, buf, cx);
         let joints = [(area.y, Joint::Top { heavy: cx.focused })];
         divider(&mut Painter::new(buf, cx), Rect { x: area.x + left_width, width: 1, ..area }, &joints);
+    }
+
+    /// Cells of a matrix whose names are not cut; none where clusters are listed.
+    fn map_width(&self) -> u16 {
+        let Some(report) = self.map.complete() else { return 0 };
+        let zoomed = self.map.zoomed.and_then(|at| report.map.clusters.get(at));
+        let clusters = zoomed.map_or(report.map.clusters.as_slice(), std::slice::from_ref);
+        let skills: Vec<&SkillId> = clusters.iter().flat_map(|cluster| &cluster.skills).collect();
+        if skills.len() > MAX_CLUSTER {
+            return 0;
+        }
+        let longest = skills.iter().map(|id| cells(&shown(id.as_str()))).max().unwrap_or(0);
+        2 + LETTER + longest + CELL * skills.len() as u16 + clusters.len().saturating_sub(1) as u16 + 2
     }
 
     fn draw_matrix_part(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>, with_groups: bool) {
@@ -146,7 +164,7 @@ impl Browse {
             let gaps = clusters.len().saturating_sub(1);
             let width = 2 + LETTER + MIN_NAME + CELL * skills as u16 + gaps as u16 + 2;
             let height = 2 + skills + gaps + 2;
-            let fits = skills <= 24 && width <= area.width && height <= usize::from(area.height);
+            let fits = skills <= MAX_CLUSTER && width <= area.width && height <= usize::from(area.height);
             if fits { (0..clusters.len()).collect() } else { Vec::new() }
         };
         let count = self.map.skills().len();

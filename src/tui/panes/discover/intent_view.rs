@@ -10,12 +10,13 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::view::fit_sign;
 use super::{Discover, Part};
+use crate::glyphs::Glyphs;
 use crate::pane::Draw;
 use crate::theme::Role;
 use crate::widgets::format::{count, score, took};
 use crate::widgets::painter::Painter;
 use crate::widgets::rich::{RichLine, Seg};
-use crate::widgets::text_width::{cells, cut_end, shown};
+use crate::widgets::text_width::{cells, cut_end, head, shown};
 use crate::widgets::wrap::wrap_to;
 use skills_discovery::{Answer, Correction, Fit, QueryWord};
 
@@ -91,38 +92,52 @@ impl Discover {
 
     fn draw_contributions(&self, area: Rect, painter: &mut Painter<'_>) {
         let words = self.live_words();
-        // What a word gave is below it, in one sum for the parts of `next.js`; where there is no room for
-        // all, content and weight come first.
+        // What a word gave is below it, in one sum for the parts of `next.js`.
         let text = self.field.text();
         let apart = |a: &(usize, QueryWord), b: &(usize, QueryWord)| {
             text.get(a.1.end as usize..b.1.start as usize).is_none_or(|gap| gap.contains(char::is_whitespace))
         };
-        let mut order: Vec<(usize, bool, bool, Option<f64>)> = words
-            .chunk_by(|a, b| !apart(a, b))
-            .map(|parts| {
-                let given: Vec<f64> =
-                    parts.iter().filter_map(|(index, _)| self.contribution(*index)).collect();
-                let stop = parts.iter().all(|(_, word)| word.stop);
-                let unknown = parts.iter().all(|(_, word)| !word.known && !word.stop);
-                let sum = (!given.is_empty()).then(|| given.iter().sum());
-                (parts[0].1.start as usize, stop, unknown, sum)
+        let figure = |parts: &[(usize, QueryWord)]| {
+            let given: Vec<f64> = parts.iter().filter_map(|(index, _)| self.contribution(*index)).collect();
+            let is_unknown = parts.iter().all(|(_, word)| !word.known && !word.stop);
+            let given = given.iter().sum::<f64>();
+            let x = self.field.column(parts.first()?.1.start as usize)?;
+            match given {
+                given if given.abs() >= 0.005 => Some((x, forms(given, painter.glyphs))),
+                _ if is_unknown => Some((x, vec!["0".to_owned()])),
+                _ => None,
+            }
+        };
+        let mut figures: Vec<(u16, Vec<String>)> =
+            words.chunk_by(|a, b| !apart(a, b)).filter_map(figure).collect();
+        figures.sort_by_key(|(x, _)| *x);
+        let rooms: Vec<u16> = (0..figures.len())
+            .map(|at| {
+                let start = figures.get(at).map_or(0, |one| one.0);
+                figures
+                    .get(at + 1)
+                    .map_or(area.right().saturating_sub(start), |next| next.0.saturating_sub(start + 1))
             })
             .collect();
-        let weight = |given: Option<f64>| given.map_or(0.0, f64::abs);
-        order.sort_by(|(_, a, _, x), (_, b, _, y)| a.cmp(b).then(weight(*y).total_cmp(&weight(*x))));
+        // All have the same number of decimals, unless a word has no room for its own even so.
+        let fits = |form: usize| {
+            let mut all = figures.iter().zip(&rooms);
+            all.all(|((_, forms), room)| {
+                forms.get(form).or(forms.last()).is_none_or(|one| cells(one) <= *room)
+            })
+        };
+        let first = usize::from(!fits(0));
         let mut taken: Vec<Range<u16>> = Vec::new();
-        for (start, _, unknown, given) in order {
-            let Some(x) = self.field.column(start) else { continue };
-            let text = match given {
-                Some(given) if given.abs() >= 0.005 => score(given, painter.glyphs),
-                _ if unknown => "0".to_owned(),
-                _ => continue,
-            };
-            let end = x + cells(&text);
-            if end <= area.right() && taken.iter().all(|other| end < other.start || x > other.end) {
-                painter.put(x, area.y, &text, Role::Muted, area.right() - x);
-                taken.push(x..end);
+        for ((x, forms), room) in figures.iter().zip(&rooms) {
+            let mut shorter = forms.iter().skip(first);
+            // A word of one letter has no room for a figure.
+            let none = head(painter.glyphs.ellipsis, 1);
+            let text = shorter.find(|one| cells(one) <= *room).map_or(none, String::as_str);
+            if x + cells(text) > area.right() {
+                continue;
             }
+            let end = painter.put(*x, area.y, text, Role::Muted, area.right() - x);
+            taken.push(*x..end);
         }
         let free = taken.iter().map(|one| one.end + 1).max().unwrap_or(area.x);
         let notes: Vec<String> = words.iter().filter_map(|(_, w)| correction(w)).collect();
@@ -221,6 +236,17 @@ impl Discover {
     }
 }
 
+/// A figure with two decimals, with one, and as short as can be.
+fn forms(given: f64, glyphs: &Glyphs) -> Vec<String> {
+    let sign = if given < 0.0 { glyphs.minus } else { "" };
+    let one = format!("{:.1}", given.abs());
+    let least = match one.strip_prefix("0.") {
+        Some(decimals) => format!("{sign}.{decimals}"),
+        None => format!("{sign}{:.0}", given.abs()),
+    };
+    vec![score(given, glyphs), format!("{sign}{one}"), least]
+}
+
 fn correction(word: &QueryWord) -> Option<String> {
     match word.correction.as_ref()? {
         Correction::Typo(read) => Some(format!("read as “{}”", shown(read))),
@@ -230,5 +256,18 @@ fn correction(word: &QueryWord) -> Option<String> {
             Some(format!("read as “{}{more}”", first.join(", ")))
         }
         Correction::Dropped => Some("last word ignored until it is longer".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::glyphs::UNICODE;
+
+    #[test]
+    fn a_figure_has_shorter_forms() {
+        assert_eq!(forms(1.61, &UNICODE), ["1.61", "1.6", "2"]);
+        assert_eq!(forms(0.52, &UNICODE), ["0.52", "0.5", ".5"]);
+        assert_eq!(forms(-0.13, &UNICODE), ["−0.13", "−0.1", "−.1"]);
     }
 }

@@ -23,6 +23,9 @@ use skills_skill::AttachTarget;
 /// What a full bar means, unless the best score is higher: typing does not rescale.
 const SCALE: f64 = 3.5;
 
+/// What a row says about a skill that the request does not match.
+const NO_MATCH: &str = "does not match the request";
+
 /// A row of the screen: which row of the list, and which of its lines.
 #[derive(Debug, Clone, Copy)]
 enum Line {
@@ -196,6 +199,9 @@ impl Discover {
         };
         let left_out = self.listing.first().into_iter().flat_map(|first| &first.excluded);
         let longest_out = left_out.map(|e| cells(&shown(e.skill_id.as_str()))).max().unwrap_or(0);
+        // The one that was opened by its name keeps its name.
+        let opened = self.opened.as_ref().map_or(0, |opened| cells(&shown(opened.id.as_str())));
+        let out_width = longest_out.clamp(14, (area.width / 3).max(14)).max(opened.min(area.width / 2));
         Layout {
             density,
             name_x,
@@ -203,7 +209,7 @@ impl Discover {
             label_x: labelled.then(|| score_end - score_width - 1 - label),
             score_end,
             bar,
-            note_x: name_x + longest_out.clamp(14, (area.width / 3).max(14)) + 2,
+            note_x: name_x + out_width + 2,
             fits_from: answer.confidence.map(|c| c.fits_from),
             none_fits: answer.fit == Fit::None,
             filter: Filter::new(self.listing.filter()),
@@ -337,7 +343,8 @@ impl Discover {
                 let note = match &opened.outcome {
                     Outcome::Excluded(excluded) => why_left_out(excluded, room, painter.glyphs.ellipsis),
                     Outcome::Sidecar(_) => SIDECAR.to_owned(),
-                    Outcome::NoMatch => "does not match the request".to_owned(),
+                    Outcome::NoMatch if room < cells(NO_MATCH) => "no match".to_owned(),
+                    Outcome::NoMatch => NO_MATCH.to_owned(),
                 };
                 draw_other(opened.id.as_str(), &note, layout, area, painter);
             }

@@ -68,7 +68,9 @@ impl Discover {
         title.name.segs = vec![Seg::new("Why ", Role::Text), Seg::new(name, Role::Strong)];
         let rank = self.rank();
         let Some(hit) = self.hit() else {
-            title.name.segs.push(Seg::new(" is not a result", Role::Text));
+            let room = width.saturating_sub(title.name.width() as u16 + 4);
+            let said = [" is not a result", ": no result"].into_iter().find(|said| cells(said) <= room);
+            title.name.segs.extend(said.map(|said| Seg::new(said, Role::Text)));
             return title;
         };
         let total = shown_answer.answer.results.len() + shown_answer.answer.below_limit;

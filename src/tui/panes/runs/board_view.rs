@@ -464,6 +464,10 @@ impl Runs {
             ));
         }
         for (name, runs, slices, role, note, term) in rows {
+            // Completed runs do not belong under the heading of the failed ones.
+            if role == Role::Success && !board.failed.is_empty() && y + 1 < bottom {
+                y += 1;
+            }
             if y >= bottom {
                 break;
             }

@@ -18,6 +18,27 @@ use skills_store::{RunQuery, RunRecord};
 /// Characters of the name of a saved view on its tab.
 const MAX_TAB: u16 = 20;
 
+/// Characters of that name where room is short.
+const MAX_SHORT_TAB: u16 = 8;
+/// Short names of the tabs that every store has.
+const SHORT: [(&str, &str); 3] = [("Waiting", "Wait"), ("Running", "Run"), ("Failed", "Fail")];
+
+/// A name with its count.
+type Label = (String, Option<(String, Role)>);
+
+/// How much the tabs say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Detail {
+    /// Names and counts.
+    All,
+    /// Names, the count of what waits, and that of the tab in force.
+    Waiting,
+    /// Short names, and the count of what waits.
+    Short,
+    /// Short names.
+    Names,
+}
+
 /// A tab.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Tab {
@@ -91,7 +112,38 @@ impl Runs {
         Some((count(usize::try_from(number).unwrap_or(usize::MAX)), number))
     }
 
-    /// Draws the tabs into one row.
+    /// The names of the tabs with their counts, as long as asked for.
+    fn labels(&self, detail: Detail, cx: &Draw<'_>) -> Vec<Label> {
+        let active = self.tab();
+        let label = |(at, tab): (usize, &Tab)| {
+            let name = match tab {
+                Tab::Board => "Board".to_owned(),
+                Tab::Filter(name, _) if detail < Detail::Short => {
+                    cut_end(&shown(name), MAX_TAB, cx.glyphs.ellipsis).into_owned()
+                }
+                Tab::Filter(name, _) => {
+                    let short = SHORT.iter().find(|(long, _)| *long == name.as_str() && at < SHORT.len() + 1);
+                    let cut = || cut_end(&shown(name), MAX_SHORT_TAB, cx.glyphs.ellipsis).into_owned();
+                    short.map_or_else(cut, |(_, short)| (*short).to_owned())
+                }
+            };
+            let waiting = matches!(tab, Tab::Filter(name, _) if name == "Waiting");
+            let number = self.tab_count(tab, cx.clock_ms).filter(|(_, number)| match detail {
+                Detail::All => true,
+                Detail::Waiting => waiting && *number > 0 || active == Some(at),
+                Detail::Short => waiting && *number > 0,
+                Detail::Names => false,
+            });
+            let text = number.map(|(text, number)| match (waiting && number > 0, text) {
+                (true, text) => (format!("{}{text}", cx.glyphs.waiting), Role::Waiting),
+                (false, text) => (text, Role::Muted),
+            });
+            (name, text)
+        };
+        self.tabs().iter().enumerate().map(label).collect()
+    }
+
+    /// Draws the tabs into one row, with fewer counts and shorter names where there is no room for all.
     pub(super) fn draw_tabs(&mut self, row: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
         if self.focus == Part::Name {
             let mut painter = Painter::new(buf, cx);
@@ -109,21 +161,37 @@ impl Runs {
         let active = self.tab();
         let end = row.right().saturating_sub(1);
         let mut x = row.x + 3;
-        for (at, tab) in self.tabs().iter().enumerate() {
-            let name = match tab {
-                Tab::Board => "Board".to_owned(),
-                Tab::Filter(name, _) => cut_end(&shown(name), MAX_TAB, painter.glyphs.ellipsis).into_owned(),
-            };
-            let number = self.tab_count(tab, cx.clock_ms);
-            let waiting = matches!(tab, Tab::Filter(name, _) if name == "Waiting");
-            let text = number.map(|(text, number)| match (waiting && number > 0, text) {
-                (true, text) => (format!("{}{text}", painter.glyphs.waiting), Role::Waiting),
-                (false, text) => (text, Role::Muted),
-            });
-            let width = cells(&name) + text.as_ref().map_or(0, |(text, _)| cells(text) + 1);
-            if x + width > end {
+        let room = end.saturating_sub(x);
+        let width = |(name, text): &Label| cells(name) + text.as_ref().map_or(0, |(text, _)| cells(text) + 1);
+        let total = |labels: &[Label]| labels.iter().map(|label| width(label) + 2).sum::<u16>();
+        let levels = [Detail::All, Detail::Waiting, Detail::Short, Detail::Names];
+        let mut labels = levels.map(|detail| self.labels(detail, cx)).into_iter();
+        let last = self.labels(Detail::Names, cx);
+        let labels = labels.find(|labels| total(labels) <= room + 2).unwrap_or(last);
+        let is_cut = total(&labels) > room + 2;
+        // Tabs without room are behind a sign on their side, which opens the nearest of them.
+        let mut first = 0;
+        while is_cut
+            && first < active.unwrap_or(0)
+            && total(labels.get(first..=active.unwrap_or(0)).unwrap_or_default()) + 4 > room
+        {
+            first += 1;
+        }
+        let ellipsis = painter.glyphs.ellipsis;
+        if first > 0 {
+            self.drawn.tabs.push((Rect::new(x, row.y, cells(ellipsis), 1), first - 1));
+            x = painter.put(x, row.y, ellipsis, Role::Muted, room) + 1;
+        }
+        let all = labels.len();
+        for (at, label) in labels.into_iter().enumerate().skip(first) {
+            let width = width(&label);
+            let behind = if at + 1 < all { cells(ellipsis) + 1 } else { 0 };
+            if x + width + behind > end {
+                self.drawn.tabs.push((Rect::new(x, row.y, cells(ellipsis), 1), at));
+                x = painter.put(x, row.y, ellipsis, Role::Muted, end.saturating_sub(x)) + 2;
                 break;
             }
+            let (name, text) = label;
             let start = x;
             x = if active == Some(at) {
                 let plus = Modifier::BOLD | Modifier::UNDERLINED;

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::{Part, SessionPane, TABS, Tab};
 use crate::action::{Action, Command, Context};
-use crate::overlay::{Asking, Sheet, name_of_script};
+use crate::overlay::{Asking, NAME_OF_EXPORT, Sheet, name_of_script};
 use crate::pane::{Draw, Effect, Message, Pane, PaneId, Picker, PickerKind, Target};
 use crate::session_requests::SessionAsk;
 use crate::widgets::format::bytes;
@@ -131,6 +131,15 @@ impl Pane for SessionPane {
 
     fn animated(&self) -> bool {
         false
+    }
+
+    fn unsaved(&self) -> Option<String> {
+        let typed = |sheet: &&String| sheet.as_str() != NAME_OF_EXPORT;
+        let what = match self.typed.sheets().find(typed)?.as_str() {
+            "say" => "A message was typed and not appended.",
+            _ => "The arguments of a script were typed and not used.",
+        };
+        Some(what.to_owned())
     }
 
     fn looks_at(&self, now: Instant) -> Option<Instant> {

@@ -1,0 +1,731 @@
+//! Skills by clients: what the model of each client receives of each skill, and why not more.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
+use ratatui::layout::{Position, Rect};
+use ratatui::style::Modifier;
+
+use super::{Hint, Outcome, Overlay, frame, row_at};
+use crate::action::{Action, Context};
+use crate::field::Field;
+use crate::pane::{Effect, Message, PaneId};
+use crate::theme::Role;
+use crate::widgets::format::{count, counted};
+use crate::widgets::painter::Painter;
+use crate::widgets::rich::{RichLine, Seg};
+use crate::widgets::rule::Title;
+use crate::widgets::scroll::Scroll;
+use crate::widgets::text_width::{cells, cut_end, shown};
+use crate::widgets::wrap::{wrap, wrap_to};
+use skills_api::{
+    Error, Event, Visibility, VisibilityCell, VisibilityClient, VisibilityReport, VisibilityRow,
+};
+use skills_skill::SkillId;
+
+/// Cells of a client's name at most.
+const MAX_CLIENT_WIDTH: u16 = 14;
+/// Cells of a column at least: a version, and a gap.
+const MIN_COLUMN_WIDTH: u16 = 9;
+/// Cells of the count of words, and a gap.
+const WORDS_WIDTH: u16 = 7;
+/// Cells of the labels below the matrix.
+const LABEL_WIDTH: u16 = 10;
+/// Rows above the skills: names, versions, counts.
+const HEAD_ROWS: u16 = 3;
+
+/// A row of the matrix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Row {
+    /// The root of the skill with this index, above its first skill.
+    Root(usize),
+    /// The skill with this index.
+    Skill(usize),
+}
+
+/// The overlay.
+pub struct ClientsView {
+    pane: PaneId,
+    report: Option<Result<Arc<VisibilityReport>, Error>>,
+    /// Whether a report was requested and has not arrived.
+    is_pending: bool,
+    /// Whether skills changed since it was requested.
+    is_stale: bool,
+    rows: Vec<Row>,
+    scroll: Scroll,
+    /// The client under the cursor, and the first one that is visible.
+    client: usize,
+    first: usize,
+    filter: Option<Field>,
+    /// Whether the cell under the cursor is explained over the whole area.
+    explained: bool,
+    /// The report about one skill, with its texts.
+    single: Option<(SkillId, Arc<VisibilityReport>)>,
+    text: Scroll,
+    text_rows: usize,
+    /// What is where, by the last frame.
+    hits: Vec<(Rect, usize)>,
+    heads: Vec<(Rect, usize)>,
+}
+
+impl ClientsView {
+    /// The overlay, and the request for its report.
+    #[must_use]
+    pub fn open(pane: PaneId) -> (Self, Effect) {
+        let view = Self {
+            pane,
+            report: None,
+            is_pending: true,
+            is_stale: false,
+            rows: Vec::new(),
+            scroll: Scroll::default(),
+            client: 0,
+            first: 0,
+            filter: None,
+            explained: false,
+            single: None,
+            text: Scroll::default(),
+            text_rows: 0,
+            hits: Vec::new(),
+            heads: Vec::new(),
+        };
+        (view, Effect::Visibility(None))
+    }
+
+    fn known(&self) -> Option<&Arc<VisibilityReport>> {
+        self.report.as_ref()?.as_ref().ok()
+    }
+
+    fn row(&self) -> Option<&VisibilityRow> {
+        match self.rows.get(self.scroll.cursor)? {
+            Row::Skill(at) => self.known()?.skills.get(*at),
+            Row::Root(_) => None,
+        }
+    }
+
+    /// The cell under the cursor, with its skill and client; with its text where that is known.
+    fn cell(&self) -> Option<(&VisibilityRow, &VisibilityCell, &VisibilityClient)> {
+        let client = self.known()?.clients.get(self.client)?;
+        let row = self.row()?;
+        let single = self.single.as_ref().filter(|(skill, _)| *skill == row.skill_id);
+        let row = single.and_then(|(_, report)| report.skills.first()).unwrap_or(row);
+        let cell = row.cells.iter().find(|cell| cell.client == client.client)?;
+        Some((row, cell, client))
+    }
+
+    /// Makes the rows again; the cursor stays on its skill.
+    fn set_rows(&mut self) {
+        let before = self.row().map(|row| row.skill_id.clone());
+        let wanted = self.filter.as_ref().map_or("", Field::text).trim().to_lowercase();
+        let Some(report) = self.known().cloned() else { return };
+        let mut rows = Vec::new();
+        let mut root = None;
+        for (at, row) in report.skills.iter().enumerate() {
+            if !row.skill_id.as_str().to_lowercase().contains(&wanted) {
+                continue;
+            }
+            if root != Some(&row.root) {
+                rows.push(Row::Root(at));
+                root = Some(&row.root);
+            }
+            rows.push(Row::Skill(at));
+        }
+        let is_same = |row: &Row| match row {
+            Row::Skill(at) => report.skills.get(*at).map(|row| &row.skill_id) == before.as_ref(),
+            Row::Root(_) => false,
+        };
+        let cursor = rows.iter().position(is_same).filter(|_| before.is_some());
+        self.scroll.cursor = cursor.unwrap_or(1).min(rows.len().saturating_sub(1));
+        self.rows = rows;
+    }
+
+    fn move_by(&mut self, by: isize) {
+        let skills: Vec<usize> =
+            (0..self.rows.len()).filter(|at| matches!(self.rows.get(*at), Some(Row::Skill(_)))).collect();
+        let here = skills.iter().position(|at| *at == self.scroll.cursor).unwrap_or(0);
+        let next = here.saturating_add_signed(by).min(skills.len().saturating_sub(1));
+        if let Some(at) = skills.get(next) {
+            self.scroll.cursor = *at;
+        }
+        if next == 0 {
+            // The first root is above its first skill.
+            self.scroll.offset = 0;
+        }
+    }
+
+    fn set_client(&mut self, client: usize) {
+        let last = self.known().map_or(0, |report| report.clients.len().saturating_sub(1));
+        self.client = client.min(last);
+        self.text.offset = 0;
+    }
+
+    /// Explains the cell under the cursor, or shows the matrix again.
+    fn toggle(&mut self) -> Outcome {
+        self.explained = !self.explained && self.row().is_some();
+        self.text.offset = 0;
+        let skill = self.row().map(|row| row.skill_id.clone()).filter(|_| self.explained);
+        let is_known = |skill: &SkillId| self.single.as_ref().is_some_and(|(known, _)| known == skill);
+        match skill.filter(|skill| !is_known(skill)) {
+            Some(skill) => Outcome::Ask(self.pane, vec![Effect::Visibility(Some(skill))]),
+            None => Outcome::Stay,
+        }
+    }
+
+    fn skills_changed(&mut self) -> Outcome {
+        if self.is_pending {
+            self.is_stale = true;
+            return Outcome::Stay;
+        }
+        self.is_pending = true;
+        Outcome::Ask(self.pane, vec![Effect::Visibility(None)])
+    }
+
+    /// Columns of clients from the first visible one that fit.
+    fn columns(&self, first: usize, room: u16) -> Vec<(usize, u16)> {
+        let clients = self.known().map_or(&[][..], |report| report.clients.as_slice());
+        let mut left = room;
+        let mut out = Vec::new();
+        for (at, client) in clients.iter().enumerate().skip(first) {
+            let width = (cells(&client.name).min(MAX_CLIENT_WIDTH) + 2).max(MIN_COLUMN_WIDTH);
+            if width > left && !out.is_empty() {
+                break;
+            }
+            left = left.saturating_sub(width);
+            out.push((at, width));
+        }
+        out
+    }
+
+    /// The visible columns: the client under the cursor is one of them, and no room stays empty.
+    fn visible(&mut self, room: u16) -> Vec<(usize, u16)> {
+        let all = self.known().map_or(0, |report| report.clients.len());
+        self.first = self.first.min(self.client);
+        while self.columns(self.first, room).last().is_some_and(|(last, _)| *last < self.client) {
+            self.first += 1;
+        }
+        while self.first > 0
+            && self.columns(self.first - 1, room).last().is_some_and(|(last, _)| last + 1 == all)
+        {
+            self.first -= 1;
+        }
+        self.columns(self.first, room)
+    }
+
+    fn draw_head(&mut self, area: Rect, name: u16, columns: &[(usize, u16)], painter: &mut Painter<'_>) {
+        let Some(report) = self.known().cloned() else { return };
+        self.heads.clear();
+        let (first, last) = (columns.first().map_or(0, |one| one.0), columns.last().map_or(0, |one| one.0));
+        if columns.len() < report.clients.len() {
+            let part = format!("clients {} to {} of {}", first + 1, last + 1, report.clients.len());
+            painter.put(area.x + 2, area.y, &part, Role::Warning, name);
+        }
+        painter.put(area.x + 2, area.y + 1, "version", Role::Muted, name);
+        painter.put(area.x + 2, area.y + 2, "shown with text", Role::Muted, name);
+        painter.right(area.x + name + WORDS_WIDTH - 2, area.y + 2, "words", Role::Muted);
+        let mut x = area.x + name + WORDS_WIDTH;
+        for (at, width) in columns {
+            let Some(client) = report.clients.get(*at) else { continue };
+            let label = cut_end(&client.name, width - 2, painter.glyphs.ellipsis).into_owned();
+            let role = if *at == self.client { Role::Strong } else { Role::Text };
+            let plus = if *at == self.client { Modifier::BOLD } else { Modifier::empty() };
+            painter.put_plus(x, area.y, &shown(&label), role, plus, width - 1);
+            let version = client.version.as_deref().unwrap_or("not run");
+            painter.put(
+                x,
+                area.y + 1,
+                &cut_end(version, width - 1, painter.glyphs.ellipsis),
+                Role::Muted,
+                width - 1,
+            );
+            painter.put(x, area.y + 2, &count(client.with_description), Role::Strong, width - 1);
+            self.heads.push((Rect::new(x, area.y, *width, HEAD_ROWS), *at));
+            x += width;
+        }
+    }
+
+    fn draw_rows(&mut self, area: Rect, name: u16, columns: &[(usize, u16)], painter: &mut Painter<'_>) {
+        let Some(report) = self.known().cloned() else { return };
+        self.scroll.follow(self.rows.len(), usize::from(area.height));
+        self.hits.clear();
+        let mut x = area.x + name + WORDS_WIDTH;
+        for (at, width) in columns {
+            if *at == self.client {
+                let top = area.y.saturating_sub(HEAD_ROWS);
+                let column = Rect::new(x.saturating_sub(1), top, *width, area.height + HEAD_ROWS);
+                painter.band(column, Role::SelectionWeak);
+            }
+            x += width;
+        }
+        for (at, y) in (self.scroll.offset..self.rows.len()).zip(area.y..area.bottom()) {
+            let (index, is_root) = match self.rows.get(at) {
+                Some(Row::Root(index)) => (*index, true),
+                Some(Row::Skill(index)) => (*index, false),
+                None => break,
+            };
+            let Some(row) = report.skills.get(index) else { continue };
+            if is_root {
+                painter.put_plus(area.x, y, &shown(&row.root), Role::Strong, Modifier::BOLD, area.width);
+                continue;
+            }
+            let is_selected = at == self.scroll.cursor;
+            let band = Rect::new(area.x, y, area.width, 1);
+            self.hits.push((band, at));
+            if is_selected {
+                painter.band(band, Role::Selection);
+                painter.put(area.x, y, painter.glyphs.gutter, Role::Gutter, 1);
+            }
+            let id = shown(row.skill_id.as_str());
+            let id = cut_end(&id, name.saturating_sub(3), painter.glyphs.ellipsis).into_owned();
+            painter.put(area.x + 2, y, &id, if is_selected { Role::Strong } else { Role::Text }, name);
+            painter.right(area.x + name + WORDS_WIDTH - 2, y, &row.words.to_string(), Role::Muted);
+            let mut x = area.x + name + WORDS_WIDTH;
+            for (client, width) in columns {
+                if let Some(cell) = row.cells.get(*client) {
+                    let is_here = is_selected && *client == self.client;
+                    draw_cell(painter, (x, y), cell, is_here, *width);
+                }
+                x += width;
+            }
+        }
+    }
+
+    /// What is known about the cell under the cursor, by label.
+    fn facts(&self) -> Vec<(&'static str, String)> {
+        let Some((row, cell, client)) = self.cell() else { return Vec::new() };
+        let mut out = Vec::new();
+        let reason = cell.reason.clone().unwrap_or_else(|| match cell.state {
+            Visibility::Full => "the whole description is shown".to_owned(),
+            _ => "not known".to_owned(),
+        });
+        out.push(("reason", reason));
+        out.extend(cell.repaired.clone().map(|how| ("repaired", how)));
+        let other = cell.name.clone().filter(|name| name != row.skill_id.as_str());
+        out.extend(other.map(|name| ("name", name)));
+        if !client.limit.is_empty() && cell.state != Visibility::NotSearched {
+            out.push(("limit", client.limit.clone()));
+        }
+        out.push(("source", client.source.clone()));
+        out.push(("file", row.location.display().to_string()));
+        out
+    }
+
+    /// The facts as lines, and in an explanation the text as the client shows it.
+    fn lines(&self, width: u16, painter: &Painter<'_>) -> Vec<RichLine> {
+        let mut lines = Vec::new();
+        for (label, text) in self.facts() {
+            let parts = wrap(&[Seg::new(shown(&text), Role::Text)], width.saturating_sub(LABEL_WIDTH).max(1));
+            for (at, segs) in parts.into_iter().enumerate() {
+                let label = if at == 0 { label } else { "" };
+                let label = format!("{label:<pad$}", pad = usize::from(LABEL_WIDTH));
+                let mut line = vec![Seg::new(label, Role::Muted)];
+                line.extend(segs);
+                lines.push(RichLine::from_segs(line));
+            }
+        }
+        let Some((row, cell, client)) = self.cell().filter(|_| self.explained) else { return lines };
+        let Some(description) = row.description.as_deref() else { return lines };
+        lines.push(RichLine::default());
+        lines.push(RichLine::of(format!("What {} shows", shown(&client.name)), Role::Strong));
+        let kept = match cell.state {
+            Visibility::Full => description,
+            _ => cell.shown.as_deref().unwrap_or(""),
+        };
+        let common = description.chars().zip(kept.chars()).take_while(|(a, b)| a == b);
+        let common = common.map(|(a, _)| a.len_utf8()).sum();
+        let (head, cut) = description.split_at(common);
+        let cut = if cut.is_empty() || !painter.glyphs.ascii {
+            Seg::new(shown(cut), Role::Muted).with(Modifier::CROSSED_OUT)
+        } else {
+            Seg::new(format!("{{-{}-}}", shown(cut)), Role::Muted)
+        };
+        let text = wrap(&[Seg::new(shown(head), Role::Text), cut], width.max(1));
+        lines.extend(text.into_iter().map(RichLine::from_segs));
+        lines
+    }
+
+    /// What the cell under the cursor says, over a rule.
+    fn draw_cell_facts(&mut self, area: Rect, painter: &mut Painter<'_>) {
+        let Some((row, cell, client)) = self.cell() else { return };
+        let version = client.version.as_deref().unwrap_or("not run");
+        let state = match cell.state {
+            Visibility::Cut => format!("cut to {} of {} words", cell.words, row.words),
+            state => state.label().to_owned(),
+        };
+        let name = format!("{} in {} {version}", shown(row.skill_id.as_str()), shown(&client.name));
+        let note = format!("{} {state}", cell.state.sign(!painter.glyphs.ascii));
+        Title::of(name, self.explained).note(note).draw(painter, area.x, area.y, area.width);
+        let below = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
+        let lines = self.lines(below.width.saturating_sub(2), painter);
+        self.text_rows = lines.len();
+        self.text.height = usize::from(below.height);
+        self.text.roll(0, self.text_rows);
+        let offset = if self.explained { self.text.offset } else { 0 };
+        for (line, y) in lines.iter().skip(offset).zip(below.y..below.bottom()) {
+            painter.line(below.x + 2, y, line, below.width.saturating_sub(2));
+        }
+    }
+
+    fn draw_filter(&mut self, area: Rect, painter: &mut Painter<'_>) -> Option<Position> {
+        let field = self.filter.as_mut()?;
+        painter.put(area.x, area.y, "/ ", Role::Muted, 2);
+        let style = painter.theme.style(Role::Strong);
+        let text = Rect { x: area.x + 2, width: area.width.saturating_sub(2), ..area };
+        field.draw(text, painter.buf, style, &[])
+    }
+}
+
+fn draw_cell(
+    painter: &mut Painter<'_>,
+    (x, y): (u16, u16),
+    cell: &VisibilityCell,
+    is_here: bool,
+    width: u16,
+) {
+    let role = match cell.state {
+        Visibility::Full => Role::Strong,
+        Visibility::Cut => Role::Text,
+        Visibility::Dropped => Role::Danger,
+        Visibility::Undefined => Role::Warning,
+        _ => Role::Muted,
+    };
+    let sign = cell.state.sign(!painter.glyphs.ascii);
+    let mut end = painter.put(x, y, sign, role, width);
+    if cell.state == Visibility::Cut {
+        end = painter.put(end, y, &format!(" {}", cell.words), Role::Text, width.saturating_sub(2));
+    }
+    if is_here {
+        painter.put(x.saturating_sub(1), y, "[", Role::Strong, 1);
+        painter.put(end, y, "]", Role::Strong, 1);
+    }
+}
+
+/// The meaning of the signs.
+fn legend(width: u16, painter: &Painter<'_>) -> Vec<RichLine> {
+    let items = Visibility::ALL.map(|state| {
+        let sign = state.sign(!painter.glyphs.ascii);
+        match state {
+            Visibility::Cut => format!("{sign} n cut to n words"),
+            state => format!("{sign} {}", state.label()),
+        }
+    });
+    // An item is not broken at its own spaces.
+    let text = items.map(|item| item.replace(' ', "\u{a0}")).join("\u{a0} ");
+    let lines = wrap_to(&[Seg::new(text, Role::Muted)], width, 3, painter.glyphs.ellipsis);
+    let plain = |line: RichLine| RichLine::of(line.plain().replace('\u{a0}', " "), Role::Muted);
+    lines.into_iter().map(plain).collect()
+}
+
+impl Overlay for ClientsView {
+    fn in_text(&self) -> bool {
+        self.filter.is_some()
+    }
+
+    fn contexts(&self) -> Vec<Context> {
+        // Left and right are those of the other map.
+        vec![Context::Overlay, Context::BrowseMap]
+    }
+
+    fn key(&mut self, key: KeyEvent, action: Option<Action>) -> Outcome {
+        let page = self.scroll.page();
+        let by = match action {
+            Some(Action::Up) => -1,
+            Some(Action::Down) => 1,
+            Some(Action::PageUp) => -page,
+            Some(Action::PageDown) => page,
+            Some(Action::Top) => isize::MIN / 2,
+            Some(Action::Bottom) => isize::MAX / 2,
+            _ => 0,
+        };
+        match action {
+            _ if by != 0 && self.explained => self.text.roll(by, self.text_rows),
+            _ if by != 0 => self.move_by(by),
+            Some(Action::Left) => self.set_client(self.client.saturating_sub(1)),
+            Some(Action::Right) => self.set_client(self.client + 1),
+            Some(Action::Open) => return self.toggle(),
+            Some(Action::Filter) if !self.explained => {
+                self.filter.get_or_insert_default();
+            }
+            Some(Action::Back | Action::ShowClients) if self.explained => self.explained = false,
+            Some(Action::Back | Action::ShowClients) => {
+                // The first Esc removes a filter, the next one closes.
+                if self.filter.take().is_none() {
+                    return Outcome::Close;
+                }
+                self.set_rows();
+            }
+            _ => {
+                if self.filter.as_mut().is_some_and(|field| field.key(key)) {
+                    self.set_rows();
+                }
+            }
+        }
+        Outcome::Stay
+    }
+
+    fn on_message(&mut self, message: &Message) -> Outcome {
+        match message {
+            Message::Visibility(None, report) => {
+                self.report = Some(report.clone());
+                self.single = None;
+                self.set_rows();
+                self.set_client(self.client);
+                self.is_pending = false;
+                if std::mem::take(&mut self.is_stale) {
+                    self.is_pending = true;
+                    return Outcome::HeardAsk(self.pane, vec![Effect::Visibility(None)]);
+                }
+                Outcome::Heard
+            }
+            Message::Visibility(Some(skill), report) => {
+                if let Ok(report) = report {
+                    self.single = Some((skill.clone(), Arc::clone(report)));
+                }
+                Outcome::Heard
+            }
+            Message::Catalogue(_) | Message::Event(Event::Catalogue(_)) => self.skills_changed(),
+            _ => Outcome::Stay,
+        }
+    }
+
+    fn paste(&mut self, text: &str) -> Outcome {
+        if self.filter.as_mut().is_some_and(|field| field.paste(text)) {
+            self.set_rows();
+        }
+        Outcome::Stay
+    }
+
+    fn mouse(&mut self, event: MouseEvent) -> Outcome {
+        let at = Position::new(event.column, event.row);
+        let by = match event.kind {
+            MouseEventKind::ScrollUp => -3,
+            MouseEventKind::ScrollDown => 3,
+            MouseEventKind::Down(MouseButton::Left) if !self.explained => {
+                let head = self
+                    .heads
+                    .iter()
+                    .find(|(area, _)| (area.left()..area.right()).contains(&at.x) && at.y >= area.y);
+                let head = head.map(|(_, client)| *client);
+                let row = row_at(&self.hits, at);
+                if row.is_some() || self.heads.iter().any(|(area, _)| area.contains(at)) {
+                    self.scroll.cursor = row.unwrap_or(self.scroll.cursor);
+                    self.set_client(head.unwrap_or(self.client));
+                }
+                return Outcome::Stay;
+            }
+            _ => return Outcome::Stay,
+        };
+        if self.explained {
+            self.text.roll(by, self.text_rows);
+        } else {
+            self.move_by(by);
+        }
+        Outcome::Stay
+    }
+
+    fn hints(&self) -> Vec<Hint> {
+        let hint = |action, label| Hint { action, label };
+        if self.explained {
+            return vec![
+                hint(Action::Left, "client"),
+                hint(Action::Right, "client"),
+                hint(Action::Down, "scroll"),
+                hint(Action::Back, "matrix"),
+            ];
+        }
+        let mut hints = vec![
+            hint(Action::Up, "skill"),
+            hint(Action::Left, "client"),
+            hint(Action::Right, "client"),
+            hint(Action::Open, "explain"),
+        ];
+        if self.filter.is_none() {
+            hints.push(hint(Action::Filter, "filter"));
+        }
+        hints.push(hint(Action::Back, "close"));
+        hints
+    }
+
+    fn draw(&mut self, area: Rect, painter: &mut Painter<'_>, _now: Instant) -> Option<Position> {
+        let note = self.known().map_or_else(String::new, |report| {
+            format!("{}, {}", counted(report.total, "skill"), counted(report.clients.len(), "client"))
+        });
+        let inside = frame(area, painter, "Visibility in clients", &note, false);
+        match &self.report {
+            Some(Ok(_)) => {}
+            Some(Err(error)) => {
+                painter.put(inside.x, inside.y, &shown(&error.message), Role::Danger, inside.width);
+                return None;
+            }
+            None => {
+                painter.put(
+                    inside.x,
+                    inside.y,
+                    "reading the lists of the clients",
+                    Role::Muted,
+                    inside.width,
+                );
+                return None;
+            }
+        }
+        if self.explained {
+            self.draw_cell_facts(inside, painter);
+            return None;
+        }
+        let mut cursor = None;
+        let mut top = inside;
+        if self.filter.is_some() {
+            cursor = self.draw_filter(Rect { height: 1, ..inside }, painter);
+            top = Rect { y: inside.y + 1, height: inside.height.saturating_sub(1), ..inside };
+        }
+        let legend = legend(top.width, painter);
+        let facts = if area.height >= 30 { 7 } else { 4 };
+        let below = facts + legend.len() as u16 + 1;
+        let list =
+            Rect { y: top.y + HEAD_ROWS, height: top.height.saturating_sub(HEAD_ROWS + below).max(1), ..top };
+        let name = (top.width / 4).clamp(20, 40);
+        let columns = self.visible(top.width.saturating_sub(name + WORDS_WIDTH));
+        self.draw_rows(list, name, &columns, painter);
+        self.draw_head(top, name, &columns, painter);
+        if self.rows.is_empty() {
+            painter.put(list.x + 2, list.y, "no matches", Role::Muted, list.width);
+        }
+        let mut y = list.bottom();
+        for line in &legend {
+            painter.line(top.x, y, line, top.width);
+            y += 1;
+        }
+        let rest = Rect { y: y + 1, height: inside.bottom().saturating_sub(y + 1), ..top };
+        self.draw_cell_facts(rest, painter);
+        cursor
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crossterm::event::{KeyCode, KeyModifiers};
+    use ratatui::buffer::Buffer;
+
+    use super::*;
+    use crate::glyphs::UNICODE;
+    use crate::picture;
+    use crate::theme::{Depth, Theme};
+
+    const CLIENTS: [&str; 8] =
+        ["Claude Code", "Codex", "GitHub Copilot", "Cursor", "Gemini CLI", "goose", "OpenClaw", "OpenCode"];
+
+    fn cell(client: &str, state: Visibility) -> VisibilityCell {
+        let is_cut = state == Visibility::Cut;
+        VisibilityCell {
+            client: client.to_owned(),
+            state,
+            words: if is_cut { 3 } else { 0 },
+            name: None,
+            repaired: None,
+            reason: is_cut.then(|| "122 entries share 4,000 tokens, 2 % of the context".to_owned()),
+            shown: is_cut.then(|| "Creates bills for".to_owned()),
+        }
+    }
+
+    fn report() -> Arc<VisibilityReport> {
+        let client = |name: &&str| VisibilityClient {
+            client: name.to_lowercase().replace(' ', "-"),
+            name: (*name).to_owned(),
+            version: (*name != "Cursor").then(|| "1.18.33".to_owned()),
+            source: "run: recorded on 2026-11-22".to_owned(),
+            with_description: 2,
+            limit: "2 % of the context".to_owned(),
+        };
+        let clients: Vec<VisibilityClient> = CLIENTS.iter().map(client).collect();
+        let skills = ["billing", "invoices", "subs"].into_iter().enumerate().map(|(at, id)| VisibilityRow {
+            skill_id: SkillId::new(id),
+            location: format!("/home/k/.claude/skills/{id}/SKILL.md").into(),
+            root: if at < 2 { "~/.claude/skills" } else { ".agents/skills" }.to_owned(),
+            words: 8,
+            description: Some("Creates bills for customers. Not for subscriptions.".to_owned()),
+            cells: clients
+                .iter()
+                .zip(Visibility::ALL.iter().cycle().skip(at))
+                .map(|(client, state)| cell(&client.client, *state))
+                .collect(),
+        });
+        let skills = skills.collect();
+        Arc::new(VisibilityReport { clients, skills, total: 3, next: None })
+    }
+
+    fn opened() -> ClientsView {
+        let (mut view, effect) = ClientsView::open(PaneId::Browse);
+        assert_eq!(effect, Effect::Visibility(None));
+        assert_eq!(view.on_message(&Message::Visibility(None, Ok(report()))), Outcome::Heard);
+        view
+    }
+
+    fn act(view: &mut ClientsView, action: Action) -> Outcome {
+        view.key(KeyEvent::new(KeyCode::Null, KeyModifiers::NONE), Some(action))
+    }
+
+    fn drawn(view: &mut ClientsView, width: u16, height: u16) -> String {
+        let theme = Theme::shipped("dark", Depth::True).unwrap();
+        let mut buf = Buffer::empty(Rect::new(0, 0, width, height));
+        let area = buf.area;
+        let mut painter = Painter { buf: &mut buf, theme: &theme, glyphs: &UNICODE };
+        view.draw(area, &mut painter, Instant::now());
+        picture::text(&buf)
+    }
+
+    #[test]
+    fn four_clients_fit_80_columns_and_all_200() {
+        let mut view = opened();
+        let narrow = drawn(&mut view, 80, 23);
+        assert!(narrow.contains("clients 1 to 4 of 8") && !narrow.contains("Gemini CLI"), "{narrow}");
+        for _ in 0..7 {
+            act(&mut view, Action::Right);
+        }
+        let scrolled = drawn(&mut view, 80, 23);
+        assert!(scrolled.contains("OpenCode") && !scrolled.contains("Claude Code"), "{scrolled}");
+        assert!(scrolled.contains("billing"), "the names of the skills stay: {scrolled}");
+        let wide = drawn(&mut view, 200, 59);
+        assert!(CLIENTS.iter().all(|name| wide.contains(name)), "{wide}");
+        assert!(!wide.contains(" of 8"), "{wide}");
+    }
+
+    #[test]
+    fn the_cell_under_the_cursor_says_why() {
+        let mut view = opened();
+        act(&mut view, Action::Right);
+        let screen = drawn(&mut view, 120, 39);
+        assert!(screen.contains("[◐ 3]"), "{screen}");
+        assert!(screen.contains("billing in Codex 1.18.33"), "{screen}");
+        assert!(screen.contains("cut to 3 of 8 words"), "{screen}");
+        assert!(screen.contains("122 entries share 4,000 tokens"), "{screen}");
+        let asked = act(&mut view, Action::Open);
+        let skill = SkillId::new("billing");
+        assert_eq!(asked, Outcome::Ask(PaneId::Browse, vec![Effect::Visibility(Some(skill.clone()))]));
+        view.on_message(&Message::Visibility(Some(skill), Ok(report())));
+        let screen = drawn(&mut view, 120, 39);
+        assert!(screen.contains("What Codex shows"), "{screen}");
+        assert!(screen.contains("Creates bills for customers. Not for subscriptions."), "{screen}");
+        assert_eq!(act(&mut view, Action::Back), Outcome::Stay);
+        assert_eq!(act(&mut view, Action::Back), Outcome::Close);
+    }
+
+    #[test]
+    fn a_filter_keeps_the_matching_skills() {
+        let mut view = opened();
+        act(&mut view, Action::Filter);
+        view.paste("sub");
+        let screen = drawn(&mut view, 120, 39);
+        assert!(screen.contains("subs") && !screen.contains("invoices"), "{screen}");
+        assert_eq!(view.row().map(|row| row.skill_id.as_str()), Some("subs"));
+        act(&mut view, Action::Back);
+        assert!(drawn(&mut view, 120, 39).contains("invoices"));
+    }
+
+    #[test]
+    fn changes_while_a_report_is_made_are_reported_afterwards() {
+        let (mut view, _) = ClientsView::open(PaneId::Browse);
+        assert_eq!(view.skills_changed(), Outcome::Stay);
+        let again = view.on_message(&Message::Visibility(None, Ok(report())));
+        assert_eq!(again, Outcome::HeardAsk(PaneId::Browse, vec![Effect::Visibility(None)]));
+    }
+}
