@@ -554,7 +554,9 @@ fn client_checks(view: &ClientView, subject: &Subject, terms: &[WhyTerm], has_re
         Some(ClientViewState::NotRead(why)) => checks.push(WhyCheck::fail(Folder, why.clone(), "")),
         Some(ClientViewState::Dropped(why)) => {
             let help = repair_help(subject);
-            checks.extend([searched(), WhyCheck::fail(Parse, format!("{name} drops it: {why}"), help)]);
+            let named = why.starts_with(name.as_str());
+            let evidence = if named { why.clone() } else { format!("{name} drops it: {why}") };
+            checks.extend([searched(), WhyCheck::fail(Parse, evidence, help)]);
         }
         Some(ClientViewState::Unknown(what)) => {
             checks.extend([searched(), WhyCheck::unknown(Parse, what.clone())]);

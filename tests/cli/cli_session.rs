@@ -203,7 +203,9 @@ fn a_list_that_needs_settings_gets_those_of_the_client() {
     let fit = ["budget", "fit", "--client", "claude-code", "--window", "160000"];
     let answer = home.run_bare(&[&fit[..], &["--json"]].concat());
     assert_eq!(answer.code, 0, "{}", answer.stderr);
-    let claude = &answer.json()["clients"][0];
+    let planned = answer.json();
+    assert_eq!(planned["descriptions"], serde_json::json!([]), "descriptions that are not shown stay");
+    let claude = &planned["clients"][0];
     let text = claude["overrides"]["text"].as_str().unwrap();
     assert!(text.contains("skillOverrides") && text.contains("user-invocable-only"), "{claude}");
     assert!(claude["levels"]["manual"].as_u64() > Some(0), "{claude}");

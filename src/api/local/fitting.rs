@@ -276,6 +276,12 @@ fn fitted(
     for list in &mut lists {
         list.reduce(catalogue, &needed, &mut descriptions);
     }
+    // A description that no client shows any more need not change.
+    let is_shown = |id: &SkillId| {
+        let shows = |list: &ClientList| !list.levels.contains_key(id) && list.ids().any(|own| own == id);
+        lists.iter().any(shows)
+    };
+    descriptions.retain(|id, _| needed.contains(id) || is_shown(id));
     let clients: Vec<FittedClient> = lists
         .iter()
         .map(|list| client(list, &measure, router, &descriptions, levels, home))
