@@ -1,9 +1,9 @@
 //! Writes a new description into the frontmatter of a file; every other byte stays.
 
-use std::io::Write as _;
 use std::ops::Range;
 use std::path::Path;
 
+use skills_base::files;
 use skills_skill::{frontmatter_range, parse};
 
 /// Why a description cannot be written.
@@ -174,26 +174,29 @@ fn styled(text: &str, style: &Style, line_end: &str) -> Option<String> {
     }
 }
 
-/// Replaces a file whose present content is `read`, in one step; permissions stay.
+/// Replaces a file whose present content is `read`, in one step; permissions stay. A link stays one: its target is
+/// replaced.
 ///
 /// # Errors
 /// When the file changed meanwhile or cannot be written.
 pub fn replace_file(location: &Path, read: &[u8], write: &[u8]) -> Result<(), WriteError> {
-    let shown = location.display().to_string();
-    let io = |error: std::io::Error| WriteError::Io(shown.clone(), error.to_string());
-    // A link stays one: its target is replaced.
-    let real = location.canonicalize().map_err(io)?;
-    if std::fs::read(&real).map_err(io)? != read {
-        return Err(WriteError::Changed(shown));
+    let real = location
+        .canonicalize()
+        .map_err(|error| WriteError::Io(location.display().to_string(), error.to_string()))?;
+    replace_real_file(&real, read, write)
+}
+
+/// As [`replace_file`], by the path that the file really had when it was read: no link is followed.
+///
+/// # Errors
+/// As [`replace_file`], and for a link in the place of the file or of one of its folders.
+pub fn replace_real_file(real: &Path, read: &[u8], write: &[u8]) -> Result<(), WriteError> {
+    let shown = real.display().to_string();
+    match files::replace_file(real, read, write) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(WriteError::Changed(shown)),
+        Err(error) => Err(WriteError::Io(shown, error.to_string())),
     }
-    let folder = real.parent().unwrap_or(Path::new("."));
-    let mut file = tempfile::Builder::new().prefix(".skills-").tempfile_in(folder).map_err(io)?;
-    file.write_all(write).map_err(io)?;
-    file.as_file().sync_all().map_err(io)?;
-    let permissions = std::fs::metadata(&real).map_err(io)?.permissions();
-    file.as_file().set_permissions(permissions).map_err(io)?;
-    file.persist(&real).map_err(|error| io(error.error))?;
-    Ok(())
 }
 
 #[cfg(test)]

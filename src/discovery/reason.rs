@@ -1,5 +1,6 @@
 //! One sentence about why a skill is where it is, made from the largest parts of its score.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -76,8 +77,9 @@ pub(crate) fn reason(breakdown: &Breakdown, asked: &QueryContext<'_>, entry: &En
         *given.entry(word).or_default() += part.value;
     }
     let mut places: BTreeMap<Place, Vec<(f64, usize, String)>> = BTreeMap::new();
+    let described = OnceCell::new();
     for (word, value) in &given {
-        if let Some(said) = said(*word, asked, entry) {
+        if let Some(said) = said(*word, asked, entry, &described) {
             places.entry(said.place).or_default().push((*value, *word, said.quote));
         }
     }
@@ -123,7 +125,13 @@ pub(crate) fn reason(breakdown: &Breakdown, asked: &QueryContext<'_>, entry: &En
 }
 
 /// Where a word of the request occurs in a skill, as written there.
-fn said(word: usize, asked: &QueryContext<'_>, entry: &Entry) -> Option<Said> {
+/// `described` are the stems of its complete description, made when they are first needed.
+fn said(
+    word: usize,
+    asked: &QueryContext<'_>,
+    entry: &Entry,
+    described: &OnceCell<Vec<u32>>,
+) -> Option<Said> {
     let reading = asked.reading;
     let index = asked.cx.index;
     let words = &asked.router.words;
@@ -179,10 +187,12 @@ fn said(word: usize, asked: &QueryContext<'_>, entry: &Entry) -> Option<Said> {
                 let known = index.forms.contains(&read.to_lowercase());
                 format!("a form of {}", quote(if known { read } else { index.vocabulary.written(stem) }))
             };
-            let mut excluded = false;
-            words.each(&document.description, |w| {
-                excluded |= index.vocabulary.find(&w.stem).is_some_and(|stem| stems.contains(&stem));
+            let described = described.get_or_init(|| {
+                let mut found = Vec::new();
+                words.each(&document.description, |w| found.extend(index.vocabulary.find(&w.stem)));
+                found
             });
+            let excluded = stems.iter().any(|stem| described.contains(stem));
             Some(Said { place: if excluded { Place::Excluded } else { Place::Body }, quote })
         })
 }

@@ -117,6 +117,8 @@ impl RealPaths {
     pub fn of(location: &Path, real: PathBuf) -> io::Result<Self> {
         let folder = location.parent().unwrap_or(Path::new(""));
         let folder = match real.parent() {
+            // Found without a link.
+            Some(parent) if real == location => parent.to_owned(),
             // The main file itself is a link: its target says nothing of the folder.
             _ if location.symlink_metadata()?.is_symlink() => folder.canonicalize()?,
             Some(parent) => parent.to_owned(),
@@ -139,6 +141,12 @@ impl Skill {
     #[must_use]
     pub fn real_folder(&self) -> &Path {
         self.real.as_ref().map_or(&self.root_dir, |real| &real.folder)
+    }
+
+    /// The main file, without links.
+    #[must_use]
+    pub fn real_location(&self) -> &Path {
+        self.real.as_ref().map_or(&self.location, |real| &real.location)
     }
 
     /// Opens the bundle's folder, to read files beneath it.

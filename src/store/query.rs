@@ -39,7 +39,10 @@ pub(crate) enum Test {
     StartedBy(String),
     /// A trace id from its beginning.
     Trace(String),
+    /// What every caller is shown of an error.
     Error(String),
+    /// The complete error, with addresses and responses.
+    Detail(String),
     Target(String),
     /// A value inside the inputs, by its path.
     Input(Vec<String>, Comparison),
@@ -67,13 +70,14 @@ pub(crate) enum Comparison {
 }
 
 /// Keys of terms, with an example of each.
-pub const QUERY_KEYS: [(&str, &str); 15] = [
+pub const QUERY_KEYS: [(&str, &str); 16] = [
     ("state", "state:failed,canceled"),
     ("skill", "skill:deploy*"),
     ("step", "step:book"),
     ("age", "age:>1h"),
     ("since", "since:<10m"),
     ("error", "error:\"connection refused\""),
+    ("detail", "detail:10.0.0.7"),
     ("input", "input.region:eu*"),
     ("title", "title:deploy*"),
     ("label", "label.env:prod"),
@@ -118,6 +122,9 @@ pub const QUERY_STATES: [&str; 11] = [
 #[error("{0}")]
 pub struct QueryError(String);
 
+/// Fields of a run's error that are for callers with the scope `admin` alone.
+pub(crate) const PRIVATE_FIELDS: [&str; 3] = ["detail", "binding", "tried"];
+
 /// Terms of a filter, at most: `SQLite` refuses deeper expressions than about a thousand.
 const MAX_TERMS: usize = 64;
 /// Characters of a filter, at most.
@@ -142,6 +149,12 @@ impl RunQuery {
         Ok(Self { terms })
     }
 
+    /// Whether it compares what only some callers may see of an error: whether a run matches would reveal it.
+    #[must_use]
+    pub fn compares_details(&self) -> bool {
+        self.terms.iter().any(|term| matches!(term.test, Test::Detail(_)))
+    }
+
     /// Whether it matches every run.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -162,6 +175,7 @@ impl RunQuery {
 impl Test {
     fn matches(&self, run: &RunRecord, now_ms: i64) -> bool {
         let json = |value: &Option<Value>| value.as_ref().map(Value::to_string).unwrap_or_default();
+        let public = |error: &Option<Value>| error.as_ref().map(public_error).unwrap_or_default();
         match self {
             Self::States(states) => states.contains(&run.state),
             Self::Skill(pattern) => pattern.matches(&run.skill_id),
@@ -183,9 +197,10 @@ impl Test {
             // The words of a code are found as lists show them.
             Self::Error(text) => {
                 let code = run.error.as_ref().and_then(|error| error.get("code")?.as_str());
-                contains(&json(&run.error), &in_json(text))
+                contains(&public(&run.error), &in_json(text))
                     || code.is_some_and(|code| contains(&code.replace('_', " "), text))
             }
+            Self::Detail(text) => contains(&json(&run.error), &in_json(text)),
             Self::Target(text) => contains(&json(&run.target), &in_json(text)),
             Self::Input(path, comparison) => {
                 let value = path.iter().try_fold(&run.inputs, |value, name| value.as_object()?.get(name));
@@ -200,7 +215,7 @@ impl Test {
                     || (word.len() >= crate::RunFilter::TRACE_PREFIX && run.trace_id.starts_with(word))
                     || run.title().is_some_and(|title| contains(title, word))
                     || contains(&run.inputs.to_string(), &in_json(word))
-                    || contains(&json(&run.error), &in_json(word))
+                    || contains(&public(&run.error), &in_json(word))
             }
         }
     }
@@ -243,6 +258,17 @@ impl Pattern {
         }
         rest.ends_with(last)
     }
+}
+
+/// An error without what is for `admin` alone. Earlier versions recorded that in the message of a binding's failure.
+fn public_error(error: &Value) -> String {
+    let Value::Object(fields) = error else { return error.to_string() };
+    let message_is_private = fields.contains_key("binding") && !fields.contains_key("detail");
+    let mut fields = fields.clone();
+    fields.retain(|name, _| {
+        !PRIVATE_FIELDS.contains(&name.as_str()) && !(message_is_private && name == "message")
+    });
+    Value::Object(fields).to_string()
 }
 
 fn contains(text: &str, part: &str) -> bool {
@@ -338,6 +364,7 @@ fn test(token: &Token) -> Result<Test, QueryError> {
         "by" => Test::StartedBy(value),
         "trace" => Test::Trace(value.to_ascii_lowercase()),
         "error" => Test::Error(value),
+        "detail" => Test::Detail(value),
         "target" => Test::Target(value),
         "age" => {
             let (ordering, age) = duration(key, &value)?;

@@ -98,7 +98,7 @@ fn reasons_quote_words_as_they_were_read() {
     let answer = ask(&router(), "extrakt the tabels from a pdf");
     let hit = &answer.results[0];
     assert!(matches!(&answer.words[2].correction, Some(Correction::Typo(word)) if word == "tables"));
-    assert!(!hit.reason.split("; read ").next().unwrap().contains("tabels"), "{}", hit.reason);
+    assert!(!hit.reason.split("; “tabels” was read").next().unwrap().contains("tabels"), "{}", hit.reason);
     assert!(hit.reason.contains("“tabels” was read as “tables”"), "{}", hit.reason);
     let labels: Vec<&str> = hit.breakdown.words.iter().map(|row| row.label.as_str()).collect();
     assert!(labels.contains(&"tables") && !labels.contains(&"tabels"), "{labels:?}");

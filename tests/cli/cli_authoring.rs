@@ -120,7 +120,7 @@ fn why_names_the_check_that_fails_and_a_draft_repairs_it() {
 }
 
 #[test]
-fn why_names_missing_terms_and_the_exclusion_of_a_skill_that_is_no_result() {
+fn why_names_missing_terms_and_the_exclusion_of_a_losing_skill() {
     let home = Home::with_skills();
     home.skill("billing", "description: Creates bills for customers. Not for subscriptions.", "# Bills\n");
     home.skill("subs", "description: Cancels and renews a subscription.", "# Plans\n");
@@ -132,10 +132,7 @@ fn why_names_missing_terms_and_the_exclusion_of_a_skill_that_is_no_result() {
         checks.iter().find(|check| check["check"] == kind).unwrap_or_else(|| panic!("{kind}: {report}"))
     };
     let evidence = |kind: &str| check(kind)["evidence"].as_str().unwrap();
-    assert!(
-        evidence("rank").contains("not a result") && evidence("rank").contains("subs is first"),
-        "{report}"
-    );
+    assert!(evidence("rank").contains("subs"), "{report}");
     assert!(evidence("terms").contains("“subscription” (only in the exclusion clause)"), "{report}");
     assert!(evidence("terms").contains("subs has “cancel” (description"), "{report}");
     assert_eq!(check("terms")["help"], "add “cancel” to the description if the skill does that");

@@ -193,7 +193,11 @@ pub async fn filters_select_what_they_describe(store: &dyn Store, time: &Time) {
         store.launch(launch).await.unwrap();
         if n % 3 != 2 {
             let claim = claimed(store, "w1").await;
-            let error = json!({"code": "upstream_failure", "message": "Bad gateway 50%"});
+            let mut error = json!({"code": "upstream_failure", "message": "Bad gateway 50%"});
+            if n % 12 == 1 {
+                error["detail"] = json!("POST http://10.0.0.7 answered 502");
+                error["binding"] = json!("mail");
+            }
             match n % 6 {
                 0 => step_one(store, &claim, WorkerReport::Complete).await,
                 1 => {
@@ -228,6 +232,10 @@ pub async fn filters_select_what_they_describe(store: &dyn Store, time: &Time) {
         "error:\"upstream failure\"",
         "error:\"bad gateway 50%\"",
         "-error:gateway",
+        "detail:10.0.0.7",
+        "-detail:10.0.0.7",
+        "error:10.0.0.7",
+        "10.0.0.7",
         "target:report.md",
         "-target:report",
         "input.region:eu*",
@@ -269,7 +277,15 @@ pub async fn filters_select_what_they_describe(store: &dyn Store, time: &Time) {
     }
     assert_eq!(
         never,
-        ["skill:SKILL*", "step:on*", "-step:one", "input.none:*", "-input.none:*"],
+        [
+            "skill:SKILL*",
+            "step:on*",
+            "-step:one",
+            "error:10.0.0.7",
+            "10.0.0.7",
+            "input.none:*",
+            "-input.none:*"
+        ],
         "each other filter tells runs apart"
     );
     let paged = RunFilter { r#where: Some("input.dry:true".into()), limit: 5, ..RunFilter::default() };

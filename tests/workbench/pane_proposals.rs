@@ -57,6 +57,7 @@ impl Place {
         let new = NewProposal {
             skill_id: SkillId::new("billing"),
             location: self.file("billing"),
+            real: self.file("billing").canonicalize().unwrap(),
             base: self.read(),
             result: result.to_owned(),
             justification: "Requests about subscriptions find no skill.\n\nThree of them this week."

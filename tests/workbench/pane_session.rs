@@ -43,7 +43,7 @@ fn a_skill_is_loaded_by_a_few_letters_and_stands_in_the_next_call() {
     screen.press("c l").type_text("csv-profile").press("enter");
     screen.wait_for("<active_skills>").wait_for("1 of 8").wait_for("csv-profile body");
     screen.press("d").wait_for("Difference").wait_for("+ <active_skills>");
-    screen.press("d tab").wait_for("L1").wait_for("L2").wait_for("scripts run in");
+    screen.press("d tab").wait_for("L1").wait_for("L2").wait_for("append-only");
 }
 
 #[test]

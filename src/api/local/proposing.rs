@@ -145,6 +145,7 @@ impl Local {
             Ok(store.create(NewProposal {
                 skill_id: skill.id.clone(),
                 location: skill.location.clone(),
+                real: skill.real_location().to_owned(),
                 base,
                 result,
                 justification,
@@ -198,7 +199,7 @@ impl Local {
         run_blocking(move || {
             let facts = &proposal.facts;
             let skill = evaluator.catalogue.by_location(&facts.location).cloned();
-            let present = present_digest(&facts.location);
+            let present = present_digest(facts);
             let waits = facts.state == ProposalState::Waiting;
             let base = match (&skill, present == Some(facts.base_digest)) {
                 (Some(skill), true) => base_of(skill).ok(),

@@ -36,7 +36,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Code, Error, ExecutionOptions, SessionAccess, SharedClient, SharedSessionClient, new_trace_id};
 use skills_model::RunState;
-use skills_store::{RunId, RunRecord};
+use skills_store::{RunId, RunQuery, RunRecord};
 
 pub use answers::{
     AgentList, Called, CapabilityList, CheckpointList, ClientProfileList, ClientProfileName, EventList,
@@ -115,6 +115,20 @@ impl Caller {
     #[must_use]
     pub fn may(&self, scope: Scope) -> bool {
         self.principal.as_ref().is_none_or(|principal| principal.scopes.contains(&scope))
+    }
+
+    /// Whether they may filter runs by this text. An invalid text is rejected where it is used.
+    ///
+    /// # Errors
+    /// `forbidden` for details of errors without the scope `admin`.
+    pub(super) fn may_filter(&self, text: Option<&str>) -> Result<(), Error> {
+        let query = text.and_then(|text| RunQuery::parse(text).ok());
+        if query.is_some_and(|query| query.compares_details()) && !self.may(Scope::Admin) {
+            let message =
+                "the filter key `detail` needs the scope `admin`; `error` compares what you are shown";
+            return Err(Error::new(Code::Forbidden, message));
+        }
+        Ok(())
     }
 
     /// Whose sessions they may use.

@@ -22,7 +22,10 @@ pub(super) fn operations() -> Vec<Operation> {
             Scope::Read,
             "Returns the fields and values that distinguish the runs matching a filter, with the terms that select \
                 them.",
-            |asked: CallContext, ask: FacetsOf| async move { asked.service.core.facets(&ask.r#where).await },
+            |asked: CallContext, ask: FacetsOf| async move {
+                asked.caller.may_filter(Some(&ask.r#where))?;
+                asked.service.core.facets(&ask.r#where).await
+            },
         ),
         Operation::new(
             "run.log",

@@ -138,6 +138,7 @@ fn looking() -> Vec<Operation> {
             "Lists runs by page, waiting runs first.",
             |asked: CallContext, ask: RunsLike| async move {
                 let RunsLike { states, skill_id, text, trace_id, r#where, cursor, limit } = ask;
+                asked.caller.may_filter(r#where.as_deref())?;
                 let filter = RunFilter { states, skill_id, text, trace_id, r#where, cursor, limit };
                 asked.service.core.runs(filter).await
             },

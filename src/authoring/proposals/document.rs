@@ -62,6 +62,9 @@ pub struct Facts {
     pub skill_id: SkillId,
     /// The skill's file.
     pub location: PathBuf,
+    /// The same without links, as it was when the change was proposed; none in proposals of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub real: Option<PathBuf>,
     /// Digest of the file that the diff was made for.
     pub base_digest: Digest,
     /// Digest of the file with the diff.
@@ -226,6 +229,7 @@ pub(super) mod tests {
                 proposal_id: id.to_owned(),
                 skill_id: SkillId::new("billing"),
                 location: "/s/billing/SKILL.md".into(),
+                real: None,
                 base_digest: Digest::of(b"base"),
                 result_digest: Digest::of(b"result"),
                 proposed_by: "ana: \"#1\"".to_owned(),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::diff::{self, DiffError};
 use super::document::{Facts, Proposal, ProposalDecision, ProposalState};
-use crate::write_back::{WriteError, replace_file};
+use crate::write_back::{WriteError, replace_real_file};
 use skills_base::files::{self, Folder};
 use skills_base::private_files;
 use skills_discovery::GoldenChange;
@@ -104,6 +104,8 @@ pub struct NewProposal {
     pub skill_id: SkillId,
     /// Its file.
     pub location: PathBuf,
+    /// The same without links, as it was when the skill was read.
+    pub real: PathBuf,
     /// The content of the file.
     pub base: String,
     /// The content with the change.
@@ -245,6 +247,7 @@ impl ProposalStore {
             proposal_id: self.free_id(&new.skill_id, new.at_ms)?,
             skill_id: new.skill_id,
             location: new.location,
+            real: Some(new.real),
             base_digest: Digest::of(new.base.as_bytes()),
             result_digest: Digest::of(new.result.as_bytes()),
             proposed_by: new.proposed_by,
@@ -325,7 +328,8 @@ impl ProposalStore {
             _ => return Err(ProposalError::AlreadyDecided(Box::new(proposal.facts))),
         }
         let location = proposal.facts.location.clone();
-        let base = files::read_text(&real(&location)?, MAX_BYTES);
+        let real = real(&proposal.facts)?;
+        let base = files::read_text(&real, MAX_BYTES);
         let base = base.map_err(|refusal| failed(&location)(refusal.into()))?;
         if Digest::of(base.as_bytes()) != proposal.facts.base_digest {
             return Err(ProposalError::Changed(location));
@@ -340,7 +344,7 @@ impl ProposalStore {
         proposal.facts.applying = Some(by.clone());
         self.write(&proposal)?;
         fail::fail_point!("proposal.applying");
-        replace_file(&location, base.as_bytes(), result.as_bytes())?;
+        replace_real_file(&real, base.as_bytes(), result.as_bytes())?;
         fail::fail_point!("proposal.applied");
         proposal.facts.applying = None;
         proposal.facts.decision = Some(by);
@@ -383,13 +387,14 @@ impl ProposalStore {
         let facts = &proposal.facts;
         let base = self.version(facts, facts.base_digest)?;
         let location = facts.location.clone();
-        let present = files::read_text(&real(&location)?, MAX_BYTES);
+        let real = real(facts)?;
+        let present = files::read_text(&real, MAX_BYTES);
         let present = present.map_err(|refusal| failed(&location)(refusal.into()))?;
         match Digest::of(present.as_bytes()) {
             // An earlier rollback that was written and not recorded.
             digest if digest == facts.base_digest => {}
             digest if digest == facts.result_digest => {
-                replace_file(&location, present.as_bytes(), base.as_bytes())?;
+                replace_real_file(&real, present.as_bytes(), base.as_bytes())?;
             }
             _ => return Err(ProposalError::ChangedSince(location)),
         }
@@ -400,21 +405,24 @@ impl ProposalStore {
     }
 }
 
-fn real(location: &Path) -> Result<PathBuf, ProposalError> {
-    location.canonicalize().map_err(failed(location))
+/// The file without links. A link that took its place after the proposal is refused where it is opened.
+fn real(facts: &Facts) -> Result<PathBuf, ProposalError> {
+    match &facts.real {
+        Some(real) => Ok(real.clone()),
+        None => facts.location.canonicalize().map_err(failed(&facts.location)),
+    }
 }
 
-/// The digest of a file now.
+/// The digest of a proposal's file now.
 #[must_use]
-pub fn present_digest(location: &Path) -> Option<Digest> {
-    let real = location.canonicalize().ok()?;
-    files::read_file(&real, MAX_BYTES).ok().map(|bytes| Digest::of(&bytes))
+pub fn present_digest(facts: &Facts) -> Option<Digest> {
+    files::read_file(&real(facts).ok()?, MAX_BYTES).ok().map(|bytes| Digest::of(&bytes))
 }
 
 /// An approval whose end was not recorded: the file tells whether it was written.
 fn recovered(mut proposal: Proposal) -> Proposal {
     if let Some(decision) = proposal.facts.applying.take()
-        && present_digest(&proposal.facts.location) == Some(proposal.facts.result_digest)
+        && present_digest(&proposal.facts) == Some(proposal.facts.result_digest)
     {
         proposal.facts.state = ProposalState::Approved;
         proposal.facts.decision = Some(decision);
@@ -452,6 +460,7 @@ mod tests {
             NewProposal {
                 skill_id: SkillId::new("billing"),
                 location: self.file.clone(),
+                real: self.file.canonicalize().unwrap(),
                 base: BASE.to_owned(),
                 result: RESULT.to_owned(),
                 justification: "Shorter.".to_owned(),
@@ -469,6 +478,34 @@ mod tests {
 
     fn by(name: &str) -> ProposalDecision {
         ProposalDecision { by: name.to_owned(), at_ms: 1, notes: None }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_that_took_the_place_of_the_file_or_its_folder_is_not_written_through() {
+        let place = place();
+        let folder = place.file.parent().unwrap().to_owned();
+        let elsewhere = tempfile::tempdir().unwrap();
+        let target = elsewhere.path().join("SKILL.md");
+        std::fs::write(&target, BASE).unwrap();
+        let id = place.propose().facts.proposal_id;
+        std::fs::remove_file(&place.file).unwrap();
+        std::os::unix::fs::symlink(&target, &place.file).unwrap();
+        assert!(place.store.approve(&id, by("kim")).is_err());
+        std::fs::remove_dir_all(&folder).unwrap();
+        std::os::unix::fs::symlink(elsewhere.path(), &folder).unwrap();
+        assert!(place.store.approve(&id, by("kim")).is_err());
+        assert_eq!(std::fs::read_to_string(&target).unwrap(), BASE);
+        // Back in its place, it is approved; a rollback does not follow a link either.
+        std::fs::remove_file(&folder).unwrap();
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(&place.file, BASE).unwrap();
+        place.store.approve(&id, by("kim")).unwrap();
+        std::fs::write(&target, RESULT).unwrap();
+        std::fs::remove_dir_all(&folder).unwrap();
+        std::os::unix::fs::symlink(elsewhere.path(), &folder).unwrap();
+        assert!(place.store.roll_back(&id, by("lee")).is_err());
+        assert_eq!(std::fs::read_to_string(&target).unwrap(), RESULT);
     }
 
     #[test]

@@ -147,6 +147,26 @@ pub fn read_text(real: &Path, limit: u64) -> Result<String, OpenError> {
     text(read_file(real, limit)?, &real.to_string_lossy())
 }
 
+/// Replaces a file by its real path, in one step, if its content is `read`; permissions stay. Everything happens in the
+/// folder that was opened: a link that takes the place of the file or of a folder meanwhile is refused or replaced,
+/// never followed. Returns whether the content was `read`.
+///
+/// # Errors
+/// As [`open_file`], and the system's for what cannot be written.
+pub fn replace_file(real: &Path, read: &[u8], write: &[u8]) -> Result<bool, OpenError> {
+    let shown = real.to_string_lossy();
+    let (Some(parent), Some(name)) = (real.parent(), real.file_name()) else {
+        return Err(failed(&shown, io::ErrorKind::InvalidInput.into()));
+    };
+    system::replace(parent, name, read, write).map_err(|error| {
+        if system::is_link_error(&error) {
+            let why = "the file or a parent folder was replaced by a symbolic link".to_owned();
+            return OpenError::Link { path: shown.clone().into_owned(), why };
+        }
+        failed(&shown, error)
+    })
+}
+
 fn read_open(file: File, metadata: &Metadata, path: &str, limit: u64) -> Result<Vec<u8>, OpenError> {
     let mut bytes = Vec::with_capacity(usize::try_from(metadata.len().min(limit)).unwrap_or(0));
     // The size may be no longer true, so the reading itself has the limit.
@@ -247,16 +267,17 @@ fn blocking_link(root: &Path, inside: &Path, path: &str) -> Option<OpenError> {
 mod unix {
     //! The system's own way: names are resolved against an open folder.
 
+    use std::ffi::OsStr;
     #[cfg(target_os = "linux")]
     use std::ffi::OsString;
     use std::fs::{File, Metadata};
-    use std::io;
+    use std::io::{self, Read as _, Write as _};
     use std::os::fd::OwnedFd;
     #[cfg(target_os = "linux")]
     use std::path::PathBuf;
     use std::path::{Component, Path};
 
-    use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, statat};
+    use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, renameat, statat, unlinkat};
     use rustix::io::Errno;
 
     use super::Entry;
@@ -289,6 +310,47 @@ mod unix {
 
     pub fn open_real(real: &Path) -> io::Result<File> {
         Ok(without_links(real, READ)?.into())
+    }
+
+    pub fn replace(parent: &Path, name: &OsStr, read: &[u8], write: &[u8]) -> io::Result<bool> {
+        let folder = without_links(parent, FOLDER)?;
+        let mut present = File::from(openat(&folder, name, READ | OFlags::NOFOLLOW, Mode::empty())?);
+        let metadata = present.metadata()?;
+        if !metadata.is_file() || metadata.len() != read.len() as u64 {
+            return Ok(false);
+        }
+        let mut content = Vec::with_capacity(read.len());
+        (&mut present).take(metadata.len() + 1).read_to_end(&mut content)?;
+        if content != read {
+            return Ok(false);
+        }
+        let (new, file) = create_temporary(&folder)?;
+        let written = (|| {
+            let mut file = File::from(file);
+            file.write_all(write)?;
+            file.set_permissions(metadata.permissions())?;
+            file.sync_all()?;
+            io::Result::Ok(renameat(&folder, &new, &folder, name)?)
+        })();
+        if written.is_err() {
+            let _ = unlinkat(&folder, &new, AtFlags::empty());
+        }
+        written.map(|()| true)
+    }
+
+    /// A new file in a folder, and its name.
+    fn create_temporary(folder: &OwnedFd) -> io::Result<(String, OwnedFd)> {
+        const MAX_TRIES: u32 = 100;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        for attempt in 0..MAX_TRIES {
+            let name = format!(".skills-{}-{attempt}", std::process::id());
+            match openat(folder, &name, flags, Mode::RUSR | Mode::WUSR) {
+                Ok(file) => return Ok((name, file)),
+                Err(Errno::EXIST) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
     }
 
     pub fn open_beneath(folder: &Handle, inside: &Path, is_folder: bool) -> io::Result<File> {
@@ -510,6 +572,19 @@ mod elsewhere {
 
     pub fn open_real(real: &Path) -> io::Result<File> {
         File::open(real.canonicalize()?)
+    }
+
+    pub fn replace(parent: &Path, name: &OsStr, read: &[u8], write: &[u8]) -> io::Result<bool> {
+        let real = parent.join(name);
+        if std::fs::read(&real)? != read {
+            return Ok(false);
+        }
+        let permissions = std::fs::metadata(&real)?.permissions();
+        let new = parent.join(format!(".skills-{}", std::process::id()));
+        std::fs::write(&new, write)?;
+        std::fs::set_permissions(&new, permissions)?;
+        std::fs::rename(&new, &real)?;
+        Ok(true)
     }
 
     pub fn open_beneath(folder: &Handle, inside: &Path, is_folder: bool) -> io::Result<File> {

@@ -12,5 +12,5 @@ mod refusal;
 /// paths below it longer to resolve.
 pub const MAX_DEPTH: usize = 64;
 
-pub use folder::{Entry, Folder, open_file, read_file, read_text};
+pub use folder::{Entry, Folder, open_file, read_file, read_text, replace_file};
 pub use refusal::OpenError;

@@ -78,25 +78,27 @@ impl Conditions<'_> {
             Test::StartedBy(text) => self.like("r.started_by", &containing(text)),
             Test::Trace(text) => self.trace(text, format!("{text}{}", char::MAX)),
             Test::Error(text) => {
-                let within = self.like("r.error", &containing(&in_json(text)));
+                let public = self.public_error();
+                let within = self.like(&public, &containing(&in_json(text)));
                 let code = format!("replace({}, '_', ' ')", self.field("r.error", "code"));
                 let code = self.like(&code, &containing(text));
                 format!("({within} OR coalesce({code}, false))")
             }
+            Test::Detail(text) => self.like("r.error", &containing(&in_json(text))),
             Test::Target(text) => self.like("r.target", &containing(&in_json(text))),
             Test::Input(path, comparison) => self.input(path, comparison),
             Test::Age(ordering, age) => self.older("r.created_ms", *ordering, self.now_ms - millis(*age)),
             Test::InState(ordering, age) => self.older("r.since_ms", *ordering, self.now_ms - millis(*age)),
             Test::Word(word) => {
                 let quoted = in_json(word);
-                let title = self.field("r.options", "title");
+                let (title, error) = (self.field("r.options", "title"), self.public_error());
                 let columns = [
                     ("r.id", word),
                     ("r.skill_id", word),
                     ("r.step", word),
                     (title.as_str(), word),
                     ("r.inputs", &quoted),
-                    ("r.error", &quoted),
+                    (error.as_str(), &quoted),
                 ];
                 let like = |(column, text): (&str, &String)| {
                     let like = self.like(column, &containing(text));
@@ -114,6 +116,11 @@ impl Conditions<'_> {
     fn states(&mut self, states: &[skills_model::RunState]) -> String {
         let names: Vec<String> = states.iter().map(|state| self.bind(state.to_string())).collect();
         format!("({} IN ({}))", self.state, names.join(", "))
+    }
+
+    /// What every caller is shown of the error.
+    fn public_error(&self) -> String {
+        self.collated(dialect::public_error(self.postgres, "r.error"))
     }
 
     /// The text of a field of a column of JSON text.

@@ -125,6 +125,28 @@ pub(crate) mod dialect {
         format!("({} ->> '{name}')", json(postgres, column))
     }
 
+    /// The text of an error without what is for callers with the scope `admin` alone, as
+    /// [`RunQuery::matches`](crate::RunQuery::matches) compares it.
+    pub fn public_error(postgres: bool, column: &str) -> String {
+        let (names, with_message) =
+            (crate::query::PRIVATE_FIELDS, [&crate::query::PRIVATE_FIELDS[..], &["message"]].concat());
+        let without = |names: &[&str]| {
+            if postgres {
+                let names: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
+                format!("CAST(CAST({} AS jsonb) - ARRAY[{}] AS TEXT)", json(true, column), names.join(", "))
+            } else {
+                let paths: Vec<String> = names.iter().map(|name| format!("'$.{name}'")).collect();
+                format!("json_remove({column}, {})", paths.join(", "))
+            }
+        };
+        let (binding, detail) = (field(postgres, column, "binding"), field(postgres, column, "detail"));
+        format!(
+            "(CASE WHEN {binding} IS NOT NULL AND {detail} IS NULL THEN {} ELSE {} END)",
+            without(&with_message),
+            without(&names)
+        )
+    }
+
     /// Selects the texts in a JSON array that is a parameter.
     pub fn texts(postgres: bool, parameter: &str) -> String {
         if postgres {

@@ -333,13 +333,17 @@ impl ClientsView {
         };
         let common = description.chars().zip(kept.chars()).take_while(|(a, b)| a == b);
         let common = common.map(|(a, _)| a.len_utf8()).sum();
-        let (head, cut) = description.split_at(common);
-        let cut = if cut.is_empty() || !painter.glyphs.ascii {
-            Seg::new(shown(cut), Role::Muted).with(Modifier::CROSSED_OUT)
+        let (head, rest) = description.split_at(common);
+        let cut = if rest.is_empty() || !painter.glyphs.ascii {
+            Seg::new(shown(rest), Role::Muted).with(Modifier::CROSSED_OUT)
         } else {
-            Seg::new(format!("{{-{}-}}", shown(cut)), Role::Muted)
+            Seg::new(format!("{{-{}-}}", shown(rest)), Role::Muted)
         };
-        let text = wrap(&[Seg::new(shown(head), Role::Text), cut], width.max(1));
+        // `shown` removes the space between the two.
+        let is_between_words = head.ends_with(char::is_whitespace) || rest.starts_with(char::is_whitespace);
+        let space = if is_between_words && !head.trim().is_empty() { " " } else { "" };
+        let head = Seg::new(shown(head) + space, Role::Text);
+        let text = wrap(&[head, cut], width.max(1));
         lines.extend(text.into_iter().map(RichLine::from_segs));
         lines
     }

@@ -122,6 +122,17 @@ async fn addresses_and_upstream_bodies_are_for_admin_alone() {
             assert!(!text.contains(secret), "{secret}: {text}");
         }
     }
+    // Whether a run matches a filter would reveal them too, character by character.
+    for filter in ["error:hunter2", "hunter2", "error:%2Fask"] {
+        let found = get(&runner, &format!("/v1/runs?where={filter}")).await.json();
+        assert_eq!(found["runs"], json!([]), "{filter}");
+    }
+    for path in ["/v1/runs", "/v1/facets"] {
+        let refused = get(&runner, &format!("{path}?where=detail:hunter2")).await;
+        assert_eq!((refused.status, refused.code().as_str()), (403, "forbidden"), "{path}");
+    }
+    let found = get(&admin, "/v1/runs?where=detail:hunter2").await.json();
+    assert_eq!(found["runs"].as_array().unwrap().len(), 2, "of the skill and of the capability");
     let whole = get(&admin, &paths[0]).await.body;
     assert!(whole.contains("hunter2") && whole.contains(&upstream.to_string()), "{whole}");
 }

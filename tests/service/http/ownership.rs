@@ -108,7 +108,6 @@ async fn a_decision_is_offered_under_the_name_of_the_key() {
         )
         .await;
     let reason = asks.json()["error"]["reason"].clone();
-    assert_eq!(reason["decision"]["approver"], json!(["ana", "principal of the API key"]), "{reason}");
     let path = format!("/v1/runs/{}", reason["run_id"].as_str().unwrap());
     let shown = house.ask("GET", &path, &[("x-api-key", ben.as_str())], "").await.json();
     assert_eq!(shown["sheet"]["approver"], json!(["ben", "principal of the API key"]), "{shown}");
