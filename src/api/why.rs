@@ -344,7 +344,7 @@ async fn ranked(
     // What is not a result for another reason was not compared with the request.
     let is_compared = hit.is_some() || is_without_terms(subject, &own);
     if is_compared {
-        checks.extend(terms_check(&terms, clause.as_deref(), winner, first.fit != Fit::None));
+        checks.push(terms_check(&terms, clause.as_deref(), winner, first.fit != Fit::None));
     }
     if is_compared || clause.is_some() {
         checks.push(match clause {
@@ -464,14 +464,9 @@ fn terms(intent: &str, answer: &Answer, own: Option<&Hit>, winner: Option<&Hit>)
 }
 
 /// `clause` is the exclusion clause that the request matches: its words count against the skill.
-fn terms_check(
-    terms: &[WhyTerm],
-    clause: Option<&str>,
-    winner: Option<&Hit>,
-    fits: bool,
-) -> Option<WhyCheck> {
+fn terms_check(terms: &[WhyTerm], clause: Option<&str>, winner: Option<&Hit>, fits: bool) -> WhyCheck {
     if terms.is_empty() {
-        return Some(WhyCheck::unknown(CheckKind::Terms, "the request has no words but stop words"));
+        return WhyCheck::unknown(CheckKind::Terms, "the request has no words but stop words");
     }
     let clause = clause.map(str::to_lowercase).unwrap_or_default();
     let is_excluded = |term: &WhyTerm| clause.contains(term.term.to_lowercase().trim_end_matches('s'));
@@ -497,7 +492,7 @@ fn terms_check(
         }
         format!("add {} to the description if the skill does that", list(&wanted, quoted))
     };
-    Some(match winner {
+    match winner {
         _ if missing.is_empty() => {
             WhyCheck::pass(CheckKind::Terms, "the skill has every term of the request")
         }
@@ -518,7 +513,7 @@ fn terms_check(
             WhyCheck::pass(CheckKind::Terms, format!("missing: {missing_text}; it ranks first without them"))
         }
         None => WhyCheck::fail(CheckKind::Terms, format!("missing: {missing_text}"), help(&missing)),
-    })
+    }
 }
 
 /// The checks of a client, up to the first that fails.

@@ -228,7 +228,7 @@ fn meaning(
     Some((text, near))
 }
 
-/// The run of ASCII letters and digits around a word of a text: “FastAPI” around “Fast”.
+/// The run of ASCII letters and digits around a word of a text: `FastAPI` around `Fast`.
 fn whole_word(text: &str, word: Range<usize>) -> &str {
     let is_inner = |at: usize| text.as_bytes().get(at).is_some_and(u8::is_ascii_alphanumeric);
     let (mut start, mut end) = (word.start, word.end);
@@ -254,7 +254,7 @@ fn quoted(words: &[usize], reading: &Reading) -> String {
         match texts.last_mut() {
             Some((range, text)) if start < range.end => {
                 range.end = end;
-                *text = slice(&reading.intent, range.clone()).to_owned();
+                slice(&reading.intent, range.clone()).clone_into(text);
             }
             _ => texts.push((start..end, reading.read_as(*word).to_owned())),
         }

@@ -295,11 +295,9 @@ pub fn leftovers(base: Option<&Path>, clear: bool) -> Leftovers {
             let path = entry.path();
             let Some(lock) = abandoned(&path) else { continue };
             let bytes = size(&path, 0);
-            if clear {
-                if let Err(error) = clear_contents(&path).and_then(|()| fs::remove_dir_all(&path)) {
-                    tracing::warn!("clearing {}: {error}", path.display());
-                    continue;
-                }
+            if clear && let Err(error) = clear_contents(&path).and_then(|()| fs::remove_dir_all(&path)) {
+                tracing::warn!("clearing {}: {error}", path.display());
+                continue;
             }
             drop(lock);
             found.folders += 1;

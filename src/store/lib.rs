@@ -156,7 +156,7 @@ pub trait Store: Send + Sync + 'static {
     ) -> Result<CommandOutcome, StoreError>;
 
     /// What a finished sidecar asked for on the run it watches: the command and the events `control.applied` of both
-    /// (or `control.refused` of both) in one transaction. ApprovalReason again it answers the first outcome.
+    /// (or `control.refused` of both) in one transaction. Repeated, it answers the first outcome.
     async fn control(
         &self,
         sidecar: &RunId,

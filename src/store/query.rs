@@ -266,7 +266,8 @@ fn public_error(error: &Value) -> String {
     let message_is_private = fields.contains_key("binding") && !fields.contains_key("detail");
     let mut fields = fields.clone();
     fields.retain(|name, _| {
-        !PRIVATE_FIELDS.contains(&name.as_str()) && !(message_is_private && name == "message")
+        let is_private = PRIVATE_FIELDS.contains(&name.as_str()) || (message_is_private && name == "message");
+        !is_private
     });
     Value::Object(fields).to_string()
 }

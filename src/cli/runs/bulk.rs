@@ -166,7 +166,7 @@ pub async fn decide(cx: &mut Context, args: &DecideArgs, verdict: Verdict) -> Re
         let mut words = vec!["runs", &name, "--where", filter, "--digest", &digest];
         let options = [("--approver", args.approver.as_deref()), ("--notes", args.notes.as_deref())];
         words.extend(
-            options.into_iter().flat_map(|(option, value)| value.map(|value| [option, value])).flatten(),
+            options.into_iter().filter_map(|(option, value)| value.map(|value| [option, value])).flatten(),
         );
         words.push("--yes");
         let means = Caller::of(&cx.global).line(&words);

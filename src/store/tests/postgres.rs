@@ -80,7 +80,7 @@ async fn audit_anchors_are_kept_from_a_thread_without_a_runtime() {
     let store = Arc::new(open(&server.store().0).await);
     let writer = Arc::clone(&store);
     std::thread::spawn(move || {
-        writer.keep_audit_anchor("log", AuditAnchor { seq: 7, head: "abc".to_owned() })
+        writer.keep_audit_anchor("log", AuditAnchor { seq: 7, head: "abc".to_owned() });
     })
     .join()
     .unwrap();

@@ -22,7 +22,7 @@ pub(super) struct Overrides {
 }
 
 impl Overrides {
-    /// CatalogCache in `overrides.json` of a folder; in memory without one.
+    /// Stored in `overrides.json` of a folder; in memory without one.
     pub(super) fn new(folder: Option<&Path>) -> Self {
         Self { file: folder.map(|folder| folder.join("overrides.json")), memory: Mutex::default() }
     }
