@@ -7,5 +7,6 @@ pub mod blocks;
 pub mod duration;
 pub mod files;
 pub mod hex;
+pub mod locked_folder;
 pub mod private_files;
 pub mod telemetry;

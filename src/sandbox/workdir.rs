@@ -1,13 +1,12 @@
 //! The private work directory of one run: the only place that a script may write to.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, chown};
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use rustix::fs::{FlockOperation, flock};
-use tempfile::TempDir;
+use skills_base::locked_folder::{self, LockedFolder};
 
 use super::error::SandboxError;
 use super::identity;
@@ -26,25 +25,15 @@ pub const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// How the names of work folders begin.
 const PREFIX: &str = "skills-step-";
-/// The file in a work folder that its owner keeps locked (flock(2)); the lock ends with the process.
-const LOCK: &str = "lock";
-/// How long a folder without that file is left alone: an earlier version made none, and may still be running.
-const UNLOCKED_FOR: Duration = Duration::from_secs(24 * 60 * 60);
-/// The same for an empty folder: its process was killed right after creating it, or right before deleting it.
-const EMPTY_FOR: Duration = Duration::from_secs(60);
-/// Folders that another process may clear while they are made, before this one gives up.
-const MAX_TRIES: u32 = 10;
 
 /// A folder of its own for a run, deleted with this value.
 #[derive(Debug)]
 pub struct WorkDir {
-    /// Holds the work directory and, beside it, a copy of the bundle where one is needed.
-    outer: TempDir,
+    /// Holds the work directory and, next to it, a copy of the bundle if one is needed.
+    outer: LockedFolder,
     work: PathBuf,
     /// What the script has produced, where that is copied out of a file system of its own.
     out: Option<PathBuf>,
-    /// Held as long as the folder is there; dropped after it.
-    _lock: File,
     /// The files that were put in, as they were then.
     inputs: BTreeMap<PathBuf, Stamp>,
     /// Folders that were made for them.
@@ -66,9 +55,9 @@ impl WorkDir {
         files: &[InputFile],
         inner: &Path,
     ) -> Result<Self, SandboxError> {
-        let (outer, lock) = make(base, owner.is_some())?;
+        let outer = make(base, owner.is_some())?;
         let work = outer.path().join("work");
-        let mut out = Self { outer, work, out: None, _lock: lock, inputs: BTreeMap::new(), laid_out: 0 };
+        let mut out = Self { outer, work, out: None, inputs: BTreeMap::new(), laid_out: 0 };
         let start = out.work.join(inner);
         make_folders(&start)?;
         for file in files {
@@ -191,31 +180,6 @@ impl WorkDir {
     }
 }
 
-impl Drop for WorkDir {
-    fn drop(&mut self) {
-        // Failures are left to the folder's own removal, and to the next start.
-        let _ = clear_contents(self.outer.path());
-    }
-}
-
-/// Deletes everything in a folder but its lock, so that a process killed meanwhile leaves a folder that is recognized.
-fn clear_contents(outer: &Path) -> std::io::Result<()> {
-    // A script may have closed its own folders.
-    open_folders(outer, 0);
-    for entry in fs::read_dir(outer)? {
-        let entry = entry?;
-        if entry.file_name() == LOCK {
-            continue;
-        }
-        if entry.file_type()?.is_dir() {
-            fs::remove_dir_all(entry.path())?;
-        } else {
-            fs::remove_file(entry.path())?;
-        }
-    }
-    Ok(())
-}
-
 /// What a script has written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
@@ -250,7 +214,7 @@ fn bases(base: Option<&Path>) -> Vec<PathBuf> {
 }
 
 /// A new folder, and the lock that says that it is in use.
-fn make(base: Option<&Path>, other: bool) -> Result<(TempDir, File), SandboxError> {
+fn make(base: Option<&Path>, other: bool) -> Result<LockedFolder, SandboxError> {
     let mut why = Vec::new();
     if let Some(base) = base.filter(|base| !base.exists()) {
         make_folders(base)?;
@@ -261,7 +225,8 @@ fn make(base: Option<&Path>, other: bool) -> Result<(TempDir, File), SandboxErro
             why.push(reason);
             continue;
         }
-        match make_in(&base, other) {
+        // The script's user passes through, and sees nothing on the way.
+        match LockedFolder::create_in(&base, PREFIX, other) {
             Ok(made) => return Ok(made),
             Err(error) => why.push(format!("{}: {error}", base.display())),
         }
@@ -269,62 +234,22 @@ fn make(base: Option<&Path>, other: bool) -> Result<(TempDir, File), SandboxErro
     Err(SandboxError::NotStarted { why: format!("cannot create a work directory: {}", why.join("; ")) })
 }
 
-fn make_in(base: &Path, other: bool) -> std::io::Result<(TempDir, File)> {
-    for _ in 0..MAX_TRIES {
-        let outer = tempfile::Builder::new().prefix(PREFIX).tempdir_in(base)?;
-        // The script's user passes through, and sees nothing on the way.
-        fs::set_permissions(outer.path(), PermissionsExt::from_mode(if other { 0o711 } else { 0o700 }))?;
-        let path = outer.path().join(LOCK);
-        let lock = File::options().write(true).create_new(true).mode(0o600).open(&path)?;
-        // Anyone who clears up may have taken it for a leftover in between.
-        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() && path.exists() {
-            return Ok((outer, lock));
-        }
-    }
-    Err(std::io::Error::other("each new folder was taken for a leftover"))
-}
-
 /// Counts the folders that processes which are gone have left behind; with `clear`, deletes them too.
 pub fn leftovers(base: Option<&Path>, clear: bool) -> Leftovers {
     let mut found = Leftovers::default();
     for base in bases(base) {
-        for entry in fs::read_dir(base).into_iter().flatten().flatten() {
-            if !entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes()) {
-                continue;
-            }
-            let path = entry.path();
-            let Some(lock) = abandoned(&path) else { continue };
-            let bytes = size(&path, 0);
-            if clear && let Err(error) = clear_contents(&path).and_then(|()| fs::remove_dir_all(&path)) {
+        for leftover in locked_folder::leftovers(&base, PREFIX) {
+            let bytes = size(leftover.path(), 0);
+            let path = leftover.path().to_owned();
+            if clear && let Err(error) = leftover.clear() {
                 tracing::warn!("clearing {}: {error}", path.display());
                 continue;
             }
-            drop(lock);
             found.folders += 1;
             found.bytes += bytes;
         }
     }
     found
-}
-
-/// Takes the lock of a folder whose owner is gone, or the folder itself if it has none: it was made by an earlier
-/// version, or its process was killed in between. Folders of other users are theirs to clear.
-fn abandoned(folder: &Path) -> Option<File> {
-    let meta = fs::symlink_metadata(folder).ok()?;
-    if !meta.is_dir() || meta.uid() != nix::unistd::geteuid().as_raw() {
-        return None;
-    }
-    let lock = File::options().read(true).custom_flags(nix::libc::O_NOFOLLOW).open(folder.join(LOCK));
-    match lock {
-        Ok(lock) => flock(&lock, FlockOperation::NonBlockingLockExclusive).ok().map(|()| lock),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let age = SystemTime::now().duration_since(meta.modified().ok()?).ok()?;
-            let is_empty = fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
-            let limit = if is_empty { EMPTY_FOR } else { UNLOCKED_FOR };
-            (age > limit).then(|| File::open(folder).ok())?
-        }
-        Err(_) => None,
-    }
 }
 
 fn size(folder: &Path, depth: usize) -> u64 {
@@ -360,17 +285,6 @@ fn give(path: &Path, number: u32) -> Result<(), SandboxError> {
         }
     }
     Ok(())
-}
-
-fn open_folders(folder: &Path, depth: usize) {
-    let is_folder = fs::symlink_metadata(folder).is_ok_and(|meta| meta.is_dir());
-    if !is_folder || depth > MAX_NESTED {
-        return;
-    }
-    let _ = fs::set_permissions(folder, PermissionsExt::from_mode(0o700));
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        open_folders(&entry.path(), depth + 1);
-    }
 }
 
 #[cfg(test)]
@@ -418,7 +332,7 @@ mod tests {
             Leftovers::default(),
             "an earlier version may have it"
         );
-        fs::write(dead.join(LOCK), "").expect("written");
+        fs::write(dead.join("lock"), "").expect("written");
         std::os::unix::fs::symlink(alive.outer(), base.path().join("skills-step-link")).expect("linked");
         fs::create_dir(base.path().join("another")).expect("made");
         let found = leftovers(Some(base.path()), false);
@@ -426,31 +340,6 @@ mod tests {
         assert_eq!(leftovers(Some(base.path()), true), found);
         assert!(!dead.exists() && alive.work.exists() && base.path().join("another").exists());
         assert_eq!(leftovers(Some(base.path()), true), Leftovers::default());
-    }
-
-    #[test]
-    fn a_removal_that_is_interrupted_is_finished_by_the_next_start() {
-        let base = tempfile::tempdir().expect("temporary folder");
-        let work = WorkDir::create(Some(base.path()), None, &[], Path::new("")).expect("made");
-        fs::write(work.path().join("file"), "x").expect("written");
-        let outer = work.outer().to_owned();
-        clear_contents(&outer).expect("cleared");
-        let left: Vec<_> =
-            fs::read_dir(&outer).expect("read").map(|entry| entry.expect("read").file_name()).collect();
-        assert_eq!(left, [LOCK], "the lock is removed last");
-        drop(work);
-        let empty = base.path().join("skills-step-empty");
-        fs::create_dir(&empty).expect("made");
-        assert_eq!(
-            leftovers(Some(base.path()), true),
-            Leftovers::default(),
-            "it may be about to get its lock"
-        );
-        let before = SystemTime::now() - 2 * EMPTY_FOR;
-        let times = fs::FileTimes::new().set_modified(before);
-        File::open(&empty).and_then(|folder| folder.set_times(times)).expect("own folder");
-        assert_eq!(leftovers(Some(base.path()), true).folders, 1);
-        assert!(!empty.exists());
     }
 
     #[test]

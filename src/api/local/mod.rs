@@ -13,7 +13,6 @@ mod indexer;
 mod levels;
 mod one_shot;
 mod operations;
-mod passing_folder;
 mod proposing;
 mod runs;
 mod sessions;
@@ -44,6 +43,7 @@ use super::{
     detail, health_checks, listing, policies::PolicyFile, request_limits,
 };
 use skills_base::audit::Recorder;
+use skills_base::locked_folder::{self, LockedFolder};
 use skills_base::telemetry::Metrics;
 use skills_config::{Config, RankPolicy};
 use skills_discovery::{
@@ -294,6 +294,19 @@ pub fn usual_request(config: &Config) -> Request {
 ///
 /// A person who types would rather see an answer without a late link; a script wants the same answer whatever
 /// else the machine does, so that links of a `patient` router may take their time.
+/// A folder for what ends with this process: the files of a demonstration, and of runs that are not kept.
+fn temporary_folder() -> std::io::Result<LockedFolder> {
+    const PREFIX: &str = "skills-demo-";
+    let base = std::env::temp_dir();
+    for leftover in locked_folder::leftovers(&base, PREFIX) {
+        let path = leftover.path().to_owned();
+        if let Err(error) = leftover.clear() {
+            tracing::warn!("clearing {}: {error}", path.display());
+        }
+    }
+    LockedFolder::create_in(&base, PREFIX, false)
+}
+
 fn router(config: &Config, patient: bool) -> Result<Router, Error> {
     let weights = Weights::shipped()
         .map_err(|e| Error::new(Code::InternalError, format!("the ranker's weights: {e}")))?;

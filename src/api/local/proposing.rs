@@ -7,7 +7,6 @@ use serde_json::json;
 
 use super::golden::GoldenCache;
 use super::indexer::Shared;
-use super::passing_folder::PassingFolder;
 use super::runs::Runs;
 use super::{Local, run_blocking};
 use crate::golden::invalid;
@@ -22,6 +21,7 @@ use skills_authoring::proposals::{
     present_digest, versions,
 };
 use skills_base::audit::Entry;
+use skills_base::locked_folder::LockedFolder;
 use skills_config::{Config, PROJECT_FILE};
 use skills_discovery::{self as discovery, Document, EvalOptions, GoldenChange};
 use skills_registry::{Catalogue, RootOrigin, Trust, TrustState};
@@ -38,12 +38,12 @@ const MAX_NAMED: usize = 2;
 /// in a folder that ends with it.
 pub(super) struct ProposalFolder {
     store: ProposalStore,
-    _demo: Option<PassingFolder>,
+    _demo: Option<LockedFolder>,
 }
 
 impl ProposalFolder {
     pub(super) fn of(config: &Config) -> Self {
-        let demo = config.demo.then(PassingFolder::create).and_then(Result::ok);
+        let demo = config.demo.then(super::temporary_folder).and_then(Result::ok);
         let project =
             config.files.iter().find(|file| file.file_name().is_some_and(|name| name == PROJECT_FILE));
         let folder = match (&demo, project.and_then(|file| file.parent())) {

@@ -9,12 +9,13 @@ use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 use super::super::SCAN_PATIENCE;
-use super::super::passing_folder::PassingFolder;
+use super::super::temporary_folder;
 use super::Runs;
 use super::measured::CountedBroker;
 use super::observed::Observed;
 use crate::{Code, Error};
 use skills_base::audit::Anchor;
+use skills_base::locked_folder::LockedFolder;
 use skills_config::MEMORY_STORE;
 use skills_registry::{Catalogue, Root, RootOrigin, SHIPPED};
 use skills_runs::{Artifacts, Broker, BrokerSettings, Capabilities, Engine, Execute, TrustCheck};
@@ -36,7 +37,7 @@ pub(super) struct Calling {
     /// What scripts run in.
     pub sandbox: Sandbox,
     /// Of a process whose runs end with it: removed with it.
-    _passing: Option<PassingFolder>,
+    _temporary: Option<LockedFolder>,
 }
 
 /// What executes runs.
@@ -125,11 +126,11 @@ impl Runs {
         }
         let internal =
             |what: &str, why: &std::io::Error| Error::new(Code::InternalError, format!("{what}: {why}"));
-        let passing = match self.store_place()? {
+        let temporary = match self.store_place()? {
             StorePlace::File(_) | StorePlace::Server(_) if !self.config.demo => None,
-            _ => Some(PassingFolder::create().map_err(|e| internal("a folder for artifacts", &e))?),
+            _ => Some(temporary_folder().map_err(|e| internal("a folder for artifacts", &e))?),
         };
-        let folder = match &passing {
+        let folder = match &temporary {
             Some(folder) => folder.path().join("artifacts"),
             None => self.config.dirs.data.join("artifacts"),
         };
@@ -146,7 +147,8 @@ impl Runs {
         let (capabilities, _) = self.kept.present(&self.registry.snapshot(), &self.trust);
         let trust: TrustCheck = Arc::new(self.trust.check());
         let broker = Broker::new(capabilities, settings, sandbox.clone(), trust, Arc::clone(&artifacts));
-        let calling = Arc::new(Calling { artifacts, broker: Arc::new(broker), sandbox, _passing: passing });
+        let calling =
+            Arc::new(Calling { artifacts, broker: Arc::new(broker), sandbox, _temporary: temporary });
         *opened = Some(Arc::clone(&calling));
         Ok(calling)
     }

@@ -1,0 +1,245 @@
+//! Temporary folders that end with their process: deleted with the value, or, if the process was killed, by the next one
+//! that looks. A lock file in the folder tells the two apart.
+
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use tempfile::TempDir;
+
+/// The file in a folder that its owner keeps locked (flock(2)); the lock ends with the process.
+const LOCK: &str = "lock";
+/// How long a folder without that file is left alone: an earlier version made none, and may still be running.
+const UNLOCKED_FOR: Duration = Duration::from_secs(24 * 60 * 60);
+/// The same for an empty folder: its process was killed right after creating it, or right before deleting it.
+const EMPTY_FOR: Duration = Duration::from_secs(60);
+/// Folders that another process may clear while they are created, before this one gives up.
+const MAX_TRIES: u32 = 10;
+/// Levels of folders that are opened for deletion: each takes some of the stack.
+const MAX_NESTED: usize = 256;
+
+/// A temporary folder of this process.
+#[derive(Debug)]
+pub struct LockedFolder {
+    folder: TempDir,
+    /// Held as long as the folder exists; dropped after it.
+    _lock: File,
+}
+
+impl LockedFolder {
+    /// Creates a folder whose name begins with `prefix`. With `traversable`, other users may pass through it.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn create_in(base: &Path, prefix: &str, traversable: bool) -> io::Result<Self> {
+        for _ in 0..MAX_TRIES {
+            let folder = tempfile::Builder::new().prefix(prefix).tempdir_in(base)?;
+            set_mode(folder.path(), if traversable { 0o711 } else { 0o700 })?;
+            let path = folder.path().join(LOCK);
+            let mut options = OpenOptions::new();
+            options.write(true).create_new(true);
+            #[cfg(unix)]
+            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+            let lock = options.open(&path)?;
+            // Another process may have taken it for a leftover in between.
+            if lock.try_lock().is_ok() && path.exists() {
+                return Ok(Self { folder, _lock: lock });
+            }
+        }
+        Err(io::Error::other("each new folder was taken for a leftover"))
+    }
+
+    /// The folder.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+impl Drop for LockedFolder {
+    fn drop(&mut self) {
+        // Failures are left to the folder's own removal, and to the next start.
+        let _ = clear_contents(self.folder.path());
+    }
+}
+
+/// A folder whose process is gone; locked, so that no other process deletes it too.
+#[derive(Debug)]
+pub struct Leftover {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl Leftover {
+    /// The folder.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Deletes it.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn clear(self) -> io::Result<()> {
+        clear_contents(&self.path)?;
+        fs::remove_dir_all(&self.path)
+    }
+}
+
+/// The folders of this user in `base` whose names begin with `prefix` and whose processes are gone.
+pub fn leftovers(base: &Path, prefix: &str) -> impl Iterator<Item = Leftover> {
+    let entries = fs::read_dir(base).into_iter().flatten().flatten();
+    let named =
+        entries.filter(move |entry| entry.file_name().as_encoded_bytes().starts_with(prefix.as_bytes()));
+    named.filter_map(|entry| {
+        let path = entry.path();
+        abandoned(&path).map(|lock| Leftover { path, _lock: lock })
+    })
+}
+
+/// Takes the lock of a folder whose owner is gone, or the folder itself if it has none: it was made by an earlier
+/// version, or its process was killed in between. Folders of other users are theirs to clear.
+fn abandoned(folder: &Path) -> Option<File> {
+    let metadata = fs::symlink_metadata(folder).ok()?;
+    if !metadata.is_dir() || !is_own(&metadata) {
+        return None;
+    }
+    match open_lock(&folder.join(LOCK)) {
+        Ok(lock) => lock.try_lock().ok().map(|()| lock),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let age = SystemTime::now().duration_since(metadata.modified().ok()?).ok()?;
+            let is_empty = fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
+            let limit = if is_empty { EMPTY_FOR } else { UNLOCKED_FOR };
+            (age > limit).then(|| File::open(folder).ok())?
+        }
+        Err(_) => None,
+    }
+}
+
+/// Opens a lock file; neither a link is followed nor a pipe waited for.
+fn open_lock(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use rustix::fs::OFlags;
+        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags);
+    }
+    options.open(path)
+}
+
+#[cfg(unix)]
+fn is_own(metadata: &Metadata) -> bool {
+    std::os::unix::fs::MetadataExt::uid(metadata) == rustix::process::geteuid().as_raw()
+}
+
+#[cfg(not(unix))]
+fn is_own(_: &Metadata) -> bool {
+    true
+}
+
+/// Deletes everything in a folder but its lock, so that a process killed meanwhile leaves a folder that is recognized.
+fn clear_contents(folder: &Path) -> io::Result<()> {
+    // A script may have closed its own folders.
+    open_folders(folder, 0);
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_name() == LOCK {
+            continue;
+        }
+        if entry.file_type()?.is_dir() {
+            fs::remove_dir_all(entry.path())?;
+        } else {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes folders readable and writable for their owner, who is about to delete them.
+fn open_folders(folder: &Path, depth: usize) {
+    let is_folder = fs::symlink_metadata(folder).is_ok_and(|metadata| metadata.is_dir());
+    if !is_folder || depth > MAX_NESTED {
+        return;
+    }
+    let _ = set_mode(folder, 0o700);
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        open_folders(&entry.path(), depth + 1);
+    }
+}
+
+#[cfg(unix)]
+fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
+    fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode))
+}
+
+#[cfg(not(unix))]
+fn set_mode(_: &Path, _: u32) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PREFIX: &str = "skills-test-";
+
+    fn found(base: &Path) -> Vec<PathBuf> {
+        leftovers(base, PREFIX).map(|leftover| leftover.path().to_owned()).collect()
+    }
+
+    #[test]
+    fn folders_of_processes_that_are_gone_are_cleared() {
+        let base = tempfile::tempdir().unwrap();
+        let stale = base.path().join(format!("{PREFIX}stale"));
+        fs::create_dir_all(stale.join("artifacts")).unwrap();
+        assert_eq!(found(base.path()), [PathBuf::new(); 0], "an earlier version may have it");
+        fs::write(stale.join(LOCK), "").unwrap();
+        fs::create_dir(base.path().join("other")).unwrap();
+        let used = LockedFolder::create_in(base.path(), PREFIX, false).unwrap();
+        assert_eq!(found(base.path()), [stale.clone()], "what is in use stays");
+        for leftover in leftovers(base.path(), PREFIX) {
+            leftover.clear().unwrap();
+        }
+        assert!(!stale.exists() && used.path().exists() && base.path().join("other").exists());
+        let path = used.path().to_owned();
+        drop(used);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_removal_that_is_interrupted_is_finished_by_the_next_start() {
+        let base = tempfile::tempdir().unwrap();
+        let folder = LockedFolder::create_in(base.path(), PREFIX, false).unwrap();
+        fs::write(folder.path().join("file"), "x").unwrap();
+        clear_contents(folder.path()).unwrap();
+        let left: Vec<_> =
+            fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, [LOCK], "the lock is removed last");
+        drop(folder);
+        let empty = base.path().join(format!("{PREFIX}empty"));
+        fs::create_dir(&empty).unwrap();
+        assert_eq!(found(base.path()), [PathBuf::new(); 0], "it may be about to get its lock");
+        let times = fs::FileTimes::new().set_modified(SystemTime::now() - 2 * EMPTY_FOR);
+        File::open(&empty).and_then(|folder| folder.set_times(times)).unwrap();
+        assert_eq!(found(base.path()), [empty]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_pipe_or_a_link_in_the_place_of_the_lock_is_not_waited_for() {
+        let base = tempfile::tempdir().unwrap();
+        let pipe = base.path().join(format!("{PREFIX}pipe"));
+        fs::create_dir(&pipe).unwrap();
+        let mode = rustix::fs::Mode::RUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, pipe.join(LOCK), rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        let link = base.path().join(format!("{PREFIX}link"));
+        fs::create_dir(&link).unwrap();
+        fs::write(base.path().join("file"), "").unwrap();
+        std::os::unix::fs::symlink(base.path().join("file"), link.join(LOCK)).unwrap();
+        assert!(!found(base.path()).contains(&link));
+    }
+}
