@@ -122,7 +122,7 @@ impl Engine {
         checkpoint: &Checkpoint,
         unfinished: Vec<StepIntent>,
     ) -> Result<Result<Progress, String>, StoreError> {
-        let plan = match Plan::from_value(contract) {
+        let plan = match Plan::from_value(contract, &run.contract_digest) {
             Ok(plan) => Arc::new(plan),
             Err(message) => return Ok(Err(message)),
         };
@@ -176,7 +176,7 @@ impl Engine {
     /// looks otherwise may be an old look at the skills.
     pub async fn is_as_launched(&self, claimed: &Claimed) -> bool {
         // A plan that cannot be read is refused in its own words.
-        let Ok(plan) = Plan::from_value(&claimed.contract) else { return true };
+        let Ok(plan) = Plan::from_value(&claimed.contract, &claimed.run.contract_digest) else { return true };
         let (engine, run) = (self.clone(), claimed.run.clone());
         let looked = tokio::task::spawn_blocking(move || {
             let options = &run.options;

@@ -149,11 +149,18 @@ impl Plan {
         serde_json::to_value(self).unwrap_or_default()
     }
 
-    /// A plan as it was kept.
+    /// A plan as it was stored under `digest`.
     ///
     /// # Errors
-    /// A sentence, when it was written by another version or is damaged.
-    pub fn from_value(value: &Value) -> Result<Self, String> {
+    /// A message, if it was modified since or was written by an incompatible version.
+    pub fn from_value(value: &Value, digest: &str) -> Result<Self, String> {
+        if digest_of(value) != digest {
+            return Err(
+                "the stored contract was modified after it was written, by a disk error or another program; \
+                launch the skill again, or restore a backup"
+                    .to_owned(),
+            );
+        }
         Self::deserialize(value).map_err(|error| format!("cannot read the stored plan of the run: {error}"))
     }
 

@@ -292,6 +292,28 @@ async fn stored_inputs_that_changed_are_neither_shown_nor_run() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_stored_contract_that_changed_is_neither_shown_nor_run() {
+    let mut place = Place::new();
+    let file = place.path("runs.db");
+    place.config.store = Some(format!("sqlite:{}", file.display()));
+    let core = place.open().await;
+    let waiting = run(&core, "ledger", json!({ "amounts": [1] })).await;
+    let pending = launch(&core, "ledger", json!({ "amounts": [1] })).await.unwrap().run;
+    let other = rusqlite::Connection::open(&file).unwrap();
+    let edit = "UPDATE contracts SET json = json_set(json, '$.contract.version', '9.9.9')";
+    assert_eq!(other.execute(edit, []).unwrap(), 1);
+
+    let shown = core.run(&waiting.id.0).await.unwrap_err();
+    assert!(shown.message.contains("the stored contract was modified"), "{shown}");
+    let approved = order(&core, &waiting, decide(&waiting, Verdict::Approve, "ana")).await.unwrap_err();
+    assert_eq!(approved.code, Code::InternalError, "{approved}");
+    let failed = wait_for_completion(&core, &pending.id.0).await;
+    assert_eq!(failed.state, RunState::Failed);
+    let denied = order(&core, &waiting, decide(&waiting, Verdict::Deny, "ana")).await.unwrap();
+    assert_eq!(denied.run.state, RunState::Canceled, "it can be ended");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn every_order_is_recorded_with_who_gave_it() {
     let place = Place::new();
     let core = place.open().await;

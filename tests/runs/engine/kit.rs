@@ -289,7 +289,8 @@ impl Bench {
 
     /// Launches a run of a plan as it is kept.
     pub async fn launch_plan(&self, plan: Value, inputs: Value) -> RunId {
-        let plan = Plan::from_value(&plan).unwrap();
+        let digest = skills_runs::digest_of(&plan);
+        let plan = Plan::from_value(&plan, &digest).unwrap();
         let id = RunId(format!("run-{}", self.launched.fetch_add(1, Ordering::SeqCst)));
         let launch = Launch {
             id: id.clone(),

@@ -140,7 +140,7 @@ impl RunRuntime {
             let message = format!("contract {digest} is not in the store; run `skills db check`");
             Error::new(Code::InternalError, message)
         })?;
-        Plan::from_value(&kept).map_err(|why| Error::new(Code::InternalError, why))
+        Plan::from_value(&kept, digest).map_err(|why| Error::new(Code::InternalError, why))
     }
 
     /// Makes sure that what a run continues from is what was written, before anybody sees it or decides on
