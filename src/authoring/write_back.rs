@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::Path;
 
-use skills_base::files;
+use skills_base::files::{self, OpenError};
 use skills_skill::{frontmatter_range, parse};
 
 /// Why a description cannot be written.
@@ -194,7 +194,7 @@ pub fn replace_real_file(real: &Path, read: &[u8], write: &[u8]) -> Result<(), W
     let shown = real.display().to_string();
     match files::replace_file(real, read, write) {
         Ok(true) => Ok(()),
-        Ok(false) => Err(WriteError::Changed(shown)),
+        Ok(false) | Err(OpenError::Link { .. }) => Err(WriteError::Changed(shown)),
         Err(error) => Err(WriteError::Io(shown, error.to_string())),
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::diff::{self, DiffError};
 use super::document::{Facts, Proposal, ProposalDecision, ProposalState};
 use crate::write_back::{WriteError, replace_real_file};
-use skills_base::files::{self, Folder};
+use skills_base::files::{self, Folder, OpenError};
 use skills_base::private_files;
 use skills_discovery::GoldenChange;
 use skills_skill::{Digest, MAX_BYTES, SkillId};
@@ -329,8 +329,7 @@ impl ProposalStore {
         }
         let location = proposal.facts.location.clone();
         let real = real(&proposal.facts)?;
-        let base = files::read_text(&real, MAX_BYTES);
-        let base = base.map_err(|refusal| failed(&location)(refusal.into()))?;
+        let base = read(&real, &location, ProposalError::Changed)?;
         if Digest::of(base.as_bytes()) != proposal.facts.base_digest {
             return Err(ProposalError::Changed(location));
         }
@@ -388,8 +387,7 @@ impl ProposalStore {
         let base = self.version(facts, facts.base_digest)?;
         let location = facts.location.clone();
         let real = real(facts)?;
-        let present = files::read_text(&real, MAX_BYTES);
-        let present = present.map_err(|refusal| failed(&location)(refusal.into()))?;
+        let present = read(&real, &location, ProposalError::ChangedSince)?;
         match Digest::of(present.as_bytes()) {
             // An earlier rollback that was written and not recorded.
             digest if digest == facts.base_digest => {}
@@ -411,6 +409,18 @@ fn real(facts: &Facts) -> Result<PathBuf, ProposalError> {
         Some(real) => Ok(real.clone()),
         None => facts.location.canonicalize().map_err(failed(&facts.location)),
     }
+}
+
+/// Reads a proposal's file; `changed` is the error for a link that took its place.
+fn read(
+    real: &Path,
+    location: &Path,
+    changed: fn(PathBuf) -> ProposalError,
+) -> Result<String, ProposalError> {
+    files::read_text(real, MAX_BYTES).map_err(|error| match error {
+        OpenError::Link { .. } => changed(location.to_owned()),
+        error => failed(location)(error.into()),
+    })
 }
 
 /// The digest of a proposal's file now.
@@ -491,10 +501,10 @@ mod tests {
         let id = place.propose().facts.proposal_id;
         std::fs::remove_file(&place.file).unwrap();
         std::os::unix::fs::symlink(&target, &place.file).unwrap();
-        assert!(place.store.approve(&id, by("kim")).is_err());
+        assert!(matches!(place.store.approve(&id, by("kim")), Err(ProposalError::Changed(_))));
         std::fs::remove_dir_all(&folder).unwrap();
         std::os::unix::fs::symlink(elsewhere.path(), &folder).unwrap();
-        assert!(place.store.approve(&id, by("kim")).is_err());
+        assert!(matches!(place.store.approve(&id, by("kim")), Err(ProposalError::Changed(_))));
         assert_eq!(std::fs::read_to_string(&target).unwrap(), BASE);
         // Back in its place, it is approved; a rollback does not follow a link either.
         std::fs::remove_file(&folder).unwrap();
@@ -504,7 +514,7 @@ mod tests {
         std::fs::write(&target, RESULT).unwrap();
         std::fs::remove_dir_all(&folder).unwrap();
         std::os::unix::fs::symlink(elsewhere.path(), &folder).unwrap();
-        assert!(place.store.roll_back(&id, by("lee")).is_err());
+        assert!(matches!(place.store.roll_back(&id, by("lee")), Err(ProposalError::ChangedSince(_))));
         assert_eq!(std::fs::read_to_string(&target).unwrap(), RESULT);
     }
 
