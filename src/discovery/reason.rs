@@ -16,7 +16,7 @@ const MAX_NAMED_WORDS: usize = 3;
 
 /// Where a word of the request occurs in a skill, and the quoted text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Said {
+struct MatchedWord {
     place: Place,
     quote: String,
 }
@@ -79,8 +79,8 @@ pub(crate) fn reason(breakdown: &Breakdown, asked: &QueryContext<'_>, entry: &En
     let mut places: BTreeMap<Place, Vec<(f64, usize, String)>> = BTreeMap::new();
     let described = OnceCell::new();
     for (word, value) in &given {
-        if let Some(said) = said(*word, asked, entry, &described) {
-            places.entry(said.place).or_default().push((*value, *word, said.quote));
+        if let Some(found) = find_word(*word, asked, entry, &described) {
+            places.entry(found.place).or_default().push((*value, *word, found.quote));
         }
     }
     let sum = |words: &[(f64, usize, String)]| words.iter().map(|(value, ..)| value).sum::<f64>();
@@ -126,12 +126,12 @@ pub(crate) fn reason(breakdown: &Breakdown, asked: &QueryContext<'_>, entry: &En
 
 /// Where a word of the request occurs in a skill, as written there.
 /// `described` are the stems of its complete description, made when they are first needed.
-fn said(
+fn find_word(
     word: usize,
     asked: &QueryContext<'_>,
     entry: &Entry,
     described: &OnceCell<Vec<u32>>,
-) -> Option<Said> {
+) -> Option<MatchedWord> {
     let reading = asked.reading;
     let index = asked.cx.index;
     let words = &asked.router.words;
@@ -158,7 +158,7 @@ fn said(
         .filter(|form| name.iter().any(|other| other.to_lowercase() == form.to_lowercase()))
         .map(|form| form.to_lowercase())
         .collect();
-    let is = |place, form: Option<String>| form.map(|form| Said { place, quote: quote(&form) });
+    let is = |place, form: Option<String>| form.map(|form| MatchedWord { place, quote: quote(&form) });
     is(Place::NameAndDescription, best(&both))
         .or_else(|| is(Place::Name, best(&name)))
         .or_else(|| is(Place::Description, best(&description)))
@@ -193,7 +193,7 @@ fn said(
                 found
             });
             let excluded = stems.iter().any(|stem| described.contains(stem));
-            Some(Said { place: if excluded { Place::Excluded } else { Place::Body }, quote })
+            Some(MatchedWord { place: if excluded { Place::Excluded } else { Place::Body }, quote })
         })
 }
 

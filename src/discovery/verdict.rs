@@ -25,9 +25,9 @@ struct Evidence {
     /// Whether it is named.
     exact: bool,
     /// Words of the request that occur in name, description or tags.
-    said: usize,
+    matched: usize,
     /// Those of them that stand there as they are written in the request, function words of another language apart.
-    said_as_written: usize,
+    matched_as_written: usize,
 }
 
 impl Evidence {
@@ -43,7 +43,7 @@ impl Evidence {
             Row::Pair(a, b) => reading.is_corrected(a) || reading.is_corrected(b),
             _ => false,
         };
-        let said = |a: &ScoreTerm| match a.row {
+        let matched_word = |a: &ScoreTerm| match a.row {
             Row::Word(at) if a.kind == PartKind::Term && reading.is_content(at) => {
                 matches!(a.field, Some("name" | "description" | "tags")).then_some(at)
             }
@@ -55,13 +55,13 @@ impl Evidence {
             !reading.is_corrected(at) && !foreign
         };
         let sum = |of: &dyn Fn(&&ScoreTerm) -> bool| addends.iter().filter(of).map(|a| a.value).sum();
-        let said: BTreeSet<usize> = addends.iter().filter_map(said).collect();
+        let matched: BTreeSet<usize> = addends.iter().filter_map(matched_word).collect();
         Self {
             content: sum(&content),
             corrected: sum(&corrected),
             exact: addends.iter().any(|a| a.kind == PartKind::Exact),
-            said: said.len(),
-            said_as_written: said.iter().filter(|at| is_own(**at)).count(),
+            matched: matched.len(),
+            matched_as_written: matched.iter().filter(|at| is_own(**at)).count(),
         }
     }
 }
@@ -88,7 +88,7 @@ pub(crate) fn verdict(
             None if content.is_empty() => VerdictReason::StopWords,
             None => VerdictReason::NothingKnown,
         };
-        return (said(asked, None, Fit::None, reason, language, None), None);
+        return (with_sentence(asked, None, Fit::None, reason, language, None), None);
     };
     let entry = asked.cx.index.entry(first.slot);
     let skill = entry.map(|e| e.document.id.clone());
@@ -97,7 +97,7 @@ pub(crate) fn verdict(
     // Scores hold rule terms, which most skills have in full: so does the threshold.
     let terms = if strict(asked.request) { 0.0 } else { rules.role.procedure + rules.status.stable };
     // One word of several may be there by chance: more has to speak for it.
-    let by_chance = !evidence.exact && content.len() > 1 && evidence.said < 2;
+    let by_chance = !evidence.exact && content.len() > 1 && evidence.matched < 2;
     let base = terms + if by_chance { asked.cx.profile.single_word } else { 0.0 };
     let is_function_word = |at: usize| {
         let text = &reading.words[at].word.text;
@@ -106,8 +106,8 @@ pub(crate) fn verdict(
     let is_mixed = (0..reading.words.len()).any(|at| reading.words[at].word.stop && !is_function_word(at));
     let share = if is_mixed { SHARED_WORDS_MIXED } else { SHARED_WORDS };
     let of_language = content.iter().filter(|at| is_function_word(**at)).count();
-    let shares_words = evidence.said_as_written > 1
-        && evidence.said_as_written as f64 >= share * (content.len() - of_language) as f64;
+    let shares_words = evidence.matched_as_written > 1
+        && evidence.matched_as_written as f64 >= share * (content.len() - of_language) as f64;
     // The first result speaks the language of the request, which the embedding does not read.
     let same_language = match (reading.language, entry.and_then(|e| e.language)) {
         (Some(Language::Undetermined), Some(Language::Listed(_))) => true,
@@ -148,11 +148,11 @@ pub(crate) fn verdict(
     let second = ranked.get(1).filter(|_| confidence.lead == Lead::Ambiguous);
     let second = second.and_then(|(second, _)| asked.cx.index.entry(second.slot));
     let second = second.map(|entry| entry.document.id.clone());
-    (said(asked, skill, fit, reason, language, second), Some(confidence))
+    (with_sentence(asked, skill, fit, reason, language, second), Some(confidence))
 }
 
 /// The verdict with its sentence.
-fn said(
+fn with_sentence(
     asked: &QueryContext<'_>,
     skill_id: Option<skills_skill::SkillId>,
     fit: Fit,
@@ -186,7 +186,7 @@ fn said(
         (Fit::None, _) => "no skill fits".to_owned(),
     };
     if let Some(second) = close_second.filter(|_| fit != Fit::None) {
-        sentence += &format!("; close second: {second}");
+        sentence += &format!(" (close second: {second})");
     }
     if fit != Fit::None && strict(asked.request) {
         sentence += "; first by the rules of policy strict";

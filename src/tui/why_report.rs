@@ -28,8 +28,12 @@ pub fn reading(report: &WhyReport, skill: Option<&Skill>) -> Reading {
         Some(intent) => format!("Why {}: {intent}", report.skill_id),
         None => format!("Why {}", report.skill_id),
     };
+    let is_ranked_first = !report.checks.iter().any(|check| check.result == CheckResult::Fail);
     let answer = match (&report.intent, report.wins) {
         (Some(_), true) => "The skill is offered and ranks first for this request.",
+        (Some(_), false) if is_ranked_first => {
+            "The skill ranks first for this request, but some clients do not offer it. See the first failed check."
+        }
         (Some(_), false) => "The skill is not selected for this request. See the first failed check.",
         (None, true) => "Clients offer the skill. Type a request in Discover to also check the ranking.",
         (None, false) => "Some clients do not offer the skill. See the first failed check.",

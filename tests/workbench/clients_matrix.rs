@@ -34,7 +34,8 @@ const SKILLS: [(&str, &str, &str); 6] = [
 ];
 const DESCRIPTION: &str = "Integrates Stripe Billing into a web backend: customers, products, prices, invoices and \
     webhooks. Use for recurring payments, subscriptions, plan changes, proration, trials and dunning.";
-const KEPT: &str = "Integrates Stripe Billing into a web backend: customers, products, prices, invoices an";
+const CUT_DESCRIPTION: &str =
+    "Integrates Stripe Billing into a web backend: customers, products, prices, invoices an";
 
 fn cell(client: &VisibilityClient, sign: char) -> VisibilityCell {
     let state = Visibility::ALL.into_iter().find(|state| state.sign(false).starts_with(sign)).unwrap();
@@ -52,7 +53,7 @@ fn cell(client: &VisibilityClient, sign: char) -> VisibilityCell {
         name: None,
         repaired: None,
         reason: reason.map(str::to_owned),
-        shown: (state == Visibility::Cut).then(|| KEPT.to_owned()),
+        shown: (state == Visibility::Cut).then(|| CUT_DESCRIPTION.to_owned()),
     }
 }
 

@@ -315,15 +315,17 @@ fn an_open_launch_sheet_follows_what_is_trusted_and_edited_meanwhile() {
     harness.tell(AppEvent::All(picked)).wait_for("Launch a run");
     has(&harness, &["the root is not trusted", "extract changes external state"]);
     assert!(!harness.screen().contains("^S launch"), "what cannot be done is not offered");
-    let anew = || AppEvent::All(Message::Catalogue(Arc::new(catalogue())));
+    let catalog_event = || AppEvent::All(Message::Catalogue(Arc::new(catalogue())));
     client.runs.add_contract(ready.clone());
-    harness.tell(anew()).wait_until("the root is trusted", |screen| !screen.contains("is not trusted"));
+    harness
+        .tell(catalog_event())
+        .wait_until("the root is trusted", |screen| !screen.contains("is not trusted"));
     harness.type_text("invoices/7.pdf");
     let other = INVOICE.replace("limit:", "ceiling:");
     client
         .runs
         .add_contract(ContractView { digest: "c1".repeat(32), ..contract_view("invoice-intake", &other) });
-    harness.tell(anew()).wait_for("was edited meanwhile").wait_for("ceiling");
+    harness.tell(catalog_event()).wait_for("was edited meanwhile").wait_for("ceiling");
     has(&harness, &["invoices/7.pdf"]);
 }
 

@@ -235,7 +235,7 @@ mod tests {
 
     use super::*;
 
-    fn given() -> TemplateValues {
+    fn template_values() -> TemplateValues {
         TemplateValues {
             input: json!({"text": "hi", "n": 3, "list": [{"a": 1}], "none": null}),
             target: json!({"type": "run", "content": {"x": true}}),
@@ -250,14 +250,14 @@ mod tests {
             "d": {"e": "target.content.x"}, "f": "input", "g": "inputting.text", "h": "run.trace_id", "i": 7
         });
         assert_eq!(
-            render(&template, &given()),
+            render(&template, &template_values()),
             json!({"a": 3, "c": [null, 1], "d": {"e": true}, "f": "input", "g": "inputting.text", "h": "t-1", "i": 7})
         );
     }
 
     #[test]
     fn texts_are_filled_and_what_is_not_ours_stays() {
-        let fill = |text: &str| render(&json!([text]), &given())[0].clone();
+        let fill = |text: &str| render(&json!([text]), &template_values())[0].clone();
         assert_eq!(
             fill("say ${input.text}, ${input.n} times: ${input.list}!"),
             "say hi, 3 times: [{\"a\":1}]!"
@@ -265,13 +265,13 @@ mod tests {
         assert_eq!(fill("${input.nobody}|${other} ${ ${input.text}"), "|${other} ${ hi");
         assert_eq!(fill("${input.text"), "${input.text");
         // A value that looks like a template is a value.
-        let sly = TemplateValues { input: json!({"x": "${run.idempotency_key}"}), ..given() };
+        let sly = TemplateValues { input: json!({"x": "${run.idempotency_key}"}), ..template_values() };
         assert_eq!(render(&json!(["<${input.x}>"]), &sly)[0], "<${run.idempotency_key}>");
     }
 
     #[test]
     fn without_a_template_the_inputs_go_as_they_are() {
-        assert_eq!(render(&json!({}), &given()), given().input);
+        assert_eq!(render(&json!({}), &template_values()), template_values().input);
     }
 
     #[test]

@@ -82,7 +82,7 @@ pub fn left_items(report: &DraftReport, width: u16, painter: &Painter<'_>) -> Ve
     }
     if !report.shown.is_empty() {
         out.extend([Item::Gap, Item::Title("Clients", "what they show of the description".to_owned())]);
-        let name = report.shown.iter().map(|shown| cells(&shown.client)).max().unwrap_or(0);
+        let name = report.shown.iter().map(|shown| cells(&shown.label())).max().unwrap_or(0);
         for shown in &report.shown {
             let length = (shown.characters * usize::from(BAR_WIDTH)).div_ceil(shown.of.max(1)) as u16;
             let text = match shown.characters {
@@ -92,7 +92,7 @@ pub fn left_items(report: &DraftReport, width: u16, painter: &Painter<'_>) -> Ve
             };
             let role = if shown.characters < shown.of { Role::Warning } else { Role::Muted };
             out.push(line(vec![
-                Seg::new(fixed(&shown.client, name + 2, painter), Role::Text),
+                Seg::new(fixed(&shown.label(), name + 2, painter), Role::Text),
                 Seg::new(fixed(&bar(length, painter), BAR_WIDTH + 2, painter), Role::Level1),
                 Seg::new(text, role),
             ]));

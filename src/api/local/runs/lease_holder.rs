@@ -16,7 +16,7 @@ pub(super) fn with_holder(mut run: RunRecord) -> RunRecord {
 fn holder(hold: &RunLease, here: &Workplace, now_ms: i64) -> LeaseHolder {
     match &hold.worker {
         None => LeaseHolder::Left,
-        // An end in the past is written down for workers that somebody found dead.
+        // The lease of a worker found dead has an end in the past.
         Some(worker) if hold.until_ms == 0 || here.is_process_dead(worker) => LeaseHolder::Dead,
         Some(_) if hold.until_ms < now_ms => LeaseHolder::RunOut,
         Some(worker) if here.is_mine(worker) => LeaseHolder::Here,
