@@ -122,7 +122,7 @@ pub use scaffold::{Scaffold, Scaffolded, ScriptLanguage, id_problem, scaffold};
 pub use schema::{schema, schema_drift};
 pub use service_types::{
     AuditFilter, AuditPurged, AuditReport, CallerView, CapabilityRequest, Counting, GovernanceFilter,
-    GovernanceList, GovernedSkill, StoreHealth, StoreReset,
+    GovernanceList, GovernedSkill, StoreHealth, StoreMigrated, StoreReset,
 };
 pub use session_client::{SessionAccess, SessionClient, SharedSessionClient};
 pub use session_types::{

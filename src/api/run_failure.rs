@@ -39,6 +39,7 @@ impl From<StoreError> for Error {
             StoreError::DocumentConflict { .. } => Self::new(Code::SessionConflict, message),
             StoreError::SessionConflict { .. } => Self::new(Code::SessionConflict, message),
             StoreError::Newer { .. } => Self::new(Code::InvalidConfiguration, message),
+            StoreError::NotEmpty { .. } => Self::new(Code::Forbidden, message),
             StoreError::Unavailable { cause, .. } => {
                 Self { reason: Some(json!({ "cause": cause })), ..Self::new(Code::StoreUnavailable, message) }
             }

@@ -14,7 +14,7 @@ use super::operations::Scope;
 use skills_authoring::governance::QualityState;
 use skills_base::audit::{AnchorCheck, Verification};
 use skills_skill::SkillId;
-use skills_store::Health;
+use skills_store::{Health, TableRows};
 
 /// Start of the counts, and whether they persist.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -165,6 +165,17 @@ pub struct StoreReset {
     pub id: String,
     /// Where the former files are now.
     pub kept: Vec<PathBuf>,
+}
+
+/// A store that was copied into another one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct StoreMigrated {
+    /// What was copied.
+    pub from: String,
+    /// Where to.
+    pub to: String,
+    /// Rows of each table, equal in both.
+    pub tables: Vec<TableRows>,
 }
 
 /// The store of runs, looked over.

@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 use serde::Serialize;
 
 use super::Context;
-use super::args::{BackupArgs, BeforeArgs, ConfirmArgs, DbAction};
+use super::args::{BackupArgs, BeforeArgs, ConfirmArgs, DbAction, MigrateArgs};
 use super::context::Backend;
 use super::failure::{Done, Failure};
 use super::output::{TerminalCaps, TextStyle, counted, grouped, size};
@@ -14,7 +14,7 @@ use super::runs::{ask, clock};
 use skills_api::{Code, Error, Local, Needs, RunClient as _, StoreHealth};
 use skills_model::RunState;
 use skills_skill::safe_text;
-use skills_store::RunFilter;
+use skills_store::{RunFilter, TableRows};
 
 /// `skills db backup --json`.
 #[derive(Serialize)]
@@ -36,6 +36,7 @@ pub async fn run(cx: &mut Context, action: &DbAction) -> Result<Done, Failure> {
         DbAction::Check => check(cx).await,
         DbAction::Backup(args) => backup(cx, args).await,
         DbAction::Purge(args) => purge(cx, args).await,
+        DbAction::Migrate(args) => migrate(cx, args).await,
         DbAction::Reset(args) => reset(cx, args).await,
         DbAction::Adopt(args) => adopt(cx, args).await,
     }
@@ -103,6 +104,29 @@ async fn backup(cx: &mut Context, args: &BackupArgs) -> Result<Done, Failure> {
     } else {
         cx.out.line(format!("{}, {}", file.display(), size(bytes)))?;
     }
+    Ok(Done::Fine)
+}
+
+async fn migrate(cx: &mut Context, args: &MigrateArgs) -> Result<Done, Failure> {
+    let file = cx.cwd.join(&args.from);
+    std::fs::metadata(&file).map_err(|error| Failure::file(&file, &error))?;
+    let client = cx.open(Needs::Catalogue).await?;
+    let done = client.store_import(&file).await?;
+    if cx.out.json {
+        cx.out.value(&done)?;
+        return Ok(Done::Fine);
+    }
+    let width = done.tables.iter().map(|of| of.table.len()).max().unwrap_or(0);
+    for TableRows { table, rows } in &done.tables {
+        cx.out.line(format!("  {table:width$}  {:>12}", grouped(*rows)))?;
+    }
+    let rows: u64 = done.tables.iter().map(|of| of.rows).sum();
+    cx.out.line(format!(
+        "copied {} from {}, which was not changed, and compared the counts",
+        counted(usize::try_from(rows).unwrap_or(usize::MAX), "row", "rows"),
+        safe_text::line(&done.from)
+    ))?;
+    cx.out.line(format!("from now on, start all processes with the store {}", safe_text::line(&done.to)))?;
     Ok(Done::Fine)
 }
 

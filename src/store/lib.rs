@@ -38,7 +38,7 @@ pub use types::{
     Assignment, AuditMode, Begun, Checkpoint, Claimed, CommandEffect, CommandOutcome, Control,
     ControlOutcome, Decided, DecisionRecord, Idempotency, IdempotencyOutcome, Launch, NewEvent, RunEvent,
     RunFilter, RunId, RunOptions, RunPage, RunRecord, StepIntent, StepRecord, StepStatus, StoreError,
-    Unavailability, WorkerId, WriteFailure,
+    TableRows, Unavailability, WorkerId, WriteFailure,
 };
 
 use std::path::Path;
@@ -279,6 +279,14 @@ pub trait Store: Send + Sync + 'static {
     /// # Errors
     /// [`StoreError::Failed`], also when the file exists already; an interrupted copy leaves nothing.
     async fn backup(&self, to: &Path) -> Result<(), StoreError>;
+
+    /// Copies everything of a database file of the embedded store into this store, which has no runs yet, in one
+    /// transaction; answers how many rows each table had. The file is not changed.
+    ///
+    /// # Errors
+    /// [`StoreError::NotEmpty`]; [`StoreError::Unavailable`] for a file that a process has open or that changed
+    /// meanwhile; [`StoreError::Newer`].
+    async fn import(&self, from: &Path) -> Result<Vec<TableRows>, StoreError>;
 
     /// Gives the space of deleted records back to the system. Holds writers up while it lasts.
     async fn compact(&self) -> Result<(), StoreError>;

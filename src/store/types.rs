@@ -536,6 +536,17 @@ pub enum StoreError {
         /// Ours.
         known: i64,
     },
+    /// Another store cannot be copied into one that has records.
+    #[error(
+        "{place} already has {found}; only an empty store can take the records of another one. Name a new file, \
+            database or schema with --store"
+    )]
+    NotEmpty {
+        /// Which store.
+        place: String,
+        /// What it has: `3 runs`.
+        found: String,
+    },
     /// The store cannot be used now, or not as it is.
     #[error("{doing}: {reason}")]
     Unavailable {
@@ -568,4 +579,13 @@ impl StoreError {
             _ => None,
         }
     }
+}
+
+/// How many rows of a table were copied from another store.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct TableRows {
+    /// Name of the table.
+    pub table: String,
+    /// Its rows.
+    pub rows: u64,
 }

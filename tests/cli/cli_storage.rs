@@ -80,6 +80,31 @@ fn a_store_in_use_is_not_reset() {
     assert_eq!(desk.run(&["db", "reset", "--yes"]).code, 0);
 }
 
+#[test]
+fn a_store_is_migrated_to_another() {
+    let desk = Desk::new();
+    assert_eq!(desk.run(&WORDS).code, 0);
+    let from = format!("sqlite:{}", desk.store().display());
+    let to = format!("sqlite:{}", desk.home.path().join("new.db").display());
+    let migrate = ["db", "migrate", "--from", &from, "--store", &to, "--json"];
+    let connection = rusqlite::Connection::open(desk.store()).unwrap();
+    connection.query_row("SELECT count(*) FROM runs", [], |row| row.get::<_, i64>(0)).unwrap();
+    let busy = desk.run(&migrate);
+    assert_eq!(code(&busy), (70, json!("store_unavailable")));
+    assert_eq!(busy.error()["error"]["reason"], json!({ "cause": "busy" }), "{}", busy.stderr);
+    drop(connection);
+    let before = desk.json(&["runs", "list"])["runs"].clone();
+    let done = desk.json(&migrate[..6]);
+    assert_eq!((&done["from"], &done["to"]), (&json!(from), &json!(to)));
+    let runs = done["tables"].as_array().unwrap().iter().find(|of| of["table"] == "runs").unwrap();
+    assert_eq!(runs["rows"], 1);
+    assert_eq!(desk.json(&["runs", "list", "--store", &to])["runs"], before);
+    assert_eq!(desk.run(&["db", "check", "--store", &to]).code, 0);
+    assert_eq!(code(&desk.run(&migrate)), (4, json!("forbidden")), "it has runs now");
+    let none = desk.run(&["db", "migrate", "--from", "sqlite:none.db", "--store", &to, "--json"]);
+    assert_eq!(code(&none), (3, json!("not_found")));
+}
+
 /// Every file and folder of a home with its permissions.
 fn modes(folder: &Path, found: &mut Vec<(PathBuf, u32)>) {
     for entry in fs::read_dir(folder).unwrap() {

@@ -75,6 +75,80 @@ async fn a_backup_is_a_store_and_overwrites_nothing() {
     assert!(store.backup(&copy).await.unwrap_err().to_string().contains("exists"));
 }
 
+/// Names of the files in a folder.
+fn files(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+#[tokio::test]
+async fn an_import_copies_everything_and_changes_nothing() {
+    let (folder, target) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let path = folder.path().join("old.db");
+    let old = open(&path).unwrap().store;
+    store_kit::fill(&old).await;
+    let before = store_kit::contents(&old).await;
+    let identity = old.identity();
+    drop(old);
+    let (bytes, names) = (std::fs::read(&path).unwrap(), files(folder.path()));
+    let new = open(&target.path().join("new.db")).unwrap().store;
+    let tables = new.import(&path).await.unwrap();
+    let rows = |name: &str| tables.iter().find(|of| of.table == name).map(|of| of.rows);
+    assert_eq!((rows("runs"), rows("documents"), rows("session_lines")), (Some(3), Some(1), Some(1)));
+    assert_eq!((rows("identity"), rows("contracts")), (None, Some(1)));
+    assert!(std::fs::read(&path).unwrap() == bytes);
+    assert_eq!(files(folder.path()), names);
+    assert_ne!(new.identity(), identity, "two stores are never one");
+    store_kit::is_continued(&new, &before).await;
+    let again = new.import(&path).await.unwrap_err();
+    assert!(matches!(&again, StoreError::NotEmpty { found, .. } if found == "4 runs"), "{again}");
+}
+
+#[tokio::test]
+async fn an_import_plays_back_a_log_in_a_copy() {
+    let (folder, target) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (live, left) = (folder.path().join("live.db"), folder.path().join("left.db"));
+    let old = open(&live).unwrap().store;
+    old.launch(store_kit::launch(1)).await.unwrap();
+    // As a process leaves them that was killed.
+    for suffix in ["", "-wal"] {
+        std::fs::copy(format!("{}{suffix}", live.display()), format!("{}{suffix}", left.display())).unwrap();
+    }
+    let log = std::fs::read(folder.path().join("left.db-wal")).unwrap();
+    assert!(!log.is_empty());
+    let new = open(&target.path().join("new.db")).unwrap().store;
+    new.import(&left).await.unwrap();
+    assert_eq!(new.runs(RunFilter::default()).await.unwrap().runs.len(), 1);
+    assert!(std::fs::read(folder.path().join("left.db-wal")).unwrap() == log);
+}
+
+#[tokio::test]
+async fn an_import_refuses_what_is_not_a_store_of_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, newer) = (folder.path().join("runs.db"), folder.path().join("newer.db"));
+    let store = open(&path).unwrap().store;
+    assert!(matches!(store.import(&path).await, Err(StoreError::Unasked(_))), "not into itself");
+    drop(open(&newer).unwrap());
+    rusqlite::Connection::open(&newer).unwrap().pragma_update(None, "user_version", 999).unwrap();
+    let error = store.import(&newer).await.unwrap_err();
+    assert!(matches!(error, StoreError::Newer { found: 999, .. }), "{error}");
+    let (text, empty) = (folder.path().join("text"), folder.path().join("empty"));
+    std::fs::write(&text, "runs\n".repeat(500)).unwrap();
+    std::fs::write(&empty, "").unwrap();
+    for (file, cause) in [
+        (&text, Unavailability::Damaged),
+        (&empty, Unavailability::Damaged),
+        (&folder.path().join("none"), Unavailability::Missing),
+    ] {
+        let error = store.import(file).await.unwrap_err();
+        assert_eq!(error.unavailability(), Some(cause), "{error}");
+    }
+    assert!(store.runs(RunFilter::default()).await.unwrap().runs.is_empty());
+}
+
 #[tokio::test]
 async fn contradictions_are_named() {
     let folder = tempfile::tempdir().unwrap();

@@ -2,6 +2,7 @@
 //! file brings a factory that makes an empty store with a clock the kit can move.
 
 mod control;
+mod copy;
 mod history;
 mod people;
 mod waiting;
@@ -20,6 +21,7 @@ use skills_store::{
 };
 
 use control::*;
+pub use copy::{contents, fill, is_continued};
 use history::*;
 use people::*;
 use waiting::*;

@@ -47,7 +47,7 @@ pub use self::skills::{
     CollisionsArgs, Deny, DescribeArgs, DiscoverArgs, DraftArgs, EvalArgs, EvalReportForm, FailOn, LintArgs,
     LintFormat, ListArgs, RivalsArgs, SchemaArgs, VisibilityArgs, WhyArgs,
 };
-pub use self::store::{BackupArgs, BeforeArgs, ConfirmArgs, DbAction, DbArgs};
+pub use self::store::{BackupArgs, BeforeArgs, ConfirmArgs, DbAction, DbArgs, MigrateArgs};
 pub use self::value_parsers::HandedFile;
 pub use self::value_parsers::Pair;
 

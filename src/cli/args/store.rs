@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::value_parsers::{moment, span};
+use super::value_parsers::{moment, span, sqlite_file};
 
 /// `skills db`
 #[derive(Debug, Args)]
@@ -19,6 +19,8 @@ pub enum DbAction {
     Check,
     /// Write a complete copy, also while runs execute.
     Backup(BackupArgs),
+    /// Copy all records of another store into this one, which must be empty.
+    Migrate(MigrateArgs),
     /// Create an empty store; the old files are kept under another name.
     Reset(ConfirmArgs),
     /// Accept a different store at this path.
@@ -32,6 +34,18 @@ pub enum DbAction {
 pub struct BackupArgs {
     /// File to create; open it with --store sqlite:FILE.
     pub file: PathBuf,
+}
+
+/// `skills db migrate`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Stop the processes that use the old store first; it is not changed. The records go to the store of \
+        --store, for example postgres://USER@HOST/DATABASE."
+)]
+pub struct MigrateArgs {
+    /// Store to copy: sqlite:FILE.
+    #[arg(long, value_name = "STORE", value_parser = sqlite_file)]
+    pub from: PathBuf,
 }
 
 /// `skills db reset` and `skills db adopt`
@@ -79,6 +93,16 @@ mod tests {
             Some(Command::AuditPurge(args)) => Ok(args.before_ms(1_000_000_000)),
             other => panic!("{other:?}"),
         }
+    }
+
+    #[test]
+    fn a_migration_names_a_file() {
+        let parse = |from: &str| Cli::try_parse_from(["skills", "db", "migrate", "--from", from]);
+        assert!(parse("sqlite:runs.db").is_ok());
+        for wrong in ["sqlite:", "runs.db", "memory:", "postgres://kim@db/runs"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+        assert!(Cli::try_parse_from(["skills", "db", "migrate"]).is_err());
     }
 
     #[test]

@@ -35,6 +35,14 @@ pub(super) fn pair(text: &str) -> Result<Pair, String> {
     }
 }
 
+/// Reads the address of a store in a file: `sqlite:FILE`.
+pub(super) fn sqlite_file(text: &str) -> Result<PathBuf, String> {
+    match text.strip_prefix("sqlite:") {
+        Some(file) if !file.is_empty() => Ok(PathBuf::from(file)),
+        _ => Err("expected sqlite:FILE".to_owned()),
+    }
+}
+
 /// A file for the work directories of scripts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HandedFile {

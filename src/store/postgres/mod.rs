@@ -256,6 +256,10 @@ impl Postgres {
         read_tx!(self, tx => counts::runs_by_skill(tx).await)
     }
 
+    fn is_at(&self, _: &Path) -> bool {
+        false
+    }
+
     fn post_audit_anchor(&self, log: String, anchor: AuditAnchor) {
         let Ok(permit) = Arc::clone(&self.anchors).try_acquire_owned() else {
             return tracing::debug!("the anchor of the audit log is left to the next one");

@@ -266,6 +266,21 @@ macro_rules! implement_store {
                 self.copy_storage(to).await
             }
 
+            async fn import(&self, from: &Path) -> Result<Vec<TableRows>, StoreError> {
+                if self.is_at(from) {
+                    return Err(StoreError::Unasked(format!("{} is the store itself", self.place)));
+                }
+                let (from, place) = (from.to_owned(), self.place.clone());
+                let source = tokio::task::spawn_blocking(move || Source::open(&from))
+                    .await
+                    .map_err(|e| crate::sql::failed("opening the source", &e))??;
+                let source = Arc::new(source);
+                $write!(self, tx => {
+                    let rows = source.rows()?;
+                    import::import(tx, &place, &source, rows).await
+                })
+            }
+
             async fn compact(&self) -> Result<(), StoreError> {
                 self.compact_storage().await
             }
@@ -434,14 +449,15 @@ pub(crate) mod prelude {
     pub(crate) use serde_json::{Map, Value};
 
     pub(crate) use crate::sql::{
-        audit_anchors, checkpoints, command, control, counts, documents, integrity, launch, maintenance,
-        read, report, rows, sessions, work,
+        audit_anchors, checkpoints, command, control, counts, documents, import, integrity, launch,
+        maintenance, read, report, rows, sessions, work,
     };
+    pub(crate) use crate::sqlite::Source;
     pub(crate) use crate::{
         Allowance, AuditAnchor, Begun, Checkpoint, Claimed, CommandOutcome, Control, ControlOutcome, Decided,
         DecisionRecord, Document, Due, Glance, Health, Launch, NewEvent, RunEvent, RunFilter, RunId, RunPage,
-        RunRecord, SessionHead, SessionRow, SkillRuns, StepIntent, StepRecord, StoreError, Tallies, Tally,
-        WorkerId, WriteFailure,
+        RunRecord, SessionHead, SessionRow, SkillRuns, StepIntent, StepRecord, StoreError, TableRows,
+        Tallies, Tally, WorkerId, WriteFailure,
     };
     pub(crate) use skills_model::{Command, RunSnapshot, RunState, WorkerReport};
 

@@ -8,6 +8,7 @@ pub(crate) mod control;
 pub(crate) mod counts;
 pub(crate) mod documents;
 mod filter;
+pub(crate) mod import;
 pub(crate) mod integrity;
 pub(crate) mod launch;
 pub(crate) mod maintenance;

@@ -6,6 +6,7 @@ mod guard;
 mod open;
 mod reason;
 mod schema;
+mod source;
 mod storage;
 mod tx;
 mod writer;
@@ -23,6 +24,7 @@ use crate::sql::methods::{implement_store, prelude::*};
 use change_watch::Foreign;
 pub use open::{OpenOptions, Opened, Reset, adopt, reset};
 use reason::Reason;
+pub(crate) use source::{Batch, Source};
 use tx::{Transaction, complete, read_tx, write_tx};
 use writer::{Target, Writer};
 
@@ -299,6 +301,12 @@ impl Sqlite {
         let now = self.clocks.now();
         self.read_apart(move |connection| complete(counts::runs_by_skill(&Transaction::new(connection, now))))
             .await
+    }
+
+    /// Whether this is the store of a file.
+    fn is_at(&self, file: &Path) -> bool {
+        let own = self.path.as_ref().and_then(|path| path.canonicalize().ok());
+        own.is_some() && own == file.canonicalize().ok()
     }
 
     fn post_audit_anchor(&self, log: String, anchor: AuditAnchor) {

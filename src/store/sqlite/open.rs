@@ -167,12 +167,12 @@ pub fn adopt(path: &Path, options: &OpenOptions, clocks: impl Into<Clocks>) -> R
     Ok(store.identity.clone())
 }
 
-fn place_of(path: &Path) -> String {
+pub(super) fn place_of(path: &Path) -> String {
     format!("sqlite:{}", path.display())
 }
 
 /// The database and the files next to it, whether they exist or not.
-fn files_of(path: &Path) -> [PathBuf; 3] {
+pub(super) fn files_of(path: &Path) -> [PathBuf; 3] {
     let beside = |suffix: &str| {
         let mut name = path.as_os_str().to_owned();
         name.push(suffix);
@@ -302,16 +302,35 @@ fn open_for_reading(
     let store = if let Some((connection, immutable)) = direct {
         Sqlite::start_reading(connection, place, path, immutable, error.clone(), clocks, None)?
     } else {
-        // Its log has to be played back, or its schema brought up to date: both in a copy.
-        let (folder, copy) = copy(path, place, &error)?;
-        let mut connection = connect(&copy, place, expected)?;
-        schema::configure(&connection).map_err(|e| failed(format!("opening a copy of {place}"), &e))?;
-        schema::migrate(&mut connection, place)?;
+        let MigratedCopy { folder, file: copy, connection } = migrated_copy(path, place, expected, &error)?;
         Sqlite::start_reading(connection, place, &copy, false, error.clone(), clocks, Some(folder))?
     };
     let why = reason(&error);
     let notice = format!("{place} is read-only; launches, decisions and recording are not possible: {why}");
     Ok((store, notice))
+}
+
+/// A copy of a database, of this version's schema.
+pub(super) struct MigratedCopy {
+    /// Removed with it.
+    pub folder: tempfile::TempDir,
+    pub file: PathBuf,
+    pub connection: Connection,
+}
+
+/// A copy of a database whose log has to be played back, or its schema brought up to date; `error` is why that is not
+/// done to the original.
+pub(super) fn migrated_copy(
+    path: &Path,
+    place: &str,
+    expected: Option<&str>,
+    error: &StoreError,
+) -> Result<MigratedCopy, StoreError> {
+    let (folder, file) = copy(path, place, error)?;
+    let mut connection = connect(&file, place, expected)?;
+    schema::configure(&connection).map_err(|e| failed(format!("opening a copy of {place}"), &e))?;
+    schema::migrate(&mut connection, place)?;
+    Ok(MigratedCopy { folder, file, connection })
 }
 
 /// Copies a database and its log to a folder of their own; `error` is why the original cannot be written.

@@ -29,7 +29,7 @@ impl ToSql for Value<'_> {
     }
 }
 
-fn value(found: ValueRef<'_>) -> rusqlite::Result<Value<'static>> {
+pub(super) fn value(found: ValueRef<'_>) -> rusqlite::Result<Value<'static>> {
     Ok(match found {
         ValueRef::Null => Value::Null,
         ValueRef::Integer(number) => Value::Int(number),

@@ -16,7 +16,7 @@ use serde_json::json;
 use skills_model::{Command, RunState, Verdict, WorkerReport};
 use skills_store::{
     AuditAnchor, AuditAnchors as _, Checkpoint, Counts as _, KnownStores, Postgres, PostgresAddress,
-    PostgresOptions, RunFilter, RunId, Sessions as _, StepRecord, StepStatus, Store, StoreError,
+    PostgresOptions, RunFilter, RunId, Sessions as _, Sqlite, StepRecord, StepStatus, Store, StoreError,
     Unavailability, WorkerId,
 };
 use store_kit::Time;
@@ -91,6 +91,33 @@ async fn audit_anchors_are_kept_from_a_thread_without_a_runtime() {
     };
     tokio::time::timeout(Duration::from_secs(20), kept).await.unwrap();
     assert_eq!(store.audit_anchors("log").await.unwrap()[0].seq, 7);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_embedded_store_is_copied_to_a_server() {
+    let Some(server) = Server::start() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.db");
+    let old = Sqlite::open(&path, Time::new().clock()).unwrap().store;
+    store_kit::fill(&old).await;
+    let before = store_kit::contents(&old).await;
+    drop(old);
+    let address = PostgresAddress::parse(&server.store().0).unwrap();
+    let options = PostgresOptions::default();
+    let new = Postgres::open_with(&address, &options, Some(Time::new().clock())).await.unwrap();
+    new.keep_audit_anchor("log", AuditAnchor { seq: 7, head: "abc".to_owned() });
+    let kept = async {
+        while new.audit_anchors("log").await.unwrap().is_empty() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(TIMEOUT, kept).await.unwrap();
+    let tables = new.import(&path).await.unwrap();
+    assert!(tables.iter().any(|of| of.table == "runs" && of.rows == 3), "{tables:?}");
+    store_kit::is_continued(&new, &before).await;
+    assert_eq!(new.audit_anchors("log").await.unwrap().len(), 1, "anchors of other machines are kept");
+    let again = new.import(&path).await.unwrap_err();
+    assert!(matches!(again, StoreError::NotEmpty { .. }), "{again}");
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::super::{Local, run_blocking};
-use crate::{AuditPurged, Error, StoreHealth, StoreReset};
+use crate::{AuditPurged, Error, StoreHealth, StoreMigrated, StoreReset};
 use skills_store::{Health, Unavailability};
 
 /// Why the store cannot be used, where an error is about that.
@@ -64,6 +64,17 @@ impl Local {
     pub async fn require_writable_store(&self) -> Result<(), Error> {
         self.runs.runtime().await?;
         self.runs.ensure_store()
+    }
+
+    /// Copies the store of a database file into this store, which has no runs yet. The file is not changed.
+    ///
+    /// # Errors
+    /// `forbidden` for a store that has runs; `store_unavailable` for a file that a process has open; what else the
+    /// store says.
+    pub async fn store_import(&self, from: &Path) -> Result<StoreMigrated, Error> {
+        let store = &self.runs.runtime().await?.store;
+        let tables = store.import(from).await?;
+        Ok(StoreMigrated { from: format!("sqlite:{}", from.display()), to: store.describe(), tables })
     }
 
     /// Writes a whole copy of the store into a file that is not there yet.

@@ -14,7 +14,8 @@ use skills_model::{Command, RunSnapshot, RunState};
 use skills_store::{
     Begun, Checkpoint, Claimed, CommandOutcome, Control, ControlOutcome, Decided, DecisionRecord, Document,
     Due, EventKind, Glance, Health, IdempotencyOutcome, Launch, NewEvent, RunEvent, RunFilter, RunId,
-    RunPage, RunRecord, StepIntent, StepRecord, StepStatus, Store, StoreError, WorkerId, WriteFailure,
+    RunPage, RunRecord, StepIntent, StepRecord, StepStatus, Store, StoreError, TableRows, WorkerId,
+    WriteFailure,
 };
 
 /// A store, and where it is counted.
@@ -331,6 +332,10 @@ impl Store for Observed {
 
     async fn backup(&self, to: &Path) -> Result<(), StoreError> {
         self.inner.backup(to).await
+    }
+
+    async fn import(&self, from: &Path) -> Result<Vec<TableRows>, StoreError> {
+        self.inner.import(from).await
     }
 
     async fn compact(&self) -> Result<(), StoreError> {

@@ -1,0 +1,225 @@
+//! A database file as the source of a migration to another store: it is read and never changed.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use rusqlite::Connection;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+
+use super::open::{files_of, migrated_copy, place_of};
+use super::{failed, guard, reading, schema, tx};
+use crate::sql::Row;
+use crate::{StoreError, Unavailability};
+
+/// Rows that are read at a time.
+const BATCH_ROWS: usize = 500;
+
+/// Batches that wait to be written.
+const QUEUED_BATCHES: usize = 4;
+
+/// What each store has for itself: its id, the heartbeats of its workers, the row that probes write.
+const NOT_COPIED: &str = "'identity', 'workers', 'write_probe'";
+
+/// Some rows of the table with this index, or why they cannot be read.
+pub(crate) type Batch = Result<(usize, Vec<Row>), StoreError>;
+
+/// A table that is copied.
+#[derive(Debug, Clone)]
+pub(crate) struct Table {
+    pub name: String,
+    pub columns: Vec<String>,
+    /// How many it has.
+    pub rows: u64,
+}
+
+impl Table {
+    /// Its columns, quoted.
+    pub fn columns(&self) -> String {
+        let quoted: Vec<String> = self.columns.iter().map(|column| format!("\"{column}\"")).collect();
+        quoted.join(", ")
+    }
+}
+
+/// Size and time of the last change of the database and its log.
+type FileState = [Option<(u64, Option<SystemTime>)>; 2];
+
+/// A database file that no process has open.
+pub(crate) struct Source {
+    place: String,
+    path: PathBuf,
+    state: FileState,
+    connection: Arc<Mutex<Connection>>,
+    tables: Vec<Table>,
+    /// The folder of a copy that is read instead of the file.
+    _copy: Option<tempfile::TempDir>,
+}
+
+impl Source {
+    /// Opens a file that must have a store. One of an earlier version is brought up to date in a copy.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`], [`StoreError::Newer`].
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        let place = place_of(path);
+        let refused = |cause, reason: &str| {
+            Err(StoreError::Unavailable {
+                cause,
+                doing: format!("opening {place}"),
+                reason: reason.to_owned(),
+            })
+        };
+        match std::fs::metadata(path) {
+            Ok(found) if !found.is_file() => return refused(Unavailability::Unopenable, "it is not a file"),
+            Ok(found) if found.len() == 0 => return refused(Unavailability::Damaged, "the file is empty"),
+            Ok(_) => {}
+            Err(error) => return Err(failed(format!("opening {place}"), &error)),
+        }
+        ensure_unused(path, &place)?;
+        let state = file_state(path);
+        let (connection, copy) = connect(path, &place)?;
+        let tables = tables(&connection).map_err(|e| failed(format!("reading {place}"), &e))?;
+        Ok(Self {
+            place,
+            path: path.to_owned(),
+            state,
+            connection: Arc::new(Mutex::new(connection)),
+            tables,
+            _copy: copy,
+        })
+    }
+
+    /// Its tables: those that others refer to come first.
+    pub fn tables(&self) -> &[Table] {
+        &self.tables
+    }
+
+    /// All rows, table by table, in the order in which they were written; read in a thread.
+    ///
+    /// # Errors
+    /// [`StoreError::Failed`] when the thread cannot be started.
+    pub fn rows(&self) -> Result<Receiver<Batch>, StoreError> {
+        let (batches, receiver) = channel(QUEUED_BATCHES);
+        let (connection, tables) = (Arc::clone(&self.connection), self.tables.clone());
+        let place = self.place.clone();
+        std::thread::Builder::new()
+            .name("store-source".into())
+            .spawn(move || {
+                let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
+                for (index, table) in tables.iter().enumerate() {
+                    if let Err(error) = read(&connection, index, table, &batches) {
+                        let error = failed(format!("reading {} of {place}", table.name), &error);
+                        // Nobody is interested in it any more if this fails.
+                        let _ = batches.blocking_send(Err(error));
+                        return;
+                    }
+                }
+            })
+            .map_err(|e| failed("starting to read the source".into(), &e))?;
+        Ok(receiver)
+    }
+
+    /// Makes sure that nobody wrote to the file since it was opened.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub fn ensure_unchanged(&self) -> Result<(), StoreError> {
+        ensure_unused(&self.path, &self.place)?;
+        if file_state(&self.path) == self.state {
+            return Ok(());
+        }
+        Err(StoreError::Unavailable {
+            cause: Unavailability::Busy,
+            doing: format!("reading {}", self.place),
+            reason: "another process wrote to it meanwhile, so nothing was copied; stop that process first"
+                .to_owned(),
+        })
+    }
+}
+
+fn ensure_unused(path: &Path, place: &str) -> Result<(), StoreError> {
+    match guard::process_using(path) {
+        None => Ok(()),
+        Some(process) => Err(StoreError::Unavailable {
+            cause: Unavailability::Busy,
+            doing: format!("reading {place}"),
+            reason: format!("it is open in process {process}; stop that process first"),
+        }),
+    }
+}
+
+fn file_state(path: &Path) -> FileState {
+    let [database, log, _] = files_of(path);
+    [database, log].map(|file| {
+        let found = std::fs::metadata(file).ok()?;
+        Some((found.len(), found.modified().ok()))
+    })
+}
+
+/// A connection that leaves no trace: to the file where its log is empty and it has the schema of this version, otherwise
+/// to a copy.
+fn connect(path: &Path, place: &str) -> Result<(Connection, Option<tempfile::TempDir>), StoreError> {
+    let [_, log, _] = files_of(path);
+    if std::fs::metadata(log).map_or(0, |found| found.len()) == 0 {
+        let connection = reading(path, place, true)?;
+        schema::recognize(&connection, place, None)?;
+        if schema::is_present(&connection, place)? {
+            return Ok((connection, None));
+        }
+    }
+    let unreadable = StoreError::Unavailable {
+        cause: Unavailability::Unopenable,
+        doing: format!("opening {place}"),
+        reason: "it cannot be read; check the permissions of the file".to_owned(),
+    };
+    let copy = migrated_copy(path, place, None, &unreadable)?;
+    Ok((copy.connection, Some(copy.folder)))
+}
+
+fn tables(connection: &Connection) -> rusqlite::Result<Vec<Table>> {
+    let sql = format!(
+        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite@_%' ESCAPE '@'
+            AND name NOT IN ({NOT_COPIED}) ORDER BY name <> 'contracts', name"
+    );
+    let names = |sql: &str, parameter: &[&str]| -> rusqlite::Result<Vec<String>> {
+        let mut statement = connection.prepare(sql)?;
+        statement.query_map(rusqlite::params_from_iter(parameter), |row| row.get(0))?.collect()
+    };
+    let mut tables = Vec::new();
+    for name in names(&sql, &[])? {
+        let mut columns = names("SELECT name FROM pragma_table_info(?1) ORDER BY cid", &[&name])?;
+        if name == "decisions" {
+            // Their order.
+            columns.insert(0, "rowid".to_owned());
+        }
+        let rows = connection
+            .query_row(&format!("SELECT count(*) FROM \"{name}\""), [], |row| row.get::<_, i64>(0))?
+            .unsigned_abs();
+        tables.push(Table { name, columns, rows });
+    }
+    Ok(tables)
+}
+
+/// Sends the rows of a table. Ends early when nobody receives them.
+fn read(
+    connection: &Connection,
+    index: usize,
+    table: &Table,
+    batches: &Sender<Batch>,
+) -> rusqlite::Result<()> {
+    let mut statement = connection.prepare(&format!("SELECT {} FROM \"{}\"", table.columns(), table.name))?;
+    let mut found = statement.query([])?;
+    let mut rows = Vec::with_capacity(BATCH_ROWS);
+    while let Some(row) = found.next()? {
+        let values = (0..table.columns.len()).map(|column| tx::value(row.get_ref(column)?));
+        rows.push(Row(values.collect::<rusqlite::Result<_>>()?));
+        if rows.len() == BATCH_ROWS && batches.blocking_send(Ok((index, std::mem::take(&mut rows)))).is_err()
+        {
+            return Ok(());
+        }
+    }
+    if !rows.is_empty() {
+        let _ = batches.blocking_send(Ok((index, rows)));
+    }
+    Ok(())
+}
