@@ -43,7 +43,7 @@ pub async fn contents<S: Store + Sessions>(store: &S) -> Vec<String> {
     found
 }
 
-/// The store has what the other one had, and goes on from there.
+/// The store has what the other one had, and continues its numbers.
 pub async fn is_continued<S: Store + Sessions>(store: &S, before: &[String]) {
     assert_eq!(contents(store).await, before);
     let health = store.check().await.unwrap();

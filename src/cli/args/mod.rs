@@ -16,6 +16,9 @@ mod skills;
 mod store;
 mod value_parsers;
 
+#[cfg(test)]
+mod deployment;
+
 use std::path::PathBuf;
 
 use clap::{ArgAction, ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};

@@ -109,7 +109,7 @@ impl Source {
                 for (index, table) in tables.iter().enumerate() {
                     if let Err(error) = read(&connection, index, table, &batches) {
                         let error = failed(format!("reading {} of {place}", table.name), &error);
-                        // Nobody is interested in it any more if this fails.
+                        // If this fails, the receiver is gone.
                         let _ = batches.blocking_send(Err(error));
                         return;
                     }
@@ -119,7 +119,7 @@ impl Source {
         Ok(receiver)
     }
 
-    /// Makes sure that nobody wrote to the file since it was opened.
+    /// Makes sure that no process wrote to the file since it was opened.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -200,7 +200,7 @@ fn tables(connection: &Connection) -> rusqlite::Result<Vec<Table>> {
     Ok(tables)
 }
 
-/// Sends the rows of a table. Ends early when nobody receives them.
+/// Sends the rows of a table. Ends early when the receiver is gone.
 fn read(
     connection: &Connection,
     index: usize,
