@@ -44,7 +44,13 @@ pub fn run(cx: &mut Context, action: ConfigAction) -> Result<Done, Failure> {
 fn path(cx: &mut Context) -> Result<Done, Failure> {
     // The locations are known even if a file is invalid.
     let usual = Config::defaults(&cx.cwd, &cx.env);
-    let files = cx.config().map_or_else(|_| Vec::new(), |config| config.files);
+    let files = match cx.config() {
+        Ok(config) => {
+            cx.take_signs(&config);
+            config.files
+        }
+        Err(_) => Vec::new(),
+    };
     let user = usual.dirs.config_file();
     if cx.out.json {
         let dirs = &usual.dirs;
@@ -53,9 +59,10 @@ fn path(cx: &mut Context) -> Result<Done, Failure> {
         cx.out.value(&paths)?;
         return Ok(Done::Fine);
     }
-    cx.out.line(user.display().to_string())?;
-    for file in files.iter().filter(|file| **file != user) {
-        cx.out.line(file.display().to_string())?;
+    for file in std::iter::once(&user).chain(files.iter().filter(|file| **file != user)) {
+        let shown = file.display().to_string();
+        let line = cx.out.links.file(shown.clone(), &shown, file);
+        cx.out.line(line)?;
     }
     Ok(Done::Fine)
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::args::Global;
 use super::failure::Failure;
+use super::links::Links;
 use super::output::{Out, TerminalCaps, stderr_look};
 use super::runs::Reporter;
 use skills_api::remote::{Address, KEY_VARIABLE, Key, Remote};
@@ -174,7 +175,17 @@ impl Context {
         Ok(Backend::There(Box::new(remote)))
     }
 
-    fn take_signs(&mut self, config: &Config) {
+    /// Whether the terminal shows the progress of this command.
+    pub(super) fn shows_progress(&self) -> bool {
+        let is_terminal = self.out.look.terminal && stderr_look(true).terminal && !self.global.plain;
+        is_terminal && self.config().is_ok_and(|config| config.terminal.progress && !config.plain)
+    }
+
+    /// Uses the characters and hyperlinks that the settings say.
+    pub(super) fn take_signs(&mut self, config: &Config) {
+        if self.out.look.terminal && !self.global.plain && !config.plain {
+            self.out.links = Links::of(config, &self.env);
+        }
         match config.glyphs {
             GlyphSet::Auto => {}
             GlyphSet::Unicode => self.out.look.unicode = true,

@@ -102,7 +102,9 @@ async fn backup(cx: &mut Context, args: &BackupArgs) -> Result<Done, Failure> {
     if cx.out.json {
         cx.out.value(&Copied { file, bytes })?;
     } else {
-        cx.out.line(format!("{}, {}", file.display(), size(bytes)))?;
+        let shown = file.display().to_string();
+        let line = cx.out.links.file(format!("{shown}, {}", size(bytes)), &shown, &file);
+        cx.out.line(line)?;
     }
     Ok(Done::Fine)
 }

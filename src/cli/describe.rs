@@ -32,7 +32,9 @@ pub async fn run(cx: &mut Context, args: &DescribeArgs) -> Result<Done, Failure>
     if cx.out.json {
         cx.out.value(&Described { detail: &detail, levels: levels.first() })?;
     } else {
-        let text = render(&detail, levels.first(), cx.out.look);
+        let location = &detail.summary.location;
+        let shown = safe_text::line(&location.display().to_string()).into_owned();
+        let text = cx.out.links.file(render(&detail, levels.first(), cx.out.look), &shown, location);
         cx.out.raw(text.as_bytes())?;
     }
     Ok(Done::Fine)

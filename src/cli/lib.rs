@@ -7,6 +7,7 @@ mod bisect;
 mod breakdown;
 mod budget;
 mod budget_fit;
+mod busy_indicator;
 mod completions;
 mod config;
 mod context;
@@ -22,6 +23,7 @@ mod finding;
 mod golden;
 mod governance;
 mod keys;
+mod links;
 mod lint;
 mod list;
 mod man;
@@ -48,8 +50,9 @@ use clap::error::ErrorKind;
 
 use skills_config::{Config, Dirs, Env};
 
-use self::args::{Cli, Command};
+use self::args::{Cli, Command, DbAction, DbArgs};
 pub use self::args::{DemoArgs, Global, McpArgs, ServeArgs};
+use self::busy_indicator::BusyIndicator;
 pub use self::context::{Context, connect};
 pub use self::failure::{Done, Failure};
 pub use self::output::Out;
@@ -188,7 +191,28 @@ fn log(cli: &Cli, env: &Env) -> Result<RingBuffer, Failure> {
         .map_err(|error| Failure::usage(error.to_string()))
 }
 
+/// Commands that may read and rank many skills, or copy a store; they do not prompt.
+fn is_long(command: &Command) -> bool {
+    matches!(
+        command,
+        Command::Discover(_)
+            | Command::List(_)
+            | Command::Describe(_)
+            | Command::Draft(_)
+            | Command::Why(_)
+            | Command::Visibility(_)
+            | Command::Rivals(_)
+            | Command::Collisions(_)
+            | Command::Lint(_)
+            | Command::Eval(_)
+            | Command::Bisect(_)
+            | Command::Verify(_)
+            | Command::Db(DbArgs { action: DbAction::Check | DbAction::Backup(_) | DbAction::Migrate(_) })
+    )
+}
+
 fn dispatch(cx: &mut Context, command: Command) -> Result<Done, Failure> {
+    let _busy = (is_long(&command) && cx.shows_progress()).then(BusyIndicator::start);
     // One thread drives a command; what is heavy runs on the blocking pool and on rayon's.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -25,6 +25,7 @@ pub async fn run(cx: &mut Context, args: &LintArgs) -> Result<Done, Failure> {
         paths.push(place(cx, path).await?);
     }
     let config = cx.config()?;
+    cx.take_signs(&config);
     let home = config.dirs.home.clone();
     let job = LintJob { paths, fix: args.fix, environment: args.environment };
     let mut report = skills_api::lint(config, job).await?;
@@ -115,7 +116,10 @@ fn print(cx: &mut Context, report: &LintReport, args: &LintArgs, home: &Path) ->
     }
     if !args.summary {
         for findings in report.by_file() {
-            let text = lint_text(findings, &path(&findings[0].path()), style);
+            let file = findings[0].path();
+            let shown = path(&file);
+            let text = lint_text(findings, &shown, style);
+            let text = if is_github { text } else { cx.out.links.file(text, &shown, &file) };
             cx.out.raw(text.as_bytes())?;
         }
     }

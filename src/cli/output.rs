@@ -8,6 +8,7 @@ use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
 use super::args::Global;
+use super::links::Links;
 use skills_skill::safe_text;
 use skills_skill::tokens::TokenCount;
 
@@ -156,13 +157,20 @@ pub struct Out {
     pub look: TerminalCaps,
     /// JSON was asked for.
     pub json: bool,
+    /// What is a hyperlink.
+    pub links: Links,
 }
 
 impl Out {
     /// The process's standard output.
     pub fn stdout(global: &Global) -> Self {
         let look = stdout_look(global.no_color);
-        Self { sink: Box::new(BufWriter::new(io::stdout())), look, json: global.json }
+        Self {
+            sink: Box::new(BufWriter::new(io::stdout())),
+            look,
+            json: global.json,
+            links: Links::default(),
+        }
     }
 
     /// Writes a line.

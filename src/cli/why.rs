@@ -22,7 +22,8 @@ pub async fn run(cx: &mut Context, args: &WhyArgs) -> Result<Done, Failure> {
     if cx.out.json {
         cx.out.value(&report)?;
     } else {
-        let text = render(&report, cx.out.look);
+        let shown = safe_text::line(&report.location.display().to_string()).into_owned();
+        let text = cx.out.links.file(render(&report, cx.out.look), &shown, &report.location);
         cx.out.raw(text.as_bytes())?;
     }
     Ok(if report.wins { Done::Fine } else { Done::Findings })

@@ -44,6 +44,8 @@ pub(super) struct Layer {
     pub retention: Option<Spanned<RetentionLayer>>,
     pub reduced_motion: Option<bool>,
     pub plain: Option<bool>,
+    pub hyperlinks: Option<bool>,
+    pub progress: Option<bool>,
 }
 
 /// Where scripts write and how much, as a file says it.
@@ -85,7 +87,7 @@ pub(super) struct LinkLayer {
 }
 
 /// What may be after each key.
-const ALLOWED: [(&str, &str); 28] = [
+const ALLOWED: [(&str, &str); 30] = [
     ("roots", "a list of folders, each a path or `{path: …, label: …}`"),
     ("watch", "`true` or `false`"),
     ("theme", "the name of a theme"),
@@ -129,6 +131,8 @@ const ALLOWED: [(&str, &str); 28] = [
     ),
     ("reduced_motion", "`true` or `false`"),
     ("plain", "`true` or `false`"),
+    ("hyperlinks", "`true` or `false`"),
+    ("progress", "`true` or `false`"),
 ];
 
 /// Most that a script may be allowed to write.

@@ -13,6 +13,7 @@ mod notify;
 mod runs;
 mod services;
 mod template;
+pub mod terminal;
 mod values;
 
 pub use dirs::{Dirs, Env, expand, repository_root, shown};
@@ -22,4 +23,5 @@ pub use load::{Arguments, Config, MEMORY_STORE, PROJECT_FILE, RootChoice, VARIAB
 pub use notify::{Notify, WebhookTo};
 pub use runs::{RUN_COLUMNS, Retention, RunSettings};
 pub use template::TEMPLATE;
+pub use terminal::{TerminalFeatures, TerminalProgress};
 pub use values::{AuditLog, GlyphSet, Keys, Links, RankPolicy, Scripts};

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use super::file::{Layer, MAX_LIMIT, ScriptsLayer, allowed, parse, place, wrong};
 use super::{
     AuditLog, ConfigError, Dirs, Env, GlyphSet, Keys, Links, LocationInFile, Notify, RankPolicy, Retention,
-    RunSettings, Scripts, expand, repository_root, services,
+    RunSettings, Scripts, TerminalFeatures, expand, repository_root, services,
 };
 use skills_base::private_files::FILE_MODE;
 use skills_skill::client;
@@ -17,7 +17,7 @@ use skills_skill::contract::{Conformance, Endpoint};
 pub const PROJECT_FILE: &str = ".skill-workbench.yaml";
 
 /// Environment variables that set something, each with what it takes.
-pub const VARIABLES: [(&str, &str); 14] = [
+pub const VARIABLES: [(&str, &str); 16] = [
     ("SKILLS_CONFIG", "a configuration file to use instead of the default config.yaml"),
     ("SKILLS_ROOTS", "folders, separated as in PATH; take precedence over the files"),
     ("SKILLS_WATCH", "`true` or `false`"),
@@ -32,6 +32,8 @@ pub const VARIABLES: [(&str, &str); 14] = [
     ("SKILLS_STORE", "`sqlite:PATH`, `postgres://USER@HOST/DATABASE` or `memory:`"),
     ("SKILLS_PLAIN", "`true` or `false`"),
     ("SKILLS_REDUCED_MOTION", "`true` or `false`"),
+    ("SKILLS_HYPERLINKS", "`true` or `false`"),
+    ("SKILLS_PROGRESS", "`true` or `false`"),
 ];
 
 /// What the command line says about settings; nothing where it is silent.
@@ -135,6 +137,8 @@ pub struct Config {
     pub reduced_motion: bool,
     /// Whether commands are a linear dialog of labeled lines, for screen readers.
     pub plain: bool,
+    /// Features of the terminal that are used: those it is known to support, unless the settings say otherwise.
+    pub terminal: TerminalFeatures,
     /// The address of the service to work on, instead of this machine.
     pub connect: Option<String>,
     /// The file with the key to it; absolute.
@@ -201,6 +205,7 @@ impl Config {
             retention: Retention::default(),
             reduced_motion: false,
             plain: false,
+            terminal: TerminalFeatures::of(env),
             files: Vec::new(),
             places: BTreeMap::new(),
         }
@@ -341,6 +346,8 @@ impl Config {
         }
         set(&mut self.reduced_motion, layer.reduced_motion);
         set(&mut self.plain, layer.plain);
+        set(&mut self.terminal.hyperlinks, layer.hyperlinks);
+        set(&mut self.terminal.progress, layer.progress);
         if let Some(connect) = layer.connect {
             if !own {
                 let message =
@@ -426,6 +433,8 @@ impl Config {
         set(&mut self.policy, variable(env, "SKILLS_POLICY")?);
         set(&mut self.with_body, variable(env, "SKILLS_WITH_BODY")?);
         set(&mut self.plain, switch(env, "SKILLS_PLAIN")?);
+        set(&mut self.terminal.hyperlinks, switch(env, "SKILLS_HYPERLINKS")?);
+        set(&mut self.terminal.progress, switch(env, "SKILLS_PROGRESS")?);
         set(&mut self.reduced_motion, switch(env, "SKILLS_REDUCED_MOTION")?);
         if let Some(limit) = variable::<usize>(env, "SKILLS_LIMIT")? {
             if !(1..=MAX_LIMIT).contains(&limit) {

@@ -116,6 +116,11 @@ pub const TEMPLATE: &str = "\
 # Commands as a linear dialog of labeled lines, for screen readers; as --plain.
 #: plain: true
 
+# Hyperlinks on files and runs in the output of commands (OSC 8), and progress in the tab or task bar of the terminal (OSC
+# 9;4). By default where the terminal is known to support them.
+#: hyperlinks: false
+#: progress: false
+
 # The service to use instead of this machine, and the file with its API key.
 #: connect: https://gateway.example.com
 #: api_key_file: ~/.config/skill-workbench/key

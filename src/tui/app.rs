@@ -31,7 +31,7 @@ use super::theme::{Depth, Theme, Themes};
 pub use remembered::Remembered;
 use skills_api::{Connection, Error, Event, Signs, UnderWay, terminal_bytes};
 use skills_base::telemetry::RingBuffer;
-use skills_config::Invocation;
+use skills_config::{Invocation, TerminalProgress};
 use skills_registry::Catalogue;
 use skills_skill::safe_text;
 
@@ -76,6 +76,8 @@ pub enum AppCommand {
     Demo,
     /// Bytes that make the terminal call for attention.
     Sign(Vec<u8>),
+    /// Let the terminal show this progress.
+    Progress(TerminalProgress),
     /// Clear the terminal and draw everything.
     Redraw,
     /// End.
@@ -116,6 +118,8 @@ pub struct App {
     log: RingBuffer,
     config_file: String,
     signs: Signs,
+    /// What the terminal shows of the progress; none where it shows nothing.
+    shown_progress: Option<TerminalProgress>,
     /// Where a click does what, by the last frame.
     hits: Vec<(Rect, Action)>,
     pane_area: Rect,
@@ -192,6 +196,7 @@ impl App {
             log: settings.log.clone(),
             config_file: settings.config_file.clone(),
             signs: settings.signs,
+            shown_progress: settings.progress.then_some(TerminalProgress::Hidden),
             hits: Vec::new(),
             pane_area: Rect::ZERO,
             wants: vec![AppCommand::Refresh],
@@ -438,6 +443,11 @@ impl App {
             Message::Event(event) => {
                 let was_busy = self.progress.busy();
                 self.progress.news(event);
+                let progress = self.progress.in_terminal();
+                if self.shown_progress.is_some_and(|shown| shown != progress) {
+                    self.shown_progress = Some(progress);
+                    self.wants.push(AppCommand::Progress(progress));
+                }
                 match event {
                     Event::Catalogue(change) => {
                         self.skills = Some(change.catalogue.entries.len());

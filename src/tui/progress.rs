@@ -6,6 +6,7 @@ use super::theme::Role;
 use super::widgets::format;
 use super::widgets::painter::Painter;
 use skills_api::{Event, IndexProgress};
+use skills_config::TerminalProgress;
 use skills_registry::ScanProgress;
 
 /// The last news of both.
@@ -34,6 +35,16 @@ impl Progress {
     #[must_use]
     pub fn busy(&self) -> bool {
         self.scan.is_some() || self.index.is_some()
+    }
+
+    /// What the terminal shows of it.
+    #[must_use]
+    pub fn in_terminal(&self) -> TerminalProgress {
+        match (self.scan, self.index) {
+            (Some(_), _) => TerminalProgress::Busy,
+            (None, Some(index)) => TerminalProgress::of(index.indexed, index.total),
+            (None, None) => TerminalProgress::Hidden,
+        }
     }
 
     /// Draws the line.
@@ -73,9 +84,12 @@ mod tests {
         assert!(!progress.busy());
         progress.news(&Event::Scan(ScanProgress { found: 10, parsed: 4, done: false }));
         progress.news(&Event::Index(IndexProgress { indexed: 1, total: 4, done: false }));
+        assert_eq!(progress.in_terminal(), TerminalProgress::Busy);
         progress.news(&Event::Scan(ScanProgress { found: 10, parsed: 10, done: true }));
         assert!(progress.busy());
+        assert_eq!(progress.in_terminal(), TerminalProgress::Percent(25));
         progress.news(&Event::Index(IndexProgress { indexed: 10, total: 10, done: true }));
         assert!(!progress.busy());
+        assert_eq!(progress.in_terminal(), TerminalProgress::Hidden);
     }
 }

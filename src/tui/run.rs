@@ -320,6 +320,7 @@ impl Running {
                 AppCommand::Copy(text, what) => self.copy(text, &what).await,
                 AppCommand::Edit(path, line) => self.edit(&path, line).await?,
                 AppCommand::Sign(bytes) => self.screen.sign(&bytes)?,
+                AppCommand::Progress(progress) => self.screen.show_progress(progress)?,
                 AppCommand::Suspend => self.suspend().await?,
                 AppCommand::Demo => self.demo().await?,
                 AppCommand::Redraw => {

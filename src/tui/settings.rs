@@ -44,6 +44,8 @@ pub struct Settings {
     pub runs: RunSettings,
     /// Whether nothing moves by itself.
     pub reduced_motion: bool,
+    /// Whether the terminal shows how far indexing is.
+    pub progress: bool,
     /// A wall clock (milliseconds since 1970-01-01 UTC) that moves only as the application's own time does;
     /// without it, the system's.
     pub clock_ms: Option<i64>,
@@ -68,6 +70,7 @@ impl Default for Settings {
             passing: false,
             runs: RunSettings::default(),
             reduced_motion: false,
+            progress: false,
             clock_ms: None,
         }
     }
@@ -101,6 +104,7 @@ impl Settings {
             signs: Signs { bell: config.notify.bell, osc: config.notify.osc },
             runs: config.runs.clone(),
             reduced_motion: config.reduced_motion,
+            progress: config.terminal.progress && !config.plain,
             passing: config.store.as_deref() == Some(skills_config::MEMORY_STORE),
             theme_dir: Some(config.dirs.config.join("themes")),
             state_file: Some(config.dirs.state.join("workbench.yaml")),

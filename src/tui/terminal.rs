@@ -21,9 +21,13 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{Winsize, tcgetwinsize, tcsetwinsize};
+use skills_config::TerminalProgress;
 
 /// Whether this process has the terminal in its hands now. The panic hook asks it.
 static ENTERED: AtomicBool = AtomicBool::new(false);
+
+/// Whether the terminal shows progress.
+static SHOWS_PROGRESS: AtomicBool = AtomicBool::new(false);
 
 /// Longest text sent to the terminal's own clipboard: xterm takes about 75,000 characters of base64.
 pub const MAX_COPY_BYTES: usize = 50_000;
@@ -94,6 +98,15 @@ impl Screen {
         io::Write::flush(self.terminal.backend_mut())
     }
 
+    /// Lets the terminal show how far something is.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub fn show_progress(&mut self, progress: TerminalProgress) -> io::Result<()> {
+        SHOWS_PROGRESS.store(progress != TerminalProgress::Hidden, Ordering::SeqCst);
+        self.sign(progress.sequence().as_bytes())
+    }
+
     /// Sends text to the terminal's own clipboard (OSC 52).
     ///
     /// # Errors
@@ -153,6 +166,9 @@ pub fn restore() {
 
 /// What turns off everything that [`take`] turned on, but raw mode.
 fn queue_restoration(out: &mut impl io::Write) -> io::Result<()> {
+    if SHOWS_PROGRESS.swap(false, Ordering::SeqCst) {
+        out.write_all(TerminalProgress::Hidden.sequence().as_bytes())?;
+    }
     queue!(
         out,
         EndSynchronizedUpdate,

@@ -149,6 +149,49 @@ fn workbench(home: &std::path::Path) -> Pty {
     Pty::spawn(command, 120, 36)
 }
 
+/// What a command writes to a terminal with these variables.
+fn written(arguments: &[&str], variables: &[(&str, &str)]) -> String {
+    let home = tempfile::tempdir().unwrap();
+    let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_skills"));
+    command.args(arguments);
+    at_home(&mut command, home.path());
+    for name in ["TMUX", "STY", "SSH_CONNECTION", "SSH_TTY", "FORCE_HYPERLINK", "TERM_PROGRAM", "VTE_VERSION"]
+    {
+        command.env_remove(name);
+    }
+    for (name, value) in variables {
+        command.env(name, value);
+    }
+    let mut pty = Pty::spawn(command, 120, 36);
+    assert_eq!(pty.wait_for_end(), 0, "{}", pty.screen());
+    String::from_utf8_lossy(&pty.raw).into_owned()
+}
+
+#[test]
+fn files_are_hyperlinks_where_the_terminal_supports_them() {
+    let ghostty = ("TERM_PROGRAM", "ghostty");
+    let path = ["config", "path"];
+    let linked = |arguments: &[&str], variables: &[(&str, &str)]| {
+        let text = written(arguments, variables);
+        assert!(text.contains("config.yaml"), "{text:?}");
+        text.contains("\x1b]8;;file:///")
+    };
+    assert!(linked(&path, &[ghostty]));
+    assert!(linked(&path, &[("FORCE_HYPERLINK", "1")]));
+    assert!(linked(&path, &[("SKILLS_HYPERLINKS", "true")]));
+    for variables in [
+        &[][..],
+        &[ghostty, ("FORCE_HYPERLINK", "0")],
+        &[ghostty, ("SKILLS_HYPERLINKS", "false")],
+        &[ghostty, ("SKILLS_PLAIN", "1")],
+        &[ghostty, ("TERM", "dumb")],
+        &[ghostty, ("SSH_CONNECTION", "10.0.0.1 1 10.0.0.2 22")],
+    ] {
+        assert!(!linked(&path, variables), "{variables:?}");
+    }
+    assert!(!linked(&["--plain", "config", "path"], &[ghostty]));
+}
+
 /// Keys that move through a list and turn panes, with an escape sequence in pieces at their end.
 fn burst() -> String {
     format!("{}\x1b[", "jjjk\x1b[B2\x1b1".repeat(400))

@@ -51,6 +51,8 @@ pub async fn run(cx: &mut Context, args: &RunsListArgs) -> Result<Done, Failure>
         } else {
             table(&page, &columns, clock::now_ms(), cx.out.look) + &footer(&page, cx.out.look, &begin)
         };
+        let ids = page.runs.iter().map(|run| (status::short(&run.id.0), run.id.0.as_str()));
+        let text = cx.out.links.runs(text, ids);
         cx.out.raw(text.as_bytes())?;
     }
     Ok(Done::Fine)

@@ -46,6 +46,8 @@ pub async fn run(cx: &mut Context, args: &RunsShowArgs) -> Result<Done, Failure>
     if args.events {
         text += &page.events(&detail);
     }
+    let id = detail.run.id.0.as_str();
+    let text = cx.out.links.runs(text, std::iter::once((id, id)));
     cx.out.raw(text.as_bytes())?;
     Ok(Done::Fine)
 }

@@ -231,6 +231,33 @@ mod tests {
     }
 
     #[test]
+    fn progress_is_shown_by_a_terminal_that_can() {
+        use crate::app::AppCommand;
+        use skills_api::IndexProgress;
+        use skills_config::TerminalProgress;
+
+        let now = Instant::now();
+        let index = |indexed, done| Event::Index(IndexProgress { indexed, total: 10, done });
+        for progress in [true, false] {
+            let settings = Settings { progress, ..Settings::default() };
+            let panes: Vec<Box<dyn Pane>> = vec![Box::new(Browse::new())];
+            let remembered = Remembered::default();
+            let mut app = App::new(Connection::Local, panes, &settings, &remembered, now).unwrap();
+            let mut shown = Vec::new();
+            for event in [index(1, false), index(1, false), index(5, false), index(10, true)] {
+                app.handle(AppEvent::All(Message::Event(event)), now);
+                shown.extend(app.take_wants().into_iter().filter_map(|want| match want {
+                    AppCommand::Progress(progress) => Some(progress),
+                    _ => None,
+                }));
+            }
+            let expected =
+                [TerminalProgress::Percent(10), TerminalProgress::Percent(50), TerminalProgress::Hidden];
+            assert_eq!(shown, if progress { expected.to_vec() } else { Vec::new() });
+        }
+    }
+
+    #[test]
     fn a_service_that_falls_silent_is_told_in_the_header_by_the_second_and_dims_the_screen() {
         let start = Instant::now();
         let mut app = app(false, start);
