@@ -135,7 +135,7 @@ pub use skills_authoring::proposals::diff::{Hunk, HunkLine};
 pub use skills_authoring::proposals::{ProposalDecision, ProposalState, SkillVersion};
 pub use skills_base::audit::redacted_text;
 pub use skills_base::telemetry::{METRICS_CONTENT_TYPE, MetricsReport};
-pub use skills_runs::{Reminder, Signs, terminal_bytes};
+pub use skills_runs::{Reminder, Signs, terminal_bytes, withdrawal_bytes};
 pub use skills_session::call_order;
 pub use trace::new_trace_id;
 pub use trusting::TrustSubject;

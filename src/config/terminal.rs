@@ -14,6 +14,8 @@ pub struct TerminalFeatures {
     pub hyperlinks: bool,
     /// The terminal shows the progress of a command outside of its text: in the tab, in the task bar.
     pub progress: bool,
+    /// Notifications can be withdrawn (OSC 99).
+    pub withdrawable_notifications: bool,
 }
 
 impl TerminalFeatures {
@@ -50,7 +52,11 @@ impl TerminalFeatures {
             || (is("TERM_PROGRAM", &["iTerm.app"])
                 && env.get("TERM_FEATURES").is_some_and(|features| features.contains('P')));
         let forced = env.get("FORCE_HYPERLINK").map(|value| value.trim() != "0");
-        Self { hyperlinks: forced.unwrap_or(hyperlinks && !is_inside), progress: progress && !is_inside }
+        Self {
+            hyperlinks: forced.unwrap_or(hyperlinks && !is_inside),
+            progress: progress && !is_inside,
+            withdrawable_notifications: is("TERM", &["xterm-kitty"]) && !is_inside,
+        }
     }
 }
 
@@ -92,7 +98,7 @@ pub enum TerminalProgress {
     Hidden,
     /// Something continues; how far it is is not known.
     Busy,
-    /// So many of a hundred parts are done.
+    /// The percentage that is done.
     Percent(u8),
 }
 
@@ -125,7 +131,7 @@ mod tests {
     fn features(variables: &[(&str, &str)]) -> (bool, bool) {
         let mut env = Env::at("/home/ana");
         env.vars = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let TerminalFeatures { hyperlinks, progress } = TerminalFeatures::of(&env);
+        let TerminalFeatures { hyperlinks, progress, .. } = TerminalFeatures::of(&env);
         (hyperlinks, progress)
     }
 

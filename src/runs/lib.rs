@@ -47,7 +47,7 @@ pub use execute::{AtGate, Engine, Executed};
 pub use fields::{FieldProblem, check_inputs, check_outputs, check_value};
 pub use grants::BEFORE_FIRST_STEP;
 pub use log::LOG_BYTES;
-pub use notifications::{Reminder, Signs, Webhook, remind, terminal_bytes};
+pub use notifications::{Reminder, Signs, Webhook, remind, terminal_bytes, withdrawal_bytes};
 pub use plan::{MAX_DEPTH, Plan, PlanError, PlanProblem};
 pub use process_identity::Workplace;
 pub use schedule::PARALLEL;

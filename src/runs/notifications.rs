@@ -78,6 +78,26 @@ pub struct Signs {
     pub bell: bool,
     /// A notification of the desktop, by OSC 9 and OSC 777: a terminal that knows neither shows nothing.
     pub osc: bool,
+    /// The terminal takes notifications that can be withdrawn (OSC 99,
+    /// <https://sw.kovidgoyal.net/kitty/desktop-notifications/>), instead of the others.
+    #[serde(default)]
+    pub withdrawable: bool,
+}
+
+/// Name of the notification of a run.
+fn notification_id(run: &RunId) -> String {
+    let safe = run.0.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-');
+    format!("skills-{}", safe.collect::<String>())
+}
+
+/// The bytes that withdraw the notification of a run; empty where there is none to withdraw.
+#[must_use]
+pub fn withdrawal_bytes(signs: Signs, run: &RunId) -> Vec<u8> {
+    if signs.osc && signs.withdrawable {
+        format!("\x1b]99;i={}:p=close;\x1b\\", notification_id(run)).into_bytes()
+    } else {
+        Vec::new()
+    }
 }
 
 /// The bytes that make a terminal give these signs. What came from a bundle is made harmless first.
@@ -94,9 +114,15 @@ pub fn terminal_bytes(signs: Signs, reminder: &Reminder) -> Vec<u8> {
                 .collect()
         };
         let text = clean(&reminder.sentence());
-        // OSC 9 as iTerm2 defined it, OSC 777 as rxvt-unicode's extension did; ST ends both (ECMA-48).
-        bytes.extend_from_slice(format!("\x1b]9;{text}\x1b\\").as_bytes());
-        bytes.extend_from_slice(format!("\x1b]777;notify;Skill Workbench;{text}\x1b\\").as_bytes());
+        if signs.withdrawable {
+            let id = notification_id(&reminder.run);
+            bytes.extend_from_slice(format!("\x1b]99;i={id}:d=0;Skill Workbench\x1b\\").as_bytes());
+            bytes.extend_from_slice(format!("\x1b]99;i={id}:p=body;{text}\x1b\\").as_bytes());
+        } else {
+            // OSC 9 as iTerm2 defined it, OSC 777 as rxvt-unicode's extension did; ST ends both (ECMA-48).
+            bytes.extend_from_slice(format!("\x1b]9;{text}\x1b\\").as_bytes());
+            bytes.extend_from_slice(format!("\x1b]777;notify;Skill Workbench;{text}\x1b\\").as_bytes());
+        }
     }
     if signs.bell {
         bytes.push(0x07);
@@ -375,7 +401,8 @@ mod tests {
             since_ms: 0,
             expires_ms: None,
         };
-        let bytes = terminal_bytes(Signs { bell: true, osc: true }, &reminder);
+        let signs = Signs { bell: true, osc: true, withdrawable: false };
+        let bytes = terminal_bytes(signs, &reminder);
         let text = String::from_utf8(bytes).unwrap();
         assert_eq!(text.matches('\x1b').count(), 4, "{text:?}");
         assert_eq!(text.matches('\x07').count(), 1);
@@ -384,5 +411,15 @@ mod tests {
             "{text:?}"
         );
         assert!(terminal_bytes(Signs::default(), &reminder).is_empty());
+        assert!(withdrawal_bytes(signs, &reminder.run).is_empty());
+        let kitty = Signs { withdrawable: true, bell: false, ..signs };
+        let reminder = Reminder { run: RunId("0199-1f;\x1b2e".into()), ..reminder };
+        let text = String::from_utf8(terminal_bytes(kitty, &reminder)).unwrap();
+        assert!(
+            text.starts_with("\x1b]99;i=skills-0199-1f2e:d=0;") && text.contains(":p=body;demo"),
+            "{text:?}"
+        );
+        assert_eq!(text.matches('\x1b').count(), 4, "{text:?}");
+        assert_eq!(withdrawal_bytes(kitty, &reminder.run), b"\x1b]99;i=skills-0199-1f2e:p=close;\x1b\\");
     }
 }

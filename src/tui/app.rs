@@ -25,15 +25,17 @@ use super::notices::Notices;
 use super::overlay::{Outcome, Overlay, Reading};
 use super::pane::{Effect, Message, Pane, PaneId};
 use super::progress::Progress;
+use super::run_requests::RunTold;
 use super::settings::Settings;
 use super::spanned_error::LocatedError;
 use super::theme::{Depth, Theme, Themes};
 pub use remembered::Remembered;
-use skills_api::{Connection, Error, Event, Signs, UnderWay, terminal_bytes};
+use skills_api::{Connection, Error, Event, Signs, UnderWay, terminal_bytes, withdrawal_bytes};
 use skills_base::telemetry::RingBuffer;
 use skills_config::{Invocation, TerminalProgress};
 use skills_registry::Catalogue;
 use skills_skill::safe_text;
+use skills_store::{EventKind, RunEvent, RunId};
 
 /// Spinners turn ten times a second.
 pub const SPIN: Duration = Duration::from_millis(100);
@@ -118,6 +120,8 @@ pub struct App {
     log: RingBuffer,
     config_file: String,
     signs: Signs,
+    /// Runs with a notification that can be withdrawn, and since when they wait.
+    notified: Vec<(RunId, i64)>,
     /// What the terminal shows of the progress; none where it shows nothing.
     shown_progress: Option<TerminalProgress>,
     /// Where a click does what, by the last frame.
@@ -196,6 +200,7 @@ impl App {
             log: settings.log.clone(),
             config_file: settings.config_file.clone(),
             signs: settings.signs,
+            notified: Vec::new(),
             shown_progress: settings.progress.then_some(TerminalProgress::Hidden),
             hits: Vec::new(),
             pane_area: Rect::ZERO,
@@ -458,6 +463,9 @@ impl App {
                     Event::Waiting(reminder) => {
                         let bytes = terminal_bytes(self.signs, reminder);
                         self.wants.extend((!bytes.is_empty()).then_some(AppCommand::Sign(bytes)));
+                        if self.signs.osc && self.signs.withdrawable && self.notified.len() < MAX_NOTIFIED {
+                            self.notified.push((reminder.run.clone(), reminder.since_ms));
+                        }
                     }
                     Event::Connection(state) => self.connection_news(state, message, now),
                     Event::Replaced => self.replaced(message, now),
@@ -468,6 +476,7 @@ impl App {
                     self.wants.push(AppCommand::Refresh);
                 }
             }
+            Message::Run(RunTold::Events(events)) => self.withdraw(events),
             Message::Catalogue(catalogue) => {
                 self.skills = Some(catalogue.entries.len());
                 self.catalogue = Arc::clone(catalogue);
@@ -481,12 +490,40 @@ impl App {
         }
     }
 
+    /// Withdraws the notifications of runs that no longer wait.
+    fn withdraw(&mut self, events: &[RunEvent]) {
+        for event in events.iter().filter(|event| ends_wait(&event.event.kind)) {
+            let is_over = |(run, since_ms): &mut (RunId, i64)| *run == event.run && event.at_ms > *since_ms;
+            for (run, _) in self.notified.extract_if(.., is_over) {
+                self.wants.push(AppCommand::Sign(withdrawal_bytes(self.signs, &run)));
+            }
+        }
+    }
+
     fn tell(&mut self, id: PaneId, message: &Message, now: Instant) {
         if let Some(pane) = self.panes.iter_mut().find(|pane| pane.id() == id) {
             let effects = pane.message(message);
             self.effects_of(id, effects, now);
         }
     }
+}
+
+/// Notifications that are remembered, to be withdrawn.
+const MAX_NOTIFIED: usize = 1000;
+
+/// Whether a run does not wait any longer after this event.
+fn ends_wait(kind: &EventKind) -> bool {
+    matches!(
+        kind,
+        EventKind::GateApproved
+            | EventKind::GateDenied
+            | EventKind::SignalConsumed
+            | EventKind::RunClaimed
+            | EventKind::RunCanceled
+            | EventKind::RunExpired
+            | EventKind::RunFailed
+            | EventKind::RunCompleted
+    )
 }
 
 /// Whether a key types something.

@@ -101,7 +101,11 @@ impl Settings {
             glyphs: config.glyphs,
             remaps: remaps.collect(),
             editor: config.editor.clone(),
-            signs: Signs { bell: config.notify.bell, osc: config.notify.osc },
+            signs: Signs {
+                bell: config.notify.bell,
+                osc: config.notify.osc,
+                withdrawable: config.terminal.withdrawable_notifications,
+            },
             runs: config.runs.clone(),
             reduced_motion: config.reduced_motion,
             progress: config.terminal.progress && !config.plain,

@@ -155,8 +155,18 @@ fn written(arguments: &[&str], variables: &[(&str, &str)]) -> String {
     let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_skills"));
     command.args(arguments);
     at_home(&mut command, home.path());
-    for name in ["TMUX", "STY", "SSH_CONNECTION", "SSH_TTY", "FORCE_HYPERLINK", "TERM_PROGRAM", "VTE_VERSION"]
-    {
+    for name in [
+        "TMUX",
+        "STY",
+        "SSH_CONNECTION",
+        "SSH_TTY",
+        "FORCE_HYPERLINK",
+        "TERM_PROGRAM",
+        "VTE_VERSION",
+        "WT_SESSION",
+        "KONSOLE_VERSION",
+        "DOMTERM",
+    ] {
         command.env_remove(name);
     }
     for (name, value) in variables {

@@ -258,6 +258,36 @@ mod tests {
     }
 
     #[test]
+    fn a_notification_is_withdrawn_after_the_wait() {
+        use crate::app::AppCommand;
+        use crate::run_requests::RunTold;
+        use skills_api::{Reminder, Signs};
+        use skills_model::{ApprovalReason, Gate};
+        use skills_store::{EventKind, NewEvent, RunEvent, RunId};
+
+        let now = Instant::now();
+        let mut app = app(false, now);
+        app.signs = Signs { bell: false, osc: true, withdrawable: true };
+        let run = RunId("0198-a1".to_owned());
+        let gate = Gate::human("pay", "d", ApprovalReason::Confirmation);
+        let reminder =
+            Reminder { run: run.clone(), skill_id: "demo".into(), gate, since_ms: 50, expires_ms: None };
+        app.handle(AppEvent::All(Message::Event(Event::Waiting(Box::new(reminder)))), now);
+        let mut signs = |kind: EventKind, at_ms: i64| {
+            let event = NewEvent { kind, step: None, data: serde_json::json!({}) };
+            let event = RunEvent { run: run.clone(), number: 1, global: 1, at_ms, event };
+            app.take_wants();
+            app.handle(AppEvent::All(Message::Run(RunTold::Events([event].into()))), now);
+            let wants = app.take_wants().into_iter();
+            wants.filter(|want| matches!(want, AppCommand::Sign(_))).count()
+        };
+        assert_eq!(signs(EventKind::RunClaimed, 50), 0, "before the wait");
+        assert_eq!(signs(EventKind::RunAssigned, 60), 0, "it still waits");
+        assert_eq!(signs(EventKind::GateApproved, 70), 1);
+        assert_eq!(signs(EventKind::RunClaimed, 71), 0, "withdrawn once");
+    }
+
+    #[test]
     fn a_service_that_falls_silent_is_told_in_the_header_by_the_second_and_dims_the_screen() {
         let start = Instant::now();
         let mut app = app(false, start);
