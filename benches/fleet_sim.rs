@@ -105,7 +105,7 @@ impl Parameters {
     }
 }
 
-/// SplitMix64 (<https://prng.di.unimi.it/splitmix64.c>).
+/// `SplitMix64` (<https://prng.di.unimi.it/splitmix64.c>).
 struct Random(u64);
 
 impl Random {
