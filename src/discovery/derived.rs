@@ -1,5 +1,7 @@
 //! What follows from the sums over all documents: norms of lengths and the collection's mean vector.
 
+use std::sync::OnceLock;
+
 use super::analysis::UNIT;
 use super::embedding::{DIM, dot};
 use super::field;
@@ -16,10 +18,14 @@ pub(crate) struct Derived {
     pub norms: Vec<[f32; field::COUNT]>,
     /// The same of pairs.
     pub pair_norms: Vec<[f32; field::COUNT]>,
+    /// Those of the body alone: most postings need no other.
+    pub body_norms: Vec<f32>,
     /// Mean vector of the collection.
     pub mean: Vec<f64>,
     /// 1 / |d − share·mean| by slot; 0 for a document without a vector.
     pub centred: Vec<f32>,
+    /// The summed rarity of the word pieces of each name, by slot; computed by the first request.
+    pub name_totals: OnceLock<Vec<f32>>,
 }
 
 /// Lengths by field: of stems, of pairs.
@@ -40,10 +46,15 @@ impl Derived {
         };
         let mean = sums.mean();
         Self {
+            body_norms: lengths
+                .iter()
+                .map(|(l, _)| stems[field::BODY][usize::from(l[field::BODY])])
+                .collect(),
             norms: lengths.iter().map(|(l, _)| of(&stems, l)).collect(),
             pair_norms: lengths.iter().map(|(_, l)| of(&pairs, l)).collect(),
             centred: centred(&mean.map(|m| weights.centring * m), vectors),
             mean: mean.to_vec(),
+            name_totals: OnceLock::new(),
         }
     }
 }

@@ -6,6 +6,9 @@ pub(crate) const NAMES: [&str; 5] = ["name", "description", "tags", "headings", 
 /// How many fields there are.
 pub(crate) const COUNT: usize = NAMES.len();
 
+/// The field of the body.
+pub(crate) const BODY: usize = COUNT - 1;
+
 /// Shift and width of each field's count. Larger counts are cut: tf saturates long before.
 const LAYOUT: [(u16, u16); COUNT] = [(14, 2), (10, 4), (8, 2), (5, 3), (0, 5)];
 
@@ -40,6 +43,12 @@ impl Counts {
     /// In headings or body only.
     pub fn body_only(self) -> bool {
         self.0 & SHORT == 0 && self.0 != 0
+    }
+
+    /// In the body only, and not in its headings.
+    pub fn in_body_text_only(self) -> bool {
+        let (_, bits) = LAYOUT[BODY];
+        self.0 < 1 << bits
     }
 
     /// Nowhere.

@@ -16,6 +16,7 @@ use super::labels::Labels;
 use super::language::Language;
 use super::lookup::{Found, View};
 use super::marks::Exclusion;
+use super::matcher::rarity;
 use super::rules::status_rank;
 use super::segment::{CAPACITY, Key, Posting, Segment};
 use super::sums::Sums;
@@ -240,9 +241,23 @@ impl Index {
         self.find(key, view).map_or(0, |found| found.documents)
     }
 
-    /// How many documents have a word piece in name, description or tags.
-    pub fn piece_frequency(&self, token: u16) -> usize {
-        self.sums.pieces.get(usize::from(token)).map_or(0, |n| *n as usize)
+    /// How rare a word piece is in names, descriptions and tags.
+    pub fn piece_rarity(&self, token: u16) -> f64 {
+        rarity(self.len(), self.sums.pieces.get(usize::from(token)).map_or(0, |n| *n as usize))
+    }
+
+    /// The summed rarity of the word pieces of each name, by slot.
+    pub fn name_totals(&self) -> &[f32] {
+        self.derived.name_totals.get_or_init(|| {
+            let mut rarities = vec![None; self.sums.pieces.len()];
+            let mut rarity = |token: u16| match rarities.get_mut(usize::from(token)) {
+                Some(known) => *known.get_or_insert_with(|| self.piece_rarity(token) as f32),
+                None => self.piece_rarity(token) as f32,
+            };
+            let mut total = |pieces: &[u16]| pieces.iter().map(|token| rarity(*token)).sum();
+            let slots = self.slots.iter();
+            slots.map(|entry| entry.as_ref().map_or(0.0, |entry| total(&entry.name_pieces))).collect()
+        })
     }
 
     /// The segments with their numbers.

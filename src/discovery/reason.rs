@@ -77,7 +77,7 @@ pub(crate) fn reason(breakdown: &Breakdown, asked: &QueryContext<'_>, entry: &En
         *given.entry(word).or_default() += part.value;
     }
     let mut places: BTreeMap<Place, Vec<(f64, usize, String)>> = BTreeMap::new();
-    let described = OnceCell::new();
+    let described = Described::default();
     for (word, value) in &given {
         if let Some(found) = find_word(*word, asked, entry, &described) {
             places.entry(found.place).or_default().push((*value, *word, found.quote));
@@ -124,13 +124,34 @@ pub(crate) fn reason(breakdown: &Breakdown, asked: &QueryContext<'_>, entry: &En
     clauses.join("; ")
 }
 
+/// The complete description of a skill, with what it excludes; each part is made when it is first needed.
+#[derive(Default)]
+struct Described {
+    lower: OnceCell<String>,
+    stems: OnceCell<Vec<u32>>,
+}
+
+fn stems_of(text: &str, asked: &QueryContext<'_>) -> Vec<u32> {
+    let mut found = Vec::new();
+    asked.router.words.each(text, |w| found.extend(asked.cx.index.vocabulary.find(&w.stem)));
+    found
+}
+
+/// How each word with this stem starts: stemming changes the last letter of a stem at most, and more of short ones.
+fn common_start(stem: &str) -> &str {
+    const SHORT: usize = 3;
+    if stem.chars().count() <= SHORT {
+        return "";
+    }
+    stem.char_indices().next_back().map_or("", |(last, _)| slice(stem, ..last))
+}
+
 /// Where a word of the request occurs in a skill, as written there.
-/// `described` are the stems of its complete description, made when they are first needed.
 fn find_word(
     word: usize,
     asked: &QueryContext<'_>,
     entry: &Entry,
-    described: &OnceCell<Vec<u32>>,
+    described: &Described,
 ) -> Option<MatchedWord> {
     let reading = asked.reading;
     let index = asked.cx.index;
@@ -187,12 +208,12 @@ fn find_word(
                 let known = index.forms.contains(&read.to_lowercase());
                 format!("a form of {}", quote(if known { read } else { index.vocabulary.written(stem) }))
             };
-            let described = described.get_or_init(|| {
-                let mut found = Vec::new();
-                words.each(&document.description, |w| found.extend(index.vocabulary.find(&w.stem)));
-                found
-            });
-            let excluded = stems.iter().any(|stem| described.contains(stem));
+            let lower = described.lower.get_or_init(|| document.description.to_lowercase());
+            let described = |stem: &u32| {
+                lower.contains(common_start(index.vocabulary.stem(*stem)))
+                    && described.stems.get_or_init(|| stems_of(&document.description, asked)).contains(stem)
+            };
+            let excluded = stems.iter().any(described);
             Some(MatchedWord { place: if excluded { Place::Excluded } else { Place::Body }, quote })
         })
 }

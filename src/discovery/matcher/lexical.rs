@@ -117,24 +117,22 @@ fn pairs<'a>(reading: &Reading, cx: &'a Context<'a>) -> Vec<Term<'a>> {
 }
 
 impl Prepared<'_> {
-    /// tf as the scan computes it.
-    fn tf(norms: &[f32; field::COUNT], counts: Counts) -> f32 {
-        if counts.0 < 32 {
-            // In the body only: the usual case.
-            return norms[4] * f32::from(counts.0);
-        }
-        (0..field::COUNT).map(|f| norms[f] * f32::from(counts.of(f))).sum()
-    }
-
     fn scan(&self, term: &Term<'_>, pair: bool, weight: f64, column: &mut Column) {
         let derived = &self.cx.index.derived;
-        let norms = if pair { &derived.pair_norms } else { &derived.norms };
         let k = self.cx.weights.saturation as f32;
         let body = if pair { 0.0 } else { self.cx.profile.body * term.weight * self.scale };
+        let tf = |slot: usize, counts: Counts| {
+            if !pair && counts.in_body_text_only() {
+                // The usual case.
+                return derived.body_norms[slot] * f32::from(counts.of(field::BODY));
+            }
+            let norms = if pair { &derived.pair_norms[slot] } else { &derived.norms[slot] };
+            (0..field::COUNT).map(|f| norms[f] * f32::from(counts.of(f))).sum()
+        };
         let value = |idf: f64| {
             let (lex, only) = ((weight * idf) as f32, (body * idf) as f32);
-            move |norms: &[f32; field::COUNT], counts: Counts| {
-                let tf = Self::tf(norms, counts);
+            move |slot: usize, counts: Counts| {
+                let tf: f32 = tf(slot, counts);
                 lex * tf / (k + tf) + if counts.body_only() { only } else { 0.0 }
             }
         };
@@ -147,7 +145,7 @@ impl Prepared<'_> {
             let value = value(*idf);
             let (values, matched) = column.of_word(term.content);
             found.each(|slot, counts| {
-                values[slot] += value(&norms[slot], counts);
+                values[slot] += value(slot, counts);
                 matched[slot] |= if counts.body_only() { whole } else { short };
             });
             return;
@@ -157,7 +155,7 @@ impl Prepared<'_> {
         for (found, idf) in &term.keys {
             let value = value(*idf);
             found.each(|slot, counts| {
-                all.push((slot, value(&norms[slot], counts)));
+                all.push((slot, value(slot, counts)));
                 column.matched[slot] |= if counts.body_only() { whole } else { short };
             });
         }

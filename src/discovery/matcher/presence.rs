@@ -5,7 +5,7 @@ use super::super::answer::{PartKind, Signal};
 use super::super::lookup::{Found, View};
 use super::super::reading::{ReadPiece, Reading};
 use super::super::segment::Key;
-use super::{Column, Context, Failure, Matcher, Row, ScoreTerm, Scorer, rarity};
+use super::{Column, Context, Failure, Matcher, Row, ScoreTerm, Scorer};
 
 /// See the module.
 pub(super) struct Presence;
@@ -40,7 +40,6 @@ impl Matcher for Presence {
         cx: &'a Context<'a>,
     ) -> Result<Option<Box<dyn Scorer + 'a>>, Failure> {
         let model = cx.model.clone()?;
-        let n = cx.index.len();
         let mut seen: Vec<u16> = Vec::new();
         let mut pieces: Vec<(Piece<'a>, bool)> = Vec::new();
         let (mut sum, mut head_sum) = (0.0, 0.0);
@@ -53,7 +52,7 @@ impl Matcher for Presence {
             let start = |piece: &ReadPiece| reading.words[piece.word].word.start as usize;
             let in_head = places.clone().any(|other| reading.task.head.contains(&start(other)));
             let covers = !cx.profile.name_in_heads || places.any(|other| reading.task.in_heads(start(other)));
-            let rarity = rarity(n, cx.index.piece_frequency(piece.token));
+            let rarity = cx.index.piece_rarity(piece.token);
             sum += rarity;
             head_sum += if in_head { rarity } else { 0.0 };
             let Some(found) = cx.index.find(Key::word_piece(piece.token), View::All) else { continue };
@@ -88,34 +87,33 @@ impl Matcher for Presence {
 impl Prepared<'_> {
     /// Σ v over the pieces of a name.
     fn name_total(&self, slot: usize) -> f64 {
-        let n = self.cx.index.len();
         let pieces = self.cx.index.entry(slot).map_or(&[][..], |e| &e.name_pieces);
-        pieces.iter().map(|token| rarity(n, self.cx.index.piece_frequency(*token))).sum()
+        pieces.iter().map(|token| self.cx.index.piece_rarity(*token)).sum()
     }
 }
 
 impl Scorer for Prepared<'_> {
     fn score(&self, column: &mut Column) -> Result<(), Failure> {
-        let profile = self.cx.profile;
-        let mut covered: Vec<(usize, f64)> = Vec::new();
+        let index = self.cx.index;
+        let mut covered = vec![0.0_f32; column.values.len()];
         for piece in &self.pieces {
-            let value = piece.value as f32;
+            let (value, rarity) = (piece.value as f32, piece.rarity as f32);
             let (values, _) = column.of_word(piece.content);
+            if !piece.covers {
+                piece.found.each(|slot, _| values[slot] += value);
+                continue;
+            }
             piece.found.each(|slot, counts| {
                 values[slot] += value;
-                if counts.of(0) > 0 && piece.covers {
-                    covered.push((slot, piece.rarity));
+                if counts.of(0) > 0 {
+                    covered[slot] += rarity;
                 }
             });
         }
-        // A name's own sum is needed once, however many of its pieces are covered.
-        covered.sort_unstable_by_key(|(slot, _)| *slot);
-        for of_slot in covered.chunk_by(|a, b| a.0 == b.0) {
-            let slot = of_slot[0].0;
-            let total = self.name_total(slot);
-            if total > 0.0 {
-                let share = of_slot.iter().map(|(_, rarity)| rarity).sum::<f64>() / total;
-                column.values[slot] += (profile.name * share) as f32;
+        let weight = self.cx.profile.name as f32;
+        for ((value, covered), total) in column.values.iter_mut().zip(&covered).zip(index.name_totals()) {
+            if *covered > 0.0 && *total > 0.0 {
+                *value += weight * covered / total;
             }
         }
         Ok(())

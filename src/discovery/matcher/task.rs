@@ -1,9 +1,8 @@
 //! Task matcher: the request's main verb is one of the skill's, and complete clauses of the skill's description occur
 //! in the request.
 
-use std::collections::HashSet;
-
 use super::super::answer::{PartKind, Signal};
+use super::super::fast_hash::FastMap;
 use super::super::index::ClausePosting;
 use super::super::lookup::{Found, View};
 use super::super::reading::Reading;
@@ -31,8 +30,8 @@ struct Prepared<'a> {
     reading: &'a Reading,
     verb: Option<Verb<'a>>,
     asked: Vec<RequestStem>,
-    /// Slots with the stems (as indices into `asked`) of the clauses that occur in the request, by slot.
-    clauses: Vec<(usize, Vec<usize>)>,
+    /// Slots with the stems (as indices into `asked`) of the clauses that occur in the request, sorted.
+    clauses: Vec<(u32, u32)>,
 }
 
 impl Matcher for Task {
@@ -74,37 +73,34 @@ impl Prepared<'_> {
             let rarity = rarity(index.len(), self.cx.documents(&read.word.stem));
             self.asked.push(RequestStem { stem, rarity, word: at });
         }
-        let stems: HashSet<u32> = self.asked.iter().map(|asked| asked.stem).collect();
-        let mut found: Vec<(usize, usize)> = Vec::new();
-        let marks = ClausePosting::marks(stems.iter().copied());
-        for (at, asked) in self.asked.iter().enumerate() {
+        let places: FastMap<u32, u32> =
+            self.asked.iter().zip(0..).map(|(asked, at)| (asked.stem, at)).collect();
+        let mut found: Vec<(u32, u32)> = Vec::new();
+        let marks = ClausePosting::marks(places.keys().copied());
+        for (asked, at) in self.asked.iter().zip(0..) {
             let Some(postings) = index.find(Key::clause(asked.stem), View::All) else { continue };
             postings.each(|slot, counts| {
                 let posting = ClausePosting::unpack(counts);
                 if posting.is_single() {
-                    found.push((slot, at));
+                    found.push((slot as u32, at));
                 }
                 if posting.is_single() || !posting.may_be_of(marks) {
                     return;
                 }
                 let clause = index.entry(slot).map_or(&[][..], |entry| entry.clause(posting.place));
-                if !clause.is_empty() && clause.iter().all(|stem| stems.contains(stem)) {
-                    let at = |stem: &u32| self.asked.iter().position(|asked| asked.stem == *stem);
-                    found.extend(clause.iter().filter_map(at).map(|at| (slot, at)));
+                if clause.iter().all(|stem| places.contains_key(stem)) {
+                    found.extend(clause.iter().filter_map(|stem| Some((slot as u32, *places.get(stem)?))));
                 }
             });
         }
         found.sort_unstable();
         found.dedup();
-        self.clauses = found
-            .chunk_by(|a, b| a.0 == b.0)
-            .map(|of_slot| (of_slot[0].0, of_slot.iter().map(|(_, at)| *at).collect()))
-            .collect();
+        self.clauses = found;
     }
 
-    /// Σ idf of the stems of the clauses, and what they give together.
-    fn clause_value(&self, stems: &[usize]) -> (f64, f64) {
-        let sum: f64 = stems.iter().map(|at| self.asked[*at].rarity).sum();
+    /// Σ idf of the stems of the clauses in a slot, and what they give together.
+    fn clause_value(&self, stems: &[(u32, u32)]) -> (f64, f64) {
+        let sum: f64 = stems.iter().map(|(_, at)| self.asked[*at as usize].rarity).sum();
         (sum, self.cx.profile.clause * sum.sqrt())
     }
 }
@@ -114,8 +110,8 @@ impl Scorer for Prepared<'_> {
         if let Some(verb) = &self.verb {
             verb.found.each(|slot, _| column.values[slot] += verb.value as f32);
         }
-        for (slot, stems) in &self.clauses {
-            column.values[*slot] += self.clause_value(stems).1 as f32;
+        for stems in self.clauses.chunk_by(|a, b| a.0 == b.0) {
+            column.values[stems[0].0 as usize] += self.clause_value(stems).1 as f32;
         }
         Ok(())
     }
@@ -134,12 +130,11 @@ impl Scorer for Prepared<'_> {
         if let Some(verb) = self.verb.as_ref().filter(|verb| verb.found.counts(slot).is_some()) {
             give(verb.word, PartKind::Task, verb.value);
         }
-        let of_slot = self.clauses.binary_search_by_key(&slot, |(slot, _)| *slot).ok();
-        if let Some((_, stems)) = of_slot.map(|at| &self.clauses[at]) {
-            let (sum, value) = self.clause_value(stems);
-            for asked in stems.iter().map(|at| &self.asked[*at]) {
-                give(asked.word, PartKind::Clause, value * asked.rarity / sum);
-            }
+        let place = |slot: usize| self.clauses.partition_point(|(of, _)| (*of as usize) < slot);
+        let stems = &self.clauses[place(slot)..place(slot + 1)];
+        let (sum, value) = self.clause_value(stems);
+        for asked in stems.iter().map(|(_, at)| &self.asked[*at as usize]) {
+            give(asked.word, PartKind::Clause, value * asked.rarity / sum);
         }
     }
 }
