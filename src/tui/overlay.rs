@@ -33,7 +33,7 @@ pub use help::{Help, Section};
 pub use log::LogView;
 pub use palette::{Entry, Palette, SkillEntry};
 pub use question::Question;
-pub use reader::{Passage, Reader, Reading};
+pub use reader::{Passage, Reader, Reading, ScoreBar};
 use skills_skill::SkillId;
 
 /// What a chooser chooses.

@@ -22,3 +22,4 @@ mod pane_runs_shipped;
 mod pane_session;
 mod picture_places;
 mod terminal_life;
+mod why_report;

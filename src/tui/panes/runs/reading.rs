@@ -45,7 +45,7 @@ fn checkpoint(detail: &RunDetail, number: u64) -> Reading {
         title: format!("{} c{number}, {}", shown(&detail.run.skill_id), label_of(detail, number)),
         what: format!("state at c{number}"),
         passages: vec![Passage::Value(value)],
-        draft: None,
+        ..Reading::default()
     }
 }
 
@@ -73,7 +73,7 @@ fn step(detail: &RunDetail, view: &StepView, events: &[&RunEvent]) -> Reading {
         title: format!("{} {}", shown(&detail.run.skill_id), shown(&view.step)),
         what: format!("step {}", shown(&view.step)),
         passages,
-        draft: None,
+        ..Reading::default()
     }
 }
 
@@ -95,7 +95,7 @@ fn run(detail: &RunDetail, events: &[&RunEvent]) -> Reading {
         title: format!("{} {}", shown(&detail.run.skill_id), shown(&detail.run.id.0)),
         what: "run".to_owned(),
         passages,
-        draft: None,
+        ..Reading::default()
     }
 }
 
