@@ -21,6 +21,8 @@ pub async fn run(cx: &mut Context, args: &WhyArgs) -> Result<Done, Failure> {
     let report = why(&*core, &request).await?;
     if cx.out.json {
         cx.out.value(&report)?;
+    } else if cx.global.plain || cx.config()?.plain {
+        cx.out.raw(super::plain::checks(&report).as_bytes())?;
     } else {
         let text = render(&report, cx.out.look);
         cx.out.raw(text.as_bytes())?;
