@@ -49,12 +49,12 @@ impl<R: BufRead, W: Write> Dialog<R, W> {
 /// Text of runs and skills on one line, with letters and ASCII signs only.
 pub fn clean(text: &str) -> String {
     let line = safe_text::line(text).replace('…', "...");
-    let plain = |c: char| match c {
+    let ascii = |c: char| match c {
         '“' | '”' => '"',
         '‘' | '’' => '\'',
         '–' | '—' | '−' => '-',
         c if c.is_ascii() || c.is_alphanumeric() => c,
         _ => '?',
     };
-    line.chars().map(plain).collect()
+    line.chars().map(ascii).collect()
 }

@@ -37,6 +37,33 @@ fn only_what_a_run_takes_is_offered_and_the_rest_says_why_not() {
 }
 
 #[test]
+fn a_waiting_run_is_assigned_and_handed_over_with_a_note() {
+    let client = core(vec![detail(&id(1), "invoice-intake", RunState::WaitingForHuman)]);
+    let mut harness = opened(&client, 120, 36);
+    harness
+        .press("H")
+        .wait_for("Assign this run")
+        .type_text("kim")
+        .press("tab")
+        .type_text("registry is back");
+    insta::assert_snapshot!("runs-assign-120x36", harness.screen());
+    harness.press("ctrl-s").wait_until("the sheet is gone", |screen| !screen.contains("Assign this run"));
+    let [RunOrder::Assign { to, note, .. }] = &orders(&client)[..] else { panic!("one order") };
+    assert_eq!((to.as_deref(), note.as_deref()), (Some("kim"), Some("registry is back")));
+    harness.wait_for("assigned to kim");
+    harness
+        .press("H")
+        .wait_for("Hand this run over")
+        .wait_for("kim has it now")
+        .press("ctrl-u")
+        .type_text("ana");
+    harness.press("ctrl-s").wait_until("the sheet is gone", |screen| !screen.contains("Hand this run over"));
+    let all = orders(&client);
+    let Some(RunOrder::Assign { to, .. }) = all.last() else { panic!("a second assignment") };
+    assert_eq!(to.as_deref(), Some("ana"));
+}
+
+#[test]
 fn a_failed_run_resumes_from_a_checkpoint_with_corrected_inputs() {
     let client = core(vec![detail(&id(7), "flaky-upload", RunState::Failed)]);
     let mut harness = opened(&client, 120, 36);
