@@ -37,6 +37,22 @@ fn only_what_a_run_takes_is_offered_and_the_rest_says_why_not() {
 }
 
 #[test]
+fn what_is_read_in_full_follows_the_run() {
+    let client = core(vec![detail(&id(3), "invoice-intake", RunState::Running)]);
+    let mut harness = opened(&client, 120, 36);
+    harness.press("v").wait_for("copy all");
+    for page in 1..=40 {
+        let log = json!({ "stream": "stdout", "text": format!("page {page} of 40") });
+        client.runs.work(&id(3), "step.log", log, |_| {});
+    }
+    // The end of the text was in sight, and stays in sight.
+    harness.wait_for("page 40 of 40");
+    harness.press("g").wait_for("outputs");
+    client.runs.work(&id(3), "step.log", json!({ "stream": "stdout", "text": "page 41" }), |_| {});
+    harness.press("G").wait_for("page 41").press("esc").wait_for("Checkpoints");
+}
+
+#[test]
 fn a_waiting_run_is_assigned_and_handed_over_with_a_note() {
     let client = core(vec![detail(&id(1), "invoice-intake", RunState::WaitingForHuman)]);
     let mut harness = opened(&client, 120, 36);

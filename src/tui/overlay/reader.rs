@@ -127,13 +127,15 @@ pub struct Reader {
     rows: Vec<RichLine>,
     width: u16,
     scroll: Scroll,
+    /// Whether the text grew since the lines were made.
+    is_stale: bool,
 }
 
 impl Reader {
     /// Opens a reading at its top.
     #[must_use]
     pub fn new(pane: PaneId, reading: Reading) -> Self {
-        Self { pane, reading, rows: Vec::new(), width: 0, scroll: Scroll::default() }
+        Self { pane, reading, rows: Vec::new(), width: 0, scroll: Scroll::default(), is_stale: false }
     }
 }
 
@@ -191,6 +193,12 @@ impl Overlay for Reader {
         Outcome::Stay
     }
 
+    fn read_again(&mut self, reading: Reading) {
+        if reading.title == self.reading.title && reading != self.reading {
+            (self.reading, self.is_stale) = (reading, true);
+        }
+    }
+
     fn hints(&self) -> Vec<Hint> {
         let mut hints = vec![
             Hint { action: Action::Down, label: "scroll" },
@@ -206,6 +214,15 @@ impl Overlay for Reader {
 
     fn draw(&mut self, area: Rect, painter: &mut Painter<'_>, _now: Instant) -> Option<Position> {
         let width = area.width.saturating_sub(4).max(1);
+        if self.is_stale && width == self.width {
+            // At the end, it follows; elsewhere, the same lines stay.
+            let at_end = self.scroll.offset + self.scroll.height >= self.rows.len();
+            self.rows = all_rows(&self.reading, width, painter.glyphs, bars::signs(painter));
+            if at_end {
+                self.scroll.offset = self.rows.len();
+            }
+        }
+        self.is_stale = false;
         if width != self.width {
             // The line that is on top stays near the top.
             let before = self.rows.len().max(1);
