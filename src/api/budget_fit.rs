@@ -10,18 +10,44 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use strum::Display;
 
-use super::{Code, Error};
+use super::{Code, Error, GoldenQuery};
 use skills_authoring::write_back::replace_file;
 use skills_session::Unit;
 use skills_skill::SkillId;
 
 /// Which clients' lists are to fit.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct BudgetFitRequest {
     /// Ids of client profiles.
+    #[schemars(length(min = 1, max = 32))]
     pub clients: Vec<String>,
     /// The model's context window in tokens; default: that of `budget`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
     pub window: Option<u32>,
+    /// Golden queries in addition to those of the roots.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 2_000))]
+    pub queries: Vec<GoldenQuery>,
+}
+
+/// Client profiles of one request.
+const MAX_CLIENTS: usize = 32;
+
+impl BudgetFitRequest {
+    /// Refuses a request about no client, or about more than there are.
+    ///
+    /// # Errors
+    /// `invalid_request`.
+    pub fn check(&self) -> Result<(), Error> {
+        if self.clients.is_empty() || self.clients.len() > MAX_CLIENTS || self.window == Some(0) {
+            let message =
+                format!("give 1 to {MAX_CLIENTS} client profiles, and a window of at least 1 token");
+            return Err(Error::new(Code::InvalidRequest, message));
+        }
+        Ok(())
+    }
 }
 
 /// How much of a skill a client's model is to receive.

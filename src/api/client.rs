@@ -6,11 +6,12 @@ use async_trait::async_trait;
 use tokio::sync::broadcast;
 
 use super::{
-    CallerView, ClientView, CollisionFilter, CollisionReport, Connection, Diagnostics, DraftReport,
-    DraftRequest, Error, Event, FileContent, GoldenExplainRequest, GoldenExplanation, GoldenReport,
-    GoldenRequest, GovernanceFilter, GovernanceList, LevelTokens, LintFilter, LintReport, ListFilter,
-    MetricsReport, OperatorClient, ProposalFilter, ProposalList, ProposalOrder, ProposalOrdered,
-    ProposalOrderedBy, ProposalRequest, ProposalView, RunClient, SkillDetail, SkillList, SkillRivals,
+    BudgetFit, BudgetFitRequest, CallerView, ClientView, CollisionFilter, CollisionReport, Connection,
+    Diagnostics, DraftReport, DraftRequest, Error, Event, FileContent, GoldenExplainRequest,
+    GoldenExplanation, GoldenReport, GoldenRequest, GovernanceFilter, GovernanceList, LevelTokens,
+    LintFilter, LintReport, ListFilter, MetricsReport, OperatorClient, ProposalFilter, ProposalList,
+    ProposalOrder, ProposalOrdered, ProposalOrderedBy, ProposalRequest, ProposalView, RunClient, SkillDetail,
+    SkillList, SkillRivals,
 };
 use skills_discovery::{Answer, BodyLine, PairReport, Request};
 use skills_registry::Catalogue;
@@ -105,6 +106,13 @@ pub trait Client: Send + Sync + 'static {
     /// # Errors
     /// As [`Self::golden_report`].
     async fn golden_explain(&self, request: GoldenExplainRequest) -> Result<GoldenExplanation, Error>;
+    /// A smallest change with which the lists of clients fit their budgets and no golden query is lost. Nothing is
+    /// written.
+    ///
+    /// # Errors
+    /// `not_found` for an unknown client; `invalid_request` for none, and where there are no golden queries;
+    /// `invalid_configuration` for a golden set that cannot be read.
+    async fn budget_fit(&self, request: BudgetFitRequest) -> Result<BudgetFit, Error>;
     /// Stores a proposed change of a skill's `SKILL.md`. The file is not changed.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::GoldenQuery;
-use skills_discovery::{Advice, Attraction, ClauseValue, GoldenChange};
+use skills_discovery::{Advice, Attraction, ClauseValue, GoldenChange, SignalSums};
 use skills_skill::{Finding, SkillId};
 
 /// How much of a draft is measured: an editor asks for little at each key, and for more when its user rests.
@@ -68,6 +68,9 @@ pub struct DraftPlace {
     pub fits: bool,
     /// The first result.
     pub first: Option<SkillId>,
+    /// The score by signal: name, description, body, semantic, rule.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signals: Option<SignalSums>,
 }
 
 /// What a client would show of the description.

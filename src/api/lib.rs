@@ -149,6 +149,6 @@ pub use visibility::{
     visibility,
 };
 pub use why::{
-    CheckKind, CheckResult, ClientChecks, CutDescription, WhyCheck, WhyRanking, WhyReport, WhyRequest,
-    WhyTerm, why,
+    CheckKind, CheckResult, ClientChecks, CutDescription, WhyCheck, WhyHit, WhyRanking, WhyReport,
+    WhyRequest, WhyTerm, why,
 };

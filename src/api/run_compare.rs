@@ -292,6 +292,7 @@ mod tests {
     #[test]
     fn a_step_of_one_run_alone_stands_where_it_ran() {
         let view = |step: &str| StepView {
+            p95_ms: None,
             step: step.to_owned(),
             depth: 0,
             uses: String::new(),

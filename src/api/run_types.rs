@@ -228,6 +228,9 @@ pub struct StepView {
     pub artifacts: Vec<Artifact>,
     /// The status recorded, once it is.
     pub status: Option<StepStatus>,
+    /// While it runs: the 95th percentile of its duration over the last completed runs of the contract, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p95_ms: Option<u64>,
 }
 
 impl DecisionSheet {

@@ -1,13 +1,17 @@
 //! `why`: every check between a skill's file and the moment a client's model loads it for a request.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::Display;
 
-use super::{Client, ClientView, ClientViewState, Code, Error};
-use skills_discovery::{Answer, ExcludedWhy, Fit, Hit, Request, matched_exclusion};
+use super::{
+    Client, ClientView, ClientViewState, Code, DraftMeasure, DraftPlace, DraftRequest, Error,
+    GoldenExplainRequest, GoldenQuery,
+};
+use skills_discovery::{Advice, Answer, ExcludedWhy, Fit, Hit, Mark, Request, SignalSums, matched_exclusion};
 use skills_session::{Listed, Shown};
 use skills_skill::{Finding, RejectedBundle, Severity, SkillId};
 
@@ -96,18 +100,21 @@ impl WhyCheck {
 }
 
 /// A description that a client's budget cuts.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CutDescription {
-    /// The model context.
+    /// The part that the model receives.
     pub shown: String,
-    /// Skills it does not receive.
+    /// The part that it does not receive.
     pub cut: String,
     /// Terms of the request that are only in the truncated part.
     pub lost_terms: Vec<String>,
+    /// The skill's rank for the request with only the shown part as its description, measured by a draft.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<DraftPlace>,
 }
 
 /// The checks of one client.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClientChecks {
     /// Id of its profile.
     pub client: String,
@@ -139,6 +146,36 @@ pub struct WhyTerm {
     pub winner_points: f64,
 }
 
+/// A result with the texts that counted for its score.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WhyHit {
+    /// The skill.
+    pub skill_id: SkillId,
+    /// Its rank, from 1.
+    pub rank: usize,
+    /// Its score.
+    pub score: f64,
+    /// The score by signal: name, description, body, semantic, rule.
+    pub signals: SignalSums,
+    /// Its description.
+    pub description: String,
+    /// What counted in the description.
+    pub description_marks: Vec<Mark>,
+}
+
+impl WhyHit {
+    fn of(hit: &Hit) -> Self {
+        Self {
+            skill_id: hit.skill_id.clone(),
+            rank: hit.rank.unwrap_or(1),
+            score: hit.score,
+            signals: hit.breakdown.signals,
+            description: hit.description.clone(),
+            description_marks: hit.description_marks.clone(),
+        }
+    }
+}
+
 /// The skill's rank for the request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WhyRanking {
@@ -154,6 +191,18 @@ pub struct WhyRanking {
     pub verdict: String,
     /// The terms of the request without stop words.
     pub terms: Vec<WhyTerm>,
+    /// The score below which no skill fits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fits_from: Option<f64>,
+    /// The skill as a result; none if it is not one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own: Option<WhyHit>,
+    /// The rival as a result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rival_hit: Option<WhyHit>,
+    /// A change of the description that wins the request, measured by a draft; none if none was found or needed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub advice: Option<Advice>,
 }
 
 /// The report.
@@ -216,6 +265,9 @@ pub async fn why(core: &(impl Client + ?Sized), request: &WhyRequest) -> Result<
     let terms = ranking.as_ref().map_or(&[][..], |ranking| ranking.terms.as_slice());
     let mut clients: Vec<ClientChecks> =
         views.iter().map(|view| client_checks(view, &subject, terms, intent.is_some())).collect();
+    if let Some(intent) = intent {
+        measure_cuts(core, &subject.id, intent, &mut clients).await;
+    }
     let mut other_clients = Vec::new();
     if request.clients.is_empty() && clients.iter().any(|client| client.searches_folder) {
         let (searching, others): (Vec<_>, Vec<_>) =
@@ -244,6 +296,41 @@ pub async fn why(core: &(impl Client + ?Sized), request: &WhyRequest) -> Result<
         other_clients,
         ranking,
     })
+}
+
+/// Ranks the skill with what each client shows of its description. What cannot be measured stays without a rank.
+async fn measure_cuts(
+    core: &(impl Client + ?Sized),
+    skill: &SkillId,
+    intent: &str,
+    clients: &mut [ClientChecks],
+) {
+    let mut measured: HashMap<String, Option<DraftPlace>> = HashMap::new();
+    for cut in clients.iter_mut().filter_map(|client| client.description.as_mut()) {
+        let shown = cut.shown.trim();
+        if shown.is_empty() {
+            continue;
+        }
+        if !measured.contains_key(shown) {
+            let request = DraftRequest {
+                skill_id: skill.to_string(),
+                description: Some(shown.to_owned()),
+                intent: Some(intent.to_owned()),
+                measure: DraftMeasure::Request,
+                ..DraftRequest::default()
+            };
+            let place = core.draft(request).await.ok().and_then(|report| report.after);
+            measured.insert(shown.to_owned(), place);
+        }
+        cut.place = measured.get(shown).cloned().flatten();
+    }
+}
+
+/// A change of the description that wins the request, as for a query of the golden set.
+async fn advice(core: &(impl Client + ?Sized), skill: &SkillId, intent: &str) -> Option<Advice> {
+    let query = GoldenQuery { query: intent.to_owned(), expect: vec![skill.clone()], not: None };
+    let request = GoldenExplainRequest { query, queries: Vec::new() };
+    core.golden_explain(request).await.ok().and_then(|explained| explained.advice)
 }
 
 async fn subject(core: &(impl Client + ?Sized), wanted: &str) -> Result<Subject, Error> {
@@ -356,7 +443,13 @@ async fn ranked(
             None => WhyCheck::pass(CheckKind::Exclusion, "no exclusion clause matches the request"),
         });
     }
+    let wins = rank == Some(1) && first.fit != Fit::None;
+    let advice = if is_compared && !wins { advice(core, &subject.id, intent).await } else { None };
     let ranking = WhyRanking {
+        fits_from: first.confidence.as_ref().map(|confidence| confidence.fits_from),
+        own: hit.map(WhyHit::of),
+        rival_hit: rival.map(WhyHit::of),
+        advice,
         rank,
         score: hit.map(|hit| hit.score),
         rival: rival.map(|rival| rival.skill_id.clone()),
@@ -719,6 +812,6 @@ fn description_check(
     } else {
         WhyCheck::fail(kind, evidence, help)
     };
-    let cut = CutDescription { shown: head.to_owned(), cut: tail.to_owned(), lost_terms };
+    let cut = CutDescription { shown: head.to_owned(), cut: tail.to_owned(), lost_terms, place: None };
     (Some(check), Some(cut))
 }

@@ -20,10 +20,12 @@ const MAX_LISTED: usize = 20;
 /// Runs the command.
 pub async fn run(cx: &mut Context, args: &BudgetFitArgs) -> Result<Done, Failure> {
     let core = cx.reach(Needs::Index).await?;
-    let local =
-        core.here().ok_or_else(|| Failure::usage("this command checks local files; remove --connect"))?;
-    let request = BudgetFitRequest { clients: args.clients.clone(), window: args.window };
-    let fit = local.budget_fit(request).await?;
+    if args.write && core.here().is_none() {
+        return Err(Failure::usage("--write changes files of this machine; remove --connect or --write"));
+    }
+    let request =
+        BudgetFitRequest { clients: args.clients.clone(), window: args.window, queries: Vec::new() };
+    let fit = core.budget_fit(request).await?;
     if cx.out.json {
         cx.out.value(&fit)?;
     } else {

@@ -22,6 +22,12 @@ const LEFT_OUT: usize = 5;
 /// Runs the command.
 pub async fn run(cx: &mut Context, args: &DiscoverArgs) -> Result<Done, Failure> {
     let intent = intent(&args.intent)?;
+    if !cx.out.json && (cx.global.plain || cx.config()?.plain) {
+        return super::plain::run(cx, &intent).await;
+    }
+    if args.intent.is_empty() {
+        return Err(Failure::usage("give a request, for example: skills discover \"clean this csv\""));
+    }
     let client = cx.reach(Needs::Index).await?;
     let usual = usual_request(&cx.config()?);
     let request = Request {

@@ -13,6 +13,7 @@ mod config;
 mod context;
 mod db;
 mod describe;
+mod dialog;
 mod discover;
 mod doctor;
 mod draft;
@@ -29,6 +30,7 @@ mod list;
 mod man;
 mod output;
 mod package;
+mod plain;
 mod policy;
 mod proposals;
 mod rivals;
@@ -167,7 +169,6 @@ fn about_files(command: &Command) -> Option<&'static str> {
         Command::Scaffold(_) | Command::PackagePrepare(_) | Command::PackageValidate(_) => {
             "this command writes local files"
         }
-        Command::Budget(args) if args.action.is_some() => "this command checks local files",
         Command::Serve(_) | Command::Keys(_) => "a service runs on its own machine",
         Command::Config(_) => "this command uses the configuration of this machine",
         Command::Schema(_) | Command::Completions(_) | Command::Man(_) => {

@@ -21,6 +21,8 @@ pub async fn run(cx: &mut Context, args: &WhyArgs) -> Result<Done, Failure> {
     let report = why(&*core, &request).await?;
     if cx.out.json {
         cx.out.value(&report)?;
+    } else if cx.global.plain || cx.config()?.plain {
+        cx.out.raw(super::plain::checks(&report).as_bytes())?;
     } else {
         let shown = safe_text::line(&report.location.display().to_string()).into_owned();
         let text = cx.out.links.file(render(&report, cx.out.look), &shown, &report.location);
@@ -99,6 +101,16 @@ pub fn render(report: &WhyReport, look: TerminalCaps) -> String {
             TextStyle::Muted.paint(&format!("verdict: {}", safe_text::line(&ranking.verdict)), look.colour)
         );
     }
+    if let Some(advice) = report.ranking.as_ref().and_then(|ranking| ranking.advice.as_ref()) {
+        let rank = advice.rank.map(|rank| format!(", then rank {rank}")).unwrap_or_default();
+        let golden = match advice.won + advice.lost {
+            0 => String::new(),
+            _ => format!("; golden queries: {} won, {} lost", advice.won, advice.lost),
+        };
+        let word = safe_text::line(&advice.word);
+        let text = format!("advice: add “{word}” to the description: {:+.2}{rank}{golden}", advice.gain);
+        let _ = writeln!(out, "    {}", TextStyle::Strong.paint(&text, look.colour));
+    }
     let passes = |client: &&ClientChecks| {
         client.description.is_none() && client.checks.iter().all(|check| check.result == CheckResult::Pass)
     };
@@ -125,6 +137,12 @@ pub fn render(report: &WhyReport, look: TerminalCaps) -> String {
                 TextStyle::Muted.paint("not shown:", look.colour),
                 safe_text::line(&cut)
             );
+            if let Some((rank, score)) =
+                description.place.as_ref().and_then(|place| place.rank.zip(place.score))
+            {
+                let text = format!("with the shown text: rank {rank} with {score:.2}");
+                let _ = writeln!(out, "    {}", TextStyle::Muted.paint(&text, look.colour));
+            }
         }
     }
     if !report.other_clients.is_empty() {

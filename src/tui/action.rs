@@ -100,6 +100,7 @@ pub enum Action {
     CancelRun,
     Replay,
     Fork,
+    Assign,
     Launch,
     Compare,
     ShowCheckpoint,

@@ -379,6 +379,7 @@ impl Calls {
             | Effect::ErrorNotice(..)
             | Effect::Awaited(_)
             | Effect::Read(_)
+            | Effect::ReadAgain(_)
             | Effect::EditDescription(_)
             | Effect::AddGolden(_)
             | Effect::Keep(..) => {}

@@ -33,7 +33,7 @@ pub use help::{Help, Section};
 pub use log::LogView;
 pub use palette::{Entry, Palette, SkillEntry};
 pub use question::Question;
-pub use reader::{Passage, Reader, Reading};
+pub use reader::{Passage, Reader, Reading, ScoreBar};
 use skills_skill::SkillId;
 
 /// What a chooser chooses.
@@ -129,6 +129,8 @@ pub trait Overlay {
     fn changes_in(&self, _now: Instant) -> Option<u64> {
         None
     }
+    /// Shows a text again that grew, if it is the one shown.
+    fn read_again(&mut self, _reading: Reading) {}
     /// Whether what is behind turns to shade.
     fn shades(&self) -> bool {
         true

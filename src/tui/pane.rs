@@ -103,6 +103,8 @@ pub enum Effect {
     Sheet(Box<Sheet>),
     /// Show a text in full, over everything.
     Read(Box<Reading>),
+    /// Show the text again that is shown in full, if it is the one of this title: it grew.
+    ReadAgain(Box<Reading>),
     /// Show why clients use a skill or do not; without a request, for that of Discover.
     Why(WhyRequest),
     /// Ask who wins requests made from a skill's description; the answer is [`Message::Rivals`].

@@ -82,6 +82,7 @@ struct CellStyle {
     bold: bool,
     italic: bool,
     underline: bool,
+    struck: bool,
 }
 
 impl Page {
@@ -99,6 +100,7 @@ impl Page {
             bold: cell.modifier.contains(Modifier::BOLD),
             italic: cell.modifier.contains(Modifier::ITALIC),
             underline: cell.modifier.contains(Modifier::UNDERLINED),
+            struck: cell.modifier.contains(Modifier::CROSSED_OUT),
         }
     }
 
@@ -132,7 +134,7 @@ impl Page {
             one.3 == next.3 && !shaped(one) && !shaped(next) && one.1 == 1 && next.1 == 1
         }) {
             let text: String = run.iter().map(|cell| cell.2).collect();
-            if shaped(&run[0]) || (text.trim().is_empty() && !run[0].3.underline) {
+            if shaped(&run[0]) || (text.trim().is_empty() && !run[0].3.underline && !run[0].3.struck) {
                 continue;
             }
             let (skipped, kept) = trimmed(&text);
@@ -158,7 +160,9 @@ impl Page {
         for (on, attribute) in [
             (look.bold, " font-weight=\"700\""),
             (look.italic, " font-style=\"italic\""),
-            (look.underline, " text-decoration=\"underline\""),
+            (look.underline && !look.struck, " text-decoration=\"underline\""),
+            (look.struck && !look.underline, " text-decoration=\"line-through\""),
+            (look.struck && look.underline, " text-decoration=\"underline line-through\""),
         ] {
             if on {
                 out.push_str(attribute);
@@ -260,6 +264,12 @@ mod tests {
         let picture = drawn("  a<b", Style::new().add_modifier(Modifier::BOLD));
         assert!(picture.contains("<title>a &lt;screen&gt;</title>"));
         assert!(picture.contains("<text x=\"28\" y=\"23.5\" textLength=\"27\" fill=\"#d3d7de\" font-weight=\"700\">a&lt;b</text>"), "{picture}");
+    }
+
+    #[test]
+    fn text_that_is_cut_is_struck_out() {
+        let picture = drawn("ab", Style::new().add_modifier(Modifier::CROSSED_OUT));
+        assert!(picture.contains("text-decoration=\"line-through\">ab<"), "{picture}");
     }
 
     #[test]

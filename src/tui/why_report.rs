@@ -1,15 +1,20 @@
 //! The report of why clients use a skill or do not, as a text to read.
 
-use crate::overlay::{Drafting, Passage, Reading};
+use std::fmt::Write as _;
+
+use crate::overlay::{Drafting, Passage, Reading, ScoreBar};
 use crate::theme::Role;
 use crate::widgets::text_width::shown;
-use skills_api::{CheckKind, CheckResult, ClientChecks, WhyCheck, WhyRanking, WhyReport};
+use skills_api::{CheckKind, CheckResult, ClientChecks, WhyCheck, WhyRanking, WhyReport, WhyTerm};
+use skills_discovery::SignalSums;
 use skills_skill::Skill;
 
 /// Cells of the column that names the check.
 const NAME_WIDTH: usize = 13;
 /// Cells before the evidence of a check: its sign, its result, its name.
 const EVIDENCE_INDENT: usize = 2 + 8 + NAME_WIDTH;
+/// The score of a full bar; a higher score extends it.
+const MIN_SCALE: f64 = 3.5;
 /// Letters that two forms of a word share at least, and by which they differ at most.
 const MIN_STEM: usize = 4;
 const MAX_ENDING: usize = 3;
@@ -43,20 +48,138 @@ pub fn reading(report: &WhyReport, skill: Option<&Skill>) -> Reading {
     for (name, kinds) in GROUPS {
         push_group(report, name, kinds, &mut passages);
     }
+    let mut beside = Vec::new();
+    push_descriptions(report, &mut beside);
     if let Some(ranking) = &report.ranking {
-        push_terms(report, ranking, skill.map_or("", |skill| &skill.description), &mut passages);
+        push_scores(report, ranking, &mut passages);
+        push_terms(report, ranking, skill.map_or("", |skill| &skill.description), &mut beside);
+        push_rival(ranking, &mut beside);
     }
+    let mut foot = Vec::new();
     if !report.other_clients.is_empty() {
-        passages.push(Passage::Heading("Clients that do not search this folder".to_owned()));
-        passages.push(text("", &report.other_clients.join(", "), Role::Muted));
+        foot.push(Passage::Heading("Clients that do not search this folder".to_owned()));
+        foot.push(text("", &report.other_clients.join(", "), Role::Muted));
     }
     let draft = skill.map(|skill| Drafting::of(skill, report.intent.clone()));
     if draft.is_some() && !report.wins {
-        passages.push(Passage::Heading("Advice".to_owned()));
-        let advice = format!("{}: w opens a draft of the description", advice(report));
-        passages.push(text("", &advice, Role::Strong));
+        push_advice(report, &mut foot);
     }
-    Reading { title: shown(&title), what: "report".to_owned(), passages, draft }
+    Reading { title: shown(&title), what: "report".to_owned(), passages, beside, foot, draft }
+}
+
+/// What helps: a measured change of the description, else the help of the check that failed.
+fn push_advice(report: &WhyReport, passages: &mut Vec<Passage>) {
+    passages.push(Passage::Heading("Advice".to_owned()));
+    let measured = report.ranking.as_ref().and_then(|ranking| ranking.advice.as_ref());
+    let what = measured.map_or_else(
+        || advice(report),
+        |measured| format!("add “{}” to the description if the skill does that", measured.word),
+    );
+    passages.push(text("", &format!("{what}: w opens a draft of the description"), Role::Strong));
+    if let Some(measured) = measured {
+        let rank = measured.rank.map_or_else(|| "not a result".to_owned(), |rank| format!("rank {rank}"));
+        let mut effect = format!("then {rank}, score {:+.2}", measured.gain);
+        if measured.won + measured.lost > 0 {
+            let _ = write!(effect, "; golden queries: {} won, {} lost", measured.won, measured.lost);
+        }
+        if measured.false_triggers != 0 {
+            let _ = write!(effect, ", false triggers {:+}", measured.false_triggers);
+        }
+        passages.push(text("", &effect, Role::Muted));
+    }
+}
+
+/// The description as the clients show it: the rest is struck out, what the request needs of it is marked. Clients that
+/// show the same text share it.
+fn push_descriptions(report: &WhyReport, passages: &mut Vec<Passage>) {
+    let mut done: Vec<&str> = Vec::new();
+    for client in &report.clients {
+        let Some(description) = client.description.as_ref() else { continue };
+        if done.contains(&description.shown.as_str()) {
+            continue;
+        }
+        done.push(&description.shown);
+        let same = |other: &&ClientChecks| {
+            other.description.as_ref().is_some_and(|other| other.shown == description.shown)
+        };
+        let names: Vec<&str> =
+            report.clients.iter().filter(same).map(|client| client.name.as_str()).collect();
+        let all = description.shown.chars().count() + description.cut.chars().count();
+        let heading = format!(
+            "What {} shows: {} of {all} characters",
+            names.join(", "),
+            description.shown.chars().count()
+        );
+        passages.push(Passage::Heading(heading));
+        let (shown, cut) = (description.shown.clone(), description.cut.clone());
+        passages.push(Passage::Cut {
+            before: String::new(),
+            shown,
+            cut,
+            lost: description.lost_terms.clone(),
+        });
+    }
+    let own = report.ranking.as_ref().and_then(|ranking| ranking.own.as_ref());
+    if let Some(own) = own.filter(|_| done.is_empty()) {
+        passages.push(Passage::Heading("Its description".to_owned()));
+        let (text, marks) = (own.description.clone(), own.description_marks.clone());
+        passages.push(Passage::Marked { text, marks });
+    }
+}
+
+/// Bars on one scale: the skill as clients show it, in full, with the advice, and the rival.
+fn push_scores(report: &WhyReport, ranking: &WhyRanking, passages: &mut Vec<Passage>) {
+    let bar = |label: String, rank: Option<usize>, score: f64, signals: Option<SignalSums>| ScoreBar {
+        label,
+        label_width: 0,
+        rank,
+        score,
+        signals,
+        scale: 0.0,
+        fits_from: ranking.fits_from,
+        is_strong: false,
+    };
+    let mut bars: Vec<ScoreBar> = Vec::new();
+    for client in &report.clients {
+        let place = client.description.as_ref().and_then(|description| description.place.as_ref());
+        if let Some(place) = place {
+            let label = format!("as {} shows it", client.name);
+            bars.push(bar(label, place.rank, place.score.unwrap_or(0.0), place.signals));
+        }
+    }
+    let label = if bars.is_empty() { report.skill_id.to_string() } else { "with its full text".to_owned() };
+    let own = ranking.own.as_ref();
+    let full = bar(label, ranking.rank, ranking.score.unwrap_or(0.0), own.map(|own| own.signals));
+    bars.push(ScoreBar { is_strong: true, ..full });
+    if let Some(advice) = &ranking.advice {
+        let score = ranking.score.unwrap_or(0.0) + advice.gain;
+        bars.push(bar("with the advice".to_owned(), advice.rank, score, None));
+    }
+    if let Some(rival) = &ranking.rival_hit {
+        bars.push(bar(rival.skill_id.to_string(), Some(rival.rank), rival.score, Some(rival.signals)));
+    }
+    let label_width = bars.iter().map(|bar| shown(&bar.label).chars().count()).max().unwrap_or(0);
+    let scale = bars.iter().map(|bar| bar.score).fold(MIN_SCALE, f64::max);
+    let threshold =
+        ranking.fits_from.map(|from| format!("; a skill fits from {from:.2}")).unwrap_or_default();
+    passages.push(Passage::Heading(format!("Score{threshold}")));
+    passages.extend(bars.into_iter().map(|bar| Passage::Score(ScoreBar { label_width, scale, ..bar })));
+}
+
+/// The description of the rival, with what decided.
+fn push_rival(ranking: &WhyRanking, passages: &mut Vec<Passage>) {
+    let Some(rival) = &ranking.rival_hit else { return };
+    let missing: Vec<&str> = ranking
+        .terms
+        .iter()
+        .filter(|term| term.fields.is_empty() && !term.winner_fields.is_empty())
+        .map(|term| term.term.as_str())
+        .collect();
+    let note =
+        if missing.is_empty() { String::new() } else { format!("; missing here: {}", missing.join(", ")) };
+    passages.push(Passage::Heading(format!("What {} says{note}", rival.skill_id)));
+    let (text, marks) = (rival.description.clone(), rival.description_marks.clone());
+    passages.push(Passage::Marked { text, marks });
 }
 
 /// What helps: of the ranking before of a client, since the text of the skill decides it.
@@ -104,11 +227,6 @@ fn push_group(report: &WhyReport, name: &str, kinds: &[CheckKind], passages: &mu
     for client in report.clients.iter().filter(|client| !passes(client)) {
         let before = format!("{}: ", client.name);
         client.checks.iter().filter(is_here).for_each(|check| push_check(&before, check, passages));
-        if let Some(description) = client.description.as_ref().filter(|_| has_text) {
-            let before = format!("{:>EVIDENCE_INDENT$}", "shown: ");
-            let (shown, cut) = (description.shown.clone(), description.cut.clone());
-            passages.push(Passage::Cut { before, shown, cut });
-        }
     }
 }
 
@@ -130,27 +248,47 @@ fn push_check(client: &str, check: &WhyCheck, passages: &mut Vec<Passage>) {
 fn push_terms(report: &WhyReport, ranking: &WhyRanking, description: &str, passages: &mut Vec<Passage>) {
     passages.push(Passage::Heading("Terms of the request".to_owned()));
     passages.push(text("verdict  ", &ranking.verdict, Role::Muted));
-    let side = |fields: &[String], points: f64, none: &str| match fields {
-        [] => format!("{points:+.2} {none}"),
-        fields => format!("{points:+.2} in {}", fields.join(", ")),
-    };
+    let rival = ranking.rival.as_ref().filter(|_| ranking.rank != Some(1));
     let width = ranking.terms.iter().map(|term| shown(&term.term).chars().count()).max().unwrap_or(0) + 2;
+    let head = match rival {
+        Some(rival) => format!("{} and {rival}", report.skill_id),
+        None => report.skill_id.to_string(),
+    };
+    passages.push(text(&" ".repeat(width), &head, Role::Muted));
     for term in &ranking.terms {
-        let none = match sentence_with(description, &term.term) {
-            Some(clause) if is_exclusion(clause) => format!("only in the exclusion “{clause}”"),
-            Some(clause) => format!("in “{clause}”, which adds no points"),
-            None => "not in its text".to_owned(),
+        let own = match term.fields.as_slice() {
+            [] => match sentence_with(description, &term.term) {
+                Some(clause) if is_exclusion(clause) => format!("only in the exclusion “{clause}”"),
+                Some(clause) => format!("in “{clause}”, which adds no points"),
+                None => "not in its text".to_owned(),
+            },
+            fields => format!("in {}", fields.join(", ")),
         };
-        let own = format!("{} {}", report.skill_id, side(&term.fields, term.points, &none));
-        let line = match &ranking.rival {
-            Some(rival) if ranking.rank != Some(1) => {
-                format!("{own}; {rival} {}", side(&term.winner_fields, term.winner_points, "without a match"))
+        let line = match rival {
+            Some(rival) => {
+                let theirs = match term.winner_fields.as_slice() {
+                    [] => String::new(),
+                    fields => format!("; {rival}: {}", fields.join(", ")),
+                };
+                format!("{:5.2}  {:5.2}  {own}{theirs}", term.points, term.winner_points)
             }
-            _ => own,
+            None => format!("{:5.2}  {own}", term.points),
         };
         let role = if term.fields.is_empty() { Role::Warning } else { Role::Text };
         passages.push(text(&format!("{:<width$}", shown(&term.term)), &line, role));
     }
+    let sum = |score: Option<f64>| score.map_or_else(|| "    ·".to_owned(), |score| format!("{score:5.2}"));
+    let of_terms = |points: fn(&WhyTerm) -> f64| ranking.terms.iter().map(points).sum::<f64>();
+    let rest = |score: Option<f64>, of_terms: f64| sum(score.map(|score| score - of_terms));
+    // What is not of one word: pairs, rules and general wording.
+    let (own, theirs) = (rest(ranking.score, of_terms(|term| term.points)), ranking.rival_score);
+    let theirs_rest = rest(theirs, of_terms(|term| term.winner_points));
+    let (rules, total) = match rival {
+        Some(_) => (format!("{own}  {theirs_rest}"), format!("{}  {}", sum(ranking.score), sum(theirs))),
+        None => (own, sum(ranking.score)),
+    };
+    passages.push(text(&format!("{:<width$}", "other"), &rules, Role::Muted));
+    passages.push(text(&format!("{:<width$}", "sum"), &total, Role::Strong));
 }
 
 /// The clause of a description that has a word, in any of its forms.
@@ -184,7 +322,8 @@ fn text(before: &str, text: &str, role: Role) -> Passage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use skills_api::{CheckKind, ClientChecks, WhyTerm};
+    use skills_api::{CutDescription, WhyHit};
+    use skills_discovery::Advice;
     use skills_skill::SkillId;
 
     #[test]
@@ -209,7 +348,18 @@ mod tests {
             intent: Some("read tables".to_owned()),
             wins: false,
             checks: vec![check(CheckKind::Rank, CheckResult::Fail, "rank 2")],
-            clients: vec![client("One", CheckResult::Pass), client("Two", CheckResult::Fail)],
+            clients: vec![
+                client("One", CheckResult::Pass),
+                ClientChecks {
+                    description: Some(CutDescription {
+                        shown: "Reads".to_owned(),
+                        cut: " tables.".to_owned(),
+                        lost_terms: vec!["tables".to_owned()],
+                        place: None,
+                    }),
+                    ..client("Two", CheckResult::Fail)
+                },
+            ],
             other_clients: vec!["Three".to_owned()],
             ranking: Some(WhyRanking {
                 rank: Some(2),
@@ -224,16 +374,39 @@ mod tests {
                     winner_fields: vec!["name".to_owned()],
                     winner_points: 1.5,
                 }],
+                fits_from: Some(1.5),
+                own: None,
+                rival_hit: Some(WhyHit {
+                    skill_id: SkillId::new("b"),
+                    rank: 1,
+                    score: 2.0,
+                    signals: [2.0, 0.0, 0.0, 0.0, 0.0],
+                    description: "Tables.".to_owned(),
+                    description_marks: Vec::new(),
+                }),
+                advice: Some(Advice {
+                    query: "read tables".to_owned(),
+                    word: "tables".to_owned(),
+                    gain: 1.25,
+                    rank: Some(1),
+                    won: 2,
+                    lost: 1,
+                    false_triggers: 0,
+                }),
             }),
         };
-        let text: Vec<String> = reading(&report, None)
-            .passages
-            .into_iter()
+        let report_of = reading(&report, None);
+        let mut advised = Vec::new();
+        push_advice(&report, &mut advised);
+        let all = report_of.passages.into_iter().chain(report_of.beside).chain(advised).chain(report_of.foot);
+        let text: Vec<String> = all
             .map(|passage| match passage {
                 Passage::Heading(name) => name,
                 Passage::Text { before, text, .. } => format!("{before}{text}"),
                 Passage::Value(value) => value.to_string(),
-                Passage::Cut { before, shown, cut } => format!("{before}{shown}{{-{cut}-}}"),
+                Passage::Cut { before, shown, cut, lost } => format!("{before}{shown}{{-{cut}-}} {lost:?}"),
+                Passage::Marked { text, .. } => text,
+                Passage::Score(bar) => format!("{} {:?} {:.2}", bar.label, bar.rank, bar.score),
                 Passage::Check { result, name, text } => format!("{result} {name}{text}"),
             })
             .collect();
@@ -242,7 +415,16 @@ mod tests {
             all.contains("Ranked for the request\nfail rank         rank 2\n                 help: do this"),
             "{all}"
         );
-        assert!(all.contains("tables  a +0.00 not in its text; b +1.50 in name"), "{all}");
+        assert!(
+            all.contains("tables   0.00   1.50  not in its text; b: name\nother    1.00   0.50"),
+            "{all}"
+        );
+        let scores =
+            "Score; a skill fits from 1.50\na Some(2) 1.00\nwith the advice Some(1) 2.25\nb Some(1) 2.00";
+        assert!(all.contains(scores), "{all}");
+        assert!(all.contains("What Two shows: 5 of 13 characters\nReads{- tables.-} [\"tables\"]"), "{all}");
+        assert!(all.contains("What b says; missing here: tables\nTables."), "{all}");
+        assert!(all.contains("then rank 1, score +1.25; golden queries: 2 won, 1 lost"), "{all}");
         let offered = "Offered to the model\npass clients      One: offered, description shown in full\n\
             fail offered      Two: evidence";
         assert!(all.contains(offered), "{all}");

@@ -58,6 +58,68 @@ fn an_intent_comes_from_standard_input_and_an_empty_one_is_wrong_usage() {
     assert_eq!(empty.code, 2, "{}", empty.stderr);
 }
 
+/// Runs the plain dialog with these lines typed.
+fn plain(home: &Home, args: &[&str], typed: &str) -> Answer {
+    let skills = home.skills();
+    let mut child = home
+        .command()
+        .args(["--root", skills.to_str().unwrap(), "--plain"])
+        .args(args)
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), typed.as_bytes()).unwrap();
+    Answer::of(child.wait_with_output().unwrap())
+}
+
+#[test]
+fn a_plain_dialog_ranks_explains_and_checks() {
+    let home = Home::with_skills();
+    let typed = "extract tables from a pdf\n1\nwhy 1\nwhy nothing-like-it\n99\nq\n";
+    let answer = plain(&home, &["discover"], typed);
+    assert_eq!(answer.code, 0, "{}{}", answer.stdout, answer.stderr);
+    let text = &answer.stdout;
+    for line in [
+        "Type a request, or q to quit.\n> ",
+        "Request: extract tables from a pdf.\nVerdict: pdf-tables fits",
+        "\n1. pdf-tables. Score ",
+        "\npdf-tables. Rank 1, score ",
+        "Words, and the points of each:\n",
+        "  sum: ",
+        "\nWhy pdf-tables?\n",
+        "1. Parse: passed.",
+        "Rank: passed. First with ",
+        "Error: ",
+        "Not understood.",
+    ] {
+        assert!(text.contains(line), "{line} is missing in\n{text}");
+    }
+    assert!(text.is_ascii(), "{text}");
+    assert!(!text.contains('\u{1b}'), "{text}");
+
+    let again = plain(&home, &["discover", "extract tables from a pdf"], "r\nzzxx qqvv\n");
+    assert_eq!(again.code, 1, "the last request has no result: {}", again.stdout);
+    assert!(again.stdout.contains("Request: zzxx qqvv."), "{}", again.stdout);
+    assert_eq!(home.run(&["discover"]).code, 2, "without the dialog a request is required");
+}
+
+#[test]
+fn why_as_labeled_lines_keeps_its_exit_code() {
+    let home = Home::with_skills();
+    home.skill("billing", "description: Creates bills for customers. Not for subscriptions.", "# Bills\n");
+    home.skill("subs", "description: Cancels and renews a subscription.", "# Plans\n");
+    let answer = home.run(&["--plain", "why", "billing", "cancel my subscription"]);
+    assert_eq!(answer.code, 1, "{}", answer.stderr);
+    for line in
+        ["\nWhy billing?\n", "Result: a check failed.", "Rank: failed. ", "Exclusion: failed. ", "Words: "]
+    {
+        assert!(answer.stdout.contains(line), "{line} is missing in\n{}", answer.stdout);
+    }
+    assert!(answer.stdout.is_ascii(), "{}", answer.stdout);
+}
+
 #[test]
 fn the_explanation_adds_up_to_the_score() {
     let home = Home::with_skills();

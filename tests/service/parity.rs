@@ -109,6 +109,13 @@ fn looks() -> Vec<Case> {
             "draft words --description _",
             "invalid_request",
         ),
+        wrong("skill.budget.fit", json!({"clients": ["codx"]}), "budget fit --client codx", "not_found"),
+        wrong("skill.budget.fit", json!({"clients": []}), "", "invalid_request"),
+        case(
+            "skill.budget.fit",
+            json!({"clients": ["codex"], "queries": [{"query": "count words", "expect": ["words"]}]}),
+            "",
+        ),
         case("golden.report", json!({}), "golden list"),
         case("golden.report", json!({"skill_id": "words"}), "golden list --skill words"),
         wrong("golden.report", json!({"skill_id": "wrods"}), "golden list --skill wrods", "not_found"),

@@ -145,6 +145,13 @@ impl Client for FakeClient {
         self.missing(&request.query.query)
     }
 
+    async fn budget_fit(
+        &self,
+        _request: skills_api::BudgetFitRequest,
+    ) -> Result<skills_api::BudgetFit, Error> {
+        self.missing("golden set")
+    }
+
     async fn propose(&self, request: skills_api::ProposalRequest) -> Result<skills_api::ProposalView, Error> {
         self.missing(&request.skill_id)
     }

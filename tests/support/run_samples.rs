@@ -156,6 +156,7 @@ fn view(place: usize, step: &str, uses: &str, run: RunState, through: u32) -> St
         failed.then(|| json!({ "code": "upstream_failure", "message": "the service answered 502" }))
     };
     StepView {
+        p95_ms: None,
         step: step.to_owned(),
         depth: 0,
         uses: uses.to_owned(),

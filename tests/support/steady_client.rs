@@ -81,6 +81,13 @@ impl Client for SteadyClient {
         self.0.golden_explain(request).await
     }
 
+    async fn budget_fit(
+        &self,
+        request: skills_api::BudgetFitRequest,
+    ) -> Result<skills_api::BudgetFit, Error> {
+        self.0.budget_fit(request).await
+    }
+
     async fn propose(&self, request: skills_api::ProposalRequest) -> Result<skills_api::ProposalView, Error> {
         self.0.propose(request).await
     }

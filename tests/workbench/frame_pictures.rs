@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::pane_golden::Place;
+use super::picture_places::{Authors, shift_core};
 use skills_api::{Local, SharedSessionClient};
 use skills_config::{Arguments, Config, Env};
 use skills_tui::Settings;
@@ -16,6 +17,7 @@ use skills_tui::panes::attach::Attach;
 use skills_tui::panes::browse::Browse;
 use skills_tui::panes::discover::{Discover, History};
 use skills_tui::panes::golden::Golden;
+use skills_tui::panes::proposals::Proposals;
 use skills_tui::panes::runs::Runs;
 use skills_tui::panes::session::SessionPane;
 use skills_tui::svg::svg;
@@ -34,6 +36,7 @@ fn panes() -> Vec<Box<dyn Pane>> {
         Box::new(SessionPane::new()),
         Box::new(Runs::new()),
         Box::new(Golden::new()),
+        Box::new(Proposals::new()),
     ]
 }
 
@@ -53,8 +56,21 @@ fn shipped(home: &Path) -> Harness {
 const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 fn compare(harness: &mut Harness, name: &str, title: &str) {
+    compare_without(harness, name, title, None);
+}
+
+/// What stands for the name of a temporary folder, which has as many letters.
+const FOLDER: &str = "workspaces";
+
+/// As [`compare`], without the name of a temporary folder, which differs at every run.
+fn compare_without(harness: &mut Harness, name: &str, title: &str, folder: Option<&Path>) {
     let theme = Theme::shipped("dark", Depth::True).unwrap();
-    let draw = |harness: &Harness| svg(harness.buffer(), &theme, harness.cursor(), title);
+    let folder = folder.and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
+    assert!(folder.as_ref().is_none_or(|name| name.len() == FOLDER.len()), "{folder:?}");
+    let draw = |harness: &Harness| {
+        let drawn = svg(harness.buffer(), &theme, harness.cursor(), title);
+        folder.as_ref().map_or_else(|| drawn.clone(), |folder| drawn.replace(folder, FOLDER))
+    };
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/pictures").join(name);
     let kept = std::fs::read_to_string(&file).unwrap_or_default();
     let writing = std::env::var("INSTA_UPDATE").is_ok_and(|wish| wish == "always");
@@ -153,5 +169,85 @@ fn the_golden_set_and_a_draft_are_the_screens() {
         &mut harness,
         "draft.svg",
         "Draft: a description, the golden set with and without it, and what changed hands",
+    );
+}
+
+#[test]
+fn why_and_its_advice_are_the_screen() {
+    let place = Authors::new();
+    let mut harness = place.open(panes(), 120, 40);
+    harness.press("2").type_text("add subscriptions to my next.js app").press("esc").wait_for("fits");
+    harness.press("j").wait_for("Why stripe-billing").press("W");
+    harness.wait_for("Why stripe-billing: add").wait_for("Advice");
+    compare_without(
+        &mut harness,
+        "why.svg",
+        "Why not: the checks of each client, the score beside the winner's, and measured advice",
+        Some(place.folder()),
+    );
+}
+
+#[test]
+fn collisions_and_clients_are_the_screens() {
+    let place = Authors::new();
+    let mut harness = place.open(panes(), 120, 40);
+    harness.press("C").wait_for("in 3 clusters").press("n").wait_for("Advice");
+    harness.wait_until("measured", |screen| screen.contains("add an exclusion") && screen.contains("merge"));
+    compare(
+        &mut harness,
+        "collisions.svg",
+        "Collisions: the requests that the skill of a row loses to the one of a column, and what helps",
+    );
+    harness.press("C V").wait_for("shown with text").wait_for("trip-planner");
+    harness.press("down down down down down down down").press("right right right right right right");
+    harness.wait_for("stripe-billing in OpenClaw");
+    compare_without(
+        &mut harness,
+        "clients.svg",
+        "Visibility: what the model of each client receives of each skill, and why",
+        Some(place.folder()),
+    );
+}
+
+#[test]
+fn a_proposal_is_the_screen() {
+    let place = Authors::new();
+    place.propose();
+    let mut harness = place.open(panes(), 120, 40);
+    harness.press("7").wait_for("Effect on the golden set").wait_for("query changes");
+    compare_without(
+        &mut harness,
+        "proposals.svg",
+        "Proposals: the checks, the diff, the justification and the measured effect of a change",
+        Some(place.folder()),
+    );
+}
+
+#[test]
+fn a_filter_a_bulk_dialog_and_the_board_are_the_screens() {
+    let client = shift_core();
+    let mut harness = Harness::new(client, panes(), &settings(), 120, 36).unwrap();
+    harness.press("5").wait_for(" all ").press("] ] ]").wait_for("state:failed").wait_for("9 of 20");
+    compare(
+        &mut harness,
+        "runs-filter.svg",
+        "Runs: a filter, its most frequent values, and the selected run below the table",
+    );
+    harness
+        .press("/ ctrl-u")
+        .type_text("state:failed error:502 input.region:eu*")
+        .press("enter")
+        .wait_for("2 of 20");
+    harness.press("*").wait_for("2 marked").press("r").wait_for("Resume 2 runs");
+    compare(
+        &mut harness,
+        "runs-bulk.svg",
+        "Runs: one dialog resumes the marked runs and lists what distinguishes them",
+    );
+    harness.press("esc esc esc").press("b").wait_for("process 4711 on build-1");
+    compare(
+        &mut harness,
+        "runs-board.svg",
+        "Board: approvals by deadline, running runs, failures by reason, completed runs, workers",
     );
 }

@@ -20,4 +20,6 @@ mod pane_runs_operating;
 mod pane_runs_orders;
 mod pane_runs_shipped;
 mod pane_session;
+mod picture_places;
 mod terminal_life;
+mod why_report;

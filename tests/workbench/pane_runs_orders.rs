@@ -37,6 +37,49 @@ fn only_what_a_run_takes_is_offered_and_the_rest_says_why_not() {
 }
 
 #[test]
+fn what_is_read_in_full_follows_the_run() {
+    let client = core(vec![detail(&id(3), "invoice-intake", RunState::Running)]);
+    let mut harness = opened(&client, 120, 36);
+    harness.press("v").wait_for("copy all");
+    for page in 1..=40 {
+        let log = json!({ "stream": "stdout", "text": format!("page {page} of 40") });
+        client.runs.work(&id(3), "step.log", log, |_| {});
+    }
+    // The end of the text was in sight, and stays in sight.
+    harness.wait_for("page 40 of 40");
+    harness.press("g").wait_for("outputs");
+    client.runs.work(&id(3), "step.log", json!({ "stream": "stdout", "text": "page 41" }), |_| {});
+    harness.press("G").wait_for("page 41").press("esc").wait_for("Checkpoints");
+}
+
+#[test]
+fn a_waiting_run_is_assigned_and_handed_over_with_a_note() {
+    let client = core(vec![detail(&id(1), "invoice-intake", RunState::WaitingForHuman)]);
+    let mut harness = opened(&client, 120, 36);
+    harness
+        .press("H")
+        .wait_for("Assign this run")
+        .type_text("kim")
+        .press("tab")
+        .type_text("registry is back");
+    insta::assert_snapshot!("runs-assign-120x36", harness.screen());
+    harness.press("ctrl-s").wait_until("the sheet is gone", |screen| !screen.contains("Assign this run"));
+    let [RunOrder::Assign { to, note, .. }] = &orders(&client)[..] else { panic!("one order") };
+    assert_eq!((to.as_deref(), note.as_deref()), (Some("kim"), Some("registry is back")));
+    harness.wait_for("assigned to kim");
+    harness
+        .press("H")
+        .wait_for("Hand this run over")
+        .wait_for("kim has it now")
+        .press("ctrl-u")
+        .type_text("ana");
+    harness.press("ctrl-s").wait_until("the sheet is gone", |screen| !screen.contains("Hand this run over"));
+    let all = orders(&client);
+    let Some(RunOrder::Assign { to, .. }) = all.last() else { panic!("a second assignment") };
+    assert_eq!(to.as_deref(), Some("ana"));
+}
+
+#[test]
 fn a_failed_run_resumes_from_a_checkpoint_with_corrected_inputs() {
     let client = core(vec![detail(&id(7), "flaky-upload", RunState::Failed)]);
     let mut harness = opened(&client, 120, 36);

@@ -100,6 +100,7 @@ fn place(router: &Router, skill: &SkillId, intent: &str) -> Result<DraftPlace, R
         fits: is_first && first.fit != Fit::None,
         rank: hit.map(|hit| hit.rank.unwrap_or(1)),
         score: hit.map(|hit| hit.score),
+        signals: hit.map(|hit| hit.breakdown.signals),
         first: first.results.into_iter().next().map(|hit| hit.skill_id),
     })
 }

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
+use super::golden::with_extra;
 use super::levels::Levels;
 use super::{Local, run_blocking};
 use crate::budget_fit::{Overridden, OverrideFile};
-use crate::golden::invalid;
+use crate::golden::{cases_of, invalid};
 use crate::{BudgetFit, BudgetFitRequest, Code, Error, FitLevel, FittedClient, FittedDescription};
 use skills_discovery::{Case, Document, EvalOptions, Expect, Outcome, Policy, Router, clauses, outcomes};
 use skills_registry::Catalogue;
@@ -22,12 +23,10 @@ const OPTIONS: EvalOptions = EvalOptions { policy: Policy::Blended, with_body: f
 type Descriptions = HashMap<SkillId, String>;
 
 impl Local {
-    /// A smallest change with which the lists of clients fit. Nothing is written.
-    ///
-    /// # Errors
-    /// `not_found` for an unknown client; `invalid_request` where there are no golden queries; `invalid_configuration`
-    /// for a golden set that cannot be read.
-    pub async fn budget_fit(&self, request: BudgetFitRequest) -> Result<BudgetFit, Error> {
+    /// As [`crate::Client::budget_fit`].
+    pub(super) async fn budget_fitted(&self, request: BudgetFitRequest) -> Result<BudgetFit, Error> {
+        request.check()?;
+        let extra = cases_of(request.queries)?;
         let window = request.window.unwrap_or(Settings::default().window);
         let mut lists = Vec::new();
         for client in &request.clients {
@@ -38,11 +37,13 @@ impl Local {
         }
         let catalogue = self.registry.snapshot();
         let own = self.config.golden_file();
-        let golden = self.golden.read(&catalogue, own.as_deref(), true)?.ok_or_else(|| {
+        let golden = self.golden.read(&catalogue, own.as_deref(), true)?;
+        if golden.is_none() && extra.is_empty() {
             let message =
                 "there are no golden queries that say what must be kept; add one with `skills golden add`";
-            Error::new(Code::InvalidRequest, message)
-        })?;
+            return Err(Error::new(Code::InvalidRequest, message));
+        }
+        let golden = with_extra(golden, extra);
         let router = self.shared.router.read().unwrap_or_else(PoisonError::into_inner).snapshot();
         let (levels, home) = (Arc::clone(&self.levels), self.config.dirs.home.clone());
         run_blocking(move || fitted(&router, &catalogue, golden.cases(), lists, &levels, &home)).await

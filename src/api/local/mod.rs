@@ -35,12 +35,12 @@ use self::operations::Operations;
 use self::runs::Runs;
 use super::known_contracts::KnownContracts;
 use super::{
-    Check, Client, ClientView, Code, CollisionFilter, CollisionReport, Connection, Diagnostics, DraftReport,
-    DraftRequest, Error, Event, FileContent, GoldenExplainRequest, GoldenExplanation, GoldenReport,
-    GoldenRequest, GovernanceFilter, GovernanceList, IndexProgress, LevelTokens, LintFilter, LintReport,
-    ListFilter, MetricsReport, ProposalFilter, ProposalList, ProposalOrder, ProposalOrdered,
-    ProposalOrderedBy, ProposalRequest, ProposalView, SkillDetail, SkillList, SkillRivals, client_view,
-    detail, health_checks, listing, policies::PolicyFile, request_limits,
+    BudgetFit, BudgetFitRequest, Check, Client, ClientView, Code, CollisionFilter, CollisionReport,
+    Connection, Diagnostics, DraftReport, DraftRequest, Error, Event, FileContent, GoldenExplainRequest,
+    GoldenExplanation, GoldenReport, GoldenRequest, GovernanceFilter, GovernanceList, IndexProgress,
+    LevelTokens, LintFilter, LintReport, ListFilter, MetricsReport, ProposalFilter, ProposalList,
+    ProposalOrder, ProposalOrdered, ProposalOrderedBy, ProposalRequest, ProposalView, SkillDetail, SkillList,
+    SkillRivals, client_view, detail, health_checks, listing, policies::PolicyFile, request_limits,
 };
 use skills_base::audit::Recorder;
 use skills_base::locked_folder::{self, LockedFolder};
@@ -479,6 +479,12 @@ impl Client for Local {
         let began = Instant::now();
         let explanation = self.golden_explained(request).await;
         self.operations.counted("golden_explain", began, explanation)
+    }
+
+    async fn budget_fit(&self, request: BudgetFitRequest) -> Result<BudgetFit, Error> {
+        let began = Instant::now();
+        let fit = self.budget_fitted(request).await;
+        self.operations.counted("budget_fit", began, fit)
     }
 
     async fn propose(&self, request: ProposalRequest) -> Result<ProposalView, Error> {

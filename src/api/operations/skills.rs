@@ -4,8 +4,8 @@ use super::answers::{ClientProfileList, ClientProfileName, LevelList, LineList, 
 use super::arguments::{Nothing, OneClient, OneSkill, SeveralSkills, SkillFile, SkillLines, SkillPair};
 use super::{CallContext, Hints, Operation, Route, Scope};
 use crate::{
-    Code, CollisionFilter, Connection, DraftRequest, Error, GoldenExplainRequest, GoldenRequest, LintFilter,
-    ListFilter, VisibilityRequest, WhyRequest, lint_rules, visibility, why,
+    BudgetFitRequest, Code, CollisionFilter, Connection, DraftRequest, Error, GoldenExplainRequest,
+    GoldenRequest, LintFilter, ListFilter, VisibilityRequest, WhyRequest, lint_rules, visibility, why,
 };
 use skills_discovery::Request;
 
@@ -142,6 +142,17 @@ pub(super) fn operations() -> Vec<Operation> {
         )
         .read_only()
         .tool(),
+        Operation::new(
+            "skill.budget.fit",
+            Route::post("/v1/skills/budget/fit"),
+            Scope::Read,
+            "Returns a smallest change of descriptions and client settings with which the lists of clients fit \
+                their budgets and no golden query is lost. Writes nothing.",
+            |asked: CallContext, request: BudgetFitRequest| async move {
+                asked.service.core.budget_fit(request).await
+            },
+        )
+        .read_only(),
         Operation::new(
             "skill.rivals",
             Route::get("/v1/skills/{skill_id}/rivals"),

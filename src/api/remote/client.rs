@@ -11,11 +11,11 @@ use super::call::{Arguments, arguments, written};
 use super::transport::TransportError;
 use crate::operations::{ClientProfileList, LevelList, LineList, Rescan};
 use crate::{
-    CallerView, Client, ClientView, CollisionFilter, CollisionReport, Connection, Diagnostics, DraftReport,
-    DraftRequest, Error, Event, FileContent, GoldenExplainRequest, GoldenExplanation, GoldenReport,
-    GoldenRequest, GovernanceFilter, GovernanceList, LevelTokens, LintFilter, LintReport, ListFilter,
-    MetricsReport, ProposalFilter, ProposalList, ProposalOrder, ProposalOrdered, ProposalOrderedBy,
-    ProposalRequest, ProposalView, SkillDetail, SkillList, SkillRivals,
+    BudgetFit, BudgetFitRequest, CallerView, Client, ClientView, CollisionFilter, CollisionReport,
+    Connection, Diagnostics, DraftReport, DraftRequest, Error, Event, FileContent, GoldenExplainRequest,
+    GoldenExplanation, GoldenReport, GoldenRequest, GovernanceFilter, GovernanceList, LevelTokens,
+    LintFilter, LintReport, ListFilter, MetricsReport, ProposalFilter, ProposalList, ProposalOrder,
+    ProposalOrdered, ProposalOrderedBy, ProposalRequest, ProposalView, SkillDetail, SkillList, SkillRivals,
 };
 use skills_discovery::{Answer, BodyLine, PairReport, Request};
 use skills_registry::Catalogue;
@@ -91,6 +91,10 @@ impl Client for Remote {
 
     async fn golden_explain(&self, request: GoldenExplainRequest) -> Result<GoldenExplanation, Error> {
         self.inner.ask("golden.explain", written(&request)?).await
+    }
+
+    async fn budget_fit(&self, request: BudgetFitRequest) -> Result<BudgetFit, Error> {
+        self.inner.ask("skill.budget.fit", written(&request)?).await
     }
 
     async fn propose(&self, request: ProposalRequest) -> Result<ProposalView, Error> {

@@ -16,8 +16,8 @@ const SEVERITIES: &[&str] = &["info", "warning", "error"];
 #[command(after_help = "The ranking is that of this router; the model of a client may choose \
     differently.\nExits with 1 if no skill fits.")]
 pub struct DiscoverArgs {
-    /// Request in natural language; `-` reads standard input.
-    #[arg(required = true, value_name = "INTENT")]
+    /// Request in natural language; `-` reads standard input. With `--plain`, a dialog asks for it.
+    #[arg(value_name = "INTENT")]
     pub intent: Vec<String>,
     /// Print the score breakdown by words and signals.
     #[arg(long)]

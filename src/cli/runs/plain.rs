@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use super::clock;
 use crate::Context;
+use crate::dialog::{Dialog, clean};
 use crate::failure::{Done, Failure};
 use skills_api::{DecisionSheet, Error, Needs, RunClient, RunDetail, RunOrder, StepState};
 use skills_model::{RunState, Verdict};
-use skills_skill::safe_text;
 use skills_store::{RunFilter, RunPage, RunRecord};
 
 /// Runs of a list.
@@ -26,12 +26,6 @@ const VIEWS: [(&str, &str); 4] = [
     ("all, newest first", ""),
 ];
 
-/// Lines in, lines out.
-pub struct Dialog<R, W> {
-    input: R,
-    output: W,
-}
-
 /// What to do after a run was shown.
 #[derive(Debug, PartialEq, Eq)]
 enum After {
@@ -42,14 +36,8 @@ enum After {
 /// Runs the dialog on standard input and output.
 pub async fn run(cx: &mut Context) -> Result<Done, Failure> {
     let client = cx.reach(Needs::Catalogue).await?;
-    let mut dialog = Dialog { input: std::io::stdin().lock(), output: std::io::stdout().lock() };
+    let mut dialog = Dialog::of_terminal();
     dialog.list(&*client).await
-}
-
-/// Text from runs on one line, with letters and ASCII signs only.
-fn clean(text: &str) -> String {
-    let line = safe_text::line(text).replace('…', "...");
-    line.chars().map(|c| if c.is_ascii() || c.is_alphanumeric() { c } else { '?' }).collect()
 }
 
 fn span(ms: i64) -> String {
@@ -115,23 +103,6 @@ fn capitalized(text: &str) -> String {
 }
 
 impl<R: BufRead, W: Write> Dialog<R, W> {
-    fn say(&mut self, line: impl AsRef<str>) -> Result<(), Failure> {
-        writeln!(self.output, "{}", line.as_ref()).map_err(Failure::from)
-    }
-
-    /// The next line that is typed; none at the end of the input.
-    fn ask(&mut self, prompt: &str) -> Result<Option<String>, Failure> {
-        self.say(prompt)?;
-        write!(self.output, "> ").map_err(Failure::from)?;
-        self.output.flush().map_err(Failure::from)?;
-        let mut line = String::new();
-        let read = self
-            .input
-            .read_line(&mut line)
-            .map_err(|error| Failure::usage(format!("cannot read the reply: {error}")))?;
-        Ok((read > 0).then(|| line.trim().to_owned()))
-    }
-
     async fn list(&mut self, client: &dyn RunClient) -> Result<Done, Failure> {
         let mut view = 0;
         let mut own: Option<String> = None;

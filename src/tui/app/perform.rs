@@ -248,6 +248,11 @@ impl App {
                     self.overlay = Some(sheet);
                 }
                 Effect::Read(reading) => self.overlay = Some(Box::new(Reader::new(pane, *reading))),
+                Effect::ReadAgain(reading) => {
+                    if let Some(overlay) = &mut self.overlay {
+                        overlay.read_again(*reading);
+                    }
+                }
                 Effect::AddGolden(mut form) => {
                     if form.query.is_none() {
                         form.query = self.panes.iter().find_map(|pane| pane.request());

@@ -131,6 +131,8 @@ pub enum OrderKind {
     Replay,
     /// A new run from a checkpoint, held until resumed.
     Fork,
+    /// Give it to a person, with a note.
+    Assign,
 }
 
 impl Sheet {
@@ -179,6 +181,7 @@ pub fn name_of_order(kind: &OrderKind, run: &RunId) -> String {
         OrderKind::Cancel => "cancel",
         OrderKind::Replay => "replay",
         OrderKind::Fork => "fork",
+        OrderKind::Assign => "assign",
     };
     format!("{what} {run}")
 }

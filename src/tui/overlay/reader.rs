@@ -12,7 +12,9 @@ use crate::action::{Action, Context};
 use crate::glyphs::{Glyphs, UNICODE};
 use crate::pane::{Effect, PaneId};
 use crate::theme::Role;
-use crate::widgets::format::count;
+use crate::widgets::bars::{self, whole_cells};
+use crate::widgets::format::{count, plain_score};
+use crate::widgets::highlight::marked;
 use crate::widgets::json_text::{self, Layout};
 use crate::widgets::painter::Painter;
 use crate::widgets::rich::{RichLine, Seg};
@@ -20,10 +22,17 @@ use crate::widgets::scroll::Scroll;
 use crate::widgets::text_width::{cells, head, shown};
 use crate::widgets::wrap::{break_code, wrap};
 use skills_api::CheckResult;
+use skills_discovery::{Mark, Signal, SignalSums};
 use skills_skill::safe_text;
 
 /// Cells of the column that has the word of a result.
 const WORD_WIDTH: usize = 8;
+/// Cells from which a reading has two columns.
+const MIN_COLUMNS_WIDTH: u16 = 104;
+/// Cells between two columns.
+const BETWEEN_COLUMNS: u16 = 3;
+/// Cells of the shortest bar that says something.
+const MIN_BAR_WIDTH: u16 = 8;
 
 /// What is read, as it is: it is made safe where it is drawn.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -34,6 +43,10 @@ pub struct Reading {
     pub what: String,
     /// Its parts, from top to bottom.
     pub passages: Vec<Passage>,
+    /// Parts that are next to those where there is room, else below them.
+    pub beside: Vec<Passage>,
+    /// Parts below both.
+    pub foot: Vec<Passage>,
     /// The skill whose description can be edited from here.
     pub draft: Option<Drafting>,
 }
@@ -62,7 +75,18 @@ pub enum Passage {
         shown: String,
         /// The rest.
         cut: String,
+        /// Words of the rest that are needed.
+        lost: Vec<String>,
     },
+    /// A description with what counted in it.
+    Marked {
+        /// The text.
+        text: String,
+        /// What counted.
+        marks: Vec<Mark>,
+    },
+    /// A score as a bar.
+    Score(ScoreBar),
     /// A text of any number of lines, with what is before the first of them.
     Text {
         /// A time or a name; the other lines are as far in.
@@ -74,6 +98,27 @@ pub enum Passage {
     },
 }
 
+/// A score with its bar, on the scale of all bars.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScoreBar {
+    /// Whose.
+    pub label: String,
+    /// Cells of all labels.
+    pub label_width: usize,
+    /// The rank.
+    pub rank: Option<usize>,
+    /// The score.
+    pub score: f64,
+    /// The score by signal; without it the bar is neutral.
+    pub signals: Option<SignalSums>,
+    /// The score of a full bar.
+    pub scale: f64,
+    /// Below this score, no skill fits.
+    pub fits_from: Option<f64>,
+    /// Whether it is the one in question.
+    pub is_strong: bool,
+}
+
 /// The overlay.
 pub struct Reader {
     pane: PaneId,
@@ -82,13 +127,15 @@ pub struct Reader {
     rows: Vec<RichLine>,
     width: u16,
     scroll: Scroll,
+    /// Whether the text grew since the lines were made.
+    is_stale: bool,
 }
 
 impl Reader {
     /// Opens a reading at its top.
     #[must_use]
     pub fn new(pane: PaneId, reading: Reading) -> Self {
-        Self { pane, reading, rows: Vec::new(), width: 0, scroll: Scroll::default() }
+        Self { pane, reading, rows: Vec::new(), width: 0, scroll: Scroll::default(), is_stale: false }
     }
 }
 
@@ -146,6 +193,12 @@ impl Overlay for Reader {
         Outcome::Stay
     }
 
+    fn read_again(&mut self, reading: Reading) {
+        if reading.title == self.reading.title && reading != self.reading {
+            (self.reading, self.is_stale) = (reading, true);
+        }
+    }
+
     fn hints(&self) -> Vec<Hint> {
         let mut hints = vec![
             Hint { action: Action::Down, label: "scroll" },
@@ -161,10 +214,19 @@ impl Overlay for Reader {
 
     fn draw(&mut self, area: Rect, painter: &mut Painter<'_>, _now: Instant) -> Option<Position> {
         let width = area.width.saturating_sub(4).max(1);
+        if self.is_stale && width == self.width {
+            // At the end, it follows; elsewhere, the same lines stay.
+            let at_end = self.scroll.offset + self.scroll.height >= self.rows.len();
+            self.rows = all_rows(&self.reading, width, painter.glyphs, bars::signs(painter));
+            if at_end {
+                self.scroll.offset = self.rows.len();
+            }
+        }
+        self.is_stale = false;
         if width != self.width {
             // The line that is on top stays near the top.
             let before = self.rows.len().max(1);
-            self.rows = rows(&self.reading, width, painter.glyphs);
+            self.rows = all_rows(&self.reading, width, painter.glyphs, bars::signs(painter));
             self.scroll.offset = self.scroll.offset * self.rows.len() / before;
             self.width = width;
         }
@@ -181,11 +243,57 @@ impl Overlay for Reader {
     }
 }
 
-/// The lines of a reading at a width.
-fn rows(reading: &Reading, width: u16, glyphs: &Glyphs) -> Vec<RichLine> {
+/// The lines of a reading at a width: in two columns where there is room for them.
+fn all_rows(reading: &Reading, width: u16, glyphs: &Glyphs, signs: [&str; 5]) -> Vec<RichLine> {
+    let is_wide = !reading.beside.is_empty() && width >= MIN_COLUMNS_WIDTH;
+    let mut out = if is_wide {
+        let left = (width - BETWEEN_COLUMNS) / 2;
+        let right = width - BETWEEN_COLUMNS - left;
+        let columns =
+            (rows(&reading.passages, left, glyphs, signs), rows(&reading.beside, right, glyphs, signs));
+        next_to_each_other(columns, left, glyphs)
+    } else {
+        let mut rows_above = rows(&reading.passages, width, glyphs, signs);
+        append(&mut rows_above, rows(&reading.beside, width, glyphs, signs));
+        rows_above
+    };
+    append(&mut out, rows(&reading.foot, width, glyphs, signs));
+    out
+}
+
+/// Lines below others, after an empty one.
+fn append(out: &mut Vec<RichLine>, below: Vec<RichLine>) {
+    if !out.is_empty() && !below.is_empty() {
+        out.push(RichLine::default());
+    }
+    out.extend(below);
+}
+
+fn next_to_each_other(
+    (left, right): (Vec<RichLine>, Vec<RichLine>),
+    width: u16,
+    glyphs: &Glyphs,
+) -> Vec<RichLine> {
+    let count = left.len().max(right.len());
+    let (mut left, mut right) = (left.into_iter(), right.into_iter());
+    (0..count)
+        .map(|_| {
+            let mut line = left.next().unwrap_or_default();
+            let gap = usize::from(width).saturating_sub(line.width());
+            line.segs.push(Seg::new(" ".repeat(gap + 1), Role::Text));
+            line.segs.push(Seg::new(glyphs.bar, Role::Rule));
+            line.segs.push(Seg::new(" ", Role::Text));
+            line.segs.extend(right.next().unwrap_or_default().segs);
+            line
+        })
+        .collect()
+}
+
+/// The lines of passages at a width.
+fn rows(passages: &[Passage], width: u16, glyphs: &Glyphs, signs: [&str; 5]) -> Vec<RichLine> {
     let ellipsis = glyphs.ellipsis;
     let mut out = Vec::new();
-    for passage in &reading.passages {
+    for passage in passages {
         match passage {
             Passage::Heading(name) => {
                 if !out.is_empty() {
@@ -209,7 +317,11 @@ fn rows(reading: &Reading, width: u16, glyphs: &Glyphs) -> Vec<RichLine> {
                     mark(line, *result, glyphs);
                 }
             }
-            Passage::Cut { before, shown, cut } => push_cut(before, (shown, cut), width, glyphs, &mut out),
+            Passage::Cut { before, shown, cut, lost } => {
+                push_cut(before, (shown, cut, lost), width, glyphs, &mut out);
+            }
+            Passage::Marked { text, marks } => push_marked(text, marks, width, glyphs, &mut out),
+            Passage::Score(bar) => out.push(score_line(bar, width, glyphs, signs)),
             Passage::Text { before, text, role } => push_text(before, text, *role, width, &mut out),
         }
     }
@@ -274,12 +386,26 @@ fn push_text(before: &str, text: &str, role: Role, width: u16, out: &mut Vec<Ric
 }
 
 /// A text whose end is struck out; in ASCII that is in braces.
-fn push_cut(before: &str, (kept, cut): (&str, &str), width: u16, glyphs: &Glyphs, out: &mut Vec<RichLine>) {
+fn push_cut(
+    before: &str,
+    (kept, cut, lost): (&str, &str, &[String]),
+    width: u16,
+    glyphs: &Glyphs,
+    out: &mut Vec<RichLine>,
+) {
     let before = safe_text::line(before).into_owned();
     let indent = cells(&before).min(width / 2);
-    let (kept, cut) = (shown(kept), shown(cut));
-    let cut = if glyphs.ascii { format!("{{-{cut}-}}") } else { cut };
-    let segs = [Seg::new(kept, Role::Text), Seg::new(cut, Role::Muted).with(Modifier::CROSSED_OUT)];
+    let mut segs = vec![Seg::new(shown(kept), Role::Text)];
+    let mut rest = marked(cut, &marks_of(cut, lost), Role::Muted, glyphs.ascii);
+    rest.iter_mut().for_each(|seg| seg.plus |= Modifier::CROSSED_OUT);
+    if cut.starts_with(char::is_whitespace) {
+        rest.insert(0, Seg::new(" ", Role::Muted));
+    }
+    if glyphs.ascii {
+        rest.insert(0, Seg::new("{-", Role::Muted));
+        rest.push(Seg::new("-}", Role::Muted));
+    }
+    segs.extend(rest);
     let mut head = Seg::new(head(&before, indent), Role::Muted);
     for part in wrap(&segs, width - indent) {
         let mut line = vec![head];
@@ -289,6 +415,72 @@ fn push_cut(before: &str, (kept, cut): (&str, &str), width: u16, glyphs: &Glyphs
     }
 }
 
+/// Where these words are in a text, without regard to the case of ASCII letters.
+fn marks_of(text: &str, words: &[String]) -> Vec<Mark> {
+    let lower = text.to_ascii_lowercase();
+    let mut marks: Vec<Mark> = words
+        .iter()
+        .filter(|word| !word.is_empty())
+        .filter_map(|word| {
+            let start = lower.find(&word.to_ascii_lowercase())?;
+            let (start, end) = (u32::try_from(start).ok()?, u32::try_from(start + word.len()).ok()?);
+            Some(Mark { start, end, signal: Signal::Description })
+        })
+        .collect();
+    marks.sort_by_key(|mark| mark.start);
+    marks
+}
+
+/// A description next to its rail.
+fn push_marked(text: &str, marks: &[Mark], width: u16, glyphs: &Glyphs, out: &mut Vec<RichLine>) {
+    let segs = marked(text, marks, Role::Text, glyphs.ascii);
+    for part in wrap(&segs, width.saturating_sub(2).max(1)) {
+        let mut line = vec![Seg::new(glyphs.levels[1], Role::Level1), Seg::new(" ", Role::Text)];
+        line.extend(part);
+        out.push(RichLine::from_segs(line));
+    }
+}
+
+/// Label, rank, score and the bar, with the mark from which a skill fits.
+fn score_line(bar: &ScoreBar, width: u16, glyphs: &Glyphs, signs: [&str; 5]) -> RichLine {
+    let (label, score) =
+        if bar.is_strong { (Role::Strong, Role::Strong) } else { (Role::Text, Role::Strong) };
+    let rank = bar.rank.map(count).unwrap_or_default();
+    let mut segs = vec![
+        Seg::new(format!("  {:<1$}", shown(&bar.label), bar.label_width), label),
+        Seg::new(format!("{rank:>5}"), Role::Muted),
+        Seg::new(format!("{:>7}  ", plain_score(bar.score, glyphs)), score),
+    ];
+    let used: usize = segs.iter().map(|seg| usize::from(cells(&seg.text))).sum();
+    let room = u16::try_from(usize::from(width).saturating_sub(used + 1)).unwrap_or_default();
+    if room < MIN_BAR_WIDTH || bar.scale <= 0.0 {
+        return RichLine::from_segs(segs);
+    }
+    let mut drawn = 0;
+    match &bar.signals {
+        Some(signals) => {
+            let lengths = whole_cells(signals, bar.scale, room);
+            for ((length, sign), role) in lengths.into_iter().zip(signs).zip(bars::SIGNALS) {
+                drawn += length;
+                segs.push(Seg::new(sign.repeat(usize::from(length)), role));
+            }
+        }
+        None => {
+            drawn = (bar.score.clamp(0.0, bar.scale) / bar.scale * f64::from(room)).round() as u16;
+            let sign = if glyphs.ascii { "#" } else { "▆" };
+            segs.push(Seg::new(sign.repeat(usize::from(drawn)), Role::Level1));
+        }
+    }
+    if let Some(from) = bar.fits_from {
+        let at = (from / bar.scale * f64::from(room)).floor().max(0.0) as u16;
+        if at >= drawn && at < room {
+            segs.push(Seg::new(" ".repeat(usize::from(at - drawn)), Role::Text));
+            segs.push(Seg::new(glyphs.tick, Role::Faint));
+        }
+    }
+    RichLine::from_segs(segs)
+}
+
 /// A reading as text, for the clipboard: nothing broken, nothing left out.
 fn unformatted(reading: &Reading) -> String {
     let json = |value: &Value| match value {
@@ -296,7 +488,7 @@ fn unformatted(reading: &Reading) -> String {
         other => serde_json::to_string_pretty(other).unwrap_or_default(),
     };
     let mut out = String::new();
-    for passage in &reading.passages {
+    for passage in reading.passages.iter().chain(&reading.beside).chain(&reading.foot) {
         match passage {
             Passage::Heading(name) => {
                 if !out.is_empty() {
@@ -310,7 +502,13 @@ fn unformatted(reading: &Reading) -> String {
                 let line = format!("{sign} {word:<WORD_WIDTH$}{name}{text}");
                 out.push_str(&line);
             }
-            Passage::Cut { before, shown, cut } => {
+            Passage::Marked { text, .. } => out.push_str(text),
+            Passage::Score(bar) => {
+                let rank = bar.rank.map(|rank| format!(", rank {rank}")).unwrap_or_default();
+                let line = format!("{}: {:.2}{rank}", bar.label, bar.score);
+                out.push_str(&line);
+            }
+            Passage::Cut { before, shown, cut, .. } => {
                 let line = format!("{before}{shown}{{-{cut}-}}");
                 out.push_str(&line);
             }
@@ -332,6 +530,10 @@ mod tests {
 
     use super::*;
 
+    fn rows(reading: &Reading, width: u16, glyphs: &Glyphs) -> Vec<RichLine> {
+        all_rows(reading, width, glyphs, ["n", "d", "b", "s", "r"])
+    }
+
     fn reading() -> Reading {
         let text = |before: &str, text: &str| Passage::Text {
             before: before.to_owned(),
@@ -347,7 +549,7 @@ mod tests {
                 Passage::Heading("printed".to_owned()),
                 text("09:00:00 a  ", "col1    col2\n\u{1b}[2Jnext line that is long"),
             ],
-            draft: None,
+            ..Reading::default()
         }
     }
 
@@ -397,14 +599,56 @@ mod tests {
             before: "shown: ".to_owned(),
             shown: shown.to_owned(),
             cut: cut.to_owned(),
+            lost: vec!["Omers".to_owned()],
         };
         let reading = Reading { passages: vec![cut("Bills cust", "omers.")], ..Reading::default() };
         let lines = rows(&reading, 60, &UNICODE);
         assert_eq!(lines[0].plain(), "shown: Bills customers.");
         let struck = lines[0].segs.iter().filter(|seg| seg.plus.contains(Modifier::CROSSED_OUT));
         assert_eq!(struck.map(|seg| seg.text.as_str()).collect::<String>(), "omers.");
-        assert_eq!(rows(&reading, 60, &crate::glyphs::ASCII)[0].plain(), "shown: Bills cust{-omers.-}");
+        assert_eq!(rows(&reading, 60, &crate::glyphs::ASCII)[0].plain(), "shown: Bills cust{-[omers].-}");
+        let tinted = lines[0].segs.iter().find(|seg| seg.role == Role::MarkDescription);
+        assert_eq!(tinted.map(|seg| seg.text.as_str()), Some("omers"));
         assert_eq!(unformatted(&reading), "shown: Bills cust{-omers.-}\n");
+    }
+
+    #[test]
+    fn columns_stand_next_to_each_other_where_there_is_room() {
+        let text =
+            |text: &str| Passage::Text { before: String::new(), text: text.to_owned(), role: Role::Text };
+        let reading = Reading {
+            passages: vec![text("left"), text("second")],
+            beside: vec![text("right")],
+            foot: vec![text("foot")],
+            ..Reading::default()
+        };
+        let plain = |width| -> Vec<String> {
+            rows(&reading, width, &UNICODE).iter().map(|line| line.plain().trim_end().to_owned()).collect()
+        };
+        let left = |text: &str| format!("{text:<52} │");
+        assert_eq!(
+            plain(107),
+            [format!("{} right", left("left")), left("second"), String::new(), "foot".to_owned()]
+        );
+        assert_eq!(plain(60), ["left", "second", "", "right", "", "foot"]);
+    }
+
+    #[test]
+    fn a_bar_is_as_long_as_its_score() {
+        let bar = |signals| ScoreBar {
+            label: "a".to_owned(),
+            label_width: 3,
+            rank: Some(2),
+            score: 1.0,
+            signals,
+            scale: 2.0,
+            fits_from: Some(1.5),
+            is_strong: false,
+        };
+        let line = |bar: &ScoreBar| score_line(bar, 38, &UNICODE, ["n", "d", "b", "s", "r"]).plain();
+        let head = "  a      2   1.00  ";
+        assert_eq!(line(&bar(Some([0.5, 0.5, 0.0, 0.0, 0.0]))), format!("{head}nnnnndddd    ┊"));
+        assert_eq!(line(&bar(None)), format!("{head}▆▆▆▆▆▆▆▆▆    ┊"));
     }
 
     #[test]

@@ -135,6 +135,16 @@ fn cell_segments(ends: &[u32; 5], from: u32, to: u32) -> Vec<(usize, u32)> {
     out
 }
 
+/// The signs of the signals in a bar of whole cells.
+#[must_use]
+pub fn signs(painter: &Painter<'_>) -> [&'static str; 5] {
+    match painter.theme.bars {
+        _ if lettered(painter) => LETTERS,
+        BarStyle::Shades => SHADES,
+        BarStyle::Eighths | BarStyle::Letters => ["▆"; 5],
+    }
+}
+
 /// Cells per segment by largest remainder, so that they add up to the bar's own length.
 #[must_use]
 pub fn whole_cells(sums: &SignalSums, scale: f64, width: u16) -> [u16; 5] {

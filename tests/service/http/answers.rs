@@ -94,6 +94,8 @@ async fn real_answers_of_every_operation_are_as_the_document_says() {
     );
     assert_eq!(draft.await["before"]["rank"], 1);
     let queries = json!([{ "query": "book a sum", "expect": ["ledger"] }, { "query": "sing a song" }]);
+    let fit = all.call("skill.budget.fit", json!({ "clients": ["codex"], "queries": queries.clone() })).await;
+    assert_eq!(fit["clients"][0]["client"], "codex", "{fit}");
     let golden = all.call("golden.report", json!({ "queries": queries })).await;
     assert_eq!(golden["figures"]["queries"], 1, "{golden}");
     let query = json!({ "query": "close the month", "expect": ["ledger"] });

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{RunRuntime, Runs, attempts, capability_run, contracts, find, identity, sheet, steps};
-use crate::{Code, DecisionSheet, Error, RunDetail, pause_wanted};
+use crate::{Code, DecisionSheet, Error, RunDetail, StepState, pause_wanted};
 use skills_model::Gate;
 use skills_registry::policy::RequiredApprovals;
 use skills_runs::{AtGate, Plan};
@@ -29,12 +29,19 @@ impl Runs {
         if let Some(sheet) = &mut sheet {
             sheet.pause = pause_wanted(&run, events.iter());
         }
+        let mut steps = steps::views(&run, &plan, &records, &events);
+        if steps.iter().any(|step| step.state == StepState::Running) {
+            let usual = room.durations.of(&*room.store, &run).await?;
+            for step in steps.iter_mut().filter(|step| step.state == StepState::Running) {
+                step.p95_ms = usual.get(&step.step).copied();
+            }
+        }
         let isolation = self.isolation(run.options.unsandboxed).await?;
         Ok(RunDetail {
             contract_version: plan.contract.version.clone(),
             input_fields: plan.contract.inputs.clone(),
             contract_unchanged: present.map(|digest| digest == run.contract_digest),
-            steps: steps::views(&run, &plan, &records, &events),
+            steps,
             checkpoints: room.store.checkpoints(&run.id).await?,
             decisions: room.store.decisions(&run.id).await?,
             descendants: room.store.descendants(&run.id).await?,

@@ -16,6 +16,7 @@ mod contract_view;
 mod contracts;
 mod control_request;
 mod detail;
+mod durations;
 mod find;
 mod identity;
 mod launch;

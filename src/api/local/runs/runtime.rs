@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::super::SCAN_PATIENCE;
 use super::super::temporary_folder;
 use super::Runs;
+use super::durations::StepDurations;
 use super::measured::CountedBroker;
 use super::observed::Observed;
 use crate::{Code, Error};
@@ -58,6 +59,8 @@ pub(super) struct RunRuntime {
     pub engine: Engine,
     /// The engine, as workers take it.
     pub execute: Arc<dyn Execute>,
+    /// How long steps usually take.
+    pub durations: StepDurations,
 }
 
 /// Where a store is.
@@ -393,6 +396,7 @@ impl Runs {
         let engine = Engine::new(Arc::clone(&store), caller).with_conformance(self.config.conformance);
         let execute: Arc<dyn Execute> = Arc::new(UpToDate { runs, engine: engine.clone() });
         Ok(Arc::new(RunRuntime {
+            durations: StepDurations::default(),
             store,
             sessions,
             counts,

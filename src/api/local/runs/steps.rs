@@ -173,6 +173,7 @@ impl Maker<'_> {
             isolation: record.and_then(|r| r.isolation.as_ref()).map(isolation),
             artifacts: known.artifacts.clone(),
             status: record.map(|r| r.status),
+            p95_ms: None,
         }
     }
 

@@ -23,6 +23,9 @@ use skills_store::RunRecord;
 /// Names of the two fields of a signal.
 const SIGNAL: &str = "signal";
 const PAYLOAD: &str = "payload";
+/// Names of the two fields of an assignment.
+const ASSIGNEE: &str = "assign to";
+const NOTE: &str = "note";
 /// Name of the field of a result that no capability declares.
 const RESULT: &str = "result";
 
@@ -117,6 +120,12 @@ impl OrderSheet {
                 sheet.form = Form::new(&fields, &Map::new());
                 sheet.focus = Focus::Form;
             }
+            OrderKind::Assign => {
+                let assigned = sheet.run.options.assigned.as_ref().map(|assigned| assigned.to.as_str());
+                sheet.form = assignment_form(assigned);
+                sheet.form.focus_on(ASSIGNEE);
+                sheet.focus = Focus::Form;
+            }
             // A question that stops something begins on "no".
             OrderKind::Cancel | OrderKind::Replay | OrderKind::Fork => {}
         }
@@ -164,6 +173,8 @@ impl OrderSheet {
             OrderKind::Cancel => "Cancel this run?",
             OrderKind::Replay => "Replay from a checkpoint",
             OrderKind::Fork => "Fork from a checkpoint",
+            OrderKind::Assign if self.run.options.assigned.is_some() => "Hand this run over",
+            OrderKind::Assign => "Assign this run",
         }
     }
 
@@ -204,6 +215,14 @@ impl OrderSheet {
                     resumed."
                     .to_owned()
             }
+            OrderKind::Assign => match &self.run.options.assigned {
+                Some(assigned) => format!(
+                    "{} has it now{}. Without a person, the run is unassigned.",
+                    shown(&assigned.to),
+                    assigned.note.as_ref().map(|note| format!(": {}", shown(note))).unwrap_or_default()
+                ),
+                None => "Lists and the details show the person and the note.".to_owned(),
+            },
         }
     }
 
@@ -234,6 +253,8 @@ impl OrderSheet {
             OrderKind::Cancel => "Cancel the run",
             OrderKind::Replay => "Replay",
             OrderKind::Fork => "Fork",
+            OrderKind::Assign if self.run.options.assigned.is_some() => "Hand over",
+            OrderKind::Assign => "Assign",
         };
         let act = if self.kind == OrderKind::Cancel {
             Button::danger(Action::CarryOut, label, "^S")
@@ -308,6 +329,13 @@ impl OrderSheet {
             OrderKind::Cancel => RunOrder::Cancel { by: None },
             OrderKind::Replay => RunOrder::Replay { checkpoint, by: None },
             OrderKind::Fork => RunOrder::Fork { checkpoint, by: None },
+            OrderKind::Assign => {
+                let typed = |name: &str| {
+                    let text = self.form.text(name).map(str::trim).filter(|text| !text.is_empty());
+                    text.map(str::to_owned)
+                };
+                RunOrder::Assign { to: typed(ASSIGNEE), note: typed(NOTE), by: None }
+            }
         })
     }
 
@@ -348,16 +376,18 @@ impl OrderSheet {
             // Its own order moved it; the answer is in progress.
             return;
         }
-        let (command, gone) = match &self.kind {
-            OrderKind::Resume { .. } => (CommandName::Resume, "it cannot be resumed"),
-            OrderKind::Signal { .. } => (CommandName::Signal, "it no longer accepts signals"),
-            OrderKind::Happened { .. } => (CommandName::Approve, "no decision is pending"),
-            OrderKind::Cancel => (CommandName::Cancel, "it has already ended"),
-            OrderKind::Replay => (CommandName::Replay, "it cannot be replayed"),
-            OrderKind::Fork => (CommandName::Fork, "it cannot be forked"),
+        let takes = |command: CommandName| run.allowed.contains(&command);
+        let (is_open, gone) = match &self.kind {
+            OrderKind::Resume { .. } => (takes(CommandName::Resume), "it cannot be resumed"),
+            OrderKind::Signal { .. } => (takes(CommandName::Signal), "it no longer accepts signals"),
+            OrderKind::Happened { .. } => (takes(CommandName::Approve), "no decision is pending"),
+            OrderKind::Cancel => (takes(CommandName::Cancel), "it has already ended"),
+            OrderKind::Replay => (takes(CommandName::Replay), "it cannot be replayed"),
+            OrderKind::Fork => (takes(CommandName::Fork), "it cannot be forked"),
+            OrderKind::Assign => (!run.state.is_terminal(), "it has ended"),
         };
         let before = self.past.take();
-        if !run.allowed.contains(&command) {
+        if !is_open {
             self.past = Some(format!("It is {} now: {gone}.", state_word(run.state)));
             self.focus = Focus::Button(0);
         } else if before.is_some() {
@@ -379,6 +409,20 @@ fn any_result() -> InputFields {
         ..Field::of(FieldType::Object)
     };
     BTreeMap::from([(RESULT.to_owned(), field)])
+}
+
+/// Who has the run, and what they have to know.
+fn assignment_form(assigned: Option<&str>) -> Form {
+    let field = |description: &str| Field {
+        description: Some(description.to_owned()),
+        ..Field::of(FieldType::String)
+    };
+    let fields: InputFields = BTreeMap::from([
+        (ASSIGNEE.to_owned(), field("A person; empty for nobody.")),
+        (NOTE.to_owned(), field("What they have to know.")),
+    ]);
+    let values = assigned.map(|to| (ASSIGNEE.to_owned(), Value::from(to)));
+    Form::new(&fields, &Map::from_iter(values))
 }
 
 fn signal_form(name: &str) -> Form {

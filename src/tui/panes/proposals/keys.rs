@@ -237,5 +237,5 @@ fn reading(view: &ProposalView) -> Effect {
         passages.push(Passage::Text { before: String::new(), text: (*text).clone(), role: Role::Text });
     }
     let title = format!("Proposal for {}", shown(view.summary.skill_id.as_str()));
-    Effect::Read(Box::new(Reading { title, what: "proposal".to_owned(), passages, draft: None }))
+    Effect::Read(Box::new(Reading { title, what: "proposal".to_owned(), passages, ..Reading::default() }))
 }

@@ -39,6 +39,8 @@ impl Pane for Runs {
     }
 
     fn act(&mut self, action: Action) -> Option<Vec<Effect>> {
+        // A key reaches the pane only when nothing is shown over it.
+        self.followed = None;
         if self.board.is_some()
             && let Some(effects) = self.act_on_board(action)
         {

@@ -129,6 +129,8 @@ pub struct Runs {
     /// Decisions on their way to a core elsewhere, and whether calls get there.
     way: OnTheWay,
     wanted: Vec<Effect>,
+    /// The run, or a step of it, that is shown in full and follows what happens.
+    followed: Option<(RunId, Option<String>)>,
     drawn: Drawn,
 }
 
@@ -161,7 +163,11 @@ impl Runs {
 
     fn news(&mut self, message: &Message) -> Vec<Effect> {
         match message {
-            Message::Run(told) => self.on_response(told),
+            Message::Run(told) => {
+                let mut effects = self.on_response(told);
+                effects.extend(self.read_again());
+                effects
+            }
             Message::Event(skills_api::Event::Replaced) => self.begin_anew(),
             Message::Catalogue(catalogue) => {
                 self.catalogue = Arc::clone(catalogue);

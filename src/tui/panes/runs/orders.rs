@@ -97,6 +97,8 @@ impl Runs {
             let back = if self.elsewhere() { "the run" } else { "list" };
             out.push(offer(Action::Back, back));
         }
+        let ended = run.filter(|run| run.state.is_terminal()).map(|_| "the run has ended".to_owned());
+        out.push(Command { blocked: none.clone().or(ended), ..hidden(Action::Assign, "assign") });
         out.push(with_run(offer(Action::ReadWhole, "read")));
         let compare = self.comparable().err();
         out.push(Command { blocked: none.clone().or(compare), ..offer(Action::Compare, "compare") });
@@ -186,6 +188,10 @@ impl Runs {
             Action::Fork => {
                 let run = known(self)?;
                 self.open_order(run, OrderKind::Fork)
+            }
+            Action::Assign => {
+                let run = known(self)?;
+                self.open_order(run, OrderKind::Assign)
             }
             Action::Launch => vec![Effect::Run(RunAsk::Launchable)],
             Action::Compare => self.compare(),

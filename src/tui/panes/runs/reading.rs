@@ -15,7 +15,7 @@ use skills_store::RunEvent;
 
 impl Runs {
     /// Opens what the cursor is on as a text of its own.
-    pub(super) fn read_whole(&self) -> Vec<Effect> {
+    pub(super) fn read_whole(&mut self) -> Vec<Effect> {
         let Some(detail) = self.detail.get() else {
             return vec![Effect::Toast("loading the run".to_owned())];
         };
@@ -26,15 +26,29 @@ impl Runs {
             _ => None,
         };
         let events: Vec<&RunEvent> = self.detail.events().collect();
-        let reading = match (number, stop) {
-            (Some(number), _) => checkpoint(detail, number),
-            (None, Some(Stop::Step(path))) => match detail.steps.iter().find(|step| step.step == *path) {
-                Some(view) => step(detail, view, &events),
-                None => run(detail, &events),
-            },
-            _ => run(detail, &events),
+        let (reading, path) = match (number, stop) {
+            (Some(number), _) => return vec![Effect::Read(Box::new(checkpoint(detail, number)))],
+            (None, Some(Stop::Step(path))) => (step_or_run(detail, Some(path), &events), Some(path.clone())),
+            _ => (run(detail, &events), None),
         };
+        let followed = Some((detail.run.id.clone(), path));
+        self.followed = followed;
         vec![Effect::Read(Box::new(reading))]
+    }
+
+    /// What is shown in full, as it is now.
+    pub(super) fn read_again(&self) -> Option<Effect> {
+        let (id, path) = self.followed.as_ref()?;
+        let detail = self.detail.get().filter(|detail| detail.run.id == *id)?;
+        let events: Vec<&RunEvent> = self.detail.events().collect();
+        Some(Effect::ReadAgain(Box::new(step_or_run(detail, path.as_deref(), &events))))
+    }
+}
+
+fn step_or_run(detail: &RunDetail, path: Option<&str>, events: &[&RunEvent]) -> Reading {
+    match path.and_then(|path| detail.steps.iter().find(|step| step.step == path)) {
+        Some(view) => step(detail, view, events),
+        None => run(detail, events),
     }
 }
 
@@ -45,7 +59,7 @@ fn checkpoint(detail: &RunDetail, number: u64) -> Reading {
         title: format!("{} c{number}, {}", shown(&detail.run.skill_id), label_of(detail, number)),
         what: format!("state at c{number}"),
         passages: vec![Passage::Value(value)],
-        draft: None,
+        ..Reading::default()
     }
 }
 
@@ -73,7 +87,7 @@ fn step(detail: &RunDetail, view: &StepView, events: &[&RunEvent]) -> Reading {
         title: format!("{} {}", shown(&detail.run.skill_id), shown(&view.step)),
         what: format!("step {}", shown(&view.step)),
         passages,
-        draft: None,
+        ..Reading::default()
     }
 }
 
@@ -95,7 +109,7 @@ fn run(detail: &RunDetail, events: &[&RunEvent]) -> Reading {
         title: format!("{} {}", shown(&detail.run.skill_id), shown(&detail.run.id.0)),
         what: "run".to_owned(),
         passages,
-        draft: None,
+        ..Reading::default()
     }
 }
 

@@ -80,6 +80,8 @@ pub fn head(step: &StepView, now_ms: i64, width: u16, glyphs: &Glyphs, spinner: 
         _ if step.attempts > 1 => format!("{took} {}x", step.attempts),
         _ => took,
     };
+    let is_slow = is_slow(step, now_ms);
+    let note = if is_slow { format!("{} {note}", glyphs.warn) } else { note };
     let indent = "  ".repeat(step.depth.min(4) as usize);
     let room = width.saturating_sub(3 + cells(&note) + cells(&indent));
     // Nested names are prefixed by their parents' names: the last part distinguishes them.
@@ -91,8 +93,15 @@ pub fn head(step: &StepView, now_ms: i64, width: u16, glyphs: &Glyphs, spinner: 
         Seg::new(format!("{indent}{sign} "), role),
         Seg::new(name, if quiet { Role::Muted } else { Role::Text }),
         Seg::new(" ".repeat(gap), Role::Text),
-        Seg::new(note, Role::Muted),
+        Seg::new(note, if is_slow { Role::Warning } else { Role::Muted }),
     ])
+}
+
+/// Whether a step runs for more than three times as long as 95 of 100 runs of it take.
+fn is_slow(step: &StepView, now_ms: i64) -> bool {
+    let Some((usual, (start, end))) = step.p95_ms.zip(span(step, now_ms)) else { return false };
+    step.state == StepState::Running
+        && u64::try_from(end - start).is_ok_and(|took| took > usual.saturating_mul(3))
 }
 
 /// What an opened step shows below itself.
@@ -110,6 +119,12 @@ pub fn inside(step: &StepView, width: u16) -> Vec<RichLine> {
     if let (StepState::Interrupted, Some(began)) = (step.state, step.started_ms) {
         let gist = step.gist.as_deref().unwrap_or_default();
         row("begun", &format!("{}, {gist}", time_of_day(began)));
+    }
+    if let Some(usual) = step.p95_ms {
+        row(
+            "usual",
+            &format!("at most {} in 95 of 100 runs", duration(i64::try_from(usual).unwrap_or(i64::MAX))),
+        );
     }
     row("binding", step.binding.as_deref().unwrap_or_default());
     row("isolation", step.isolation.as_deref().unwrap_or_default());
@@ -138,6 +153,7 @@ mod tests {
 
     fn step(started_ms: i64, ended_ms: Option<i64>, state: StepState) -> StepView {
         StepView {
+            p95_ms: None,
             step: "s".to_owned(),
             depth: 0,
             uses: String::new(),
@@ -153,6 +169,17 @@ mod tests {
             artifacts: Vec::new(),
             status: None,
         }
+    }
+
+    #[test]
+    fn a_step_over_three_times_its_usual_duration_is_marked() {
+        let running = |p95_ms| StepView { p95_ms, ended_ms: None, ..step(0, None, StepState::Running) };
+        let plain = |step: &StepView| head(step, 10_000, 30, &crate::glyphs::UNICODE, "r").plain();
+        assert!(plain(&running(Some(3_000))).contains("! 10"), "{}", plain(&running(Some(3_000))));
+        assert!(!plain(&running(Some(4_000))).contains('!'));
+        assert!(!plain(&running(None)).contains('!'));
+        let ended = StepView { p95_ms: Some(1), ..step(0, Some(10_000), StepState::Completed) };
+        assert!(!plain(&ended).contains('!'));
     }
 
     #[test]

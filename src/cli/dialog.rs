@@ -1,0 +1,60 @@
+//! Labeled lines in and out, for screen readers and terminals without cursor movement: ASCII signs, nothing moves.
+
+use std::io::{BufRead, StdinLock, StdoutLock, Write};
+
+use super::failure::Failure;
+use skills_skill::safe_text;
+
+/// Lines in, lines out.
+pub struct Dialog<R, W> {
+    /// Where answers are read.
+    pub input: R,
+    /// Where lines are printed.
+    pub output: W,
+}
+
+impl Dialog<StdinLock<'static>, StdoutLock<'static>> {
+    /// The dialog on standard input and output.
+    pub fn of_terminal() -> Self {
+        Self { input: std::io::stdin().lock(), output: std::io::stdout().lock() }
+    }
+}
+
+impl<R: BufRead, W: Write> Dialog<R, W> {
+    /// Prints a line.
+    ///
+    /// # Errors
+    /// When the output is closed.
+    pub fn say(&mut self, line: impl AsRef<str>) -> Result<(), Failure> {
+        writeln!(self.output, "{}", line.as_ref()).map_err(Failure::from)
+    }
+
+    /// The next line that is typed; none at the end of the input.
+    ///
+    /// # Errors
+    /// When the output is closed or the input cannot be read.
+    pub fn ask(&mut self, prompt: &str) -> Result<Option<String>, Failure> {
+        self.say(prompt)?;
+        write!(self.output, "> ").map_err(Failure::from)?;
+        self.output.flush().map_err(Failure::from)?;
+        let mut line = String::new();
+        let read = self
+            .input
+            .read_line(&mut line)
+            .map_err(|error| Failure::usage(format!("cannot read the reply: {error}")))?;
+        Ok((read > 0).then(|| line.trim().to_owned()))
+    }
+}
+
+/// Text of runs and skills on one line, with letters and ASCII signs only.
+pub fn clean(text: &str) -> String {
+    let line = safe_text::line(text).replace('…', "...");
+    let ascii = |c: char| match c {
+        '“' | '”' => '"',
+        '‘' | '’' => '\'',
+        '–' | '—' | '−' => '-',
+        c if c.is_ascii() || c.is_alphanumeric() => c,
+        _ => '?',
+    };
+    line.chars().map(ascii).collect()
+}
