@@ -48,23 +48,23 @@ pub fn reading(report: &WhyReport, skill: Option<&Skill>) -> Reading {
     for (name, kinds) in GROUPS {
         push_group(report, name, kinds, &mut passages);
     }
-    let mut beside = Vec::new();
-    push_descriptions(report, &mut beside);
+    if !report.other_clients.is_empty() {
+        passages.push(Passage::Heading("Clients that do not search this folder".to_owned()));
+        passages.push(text("", &report.other_clients.join(", "), Role::Muted));
+    }
+    let mut alongside = Vec::new();
+    push_descriptions(report, &mut alongside);
     if let Some(ranking) = &report.ranking {
         push_scores(report, ranking, &mut passages);
-        push_terms(report, ranking, skill.map_or("", |skill| &skill.description), &mut beside);
-        push_rival(ranking, &mut beside);
+        push_terms(report, ranking, skill.map_or("", |skill| &skill.description), &mut alongside);
+        push_rival(ranking, &mut alongside);
     }
     let mut foot = Vec::new();
-    if !report.other_clients.is_empty() {
-        foot.push(Passage::Heading("Clients that do not search this folder".to_owned()));
-        foot.push(text("", &report.other_clients.join(", "), Role::Muted));
-    }
     let draft = skill.map(|skill| Drafting::of(skill, report.intent.clone()));
     if draft.is_some() && !report.wins {
         push_advice(report, &mut foot);
     }
-    Reading { title: shown(&title), what: "report".to_owned(), passages, beside, foot, draft }
+    Reading { title: shown(&title), what: "report".to_owned(), passages, alongside, foot, draft }
 }
 
 /// What helps: a measured change of the description, else the help of the check that failed.
@@ -398,7 +398,8 @@ mod tests {
         let report_of = reading(&report, None);
         let mut advised = Vec::new();
         push_advice(&report, &mut advised);
-        let all = report_of.passages.into_iter().chain(report_of.beside).chain(advised).chain(report_of.foot);
+        let all =
+            report_of.passages.into_iter().chain(report_of.alongside).chain(advised).chain(report_of.foot);
         let text: Vec<String> = all
             .map(|passage| match passage {
                 Passage::Heading(name) => name,
@@ -428,7 +429,7 @@ mod tests {
         let offered = "Offered to the model\npass clients      One: offered, description shown in full\n\
             fail offered      Two: evidence";
         assert!(all.contains(offered), "{all}");
-        assert!(all.ends_with("Three"), "{all}");
+        assert!(all.contains("\nThree\n"), "{all}");
     }
 
     #[test]

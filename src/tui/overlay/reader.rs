@@ -44,8 +44,8 @@ pub struct Reading {
     /// Its parts, from top to bottom.
     pub passages: Vec<Passage>,
     /// Parts that are next to those where there is room, else below them.
-    pub beside: Vec<Passage>,
-    /// Parts below both.
+    pub alongside: Vec<Passage>,
+    /// Parts below both, which stay in sight where there is room.
     pub foot: Vec<Passage>,
     /// The skill whose description can be edited from here.
     pub draft: Option<Drafting>,
@@ -125,7 +125,10 @@ pub struct Reader {
     reading: Reading,
     /// The lines, and the width they were made for.
     rows: Vec<RichLine>,
+    /// Lines below the others that do not scroll.
+    foot: Vec<RichLine>,
     width: u16,
+    height: u16,
     scroll: Scroll,
     /// Whether the text grew since the lines were made.
     is_stale: bool,
@@ -135,7 +138,16 @@ impl Reader {
     /// Opens a reading at its top.
     #[must_use]
     pub fn new(pane: PaneId, reading: Reading) -> Self {
-        Self { pane, reading, rows: Vec::new(), width: 0, scroll: Scroll::default(), is_stale: false }
+        Self {
+            pane,
+            reading,
+            rows: Vec::new(),
+            foot: Vec::new(),
+            width: 0,
+            height: 0,
+            scroll: Scroll::default(),
+            is_stale: false,
+        }
     }
 }
 
@@ -214,51 +226,61 @@ impl Overlay for Reader {
 
     fn draw(&mut self, area: Rect, painter: &mut Painter<'_>, _now: Instant) -> Option<Position> {
         let width = area.width.saturating_sub(4).max(1);
-        if self.is_stale && width == self.width {
-            // At the end, it follows; elsewhere, the same lines stay.
-            let at_end = self.scroll.offset + self.scroll.height >= self.rows.len();
-            self.rows = all_rows(&self.reading, width, painter.glyphs, bars::signs(painter));
-            if at_end {
-                self.scroll.offset = self.rows.len();
-            }
-        }
-        self.is_stale = false;
-        if width != self.width {
-            // The line that is on top stays near the top.
+        if self.is_stale || (width, area.height) != (self.width, self.height) {
             let before = self.rows.len().max(1);
-            self.rows = all_rows(&self.reading, width, painter.glyphs, bars::signs(painter));
-            self.scroll.offset = self.scroll.offset * self.rows.len() / before;
-            self.width = width;
+            let at_end = self.scroll.offset + self.scroll.height >= before;
+            let height = usize::from(area.height.saturating_sub(2));
+            let signs = bars::signs(painter);
+            self.rows = body_rows(&self.reading, width, painter.glyphs, signs);
+            self.foot = rows(&self.reading.foot, width, painter.glyphs, signs);
+            if self.foot.len() + 1 > height / 3 {
+                append(&mut self.rows, std::mem::take(&mut self.foot));
+            }
+            if self.is_stale && at_end {
+                // At the end, it follows; elsewhere, the same lines stay.
+                self.scroll.offset = self.rows.len();
+            } else if width != self.width {
+                // The line that is on top stays near the top.
+                self.scroll.offset = self.scroll.offset * self.rows.len() / before;
+            }
+            (self.width, self.height, self.is_stale) = (width, area.height, false);
         }
-        self.scroll.height = usize::from(area.height.saturating_sub(2));
+        let foot = if self.foot.is_empty() { 0 } else { self.foot.len() + 1 };
+        self.scroll.height = usize::from(area.height.saturating_sub(2)).saturating_sub(foot);
         self.scroll.roll(0, self.rows.len());
         let (first, all) = (self.scroll.offset, self.rows.len());
         let last = (first + self.scroll.height).min(all);
         let note = format!("{} to {} of {} lines", count(first + 1), count(last), count(all));
         let inside = frame(area, painter, &shown(&self.reading.title), &note, false);
-        for (row, y) in self.rows.iter().skip(first).take(usize::from(inside.height)).zip(inside.y..) {
+        for (row, y) in self.rows.iter().skip(first).take(self.scroll.height).zip(inside.y..) {
             painter.line(inside.x, y, row, inside.width);
+        }
+        let foot = u16::try_from(self.foot.len()).unwrap_or(inside.height).min(inside.height);
+        if foot > 0 {
+            let top = inside.bottom().saturating_sub(foot);
+            painter.run(inside.x, top.saturating_sub(1), painter.glyphs.rule, inside.width, Role::Rule);
+            for (row, y) in self.foot.iter().zip(top..inside.bottom()) {
+                painter.line(inside.x, y, row, inside.width);
+            }
         }
         None
     }
 }
 
 /// The lines of a reading at a width: in two columns where there is room for them.
-fn all_rows(reading: &Reading, width: u16, glyphs: &Glyphs, signs: [&str; 5]) -> Vec<RichLine> {
-    let is_wide = !reading.beside.is_empty() && width >= MIN_COLUMNS_WIDTH;
-    let mut out = if is_wide {
+fn body_rows(reading: &Reading, width: u16, glyphs: &Glyphs, signs: [&str; 5]) -> Vec<RichLine> {
+    let is_wide = !reading.alongside.is_empty() && width >= MIN_COLUMNS_WIDTH;
+    if is_wide {
         let left = (width - BETWEEN_COLUMNS) / 2;
         let right = width - BETWEEN_COLUMNS - left;
         let columns =
-            (rows(&reading.passages, left, glyphs, signs), rows(&reading.beside, right, glyphs, signs));
+            (rows(&reading.passages, left, glyphs, signs), rows(&reading.alongside, right, glyphs, signs));
         next_to_each_other(columns, left, glyphs)
     } else {
         let mut rows_above = rows(&reading.passages, width, glyphs, signs);
-        append(&mut rows_above, rows(&reading.beside, width, glyphs, signs));
+        append(&mut rows_above, rows(&reading.alongside, width, glyphs, signs));
         rows_above
-    };
-    append(&mut out, rows(&reading.foot, width, glyphs, signs));
-    out
+    }
 }
 
 /// Lines below others, after an empty one.
@@ -488,7 +510,7 @@ fn unformatted(reading: &Reading) -> String {
         other => serde_json::to_string_pretty(other).unwrap_or_default(),
     };
     let mut out = String::new();
-    for passage in reading.passages.iter().chain(&reading.beside).chain(&reading.foot) {
+    for passage in reading.passages.iter().chain(&reading.alongside).chain(&reading.foot) {
         match passage {
             Passage::Heading(name) => {
                 if !out.is_empty() {
@@ -531,7 +553,10 @@ mod tests {
     use super::*;
 
     fn rows(reading: &Reading, width: u16, glyphs: &Glyphs) -> Vec<RichLine> {
-        all_rows(reading, width, glyphs, ["n", "d", "b", "s", "r"])
+        let signs = ["n", "d", "b", "s", "r"];
+        let mut all = body_rows(reading, width, glyphs, signs);
+        append(&mut all, super::rows(&reading.foot, width, glyphs, signs));
+        all
     }
 
     fn reading() -> Reading {
@@ -618,7 +643,7 @@ mod tests {
             |text: &str| Passage::Text { before: String::new(), text: text.to_owned(), role: Role::Text };
         let reading = Reading {
             passages: vec![text("left"), text("second")],
-            beside: vec![text("right")],
+            alongside: vec![text("right")],
             foot: vec![text("foot")],
             ..Reading::default()
         };

@@ -28,7 +28,7 @@ pub(super) struct StepDurations {
 impl StepDurations {
     /// The 95th percentiles of the steps of a run's contract.
     pub(super) async fn of(&self, store: &dyn Store, run: &RunRecord) -> Result<Percentiles, StoreError> {
-        if let Some(known) = self.kept(&run.contract_digest) {
+        if let Some(known) = self.cached(&run.contract_digest) {
             return Ok(known);
         }
         let filter = RunFilter {
@@ -55,7 +55,7 @@ impl StepDurations {
         Ok(found)
     }
 
-    fn kept(&self, digest: &str) -> Option<Percentiles> {
+    fn cached(&self, digest: &str) -> Option<Percentiles> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let (read, percentiles) = known.get(digest)?;
         (read.elapsed() < MAX_AGE).then(|| Arc::clone(percentiles))
