@@ -53,9 +53,11 @@ pub fn reading(report: &WhyReport, skill: Option<&Skill>) -> Reading {
         passages.push(text("", &report.other_clients.join(", "), Role::Muted));
     }
     let mut alongside = Vec::new();
+    if let Some(ranking) = &report.ranking {
+        push_scores(report, ranking, &mut alongside);
+    }
     push_descriptions(report, &mut alongside);
     if let Some(ranking) = &report.ranking {
-        push_scores(report, ranking, &mut passages);
         push_terms(report, ranking, skill.map_or("", |skill| &skill.description), &mut alongside);
         push_rival(ranking, &mut alongside);
     }
@@ -270,14 +272,14 @@ fn push_terms(report: &WhyReport, ranking: &WhyRanking, description: &str, passa
                     [] => String::new(),
                     fields => format!("; {rival}: {}", fields.join(", ")),
                 };
-                format!("{:5.2}  {:5.2}  {own}{theirs}", term.points, term.winner_points)
+                format!("{}  {}  {own}{theirs}", points(term.points), points(term.winner_points))
             }
-            None => format!("{:5.2}  {own}", term.points),
+            None => format!("{}  {own}", points(term.points)),
         };
         let role = if term.fields.is_empty() { Role::Warning } else { Role::Text };
         passages.push(text(&format!("{:<width$}", shown(&term.term)), &line, role));
     }
-    let sum = |score: Option<f64>| score.map_or_else(|| "    ·".to_owned(), |score| format!("{score:5.2}"));
+    let sum = |score: Option<f64>| score.map_or_else(|| "    ·".to_owned(), points);
     let of_terms = |points: fn(&WhyTerm) -> f64| ranking.terms.iter().map(points).sum::<f64>();
     let rest = |score: Option<f64>, of_terms: f64| sum(score.map(|score| score - of_terms));
     // What is not of one word: pairs, rules and general wording.
@@ -289,6 +291,11 @@ fn push_terms(report: &WhyReport, ranking: &WhyRanking, description: &str, passa
     };
     passages.push(text(&format!("{:<width$}", "other"), &rules, Role::Muted));
     passages.push(text(&format!("{:<width$}", "sum"), &total, Role::Strong));
+}
+
+/// A term of a score, never as `-0.00`.
+fn points(value: f64) -> String {
+    format!("{:5.2}", if value.abs() < 0.005 { 0.0 } else { value })
 }
 
 /// The clause of a description that has a word, in any of its forms.

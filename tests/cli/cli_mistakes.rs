@@ -23,9 +23,12 @@ fn an_unknown_skill_offers_near_names_and_exits_with_3() {
 #[test]
 fn wrong_usage_exits_with_2_in_text_and_json() {
     let home = Home::empty();
-    let text = home.run(&["discover"]);
+    let text = home.run(&["describe"]);
     assert_eq!(text.code, 2);
     assert!(text.stderr.starts_with("error: ") && text.stderr.contains("Usage:"), "{}", text.stderr);
+    let text = home.run(&["discover"]);
+    assert_eq!(text.code, 2);
+    assert!(text.stderr.starts_with("error: give a request"), "{}", text.stderr);
     let near = home.run(&["discovr", "x"]);
     assert!(near.stderr.contains("'discover'"), "{}", near.stderr);
     let json = home.run(&["list", "--role", "nobody", "--json"]);

@@ -19,8 +19,8 @@ pub async fn fill<S: Store + Sessions>(store: &S) {
     let signal = Command::Signal { name: "later".into() };
     store.command(&RunId("run-0003".into()), signal, None, None, Some(json!({"x": "\u{0}"}))).await.unwrap();
     store.put_document("view:a", Some(json!({"where": "state:failed"})), Some(0)).await.unwrap();
-    store.create_session("0190-a", Some("kim"), json!({"name": "a"})).await.unwrap();
-    store.change_session("0190-a", 1, json!({"name": "b"}), vec![json!("line")]).await.unwrap();
+    let session = store.create_session("0190-a", Some("kim"), json!({"name": "a"})).await.unwrap();
+    store.change_session("0190-a", session.version, json!({"name": "b"}), vec![json!("line")]).await.unwrap();
 }
 
 /// Everything that can be read of the records of [`fill`].
