@@ -38,7 +38,6 @@ pub fn parse(location: &Path, source: &str) -> (Option<Contract>, Vec<Finding>) 
     let Some(root) = reader.root() else { return (None, reader.findings()) };
     reader.misspelled(&root, KEYS);
     let Some(steps) = root.get("steps") else { return (None, reader.findings()) };
-    let steps_at = steps.value.at.clone();
     let mut contract = Contract {
         id: reader.required(&root, "", "id").unwrap_or_default(),
         version: reader.text(&root, "", "version").unwrap_or_else(|| "0.0.0".to_owned()),
@@ -60,8 +59,10 @@ pub fn parse(location: &Path, source: &str) -> (Option<Contract>, Vec<Finding>) 
             contract.steps.push(step);
         }
     }
-    if contract.steps.is_empty() {
-        reader.invalid("steps", &steps_at, "`steps` is empty");
+    if matches!(&steps.value.value, Content::Null)
+        || matches!(&steps.value.value, Content::List(items) if items.is_empty())
+    {
+        reader.invalid("steps", &steps.value.at, "`steps` is empty");
     }
     check::check(&mut reader, &contract, &root);
     let findings = reader.findings();
@@ -292,7 +293,9 @@ fn router(reader: &mut Reader<'_>, node: &Node, path: &str) -> Option<Router> {
             Content::Text(capability) => {
                 cases.insert(entry.key.clone(), capability.trim().to_owned());
             }
-            _ => reader.invalid(&join(path, "cases"), &entry.value.at, "a case names a capability"),
+            _ => {
+                reader.invalid(&join(path, "cases"), &entry.value.at, "a case names a capability");
+            }
         }
     }
     if cases.is_empty() {

@@ -47,8 +47,8 @@ impl<'a> Reader<'a> {
     }
 
     /// Notes something that keeps the contract from running.
-    pub fn invalid(&mut self, field: &str, at: &Range<usize>, message: impl Into<String>) {
-        self.notes.add(&rules::CONTRACT_INVALID, Some(field), at.clone(), message);
+    pub fn invalid(&mut self, field: &str, at: &Range<usize>, message: impl Into<String>) -> &mut Finding {
+        self.notes.add(&rules::CONTRACT_INVALID, Some(field), at.clone(), message)
     }
 
     /// Notes a reference, an expression or an output by its own rule.
@@ -75,16 +75,20 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Notes every key at the top that resembles one of `known` which is missing. Any other key is allowed there.
+    /// Notes every key at the top that resembles one of `known`: up to two letters differ where that one is missing,
+    /// a single one where it is there too. Any other key is allowed there.
     pub fn misspelled(&mut self, root: &Node, known: &[&str]) {
-        let missing: Vec<&str> = known.iter().copied().filter(|key| root.get(key).is_none()).collect();
         for entry in root.entries() {
             let key = entry.key.as_str();
             if known.contains(&key) || Frontmatter::KEYS.contains(&key) {
                 continue;
             }
-            let allowed = if key.chars().count() < 6 { 1 } else { 2 };
-            let near = missing.iter().find(|name| strsim::osa_distance(name, key) <= allowed);
+            let allowed = |name: &str| match root.get(name) {
+                None if key.chars().count() >= 6 => 2,
+                Some(_) if name.len() < 4 => 0,
+                _ => 1,
+            };
+            let near = known.iter().find(|name| strsim::osa_distance(name, key) <= allowed(name));
             if let Some(near) = near {
                 let message = format!("unknown key `{key}`");
                 let finding =
