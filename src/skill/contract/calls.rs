@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::check::Places;
+use super::check::{OWN_SKILL, Places};
 use super::reader::{Reader, nearest, suggest};
 use super::types::{
     Binding, Capability, Contract, Field, FieldType, MergeStrategy, Protocol, Source, Step, StepAction,
@@ -193,7 +193,7 @@ fn defaults(
             let path = format!("{key}.{name}.default");
             let message = format!("`{path}`: {problem}");
             let at = places.at(&[key, name, "default"]);
-            reader.invalid(&path, &at, message);
+            reader.invalid(&path, &at, message, "Change the default, or the type of the field.");
         }
     }
 }
@@ -213,7 +213,7 @@ fn nested(
         return; // noted where the contract is read
     }
     if skill.contains(&id) {
-        reader.invalid(&path, &at, format!("step `{}` runs its own skill", step.id));
+        reader.invalid(&path, &at, format!("step `{}` runs its own skill", step.id), OWN_SKILL);
         return;
     }
     let Some(skills) = known.skills else { return };
@@ -227,8 +227,7 @@ fn nested(
         suggest(finding, id, skills.keys().map(String::as_str));
     } else if let Some(cycle) = cycle(known.contract, id, skills) {
         let message = format!("skills call each other in a cycle: {}", cycle.join(" → "));
-        let finding = reader.invalid(&path, &at, message);
-        "Remove one of the calls.".clone_into(&mut finding.help);
+        reader.invalid(&path, &at, message, "Remove one of these calls.");
     }
 }
 

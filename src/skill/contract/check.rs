@@ -13,6 +13,9 @@ use crate::lint::rules;
 use crate::yaml::{Content, Node};
 use crate::{Finding, Severity};
 
+/// What to do about a skill that runs itself.
+pub(super) const OWN_SKILL: &str = "Call another skill, or remove the step.";
+
 /// Where steps may write: `inputs` and `frame` are given, `target` is what a skill is attached to.
 const WRITABLE: &[&str] = &["vars", "outputs", "working", "output", "extensions"];
 
@@ -21,7 +24,8 @@ pub(super) fn check(reader: &mut Reader<'_>, contract: &Contract, root: &Node) {
     let order = Order::of(contract);
     if !is_version(&contract.version) {
         let message = format!("`version` is `{}`; expected a version such as 1.0.0", contract.version);
-        let finding = reader.invalid("version", &places.at(&["version"]), message);
+        let finding =
+            reader.invalid("version", &places.at(&["version"]), message, "Use numbers separated by periods.");
         finding.severity = Severity::Warning;
     }
     let mut written: BTreeMap<String, &str> = BTreeMap::new();
@@ -36,7 +40,7 @@ pub(super) fn check(reader: &mut Reader<'_>, contract: &Contract, root: &Node) {
         if matches!(&step.action, StepAction::Skill(id) if *id == contract.id) {
             let place = places.within(step, &["uses"]);
             let message = format!("step `{}` runs its own skill", step.id);
-            reader.invalid(&format!("steps.{}", step.id), &place, message);
+            reader.invalid(&format!("steps.{}", step.id), &place, message, OWN_SKILL);
         }
     }
     title(reader, &places, contract);
@@ -45,7 +49,8 @@ pub(super) fn check(reader: &mut Reader<'_>, contract: &Contract, root: &Node) {
     {
         let message = format!("dependency cycle: {}", cycle.join(" → "));
         let place = places.within(step, &["config", "depends_on"]);
-        reader.invalid(&format!("steps.{}.depends_on", step.id), &place, message);
+        let path = format!("steps.{}.depends_on", step.id);
+        reader.invalid(&path, &place, message, "Remove one of these dependencies.");
     }
     for (output, field) in &contract.outputs {
         let path = format!("outputs.{output}");
@@ -65,12 +70,13 @@ fn identity(reader: &mut Reader<'_>, places: &Places<'_>, facts: &StepFacts<'_>)
     let path = format!("steps.{}", step.id);
     if order.first(&step.id) != Some(facts.index) {
         let place = places.within(step, &["id"]);
-        reader.invalid(&path, &place, format!("there are two steps with the id `{}`", step.id));
+        let message = format!("there are two steps with the id `{}`", step.id);
+        reader.invalid(&path, &place, message, "Rename one of them.");
     }
     if let Some(wrong) = step.id.chars().find(|&c| !c.is_alphanumeric() && !matches!(c, '_' | '-' | '.')) {
         let message = format!("the step id `{}` contains {wrong:?}", step.id);
-        let finding = reader.invalid(&path, &places.within(step, &["id"]), message);
-        "Use letters, digits, `-`, `_` and `.` only.".clone_into(&mut finding.help);
+        let help = "Use letters, digits, `-`, `_` and `.` only.";
+        let finding = reader.invalid(&path, &places.within(step, &["id"]), message, help);
         // These separate the parts of a step's path, so that no such step is found again.
         if !matches!(wrong, '/' | '[' | '~') && !step.id.contains(['/', '[', '~']) {
             finding.severity = Severity::Warning;
@@ -158,7 +164,8 @@ fn targets<'c>(
         if let Some(first) = twice.filter(|_| step.merge_strategy == MergeStrategy::Overwrite) {
             let message =
                 format!("steps `{first}` and `{}` both write `{name}`; set merge_strategy", step.id);
-            reader.invalid(&path, &place, message);
+            let help = "Set it to append, deep_merge or replace, or write to another path.";
+            reader.invalid(&path, &place, message, help);
         }
     }
 }

@@ -287,7 +287,7 @@ rules! {
 
     // Contracts, capabilities, bindings and services.
     /// A part that the form demands is absent or has no meaning.
-    CONTRACT_INVALID = "contract-invalid" Error: "Correct it; the contract cannot run otherwise."
+    CONTRACT_INVALID = "contract-invalid" Error: "Correct the value, or add the missing part."
         why "A contract that cannot be read cannot run."
         example "id: tables.extract\nsteps: 3\n";
     /// A key that no reader of contracts knows.
