@@ -886,7 +886,7 @@ steps:
             [
                 (notes.join("bindings/a.yaml"), "contract-capability", 2),
                 (notes.join("bindings/gone.yaml"), "contract-reference", 5),
-                (notes.join("capabilities/broken.yaml"), "bad-yaml", 3),
+                (notes.join("capabilities/broken.yaml"), "bad-yaml", 2),
             ]
         );
         assert_eq!(report.findings[0].finding.help, "Did you mean `text.count`?");

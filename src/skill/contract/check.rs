@@ -77,10 +77,8 @@ fn identity(reader: &mut Reader<'_>, places: &Places<'_>, facts: &StepFacts<'_>)
         let message = format!("the step id `{}` contains {wrong:?}", step.id);
         let help = "Use letters, digits, `-`, `_` and `.` only.";
         let finding = reader.invalid(&path, &places.within(step, &["id"]), message, help);
-        // These separate the parts of a step's path, so that no such step is found again.
-        if !matches!(wrong, '/' | '[' | '~') && !step.id.contains(['/', '[', '~']) {
-            finding.severity = Severity::Warning;
-        }
+        // Such a step runs, but `/`, `[` and `~` separate the parts of a path by which steps are named elsewhere.
+        finding.severity = Severity::Warning;
     }
     for other in &step.depends_on {
         let is_known = order.first(other).is_some();
@@ -115,10 +113,13 @@ fn inputs(reader: &mut Reader<'_>, places: &Places<'_>, facts: &StepFacts<'_>) {
             };
             let message = format!("step `{}`, {field}: {problem}", step.id);
             let finding = reader.note(&rules::CONTRACT_REFERENCE, &path, &place, message);
+            // Without items nothing is read, and a signal is waited for without inputs.
+            let is_read = step.foreach.is_none() && !matches!(step.action, StepAction::WaitForSignal(_));
             let is_certain = match unresolved {
                 Unresolved::NoInput(_) => true,
+                Unresolved::NoWriter => step.condition.is_none(),
+                Unresolved::Later(_) | Unresolved::Itself => step.condition.is_none() && is_read,
                 Unresolved::Parallel(_) => false,
-                _ => step.condition.is_none(),
             };
             if !is_certain {
                 finding.severity = Severity::Warning;
