@@ -916,12 +916,12 @@ steps:
 ",
         );
         let other = write("other", "id: x.other\nsteps:\n  - {id: a, uses: 'skill:main'}\n");
-        let leaf = write(
+        let simple = write(
             "leaf",
             "id: x.leaf\ninputs: {n: integer}\noutputs: {sum: integer}\nsteps:\n  - {id: a, wait_for_signal: go}\n",
         );
         write("beside", "id: x.beside\nsteps:\n  - {id: a, wait_for_signal: go}\n");
-        let bundles = [&main, &other, &leaf].map(|skill| (skill.id.to_string(), skill.root_dir.clone()));
+        let bundles = [&main, &other, &simple].map(|skill| (skill.id.to_string(), skill.root_dir.clone()));
         let known = Neighbors {
             skills: Some(bundles.iter().map(|(id, _)| id.clone()).collect()),
             bundles: bundles.to_vec(),
