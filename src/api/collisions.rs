@@ -39,12 +39,12 @@ impl CollisionFilter {
     /// `invalid_request` for a limit or a time out of range.
     pub(crate) fn wait_ms(&self) -> Result<u64, Error> {
         if let Some(limit) = self.limit.filter(|limit| !(1..=super::LARGEST_PAGE).contains(limit)) {
-            let message = format!("invalid `limit` {limit}; allowed: 1 to {}", super::LARGEST_PAGE);
+            let message = format!("`limit`: {limit} is out of range; allowed: 1 to {}", super::LARGEST_PAGE);
             return Err(Error::new(Code::InvalidRequest, message));
         }
         let wait = self.wait_ms.unwrap_or(DEFAULT_WAIT_MS);
         if wait > MAX_WAIT_MS {
-            let message = format!("invalid `wait_ms` {wait}; allowed: 0 to {MAX_WAIT_MS}");
+            let message = format!("`wait_ms`: {wait} is out of range; allowed: 0 to {MAX_WAIT_MS}");
             return Err(Error::new(Code::InvalidRequest, message));
         }
         Ok(wait)

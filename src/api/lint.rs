@@ -4,6 +4,7 @@ mod baseline;
 mod machine;
 mod sarif;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::io::{self, Write as _};
@@ -19,7 +20,7 @@ use super::{Code, Error, names, paging};
 use skills_registry::Catalogue;
 use skills_runs::{Capabilities, CapabilityFolder};
 use skills_skill::client::SameName;
-use skills_skill::contract;
+use skills_skill::contract::{self, Contract, KnownContracts, StepAction};
 use skills_skill::lint::{Ignored, ReferenceKind, rules};
 use skills_skill::{Finding, Severity, Skill, SkillId, fix, lint};
 
@@ -419,6 +420,10 @@ pub struct Neighbors {
     folders: Vec<PathBuf>,
     /// The capabilities of those folders, read where a contract is first met.
     capabilities: OnceLock<(Vec<CapabilityFolder>, Capabilities)>,
+    /// Ids and folders of the skills that are not shadowed.
+    bundles: Vec<(String, PathBuf)>,
+    /// The contracts of those, read where a contract is first met.
+    contracts: OnceLock<KnownContracts>,
     /// Names by which skills can be loaded; nothing where the others are not known.
     skills: Option<BTreeSet<String>>,
     /// Commands and variables of this machine, if they are to be looked up.
@@ -438,8 +443,12 @@ impl Neighbors {
             skills: Some(
                 skills.iter().flat_map(|skill| [skill.id.to_string(), skill.name.clone()]).collect(),
             ),
-            capabilities: OnceLock::new(),
-            machine: None,
+            bundles: catalogue
+                .entries
+                .iter()
+                .map(|entry| (entry.skill.id.to_string(), entry.skill.root_dir.clone()))
+                .collect(),
+            ..Self::default()
         }
     }
 
@@ -480,9 +489,7 @@ impl Neighbors {
     }
 
     fn calls(&self, skill: &Skill) -> Option<Vec<Finding>> {
-        let location = skill.root_dir.join("skill.yaml");
-        let source = skills_skill::read_regular_text(&location, skills_skill::MAX_BYTES).ok()?;
-        let contract = contract::parse(&location, &source).0?;
+        let (contract, source) = contract_in(&skill.root_dir)?;
         let (places, shared) = self.capabilities.get_or_init(|| {
             let places: Vec<CapabilityFolder> =
                 self.folders.iter().filter_map(|folder| capability_place(folder)).collect();
@@ -497,8 +504,70 @@ impl Neighbors {
             Capabilities::load(&all)
         });
         let (names, known) = ([skill.id.as_str(), skill.name.as_str()], own.as_ref().unwrap_or(shared));
-        Some(contract::check_calls(&location, &source, &contract, &names, known))
+        let contracts = self.contracts(skill, &contract);
+        let location = &contract.location;
+        let mut findings =
+            contract::check_calls(location, &source, &contract, &names, known, contracts.as_deref());
+        findings.extend(beside_contract(skill, known));
+        Some(findings)
     }
+
+    /// The contracts that a contract can run: of all skills, and of the folders next to its own. Nothing where the
+    /// other skills are not known.
+    fn contracts(&self, skill: &Skill, contract: &Contract) -> Option<Cow<'_, KnownContracts>> {
+        self.skills.as_ref()?;
+        let mut all = Cow::Borrowed(self.contracts.get_or_init(|| {
+            let read =
+                |(id, folder): &(String, PathBuf)| Some((id.clone(), Arc::new(contract_in(folder)?.0)));
+            let mut all: KnownContracts = self.bundles.iter().filter_map(read).collect();
+            // Contracts have ids of their own, which need not be those of their skills. The first root wins.
+            for (id, _) in &self.bundles {
+                if let Some(found) = all.get(id).cloned() {
+                    all.entry(found.id.clone()).or_insert(found);
+                }
+            }
+            all
+        }));
+        let siblings = skill.root_dir.parent()?;
+        for step in &contract.steps {
+            if let StepAction::Skill(id) = &step.action
+                && !all.contains_key(id)
+                && !id.contains(['/', '\\'])
+                && !id.starts_with('.')
+                && let Some((found, _)) = contract_in(&siblings.join(id))
+            {
+                all.to_mut().insert(id.clone(), Arc::new(found));
+            }
+        }
+        Some(all)
+    }
+}
+
+/// The contract of a bundle, and its text.
+fn contract_in(folder: &Path) -> Option<(Contract, String)> {
+    let location = folder.join(CONTRACT);
+    let source = skills_skill::read_regular_text(&location, skills_skill::MAX_BYTES).ok()?;
+    Some((contract::parse(&location, &source).0?, source))
+}
+
+/// What is wrong in the capabilities and bindings that a bundle has itself.
+fn beside_contract(skill: &Skill, known: &Capabilities) -> Vec<Finding> {
+    let Some(place) = capability_place(&skill.root_dir) else { return Vec::new() };
+    let own = Capabilities::load(&[place]);
+    let inside = |file: &Path| file.strip_prefix(&skill.root_dir).ok().map(Path::to_owned);
+    // What is missing between files is looked up below, among all that is known.
+    let of_files = own.findings().iter().filter(|finding| rules::by_code(&finding.code).is_some());
+    let mut findings: Vec<Finding> = of_files
+        .filter_map(|finding| Some(Finding { file: inside(&finding.file)?, ..finding.clone() }))
+        .collect();
+    let Ok(bundle) = skill.open() else { return findings };
+    for offered in own.bindings() {
+        let Some(file) = inside(&offered.binding.location) else { continue };
+        let text = file.to_str().and_then(|file| bundle.read_text(file, skills_skill::MAX_BYTES).ok());
+        let Some(source) = text else { continue };
+        findings.extend(contract::check_binding(&file, &source, &offered.binding, &skill.root_dir, known));
+    }
+    findings
 }
 
 fn capability_place(folder: &Path) -> Option<CapabilityFolder> {
@@ -695,10 +764,11 @@ steps:
             codes(&report),
             [
                 ("contract-capability", 5, Severity::Warning),
-                ("contract-input", 10, Severity::Warning),
+                ("contract-input", 10, Severity::Error),
                 ("contract-input", 15, Severity::Error),
                 ("contract-reference", 19, Severity::Error),
                 ("contract-invalid", 21, Severity::Error),
+                ("contract-input", 24, Severity::Error),
             ],
             "{report:#?}"
         );
@@ -710,6 +780,179 @@ steps:
             help("contract-capability").contains("`text.count`") && help("contract-input").contains("`most`")
         );
         assert_eq!(codes(&files(&[path])), [("contract-reference", 19, Severity::Error)]);
+    }
+
+    #[test]
+    fn types_defaults_and_outputs_are_compared_with_the_capability() {
+        let (dir, path) = file("---\nname: notes\ndescription: Writes notes. Use for notes.\n---\nbody\n");
+        let folder = dir.path().join("notes/capabilities");
+        fs::create_dir(&folder).unwrap();
+        let capability = "id: text.count
+inputs: {text: string, most: integer}
+outputs: {words: integer, text: string}
+";
+        fs::write(folder.join("text.count.yaml"), capability).unwrap();
+        fs::write(folder.join("open.yaml"), "id: text.open\noutputs: {n: integer}\n").unwrap();
+        let bindings = dir.path().join("notes/bindings");
+        fs::create_dir(&bindings).unwrap();
+        let binding = "id: count
+capability: text.count
+protocol: builtin
+operation: text.template
+response: {more: response.more}
+";
+        fs::write(bindings.join("count.yaml"), binding).unwrap();
+        let contract = "id: x.notes
+inputs:
+  text: string
+  level: {type: number, default: high}
+  mode: {type: string, default: c, enum: [a, b]}
+steps:
+  - id: one
+    uses: text.count
+    input:
+      text: inputs.text
+      most: inputs.text
+    output:
+      word: vars.words
+      more: vars.more
+      text: vars.text
+  - id: two
+    uses: text.count
+    input:
+      text: vars.text
+      most: vars.text
+  - id: three
+    uses: text.open
+    input: {anything: inputs.level}
+    output: {n: vars.n}
+  - id: four
+    uses: text.count
+    input: {most: inputs.level, text: vars.more}
+";
+        fs::write(dir.path().join("notes/skill.yaml"), contract).unwrap();
+        let report = files_in_place(&[path], false);
+        assert_eq!(
+            codes(&report),
+            [
+                ("contract-invalid", 4, Severity::Error),
+                ("contract-invalid", 5, Severity::Error),
+                ("contract-input", 11, Severity::Error),
+                ("contract-output", 13, Severity::Warning),
+                ("contract-input", 20, Severity::Warning),
+            ],
+            "{report:#?}"
+        );
+        assert!(report.findings.iter().any(|found| found.finding.help == "Did you mean `words`?"));
+    }
+
+    #[test]
+    fn files_beside_a_contract_are_checked_where_they_are() {
+        let (dir, path) = file("---\nname: notes\ndescription: Writes notes. Use for notes.\n---\nbody\n");
+        let write = |name: &str, text: &str| {
+            let path = dir.path().join("notes").join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        write("skill.yaml", "id: x.notes\nsteps:\n  - {id: a, uses: text.count}\n");
+        write("capabilities/count.yaml", "id: text.count\n");
+        write("capabilities/broken.yaml", "id: text.broken\ninputs: [\n");
+        write(
+            "bindings/a.yaml",
+            "id: a\ncapability: text.conut\nprotocol: builtin\noperation: text.template\n",
+        );
+        let script = |id: &str, operation: &str, service: &str| {
+            let text = format!(
+                "id: {id}\ncapability: text.count\nprotocol: script\nservice: {service}\noperation: {operation}\n"
+            );
+            write(&format!("bindings/{id}.yaml"), &text);
+        };
+        script("gone", "scripts/none.py", "bundle");
+        script("here", "scripts/here.py", "bundle");
+        script("bare", "here.py", "bundle");
+        script("module", "count_words", "words");
+        script("described", "none.py", "words");
+        write("services/words.yaml", "id: words\nmodule: words\n");
+        write("scripts/here.py", "print('{}')\n");
+        let report = files_in_place(&[path], false);
+        let notes = dir.path().join("notes");
+        let found: Vec<_> = report
+            .findings
+            .iter()
+            .map(|found| (found.path(), found.finding.code.as_str(), found.finding.span.unwrap().line))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                (notes.join("bindings/a.yaml"), "contract-capability", 2),
+                (notes.join("bindings/gone.yaml"), "contract-reference", 5),
+                (notes.join("capabilities/broken.yaml"), "bad-yaml", 2),
+            ]
+        );
+        assert_eq!(report.findings[0].finding.help, "Did you mean `text.count`?");
+    }
+
+    #[test]
+    fn skills_that_a_contract_runs_are_looked_up() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str, contract: &str| {
+            let folder = dir.path().join(name);
+            fs::create_dir_all(&folder).unwrap();
+            let text = format!("---\nname: {name}\ndescription: Writes {name}. Use for {name}.\n---\nbody\n");
+            fs::write(folder.join("SKILL.md"), text).unwrap();
+            fs::write(folder.join("skill.yaml"), contract).unwrap();
+            skills_skill::read_bundle(&folder.join("SKILL.md")).unwrap()
+        };
+        let main = write(
+            "main",
+            "id: x.main
+steps:
+  - {id: a, uses: 'skill:nosuchskill'}
+  - {id: b, uses: 'skill:x.other'}
+  - {id: c, uses: 'skill:leaf', input: {n: 1, m: 2}}
+  - {id: d, uses: 'skill:beside', input: {n: 1}}
+  - {id: e, uses: 'skill:leef', output: {sum: vars.sum}}
+  - {id: f, uses: 'skill:leaf', output: {sums: vars.sums}}
+",
+        );
+        let other = write("other", "id: x.other\nsteps:\n  - {id: a, uses: 'skill:main'}\n");
+        let simple = write(
+            "leaf",
+            "id: x.leaf\ninputs: {n: integer}\noutputs: {sum: integer}\nsteps:\n  - {id: a, wait_for_signal: go}\n",
+        );
+        write("beside", "id: x.beside\nsteps:\n  - {id: a, wait_for_signal: go}\n");
+        let bundles = [&main, &other, &simple].map(|skill| (skill.id.to_string(), skill.root_dir.clone()));
+        let known = Neighbors {
+            skills: Some(bundles.iter().map(|(id, _)| id.clone()).collect()),
+            bundles: bundles.to_vec(),
+            ..Neighbors::default()
+        };
+        let checked = |skill: &Skill| {
+            let found = known.calls(skill).unwrap();
+            let line = |finding: &Finding| finding.span.map_or(0, |span| span.line);
+            found.iter().map(|f| (f.code.clone(), line(f), f.severity)).collect::<Vec<_>>()
+        };
+        let expected = |all: &[(&str, u32, Severity)]| {
+            all.iter()
+                .map(|(code, line, severity)| ((*code).to_owned(), *line, *severity))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            checked(&main),
+            expected(&[
+                ("contract-reference", 3, Severity::Warning),
+                ("contract-invalid", 4, Severity::Error),
+                ("contract-input", 5, Severity::Error),
+                ("contract-input", 6, Severity::Error),
+                ("contract-reference", 7, Severity::Warning),
+                ("contract-output", 8, Severity::Warning),
+            ])
+        );
+        assert_eq!(checked(&other), expected(&[("contract-invalid", 3, Severity::Error)]));
+        let cycle = known.calls(&main).unwrap().into_iter().find(|f| f.code == "contract-invalid").unwrap();
+        assert_eq!(cycle.message, "skills call each other in a cycle: x.main → x.other → x.main");
+        let unknown = Neighbors::default();
+        assert_eq!(unknown.calls(&main), Some(Vec::new()), "the other skills are not known");
     }
 
     #[cfg(target_os = "linux")]

@@ -22,7 +22,7 @@ pub fn part<'a>(
     cursor: Option<&str>,
 ) -> Result<(Range<usize>, Option<String>), Error> {
     if let Some(limit) = limit.filter(|limit| !(1..=LARGEST_PAGE).contains(limit)) {
-        let message = format!("invalid `limit` {limit}; allowed: 1 to {LARGEST_PAGE}");
+        let message = format!("`limit`: {limit} is out of range; allowed: 1 to {LARGEST_PAGE}");
         return Err(Error::new(Code::InvalidRequest, message));
     }
     let begin = match cursor {

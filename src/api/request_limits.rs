@@ -16,7 +16,8 @@ const MAX_WORD_LEN: usize = 1000;
 /// `invalid_request` that names the limit.
 pub fn admit(request: Request) -> Result<Request, Error> {
     if !(1..=MAX_RESULTS).contains(&request.limit) {
-        return Err(refused(format!("invalid limit {}; allowed: 1 to {MAX_RESULTS}", request.limit)));
+        let message = format!("`limit`: {} is out of range; allowed: 1 to {MAX_RESULTS}", request.limit);
+        return Err(refused(message));
     }
     if request.filter.len() > MAX_INTENT_BYTES {
         return Err(refused(format!(

@@ -250,17 +250,24 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let width = width.max(8);
     let mut lines = Vec::new();
     let mut line = String::new();
+    let mut used = 0;
     for word in text.split_whitespace() {
-        if !line.is_empty() && cells(&line) + 1 + cells(word) > width {
-            lines.push(std::mem::take(&mut line));
-        }
         if !line.is_empty() {
-            line.push(' ');
+            if used + 1 + cells(word) > width {
+                lines.push(std::mem::take(&mut line));
+                used = 0;
+            } else {
+                line.push(' ');
+                used += 1;
+            }
         }
         for grapheme in word.graphemes(true) {
-            if cells(&line) + cells(grapheme) > width {
+            let wide = cells(grapheme);
+            if used + wide > width {
                 lines.push(std::mem::take(&mut line));
+                used = 0;
             }
+            used += wide;
             line.push_str(grapheme);
         }
     }
@@ -348,6 +355,17 @@ mod tests {
         assert_eq!(cut("表データ抽出", 7, true), "表デー…");
         assert_eq!(fit("表", 4, true), "表  ");
         assert_eq!(cut("abcdef", 5, false), "ab...");
+    }
+
+    #[test]
+    fn a_word_of_a_megabyte_is_wrapped_in_one_pass() {
+        let word = "x".repeat(1_000_000);
+        assert_eq!(wrap(&word, usize::MAX), [word.as_str()], "without a terminal there is no width");
+        let lines = wrap(&word, 80);
+        assert_eq!((lines.len(), lines.concat() == word), (12_500, true));
+        let sentence = "ab ".repeat(300_000);
+        assert_eq!(wrap(&sentence, usize::MAX), [sentence.trim_end()]);
+        assert_eq!(wrap("表格提取工具 ab", 8), ["表格提取", "工具 ab"]);
     }
 
     #[test]

@@ -96,9 +96,16 @@ pub(super) fn parse(text: &str) -> Result<Node, YamlError> {
     };
     serde_saphyr::from_str_with_options::<Spanned<Tree>>(text, options)
         .map(|tree| tree.value.into_node(bytes(&tree.referenced, text)))
-        .map_err(|error| YamlError {
-            at: error.location().map_or(0..0, |location| place_of_error(&location, text)),
-            message: plain_message(&error),
+        .map_err(|error| {
+            let message = plain_message(&error);
+            let mut at = error.location().map_or(0..0, |location| place_of_error(&location, text));
+            // The scanner names the value before the tab.
+            if message.contains("found a tab")
+                && let Some(tab) = indenting_tab(text, at.start)
+            {
+                at = tab..tab + 1;
+            }
+            YamlError { message, at }
         })
 }
 
@@ -136,6 +143,17 @@ fn place_of_error(location: &Location, text: &str) -> Range<usize> {
     let line = slice(text, line_start..).split('\n').next().unwrap_or_default();
     let column = line.char_indices().nth(nth(location.column())).map_or(line.len(), |(at, _)| at);
     line_start + column..line_start + column
+}
+
+/// The first tab in the indentation of a line after a place.
+fn indenting_tab(text: &str, after: usize) -> Option<usize> {
+    let rest = text.get(after..)?;
+    rest.match_indices('\n').find_map(|(newline, _)| {
+        let start = after + newline + 1;
+        let line = text.get(start..)?;
+        let indentation = line.len() - line.trim_start_matches([' ', '\t']).len();
+        line.get(..indentation)?.find('\t').map(|tab| start + tab)
+    })
 }
 
 /// The tree as the deserializer gives it: places still in the library's form.
@@ -283,6 +301,13 @@ mod tests {
         let error = parse("name: a\ndescription: one: two\n").unwrap_err();
         assert!(error.at.start > 8, "{error:?}");
         assert!(!error.message.is_empty() && !error.message.contains("line"), "{error:?}");
+    }
+
+    #[test]
+    fn a_tab_in_an_indentation_is_reported_where_it_is() {
+        let text = "steps:\n  - id: a\n\tuses: x.y\n    input: {n: 1}\n";
+        let error = parse(text).unwrap_err();
+        assert!(text[error.at.start..].starts_with("\tuses"), "{error:?}");
     }
 
     #[test]

@@ -23,6 +23,7 @@ version: 1.10
 inputs:
   file: { type: string, required: true }
   limit: number
+  lines: array
 outputs:
   total: { type: number, required: true }
 steps:
@@ -35,13 +36,14 @@ steps:
     uses: row.check
     input: { row: row, at: index, why: rowing }
     output: { ok: vars.ok }
-    config: { depends_on: [], foreach: { items: vars.rows, as: row, index_as: index } }
+    config: { depends_on: [], foreach: { items: inputs.lines, as: row, index_as: index } }
   - id: ready
     wait_for_signal: books-closed
   - id: sum
     uses: skill:table.sum
     input: { rows: vars.rows }
     output: { total: outputs.total }
+    config: { depends_on: [extract, ready] }
 "#;
 
 #[test]
@@ -53,7 +55,7 @@ fn a_whole_contract_is_read_as_it_is_meant() {
     assert!(matches!(&extract.input["path"], Source::Reference(path) if *path == ["inputs", "file"]));
     assert!(matches!(&extract.input["mode"], Source::Literal(_)), "a sentence is not a reference");
     assert_eq!(extract.timeout, Some(std::time::Duration::from_secs(60)));
-    assert_eq!(extract.line, 11 - 1);
+    assert_eq!(extract.line, 11);
     assert_eq!(each.depends_on, Vec::<String>::new(), "an empty list starts at once");
     assert!(matches!(&each.input["row"], Source::Reference(path) if *path == ["row"]));
     assert!(matches!(&each.input["why"], Source::Literal(_)));
@@ -97,6 +99,132 @@ steps:
 "#,
     );
     insta::assert_snapshot!(lines(&findings));
+}
+
+/// Line, code and severity of each finding.
+fn found(text: &str) -> Vec<(u32, String, Severity)> {
+    let (_, findings) = contract::parse(Path::new("skill.yaml"), text);
+    findings.iter().map(|f| (f.span.map_or(0, |span| span.line), f.code.clone(), f.severity)).collect()
+}
+
+#[test]
+fn what_a_step_reads_is_written_before_it_begins() {
+    let text = "id: demo.order
+inputs: {n: string}
+steps:
+  - id: early
+    uses: x.y
+    input:
+      n: vars.late
+  - id: maybe
+    uses: x.y
+    input:
+      n: vars.late
+    config:
+      condition: vars.late != inputs.m
+  - id: late
+    uses: x.y
+    input: {n: vars.own.part}
+    output: {a: vars.late, b: vars.own}
+    config:
+      while: {condition: vars.late == 1}
+  - id: side
+    uses: x.y
+    output: {a: vars.side}
+    config: {depends_on: []}
+  - id: beside
+    uses: x.y
+    input: {n: vars.side}
+    config: {depends_on: [late]}
+  - id: each
+    uses: x.y
+    input: {n: vars.own.part, all: vars.side.deep}
+    config:
+      depends_on: [beside, side]
+      foreach: {items: inputs.rows, as: row}
+  - id: choice
+    uses: x.y
+    config:
+      router: {on: inputs.kind, cases: {a: x.y}}
+  - id: fan
+    uses: _
+    config: {scatter: {capabilities: [x.y, x.z]}}
+  - id: after
+    uses: x.y
+    input: {n: vars.fan, z: vars.late}
+";
+    let reference = |line, severity| (line, "contract-reference".to_owned(), severity);
+    assert_eq!(
+        found(text),
+        [
+            reference(7, Severity::Error),
+            reference(11, Severity::Warning),
+            reference(13, Severity::Warning),
+            reference(13, Severity::Warning),
+            reference(16, Severity::Error),
+            reference(26, Severity::Warning),
+            reference(33, Severity::Error),
+            reference(37, Severity::Warning),
+        ]
+    );
+    let (_, findings) = parse(text);
+    assert_eq!(findings[0].help, "Move step `late` before step `early`, or change `depends_on`.");
+    assert_eq!(findings[5].help, "Add `side` to `depends_on` of step `beside`.");
+}
+
+#[test]
+fn versions_step_ids_and_outputs_are_checked() {
+    let text = "id: demo.words
+version: banana
+outputs: {rows: {type: array, required: true}, total: {type: number, required: true}}
+stepz: []
+steps:
+  - id: a b
+    uses: x.y
+    output:
+      rows: outputs.rows
+      all: outputs.totals
+  - id: a/c
+    uses: x.y
+";
+    assert_eq!(
+        found(text),
+        [
+            (2, "contract-invalid".to_owned(), Severity::Warning),
+            (3, "contract-output".to_owned(), Severity::Warning),
+            (4, "contract-unknown-key".to_owned(), Severity::Warning),
+            (6, "contract-invalid".to_owned(), Severity::Warning),
+            (10, "contract-output".to_owned(), Severity::Warning),
+            (11, "contract-invalid".to_owned(), Severity::Warning),
+        ]
+    );
+    let (_, findings) = parse(text);
+    let helps: Vec<&str> = findings.iter().map(|finding| finding.help.as_str()).collect();
+    assert!(
+        helps.contains(&"Did you mean `steps`?") && helps.contains(&"Did you mean `total`?"),
+        "{helps:?}"
+    );
+    for version in ["1.10", "0.1.0", "v2", "1.0.0-rc.1+build", "2024-05-01"] {
+        let text = format!("id: a\nversion: {version}\nsteps:\n  - {{id: a.b_c-1, uses: x.y}}\n");
+        assert_eq!(found(&text), [], "{version}");
+    }
+}
+
+#[test]
+fn an_id_that_is_taken_is_reported_once_and_at_the_second_step() {
+    let text = "id: demo.twice\nsteps:\n  - id: a\n    uses: x.y\n  - id: a\n    uses: x.y\n";
+    assert_eq!(found(text), [(5, "contract-invalid".to_owned(), Severity::Error)]);
+}
+
+#[test]
+fn steps_that_cannot_be_read_are_not_called_empty() {
+    for steps in ["{a: 1}", "\n  - {id: a, uses: x.y, wait_for_signal: go}"] {
+        let (_, findings) = parse(&format!("id: demo.none\nsteps: {steps}\n"));
+        assert_eq!(findings.len(), 1, "{findings:?}");
+        assert!(!findings[0].message.contains("empty"), "{findings:?}");
+    }
+    let (_, findings) = parse("id: demo.none\nsteps: []\n");
+    assert_eq!(findings[0].message, "`steps` is empty");
 }
 
 #[test]

@@ -357,6 +357,11 @@ fn a_sidecar_is_attached_to_an_output_after_four_checks() {
     let wrong = desk.run(&["attach", "words", "--target-type", "output", "--target-ref", &run, "--json"]);
     assert_eq!((wrong.code, wrong.error()["error"]["reason"]["check"].clone()), (4, json!("invocation")));
     assert_eq!(wrong.error()["error"]["reason"].get("cause"), None);
+    let store = format!("sqlite:{}", desk.store().display());
+    let direct = ["attach", "words", "--target-type", "output", "--target-ref", &run, "--check"];
+    let direct = desk.run(&[&["--store", &store], &direct[..]].concat());
+    let command = format!("`skills --store {store} run words`");
+    assert!(direct.stdout.contains(&command) && !direct.stdout.contains('…'), "{}", direct.stdout);
     let unknown = desk.run(&["attach", "wacher", "--target-type", "output", "--target-ref", &run, "--json"]);
     assert_eq!((unknown.code, unknown.error()["error"]["reason"]["cause"].clone()), (3, json!("not_found")));
     let refused =

@@ -602,8 +602,10 @@ fn event_limit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::E
 }
 
 fn at_most<'de, D: Deserializer<'de>>(deserializer: D, largest: usize) -> Result<usize, D::Error> {
-    let limit = usize::deserialize(deserializer)?;
-    if (1..=largest).contains(&limit) {
+    // Any number, so that a negative one is out of range too.
+    let limit = serde_json::Number::deserialize(deserializer)?;
+    let unsigned = limit.as_u64().and_then(|limit| usize::try_from(limit).ok());
+    if let Some(limit) = unsigned.filter(|limit| (1..=largest).contains(limit)) {
         return Ok(limit);
     }
     Err(serde::de::Error::custom(format!("{limit} is out of range; allowed: 1 to {largest}")))

@@ -613,10 +613,23 @@ fn read<A: DeserializeOwned>(arguments: Value) -> Result<A, Error> {
     let arguments = if arguments.is_null() { Value::Object(serde_json::Map::new()) } else { arguments };
     serde_path_to_error::deserialize(arguments).map_err(|error| {
         let place = error.path().to_string();
-        let what = error.into_inner();
-        let message = if place == "." { what.to_string() } else { format!("`{place}`: {what}") };
+        let what = without_rust_types(&error.into_inner().to_string());
+        let message = if place == "." { what } else { format!("`{place}`: {what}") };
         Error::new(Code::InvalidRequest, message)
     })
+}
+
+/// An error of the deserializer with JSON's words for what is expected.
+fn without_rust_types(message: &str) -> String {
+    const EXPECTED: &str = ", expected ";
+    let Some((found, kind)) = message.rsplit_once(EXPECTED) else { return message.to_owned() };
+    let kind = match kind {
+        "usize" | "u8" | "u16" | "u32" | "u64" => "an integer of 0 or more",
+        "isize" | "i8" | "i16" | "i32" | "i64" => "an integer",
+        "f32" | "f64" => "a number",
+        other => other,
+    };
+    format!("{found}{EXPECTED}{kind}")
 }
 
 fn unwritten(error: serde_json::Error) -> Error {

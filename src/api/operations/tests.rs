@@ -88,6 +88,12 @@ fn arguments_that_do_not_fit_name_their_place() {
     let error = read::<arguments::Execution>(json!({ "skill_id": "a", "options": { "expires_in": "soon" } }));
     let message = error.unwrap_err().message;
     assert!(message.contains("`options.expires_in`"), "{message}");
+    for limit in [json!(0), json!(-1), json!(1001), json!(1.5)] {
+        let error = read::<arguments::RunsLike>(json!({ "limit": limit })).unwrap_err();
+        assert_eq!(error.message, format!("`limit`: {limit} is out of range; allowed: 1 to 1000"));
+    }
+    let error = read::<crate::LintFilter>(json!({ "limit": -1 })).unwrap_err();
+    assert_eq!(error.message, "`limit`: invalid value: integer `-1`, expected an integer of 0 or more");
     let error = read::<arguments::OneRun>(json!({ "run_id": "a", "force": true })).unwrap_err();
     assert!(error.message.contains("force"), "{error}");
 }

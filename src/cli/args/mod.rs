@@ -237,7 +237,7 @@ pub enum Command {
     Openapi(OpenapiArgs),
     /// Create API keys for the service.
     Keys(KeysArgs),
-    /// Plays a demonstration with the shipped skills.
+    /// Play a demonstration with the shipped skills.
     Demo(DemoArgs),
     /// Serve skills, sessions and runs to an MCP client.
     Mcp(McpArgs),

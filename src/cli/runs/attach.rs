@@ -42,7 +42,13 @@ pub async fn run(cx: &mut Context, args: &AttachArgs) -> Result<Done, Failure> {
         local_files: Some(LocalFiles { cwd: cx.cwd.clone(), home: cx.config()?.dirs.home }),
     };
     let mut preview = client.attach_preview(request.clone()).await?;
-    preview.cli = invocation(&cx.global, None).completed(&preview.cli);
+    let called = invocation(&cx.global, None);
+    preview.cli = called.completed(&preview.cli);
+    if !cx.out.json {
+        for check in &mut preview.checks {
+            check.note = called.completed_in(&check.note);
+        }
+    }
     if args.check {
         if cx.out.json {
             cx.out.value(&preview)?;
@@ -100,9 +106,9 @@ pub async fn run(cx: &mut Context, args: &AttachArgs) -> Result<Done, Failure> {
 /// A check as a question that it answers.
 fn question(check: AttachCheck) -> &'static str {
     match check {
-        AttachCheck::Exists => "the skill exists and can be read",
+        AttachCheck::Exists => "the skill can be read",
         AttachCheck::Invocation => "the skill can be attached",
-        AttachCheck::TargetType => "the skill accepts this target type",
+        AttachCheck::TargetType => "the target type is accepted",
         AttachCheck::Target => "the target exists",
     }
 }
@@ -202,9 +208,9 @@ mod tests {
         };
         let look = TerminalCaps { colour: false, unicode: true, width: 80, terminal: true };
         insta::assert_snapshot!(render(&preview, false, look), @r"
-        ✓ the skill exists and can be…  table-audit 1.0.0
+        ✓ the skill can be read         table-audit 1.0.0
         ✓ the skill can be attached     attach
-        ✗ the skill accepts this targe… a run is none of output, artifact
+        ✗ the target type is accepted   a run is none of output, artifact
         · the target exists
         ✗ input limit: a number is wanted
         ");

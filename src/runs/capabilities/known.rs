@@ -18,6 +18,14 @@ impl KnownCapabilities for Capabilities {
         self.capability(id).map(|capability| &**capability)
     }
 
+    fn maps_output(&self, id: &str, output: &str) -> bool {
+        self.bindings_of(id).iter().any(|offered| offered.binding.response.contains_key(output))
+    }
+
+    fn has_service(&self, id: &str) -> bool {
+        self.service(id).is_some()
+    }
+
     fn check(&self, field: &Field, value: &serde_json::Value) -> Result<(), String> {
         check_value(field, value)
     }

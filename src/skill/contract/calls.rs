@@ -1,13 +1,17 @@
 //! What can be said about the calls of a contract where the capabilities are known: is there such a capability, does it
-//! take this input, is a constant of the type that it wants.
+//! take these inputs, is a value of the type that it wants, does it produce what the step hands on.
 
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::check::Places;
+use super::check::{OWN_SKILL, Places};
 use super::reader::{Reader, nearest, suggest};
-use super::types::{Capability, Contract, Field, Source, Step, StepAction};
+use super::types::{
+    Binding, Capability, Contract, Field, FieldType, MergeStrategy, Protocol, Source, Step, StepAction,
+};
 use crate::lint::rules;
 use crate::{Finding, Severity};
 
@@ -19,6 +23,12 @@ pub trait KnownCapabilities {
     /// The declaration of one, where there is one.
     fn declared(&self, id: &str) -> Option<&Capability>;
 
+    /// Whether a binding of a capability maps a field of its response to this output.
+    fn maps_output(&self, id: &str, output: &str) -> bool;
+
+    /// Whether a service is described.
+    fn has_service(&self, id: &str) -> bool;
+
     /// Holds a value against a field.
     ///
     /// # Errors
@@ -26,28 +36,49 @@ pub trait KnownCapabilities {
     fn check(&self, field: &Field, value: &Value) -> Result<(), String>;
 }
 
-/// Findings about the calls of a contract. `skill` has the names under which this very skill is called.
+/// The contracts that `uses: skill:ID` can name: by the ids of their skills and by their own.
+pub type KnownContracts = BTreeMap<String, Arc<Contract>>;
+
+/// What a step calls, as its declaration says.
+#[derive(Clone, Copy)]
+struct Callee<'a> {
+    id: &'a str,
+    inputs: &'a BTreeMap<String, Field>,
+    outputs: &'a BTreeMap<String, Field>,
+    /// A capability that declares no inputs takes every input; a skill takes none.
+    takes_all: bool,
+}
+
+/// What is known around the contract that is checked.
+#[derive(Clone, Copy)]
+struct Known<'a> {
+    contract: &'a Contract,
+    capabilities: &'a dyn KnownCapabilities,
+    skills: Option<&'a KnownContracts>,
+}
+
+/// Findings about the calls of a contract. `skill` has the names under which this very skill is called; `skills` are
+/// the contracts of all skills, where they are known.
 #[must_use]
 pub fn check_calls(
     location: &Path,
     source: &str,
     contract: &Contract,
     skill: &[&str],
-    known: &dyn KnownCapabilities,
+    capabilities: &dyn KnownCapabilities,
+    skills: Option<&KnownContracts>,
 ) -> Vec<Finding> {
     let file = location.file_name().map_or(Path::new("skill.yaml"), Path::new);
     let mut reader = Reader::new(file, source.strip_prefix('\u{feff}').unwrap_or(source));
     let Some(root) = reader.root() else { return reader.findings() };
-    let places = Places::of(&root);
-    let ids = known.ids();
+    let places = Places::of(&root, contract);
+    let known = Known { contract, capabilities, skills };
+    let ids = capabilities.ids();
+    defaults(&mut reader, &places, "inputs", &contract.inputs, capabilities);
     for step in &contract.steps {
         let path = format!("steps.{}", step.id);
-        if let StepAction::Skill(id) = &step.action
-            && *id != contract.id
-            && skill.contains(&id.as_str())
-        {
-            let at = places.within(step, &["uses"]);
-            reader.invalid(&path, &at, format!("step `{}` runs its own skill", step.id));
+        if let StepAction::Skill(id) = &step.action {
+            nested(&mut reader, &places, step, id, skill, &known);
         }
         for (capability, keys) in called(step) {
             if !ids.contains(&capability) {
@@ -60,16 +91,165 @@ pub fn check_calls(
                 suggest(finding, capability, ids.iter().copied());
             }
         }
-        // Where a value or a merge decides, the inputs are those of several.
-        if let StepAction::Capability(id) = &step.action
-            && step.router.is_none()
-            && step.scatter.is_none()
-            && let Some(capability) = known.declared(id)
-        {
-            inputs(&mut reader, &places, step, capability, known);
+        if let Some(callee) = known.callee(step) {
+            inputs(&mut reader, &places, step, callee, &known);
+            outputs(&mut reader, &places, step, callee, &known);
         }
     }
     reader.findings()
+}
+
+/// Findings about a binding of a bundle: a capability that is not declared, a script that is not in the bundle. `file`
+/// is relative to the bundle.
+#[must_use]
+pub fn check_binding(
+    file: &Path,
+    source: &str,
+    binding: &Binding,
+    bundle: &Path,
+    known: &dyn KnownCapabilities,
+) -> Vec<Finding> {
+    let mut reader = Reader::new(file, source.strip_prefix('\u{feff}').unwrap_or(source));
+    let Some(root) = reader.root() else { return Vec::new() };
+    let at = |key: &str| root.get(key).map_or_else(|| root.at.clone(), |entry| entry.value.at.clone());
+    if known.declared(&binding.capability).is_none() {
+        let message = format!(
+            "the binding `{}` implements `{}`, which is not declared",
+            binding.id, binding.capability
+        );
+        let finding = reader.note(&rules::CONTRACT_CAPABILITY, "capability", &at("capability"), message);
+        let declared = known.ids().into_iter().filter(|id| known.declared(id).is_some());
+        suggest(finding, &binding.capability, declared);
+    }
+    // A described service says itself what executes its operations, and may be configured anywhere.
+    let operation = Path::new(&binding.operation);
+    let is_file = operation.starts_with("scripts") || operation.extension().is_some();
+    if binding.protocol == Protocol::Script && is_file && !known.has_service(&binding.service) {
+        let folder =
+            if operation.starts_with("scripts") { bundle.to_owned() } else { bundle.join("scripts") };
+        if !folder.join(operation).is_file() {
+            let message = format!(
+                "the binding `{}` executes `{}`, which is not in the bundle",
+                binding.id, binding.operation
+            );
+            let finding = reader.note(&rules::CONTRACT_REFERENCE, "operation", &at("operation"), message);
+            "Add the script to `scripts/`, or correct `operation`.".clone_into(&mut finding.help);
+        }
+    }
+    reader.findings()
+}
+
+impl<'a> Known<'a> {
+    /// What a step calls. Nothing where a value or a merge decides, and where it is not declared.
+    fn callee(&self, step: &'a Step) -> Option<Callee<'a>> {
+        if step.router.is_some() || step.scatter.is_some() {
+            return None;
+        }
+        match &step.action {
+            StepAction::Capability(id) => {
+                let Capability { inputs, outputs, .. } = self.capabilities.declared(id)?;
+                Some(Callee { id, inputs, outputs, takes_all: inputs.is_empty() })
+            }
+            StepAction::Skill(id) => {
+                let contract: &'a Contract = self.skills?.get(id)?;
+                Some(Callee { id, inputs: &contract.inputs, outputs: &contract.outputs, takes_all: false })
+            }
+            StepAction::WaitForSignal(_) => None,
+        }
+    }
+
+    /// The declared type of what a reference reads, and whether the run checks it before.
+    fn type_of(&self, reference: &[String]) -> Option<(FieldType, bool)> {
+        if let [namespace, input] = reference
+            && namespace == "inputs"
+        {
+            return self.contract.inputs.get(input).map(|field| (field.kind, true));
+        }
+        let mut writers = self.contract.steps.iter().flat_map(|step| {
+            let fields = step.output.iter().filter(|(_, target)| target.as_slice() == reference);
+            fields.map(move |(field, _)| (step, field))
+        });
+        let (step, field) = writers.next()?;
+        let joined = step.foreach.is_some() || step.merge_strategy != MergeStrategy::Overwrite;
+        if joined || writers.next().is_some() {
+            return None;
+        }
+        Some((self.callee(step)?.outputs.get(field)?.kind, false))
+    }
+}
+
+/// Notes every default that is not of the type of its field.
+fn defaults(
+    reader: &mut Reader<'_>,
+    places: &Places<'_>,
+    key: &str,
+    fields: &BTreeMap<String, Field>,
+    known: &dyn KnownCapabilities,
+) {
+    for (name, field) in fields {
+        if let Some(default) = &field.default
+            && let Err(problem) = known.check(field, default)
+        {
+            let path = format!("{key}.{name}.default");
+            let message = format!("`{path}`: {problem}");
+            let at = places.at(&[key, name, "default"]);
+            reader.invalid(&path, &at, message, "Change the default, or the type of the field.");
+        }
+    }
+}
+
+/// Notes a step whose skill is this one, does not exist, or runs this one again.
+fn nested(
+    reader: &mut Reader<'_>,
+    places: &Places<'_>,
+    step: &Step,
+    id: &str,
+    skill: &[&str],
+    known: &Known<'_>,
+) {
+    let path = format!("steps.{}", step.id);
+    let at = places.within(step, &["uses"]);
+    if id == known.contract.id {
+        return; // noted where the contract is read
+    }
+    if skill.contains(&id) {
+        reader.invalid(&path, &at, format!("step `{}` runs its own skill", step.id), OWN_SKILL);
+        return;
+    }
+    let Some(skills) = known.skills else { return };
+    if !skills.contains_key(id) {
+        let message =
+            format!("step `{}` runs the skill `{id}`, which does not exist or has no contract", step.id);
+        let finding = reader.note(&rules::CONTRACT_REFERENCE, &path, &at, message);
+        // Another root can have it.
+        finding.severity = Severity::Warning;
+        "Correct the id, or add the skill to the roots.".clone_into(&mut finding.help);
+        suggest(finding, id, skills.keys().map(String::as_str));
+    } else if let Some(cycle) = cycle(known.contract, id, skills) {
+        let message = format!("skills call each other in a cycle: {}", cycle.join(" → "));
+        reader.invalid(&path, &at, message, "Remove one of these calls.");
+    }
+}
+
+/// The shortest way from a skill that a contract runs back to the contract, if there is one.
+fn cycle(contract: &Contract, first: &str, skills: &KnownContracts) -> Option<Vec<String>> {
+    let mut ways = VecDeque::from([(first, vec![contract.id.as_str()])]);
+    let mut seen = BTreeSet::from([first]);
+    while let Some((id, mut way)) = ways.pop_front() {
+        let Some(next) = skills.get(id) else { continue };
+        way.push(&next.id);
+        if next.id == contract.id {
+            return Some(way.into_iter().map(str::to_owned).collect());
+        }
+        for step in &next.steps {
+            if let StepAction::Skill(id) = &step.action
+                && seen.insert(id)
+            {
+                ways.push_back((id, way.clone()));
+            }
+        }
+    }
+    None
 }
 
 /// Every capability that a step names, with its key path.
@@ -92,26 +272,15 @@ fn called(step: &Step) -> Vec<(&str, &'static [&'static str])> {
     all
 }
 
-fn inputs(
-    reader: &mut Reader<'_>,
-    places: &Places<'_>,
-    step: &Step,
-    capability: &Capability,
-    known: &dyn KnownCapabilities,
-) {
-    let id = &capability.id;
+fn inputs(reader: &mut Reader<'_>, places: &Places<'_>, step: &Step, callee: Callee<'_>, known: &Known<'_>) {
+    let id = callee.id;
     let given = |name: &String| {
         let of_item =
             step.foreach.as_ref().is_some_and(|f| f.item == *name || f.index_as.as_ref() == Some(name));
         of_item || step.input.contains_key(name)
     };
-    let missing: Vec<&String> = capability
-        .inputs
-        .iter()
-        .filter(|&(name, field)| field.required && field.default.is_none() && !given(name))
-        .map(|(name, _)| name)
-        .collect();
-    for name in &missing {
+    let required = callee.inputs.iter().filter(|(_, field)| field.required && field.default.is_none());
+    for (name, _) in required.filter(|(name, _)| !given(name)) {
         let path = format!("steps.{}.input", step.id);
         let message = format!("step `{}` lacks `{name}`, which `{id}` requires", step.id);
         reader.note(&rules::CONTRACT_INPUT, &path, &places.within(step, &["input"]), message);
@@ -119,28 +288,70 @@ fn inputs(
     for (name, source) in &step.input {
         let path = format!("steps.{}.input.{name}", step.id);
         let at = places.within(step, &["input", name.as_str()]);
-        let Some(field) = capability.inputs.get(name) else {
-            // What is not declared reaches the binding all the same: public contracts give hints in this way.
-            // It is a mistake where it seems to be for an input that is not given.
-            let free = capability.inputs.keys().filter(|known| !step.input.contains_key(*known));
-            let near = nearest(name, free.map(String::as_str));
-            if near.is_some() || !missing.is_empty() {
+        let Some(field) = callee.inputs.get(name) else {
+            if !callee.takes_all {
                 let message = format!("step `{}`: `{id}` has no input `{name}`", step.id);
                 let finding = reader.note(&rules::CONTRACT_INPUT, &path, &at, message);
-                finding.severity = Severity::Warning;
-                if let Some(near) = near {
-                    finding.help = format!("Did you mean `{near}`?");
-                }
+                let free = callee.inputs.keys().filter(|known| !step.input.contains_key(*known));
+                suggest(finding, name, free.map(String::as_str));
             }
             continue;
         };
         if let Some(value) = constant(source)
             && !value.is_null()
-            && let Err(problem) = known.check(field, &value)
+            && let Err(problem) = known.capabilities.check(field, &value)
         {
             let message = format!("step `{}`, input `{name}` of `{id}`: {problem}", step.id);
             reader.note(&rules::CONTRACT_INPUT, &path, &at, message);
         }
+        if let Source::Reference(reference) = source
+            && let Some((kind, checked)) = known.type_of(reference)
+            && !fits(kind, field.kind)
+        {
+            let message = format!(
+                "step `{}`, input `{name}` of `{id}`: expected {}, `{}` is declared as {kind}",
+                step.id,
+                field.kind,
+                reference.join(".")
+            );
+            let finding = reader.note(&rules::CONTRACT_INPUT, &path, &at, message);
+            if !checked {
+                // A binding can produce more than its capability declares.
+                finding.severity = Severity::Warning;
+            }
+        }
+    }
+}
+
+/// Whether a value of one type can be one of another: a number can be whole.
+fn fits(given: FieldType, wanted: FieldType) -> bool {
+    let is_number = |kind| matches!(kind, FieldType::Integer | FieldType::Number);
+    given == wanted
+        || given == FieldType::Any
+        || wanted == FieldType::Any
+        || (is_number(given) && is_number(wanted))
+}
+
+/// Notes every field that a step takes from a call which does not produce it.
+fn outputs(reader: &mut Reader<'_>, places: &Places<'_>, step: &Step, callee: Callee<'_>, known: &Known<'_>) {
+    if callee.outputs.is_empty() {
+        return;
+    }
+    for field in step.output.keys() {
+        let name = field.split('.').next().unwrap_or(field);
+        let is_declared = callee.outputs.contains_key(field) || callee.outputs.contains_key(name);
+        if is_declared || known.capabilities.maps_output(callee.id, name) {
+            continue;
+        }
+        let path = format!("steps.{}.output.{field}", step.id);
+        let message = format!("step `{}`: `{}` has no output `{field}`", step.id, callee.id);
+        let at = places.within(step, &["output", field.as_str()]);
+        let finding = reader.note(&rules::CONTRACT_OUTPUT, &path, &at, message);
+        let declared: Vec<&str> = callee.outputs.keys().map(String::as_str).collect();
+        finding.help = match nearest(name, declared.iter().copied()) {
+            Some(near) => format!("Did you mean `{near}`?"),
+            None => format!("Use one of: {}.", declared.join(", ")),
+        };
     }
 }
 

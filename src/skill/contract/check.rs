@@ -1,6 +1,7 @@
 //! What can be said about a contract before it runs: names, references, expressions, order, outputs.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 
 use super::expression::Expr;
@@ -8,135 +9,48 @@ use super::parse::NAMESPACES;
 use super::reader::{Reader, suggest};
 use super::title::placeholders;
 use super::types::{Contract, MergeStrategy, Source, Step, StepAction};
-use crate::Severity;
 use crate::lint::rules;
 use crate::yaml::{Content, Node};
+use crate::{Finding, Severity};
+
+/// What to do about a skill that runs itself.
+pub(super) const OWN_SKILL: &str = "Call another skill, or remove the step.";
 
 /// Where steps may write: `inputs` and `frame` are given, `target` is what a skill is attached to.
 const WRITABLE: &[&str] = &["vars", "outputs", "working", "output", "extensions"];
 
 pub(super) fn check(reader: &mut Reader<'_>, contract: &Contract, root: &Node) {
-    let ids: BTreeSet<&str> = contract.steps.iter().map(|step| step.id.as_str()).collect();
-    let places = Places::of(root);
-    let produced: BTreeSet<String> =
-        contract.steps.iter().flat_map(|step| step.output.values()).map(|target| target.join(".")).collect();
-    let mut seen = BTreeSet::new();
+    let places = Places::of(root, contract);
+    let order = Order::of(contract);
+    if !is_version(&contract.version) {
+        let message = format!("`version` is `{}`; expected a version such as 1.0.0", contract.version);
+        let finding =
+            reader.invalid("version", &places.at(&["version"]), message, "Use numbers separated by periods.");
+        finding.severity = Severity::Warning;
+    }
     let mut written: BTreeMap<String, &str> = BTreeMap::new();
-    for step in &contract.steps {
-        let path = format!("steps.{}", step.id);
-        let place = places.step(step);
-        if !seen.insert(step.id.as_str()) {
-            reader.invalid(&path, &place, format!("there are two steps with the id `{}`", step.id));
-        }
-        for other in &step.depends_on {
-            if !ids.contains(other.as_str()) || *other == step.id {
-                let message = format!("step `{}` depends on `{other}`, which is not another step", step.id);
-                let place = places.within(step, &["config", "depends_on"]);
-                let finding = reader.note(&rules::CONTRACT_REFERENCE, &path, &place, message);
-                suggest(finding, other, ids.iter().copied().filter(|id| *id != step.id));
-            }
-        }
-        for (field, source) in &step.input {
-            let place = places.within(step, &["input", field.as_str()]);
-            for reference in references(source) {
-                if let [namespace, input, ..] = reference
-                    && namespace == "inputs"
-                    && !contract.inputs.contains_key(input)
-                {
-                    let message = format!("step `{}`, {field}: there is no input `{input}`", step.id);
-                    let finding = reader.note(&rules::CONTRACT_REFERENCE, &path, &place, message);
-                    suggest(finding, input, contract.inputs.keys().map(String::as_str));
-                } else if is_dangling(reference, &produced) {
-                    let name = reference.join(".");
-                    let message = format!("step `{}`, {field}: no step writes `{name}`", step.id);
-                    let finding = reader.note(&rules::CONTRACT_REFERENCE, &path, &place, message);
-                    if step.condition.is_some() {
-                        finding.severity = Severity::Warning;
-                    }
-                    suggest(finding, &name, produced.iter().map(String::as_str));
-                }
-            }
-        }
-        for target in step.output.values() {
-            if !WRITABLE.contains(&target[0].as_str()) || target.len() < 2 {
-                let message = format!(
-                    "step `{}` writes to `{}`; steps write to a path in {}",
-                    step.id,
-                    target.join("."),
-                    WRITABLE.join(", ")
-                );
-                reader.note(&rules::CONTRACT_REFERENCE, &path, &place, message);
-            }
-            let twice = written.insert(target.join("."), &step.id);
-            if let Some(first) = twice.filter(|_| step.merge_strategy == MergeStrategy::Overwrite) {
-                let message = format!(
-                    "steps `{first}` and `{}` both write `{}`; set merge_strategy",
-                    step.id,
-                    target.join(".")
-                );
-                reader.invalid(&path, &place, message);
-            }
-        }
-        for (what, key, text) in expressions(step) {
-            let place = places.within(step, key);
-            match Expr::parse(text) {
-                Err(error) => {
-                    let message = format!("invalid {what} of step `{}`: {error}", step.id);
-                    reader.note(&rules::CONTRACT_EXPRESSION, &path, &place, message);
-                }
-                Ok(expr) => {
-                    for reference in expr.references() {
-                        if !NAMESPACES.contains(&reference[0].as_str()) {
-                            let message = format!(
-                                "{what} of step `{}` reads `{}`; references begin with {}",
-                                step.id,
-                                reference.join("."),
-                                NAMESPACES.join(", ")
-                            );
-                            reader.note(&rules::CONTRACT_REFERENCE, &path, &place, message);
-                        } else if is_dangling(reference, &produced) {
-                            let name = reference.join(".");
-                            let message =
-                                format!("{what} of step `{}` reads `{name}`, which no step writes", step.id);
-                            let finding = reader.note(&rules::CONTRACT_REFERENCE, &path, &place, message);
-                            // Whether an expression comes to it, only its values say.
-                            finding.severity = Severity::Warning;
-                            suggest(finding, &name, produced.iter().map(String::as_str));
-                        }
-                    }
-                }
-            }
+    for (index, step) in contract.steps.iter().enumerate() {
+        let facts = StepFacts { contract, order: &order, index, step, before: OnceCell::new() };
+        identity(reader, &places, &facts);
+        inputs(reader, &places, &facts);
+        targets(reader, &places, &facts, &mut written);
+        for expression in expressions(step) {
+            check_expression(reader, &places, &facts, expression);
         }
         if matches!(&step.action, StepAction::Skill(id) if *id == contract.id) {
             let place = places.within(step, &["uses"]);
-            reader.invalid(&path, &place, format!("step `{}` runs its own skill", step.id));
+            let message = format!("step `{}` runs its own skill", step.id);
+            reader.invalid(&format!("steps.{}", step.id), &place, message, OWN_SKILL);
         }
     }
-    if let Some(title) = &contract.title {
-        let place = root.get("title").map_or_else(|| root.at.clone(), |entry| entry.value.at.clone());
-        for name in placeholders(title) {
-            let input = name.strip_prefix("inputs.").map(|path| path.split('.').next().unwrap_or(path));
-            match input {
-                Some(input) if contract.inputs.contains_key(input) => {}
-                Some(input) => {
-                    let message = format!("`title`: there is no input `{input}`");
-                    let finding = reader.note(&rules::CONTRACT_REFERENCE, "title", &place, message);
-                    suggest(finding, input, contract.inputs.keys().map(String::as_str));
-                }
-                None => {
-                    let message =
-                        format!("`title` reads `{name}`; a title reads inputs only: {{inputs.NAME}}");
-                    reader.note(&rules::CONTRACT_REFERENCE, "title", &place, message);
-                }
-            }
-        }
-    }
+    title(reader, &places, contract);
     if let Some(cycle) = cycle(contract)
         && let Some(step) = contract.steps.iter().find(|step| step.id == cycle[0])
     {
         let message = format!("dependency cycle: {}", cycle.join(" → "));
         let place = places.within(step, &["config", "depends_on"]);
-        reader.invalid(&format!("steps.{}.depends_on", step.id), &place, message);
+        let path = format!("steps.{}.depends_on", step.id);
+        reader.invalid(&path, &place, message, "Remove one of these dependencies.");
     }
     for (output, field) in &contract.outputs {
         let path = format!("outputs.{output}");
@@ -144,60 +58,390 @@ pub(super) fn check(reader: &mut Reader<'_>, contract: &Contract, root: &Node) {
             written.keys().any(|target| *target == path || target.starts_with(&format!("{path}.")));
         if !produced && field.required {
             let message = format!("no step writes the required output `{output}`");
-            reader.note(&rules::CONTRACT_OUTPUT, &path, &root.at, message);
+            let place = places.at(&["outputs", output]);
+            reader.note(&rules::CONTRACT_OUTPUT, &path, &place, message);
         }
     }
 }
 
-/// Where the steps are in their file.
-pub(super) struct Places<'n> {
-    root: &'n Node,
-    steps: &'n [Node],
+/// The id of a step, and the steps that it depends on.
+fn identity(reader: &mut Reader<'_>, places: &Places<'_>, facts: &StepFacts<'_>) {
+    let (step, order) = (facts.step, facts.order);
+    let path = format!("steps.{}", step.id);
+    if order.first(&step.id) != Some(facts.index) {
+        let place = places.within(step, &["id"]);
+        let message = format!("there are two steps with the id `{}`", step.id);
+        reader.invalid(&path, &place, message, "Rename one of them.");
+    }
+    if let Some(wrong) = step.id.chars().find(|&c| !c.is_alphanumeric() && !matches!(c, '_' | '-' | '.')) {
+        let message = format!("the step id `{}` contains {wrong:?}", step.id);
+        let help = "Use letters, digits, `-`, `_` and `.` only.";
+        let finding = reader.invalid(&path, &places.within(step, &["id"]), message, help);
+        // Such a step runs, but `/`, `[` and `~` separate the parts of a path by which steps are named elsewhere.
+        finding.severity = Severity::Warning;
+    }
+    for other in &step.depends_on {
+        let is_known = order.first(other).is_some();
+        // The second step of an id follows the first one without being said to, and was noted above.
+        let is_itself = *other == step.id && order.first(other) == Some(facts.index);
+        if !is_known || is_itself {
+            let message = format!("step `{}` depends on `{other}`, which is not another step", step.id);
+            let place = places.within(step, &["config", "depends_on"]);
+            let finding = reader.note(&rules::CONTRACT_REFERENCE, &path, &place, message);
+            suggest(finding, other, order.ids().filter(|id| *id != step.id));
+        }
+    }
 }
 
-impl<'n> Places<'n> {
-    pub fn of(root: &'n Node) -> Self {
-        let steps = match root.get("steps").map(|entry| &entry.value.value) {
-            Some(Content::List(items)) => items.as_slice(),
-            _ => &[],
+/// What a step reads to call.
+fn inputs(reader: &mut Reader<'_>, places: &Places<'_>, facts: &StepFacts<'_>) {
+    let step = facts.step;
+    let path = format!("steps.{}", step.id);
+    for (field, source) in &step.input {
+        let place = places.within(step, &["input", field.as_str()]);
+        for reference in references(source) {
+            let Some(unresolved) = facts.unresolved(reference, false) else { continue };
+            let name = reference.join(".");
+            let problem = match unresolved {
+                Unresolved::NoInput(input) => format!("there is no input `{input}`"),
+                Unresolved::NoWriter => format!("no step writes `{name}`"),
+                Unresolved::Later(writer) => format!("`{name}` is written only later, by step `{writer}`"),
+                Unresolved::Itself => format!("`{name}` is written only by this step"),
+                Unresolved::Parallel(writer) => {
+                    format!("`{name}` is written by step `{writer}`, which this step does not depend on")
+                }
+            };
+            let message = format!("step `{}`, {field}: {problem}", step.id);
+            let finding = reader.note(&rules::CONTRACT_REFERENCE, &path, &place, message);
+            // Without items nothing is read, and a signal is waited for without inputs.
+            let is_read = step.foreach.is_none() && !matches!(step.action, StepAction::WaitForSignal(_));
+            let is_certain = match unresolved {
+                Unresolved::NoInput(_) => true,
+                Unresolved::NoWriter => step.condition.is_none(),
+                Unresolved::Later(_) | Unresolved::Itself => step.condition.is_none() && is_read,
+                Unresolved::Parallel(_) => false,
+            };
+            if !is_certain {
+                finding.severity = Severity::Warning;
+            }
+            facts.advise(finding, &name, unresolved);
+        }
+    }
+}
+
+/// Where a step writes.
+fn targets<'c>(
+    reader: &mut Reader<'_>,
+    places: &Places<'_>,
+    facts: &StepFacts<'c>,
+    written: &mut BTreeMap<String, &'c str>,
+) {
+    let step = facts.step;
+    let path = format!("steps.{}", step.id);
+    let place = places.step(step);
+    for (field, target) in &step.output {
+        let name = target.join(".");
+        if !WRITABLE.contains(&target[0].as_str()) || target.len() < 2 {
+            let message = format!(
+                "step `{}` writes to `{name}`; steps write to a path in {}",
+                step.id,
+                WRITABLE.join(", ")
+            );
+            reader.note(&rules::CONTRACT_REFERENCE, &path, &place, message);
+        }
+        let outputs = &facts.contract.outputs;
+        if let [namespace, output, ..] = target.as_slice()
+            && namespace == "outputs"
+            && !outputs.is_empty()
+            && !outputs.contains_key(output)
+        {
+            let message = format!("step `{}` writes `{name}`, which `outputs` does not declare", step.id);
+            let place = places.within(step, &["output", field.as_str()]);
+            let finding = reader.note(&rules::CONTRACT_OUTPUT, &path, &place, message);
+            "Declare it in `outputs`, or write to `vars`.".clone_into(&mut finding.help);
+            suggest(finding, output, outputs.keys().map(String::as_str));
+        }
+        let twice = written.insert(name.clone(), &step.id);
+        if let Some(first) = twice.filter(|_| step.merge_strategy == MergeStrategy::Overwrite) {
+            let message =
+                format!("steps `{first}` and `{}` both write `{name}`; set merge_strategy", step.id);
+            let help = "Set it to append, deep_merge or replace, or write to another path.";
+            reader.invalid(&path, &place, message, help);
+        }
+    }
+}
+
+fn check_expression(
+    reader: &mut Reader<'_>,
+    places: &Places<'_>,
+    facts: &StepFacts<'_>,
+    (what, key, text): Expression<'_>,
+) {
+    let step = facts.step;
+    let path = format!("steps.{}", step.id);
+    let place = places.within(step, key);
+    let expr = match Expr::parse(text) {
+        Ok(expr) => expr,
+        Err(error) => {
+            let message = format!("invalid {what} of step `{}`: {error}", step.id);
+            reader.note(&rules::CONTRACT_EXPRESSION, &path, &place, message);
+            return;
+        }
+    };
+    for reference in expr.references() {
+        let name = reference.join(".");
+        if !NAMESPACES.contains(&reference[0].as_str()) {
+            let message = format!(
+                "{what} of step `{}` reads `{name}`; references begin with {}",
+                step.id,
+                NAMESPACES.join(", ")
+            );
+            reader.note(&rules::CONTRACT_REFERENCE, &path, &place, message);
+            continue;
+        }
+        // The condition of a `while` is evaluated after the step has written.
+        let Some(unresolved) = facts.unresolved(reference, key.contains(&"while")) else { continue };
+        let problem = match unresolved {
+            Unresolved::NoInput(_) => "which is not an input".to_owned(),
+            Unresolved::NoWriter => "which no step writes".to_owned(),
+            Unresolved::Later(writer) => format!("which is written only later, by step `{writer}`"),
+            Unresolved::Itself => "which is written only by this step".to_owned(),
+            Unresolved::Parallel(writer) => {
+                format!("which step `{writer}` writes, but this step does not depend on it")
+            }
         };
-        Self { root, steps }
+        let message = format!("{what} of step `{}` reads `{name}`, {problem}", step.id);
+        let finding = reader.note(&rules::CONTRACT_REFERENCE, &path, &place, message);
+        // Whether an expression comes to it, only its values say; a list of items is always read.
+        let is_certain = key.contains(&"foreach")
+            && step.condition.is_none()
+            && matches!(expr, Expr::Reference(_))
+            && !matches!(unresolved, Unresolved::Parallel(_));
+        if !is_certain {
+            finding.severity = Severity::Warning;
+        }
+        facts.advise(finding, &name, unresolved);
+    }
+}
+
+fn title(reader: &mut Reader<'_>, places: &Places<'_>, contract: &Contract) {
+    let Some(title) = &contract.title else { return };
+    let place = places.at(&["title"]);
+    for name in placeholders(title) {
+        let input = name.strip_prefix("inputs.").map(|path| path.split('.').next().unwrap_or(path));
+        match input {
+            Some(input) if contract.inputs.contains_key(input) => {}
+            Some(input) => {
+                let message = format!("`title`: there is no input `{input}`");
+                let finding = reader.note(&rules::CONTRACT_REFERENCE, "title", &place, message);
+                suggest(finding, input, contract.inputs.keys().map(String::as_str));
+            }
+            None => {
+                let message = format!("`title` reads `{name}`; a title reads inputs only: {{inputs.NAME}}");
+                reader.note(&rules::CONTRACT_REFERENCE, "title", &place, message);
+            }
+        }
+    }
+}
+
+/// Whether a text is a version: numbers with periods between them, then what a pre-release or a build adds.
+fn is_version(text: &str) -> bool {
+    let text = text.strip_prefix('v').unwrap_or(text);
+    let core = text.split(['-', '+']).next().unwrap_or(text);
+    core.split('.').all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// Which step is executed before which, and which step writes what.
+struct Order<'c> {
+    /// The first step with an id.
+    first: BTreeMap<&'c str, usize>,
+    /// For each step, those that it depends on.
+    depends_on: Vec<Vec<usize>>,
+    /// Targets with the steps that write them.
+    writers: BTreeMap<String, Vec<usize>>,
+    /// Whether each step has an id of its own: without that, `depends_on` does not say what is meant.
+    is_known: bool,
+}
+
+impl<'c> Order<'c> {
+    fn of(contract: &'c Contract) -> Self {
+        let mut first = BTreeMap::new();
+        let mut writers: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        for (index, step) in contract.steps.iter().enumerate() {
+            first.entry(step.id.as_str()).or_insert(index);
+            for target in step.output.values() {
+                writers.entry(target.join(".")).or_default().push(index);
+            }
+            if step.output.is_empty() && step.scatter.is_some() {
+                writers.entry(format!("vars.{}", step.id)).or_default().push(index);
+            }
+        }
+        let index = |id: &String| first.get(id.as_str()).copied();
+        let steps = contract.steps.iter();
+        let depends_on = steps.map(|step| step.depends_on.iter().filter_map(index).collect()).collect();
+        let is_known = first.len() == contract.steps.len();
+        Self { first, depends_on, writers, is_known }
     }
 
-    fn node(&self, step: &Step) -> Option<&'n Node> {
-        let id = |node: &Node| match &node.get("id")?.value.value {
-            Content::Text(id) => Some(id.trim().to_owned()),
-            _ => None,
-        };
-        self.steps.iter().find(|node| id(node).as_ref() == Some(&step.id))
+    fn first(&self, id: &str) -> Option<usize> {
+        self.first.get(id).copied()
     }
 
-    /// Where a step begins.
-    pub fn step(&self, step: &Step) -> Range<usize> {
-        self.node(step).map_or_else(|| self.root.at.clone(), |node| node.at.start..node.at.start)
+    fn ids(&self) -> impl Iterator<Item = &'c str> {
+        self.first.keys().copied()
     }
 
-    /// The value under some keys of a step; the step where it has none.
-    pub fn within(&self, step: &Step, keys: &[&str]) -> Range<usize> {
-        let value = |node: &'n Node, key: &&str| node.get(key).map(|entry| &entry.value);
-        let node = self.node(step).and_then(|node| keys.iter().try_fold(node, value));
-        node.map_or_else(|| self.step(step), |node| node.at.clone())
+    /// For each step, whether it is complete before this one begins.
+    fn before(&self, step: usize) -> Vec<bool> {
+        let mut before = vec![false; self.depends_on.len()];
+        let mut left = vec![step];
+        while let Some(step) = left.pop() {
+            for &other in self.depends_on.get(step).into_iter().flatten() {
+                if let Some(seen) = before.get_mut(other)
+                    && !std::mem::replace(seen, true)
+                {
+                    left.push(other);
+                }
+            }
+        }
+        before
     }
+}
+
+/// One step, and what is known around it.
+struct StepFacts<'c> {
+    contract: &'c Contract,
+    order: &'c Order<'c>,
+    index: usize,
+    step: &'c Step,
+    before: OnceCell<Vec<bool>>,
+}
+
+/// Why a reference has no value when its step begins.
+#[derive(Clone, Copy)]
+enum Unresolved<'a> {
+    NoInput(&'a str),
+    NoWriter,
+    Later(&'a str),
+    Itself,
+    Parallel(&'a str),
 }
 
 /// Namespaces that hold nothing but what steps write: reading anything else there fails.
 const PRODUCED: &[&str] = &["vars", "outputs", "working"];
 
-/// Whether a reference leads to something that no step writes: neither it, nor what it is a part of, nor a part of it.
-fn is_dangling(reference: &[String], produced: &BTreeSet<String>) -> bool {
-    if reference.len() < 2 || !PRODUCED.contains(&reference[0].as_str()) {
-        return false;
+impl<'c> StepFacts<'c> {
+    /// Why a reference has no value, if it has none: it leads neither to what an earlier step writes, nor to a part of
+    /// that, nor to what that is a part of. `own` says whether the step itself is an earlier one.
+    fn unresolved<'r>(&self, reference: &'r [String], own: bool) -> Option<Unresolved<'r>>
+    where
+        'c: 'r,
+    {
+        let [namespace, rest, ..] = reference else { return None };
+        if namespace == "inputs" {
+            return (!self.contract.inputs.contains_key(rest)).then_some(Unresolved::NoInput(rest));
+        }
+        if !PRODUCED.contains(&namespace.as_str()) {
+            return None;
+        }
+        let name = reference.join(".");
+        let within = |inner: &str, outer: &str| {
+            inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        let targets = self.order.writers.iter();
+        let matching = targets.filter(|(target, _)| within(&name, target) || within(target, &name));
+        let writers: Vec<usize> = matching.flat_map(|(_, writers)| writers).copied().collect();
+        if writers.is_empty() {
+            return Some(Unresolved::NoWriter);
+        }
+        if !self.order.is_known {
+            return None;
+        }
+        let before = self.before.get_or_init(|| self.order.before(self.index));
+        let is_earlier =
+            |writer: &usize| before.get(*writer) == Some(&true) || (own && *writer == self.index);
+        if writers.iter().any(is_earlier) {
+            return None;
+        }
+        let Some(&writer) = writers.iter().find(|writer| **writer != self.index) else {
+            return Some(Unresolved::Itself);
+        };
+        let id = self.contract.steps.get(writer).map_or("", |step| step.id.as_str());
+        let is_later = self.order.before(writer).get(self.index) == Some(&true);
+        Some(if is_later { Unresolved::Later(id) } else { Unresolved::Parallel(id) })
     }
-    let name = reference.join(".");
-    let within = |inner: &str, outer: &str| {
-        inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-    };
-    !produced.iter().any(|target| within(&name, target) || within(target, &name))
+
+    /// Lets a finding say what to do.
+    fn advise(&self, finding: &mut Finding, name: &str, unresolved: Unresolved<'_>) {
+        let id = &self.step.id;
+        match unresolved {
+            Unresolved::NoInput(input) => {
+                suggest(finding, input, self.contract.inputs.keys().map(String::as_str));
+            }
+            Unresolved::NoWriter => suggest(finding, name, self.order.writers.keys().map(String::as_str)),
+            Unresolved::Later(writer) => {
+                finding.help = format!("Move step `{writer}` before step `{id}`, or change `depends_on`.");
+            }
+            Unresolved::Itself => {
+                "Read an input, or what an earlier step writes.".clone_into(&mut finding.help);
+            }
+            Unresolved::Parallel(writer) => {
+                finding.help = format!("Add `{writer}` to `depends_on` of step `{id}`.");
+            }
+        }
+    }
+}
+
+/// Where the parts of a contract are in its file.
+pub(super) struct Places<'n> {
+    root: &'n Node,
+    /// Steps by their addresses: two can have the same id.
+    steps: HashMap<*const Step, &'n Node>,
+}
+
+impl<'n> Places<'n> {
+    pub fn of(root: &'n Node, contract: &Contract) -> Self {
+        let mut nodes = match root.get("steps").map(|entry| &entry.value.value) {
+            Some(Content::List(items)) => items.iter(),
+            _ => [].iter(),
+        };
+        let has_id = |node: &Node, wanted: &str| {
+            node.get("id")
+                .is_some_and(|id| matches!(&id.value.value, Content::Text(id) if id.trim() == wanted))
+        };
+        // A step that cannot be read is not in the contract; the others are in the order of the file.
+        let steps = contract.steps.iter();
+        let steps = steps.filter_map(|step| {
+            let mut rest = nodes.clone();
+            let node = rest.find(|node| has_id(node, &step.id))?;
+            nodes = rest;
+            Some((std::ptr::from_ref(step), node))
+        });
+        Self { root, steps: steps.collect() }
+    }
+
+    /// Where a step begins.
+    pub fn step(&self, step: &Step) -> Range<usize> {
+        let node = self.steps.get(&std::ptr::from_ref(step));
+        node.map_or_else(|| self.root.at.clone(), |node| node.at.start..node.at.start)
+    }
+
+    /// The value under some keys of a step; the step where it has none.
+    pub fn within(&self, step: &Step, keys: &[&str]) -> Range<usize> {
+        let node = self.steps.get(&std::ptr::from_ref(step));
+        let node = node.and_then(|node| keys.iter().try_fold(*node, value));
+        node.map_or_else(|| self.step(step), |node| node.at.clone())
+    }
+
+    /// The value under some keys of the contract; the contract where it has none.
+    pub fn at(&self, keys: &[&str]) -> Range<usize> {
+        let node = keys.iter().try_fold(self.root, value);
+        node.map_or_else(|| self.root.at.clone(), |node| node.at.clone())
+    }
+}
+
+fn value<'n>(node: &'n Node, key: &&str) -> Option<&'n Node> {
+    node.get(key).map(|entry| &entry.value)
 }
 
 /// Every reference in a source, at any depth.
@@ -216,7 +460,7 @@ type Expression<'s> = (&'static str, &'static [&'static str], &'s str);
 fn expressions(step: &Step) -> Vec<Expression<'_>> {
     let mut all: Vec<Expression<'_>> = Vec::new();
     let condition = step.condition.as_deref();
-    all.extend(condition.map(|text| ("the condition", &["config", "condition"][..], text)));
+    all.extend(condition.map(|text| ("condition", &["config", "condition"][..], text)));
     let items = step.foreach.as_ref().map(|f| f.items.as_str());
     all.extend(items.map(|text| ("foreach.items", &["config", "foreach", "items"][..], text)));
     let repeat = step.repeat.as_ref().map(|w| w.condition.as_str());

@@ -15,7 +15,7 @@ mod registry;
 mod title;
 mod types;
 
-pub use calls::{KnownCapabilities, check_calls};
+pub use calls::{KnownCapabilities, KnownContracts, check_binding, check_calls};
 pub use endpoint::{Endpoint, Reach};
 pub use parse::{NAMESPACES, parse};
 pub use registry::{parse_binding, parse_capability, parse_service};

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::check;
-use super::reader::{Reader, join};
+use super::reader::{Reader, join, suggest};
 use super::types::{
     Contract, Field, FieldType, Foreach, Merge, MergeStrategy, Retry, Router, Scatter, Source, Step,
     StepAction, While,
@@ -38,7 +38,6 @@ pub fn parse(location: &Path, source: &str) -> (Option<Contract>, Vec<Finding>) 
     let Some(root) = reader.root() else { return (None, reader.findings()) };
     reader.misspelled(&root, KEYS);
     let Some(steps) = root.get("steps") else { return (None, reader.findings()) };
-    let steps_at = steps.value.at.clone();
     let mut contract = Contract {
         id: reader.required(&root, "", "id").unwrap_or_default(),
         version: reader.text(&root, "", "version").unwrap_or_else(|| "0.0.0".to_owned()),
@@ -60,8 +59,15 @@ pub fn parse(location: &Path, source: &str) -> (Option<Contract>, Vec<Finding>) 
             contract.steps.push(step);
         }
     }
-    if contract.steps.is_empty() {
-        reader.invalid("steps", &steps_at, "`steps` is empty");
+    if matches!(&steps.value.value, Content::Null)
+        || matches!(&steps.value.value, Content::List(items) if items.is_empty())
+    {
+        reader.invalid(
+            "steps",
+            &steps.value.at,
+            "`steps` is empty",
+            "Add a step: `- {id: NAME, uses: CAPABILITY}`.",
+        );
     }
     check::check(&mut reader, &contract, &root);
     let findings = reader.findings();
@@ -87,7 +93,8 @@ fn field(reader: &mut Reader<'_>, node: &Node, path: &str) -> Option<Field> {
         Content::Text(word) => {
             let kind = word.parse().unwrap_or_else(|_| {
                 let message = format!("`{path}` is `{word}`; expected one of {types}");
-                reader.invalid(path, &node.at, message);
+                let finding = reader.invalid(path, &node.at, message, "Use one of these types.");
+                suggest(finding, word, types.split(", "));
                 FieldType::Any
             });
             Some(Field::of(kind))
@@ -119,7 +126,8 @@ fn field(reader: &mut Reader<'_>, node: &Node, path: &str) -> Option<Field> {
             })
         }
         _ => {
-            reader.invalid(path, &node.at, format!("`{path}` is neither a type nor a mapping with one"));
+            let message = format!("`{path}` is neither a type nor a mapping with one");
+            reader.invalid(path, &node.at, message, "Write a type such as string, or a mapping with `type`.");
             None
         }
     }
@@ -140,11 +148,14 @@ fn step(reader: &mut Reader<'_>, node: &Node, index: usize, before: Option<Strin
         },
         (None, Some(name)) => StepAction::WaitForSignal(name),
         (Some(_), Some(_)) => {
-            reader.invalid(&path, &node.at, format!("step `{id}` has both `uses` and `wait_for_signal`"));
+            let message = format!("step `{id}` has both `uses` and `wait_for_signal`");
+            reader.invalid(&path, &node.at, message, "Remove one of them.");
             return None;
         }
         (None, None) => {
-            reader.invalid(&path, &node.at, format!("step `{id}` has neither `uses` nor `wait_for_signal`"));
+            let message = format!("step `{id}` has neither `uses` nor `wait_for_signal`");
+            let help = "Add `uses: CAPABILITY`, `uses: skill:ID` or `wait_for_signal: NAME`.";
+            reader.invalid(&path, &node.at, message, help);
             return None;
         }
     };
@@ -160,6 +171,7 @@ fn step(reader: &mut Reader<'_>, node: &Node, index: usize, before: Option<Strin
                 &join(&path, "output"),
                 &entry.value.at,
                 "an output needs a dotted path such as vars.rows",
+                "Use a path in vars, outputs, working, output or extensions.",
             );
             continue;
         };
@@ -210,7 +222,12 @@ fn step(reader: &mut Reader<'_>, node: &Node, index: usize, before: Option<Strin
     let exclusive = [step.foreach.is_some(), step.repeat.is_some(), step.scatter.is_some()];
     if exclusive.iter().filter(|x| **x).count() > 1 || (step.scatter.is_some() && step.router.is_some()) {
         let message = "foreach, while and scatter cannot be combined, nor scatter with router";
-        reader.invalid(&path, &config.at, message);
+        reader.invalid(
+            &path,
+            &config.at,
+            message,
+            "Keep one of them, and move the others into further steps.",
+        );
     }
     Some(step)
 }
@@ -258,7 +275,8 @@ fn retry(reader: &mut Reader<'_>, node: &Node, path: &str) -> Option<Retry> {
     reader.only(node, path, &["max_attempts", "backoff_seconds", "backoff_multiplier"]);
     let attempts = reader.number(node, path, "max_attempts", 1.0, 100.0);
     if node.get("max_attempts").is_none() {
-        reader.invalid(path, &node.at, format!("`{path}.max_attempts` is missing"));
+        let message = format!("`{path}.max_attempts` is missing");
+        reader.invalid(path, &node.at, message, "Add `max_attempts`.");
     }
     Some(Retry {
         max_attempts: attempts? as u32,
@@ -292,11 +310,15 @@ fn router(reader: &mut Reader<'_>, node: &Node, path: &str) -> Option<Router> {
             Content::Text(capability) => {
                 cases.insert(entry.key.clone(), capability.trim().to_owned());
             }
-            _ => reader.invalid(&join(path, "cases"), &entry.value.at, "a case names a capability"),
+            _ => {
+                let help = "Write the id of a capability.";
+                reader.invalid(&join(path, "cases"), &entry.value.at, "a case names a capability", help);
+            }
         }
     }
     if cases.is_empty() {
-        reader.invalid(&join(path, "cases"), &node.at, "a router needs at least one case");
+        let help = "Add a case: `VALUE: CAPABILITY`.";
+        reader.invalid(&join(path, "cases"), &node.at, "a router needs at least one case", help);
     }
     Some(Router {
         on: reader.required(node, path, "on")?,
@@ -309,7 +331,9 @@ fn scatter(reader: &mut Reader<'_>, node: &Node, path: &str) -> Scatter {
     reader.only(node, path, &["capabilities", "merge"]);
     let capabilities = reader.texts(node, path, "capabilities").unwrap_or_default();
     if capabilities.len() < 2 {
-        reader.invalid(&join(path, "capabilities"), &node.at, "a scatter needs at least two capabilities");
+        let message = "a scatter needs at least two capabilities";
+        let help = "Add a capability, or call the only one with `uses`.";
+        reader.invalid(&join(path, "capabilities"), &node.at, message, help);
     }
     let merge = reader.word(node, path, "merge", "collect, concat_lists, first_success");
     Scatter { capabilities, merge: merge.unwrap_or(Merge::Collect) }

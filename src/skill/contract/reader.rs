@@ -46,9 +46,17 @@ impl<'a> Reader<'a> {
         span(self.notes.source, at.clone()).line
     }
 
-    /// Notes something that keeps the contract from running.
-    pub fn invalid(&mut self, field: &str, at: &Range<usize>, message: impl Into<String>) {
-        self.notes.add(&rules::CONTRACT_INVALID, Some(field), at.clone(), message);
+    /// Notes something that keeps the contract from running, and what to do.
+    pub fn invalid(
+        &mut self,
+        field: &str,
+        at: &Range<usize>,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> &mut Finding {
+        let finding = self.notes.add(&rules::CONTRACT_INVALID, Some(field), at.clone(), message);
+        finding.help = help.into();
+        finding
     }
 
     /// Notes a reference, an expression or an output by its own rule.
@@ -75,16 +83,20 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Notes every key at the top that resembles one of `known` which is missing. Any other key is allowed there.
+    /// Notes every key at the top that resembles one of `known`: up to two letters differ where that one is missing,
+    /// a single one where it is there too. Any other key is allowed there.
     pub fn misspelled(&mut self, root: &Node, known: &[&str]) {
-        let missing: Vec<&str> = known.iter().copied().filter(|key| root.get(key).is_none()).collect();
         for entry in root.entries() {
             let key = entry.key.as_str();
             if known.contains(&key) || Frontmatter::KEYS.contains(&key) {
                 continue;
             }
-            let allowed = if key.chars().count() < 6 { 1 } else { 2 };
-            let near = missing.iter().find(|name| strsim::osa_distance(name, key) <= allowed);
+            let allowed = |name: &str| match root.get(name) {
+                None if key.chars().count() >= 6 => 2,
+                Some(_) if name.len() < 4 => 0,
+                _ => 1,
+            };
+            let near = known.iter().find(|name| strsim::osa_distance(name, key) <= allowed(name));
             if let Some(near) = near {
                 let message = format!("unknown key `{key}`");
                 let finding =
@@ -104,7 +116,7 @@ impl<'a> Reader<'a> {
                 // `version: 1.10` is meant as written, not as the number 1.1.
                 self.notes.source.get(entry.value.at.clone()).map(|text| text.trim().to_owned())
             }
-            _ => self.wrong(&join(field, key), &entry.value, "a text"),
+            _ => self.wrong(&join(field, key), &entry.value, "a string"),
         }
     }
 
@@ -114,7 +126,7 @@ impl<'a> Reader<'a> {
         if found.is_none() {
             let path = join(field, key);
             let at = node.get(key).map_or(node.at.start..node.at.start, |entry| entry.key_at.clone());
-            self.invalid(&path, &at, format!("`{path}` is missing"));
+            self.invalid(&path, &at, format!("`{path}` is missing"), format!("Add `{key}`."));
         }
         found
     }
@@ -127,7 +139,9 @@ impl<'a> Reader<'a> {
             && let Some(entry) = node.get(key)
         {
             let path = join(field, key);
-            self.invalid(&path, &entry.value.at, format!("`{path}` is `{text}`; expected one of {words}"));
+            let message = format!("`{path}` is `{text}`; expected one of {words}");
+            let finding = self.invalid(&path, &entry.value.at, message, "Use one of these words.");
+            suggest(finding, &text, words.split(", "));
         }
         parsed
     }
@@ -150,7 +164,8 @@ impl<'a> Reader<'a> {
             Content::Number(number) => {
                 let number = number.as_f64().filter(|n| (least..=most).contains(n));
                 if number.is_none() {
-                    self.invalid(&path, &entry.value.at, format!("`{path}` must be from {least} to {most}"));
+                    let message = format!("`{path}` must be from {least} to {most}");
+                    self.invalid(&path, &entry.value.at, message, "Use a number in this range.");
                 }
                 number
             }
@@ -170,12 +185,12 @@ impl<'a> Reader<'a> {
                 for item in items {
                     match &item.value {
                         Content::Text(text) => texts.push(text.trim().to_owned()),
-                        _ => drop(self.wrong::<()>(&path, item, "a text")),
+                        _ => drop(self.wrong::<()>(&path, item, "a string")),
                     }
                 }
                 Some(texts)
             }
-            _ => self.wrong(&path, &entry.value, "a list of texts"),
+            _ => self.wrong(&path, &entry.value, "a list of strings"),
         }
     }
 
@@ -215,11 +230,12 @@ impl<'a> Reader<'a> {
             Content::Null => "empty",
             Content::Flag(_) => "true or false",
             Content::Number(_) => "a number",
-            Content::Text(_) => "a text",
+            Content::Text(_) => "a string",
             Content::List(_) => "a list",
             Content::Map(_) => "a mapping",
         };
-        self.invalid(path, &node.at, format!("`{path}` is {is}; expected {wanted}"));
+        let message = format!("`{path}` is {is}; expected {wanted}");
+        self.invalid(path, &node.at, message, format!("Replace it with {wanted}."));
         None
     }
 }

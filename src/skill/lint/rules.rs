@@ -287,14 +287,14 @@ rules! {
 
     // Contracts, capabilities, bindings and services.
     /// A part that the form demands is absent or has no meaning.
-    CONTRACT_INVALID = "contract-invalid" Error: "Correct it; the contract cannot run otherwise."
+    CONTRACT_INVALID = "contract-invalid" Error: "Correct the value, or add the missing part."
         why "A contract that cannot be read cannot run."
         example "id: tables.extract\nsteps: 3\n";
     /// A key that no reader of contracts knows.
     CONTRACT_UNKNOWN_KEY = "contract-unknown-key" Warning: "Correct or delete the key; it has no effect."
         why "A misspelled key silently changes what a contract does."
         example "id: tables.extract\nsteps:\n  - {id: a, uses: text.count, inptu: {text: x}}\n";
-    /// A step reads or waits for something that is not there.
+    /// A step reads or waits for something that is not there, or a binding executes it.
     CONTRACT_REFERENCE = "contract-reference" Error: "Use an input, an output of an earlier step, or a \
         step of this contract."
         why "The step would fail when it starts."
@@ -303,17 +303,17 @@ rules! {
     CONTRACT_EXPRESSION = "contract-expression" Error: "Use references, constants, == != > < >= <=, in, not in, and, or, not."
         why "The condition cannot be evaluated, so the run would stop."
         example "id: tables.extract\nsteps:\n  - id: a\n    uses: text.count\n    config: {condition: \"a ===\"}\n";
-    /// A step calls something that is not declared.
+    /// A step calls something that is not declared, or a binding implements it.
     CONTRACT_CAPABILITY = "contract-capability" Warning: "Declare it in `capabilities/`, in the bundle \
         or next to it, or use an existing one."
         why "No binding can be chosen for an undeclared capability."
         example "uses: text.conut";
-    /// A step gives a capability what it does not take.
+    /// A step gives a capability or a skill what it does not take.
     CONTRACT_INPUT = "contract-input" Error: "Pass the inputs that the capability declares, with their \
         types."
         why "The capability would reject the call."
         example "input: {txet: inputs.text}";
-    /// An output that no step produces.
+    /// An output that no step produces, or that is not declared.
     CONTRACT_OUTPUT = "contract-output" Warning: "Write it in a step, or remove it from `outputs`."
         why "The output stays empty."
         example "id: tables.extract\noutputs: {rows: {type: array, required: true}}\nsteps:\n  - {id: a, uses: text.count}\n";

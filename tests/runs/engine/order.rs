@@ -116,12 +116,13 @@ steps:
 #[tokio::test]
 async fn a_missing_value_names_the_step_and_the_path() {
     let bench = Bench::new();
+    // Without the condition, the contract would be refused before the run.
     let text = "
 id: demo.missing
 inputs: { gone: { type: string } }
 steps:
   - { id: a, uses: x.y, input: { gone: inputs.gone }, output: {} }
-  - { id: b, uses: x.y, input: { n: vars.later } }
+  - { id: b, uses: x.y, input: { n: vars.later }, config: { condition: inputs.gone == null } }
   - { id: c, uses: x.y, input: {}, output: { v: vars.later } }
 ";
     let (run, executed) = bench.run(text, json!({})).await;

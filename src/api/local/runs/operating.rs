@@ -129,7 +129,7 @@ async fn read(room: &RunRuntime, mut filter: RunFilter, max: usize) -> Result<(V
 impl Runs {
     async fn board(self: &Arc<Self>, hours: u32) -> Result<Board, Error> {
         if !(1..=MAX_HOURS).contains(&hours) {
-            let message = format!("`hours` is {hours}; allowed: 1 to {MAX_HOURS}");
+            let message = format!("`hours`: {hours} is out of range; allowed: 1 to {MAX_HOURS}");
             return Err(Error::new(Code::InvalidRequest, message));
         }
         let room = self.runtime().await?;
