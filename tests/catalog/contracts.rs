@@ -204,6 +204,8 @@ steps:
         helps.contains(&"Did you mean `steps`?") && helps.contains(&"Did you mean `total`?"),
         "{helps:?}"
     );
+    let text = "id: a\noutputs:\n  n: any\n  total:\n    type: number\n    required: true\nsteps:\n  - {id: a, uses: x.y}\n";
+    assert_eq!(found(text), [(4, "contract-output".to_owned(), Severity::Warning)]);
     for version in ["1.10", "0.1.0", "v2", "1.0.0-rc.1+build", "2024-05-01"] {
         let text = format!("id: a\nversion: {version}\nsteps:\n  - {{id: a.b_c-1, uses: x.y}}\n");
         assert_eq!(found(&text), [], "{version}");

@@ -58,7 +58,7 @@ pub(super) fn check(reader: &mut Reader<'_>, contract: &Contract, root: &Node) {
             written.keys().any(|target| *target == path || target.starts_with(&format!("{path}.")));
         if !produced && field.required {
             let message = format!("no step writes the required output `{output}`");
-            let place = places.at(&["outputs", output]);
+            let place = places.field("outputs", output);
             reader.note(&rules::CONTRACT_OUTPUT, &path, &place, message);
         }
     }
@@ -437,6 +437,12 @@ impl<'n> Places<'n> {
     pub fn at(&self, keys: &[&str]) -> Range<usize> {
         let node = keys.iter().try_fold(self.root, value);
         node.map_or_else(|| self.root.at.clone(), |node| node.at.clone())
+    }
+
+    /// The name of a declared input or output; the contract where it has none.
+    pub fn field(&self, key: &str, name: &str) -> Range<usize> {
+        let entry = self.root.get(key).and_then(|fields| fields.value.get(name));
+        entry.map_or_else(|| self.root.at.clone(), |entry| entry.key_at.clone())
     }
 }
 
