@@ -156,12 +156,12 @@ pub struct CapabilityRequest {
     pub started_by: Option<String>,
 }
 
-/// A store that was begun again, and the outcome of the files of the former one.
+/// A store that was reset or restored, and the former files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StoreReset {
     /// What it is and where.
     pub place: String,
-    /// Id of the new store.
+    /// Id of the store.
     pub id: String,
     /// Where the former files are now.
     pub kept: Vec<PathBuf>,

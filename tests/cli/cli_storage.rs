@@ -69,6 +69,23 @@ fn a_missing_or_replaced_store_is_refused() {
 }
 
 #[test]
+fn a_backup_is_restored() {
+    let desk = Desk::new();
+    assert_eq!(desk.run(&WORDS).code, 0);
+    let backup = desk.home.path().join("backup.db").display().to_string();
+    assert_eq!(desk.run(&["db", "backup", &backup]).code, 0);
+    assert_eq!(desk.run(&WORDS).code, 0);
+    let refused = desk.run(&["db", "restore", &backup, "--json"]);
+    assert_ne!(refused.code, 0, "nothing is restored without a confirmation");
+    assert_eq!(desk.json(&["runs", "list"])["runs"].as_array().unwrap().len(), 2);
+    let done = desk.json(&["db", "restore", &backup, "--yes"]);
+    assert!(PathBuf::from(done["kept"][0].as_str().unwrap()).exists());
+    assert_eq!(desk.json(&["runs", "list"])["runs"].as_array().unwrap().len(), 1);
+    let none = desk.run(&["db", "restore", "none.db", "--yes", "--json"]);
+    assert_eq!(code(&none), (3, json!("not_found")));
+}
+
+#[test]
 fn a_store_in_use_is_not_reset() {
     let desk = Desk::new();
     assert_eq!(desk.run(&WORDS).code, 0);

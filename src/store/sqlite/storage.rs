@@ -46,7 +46,7 @@ pub(super) fn quick_check(connection: &Connection, patience: Duration) -> Result
 }
 
 /// The damage that a check of the pages reports, and why it was interrupted: earlier findings are kept.
-fn damage(connection: &Connection, pragma: &str) -> (Vec<String>, Option<rusqlite::Error>) {
+pub(super) fn damage(connection: &Connection, pragma: &str) -> (Vec<String>, Option<rusqlite::Error>) {
     let mut found: Vec<String> = Vec::new();
     let mut look = || -> rusqlite::Result<()> {
         let mut statement = connection.prepare(pragma)?;

@@ -1,6 +1,6 @@
 //! Maintenance of the store of runs: integrity check, backup, and deletion of old runs.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::super::{Local, run_blocking};
@@ -45,6 +45,17 @@ impl Local {
     pub async fn store_reset(&self) -> Result<StoreReset, Error> {
         let runs = Arc::clone(&self.runs);
         let done = run_blocking(move || runs.reset_store()).await?;
+        Ok(StoreReset { place: self.store_place()?, id: done.id, kept: done.kept })
+    }
+
+    /// Puts a copy of a backup at the store's path, and keeps the files that were there under other names.
+    ///
+    /// # Errors
+    /// `store_unavailable` while a process has it open, for a backup that is damaged or of another store, or where a file
+    /// cannot be written.
+    pub async fn store_restore(&self, backup: PathBuf) -> Result<StoreReset, Error> {
+        let runs = Arc::clone(&self.runs);
+        let done = run_blocking(move || runs.restore_store(&backup)).await?;
         Ok(StoreReset { place: self.store_place()?, id: done.id, kept: done.kept })
     }
 

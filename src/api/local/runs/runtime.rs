@@ -310,6 +310,12 @@ impl Runs {
         Ok(skills_store::reset(&file, &self.store_options(&file), Clocks::system())?)
     }
 
+    /// Puts a copy of a backup at the store's path; what was there is kept under another name.
+    pub(super) fn restore_store(&self, backup: &Path) -> Result<Reset, Error> {
+        let file = self.store_on_disk()?;
+        Ok(skills_store::restore(&file, backup, &self.store_options(&file), Clocks::system())?)
+    }
+
     /// Accepts the store that is at the store's path now; answers its id.
     pub(super) fn adopt_store(&self) -> Result<String, Error> {
         if let StorePlace::Server(address) = self.store_place()? {
@@ -325,7 +331,8 @@ impl Runs {
         place.file().map(Path::to_owned).ok_or_else(|| {
             let message = match place {
                 StorePlace::Server(_) => {
-                    "a store on a server is not reset: create another database or schema for it"
+                    "a store on a server is neither reset nor restored here: create another database or schema for it, or \
+                        use the server's tools"
                 }
                 _ => "an in-memory store has no file; use --store sqlite:PATH",
             };
