@@ -55,6 +55,12 @@ fn a_missing_or_replaced_store_is_refused() {
     let missing = desk.run(&["runs", "list", "--json"]);
     assert_eq!(code(&missing), (70, json!("store_unavailable")));
     assert_eq!(missing.error()["error"]["reason"], json!({ "cause": "missing" }));
+    let place = format!("sqlite:{}", desk.store().display());
+    let told = desk.run(&["--store", &place, "runs", "list"]).stderr;
+    let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
+    for command in ["db reset`", "db restore FILE`"] {
+        assert!(told.contains(&format!("--store {place} {command}")), "{told}");
+    }
     assert!(!desk.store().exists());
     let other = Desk::new();
     assert_eq!(other.run(&WORDS).code, 0);

@@ -295,8 +295,8 @@ fn prepare_file(path: &Path, options: &OpenOptions, expected: Option<&str>) -> R
     let refused = |cause, reason: String| {
         Err(StoreError::Unavailable { cause, doing: format!("opening {place}"), reason })
     };
-    let ways_out = "Move the file back or mount its volume, restore a backup to that path, or start with an empty \
-                    store: skills db reset";
+    let ways_out = "Move the file back or mount its volume, restore a backup with `skills db restore FILE`, or start \
+                    with an empty store: `skills db reset`";
     let bytes = match std::fs::metadata(path) {
         Ok(found) if found.is_file() => Some(found.len()),
         Ok(_) => return refused(Unavailability::Unopenable, "it is not a file".to_owned()),
