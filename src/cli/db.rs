@@ -60,14 +60,17 @@ fn render(found: &StoreHealth, look: TerminalCaps) -> String {
     let mut out = String::new();
     let health = &found.health;
     let _ = writeln!(out, "{}", TextStyle::Strong.paint(&safe_text::line(&found.place), look.colour));
-    let _ = writeln!(
-        out,
-        "  {}, {}, {} of which {} free",
-        counted(usize::try_from(health.runs).unwrap_or(usize::MAX), "run", "runs"),
-        format_args!("{} events", grouped(health.events)),
-        size(health.bytes),
-        size(health.free_bytes)
-    );
+    // Nothing is counted in a file that cannot be opened.
+    if health.bytes > 0 {
+        let _ = writeln!(
+            out,
+            "  {}, {}, {} of which {} free",
+            counted(usize::try_from(health.runs).unwrap_or(usize::MAX), "run", "runs"),
+            format_args!("{} events", grouped(health.events)),
+            size(health.bytes),
+            size(health.free_bytes)
+        );
+    }
     for (what, lines) in [("damaged", &health.damage), ("contradiction", &health.contradictions)] {
         for line in lines {
             let _ = writeln!(
@@ -80,7 +83,7 @@ fn render(found: &StoreHealth, look: TerminalCaps) -> String {
     }
     if health.is_sound() {
         let _ = writeln!(out, "  {}", TextStyle::Good.paint("sound", look.colour));
-    } else {
+    } else if !health.damage.iter().any(|line| line.contains("`skills db ")) {
         out += if health.damage.is_empty() {
             "  back it up now (skills db backup FILE), and keep your existing backups\n"
         } else {

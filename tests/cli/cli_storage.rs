@@ -35,9 +35,15 @@ fn a_damaged_store_ends_commands_with_70() {
             let refused = desk.run(command);
             assert_eq!(code(&refused), (70, json!("store_unavailable")), "{command:?} {}", refused.stderr);
         }
-        assert_eq!(desk.run(&["db", "check"]).code, 1, "its finding is the damage");
+        let check = desk.run(&["db", "check"]);
+        assert_eq!(check.code, 1, "its finding is the damage");
+        let told = check.stdout;
+        assert!(told.matches("damaged:").count() == 1 && !told.contains("0 runs"), "{told}");
         assert!(fs::read(desk.store()).unwrap() == damaged);
     }
+    fs::write(desk.store(), vec![7; 9_000]).unwrap();
+    assert_eq!(desk.run(&["db", "check", "--json"]).json()["damage"], json!(["file is not a database"]));
+    fs::write(desk.store(), []).unwrap();
     let refused = desk.run(&["db", "reset", "--json"]);
     assert_ne!(refused.code, 0, "nothing is reset unasked");
     let done = desk.json(&["db", "reset", "--yes"]);

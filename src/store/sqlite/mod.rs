@@ -26,6 +26,7 @@ use change_watch::Foreign;
 pub use open::{OpenOptions, Opened, Reset, adopt, reset, restore};
 use reason::Reason;
 pub(crate) use source::{Batch, Source};
+pub use storage::damage_of;
 use tx::{Transaction, complete, read_tx, write_tx};
 use writer::{Target, Writer};
 
