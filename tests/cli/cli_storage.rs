@@ -81,6 +81,20 @@ fn a_missing_or_replaced_store_is_refused() {
 }
 
 #[test]
+fn a_store_of_a_newer_version_ends_commands_with_70() {
+    let desk = Desk::new();
+    assert_eq!(desk.run(&WORDS).code, 0);
+    let connection = rusqlite::Connection::open(desk.store()).unwrap();
+    connection.pragma_update(None, "user_version", 999).unwrap();
+    drop(connection);
+    for command in [&["runs", "list", "--json"][..], &["db", "check", "--json"]] {
+        let refused = desk.run(command);
+        assert_eq!(code(&refused), (70, json!("store_unavailable")), "{command:?} {}", refused.stderr);
+        assert_eq!(refused.error()["error"]["reason"], json!({ "cause": "newer" }));
+    }
+}
+
+#[test]
 fn a_backup_is_restored() {
     let desk = Desk::new();
     assert_eq!(desk.run(&WORDS).code, 0);

@@ -35,7 +35,9 @@ impl Reason for rusqlite::Error {
                     backup, `skills db reset` creates an empty store; both keep the old files under another name"
             }
             Some(Unavailability::Io) => "the disk failed to read or write; see the system's log",
-            Some(Unavailability::Missing | Unavailability::Replaced) | None => return self.to_string(),
+            Some(Unavailability::Missing | Unavailability::Replaced | Unavailability::Newer) | None => {
+                return self.to_string();
+            }
         };
         format!("{advice} ({self})")
     }

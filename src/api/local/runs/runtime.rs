@@ -275,8 +275,8 @@ impl Runs {
     /// The store and the engine; opened once, at the first operation that needs them.
     ///
     /// # Errors
-    /// `invalid_configuration` for a store that is unknown or of a later version; `internal_error` with what the
-    /// system said.
+    /// `invalid_configuration` for a store that is unknown; `store_unavailable`; `internal_error` with what the system
+    /// said.
     pub(super) async fn runtime(self: &Arc<Self>) -> Result<Arc<RunRuntime>, Error> {
         let runs = Arc::clone(self);
         let open = || super::super::run_blocking(move || runs.open(Arc::downgrade(&runs)));
