@@ -68,6 +68,9 @@ fn a_missing_or_replaced_store_is_refused() {
         assert!(told.contains(&format!("--store {place} {command}")), "{told}");
     }
     assert!(!desk.store().exists());
+    let nothing = desk.run(&["db", "adopt", "--yes", "--json"]).error()["error"].clone();
+    assert_eq!(nothing["reason"], json!({ "cause": "missing" }));
+    assert!(!nothing["message"].as_str().unwrap().contains("--store-must-exist"), "{nothing}");
     let other = Desk::new();
     assert_eq!(other.run(&WORDS).code, 0);
     fs::copy(other.store(), desk.store()).unwrap();

@@ -257,6 +257,16 @@ fn set_aside(path: &Path, suffix: &str) -> Result<Vec<PathBuf>, StoreError> {
 /// # Errors
 /// As [`Sqlite::open_with`].
 pub fn adopt(path: &Path, options: &OpenOptions, clocks: impl Into<Clocks>) -> Result<String, StoreError> {
+    if std::fs::metadata(path).map_or(0, |found| found.len()) == 0 {
+        let place = place_of(path);
+        return Err(StoreError::Unavailable {
+            cause: Unavailability::Missing,
+            doing: format!("opening {place}"),
+            reason: "the file is missing or empty. Move the store's file back, restore a backup with `skills db restore \
+                     FILE`, or start with an empty store: `skills db reset`"
+                .to_owned(),
+        });
+    }
     // What is not a store leaves the record as it is.
     let unrecorded = OpenOptions { known: None, must_exist: true, ..options.clone() };
     let store = Sqlite::open_with(path, &unrecorded, clocks)?.store;
