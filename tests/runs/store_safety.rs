@@ -283,6 +283,8 @@ async fn a_database_of_another_program_is_refused() {
     let before = std::fs::read(&path).unwrap();
     let error = Sqlite::open(&path, Time::new().clock()).err().unwrap();
     assert_eq!(error.unavailability(), Some(Unavailability::Unopenable));
+    let error = reset(&path, &OpenOptions::default(), Time::new().clock()).unwrap_err();
+    assert_eq!(error.unavailability(), Some(Unavailability::Unopenable), "it is not renamed either");
     assert_eq!(std::fs::read(&path).unwrap(), before);
 }
 

@@ -91,6 +91,16 @@ fn check(path: &Path, place: &str, expected: Option<&str>) -> Result<(), StoreEr
     }
 }
 
+/// Makes sure that a file is not a database of another program. A file that cannot be read as a database is none.
+pub(super) fn ensure_own(path: &Path, place: &str) -> Result<(), StoreError> {
+    match open(path) {
+        Ok((connection, _)) if schema::is_foreign(&connection).unwrap_or(false) => {
+            schema::recognize(&connection, place, None)
+        }
+        _ => Ok(()),
+    }
+}
+
 /// A connection that reads the file through its log, with the version of its schema. It takes no locks, keeps the index
 /// of the log in its memory, and neither merges nor deletes the log.
 fn open(path: &Path) -> rusqlite::Result<(Connection, i64)> {

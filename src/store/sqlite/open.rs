@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use rusqlite::{Connection, OpenFlags};
 
 use super::guard::{FileGuard, OpenHere};
-use super::leftover::{check_leftover_log, has_log};
+use super::leftover::{check_leftover_log, ensure_own, has_log};
 use super::{Sqlite, failed, identity_of, reading, schema, storage};
 use crate::{Clocks, KnownStores, StoreError, Unavailability};
 use skills_base::private_files;
@@ -125,10 +125,11 @@ impl Sqlite {
 /// Gives a path a new, empty store. The files that were there keep their content under a new name.
 ///
 /// # Errors
-/// [`StoreError::Unavailable`] while a process has the store open, and when a file cannot be renamed; [`StoreError`] of
-/// opening the new one.
+/// [`StoreError::Unavailable`] while a process has the store open, for a database of another program, and when a file
+/// cannot be renamed; [`StoreError`] of opening the new one.
 pub fn reset(path: &Path, options: &OpenOptions, clocks: impl Into<Clocks>) -> Result<Reset, StoreError> {
     ensure_closed(path, &format!("resetting {}", place_of(path)))?;
+    ensure_own(path, &place_of(path))?;
     let clocks = clocks.into();
     let kept = set_aside(path, &format!(".reset-{}", stamp(&clocks)))?;
     if let Some(known) = &options.known {
@@ -151,6 +152,7 @@ pub fn restore(
 ) -> Result<Reset, StoreError> {
     let doing = format!("restoring {}", place_of(path));
     ensure_closed(path, &doing)?;
+    ensure_own(path, &place_of(path))?;
     let expected = options.known.as_ref().map(|known| known.id_at(path)).transpose()?.flatten();
     ensure_backup(backup, expected.as_deref())?;
     let clocks = clocks.into();
