@@ -93,6 +93,10 @@ fn check(path: &Path, place: &str, expected: Option<&str>) -> Result<(), StoreEr
 
 /// Makes sure that a file is not a database of another program. A file that cannot be read as a database is none.
 pub(super) fn ensure_own(path: &Path, place: &str) -> Result<(), StoreError> {
+    // SQLite deletes the log of an empty file, without being asked to write.
+    if std::fs::metadata(path).map_or(0, |found| found.len()) == 0 {
+        return Ok(());
+    }
     match open(path) {
         Ok((connection, _)) if schema::is_foreign(&connection).unwrap_or(false) => {
             schema::recognize(&connection, place, None)
