@@ -386,6 +386,7 @@ async fn a_read_only_store_is_read() {
         mount.remount("remount,ro");
         let opened = Sqlite::open(&path, Time::new().clock()).unwrap();
         assert_eq!(opened.notices.len(), 1, "it is said");
+        assert!(opened.notices[0].contains("mounted read-only"), "{:?}", opened.notices);
         assert_eq!(runs(&opened.store).await, 1 + usize::from(log), "log: {log}");
         assert!(opened.store.check().await.unwrap().is_sound());
         let error = opened.store.launch(store_kit::launch(9)).await.unwrap_err();

@@ -361,11 +361,25 @@ fn connect(path: &Path, place: &str, expected: Option<&str>) -> Result<Connectio
         return Err(StoreError::Unavailable {
             cause: Unavailability::ReadOnly,
             doing: doing(),
-            reason: "the file is not writable; change its permissions, or use another --store".to_owned(),
+            reason: if is_mounted_read_only(path) {
+                "its file system is mounted read-only; remount it, or use another --store".to_owned()
+            } else {
+                "the file is not writable; change its permissions, or use another --store".to_owned()
+            },
         });
     }
     schema::recognize(&connection, place, expected)?;
     Ok(connection)
+}
+
+#[cfg(unix)]
+fn is_mounted_read_only(path: &Path) -> bool {
+    nix::unistd::access(path, nix::unistd::AccessFlags::W_OK) == Err(nix::errno::Errno::EROFS)
+}
+
+#[cfg(not(unix))]
+fn is_mounted_read_only(_: &Path) -> bool {
+    false
 }
 
 fn open_for_writing(
