@@ -15,7 +15,8 @@ pub struct DbArgs {
 }
 #[derive(Debug, Subcommand)]
 pub enum DbAction {
-    /// Check the integrity of the store; exits with 1 if it is damaged or inconsistent.
+    /// Check the integrity of the store; exits with 1 if it is damaged or inconsistent, with 70 if it cannot be opened
+    /// (missing, replaced, not readable).
     Check,
     /// Write a complete copy, also while runs execute.
     Backup(BackupArgs),
