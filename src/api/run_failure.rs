@@ -59,6 +59,7 @@ impl From<ToolFailure> for Code {
             ToolFailure::PayloadTooLarge => Self::PayloadTooLarge,
             ToolFailure::ConfirmationRequired => Self::ConfirmationRequired,
             ToolFailure::SafetyDenied => Self::SafetyDenied,
+            ToolFailure::SkillChanged => Self::SkillChanged,
             ToolFailure::RuntimeError => Self::RuntimeError,
         }
     }
