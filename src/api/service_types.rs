@@ -137,6 +137,9 @@ pub struct GovernanceList {
     /// Cursor of the next page, if any.
     #[serde(default)]
     pub next: Option<String>,
+    /// Golden files that were skipped, with the reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 /// A run of one capability alone.
