@@ -60,6 +60,9 @@ pub struct Evaluation {
     pub skills: usize,
     /// Files that the queries come from.
     pub golden: Vec<PathBuf>,
+    /// Golden files that were skipped, with the reason.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     /// Skills that are expected and not there: their queries cannot be won.
     pub missing: Vec<SkillId>,
     /// Queries whose first result is another one than in the baseline; none where the baseline does not tell.
@@ -83,9 +86,12 @@ pub struct Golden {
     files: Vec<PathBuf>,
     /// For each query the number of its file; none for a query of the caller.
     sources: Vec<Option<usize>>,
+    /// Files that were skipped, with the reason.
+    warnings: Vec<String>,
 }
 
-/// The golden sets of the roots (`golden.yaml` in a root, `evals/*.json` in a bundle), and the user's own one.
+/// The golden sets of the roots (`golden.yaml` in a root, `evals/*.json` in a bundle), and the user's own one. A
+/// `golden.yaml` that is not a regular file (a pipe, a folder) is skipped with a warning.
 ///
 /// # Errors
 /// `invalid_configuration` for a golden set that cannot be read, `not_found` when there is none.
@@ -93,7 +99,13 @@ pub fn golden_of(catalogue: &Catalogue, own: Option<&Path>) -> Result<Golden, Er
     let mut golden = Golden::default();
     for file in golden_files(catalogue, own) {
         let folder = file.parent().unwrap_or(&file);
-        golden.read(&file, golden_yaml, |_| Ok(Folder::follow(folder)?.read_text(GOLDEN, GOLDEN_LIMIT)?))?;
+        let open = || -> io::Result<String> { Ok(Folder::follow(folder)?.read_text(GOLDEN, GOLDEN_LIMIT)?) };
+        match open() {
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                golden.warnings.push(unreadable(&file, &error).message);
+            }
+            text => drop(golden.read(&file, golden_yaml, |_| text)?),
+        }
     }
     for entry in &catalogue.entries {
         let Ok(bundle) = entry.skill.open() else { continue };
@@ -110,7 +122,7 @@ pub fn golden_of(catalogue: &Catalogue, own: Option<&Path>) -> Result<Golden, Er
             }
         }
     }
-    if golden.files.is_empty() {
+    if golden.files.is_empty() && golden.warnings.is_empty() {
         return Err(Error::new(
             Code::NotFound,
             "no root has a golden set; add a golden.yaml (a list of `query` with `expect: [id]` or \
@@ -172,6 +184,12 @@ impl Golden {
     #[must_use]
     pub fn sources(&self) -> &[Option<usize>] {
         &self.sources
+    }
+
+    /// Files that were skipped, with the reason.
+    #[must_use]
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     /// Adds queries of the caller.
@@ -294,8 +312,8 @@ pub fn measure(
         None => Vec::new(),
     };
     let queries = golden.cases.into_iter().map(|case| case.query).collect();
-    let (skills, golden) = (router.len(), golden.files);
-    Ok(Evaluation { report, skills, golden, missing, changed, advice, queries, regressions })
+    let (skills, warnings, golden) = (router.len(), golden.warnings, golden.files);
+    Ok(Evaluation { report, skills, golden, warnings, missing, changed, advice, queries, regressions })
 }
 
 /// Queries whose first result differs between two rankings.

@@ -28,7 +28,7 @@ impl From<TransitionError> for Error {
 
 impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
-        let message = error.to_string();
+        let (message, cause) = (error.to_string(), error.unavailability());
         match error {
             StoreError::Refused(refusal) | StoreError::AlreadyDecided { refusal, .. } => refusal.into(),
             StoreError::NoRun(_) => Self::new(Code::NotFound, message),
@@ -38,9 +38,8 @@ impl From<StoreError> for Error {
             }
             StoreError::DocumentConflict { .. } => Self::new(Code::SessionConflict, message),
             StoreError::SessionConflict { .. } => Self::new(Code::SessionConflict, message),
-            StoreError::Newer { .. } => Self::new(Code::InvalidConfiguration, message),
             StoreError::NotEmpty { .. } => Self::new(Code::Forbidden, message),
-            StoreError::Unavailable { cause, .. } => {
+            StoreError::Newer { .. } | StoreError::Unavailable { .. } => {
                 Self { reason: Some(json!({ "cause": cause })), ..Self::new(Code::StoreUnavailable, message) }
             }
             StoreError::Unasked(_) => Self::new(Code::InvalidRequest, message),
@@ -60,6 +59,7 @@ impl From<ToolFailure> for Code {
             ToolFailure::PayloadTooLarge => Self::PayloadTooLarge,
             ToolFailure::ConfirmationRequired => Self::ConfirmationRequired,
             ToolFailure::SafetyDenied => Self::SafetyDenied,
+            ToolFailure::SkillChanged => Self::SkillChanged,
             ToolFailure::RuntimeError => Self::RuntimeError,
         }
     }

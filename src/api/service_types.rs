@@ -137,6 +137,9 @@ pub struct GovernanceList {
     /// Cursor of the next page, if any.
     #[serde(default)]
     pub next: Option<String>,
+    /// Golden files that were skipped, with the reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 /// A run of one capability alone.
@@ -156,12 +159,12 @@ pub struct CapabilityRequest {
     pub started_by: Option<String>,
 }
 
-/// A store that was begun again, and the outcome of the files of the former one.
+/// A store that was reset or restored, and the former files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StoreReset {
     /// What it is and where.
     pub place: String,
-    /// Id of the new store.
+    /// Id of the store.
     pub id: String,
     /// Where the former files are now.
     pub kept: Vec<PathBuf>,

@@ -429,7 +429,7 @@ pub struct AgentView {
     pub agent: skills_session::Agent,
     /// Absolute path of its file.
     pub location: std::path::PathBuf,
-    /// Problems: skills that do not exist.
+    /// Problems: skills that do not exist, or why the file cannot be read.
     pub problems: Vec<String>,
     /// The components of a call, in order, as text.
     #[serde(default)]

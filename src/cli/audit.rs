@@ -19,7 +19,8 @@ pub async fn run(cx: &mut Context, action: &AuditAction) -> Result<Done, Failure
             if cx.out.json {
                 cx.out.value(&report)?;
             } else {
-                let text = verified(&report, cx.out.look);
+                let called = super::runs::invocation(&cx.global, None);
+                let text = called.completed_in(&verified(&report, cx.out.look));
                 cx.out.raw(text.as_bytes())?;
             }
             Ok(if report.verification.is_intact() { Done::Fine } else { Done::Findings })

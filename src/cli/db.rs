@@ -6,12 +6,12 @@ use jiff::tz::TimeZone;
 use serde::Serialize;
 
 use super::Context;
-use super::args::{BackupArgs, BeforeArgs, ConfirmArgs, DbAction, MigrateArgs};
+use super::args::{BackupArgs, BeforeArgs, ConfirmArgs, DbAction, MigrateArgs, RestoreArgs};
 use super::context::Backend;
 use super::failure::{Done, Failure};
 use super::output::{TerminalCaps, TextStyle, counted, grouped, size};
 use super::runs::{ask, clock};
-use skills_api::{Code, Error, Local, Needs, RunClient as _, StoreHealth};
+use skills_api::{Code, Error, Local, Needs, RunClient as _, StoreHealth, StoreReset};
 use skills_model::RunState;
 use skills_skill::safe_text;
 use skills_store::{RunFilter, TableRows};
@@ -37,6 +37,7 @@ pub async fn run(cx: &mut Context, action: &DbAction) -> Result<Done, Failure> {
         DbAction::Backup(args) => backup(cx, args).await,
         DbAction::Purge(args) => purge(cx, args).await,
         DbAction::Migrate(args) => migrate(cx, args).await,
+        DbAction::Restore(args) => restore(cx, args).await,
         DbAction::Reset(args) => reset(cx, args).await,
         DbAction::Adopt(args) => adopt(cx, args).await,
     }
@@ -59,14 +60,17 @@ fn render(found: &StoreHealth, look: TerminalCaps) -> String {
     let mut out = String::new();
     let health = &found.health;
     let _ = writeln!(out, "{}", TextStyle::Strong.paint(&safe_text::line(&found.place), look.colour));
-    let _ = writeln!(
-        out,
-        "  {}, {}, {} of which {} free",
-        counted(usize::try_from(health.runs).unwrap_or(usize::MAX), "run", "runs"),
-        format_args!("{} events", grouped(health.events)),
-        size(health.bytes),
-        size(health.free_bytes)
-    );
+    // Nothing is counted in a file that cannot be opened.
+    if health.bytes > 0 {
+        let _ = writeln!(
+            out,
+            "  {}, {}, {} of which {} free",
+            counted(usize::try_from(health.runs).unwrap_or(usize::MAX), "run", "runs"),
+            format_args!("{} events", grouped(health.events)),
+            size(health.bytes),
+            size(health.free_bytes)
+        );
+    }
     for (what, lines) in [("damaged", &health.damage), ("contradiction", &health.contradictions)] {
         for line in lines {
             let _ = writeln!(
@@ -79,12 +83,12 @@ fn render(found: &StoreHealth, look: TerminalCaps) -> String {
     }
     if health.is_sound() {
         let _ = writeln!(out, "  {}", TextStyle::Good.paint("sound", look.colour));
-    } else {
+    } else if !health.damage.iter().any(|line| line.contains("`skills db ")) {
         out += if health.damage.is_empty() {
             "  back it up now (skills db backup FILE), and keep your existing backups\n"
         } else {
-            "  copy the file with its -wal and -shm files, then restore a backup; this tool cannot \
-                repair it\n"
+            "  restore a backup (skills db restore FILE), which keeps the damaged files under another name; this tool \
+                cannot repair them\n"
         };
     }
     out
@@ -141,11 +145,30 @@ async fn reset(cx: &mut Context, args: &ConfirmArgs) -> Result<Done, Failure> {
         ))?;
     }
     let done = client.store_reset().await?;
+    print_replaced(cx, &done, "a new store")
+}
+
+async fn restore(cx: &mut Context, args: &RestoreArgs) -> Result<Done, Failure> {
+    let file = cx.cwd.join(&args.file);
+    std::fs::metadata(&file).map_err(|error| Failure::file(&file, &error))?;
+    let client = cx.open(Needs::Catalogue).await?;
+    if !args.confirm.yes {
+        let place = client.store_place()?;
+        confirm(&format!(
+            "Replace the store at {place} with a copy of {}? The existing files are kept under another name.",
+            file.display()
+        ))?;
+    }
+    let done = client.store_restore(file).await?;
+    print_replaced(cx, &done, "the restored store")
+}
+
+fn print_replaced(cx: &mut Context, done: &StoreReset, what: &str) -> Result<Done, Failure> {
     if cx.out.json {
-        cx.out.value(&done)?;
+        cx.out.value(done)?;
         return Ok(Done::Fine);
     }
-    cx.out.line(format!("{} is a new store, {}", safe_text::line(&done.place), done.id))?;
+    cx.out.line(format!("{} is {what}, {}", safe_text::line(&done.place), done.id))?;
     for file in &done.kept {
         cx.out.line(format!("  kept: {}", safe_text::line(&file.display().to_string())))?;
     }

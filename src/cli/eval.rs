@@ -10,7 +10,7 @@ use tokio::sync::broadcast::error::RecvError;
 use super::Context;
 use super::args::{EvalArgs, EvalReportForm};
 use super::eval_report;
-use super::failure::{Done, Failure};
+use super::failure::{Done, Failure, warn};
 use super::output::{TerminalCaps, TextStyle, counted, cut, took};
 use skills_api::{Client as _, Code, Error, EvalJob, Evaluation, Event, Local};
 use skills_config::{Config, RankPolicy};
@@ -53,6 +53,9 @@ pub async fn run(cx: &mut Context, args: &EvalArgs) -> Result<Done, Failure> {
         None => render(&evaluation, cx.out.look),
     };
     cx.out.raw(text.as_bytes())?;
+    if !cx.out.json {
+        warn(&evaluation.warnings);
+    }
     let worse = evaluation.regressions.as_ref().is_some_and(|worse| !worse.is_empty());
     Ok(if worse { Done::Findings } else { Done::Fine })
 }

@@ -116,6 +116,13 @@ pub fn print(text: &str, asked: bool) {
     });
 }
 
+/// Writes warnings about a result to standard error.
+pub fn warn(warnings: &[String]) {
+    for warning in warnings {
+        print(&format!("warning: {}\n", safe_text::line(warning)), false);
+    }
+}
+
 fn as_json(error: &Error, trace_id: String) -> String {
     let body = ErrorBody { trace_id: Some(trace_id), ..ErrorBody::from(error) };
     serde_json::to_string(&body).map_or_else(|_| format!("{error}\n"), |json| json + "\n")

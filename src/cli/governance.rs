@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::Context;
 use super::args::GovernanceArgs;
-use super::failure::{Done, Failure};
+use super::failure::{Done, Failure, warn};
 use super::output::{TerminalCaps, TextStyle, counted, cut, fit};
 use skills_api::{GovernanceFilter, GovernanceList, GovernedSkill, Needs};
 use skills_authoring::governance::QualityState;
@@ -29,6 +29,7 @@ pub async fn run(cx: &mut Context, args: &GovernanceArgs) -> Result<Done, Failur
             _ => render(&list, cx.out.look),
         };
         cx.out.raw(text.as_bytes())?;
+        warn(&list.warnings);
     }
     let below = args.require.is_some_and(|least| list.skills.iter().any(|skill| skill.state < least));
     Ok(if below { Done::Findings } else { Done::Fine })
@@ -134,8 +135,12 @@ mod tests {
             ),
             governed("odd\u{1b}[31m", QualityState::Draft, &["fix 1 lint error", "say `status: stable`"]),
         ];
-        let page =
-            GovernanceList { skills: skills[..1].to_vec(), total: 3, next: Some("pdf-tables".to_owned()) };
+        let page = GovernanceList {
+            skills: skills[..1].to_vec(),
+            total: 3,
+            next: Some("pdf-tables".to_owned()),
+            ..GovernanceList::default()
+        };
         assert!(
             render(&page, look).ends_with("\n1 of 3 skills: 1 recommended · more: --cursor 'pdf-tables'\n"),
             "{}",

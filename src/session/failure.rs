@@ -24,6 +24,8 @@ pub enum ToolFailure {
     ConfirmationRequired,
     /// Forbidden by policy or missing isolation.
     SafetyDenied,
+    /// The folder of the skill is not the one that was loaded.
+    SkillChanged,
     /// The file or script is unusable; the system's error.
     RuntimeError,
 }

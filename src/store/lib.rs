@@ -32,7 +32,7 @@ pub use lease::{LeaseHolder, RunLease};
 pub use postgres::{Postgres, PostgresAddress, PostgresOptions};
 pub use query::{QUERY_KEYS, QUERY_STATES, QueryError, RunQuery};
 pub use sessions::{SessionHead, SessionRow, Sessions};
-pub use sqlite::{OpenOptions, Opened, Reset, Sqlite, adopt, reset};
+pub use sqlite::{OpenOptions, Opened, Reset, Sqlite, adopt, damage_of, reset, restore};
 pub use summary::failure_summary;
 pub use types::{
     Assignment, AuditMode, Begun, Checkpoint, Claimed, CommandEffect, CommandOutcome, Control,
@@ -60,8 +60,9 @@ pub type Places = Box<dyn Fn() -> Arc<Vec<String>> + Send + Sync>;
 /// Why a run is neither shown nor worked: a part of it is not what was written.
 #[must_use]
 pub fn damaged(run: &RunId, part: &str) -> String {
+    let (were, they) = if part == "inputs" { ("were", "they were") } else { ("was", "it was") };
     format!(
-        "the stored {part} of run {run} was modified after it was written, by a disk error or another \
+        "the stored {part} of run {run} {were} modified after {they} written, by a disk error or another \
             program; the run is blocked. See `skills db check`; launch it again, or restore a backup"
     )
 }
@@ -324,4 +325,16 @@ pub trait Store: Send + Sync + 'static {
 
     /// What the state machine would be given for this run.
     async fn run_snapshot(&self, run: &RunId) -> Result<Option<RunSnapshot>, StoreError>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_modified_is_named_in_its_number() {
+        let told = |part| damaged(&RunId("r".into()), part);
+        assert!(told("inputs").contains("stored inputs of run r were modified"), "{}", told("inputs"));
+        assert!(told("checkpoint").contains("stored checkpoint of run r was modified"));
+    }
 }

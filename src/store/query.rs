@@ -127,8 +127,8 @@ pub(crate) const PRIVATE_FIELDS: [&str; 3] = ["detail", "binding", "tried"];
 
 /// Terms of a filter, at most: `SQLite` refuses deeper expressions than about a thousand.
 const MAX_TERMS: usize = 64;
-/// Characters of a filter, at most.
-const MAX_LEN: usize = 4_096;
+/// Characters of a filter or of a text to search for, at most.
+pub(crate) const MAX_LEN: usize = 4_096;
 
 impl RunQuery {
     /// Reads a filter as a person types it.

@@ -467,6 +467,8 @@ pub enum Unavailability {
     Missing,
     /// Another store is where it was.
     Replaced,
+    /// It was written by a later version of this program.
+    Newer,
 }
 
 /// A store that could not be written when that was tried last.
@@ -576,6 +578,7 @@ impl StoreError {
     pub fn unavailability(&self) -> Option<Unavailability> {
         match self {
             Self::Unavailable { cause, .. } => Some(*cause),
+            Self::Newer { .. } => Some(Unavailability::Newer),
             _ => None,
         }
     }

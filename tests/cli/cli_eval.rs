@@ -34,6 +34,26 @@ fn the_golden_set_of_the_roots_is_measured() {
 }
 
 #[test]
+fn a_golden_set_that_is_a_pipe_does_not_hide_the_others() {
+    let home = Home::with_skills();
+    golden(&home);
+    let other = home.path().join("other");
+    fs::create_dir_all(&other).unwrap();
+    let pipe = other.join("golden.yaml");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let (skills, other) = (home.skills().display().to_string(), other.display().to_string());
+    for command in ["eval", "governance"] {
+        let answer = home.run(&["--root", &skills, "--root", &other, command, "--json"]);
+        assert_eq!(answer.code, 0, "{command}: {}", answer.stderr);
+        let warnings = answer.json()["warnings"].clone();
+        assert_eq!(warnings.as_array().map(Vec::len), Some(1), "{command}: {warnings}");
+        assert!(warnings[0].as_str().unwrap().contains("golden.yaml"), "{command}: {warnings}");
+    }
+    let alone = home.run(&["--root", &other, "eval", "--json"]);
+    assert_eq!(alone.error()["error"]["code"], "invalid_configuration", "{}", alone.stderr);
+}
+
+#[test]
 fn files_given_by_name_are_measured() {
     let home = Home::empty();
     let write = |name: &str, text: &str| std::fs::write(home.path().join("work").join(name), text).unwrap();

@@ -35,9 +35,15 @@ fn a_damaged_store_ends_commands_with_70() {
             let refused = desk.run(command);
             assert_eq!(code(&refused), (70, json!("store_unavailable")), "{command:?} {}", refused.stderr);
         }
-        assert_eq!(desk.run(&["db", "check"]).code, 1, "its finding is the damage");
+        let check = desk.run(&["db", "check"]);
+        assert_eq!(check.code, 1, "its finding is the damage");
+        let told = check.stdout;
+        assert!(told.matches("damaged:").count() == 1 && !told.contains("0 runs"), "{told}");
         assert!(fs::read(desk.store()).unwrap() == damaged);
     }
+    fs::write(desk.store(), vec![7; 9_000]).unwrap();
+    assert_eq!(desk.run(&["db", "check", "--json"]).json()["damage"], json!(["file is not a database"]));
+    fs::write(desk.store(), []).unwrap();
     let refused = desk.run(&["db", "reset", "--json"]);
     assert_ne!(refused.code, 0, "nothing is reset unasked");
     let done = desk.json(&["db", "reset", "--yes"]);
@@ -55,7 +61,16 @@ fn a_missing_or_replaced_store_is_refused() {
     let missing = desk.run(&["runs", "list", "--json"]);
     assert_eq!(code(&missing), (70, json!("store_unavailable")));
     assert_eq!(missing.error()["error"]["reason"], json!({ "cause": "missing" }));
+    let place = format!("sqlite:{}", desk.store().display());
+    let told = desk.run(&["--store", &place, "runs", "list"]).stderr;
+    let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
+    for command in ["db reset`", "db restore FILE`"] {
+        assert!(told.contains(&format!("--store {place} {command}")), "{told}");
+    }
     assert!(!desk.store().exists());
+    let nothing = desk.run(&["db", "adopt", "--yes", "--json"]).error()["error"].clone();
+    assert_eq!(nothing["reason"], json!({ "cause": "missing" }));
+    assert!(!nothing["message"].as_str().unwrap().contains("--store-must-exist"), "{nothing}");
     let other = Desk::new();
     assert_eq!(other.run(&WORDS).code, 0);
     fs::copy(other.store(), desk.store()).unwrap();
@@ -66,6 +81,37 @@ fn a_missing_or_replaced_store_is_refused() {
     let nowhere = format!("sqlite:{}", desk.store().with_extension("none").display());
     let absent = desk.run(&["runs", "list", "--store", &nowhere, "--store-must-exist", "--json"]);
     assert_eq!(code(&absent), (70, json!("store_unavailable")));
+}
+
+#[test]
+fn a_store_of_a_newer_version_ends_commands_with_70() {
+    let desk = Desk::new();
+    assert_eq!(desk.run(&WORDS).code, 0);
+    let connection = rusqlite::Connection::open(desk.store()).unwrap();
+    connection.pragma_update(None, "user_version", 999).unwrap();
+    drop(connection);
+    for command in [&["runs", "list", "--json"][..], &["db", "check", "--json"]] {
+        let refused = desk.run(command);
+        assert_eq!(code(&refused), (70, json!("store_unavailable")), "{command:?} {}", refused.stderr);
+        assert_eq!(refused.error()["error"]["reason"], json!({ "cause": "newer" }));
+    }
+}
+
+#[test]
+fn a_backup_is_restored() {
+    let desk = Desk::new();
+    assert_eq!(desk.run(&WORDS).code, 0);
+    let backup = desk.home.path().join("backup.db").display().to_string();
+    assert_eq!(desk.run(&["db", "backup", &backup]).code, 0);
+    assert_eq!(desk.run(&WORDS).code, 0);
+    let refused = desk.run(&["db", "restore", &backup, "--json"]);
+    assert_ne!(refused.code, 0, "nothing is restored without a confirmation");
+    assert_eq!(desk.json(&["runs", "list"])["runs"].as_array().unwrap().len(), 2);
+    let done = desk.json(&["db", "restore", &backup, "--yes"]);
+    assert!(PathBuf::from(done["kept"][0].as_str().unwrap()).exists());
+    assert_eq!(desk.json(&["runs", "list"])["runs"].as_array().unwrap().len(), 1);
+    let none = desk.run(&["db", "restore", "none.db", "--yes", "--json"]);
+    assert_eq!(code(&none), (3, json!("not_found")));
 }
 
 #[test]

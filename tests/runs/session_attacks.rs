@@ -47,6 +47,11 @@ async fn files_are_read_beneath_the_bundle_only() {
     assert_eq!(failure(&core, &id, "skills.read", huge).await, ToolFailure::PayloadTooLarge);
     let gamma = json!({"path": "SKILL.md", "skill": "gamma"});
     assert_eq!(failure(&core, &id, "skills.read", gamma).await, ToolFailure::NotLoaded);
+    let aside = place.dir.path().join("aside");
+    fs::rename(place.root().join("alpha"), &aside).unwrap();
+    symlink(&aside, place.root().join("alpha")).unwrap();
+    let body = json!({"path": "SKILL.md", "skill": "alpha"});
+    assert_eq!(failure(&core, &id, "skills.read", body).await, ToolFailure::SkillChanged);
 }
 
 #[tokio::test]

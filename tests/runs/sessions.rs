@@ -157,6 +157,25 @@ async fn an_agent_has_its_own_skills_always_and_sees_no_others() {
 }
 
 #[tokio::test]
+async fn an_agent_that_cannot_be_read_does_not_hide_the_others() {
+    let place = Place::new();
+    place.file("agents/clerk.yaml", "id: clerk\nprompt: You are a clerk.\n");
+    place.file("agents/broken.yaml", "id: [\n");
+    let pipe = place.root().join("agents/pipe.yaml");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let core = place.core().await;
+    let agents = core.agents().await.unwrap();
+    let ids: Vec<(&str, bool)> =
+        agents.iter().map(|view| (view.agent.id.as_str(), view.problems.is_empty())).collect();
+    assert_eq!(ids, [("broken", false), ("clerk", true), ("pipe", false)]);
+    let with = |agent: &str| SettingsChange { agent: Some(agent.to_owned()), ..SettingsChange::default() };
+    core.new_session(with("clerk")).await.unwrap();
+    for wrong in ["broken", "pipe"] {
+        assert_eq!(core.new_session(with(wrong)).await.unwrap_err().code, Code::InvalidConfiguration);
+    }
+}
+
+#[tokio::test]
 async fn a_clients_budget_shrinks_the_catalogue_of_the_session() {
     let place = Place::new();
     for at in 0..60 {

@@ -8,6 +8,7 @@ use std::process::Command;
 
 use skills_store::{
     KnownStores, OpenOptions, Opened, RunFilter, Sqlite, Store, StoreError, Unavailability, adopt, reset,
+    restore,
 };
 
 use crate::store_kit::{self, Time};
@@ -33,6 +34,27 @@ impl Fixture {
 
     fn open(&self) -> Result<Opened, StoreError> {
         Sqlite::open_with(&self.path(), &self.options, Time::new().clock())
+    }
+
+    /// The database and its log, as a killed process leaves them after these launches.
+    async fn kill_after(&self, launches: std::ops::Range<u32>) {
+        let store = self.open().unwrap().store;
+        for n in launches {
+            store.launch(store_kit::launch(n)).await.unwrap();
+        }
+        let left = self.files();
+        drop(store);
+        for (file, bytes) in self.names().iter().zip(left) {
+            std::fs::write(file, bytes.expect("it is there")).unwrap();
+        }
+    }
+
+    fn names(&self) -> [PathBuf; 2] {
+        [self.path(), self.folder.path().join("runs.db-wal")]
+    }
+
+    fn files(&self) -> [Option<Vec<u8>>; 2] {
+        self.names().map(|file| std::fs::read(file).ok())
     }
 
     fn refusal(&self) -> Unavailability {
@@ -129,6 +151,109 @@ async fn a_restored_backup_is_the_same_store() {
 }
 
 #[tokio::test]
+async fn the_log_of_a_killed_process_is_merged() {
+    let fixture = Fixture::new().await;
+    fixture.kill_after(2..40).await;
+    assert_eq!(runs(&fixture.open().unwrap().store).await, 39);
+    let [_, log] = fixture.files();
+    assert!(log.is_none(), "the log is merged when the store is closed");
+}
+
+#[tokio::test]
+async fn a_leftover_log_is_not_merged_into_another_file() {
+    let replacements: [(&str, &[u32]); 2] = [("backup", &[2]), ("backup, one run later", &[2, 3])];
+    for (name, before) in replacements {
+        let fixture = Fixture::new().await;
+        let backup = fixture.folder.path().join("backup.db");
+        let store = fixture.open().unwrap().store;
+        for n in before {
+            store.launch(store_kit::launch(*n)).await.unwrap();
+        }
+        store.backup(&backup).await.unwrap();
+        drop(store);
+        fixture.kill_after(10..50).await;
+        std::fs::copy(&backup, fixture.path()).unwrap();
+        let copied = fixture.files();
+        let error = fixture.open().err().expect("a refusal");
+        assert_eq!(error.unavailability(), Some(Unavailability::Damaged), "{name}: {error}");
+        assert!(error.to_string().contains("runs.db-wal"), "{name}: {error}");
+        assert!(fixture.files() == copied, "{name}: a file was changed");
+        std::fs::remove_file(&fixture.names()[1]).unwrap();
+        assert_eq!(runs(&fixture.open().unwrap().store).await, 1 + before.len(), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_leftover_log_does_not_hide_a_foreign_store() {
+    let fixture = Fixture::new().await;
+    let other = Fixture::new().await;
+    fixture.kill_after(2..50).await;
+    std::fs::copy(other.path(), fixture.path()).unwrap();
+    let copied = fixture.files();
+    assert!([Unavailability::Damaged, Unavailability::Replaced].contains(&fixture.refusal()));
+    assert!(fixture.files() == copied, "a file was changed");
+}
+
+#[tokio::test]
+async fn a_leftover_log_is_not_merged_into_a_damaged_file() {
+    let damages: [(&str, fn(&[u8]) -> Vec<u8>); 2] = [
+        ("cut", |bytes| bytes[..bytes.len() / 2].to_vec()),
+        ("pages", |bytes| {
+            let mut bytes = bytes.to_vec();
+            let (half, page) = (bytes.len() / 2, 4096);
+            for page in bytes[half / page * page..].chunks_mut(page) {
+                page[..200].fill(0xff);
+            }
+            bytes
+        }),
+    ];
+    for (name, damage) in damages {
+        let fixture = Fixture::new().await;
+        let store = fixture.open().unwrap().store;
+        for n in 2..400 {
+            store.launch(store_kit::launch(n)).await.unwrap();
+        }
+        drop(store);
+        fixture.kill_after(400..401).await;
+        let damaged = damage(&std::fs::read(fixture.path()).unwrap());
+        std::fs::write(fixture.path(), &damaged).unwrap();
+        let before = fixture.files();
+        assert_eq!(fixture.refusal(), Unavailability::Damaged, "{name}");
+        assert!(fixture.files() == before, "{name}: a file was changed");
+    }
+}
+
+#[tokio::test]
+async fn a_backup_is_restored_beside_a_leftover_log() {
+    let fixture = Fixture::new().await;
+    let backup = fixture.folder.path().join("backup.db");
+    let store = fixture.open().unwrap().store;
+    store.backup(&backup).await.unwrap();
+    let clock = || Time::new().clock();
+    let restored = || restore(&fixture.path(), &backup, &fixture.options, clock());
+    let busy = restored().unwrap_err();
+    assert_eq!(busy.unavailability(), Some(Unavailability::Busy), "this process has it open: {busy}");
+    let id = store.identity();
+    drop(store);
+    fixture.kill_after(10..50).await;
+    let before = fixture.files();
+
+    let other = Fixture::new().await;
+    let damaged = fixture.folder.path().join("damaged.db");
+    std::fs::write(&damaged, &std::fs::read(&backup).unwrap()[..60_000]).unwrap();
+    for (wrong, cause) in [(&other.path(), Unavailability::Replaced), (&damaged, Unavailability::Damaged)] {
+        let error = restore(&fixture.path(), wrong, &fixture.options, clock()).unwrap_err();
+        assert_eq!(error.unavailability(), Some(cause), "{error}");
+        assert!(fixture.files() == before, "a file was changed");
+    }
+
+    let done = restored().unwrap();
+    assert_eq!((done.id, done.kept.len()), (id, 2));
+    assert!([0, 1].map(|at| std::fs::read(&done.kept[at]).ok()) == before, "the former files are kept");
+    assert_eq!(runs(&fixture.open().unwrap().store).await, 1);
+}
+
+#[tokio::test]
 async fn a_reset_keeps_the_former_files() {
     let fixture = Fixture::new().await;
     let damaged = b"no database".repeat(500);
@@ -158,6 +283,8 @@ async fn a_database_of_another_program_is_refused() {
     let before = std::fs::read(&path).unwrap();
     let error = Sqlite::open(&path, Time::new().clock()).err().unwrap();
     assert_eq!(error.unavailability(), Some(Unavailability::Unopenable));
+    let error = reset(&path, &OpenOptions::default(), Time::new().clock()).unwrap_err();
+    assert_eq!(error.unavailability(), Some(Unavailability::Unopenable), "it is not renamed either");
     assert_eq!(std::fs::read(&path).unwrap(), before);
 }
 
@@ -259,6 +386,7 @@ async fn a_read_only_store_is_read() {
         mount.remount("remount,ro");
         let opened = Sqlite::open(&path, Time::new().clock()).unwrap();
         assert_eq!(opened.notices.len(), 1, "it is said");
+        assert!(opened.notices[0].contains("mounted read-only"), "{:?}", opened.notices);
         assert_eq!(runs(&opened.store).await, 1 + usize::from(log), "log: {log}");
         assert!(opened.store.check().await.unwrap().is_sound());
         let error = opened.store.launch(store_kit::launch(9)).await.unwrap_err();

@@ -61,7 +61,7 @@ impl Local {
         let own = self.config.golden_file();
         run_blocking(move || {
             let findings = findings(&catalogue, &skills)?;
-            let golden = golden(&catalogue, own.as_deref(), &skills, &shared, &usual)?;
+            let (golden, warnings) = golden(&catalogue, own.as_deref(), &skills, &shared, &usual)?;
             let known = Known {
                 catalogue,
                 findings,
@@ -84,7 +84,7 @@ impl Local {
             let wanted = |one: &GovernedSkill| filter.state.is_empty() || filter.state.contains(&one.state);
             let mut skills: Vec<GovernedSkill> = judged.filter(wanted).collect();
             let (total, next) = page.map_or_else(|| self::page(&mut skills, &filter), Ok)?;
-            Ok(GovernanceList { skills, total, next })
+            Ok(GovernanceList { skills, total, next, warnings })
         })
         .await
     }
@@ -206,17 +206,17 @@ fn findings(catalogue: &Catalogue, skills: &[Arc<Skill>]) -> Result<HashMap<Skil
     Ok(all)
 }
 
-/// How the golden requests that name these skills are answered.
+/// How the golden requests that name these skills are answered, and which golden files were skipped.
 fn golden(
     catalogue: &Catalogue,
     own: Option<&Path>,
     skills: &[Arc<Skill>],
     shared: &Shared,
     usual: &Request,
-) -> Result<HashMap<SkillId, GoldenFacts>, Error> {
+) -> Result<(HashMap<SkillId, GoldenFacts>, Vec<String>), Error> {
     let golden = match eval::golden_of(catalogue, own) {
         Ok(golden) => golden,
-        Err(error) if error.code == Code::NotFound => return Ok(HashMap::new()),
+        Err(error) if error.code == Code::NotFound => return Ok((HashMap::new(), Vec::new())),
         Err(error) => return Err(error),
     };
     let wanted: std::collections::HashSet<&SkillId> = skills.iter().map(|skill| &skill.id).collect();
@@ -254,5 +254,5 @@ fn golden(
             Expect::Nothing => {}
         }
     }
-    Ok(facts)
+    Ok((facts, golden.warnings().to_vec()))
 }

@@ -120,7 +120,12 @@ pub async fn eval(config: Config, job: EvalJob) -> Result<Evaluation, Error> {
         let golden = match (&job.queries, &router) {
             (Some(queries), _) => eval::golden_in(queries, job.out_of_scope.as_deref())?,
             (None, EvaluationScope::Roots(local)) => {
-                eval::golden_of(&local.registry.snapshot(), local.config.golden_file().as_deref())?
+                let own = local.config.golden_file();
+                let golden = eval::golden_of(&local.registry.snapshot(), own.as_deref())?;
+                if golden.files().is_empty() {
+                    return Err(Error::new(Code::InvalidConfiguration, golden.warnings().join("; ")));
+                }
+                golden
             }
             (None, EvaluationScope::Files(_)) => {
                 return Err(Error::new(Code::InvalidRequest, "--skills needs --queries"));

@@ -243,6 +243,7 @@ mod tests {
             F::PayloadTooLarge,
             F::ConfirmationRequired,
             F::SafetyDenied,
+            F::SkillChanged,
             F::RuntimeError,
         ] {
             let failed = answer(Err(ToolError::new(failure, "why")));

@@ -608,9 +608,26 @@ fn trace_schema() -> Value {
     })
 }
 
+/// Arguments that are texts, in which a NUL character stands for itself.
+const TEXTS: [&str; 5] = ["content", "intent", "note", "notes", "text"];
+
+/// The argument with a NUL character, if any. Inputs and payloads of runs may have some.
+fn with_nul(arguments: &Value) -> Option<&str> {
+    let has_nul = |value: &Value| value.as_str().is_some_and(|text| text.contains('\0'));
+    let found = arguments.as_object()?.iter().find(|(name, value)| {
+        !TEXTS.contains(&name.as_str())
+            && (has_nul(value) || value.as_array().is_some_and(|items| items.iter().any(has_nul)))
+    });
+    found.map(|(name, _)| name.as_str())
+}
+
 /// Arguments as their type; none at all are an empty object.
 fn read<A: DeserializeOwned>(arguments: Value) -> Result<A, Error> {
     let arguments = if arguments.is_null() { Value::Object(serde_json::Map::new()) } else { arguments };
+    // PostgreSQL stores none, so that an id, a name or a filter with one is refused on every store.
+    if let Some(name) = with_nul(&arguments) {
+        return Err(Error::new(Code::InvalidRequest, format!("`{name}`: a NUL character is not allowed")));
+    }
     serde_path_to_error::deserialize(arguments).map_err(|error| {
         let place = error.path().to_string();
         let what = without_rust_types(&error.into_inner().to_string());

@@ -50,7 +50,7 @@ pub use self::skills::{
     CollisionsArgs, Deny, DescribeArgs, DiscoverArgs, DraftArgs, EvalArgs, EvalReportForm, FailOn, LintArgs,
     LintFormat, ListArgs, RivalsArgs, SchemaArgs, VisibilityArgs, WhyArgs,
 };
-pub use self::store::{BackupArgs, BeforeArgs, ConfirmArgs, DbAction, DbArgs, MigrateArgs};
+pub use self::store::{BackupArgs, BeforeArgs, ConfirmArgs, DbAction, DbArgs, MigrateArgs, RestoreArgs};
 pub use self::value_parsers::HandedFile;
 pub use self::value_parsers::Pair;
 
@@ -214,7 +214,7 @@ pub enum Command {
     ExplainCapability(ExplainCapabilityArgs),
     /// Choose the binding for a capability on this machine.
     Activate(ActivateArgs),
-    /// Check, back up, migrate, reset and purge the run store.
+    /// Check, back up, restore, migrate, reset and purge the run store.
     Db(DbArgs),
     /// Show skill quality states.
     #[command(alias = "skill-governance")]

@@ -15,12 +15,15 @@ pub struct DbArgs {
 }
 #[derive(Debug, Subcommand)]
 pub enum DbAction {
-    /// Check the integrity of the store; exits with 1 if it is damaged or inconsistent.
+    /// Check the integrity of the store; exits with 1 if it is damaged or inconsistent, with 70 if it cannot be opened
+    /// (missing, replaced, not readable).
     Check,
     /// Write a complete copy, also while runs execute.
     Backup(BackupArgs),
     /// Copy all records of another store into this one, which must be empty.
     Migrate(MigrateArgs),
+    /// Replace the store with a copy of a backup; the old files are kept under another name.
+    Restore(RestoreArgs),
     /// Create an empty store; the old files are kept under another name.
     Reset(ConfirmArgs),
     /// Accept a different store at this path.
@@ -46,6 +49,18 @@ pub struct MigrateArgs {
     /// Store to copy: sqlite:FILE.
     #[arg(long, value_name = "STORE", value_parser = sqlite_file)]
     pub from: PathBuf,
+}
+
+/// `skills db restore`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Stop the processes that use the store first. The backup is checked, and not changed."
+)]
+pub struct RestoreArgs {
+    /// Backup to copy, written by `skills db backup`.
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub confirm: ConfirmArgs,
 }
 
 /// `skills db reset` and `skills db adopt`

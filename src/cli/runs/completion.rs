@@ -86,8 +86,7 @@ fn ending(settled: &Settled, caller: &Caller, in_memory: bool, look: TerminalCap
     }
     let next = caller.next(run);
     if in_memory && !next.is_empty() {
-        let said =
-            "  its store is in memory and ends with this command: remove --demo and memory: to keep it";
+        let said = "  the store is in memory and is deleted when this command ends; to keep runs, use --store sqlite:FILE";
         let _ = write!(out, "\n{}", TextStyle::Warn.paint(said, look.colour));
         return out;
     }

@@ -190,7 +190,11 @@ pub(crate) async fn modified<T: Tx>(tx: &T) -> Result<(u64, u64), StoreError> {
 /// As [`modified`], as text.
 pub(crate) async fn modified_in_words<T: Tx>(tx: &T) -> Result<Vec<String>, StoreError> {
     let (runs, checkpoints) = modified(tx).await?;
-    let found = [(runs, "runs with other inputs than"), (checkpoints, "checkpoints with another state than")];
-    let found = found.into_iter().filter(|(count, _)| *count > 0);
-    Ok(found.map(|(count, what)| format!("{count} {what} were written")).collect())
+    let found = [(runs, "run", "inputs differ"), (checkpoints, "checkpoint", "state differs")];
+    let found = found.into_iter().filter(|(count, ..)| *count > 0);
+    let told = found.map(|(count, what, differs)| {
+        let plural = if count == 1 { "" } else { "s" };
+        format!("{count} {what}{plural} whose {differs} from what was written")
+    });
+    Ok(told.collect())
 }

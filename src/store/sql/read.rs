@@ -9,6 +9,7 @@ use super::filter::Conditions;
 use super::rows::{RUN_COLUMNS, listed, listed_columns, record, state};
 use super::work::{LAPSED, here};
 use super::{Row, Tx, Value, dialect, values};
+use crate::query::MAX_LEN;
 use crate::{
     Decided, DecisionRecord, Due, Moment, NewEvent, RunEvent, RunFilter, RunId, RunPage, RunQuery, RunRecord,
     StepIntent, StepRecord, StoreError, WorkerId,
@@ -228,6 +229,17 @@ pub(super) fn ended_state(postgres: bool) -> String {
     format!("CASE {on_expiry} WHEN 'fail' THEN 'failed' ELSE 'canceled' END")
 }
 
+/// Refuses a text that not every store can search for.
+fn check_text(text: &str) -> Result<(), StoreError> {
+    if text.contains('\0') {
+        return Err(StoreError::Unasked("`text`: a NUL character is not allowed".to_owned()));
+    }
+    if text.chars().count() > MAX_LEN {
+        return Err(StoreError::Unasked(format!("`text` has at most {MAX_LEN} characters")));
+    }
+    Ok(())
+}
+
 pub(crate) async fn runs<T: Tx>(tx: &T, filter: &RunFilter) -> Result<RunPage, StoreError> {
     let now_ms = tx.now().await?.wall_ms;
     let limit = if filter.limit == 0 { PAGE } else { filter.limit };
@@ -244,6 +256,9 @@ pub(crate) async fn runs<T: Tx>(tx: &T, filter: &RunFilter) -> Result<RunPage, S
         waiting += &format!(" AND r.seq NOT IN {of}");
         others = format!("({others} OR r.seq IN {of})");
         present = format!("CASE WHEN r.seq IN {of} THEN {} ELSE r.state END", ended_state(T::POSTGRES));
+    }
+    if let Some(text) = &filter.text {
+        check_text(text)?;
     }
     let text = filter.r#where.as_deref().unwrap_or_default();
     let query = RunQuery::parse(text).map_err(|error| StoreError::Unasked(error.to_string()))?;

@@ -1,6 +1,8 @@
-//! Whether the files that are open are still those at their paths.
+//! Whether the files that are open are still those at their paths, and which process has a database open.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use crate::{StoreError, Unavailability};
 
@@ -67,14 +69,60 @@ impl FileGuard {
     }
 }
 
-/// The process that has a database open, if any: it holds a lock on the bytes that `SQLite` keeps for readers
-/// (<https://sqlite.org/lockingv3.html>; in WAL mode for as long as it is open).
-#[cfg(unix)]
+/// How often this process has databases open. Its own locks are invisible to it, and they end when it closes any
+/// descriptor of the file (`fcntl_locking(2)`): a database in here is not opened except by `SQLite`.
+static OPEN_HERE: Mutex<BTreeMap<FileId, usize>> = Mutex::new(BTreeMap::new());
+
+/// Counts a database as open in this process until it is dropped.
+#[derive(Debug)]
+pub(super) struct OpenHere(FileId);
+
+impl OpenHere {
+    /// Counts a file that exists. `first` is run before, where this process does not have it open yet.
+    pub fn count(
+        path: &Path,
+        first: impl FnOnce() -> Result<(), StoreError>,
+    ) -> Result<Option<Self>, StoreError> {
+        // What is gone again is reported when it is opened.
+        let Ok(found) = std::fs::metadata(path) else { return Ok(None) };
+        let mut open = OPEN_HERE.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = open.get(&id(&found)).copied().unwrap_or(0);
+        if count == 0 {
+            first()?;
+        }
+        open.insert(id(&found), count + 1);
+        Ok(Some(Self(id(&found))))
+    }
+}
+
+impl Drop for OpenHere {
+    fn drop(&mut self) {
+        let mut open = OPEN_HERE.lock().unwrap_or_else(PoisonError::into_inner);
+        match open.get_mut(&self.0) {
+            Some(count) if *count > 1 => *count -= 1,
+            _ => drop(open.remove(&self.0)),
+        }
+    }
+}
+
+/// The process that has a database open, if any.
 pub(super) fn process_using(path: &Path) -> Option<i32> {
+    let open = OPEN_HERE.lock().unwrap_or_else(PoisonError::into_inner);
+    if std::fs::metadata(path).is_ok_and(|found| open.contains_key(&id(&found))) {
+        return i32::try_from(std::process::id()).ok();
+    }
+    locked_by(path)
+}
+
+/// The other process that has a database open, if any: it holds a lock on the bytes that `SQLite` keeps for readers
+/// (<https://sqlite.org/lockingv3.html>; in WAL mode for as long as it is open). Not for a database that this process
+/// has open.
+#[cfg(unix)]
+pub(super) fn locked_by(path: &Path) -> Option<i32> {
     use nix::fcntl::{FcntlArg, fcntl};
     const SHARED_FIRST: i64 = 0x4000_0002;
     const SHARED_SIZE: i64 = 510;
-    let file = std::fs::OpenOptions::new().read(true).write(true).open(path).ok()?;
+    let file = std::fs::File::open(path).ok()?;
     let mut lock = nix::libc::flock {
         l_type: i16::try_from(nix::libc::F_WRLCK).ok()?,
         l_whence: i16::try_from(nix::libc::SEEK_SET).ok()?,
@@ -88,6 +136,6 @@ pub(super) fn process_using(path: &Path) -> Option<i32> {
 
 /// Locks of other systems are not looked at: there a file that is open cannot be renamed.
 #[cfg(not(unix))]
-pub(super) fn process_using(_: &Path) -> Option<i32> {
+pub(super) fn locked_by(_: &Path) -> Option<i32> {
     None
 }

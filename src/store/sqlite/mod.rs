@@ -3,6 +3,7 @@
 
 mod change_watch;
 mod guard;
+mod leftover;
 mod open;
 mod reason;
 mod schema;
@@ -22,9 +23,10 @@ use super::write_health::WriteHealth;
 use super::{Clock, Clocks, CommitObserver, Places, Unavailability};
 use crate::sql::methods::{implement_store, prelude::*};
 use change_watch::Foreign;
-pub use open::{OpenOptions, Opened, Reset, adopt, reset};
+pub use open::{OpenOptions, Opened, Reset, adopt, reset, restore};
 use reason::Reason;
 pub(crate) use source::{Batch, Source};
+pub use storage::damage_of;
 use tx::{Transaction, complete, read_tx, write_tx};
 use writer::{Target, Writer};
 
@@ -59,6 +61,8 @@ pub struct Sqlite {
     _foreign: Option<Foreign>,
     /// The folder of a copy that is read instead of the file.
     copy: Option<tempfile::TempDir>,
+    /// Outlives the connections.
+    _open_here: Option<guard::OpenHere>,
 }
 
 impl std::fmt::Debug for Sqlite {
@@ -142,6 +146,7 @@ impl Sqlite {
             immutable: false,
             _foreign: foreign,
             copy: None,
+            _open_here: None,
         })
     }
 
@@ -169,6 +174,7 @@ impl Sqlite {
             immutable,
             _foreign: None,
             copy: None,
+            _open_here: None,
         })
     }
 

@@ -2,16 +2,21 @@
 //! be written, and what a person may decide about a file that is refused.
 
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::guard::FileGuard;
-use super::{Sqlite, failed, reading, schema};
+use super::guard::{FileGuard, OpenHere};
+use super::leftover::{check_leftover_log, ensure_own, has_log};
+use super::{Sqlite, failed, identity_of, reading, schema, storage};
 use crate::{Clocks, KnownStores, StoreError, Unavailability};
 use skills_base::private_files;
 
 /// Suffixes of the files next to a database.
 pub(super) const SIDE_FILES: [&str; 2] = ["-wal", "-shm"];
+
+/// Size and time of the last change of the database and its log.
+pub(super) type FileState = [Option<(u64, Option<SystemTime>)>; 2];
 
 /// How a database file is opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,10 +45,10 @@ pub struct Opened {
     pub notices: Vec<String>,
 }
 
-/// A new store, and the files of the former one.
+/// A new or restored store, and the files of the former one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reset {
-    /// Id of the new store.
+    /// Id of the store.
     pub id: String,
     /// Where the former files are now.
     pub kept: Vec<PathBuf>,
@@ -58,8 +63,9 @@ impl Sqlite {
         Self::open_with(path, &OpenOptions::default(), clocks)
     }
 
-    /// Opens a database file. It is created only where no store is known to have been; a damaged file, or another store
-    /// than the one that is known, is refused and left untouched. A file that cannot be written is opened for reading.
+    /// Opens a database file. It is created only where no store is known to have been; a damaged file, another store
+    /// than the one that is known, or a file next to the log of another one, is refused and left untouched. A file that
+    /// cannot be written is opened for reading.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`], [`StoreError::Newer`], or [`StoreError::Failed`] with what the system said.
@@ -76,6 +82,7 @@ impl Sqlite {
             None => None,
         };
         let existed = prepare_file(path, options, expected.as_deref())?;
+        let open_here = OpenHere::count(path, || check_leftover_log(path, &place, expected.as_deref()))?;
         if options.own_folder {
             for file in files_of(path) {
                 if let Err(error) = private_files::restrict(&file, options.mode) {
@@ -92,11 +99,11 @@ impl Sqlite {
         }
         let opened = open_for_writing(path, &place, expected.as_deref(), &clocks);
         let store = match opened {
-            Ok(store) => store,
+            Ok(store) => Sqlite { _open_here: open_here, ..store },
             Err(error) if existed && may_still_be_read(&error) => {
                 let (store, notice) = open_for_reading(path, &place, expected.as_deref(), error, clocks)?;
                 notices.push(notice);
-                return Ok(Opened { store, notices });
+                return Ok(Opened { store: Sqlite { _open_here: open_here, ..store }, notices });
             }
             Err(error) => return Err(error),
         };
@@ -118,20 +125,119 @@ impl Sqlite {
 /// Gives a path a new, empty store. The files that were there keep their content under a new name.
 ///
 /// # Errors
-/// [`StoreError::Unavailable`] while a process has the store open, and when a file cannot be renamed; [`StoreError`] of
-/// opening the new one.
+/// [`StoreError::Unavailable`] while a process has the store open, for a database of another program, and when a file
+/// cannot be renamed; [`StoreError`] of opening the new one.
 pub fn reset(path: &Path, options: &OpenOptions, clocks: impl Into<Clocks>) -> Result<Reset, StoreError> {
-    let place = place_of(path);
-    if let Some(process) = super::guard::process_using(path) {
-        return Err(StoreError::Unavailable {
-            cause: Unavailability::Busy,
-            doing: format!("resetting {place}"),
-            reason: format!("it is open in process {process}; stop that process first"),
-        });
-    }
+    ensure_closed(path, &format!("resetting {}", place_of(path)))?;
+    ensure_own(path, &place_of(path))?;
     let clocks = clocks.into();
+    let kept = set_aside(path, &format!(".reset-{}", stamp(&clocks)))?;
+    if let Some(known) = &options.known {
+        known.forget(path)?;
+    }
+    let store = Sqlite::open_with(path, &OpenOptions { must_exist: false, ..options.clone() }, clocks)?.store;
+    Ok(Reset { id: store.identity.clone(), kept })
+}
+
+/// Puts a copy of a backup at a path. The files that were there keep their content under a new name.
+///
+/// # Errors
+/// [`StoreError::Unavailable`] while a process has the store open, for a backup that is damaged or of another store than
+/// the one that is known, and when a file cannot be written; [`StoreError::Newer`].
+pub fn restore(
+    path: &Path,
+    backup: &Path,
+    options: &OpenOptions,
+    clocks: impl Into<Clocks>,
+) -> Result<Reset, StoreError> {
+    let doing = format!("restoring {}", place_of(path));
+    ensure_closed(path, &doing)?;
+    ensure_own(path, &place_of(path))?;
+    let expected = options.known.as_ref().map(|known| known.id_at(path)).transpose()?.flatten();
+    ensure_backup(backup, expected.as_deref())?;
+    let clocks = clocks.into();
+    let suffix = format!(".restored-{}", stamp(&clocks));
+    let failed = |error: std::io::Error| failed(doing.clone(), &error);
+    if let Some(folder) = path.parent() {
+        private_files::create_folder(folder).map_err(failed)?;
+    }
+    // In the same folder: nothing is renamed before the whole copy is on disk.
+    let mut draft = path.as_os_str().to_owned();
+    draft.push(format!("{suffix}.part"));
+    let draft = PathBuf::from(draft);
+    let placed = std::fs::copy(backup, &draft)
+        .and_then(|_| private_files::set_mode(&draft, options.mode))
+        .and_then(|()| std::fs::File::open(&draft)?.sync_all())
+        .map_err(failed)
+        .and_then(|()| set_aside(path, &suffix))
+        .and_then(|kept| std::fs::rename(&draft, path).map(|()| kept).map_err(failed));
+    let kept = placed.inspect_err(|_| drop(std::fs::remove_file(&draft)))?;
+    let store = Sqlite::open_with(path, options, clocks)?.store;
+    Ok(Reset { id: store.identity.clone(), kept })
+}
+
+/// Makes sure that a file is a sound store, whole without a log, and the expected one where one is expected.
+fn ensure_backup(file: &Path, expected: Option<&str>) -> Result<(), StoreError> {
+    let place = place_of(file);
+    let refused = |cause, reason: String| {
+        Err(StoreError::Unavailable { cause, doing: format!("checking {place}"), reason })
+    };
+    match std::fs::metadata(file) {
+        Ok(found) if !found.is_file() => {
+            return refused(Unavailability::Unopenable, "it is not a file".into());
+        }
+        Ok(_) => {}
+        Err(error) => return Err(failed(format!("opening {place}"), &error)),
+    }
+    ensure_closed(file, &format!("reading {place}"))?;
+    if has_log(file) {
+        let reason = "it has a write-ahead log (-wal), so the file alone is not complete; copy the store with \
+                      `skills db backup` instead";
+        return refused(Unavailability::Unopenable, reason.into());
+    }
+    let connection = reading(file, &place, true)?;
+    schema::recognize(&connection, &place, None)?;
+    schema::is_present(&connection, &place)?;
+    let (damage, interrupted) = storage::damage(&connection, "PRAGMA integrity_check(1)");
+    if let Some(found) = damage.into_iter().next().or_else(|| interrupted.map(|error| error.to_string())) {
+        return refused(Unavailability::Damaged, format!("the backup is damaged ({found}); use another one"));
+    }
+    let tables: i64 = connection
+        .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
+        .map_err(|error| failed(format!("reading {place}"), &error))?;
+    if tables == 0 {
+        return refused(Unavailability::Damaged, "it is empty".to_owned());
+    }
+    let id = identity_of(&connection, &place).ok();
+    match expected {
+        Some(expected) if id.as_deref() != Some(expected) => {
+            let found = id.map_or_else(|| "no store id".to_owned(), |id| format!("the store {id}"));
+            let reason = format!("expected the store {expected}, but the backup has {found}");
+            refused(Unavailability::Replaced, reason)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Makes sure that no process has a database open.
+pub(super) fn ensure_closed(path: &Path, doing: &str) -> Result<(), StoreError> {
+    match super::guard::process_using(path) {
+        None => Ok(()),
+        Some(process) => Err(StoreError::Unavailable {
+            cause: Unavailability::Busy,
+            doing: doing.to_owned(),
+            reason: format!("it is open in process {process}; stop that process first"),
+        }),
+    }
+}
+
+fn stamp(clocks: &Clocks) -> String {
     let at = jiff::Timestamp::from_millisecond(clocks.now().wall_ms).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
-    let suffix = format!(".reset-{}", at.strftime("%Y%m%dT%H%M%S%3fZ"));
+    at.strftime("%Y%m%dT%H%M%S%3fZ").to_string()
+}
+
+/// Renames a database and the files next to it; answers their new names.
+fn set_aside(path: &Path, suffix: &str) -> Result<Vec<PathBuf>, StoreError> {
     let mut kept = Vec::new();
     // The log first: without it the database alone is at least what it was at some moment.
     for (from, side) in files_of(path).into_iter().zip(["", SIDE_FILES[0], SIDE_FILES[1]]).rev() {
@@ -145,11 +251,7 @@ pub fn reset(path: &Path, options: &OpenOptions, clocks: impl Into<Clocks>) -> R
         }
     }
     kept.reverse();
-    if let Some(known) = &options.known {
-        known.forget(path)?;
-    }
-    let store = Sqlite::open_with(path, &OpenOptions { must_exist: false, ..options.clone() }, clocks)?.store;
-    Ok(Reset { id: store.identity.clone(), kept })
+    Ok(kept)
 }
 
 /// Accepts the store that is at a path now in place of the one that is recorded there; answers its id.
@@ -157,6 +259,16 @@ pub fn reset(path: &Path, options: &OpenOptions, clocks: impl Into<Clocks>) -> R
 /// # Errors
 /// As [`Sqlite::open_with`].
 pub fn adopt(path: &Path, options: &OpenOptions, clocks: impl Into<Clocks>) -> Result<String, StoreError> {
+    if std::fs::metadata(path).map_or(0, |found| found.len()) == 0 {
+        let place = place_of(path);
+        return Err(StoreError::Unavailable {
+            cause: Unavailability::Missing,
+            doing: format!("opening {place}"),
+            reason: "the file is missing or empty. Move the store's file back, restore a backup with `skills db restore \
+                     FILE`, or start with an empty store: `skills db reset`"
+                .to_owned(),
+        });
+    }
     // What is not a store leaves the record as it is.
     let unrecorded = OpenOptions { known: None, must_exist: true, ..options.clone() };
     let store = Sqlite::open_with(path, &unrecorded, clocks)?.store;
@@ -181,14 +293,22 @@ pub(super) fn files_of(path: &Path) -> [PathBuf; 3] {
     [path.to_owned(), beside(SIDE_FILES[0]), beside(SIDE_FILES[1])]
 }
 
+pub(super) fn file_state(path: &Path) -> FileState {
+    let [database, log, _] = files_of(path);
+    [database, log].map(|file| {
+        let found = std::fs::metadata(file).ok()?;
+        Some((found.len(), found.modified().ok()))
+    })
+}
+
 /// Makes sure that a file is there that may be opened, creating it where that is right; whether it had content.
 fn prepare_file(path: &Path, options: &OpenOptions, expected: Option<&str>) -> Result<bool, StoreError> {
     let place = place_of(path);
     let refused = |cause, reason: String| {
         Err(StoreError::Unavailable { cause, doing: format!("opening {place}"), reason })
     };
-    let ways_out = "Move the file back or mount its volume, restore a backup to that path, or start with an empty \
-                    store: skills db reset";
+    let ways_out = "Move the file back or mount its volume, restore a backup with `skills db restore FILE`, or start \
+                    with an empty store: `skills db reset`";
     let bytes = match std::fs::metadata(path) {
         Ok(found) if found.is_file() => Some(found.len()),
         Ok(_) => return refused(Unavailability::Unopenable, "it is not a file".to_owned()),
@@ -241,11 +361,25 @@ fn connect(path: &Path, place: &str, expected: Option<&str>) -> Result<Connectio
         return Err(StoreError::Unavailable {
             cause: Unavailability::ReadOnly,
             doing: doing(),
-            reason: "the file is not writable; change its permissions, or use another --store".to_owned(),
+            reason: if is_mounted_read_only(path) {
+                "its file system is mounted read-only; remount it, or use another --store".to_owned()
+            } else {
+                "the file is not writable; change its permissions, or use another --store".to_owned()
+            },
         });
     }
     schema::recognize(&connection, place, expected)?;
     Ok(connection)
+}
+
+#[cfg(unix)]
+fn is_mounted_read_only(path: &Path) -> bool {
+    nix::unistd::access(path, nix::unistd::AccessFlags::W_OK) == Err(nix::errno::Errno::EROFS)
+}
+
+#[cfg(not(unix))]
+fn is_mounted_read_only(_: &Path) -> bool {
+    false
 }
 
 fn open_for_writing(

@@ -31,11 +31,13 @@ impl Reason for rusqlite::Error {
                 "another process has locked it for more than 10 s; try again, or stop that process"
             }
             Some(Unavailability::Damaged) => {
-                "it is damaged and was not modified; `skills db check` shows where. Copy the file with \
-                    its -wal and -shm files, then restore a backup; `skills db reset` keeps the old files under another name and creates an empty store"
+                "it is damaged and was not modified; `skills db check` shows where. `skills db restore FILE` restores a \
+                    backup, `skills db reset` creates an empty store; both keep the old files under another name"
             }
             Some(Unavailability::Io) => "the disk failed to read or write; see the system's log",
-            Some(Unavailability::Missing | Unavailability::Replaced) | None => return self.to_string(),
+            Some(Unavailability::Missing | Unavailability::Replaced | Unavailability::Newer) | None => {
+                return self.to_string();
+            }
         };
         format!("{advice} ({self})")
     }

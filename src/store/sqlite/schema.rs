@@ -177,6 +177,13 @@ pub(super) fn remembering(connection: &Connection) {
     connection.set_prepared_statement_cache_capacity(128);
 }
 
+/// Whether a database is one of another program.
+pub(super) fn is_foreign(connection: &Connection) -> rusqlite::Result<bool> {
+    let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
+    Ok(number("SELECT count(*) FROM sqlite_schema")? > 0
+        && number("PRAGMA application_id")? != APPLICATION_ID)
+}
+
 /// Makes sure that a database is a store of this program, the expected one where one is expected, or has nothing in it
 /// yet.
 pub(super) fn recognize(
@@ -189,8 +196,7 @@ pub(super) fn recognize(
             .query_row(sql, [], |row| row.get::<_, i64>(0))
             .map_err(|e| failed(format!("opening {place}"), &e))
     };
-    let tables = number("SELECT count(*) FROM sqlite_schema")?;
-    if tables > 0 && number("PRAGMA application_id")? != APPLICATION_ID {
+    if is_foreign(connection).map_err(|e| failed(format!("opening {place}"), &e))? {
         return Err(StoreError::Unavailable {
             cause: Unavailability::Unopenable,
             doing: format!("opening {place}"),

@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
 
 use rusqlite::Connection;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-use super::open::{files_of, migrated_copy, place_of};
-use super::{failed, guard, reading, schema, tx};
+use super::leftover::{check_leftover_log, has_log};
+use super::open::{FileState, ensure_closed, file_state, migrated_copy, place_of};
+use super::{failed, reading, schema, tx};
 use crate::sql::Row;
 use crate::{StoreError, Unavailability};
 
@@ -41,9 +41,6 @@ impl Table {
     }
 }
 
-/// Size and time of the last change of the database and its log.
-type FileState = [Option<(u64, Option<SystemTime>)>; 2];
-
 /// A database file that no process has open.
 pub(crate) struct Source {
     place: String,
@@ -75,7 +72,8 @@ impl Source {
             Ok(_) => {}
             Err(error) => return Err(failed(format!("opening {place}"), &error)),
         }
-        ensure_unused(path, &place)?;
+        ensure_closed(path, &format!("reading {place}"))?;
+        check_leftover_log(path, &place, None)?;
         let state = file_state(path);
         let (connection, copy) = connect(path, &place)?;
         let tables = tables(&connection).map_err(|e| failed(format!("reading {place}"), &e))?;
@@ -124,7 +122,7 @@ impl Source {
     /// # Errors
     /// [`StoreError::Unavailable`].
     pub fn ensure_unchanged(&self) -> Result<(), StoreError> {
-        ensure_unused(&self.path, &self.place)?;
+        ensure_closed(&self.path, &format!("reading {}", self.place))?;
         if file_state(&self.path) == self.state {
             return Ok(());
         }
@@ -137,30 +135,10 @@ impl Source {
     }
 }
 
-fn ensure_unused(path: &Path, place: &str) -> Result<(), StoreError> {
-    match guard::process_using(path) {
-        None => Ok(()),
-        Some(process) => Err(StoreError::Unavailable {
-            cause: Unavailability::Busy,
-            doing: format!("reading {place}"),
-            reason: format!("it is open in process {process}; stop that process first"),
-        }),
-    }
-}
-
-fn file_state(path: &Path) -> FileState {
-    let [database, log, _] = files_of(path);
-    [database, log].map(|file| {
-        let found = std::fs::metadata(file).ok()?;
-        Some((found.len(), found.modified().ok()))
-    })
-}
-
 /// A connection that leaves no trace: to the file where its log is empty and it has the schema of this version, otherwise
 /// to a copy.
 fn connect(path: &Path, place: &str) -> Result<(Connection, Option<tempfile::TempDir>), StoreError> {
-    let [_, log, _] = files_of(path);
-    if std::fs::metadata(log).map_or(0, |found| found.len()) == 0 {
+    if !has_log(path) {
         let connection = reading(path, place, true)?;
         schema::recognize(&connection, place, None)?;
         if schema::is_present(&connection, place)? {

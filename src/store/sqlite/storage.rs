@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode};
 
-use super::failed;
+use super::leftover::has_log;
+use super::open::place_of;
 use super::schema::is_damage;
 use super::tx::{Transaction, complete};
+use super::{failed, reading};
 use crate::sql::maintenance::{RULES, modified_in_words};
 use crate::{Glance, Health, Moment, StoreError};
 use skills_base::private_files;
@@ -46,7 +48,7 @@ pub(super) fn quick_check(connection: &Connection, patience: Duration) -> Result
 }
 
 /// The damage that a check of the pages reports, and why it was interrupted: earlier findings are kept.
-fn damage(connection: &Connection, pragma: &str) -> (Vec<String>, Option<rusqlite::Error>) {
+pub(super) fn damage(connection: &Connection, pragma: &str) -> (Vec<String>, Option<rusqlite::Error>) {
     let mut found: Vec<String> = Vec::new();
     let mut look = || -> rusqlite::Result<()> {
         let mut statement = connection.prepare(pragma)?;
@@ -61,6 +63,23 @@ fn damage(connection: &Connection, pragma: &str) -> (Vec<String>, Option<rusqlit
     };
     let broken_off = look().err();
     (found, broken_off)
+}
+
+/// What is damaged in a file that cannot be opened as a store; nothing for one whose log may be the reason.
+#[must_use]
+pub fn damage_of(path: &Path) -> Vec<String> {
+    if has_log(path) {
+        return Vec::new();
+    }
+    let place = place_of(path);
+    match reading(path, &place, true) {
+        Ok(connection) => {
+            let (mut damage, interrupted) = damage(&connection, "PRAGMA quick_check");
+            damage.extend(interrupted.filter(|_| damage.is_empty()).map(|error| error.to_string()));
+            damage
+        }
+        Err(error) => vec![error.to_string()],
+    }
 }
 
 pub(super) fn check(connection: &Connection, now: Moment) -> Result<Health, StoreError> {

@@ -51,6 +51,14 @@ async fn requests_that_cannot_be_understood_are_told_what_and_where() {
     is(&house.get("/v1/runs?states=asleep").await, 400, "invalid_request");
     is(&house.get("/v1/events?wait_ms=60001").await, 400, "invalid_request");
     is(&house.get("/v1/runs?limit=%zz").await, 400, "invalid_request");
+    // On every store: PostgreSQL has no texts with a NUL character.
+    for nul in
+        ["runs/a%00b", "runs/a%00b/events", "sessions/a%00b", "runs?where=a%00b", "runs?skill_id=a%00b"]
+    {
+        is(&house.get(&format!("/v1/{nul}")).await, 400, "invalid_request");
+    }
+    is(&house.get("/v1/runs?text=a%00b").await, 400, "invalid_request");
+    is(&house.get(&format!("/v1/runs?text={}", "a".repeat(60_000))).await, 400, "invalid_request");
     for list in ["/v1/runs", "/v1/skills/list", "/v1/skills/governance", "/v1/sessions"] {
         for limit in ["0", "1001"] {
             is(&house.get(&format!("{list}?limit={limit}")).await, 400, "invalid_request");

@@ -14,8 +14,8 @@ use skills_store::{Glance, RunFilter, Store};
 /// How long the pages of the store are looked at.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 /// What to do about a damaged store.
-const MEND: &str = "`skills db check` shows where; first copy the file with its -wal and -shm files, \
-    then restore a backup";
+const MEND: &str =
+    "`skills db check` shows where; `skills db restore FILE` restores a backup and keeps the damaged files";
 
 impl Runs {
     /// One line a subject.

@@ -1,11 +1,11 @@
 //! Maintenance of the store of runs: integrity check, backup, and deletion of old runs.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::super::{Local, run_blocking};
 use crate::{AuditPurged, Error, StoreHealth, StoreMigrated, StoreReset};
-use skills_store::{Health, Unavailability};
+use skills_store::{Health, Unavailability, damage_of};
 
 /// Why the store cannot be used, where an error is about that.
 fn cause(error: &Error) -> Option<Unavailability> {
@@ -22,8 +22,15 @@ impl Local {
             Ok(room) => room.store.clone(),
             // What keeps a damaged store from being opened is what was to be found.
             Err(error) if cause(&error) == Some(Unavailability::Damaged) => {
-                let health = Health { damage: vec![error.message], ..Health::default() };
-                return Ok(StoreHealth { place: self.store_place()?, health });
+                let place = self.runs.store_place()?;
+                let file = place.file().map(Path::to_owned);
+                let mut damage =
+                    run_blocking(move || Ok(file.map(|file| damage_of(&file)).unwrap_or_default())).await?;
+                if damage.is_empty() {
+                    damage.push(error.message);
+                }
+                let health = Health { damage, ..Health::default() };
+                return Ok(StoreHealth { place: place.describe(), health });
             }
             Err(error) => return Err(error),
         };
@@ -45,6 +52,17 @@ impl Local {
     pub async fn store_reset(&self) -> Result<StoreReset, Error> {
         let runs = Arc::clone(&self.runs);
         let done = run_blocking(move || runs.reset_store()).await?;
+        Ok(StoreReset { place: self.store_place()?, id: done.id, kept: done.kept })
+    }
+
+    /// Puts a copy of a backup at the store's path, and keeps the files that were there under other names.
+    ///
+    /// # Errors
+    /// `store_unavailable` while a process has it open, for a backup that is damaged or of another store, or where a file
+    /// cannot be written.
+    pub async fn store_restore(&self, backup: PathBuf) -> Result<StoreReset, Error> {
+        let runs = Arc::clone(&self.runs);
+        let done = run_blocking(move || runs.restore_store(&backup)).await?;
         Ok(StoreReset { place: self.store_place()?, id: done.id, kept: done.kept })
     }
 

@@ -278,8 +278,8 @@ impl Runs {
     /// The store and the engine; opened once, at the first operation that needs them.
     ///
     /// # Errors
-    /// `invalid_configuration` for a store that is unknown or of a later version; `internal_error` with what the
-    /// system said.
+    /// `invalid_configuration` for a store that is unknown; `store_unavailable`; `internal_error` with what the system
+    /// said.
     pub(super) async fn runtime(self: &Arc<Self>) -> Result<Arc<RunRuntime>, Error> {
         let runs = Arc::clone(self);
         let open = || super::super::run_blocking(move || runs.open(Arc::downgrade(&runs)));
@@ -313,6 +313,12 @@ impl Runs {
         Ok(skills_store::reset(&file, &self.store_options(&file), Clocks::system())?)
     }
 
+    /// Puts a copy of a backup at the store's path; what was there is kept under another name.
+    pub(super) fn restore_store(&self, backup: &Path) -> Result<Reset, Error> {
+        let file = self.store_on_disk()?;
+        Ok(skills_store::restore(&file, backup, &self.store_options(&file), Clocks::system())?)
+    }
+
     /// Accepts the store that is at the store's path now; answers its id.
     pub(super) fn adopt_store(&self) -> Result<String, Error> {
         if let StorePlace::Server(address) = self.store_place()? {
@@ -328,7 +334,8 @@ impl Runs {
         place.file().map(Path::to_owned).ok_or_else(|| {
             let message = match place {
                 StorePlace::Server(_) => {
-                    "a store on a server is not reset: create another database or schema for it"
+                    "a store on a server is neither reset nor restored here: create another database or schema for it, or \
+                        use the server's tools"
                 }
                 _ => "an in-memory store has no file; use --store sqlite:PATH",
             };

@@ -10,19 +10,44 @@ use skills_session::{Agent, call_order, parse_agent};
 /// Largest definition that is read, in bytes.
 const LARGEST: u64 = 1 << 20;
 
+/// What the folders of agents have.
+struct Agents {
+    found: Vec<AgentView>,
+    /// Files that are no agents, with the reason.
+    unreadable: Vec<(PathBuf, String)>,
+}
+
 impl Local {
-    /// Every agent, by id; the first of a name wins, as with skills.
-    pub(super) fn agent_views(&self) -> Result<Vec<AgentView>, Error> {
+    /// Every agent, by id; the first of a name wins, as with skills. A file that cannot be read is listed with the
+    /// reason, under its file name.
+    pub(super) fn agent_views(&self) -> Vec<AgentView> {
+        let Agents { mut found, unreadable } = self.agents_found();
+        for (location, why) in unreadable {
+            let id = location.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            if !found.iter().any(|known| known.agent.id == id) {
+                let agent = Agent { id, ..Agent::default() };
+                found.push(AgentView { agent, location, problems: vec![why], composed: Vec::new() });
+            }
+        }
+        found.sort_by(|a, b| a.agent.id.cmp(&b.agent.id));
+        found
+    }
+
+    fn agents_found(&self) -> Agents {
         let catalogue = self.registry.snapshot();
-        let mut found: Vec<AgentView> = Vec::new();
+        let (mut found, mut unreadable): (Vec<AgentView>, Vec<_>) = (Vec::new(), Vec::new());
         for folder in self.agent_folders() {
             let Ok(opened) = Folder::follow(&folder) else { continue };
             for name in definitions(&opened) {
                 let location = folder.join(&name);
-                let source = opened
-                    .read_text(&name, LARGEST)
-                    .map_err(|refusal| wrong(&location, &refusal.to_string()))?;
-                let agent = parse_agent(&source).map_err(|error| wrong(&location, &error))?;
+                let read = opened.read_text(&name, LARGEST).map_err(|refusal| refusal.to_string());
+                let agent = match read.and_then(|source| parse_agent(&source)) {
+                    Ok(agent) => agent,
+                    Err(why) => {
+                        unreadable.push((location, why));
+                        continue;
+                    }
+                };
                 if found.iter().any(|known| known.agent.id == agent.id) {
                     continue;
                 }
@@ -36,18 +61,22 @@ impl Local {
                 found.push(AgentView { agent, location, problems, composed });
             }
         }
-        found.sort_by(|a, b| a.agent.id.cmp(&b.agent.id));
-        Ok(found)
+        Agents { found, unreadable }
     }
 
     /// One agent.
     ///
     /// # Errors
-    /// `not_found` with near ids.
+    /// `not_found` with near ids; `invalid_configuration` for a file of that name that cannot be read.
     pub(super) fn agent(&self, id: &str) -> Result<Agent, Error> {
-        let all = self.agent_views()?;
+        let Agents { found: all, unreadable } = self.agents_found();
         if let Some(found) = all.iter().find(|view| view.agent.id == id) {
             return Ok(found.agent.clone());
+        }
+        if let Some((location, why)) =
+            unreadable.iter().find(|(location, _)| location.file_stem().is_some_and(|stem| stem == id))
+        {
+            return Err(wrong(location, why));
         }
         let near = names::near(id, all.iter().map(|view| view.agent.id.as_str()));
         let folders: Vec<String> = self.agent_folders().iter().map(|f| f.display().to_string()).collect();

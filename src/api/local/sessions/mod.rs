@@ -316,6 +316,6 @@ impl SessionClient for Local {
     }
 
     async fn agents(&self) -> Result<Vec<AgentView>, Error> {
-        self.agent_views()
+        Ok(self.agent_views())
     }
 }

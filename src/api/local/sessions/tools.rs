@@ -264,8 +264,13 @@ impl Local {
         let (path, catalogue) = (asked.path.clone(), self.registry.snapshot());
         let reading = move || {
             let bundle = super::skill_drift::open(&loaded, &catalogue).map_err(|error| {
-                let message = format!("cannot open the folder of {}: {error}", loaded.name);
-                ToolError::new(ToolFailure::RuntimeError, message)
+                // A link took its place, or it is gone.
+                let code = match error.kind() {
+                    std::io::ErrorKind::PermissionDenied => ToolFailure::RuntimeError,
+                    _ => ToolFailure::SkillChanged,
+                };
+                let message = format!("cannot open the folder of {} as it was loaded: {error}", loaded.name);
+                ToolError::new(code, message)
             })?;
             read::range(&bundle, &path, asked.offset, asked.length)
         };

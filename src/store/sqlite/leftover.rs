@@ -1,0 +1,148 @@
+//! A write-ahead log that a killed process left. Opening the database merges it, for good: whether the two belong together
+//! is found out before, without a lock and without a write.
+
+use std::path::Path;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+
+use super::open::{file_state, files_of};
+use super::reason::Reason as _;
+use super::{guard, identity_of, reading, schema, storage};
+use crate::{StoreError, Unavailability};
+
+/// How often files are read that other processes change meanwhile.
+const TRIES: usize = 3;
+
+/// Damage that the message names.
+const NAMED: u32 = 1;
+
+/// Makes sure that a log which no process has open belongs to its database and leads to a sound store, the expected one
+/// where one is expected. Reads the whole database, only where there is such a log. The caller makes sure that this
+/// process does not have the database open.
+///
+/// # Errors
+/// [`StoreError::Unavailable`], [`StoreError::Newer`].
+pub(super) fn check_leftover_log(path: &Path, place: &str, expected: Option<&str>) -> Result<(), StoreError> {
+    // The log is next to the file that a link leads to.
+    let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    for _ in 0..TRIES {
+        // A process that has it open has made sure of this.
+        if !cfg!(unix) || !has_log(path) || guard::locked_by(path).is_some() {
+            return Ok(());
+        }
+        let state = file_state(path);
+        let checked = check(path, place, expected);
+        // Otherwise a process that writes was read halfway.
+        if guard::locked_by(path).is_none() && file_state(path) == state {
+            return checked;
+        }
+    }
+    Err(StoreError::Unavailable {
+        cause: Unavailability::Busy,
+        doing: format!("opening {place}"),
+        reason: "other processes open and close it; try again".to_owned(),
+    })
+}
+
+/// Whether a database has a log with content.
+pub(super) fn has_log(path: &Path) -> bool {
+    let [_, log, _] = files_of(path);
+    std::fs::metadata(log).is_ok_and(|found| found.len() > 0)
+}
+
+fn check(path: &Path, place: &str, expected: Option<&str>) -> Result<(), StoreError> {
+    let (connection, version) = match open(path) {
+        Ok(opened) => opened,
+        Err(error) if schema::is_damage(&error) => return Err(mismatch(path, place, &error.to_string())),
+        Err(error) => {
+            return match error.unavailability() {
+                // Opening it for writing or reading fails too, and that says what to do.
+                Some(Unavailability::Unopenable | Unavailability::ReadOnly) => Ok(()),
+                _ => Err(super::failed(format!("opening {place}"), &error)),
+            };
+        }
+    };
+    let recognized = schema::recognize(&connection, place, expected)
+        .and_then(|()| schema::is_present(&connection, place).map(drop));
+    if let Err(error) = recognized {
+        return Err(match error.unavailability() {
+            Some(Unavailability::Damaged) => mismatch(path, place, "its first pages cannot be read"),
+            _ => error,
+        });
+    }
+    if let Ok((alone, alone_version)) = without_log(path, place) {
+        // A copy that `db backup` or VACUUM made has a later version than the log that was written before it.
+        if alone_version > version {
+            return Err(mismatch(path, place, "the log is older than the file"));
+        }
+        let id = identity_of(&connection, place).ok();
+        if alone.is_some() && alone != id {
+            return Err(mismatch(path, place, "they have different store ids"));
+        }
+    }
+    // Not `quick_check`: pages of another file pass it, because it does not compare indexes with their tables.
+    let (damage, interrupted) = storage::damage(&connection, &format!("PRAGMA integrity_check({NAMED})"));
+    match (damage.into_iter().next(), interrupted) {
+        (Some(found), _) => Err(mismatch(path, place, &found)),
+        (None, Some(error)) if schema::is_damage(&error) => Err(mismatch(path, place, &error.to_string())),
+        (None, Some(error)) => Err(super::failed(format!("checking {place}"), &error)),
+        (None, None) => Ok(()),
+    }
+}
+
+/// Makes sure that a file is not a database of another program. A file that cannot be read as a database is none.
+pub(super) fn ensure_own(path: &Path, place: &str) -> Result<(), StoreError> {
+    // SQLite deletes the log of an empty file, without being asked to write.
+    if std::fs::metadata(path).map_or(0, |found| found.len()) == 0 {
+        return Ok(());
+    }
+    match open(path) {
+        Ok((connection, _)) if schema::is_foreign(&connection).unwrap_or(false) => {
+            schema::recognize(&connection, place, None)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A connection that reads the file through its log, with the version of its schema. It takes no locks, keeps the index
+/// of the log in its memory, and neither merges nor deletes the log.
+fn open(path: &Path) -> rusqlite::Result<(Connection, i64)> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    // https://sqlite.org/vfs.html#standard_unix_vfses; without locks, a log can only be read in exclusive mode.
+    let connection = Connection::open_with_flags_and_vfs(path, flags, "unix-none")?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    connection.pragma_update_and_check(None, "locking_mode", "EXCLUSIVE", |_| Ok(()))?;
+    let version = schema_version(&connection)?;
+    Ok((connection, version))
+}
+
+/// The store id, where there is one, and the version of the schema of the file as it is without its log.
+fn without_log(path: &Path, place: &str) -> Result<(Option<String>, i64), StoreError> {
+    let connection = reading(path, place, true)?;
+    let version =
+        schema_version(&connection).map_err(|error| super::failed(format!("reading {place}"), &error))?;
+    // A new store may have everything in its log.
+    Ok((identity_of(&connection, place).ok(), version))
+}
+
+/// Grows with each change of the schema.
+fn schema_version(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.pragma_query_value(None, "schema_version", |row| row.get(0))
+}
+
+/// The file and the log do not make a store.
+fn mismatch(path: &Path, place: &str, found: &str) -> StoreError {
+    let [_, log, index] = files_of(path);
+    StoreError::Unavailable {
+        cause: Unavailability::Damaged,
+        doing: format!("opening {place}"),
+        reason: format!(
+            "the file and the write-ahead log next to it, which a killed process left, do not match ({found}); \
+                neither was modified. If the file is a backup that was copied there, move {} and {} away. Otherwise \
+                restore a backup: `skills db restore FILE` keeps the old files under another name",
+            log.display(),
+            index.display()
+        ),
+    }
+}
