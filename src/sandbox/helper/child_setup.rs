@@ -1,7 +1,7 @@
 //! The process that gives up its rights and becomes the script.
 //!
 //! Single-threaded from start to `exec`. The order matters: a new session first, limits and identity while the rights
-//! for them are there, then the current directory and the one-way doors.
+//! for them are there, then the current directory and the one-way doors, and the limits of memory last.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -92,6 +92,9 @@ fn apply(plan: &Plan, strict: bool) -> Result<Findings, String> {
     // The directory is open to the new user alone.
     chdir(&plan.directory).map_err(|error| format!("entering {}: {error}", plan.directory.display()))?;
     one_way_doors(plan, strict, &mut found)?;
+    if let (Some(wanted), Some(Ok(()))) = (&plan.limits, &found.limits) {
+        found.limits = Some(noted(strict, limits::set_memory(wanted))?);
+    }
     Ok(found)
 }
 

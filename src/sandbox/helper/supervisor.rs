@@ -67,6 +67,9 @@ fn watch(order: &Order, stdin: &[u8], control: UnixStream) -> io::Result<Verdict
     let mut command = inner_command(order.wrapper.as_deref());
     command.args([WORD, INNER]).arg(failures_end.as_raw_fd().to_string());
     command.env_clear().current_dir("/").stdin(Stdio::piped());
+    // The allocator would reserve more than the script may map, and the process could not allocate until it becomes the
+    // script.
+    command.env("MIMALLOC_ARENA_RESERVE", "0");
     let mut child = match command.spawn() {
         Ok(child) => child,
         Err(error) => {
