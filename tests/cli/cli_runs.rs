@@ -360,7 +360,7 @@ fn a_sidecar_is_attached_to_an_output_after_four_checks() {
     let store = format!("sqlite:{}", desk.store().display());
     let direct = ["attach", "words", "--target-type", "output", "--target-ref", &run, "--check"];
     let direct = desk.run(&[&["--store", &store], &direct[..]].concat());
-    let command = format!("`skills --store {store} run words`");
+    let command = format!(" --store {store} run words`");
     assert!(direct.stdout.contains(&command) && !direct.stdout.contains('…'), "{}", direct.stdout);
     let unknown = desk.run(&["attach", "wacher", "--target-type", "output", "--target-ref", &run, "--json"]);
     assert_eq!((unknown.code, unknown.error()["error"]["reason"]["cause"].clone()), (3, json!("not_found")));

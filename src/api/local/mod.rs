@@ -358,15 +358,11 @@ impl Client for Local {
     }
 
     async fn wait_for_bodies(&self) {
-        let is_reading = |progress: &IndexProgress| progress.total > 0 && !progress.done;
-        if !is_reading(&self.shared.progress.borrow()) {
-            return;
+        if self.shared.is_reading_bodies() {
+            let deadline = *self.bodies_deadline.get_or_init(|| Instant::now() + BODIES_TIMEOUT);
+            // What is not read by then is stated in the answer.
+            self.shared.bodies_read(deadline.saturating_duration_since(Instant::now())).await;
         }
-        let deadline = *self.bodies_deadline.get_or_init(|| Instant::now() + BODIES_TIMEOUT);
-        let mut progress = self.shared.progress.subscribe();
-        let read = progress.wait_for(|progress| !is_reading(progress));
-        // What is not read by then is stated in the answer.
-        let _ = tokio::time::timeout(deadline.saturating_duration_since(Instant::now()), read).await;
     }
 
     async fn catalogue(&self) -> Result<Arc<Catalogue>, Error> {

@@ -127,6 +127,7 @@ impl Local {
     }
 
     pub(super) async fn store_proposal(&self, request: ProposalRequest) -> Result<ProposalView, Error> {
+        self.wait_for_index().await?;
         let ProposalRequest { skill_id, diff, justification, evidence, by } = request;
         check_text("justification", &justification, true)?;
         check_text("evidence", evidence.as_deref().unwrap_or_default(), false)?;
@@ -195,6 +196,7 @@ impl Local {
     }
 
     async fn view(&self, proposal: Proposal) -> Result<ProposalView, Error> {
+        self.wait_for_index().await?;
         let (evaluator, store, levels) = (self.evaluator(), self.proposal_store(), Arc::clone(&self.levels));
         run_blocking(move || {
             let facts = &proposal.facts;
