@@ -234,8 +234,12 @@ pub async fn agents(cx: &mut Context, args: &AgentsArgs) -> Result<Done, Failure
             }
             for view in &found {
                 let skills = view.agent.uses_skills.join(", ");
-                let skills = if skills.is_empty() { "sees every skill".to_owned() } else { skills };
-                cx.out.line(format!("{}  {}", safe_text::line(&view.agent.id), safe_text::line(&skills)))?;
+                let skills = match skills.as_str() {
+                    "" if view.composed.is_empty() && !view.problems.is_empty() => "cannot be read",
+                    "" => "sees every skill",
+                    own => own,
+                };
+                cx.out.line(format!("{}  {}", safe_text::line(&view.agent.id), safe_text::line(skills)))?;
                 for problem in &view.problems {
                     cx.out.line(format!("  ! {}", safe_text::line(problem)))?;
                 }

@@ -1,4 +1,4 @@
-//! A write-ahead log that a killed process left. Opening the database merges it, for good: whether the two belong together
+//! A write-ahead log that a killed process left. Opening the database merges it permanently: whether the two belong together
 //! is found out before, without a lock and without a write.
 
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::{StoreError, Unavailability};
 const TRIES: usize = 3;
 
 /// Damage that the message names.
-const NAMED: u32 = 1;
+const MAX_NAMED: u32 = 1;
 
 /// Makes sure that a log which no process has open belongs to its database and leads to a sound store, the expected one
 /// where one is expected. Reads the whole database, only where there is such a log. The caller makes sure that this
@@ -82,7 +82,7 @@ fn check(path: &Path, place: &str, expected: Option<&str>) -> Result<(), StoreEr
         }
     }
     // Not `quick_check`: pages of another file pass it, because it does not compare indexes with their tables.
-    let (damage, interrupted) = storage::damage(&connection, &format!("PRAGMA integrity_check({NAMED})"));
+    let (damage, interrupted) = storage::damage(&connection, &format!("PRAGMA integrity_check({MAX_NAMED})"));
     match (damage.into_iter().next(), interrupted) {
         (Some(found), _) => Err(mismatch(path, place, &found)),
         (None, Some(error)) if schema::is_damage(&error) => Err(mismatch(path, place, &error.to_string())),

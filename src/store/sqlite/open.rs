@@ -156,20 +156,20 @@ pub fn restore(
     let expected = options.known.as_ref().map(|known| known.id_at(path)).transpose()?.flatten();
     ensure_backup(backup, expected.as_deref())?;
     let clocks = clocks.into();
-    let suffix = format!(".restored-{}", stamp(&clocks));
+    let stamp = stamp(&clocks);
     let failed = |error: std::io::Error| failed(doing.clone(), &error);
     if let Some(folder) = path.parent() {
         private_files::create_folder(folder).map_err(failed)?;
     }
     // In the same folder: nothing is renamed before the whole copy is on disk.
     let mut draft = path.as_os_str().to_owned();
-    draft.push(format!("{suffix}.part"));
+    draft.push(format!(".restore-{stamp}.part"));
     let draft = PathBuf::from(draft);
     let placed = std::fs::copy(backup, &draft)
         .and_then(|_| private_files::set_mode(&draft, options.mode))
         .and_then(|()| std::fs::File::open(&draft)?.sync_all())
         .map_err(failed)
-        .and_then(|()| set_aside(path, &suffix))
+        .and_then(|()| set_aside(path, &format!(".replaced-{stamp}")))
         .and_then(|kept| std::fs::rename(&draft, path).map(|()| kept).map_err(failed));
     let kept = placed.inspect_err(|_| drop(std::fs::remove_file(&draft)))?;
     let store = Sqlite::open_with(path, options, clocks)?.store;

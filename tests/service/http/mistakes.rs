@@ -58,7 +58,9 @@ async fn requests_that_cannot_be_understood_are_told_what_and_where() {
         is(&house.get(&format!("/v1/{nul}")).await, 400, "invalid_request");
     }
     is(&house.get("/v1/runs?text=a%00b").await, 400, "invalid_request");
-    is(&house.get(&format!("/v1/runs?text={}", "a".repeat(60_000))).await, 400, "invalid_request");
+    let long = "a".repeat(60_000);
+    is(&house.get(&format!("/v1/runs?text={long}")).await, 400, "invalid_request");
+    is(&house.get(&format!("/v1/runs/{long}")).await, 404, "not_found");
     for list in ["/v1/runs", "/v1/skills/list", "/v1/skills/governance", "/v1/sessions"] {
         for limit in ["0", "1001"] {
             is(&house.get(&format!("{list}?limit={limit}")).await, 400, "invalid_request");

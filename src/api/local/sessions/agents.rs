@@ -13,7 +13,7 @@ const LARGEST: u64 = 1 << 20;
 /// What the folders of agents have.
 struct Agents {
     found: Vec<AgentView>,
-    /// Files that are no agents, with the reason.
+    /// Files that do not define an agent, with the reason.
     unreadable: Vec<(PathBuf, String)>,
 }
 
