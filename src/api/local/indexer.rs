@@ -43,6 +43,10 @@ pub struct Shared {
     pub cache: Mutex<String>,
 }
 
+fn is_reading(progress: &IndexProgress) -> bool {
+    progress.total > 0 && !progress.done
+}
+
 impl Shared {
     /// An empty index.
     pub fn new(router: Router) -> Self {
@@ -53,6 +57,18 @@ impl Shared {
             ready: watch::channel(false).0,
             cache: Mutex::new("not looked at".to_owned()),
         }
+    }
+
+    /// Whether bodies of skills are still being read.
+    pub fn is_reading_bodies(&self) -> bool {
+        is_reading(&self.progress.borrow())
+    }
+
+    /// Waits until all bodies are read, at most so long.
+    pub async fn bodies_read(&self, timeout: Duration) {
+        let mut progress = self.progress.subscribe();
+        let read = progress.wait_for(|progress| !is_reading(progress));
+        let _ = tokio::time::timeout(timeout, read).await;
     }
 
     pub fn tell(&self, event: Event) {

@@ -37,10 +37,10 @@ use super::known_contracts::KnownContracts;
 use super::{
     BudgetFit, BudgetFitRequest, Check, Client, ClientView, Code, CollisionFilter, CollisionReport,
     Connection, Diagnostics, DraftReport, DraftRequest, Error, Event, FileContent, GoldenExplainRequest,
-    GoldenExplanation, GoldenReport, GoldenRequest, GovernanceFilter, GovernanceList, IndexProgress,
-    LevelTokens, LintFilter, LintReport, ListFilter, MetricsReport, ProposalFilter, ProposalList,
-    ProposalOrder, ProposalOrdered, ProposalOrderedBy, ProposalRequest, ProposalView, SkillDetail, SkillList,
-    SkillRivals, client_view, detail, health_checks, listing, policies::PolicyFile, request_limits,
+    GoldenExplanation, GoldenReport, GoldenRequest, GovernanceFilter, GovernanceList, LevelTokens,
+    LintFilter, LintReport, ListFilter, MetricsReport, ProposalFilter, ProposalList, ProposalOrder,
+    ProposalOrdered, ProposalOrderedBy, ProposalRequest, ProposalView, SkillDetail, SkillList, SkillRivals,
+    client_view, detail, health_checks, listing, policies::PolicyFile, request_limits,
 };
 use skills_base::audit::Recorder;
 use skills_base::locked_folder::{self, LockedFolder};
@@ -241,6 +241,14 @@ impl Local {
         }
         self.count_ranking(&answer);
         Ok(answer)
+    }
+
+    /// Waits until the index has every skill with its body, as figures of a collection need: what is measured before
+    /// would be of a part of it.
+    async fn wait_for_index(&self) -> Result<(), Error> {
+        self.wait_for_catalog().await?;
+        self.shared.bodies_read(self.catalog_timeout).await;
+        Ok(())
     }
 
     /// Makes the index again where a request met something in its file that is not what was written; answers

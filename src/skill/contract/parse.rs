@@ -306,14 +306,11 @@ fn router(reader: &mut Reader<'_>, node: &Node, path: &str) -> Option<Router> {
     reader.only(node, path, &["on", "cases", "default"]);
     let mut cases = BTreeMap::new();
     for entry in reader.map(node, path, "cases") {
-        match &entry.value.value {
-            Content::Text(capability) => {
-                cases.insert(entry.key.clone(), capability.trim().to_owned());
-            }
-            _ => {
-                let help = "Write the id of a capability.";
-                reader.invalid(&join(path, "cases"), &entry.value.at, "a case names a capability", help);
-            }
+        if let Content::Text(capability) = &entry.value.value {
+            cases.insert(entry.key.clone(), capability.trim().to_owned());
+        } else {
+            let help = "Write the id of a capability.";
+            reader.invalid(&join(path, "cases"), &entry.value.at, "a case names a capability", help);
         }
     }
     if cases.is_empty() {
