@@ -80,7 +80,7 @@ pub fn hyperlink(uri: &str, text: &str) -> String {
 #[must_use]
 pub fn file_uri(path: &Path) -> Option<String> {
     let mut uri = "file://".to_owned();
-    for byte in path.is_absolute().then(|| path.as_os_str().as_encoded_bytes())? {
+    for byte in path.is_absolute().then_some(path.as_os_str().as_encoded_bytes())? {
         if byte.is_ascii_alphanumeric() || b"/-_.~".contains(byte) {
             uri.push(char::from(*byte));
         } else {

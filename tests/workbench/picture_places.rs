@@ -224,8 +224,8 @@ pub fn shift() -> Vec<RunDetail> {
         let mut failed =
             run(20 + at, RunState::Failed, &format!("Check 5.4.0 for {region}"), region, (ago + 8, ago));
         failed.run.error =
-            Some(json!({"code": "step_timeout", "message": "step push_image took longer than 60 s"}));
-        failed.run.started_by = "kim".to_owned();
+            Some(json!({"code": "step_timeout", "message": "step sum took longer than 60 s"}));
+        "kim".clone_into(&mut failed.run.started_by);
         all.push(failed);
     }
     for (at, region) in (0_u32..).zip(regions) {

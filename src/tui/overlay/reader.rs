@@ -479,19 +479,16 @@ fn score_line(bar: &ScoreBar, width: u16, glyphs: &Glyphs, signs: [&str; 5]) -> 
         return RichLine::from_segs(segs);
     }
     let mut drawn = 0;
-    match &bar.signals {
-        Some(signals) => {
-            let lengths = whole_cells(signals, bar.scale, room);
-            for ((length, sign), role) in lengths.into_iter().zip(signs).zip(bars::SIGNALS) {
-                drawn += length;
-                segs.push(Seg::new(sign.repeat(usize::from(length)), role));
-            }
+    if let Some(signals) = &bar.signals {
+        let lengths = whole_cells(signals, bar.scale, room);
+        for ((length, sign), role) in lengths.into_iter().zip(signs).zip(bars::SIGNALS) {
+            drawn += length;
+            segs.push(Seg::new(sign.repeat(usize::from(length)), role));
         }
-        None => {
-            drawn = (bar.score.clamp(0.0, bar.scale) / bar.scale * f64::from(room)).round() as u16;
-            let sign = if glyphs.ascii { "#" } else { "▆" };
-            segs.push(Seg::new(sign.repeat(usize::from(drawn)), Role::Level1));
-        }
+    } else {
+        drawn = (bar.score.clamp(0.0, bar.scale) / bar.scale * f64::from(room)).round() as u16;
+        let sign = if glyphs.ascii { "#" } else { "▆" };
+        segs.push(Seg::new(sign.repeat(usize::from(drawn)), Role::Level1));
     }
     if let Some(from) = bar.fits_from {
         let at = (from / bar.scale * f64::from(room)).floor().max(0.0) as u16;
