@@ -36,6 +36,10 @@ impl From<StoreError> for Error {
             StoreError::IdempotencyConflict { run, .. } => {
                 Self { reason: Some(json!({ "run": run })), ..Self::new(Code::IdempotencyConflict, message) }
             }
+            StoreError::AssignmentConflict { assigned, .. } => Self {
+                reason: Some(json!({ "assigned": assigned })),
+                ..Self::new(Code::InvalidTransition, message)
+            },
             StoreError::DocumentConflict { .. } => Self::new(Code::SessionConflict, message),
             StoreError::SessionConflict { .. } => Self::new(Code::SessionConflict, message),
             StoreError::NotEmpty { .. } => Self::new(Code::Forbidden, message),

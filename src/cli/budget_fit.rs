@@ -40,7 +40,9 @@ pub async fn run(cx: &mut Context, args: &BudgetFitArgs) -> Result<Done, Failure
         }
         return Ok(Done::Findings);
     }
-    if has_changes && !args.write {
+    if !has_changes {
+        cx.reporter().say("nothing to change: every list fits already");
+    } else if !args.write {
         cx.reporter().say("nothing is written; --write applies the change");
     }
     if !args.write {

@@ -70,8 +70,11 @@ impl Invocation {
     }
 
     /// Whether a command can be called with the options: one that works on its own machine, as that which a service is
-    /// begun with, is of no service.
+    /// begun with, is of no service; and one that begins with a store is for that store.
     fn takes(&self, command: &str) -> bool {
+        if command.starts_with("--store ") {
+            return false;
+        }
         let word = command.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').next().unwrap_or_default();
         !(LOCAL.contains(&word) && self.0.iter().any(|option| option == "--connect"))
     }
@@ -107,6 +110,12 @@ mod tests {
             "run `skills --store 'sqlite:my runs.db' trust x` (skills --store 'sqlite:my runs.db' runs show 1), \
              skills that run"
         );
+    }
+
+    #[test]
+    fn a_command_for_another_store_keeps_it() {
+        let text = "it is damaged; `skills --store sqlite:old.db db check` shows where";
+        assert_eq!(called().completed_in(text), text);
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub use lease::{LeaseHolder, RunLease};
 pub use postgres::{Postgres, PostgresAddress, PostgresOptions};
 pub use query::{QUERY_KEYS, QUERY_STATES, QueryError, RunQuery};
 pub use sessions::{SessionHead, SessionRow, Sessions};
-pub use sqlite::{OpenOptions, Opened, Reset, Sqlite, adopt, damage_of, reset, restore};
+pub use sqlite::{OpenOptions, Opened, Reset, Sqlite, adopt, check_source, damage_of, reset, restore};
 pub use summary::failure_summary;
 pub use types::{
     Assignment, AuditMode, Begun, Checkpoint, Claimed, CommandEffect, CommandOutcome, Control,
@@ -242,12 +242,17 @@ pub trait Store: Send + Sync + 'static {
     async fn purge_states(&self, states: &[RunState], before_ms: i64) -> Result<u64, StoreError>;
 
     /// Merges fields into the options of a run (`null` removes one) and appends events, in one transaction. For what
-    /// people say of a run and no state depends on: its title, labels, who it is assigned to.
+    /// people say of a run and no state depends on: its title, labels, who it is assigned to. With an `assignee`, only
+    /// if the run is assigned to this person (empty: to nobody).
+    ///
+    /// # Errors
+    /// [`StoreError::NoRun`]; [`StoreError::AssignmentConflict`]; [`StoreError::Unasked`] for invalid options.
     async fn annotate(
         &self,
         run: &RunId,
         options: Map<String, Value>,
         events: Vec<NewEvent>,
+        assignee: Option<String>,
     ) -> Result<RunRecord, StoreError>;
 
     /// Documents whose names begin like this, by name.

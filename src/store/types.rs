@@ -513,6 +513,15 @@ pub enum StoreError {
         /// The run that has it.
         run: RunId,
     },
+    /// Somebody else assigned the run since it was read.
+    #[error("run {run} was {} meanwhile; reload it and try again",
+        .assigned.as_ref().map_or_else(|| "unassigned".to_owned(), |now| format!("assigned to {}", now.to)))]
+    AssignmentConflict {
+        /// The run.
+        run: RunId,
+        /// Its assignment now.
+        assigned: Option<Assignment>,
+    },
     /// Somebody else changed the document since it was read.
     #[error("{name} was modified meanwhile; reload it and try again")]
     DocumentConflict {

@@ -182,6 +182,17 @@ fn a_change_with_which_a_list_fits_is_proposed_and_written_when_asked() {
     assert_eq!(glyphs["removed"], serde_json::json!(["Works well on every machine."]));
     let file = home.path().join("home/.claude/skills/glyphs/SKILL.md");
     assert!(std::fs::read_to_string(&file).unwrap().contains("every machine"), "nothing is written unasked");
+    let wide = home.run_bare(&[&fit[..], &["--window", "4000000000", "--json"]].concat());
+    let wide = wide.json();
+    assert_eq!(
+        (&wide["clients"][0]["fits_now"], &wide["descriptions"]),
+        (&true.into(), &serde_json::json!([])),
+        "a list that fits stays as it is"
+    );
+    let wide = home.run_bare(&[&fit[..], &["--window", "4000000000", "--write"]].concat());
+    assert_eq!(wide.code, 0, "{}", wide.stderr);
+    assert!(wide.stderr.contains("nothing to change"), "{}", wide.stderr);
+    assert!(std::fs::read_to_string(&file).unwrap().contains("every machine"), "nothing to write");
     let text = home.run_bare(&fit);
     assert!(text.stdout.contains("- Extracts glyphs from cuneiform tablets. Works"), "{}", text.stdout);
     assert!(text.stderr.contains("--write"), "{}", text.stderr);

@@ -283,12 +283,17 @@ async fn views_facets_board_and_logs_are_answered() {
     let assign = |to: Option<&str>| RunOrder::Assign {
         to: to.map(str::to_owned),
         note: Some("registry is back".to_owned()),
+        assignee: Some(String::new()),
         by: Some("ana".to_owned()),
     };
     let assigned = order(&core, &waiting, assign(Some("kim"))).await.unwrap().run;
     assert_eq!(assigned.options.assigned.unwrap().note.as_deref(), Some("registry is back"));
     assert_eq!(listed(&core, "assigned:kim").await.len(), 1);
-    let nobody = order(&core, &waiting, assign(None)).await.unwrap().run;
+    let late = order(&core, &waiting, assign(None)).await.unwrap_err();
+    assert_eq!((late.code, late.code.status()), (Code::InvalidTransition, 409));
+    assert_eq!(late.reason.unwrap()["assigned"]["to"], "kim");
+    let clear = RunOrder::Assign { to: None, note: None, assignee: Some("kim".to_owned()), by: None };
+    let nobody = order(&core, &waiting, clear).await.unwrap().run;
     assert_eq!(nobody.options.assigned, None);
     assert!(order(&core, &waiting, resume()).await.is_err(), "an assignment does not move the run");
 }

@@ -62,17 +62,25 @@ pub async fn annotations_are_merged_and_told(store: &dyn Store, _: &Time) {
     let run = RunId("run-0001".into());
     let fields = json!({"assigned": {"to": "kim", "by": "ana", "note": "registry is back", "at_ms": 7}});
     let event = NewEvent { kind: "run.assigned".into(), step: None, data: json!({"to": "kim"}) };
-    let after = store.annotate(&run, fields.as_object().cloned().unwrap(), vec![event]).await.unwrap();
+    let after = store.annotate(&run, fields.as_object().cloned().unwrap(), vec![event], None).await.unwrap();
     assert_eq!(after.options.assigned.as_ref().map(|assigned| assigned.to.as_str()), Some("kim"));
     assert_eq!((after.title(), after.state), (Some("Deploy 5.4.0"), RunState::Pending));
     assert_eq!(after.options.labels["env"], "prod");
     let events = store.events(Some(&run), 0, 10).await.unwrap();
     assert_eq!(events.last().map(|event| event.event.kind.to_string()).as_deref(), Some("run.assigned"));
-    let cleared = store.annotate(&run, json!({"assigned": null}).as_object().cloned().unwrap(), vec![]).await;
+    let other = json!({"assigned": {"to": "lee", "by": "bo", "at_ms": 8}});
+    let conflict =
+        store.annotate(&run, other.as_object().cloned().unwrap(), vec![], Some(String::new())).await;
+    let assigned = after.options.assigned.clone();
+    assert_eq!(conflict, Err(StoreError::AssignmentConflict { run: run.clone(), assigned }));
+    let other = store.annotate(&run, other.as_object().cloned().unwrap(), vec![], Some("kim".into())).await;
+    assert_eq!(other.unwrap().options.assigned.map(|assigned| assigned.to).as_deref(), Some("lee"));
+    let cleared =
+        store.annotate(&run, json!({"assigned": null}).as_object().cloned().unwrap(), vec![], None).await;
     assert_eq!(cleared.unwrap().options.assigned, None);
-    let wrong = store.annotate(&run, json!({"labels": 1}).as_object().cloned().unwrap(), vec![]).await;
+    let wrong = store.annotate(&run, json!({"labels": 1}).as_object().cloned().unwrap(), vec![], None).await;
     assert!(matches!(wrong, Err(StoreError::Unasked(_))), "{wrong:?}");
-    let gone = store.annotate(&RunId("gone".into()), serde_json::Map::new(), vec![]).await;
+    let gone = store.annotate(&RunId("gone".into()), serde_json::Map::new(), vec![], None).await;
     assert_eq!(gone, Err(StoreError::NoRun(RunId("gone".into()))));
 }
 
@@ -89,7 +97,7 @@ pub async fn titles_labels_and_assignees_are_found(store: &dyn Store, time: &Tim
     }
     let assigned = json!({"assigned": {"to": "Kim", "by": "ana", "at_ms": 7}});
     let run = RunId("run-0001".into());
-    store.annotate(&run, assigned.as_object().cloned().unwrap(), vec![]).await.unwrap();
+    store.annotate(&run, assigned.as_object().cloned().unwrap(), vec![], None).await.unwrap();
     claimed(store, "build-2/w").await;
     let now_ms = time.clock()();
     let all = store.runs(RunFilter::default()).await.unwrap().runs;

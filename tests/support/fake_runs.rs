@@ -18,6 +18,7 @@ use skills_model::{Next, RunState, allowed, transition};
 use skills_skill::{AttachTarget, EffectMode, SkillId};
 use skills_store::{
     Assignment, IdempotencyOutcome, NewEvent, RunEvent, RunFilter, RunId, RunPage, RunQuery, RunRecord,
+    StoreError,
 };
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -221,8 +222,15 @@ impl RunClient for FakeRuns {
         self.orders.lock().unwrap().push((run.to_owned(), order.clone()));
         let mut book = self.book();
         let at = book.position(run)?;
-        if let RunOrder::Assign { to, note, by } = &order {
+        if let RunOrder::Assign { to, note, assignee, by } = &order {
             let detail = &mut book.runs[at];
+            let assigned = detail.run.options.assigned.clone();
+            if assignee.as_deref().is_some_and(|expected| {
+                assigned.as_ref().map_or("", |assigned| assigned.to.as_str()) != expected
+            }) {
+                let run = detail.run.id.clone();
+                return Err(StoreError::AssignmentConflict { run, assigned }.into());
+            }
             detail.run.options.assigned = to.clone().map(|to| Assignment {
                 to,
                 by: by.clone().unwrap_or_default(),

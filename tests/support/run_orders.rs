@@ -75,7 +75,9 @@ pub fn event_of(order: &RunOrder) -> (&'static str, Value) {
         RunOrder::Cancel { .. } => ("run.canceled", json!({})),
         RunOrder::Replay { checkpoint, .. } => ("run.replayed_to", json!({ "checkpoint": checkpoint })),
         RunOrder::Fork { checkpoint, .. } => ("run.forked_to", json!({ "checkpoint": checkpoint })),
-        RunOrder::Assign { to, note, by } => ("run.assigned", json!({ "to": to, "note": note, "by": by })),
+        RunOrder::Assign { to, note, by, .. } => {
+            ("run.assigned", json!({ "to": to, "note": note, "by": by }))
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use skills_config::Invocation;
 use skills_model::{ApprovalReason, Choice, Decision, Gate, RunState, Verdict};
 use skills_registry::Change;
 use skills_skill::SkillId;
-use skills_store::{Decided, DecisionRecord, LeaseHolder, RunLease, WorkerId};
+use skills_store::{Assignment, Decided, DecisionRecord, LeaseHolder, RunLease, WorkerId};
 use skills_tui::Settings;
 use skills_tui::app::{AppCommand, AppEvent};
 use skills_tui::harness::Harness;
@@ -77,6 +77,27 @@ fn a_waiting_run_is_assigned_and_handed_over_with_a_note() {
     let all = orders(&client);
     let Some(RunOrder::Assign { to, .. }) = all.last() else { panic!("a second assignment") };
     assert_eq!(to.as_deref(), Some("ana"));
+}
+
+#[test]
+fn an_assignment_by_another_person_is_not_overwritten() {
+    let client = core(vec![detail(&id(1), "invoice-intake", RunState::WaitingForHuman)]);
+    let mut harness = opened(&client, 120, 36);
+    harness.press("H").wait_for("Assign this run").press("ctrl-s");
+    has(&harness, &["Assign this run"]);
+    assert!(orders(&client).is_empty(), "there is nothing to assign");
+    harness.type_text("lee");
+    let kim = Assignment { to: "kim".into(), by: "bo".into(), note: None, at_ms: NOW_MS };
+    client.runs.work(&id(1), "run.assigned", json!({ "to": "kim" }), |run| {
+        run.run.options.assigned = Some(kim);
+    });
+    harness.press("ctrl-s").wait_for("meanwhile");
+    let [RunOrder::Assign { to, assignee, .. }] = &orders(&client)[..] else { panic!("one order") };
+    assert_eq!((to.as_deref(), assignee.as_deref()), (Some("lee"), Some("")));
+    harness.press("ctrl-s").wait_until("the sheet is gone", |screen| !screen.contains("meanwhile"));
+    let all = orders(&client);
+    let Some(RunOrder::Assign { to, assignee, .. }) = all.last() else { panic!("a second assignment") };
+    assert_eq!((to.as_deref(), assignee.as_deref()), (Some("lee"), Some("kim")));
 }
 
 #[test]

@@ -270,7 +270,10 @@ fn fitted(
         // Without the skills that a client does not list, others may be first.
         needed.extend(measure.winners(&measure.seen(router, &list.complete()))?);
     }
-    let listed: HashSet<&SkillId> = lists.iter().flat_map(ClientList::ids).collect();
+    // A list that fits stays as it is.
+    let unchanged = Descriptions::new();
+    let over = lists.iter().filter(|list| !list.fits(catalogue, &unchanged));
+    let listed: HashSet<&SkillId> = over.flat_map(ClientList::ids).collect();
     let mut candidates: Vec<SkillId> = needed.iter().filter(|id| listed.contains(*id)).cloned().collect();
     candidates.sort();
     let mut descriptions = measure.without_idle_clauses(router, &candidates)?;

@@ -376,6 +376,10 @@ arguments! {
         /// What they have to know.
         #[serde(default)]
         note: Option<String>,
+        /// Who the run was assigned to when the caller read it (empty: nobody); 409 if that changed. Not compared, if
+        /// omitted.
+        #[serde(default)]
+        assignee: Option<String>,
         /// Name of the caller, if authentication is disabled.
         #[serde(default)]
         by: Option<String>,

@@ -44,10 +44,11 @@ pub(super) fn operations() -> Vec<Operation> {
             Scope::Run,
             "Assigns a run to a person with a note, or removes the assignment.",
             |asked: CallContext, ask: Assignment| async move {
-                let Assignment { run_id, to, note, by } = ask;
+                let Assignment { run_id, to, note, assignee, by } = ask;
                 let by = asked.caller.name(by);
                 let principal = asked.caller.principal.clone();
-                asked.service.core.order_as(&run_id, RunOrder::Assign { to, note, by }, principal).await
+                let order = RunOrder::Assign { to, note, assignee, by };
+                asked.service.core.order_as(&run_id, order, principal).await
             },
         )
         .hints(Hints { idempotent: true, ..Hints::default() }),

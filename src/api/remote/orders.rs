@@ -56,8 +56,12 @@ impl Remote {
                 let fields = json!({ "run_id": run, "by": self.named(by) });
                 self.inner.ask("run.cancel", arguments(fields)).await
             }
-            RunOrder::Assign { to, note, by } => {
-                let fields = json!({ "run_id": run, "to": to, "note": note, "by": self.named(by) });
+            RunOrder::Assign { to, note, assignee, by } => {
+                let mut fields = json!({ "run_id": run, "to": to, "note": note, "by": self.named(by) });
+                // Services of earlier versions refuse arguments that they do not know.
+                if let Some(assignee) = assignee {
+                    fields["assignee"] = assignee.into();
+                }
                 self.inner.ask("run.assign", arguments(fields)).await
             }
             RunOrder::Replay { checkpoint, by } => {

@@ -91,7 +91,7 @@ pub async fn cancel(cx: &mut Context, args: &CancelArgs) -> Result<Done, Failure
 /// Runs `skills runs assign`.
 pub async fn assign(cx: &mut Context, args: &RunsAssignArgs) -> Result<Done, Failure> {
     let client = cx.reach(Needs::Catalogue).await?;
-    let order = RunOrder::Assign { to: args.to.clone(), note: args.note.clone(), by: None };
+    let order = RunOrder::Assign { to: args.to.clone(), note: args.note.clone(), assignee: None, by: None };
     let ordered = client.order(&args.run, order).await?;
     if cx.out.json {
         cx.out.value(&ordered)?;

@@ -181,8 +181,13 @@ pub(crate) async fn annotate<T: Tx>(
     run: &RunId,
     fields: &Map<String, Value>,
     events: &[NewEvent],
+    assignee: Option<&str>,
 ) -> Result<RunRecord, StoreError> {
     let (before, _) = get(tx, run).await?;
+    let assigned = before.options.assigned.as_ref();
+    if assignee.is_some_and(|expected| assigned.map_or("", |assigned| &assigned.to) != expected) {
+        return Err(StoreError::AssignmentConflict { run: run.clone(), assigned: assigned.cloned() });
+    }
     let doing = "storing the options of a run";
     let mut options = serde_json::to_value(&before.options).map_err(|e| failed(doing, &e))?;
     for (name, value) in fields {

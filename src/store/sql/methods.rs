@@ -230,9 +230,10 @@ macro_rules! implement_store {
                 run: &RunId,
                 options: Map<String, Value>,
                 events: Vec<NewEvent>,
+                assignee: Option<String>,
             ) -> Result<RunRecord, StoreError> {
                 let run = run.clone();
-                $write!(self, tx => command::annotate(tx, &run, &options, &events).await)
+                $write!(self, tx => command::annotate(tx, &run, &options, &events, assignee.as_deref()).await)
             }
 
             async fn documents(&self, prefix: &str) -> Result<Vec<Document>, StoreError> {

@@ -25,6 +25,7 @@ use crate::sql::methods::{implement_store, prelude::*};
 use change_watch::Foreign;
 pub use open::{OpenOptions, Opened, Reset, adopt, reset, restore};
 use reason::Reason;
+pub use source::check_source;
 pub(crate) use source::{Batch, Source};
 pub use storage::damage_of;
 use tx::{Transaction, complete, read_tx, write_tx};

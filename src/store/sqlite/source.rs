@@ -135,6 +135,14 @@ impl Source {
     }
 }
 
+/// Makes sure that a file can be copied into another store: it has a store, and no process has it open.
+///
+/// # Errors
+/// [`StoreError::Unavailable`], [`StoreError::Newer`].
+pub fn check_source(path: &Path) -> Result<(), StoreError> {
+    Source::open(path).map(drop)
+}
+
 /// A connection that leaves no trace: to the file where its log is empty and it has the schema of this version, otherwise
 /// to a copy.
 fn connect(path: &Path, place: &str) -> Result<(Connection, Option<tempfile::TempDir>), StoreError> {

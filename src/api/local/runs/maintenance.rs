@@ -4,12 +4,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::super::{Local, run_blocking};
-use crate::{AuditPurged, Error, StoreHealth, StoreMigrated, StoreReset};
-use skills_store::{Health, Unavailability, damage_of};
+use super::runtime::StorePlace;
+use crate::{AuditPurged, Code, Error, StoreHealth, StoreMigrated, StoreReset};
+use skills_config::quoted;
+use skills_store::{Health, Unavailability, check_source, damage_of};
 
 /// Why the store cannot be used, where an error is about that.
 fn cause(error: &Error) -> Option<Unavailability> {
     serde_json::from_value(error.reason.as_ref()?.get("cause")?.clone()).ok()
+}
+
+/// An error about the source of a migration: the commands and options that it names are for that store.
+fn about_source(error: Error, place: &str) -> Error {
+    let command = format!("`skills --store {} db ", quoted(place));
+    let message = error.message.replace("`skills db ", &command).replace("another --store", "another --from");
+    Error { message, ..error }
 }
 
 impl Local {
@@ -84,15 +93,27 @@ impl Local {
         self.runs.ensure_store()
     }
 
-    /// Copies the store of a database file into this store, which has no runs yet. The file is not changed.
+    /// Copies the store of a database file into this store, which has no runs yet. The file is not changed, and is
+    /// checked before this store is opened or created.
     ///
     /// # Errors
-    /// `forbidden` for a store that has runs; `store_unavailable` for a file that a process has open; what else the
-    /// store says.
+    /// `invalid_request` for a store in memory; `forbidden` for a store that has runs; `store_unavailable` for a file
+    /// that a process has open; what else the store says.
     pub async fn store_import(&self, from: &Path) -> Result<StoreMigrated, Error> {
+        if matches!(self.runs.store_place()?, StorePlace::Memory) {
+            let message = "a store in memory ends with this process; name a file or a database with --store";
+            return Err(Error::new(Code::InvalidRequest, message));
+        }
+        let place = format!("sqlite:{}", from.display());
+        let file = from.to_owned();
+        let checked = run_blocking(move || Ok(check_source(&file)?)).await;
+        checked.map_err(|error| about_source(error, &place))?;
         let store = &self.runs.runtime().await?.store;
-        let tables = store.import(from).await?;
-        Ok(StoreMigrated { from: format!("sqlite:{}", from.display()), to: store.describe(), tables })
+        let tables = store.import(from).await.map_err(Error::from);
+        let tables = tables.map_err(|error| {
+            if error.message.contains(&format!(" {place}: ")) { about_source(error, &place) } else { error }
+        })?;
+        Ok(StoreMigrated { from: place, to: store.describe(), tables })
     }
 
     /// Writes a whole copy of the store into a file that is not there yet.

@@ -293,9 +293,10 @@ impl Store for Observed {
         run: &RunId,
         options: Map<String, Value>,
         events: Vec<NewEvent>,
+        assignee: Option<String>,
     ) -> Result<RunRecord, StoreError> {
         let assigns = events.iter().any(|event| event.kind == EventKind::RunAssigned);
-        let annotated = self.counted(self.inner.annotate(run, options, events).await);
+        let annotated = self.counted(self.inner.annotate(run, options, events, assignee).await);
         if let Ok(after) = &annotated
             && assigns
         {

@@ -419,7 +419,7 @@ impl Runs {
             let event =
                 NewEvent { kind: EventKind::RunEscalated, step: run.step.clone(), data: data.clone() };
             let fields = Map::from_iter([("escalated_ms".to_owned(), json!(run.since_ms))]);
-            room.store.annotate(&run.id, fields, vec![event]).await?;
+            room.store.annotate(&run.id, fields, vec![event], None).await?;
             let mut entry = Entry::new("run.escalated", None, data);
             entry.data.insert("run".to_owned(), json!(run.id));
             self.audit.record(entry).await;
@@ -472,11 +472,11 @@ fn log_lines(event: &skills_store::RunEvent) -> Vec<LogLine> {
     text("text").lines().map(line).collect()
 }
 
-/// The run that a new assignment is of, with the event that tells of it.
+/// The run that a new assignment is of, with the event that tells of it. With an assignee, only if the run is theirs.
 pub(super) async fn assign(
     room: &RunRuntime,
     run: &RunId,
-    to: Option<String>,
+    (assignee, to): (Option<String>, Option<String>),
     by: &str,
     note: Option<String>,
 ) -> Result<RunRecord, Error> {
@@ -488,7 +488,7 @@ pub(super) async fn assign(
         data: json!({ "to": to, "by": by, "note": note }),
     };
     let fields = Map::from_iter([("assigned".to_owned(), json!(assignment))]);
-    Ok(room.store.annotate(run, fields, vec![event]).await?)
+    Ok(room.store.annotate(run, fields, vec![event], assignee).await?)
 }
 
 #[cfg(test)]

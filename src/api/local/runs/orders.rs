@@ -62,17 +62,22 @@ impl Runs {
                 let note = if repeated { "was already canceled" } else { "canceled" };
                 (done.run, note.to_owned(), repeated)
             }
-            RunOrder::Assign { to, note, by } => {
+            RunOrder::Assign { to, note, assignee, by } => {
                 let to = to.map(|to| to.trim().to_owned()).filter(|to| !to.is_empty());
                 let by = decision_record(by).approver.unwrap_or_default();
-                let repeated = run.options.assigned.as_ref().map(|assigned| &assigned.to) == to.as_ref()
-                    && note.is_none();
+                let assigned = run.options.assigned.as_ref();
+                let told = assigned.and_then(|assigned| assigned.note.as_ref());
+                let repeated = assigned.map(|assigned| &assigned.to) == to.as_ref()
+                    && (note.is_none() || note.as_ref() == told);
                 let note_of = match &to {
                     Some(to) => format!("assigned to {to}"),
                     None => "unassigned".to_owned(),
                 };
-                let after =
-                    if repeated { run } else { operating::assign(&room, &run.id, to, &by, note).await? };
+                let after = if repeated {
+                    run
+                } else {
+                    operating::assign(&room, &run.id, (assignee, to), &by, note).await?
+                };
                 (after, note_of, repeated)
             }
             RunOrder::Replay { checkpoint, by } => {
@@ -267,7 +272,7 @@ impl Runs {
                     after.inputs.as_object().unwrap_or(&Map::new()),
                 );
                 let fields = Map::from_iter([("title".to_owned(), json!(title))]);
-                room.store.annotate(&run.id, fields, Vec::new()).await?
+                room.store.annotate(&run.id, fields, Vec::new(), None).await?
             }
             _ => after,
         };

@@ -51,6 +51,8 @@ pub(super) struct OrderSheet {
     numbers: Vec<u64>,
     /// Inputs to correct, or a signal's name and payload.
     pub(super) form: Form,
+    /// Who the run is assigned to by the form, as it was opened; empty for nobody.
+    assignee: String,
     /// Whether to continue although the skill changed, where that is asked.
     pub(super) despite: Option<bool>,
     pub(super) focus: Focus,
@@ -90,6 +92,7 @@ impl OrderSheet {
             checkpoint: None,
             numbers: Vec::new(),
             form: Form::default(),
+            assignee: String::new(),
             despite: None,
             focus: Focus::Button(0),
             sent: false,
@@ -121,15 +124,21 @@ impl OrderSheet {
                 sheet.focus = Focus::Form;
             }
             OrderKind::Assign => {
-                let assigned = sheet.run.options.assigned.as_ref().map(|assigned| assigned.to.as_str());
-                sheet.form = assignment_form(assigned);
-                sheet.form.focus_on(ASSIGNEE);
+                sheet.show_assignee();
                 sheet.focus = Focus::Form;
             }
             // A question that stops something begins on "no".
             OrderKind::Cancel | OrderKind::Replay | OrderKind::Fork => {}
         }
         sheet
+    }
+
+    /// The form of an assignment, with who has the run.
+    fn show_assignee(&mut self) {
+        let assigned = self.run.options.assigned.as_ref();
+        self.assignee = assigned.map(|assigned| assigned.to.clone()).unwrap_or_default();
+        self.form = assignment_form(assigned.map(|assigned| assigned.to.as_str()));
+        self.form.focus_on(ASSIGNEE);
     }
 
     /// Offers the checkpoints, newest first: the head is what is meant when nothing is said.
@@ -334,7 +343,12 @@ impl OrderSheet {
                     let text = self.form.text(name).map(str::trim).filter(|text| !text.is_empty());
                     text.map(str::to_owned)
                 };
-                RunOrder::Assign { to: typed(ASSIGNEE), note: typed(NOTE), by: None }
+                let (to, note) = (typed(ASSIGNEE), typed(NOTE));
+                if to.is_none() && self.assignee.is_empty() {
+                    self.form.focus_on(ASSIGNEE);
+                    return None;
+                }
+                RunOrder::Assign { to, note, assignee: Some(self.assignee.clone()), by: None }
             }
         })
     }
@@ -366,6 +380,10 @@ impl OrderSheet {
             self.despite = Some(false);
             self.focus = Focus::Despite;
         }
+        if let Some(now) = error.reason.as_ref().and_then(|reason| reason.get("assigned")) {
+            // The message names the person; sent again, it replaces this assignment.
+            self.assignee = now.get("to").and_then(Value::as_str).unwrap_or_default().to_owned();
+        }
         Outcome::Heard
     }
 
@@ -375,6 +393,9 @@ impl OrderSheet {
         if self.sent {
             // Its own order moved it; the answer is in progress.
             return;
+        }
+        if self.kind == OrderKind::Assign && !self.form.changed() {
+            self.show_assignee();
         }
         let takes = |command: CommandName| run.allowed.contains(&command);
         let (is_open, gone) = match &self.kind {
