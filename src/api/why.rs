@@ -126,9 +126,23 @@ pub struct ClientChecks {
     pub searches_folder: bool,
     /// The checks, in order; none after the first that fails.
     pub checks: Vec<WhyCheck>,
+    /// How the client repairs the file, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repaired: Option<String>,
     /// The description, as truncated by the client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<CutDescription>,
+}
+
+impl ClientChecks {
+    /// Whether there is nothing to say about the client: it reads the file without a repair, offers the skill, and shows
+    /// its description in full.
+    #[must_use]
+    pub fn passes(&self) -> bool {
+        self.repaired.is_none()
+            && self.description.is_none()
+            && self.checks.iter().all(|check| check.result == CheckResult::Pass)
+    }
 }
 
 /// A term of the request, in the skill and in the first result.
@@ -228,6 +242,9 @@ pub struct WhyReport {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ranking: Option<WhyRanking>,
 }
+
+/// Characters of another text that evidence quotes.
+const MAX_QUOTED: usize = 80;
 
 /// The skill in question, parsed or not.
 struct Subject {
@@ -617,7 +634,7 @@ fn client_checks(view: &ClientView, subject: &Subject, terms: &[WhyTerm], has_re
     let mut checks = Vec::new();
     let mut searches_folder = true;
     let searched = || WhyCheck::pass(Folder, format!("{name} searches the folder"));
-    let mut description = None;
+    let (mut description, mut repaired) = (None, None);
     let read = |how: Option<&str>| match how {
         Some(how) => WhyCheck::pass(Parse, format!("{name} reads the file with a workaround: {how}")),
         None => WhyCheck::pass(Parse, format!("{name} reads the file")),
@@ -678,11 +695,10 @@ fn client_checks(view: &ClientView, subject: &Subject, terms: &[WhyTerm], has_re
             state @ (ClientViewState::Found | ClientViewState::Repaired(_) | ClientViewState::Either(_)),
         ) => {
             checks.push(searched());
-            checks.push(if let ClientViewState::Repaired(how) = state {
-                read(Some(how))
-            } else {
-                read(None)
-            });
+            if let ClientViewState::Repaired(how) = state {
+                repaired = Some(how.clone());
+            }
+            checks.push(read(repaired.as_deref()));
             checks.push(if let ClientViewState::Either(others) = state {
                 WhyCheck::unknown(
                     Name,
@@ -703,8 +719,8 @@ fn client_checks(view: &ClientView, subject: &Subject, terms: &[WhyTerm], has_re
                 checks.push(WhyCheck::fail(Offered, group.why.clone(), ""));
             } else {
                 checks.push(WhyCheck::pass(Offered, "it is offered to the model"));
-                let (check, cut) = description_check(view, subject, terms, has_request);
-                checks.extend(check);
+                let (check, cut) = description_check(view, subject, terms, has_request, repaired.as_deref());
+                checks.push(check);
                 description = cut;
             }
         }
@@ -715,6 +731,7 @@ fn client_checks(view: &ClientView, subject: &Subject, terms: &[WhyTerm], has_re
         source: view.source.clone(),
         searches_folder,
         checks,
+        repaired,
         description,
     }
 }
@@ -750,33 +767,60 @@ pub(super) async fn subject_id(core: &(impl Client + ?Sized), wanted: &str) -> R
     Ok(subject(core, wanted).await?.id)
 }
 
-/// What the client's catalog budget leaves of the description.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The check of a client that shows another text: a repair that takes it from elsewhere in the file.
+fn other_text_check(name: &str, subject: &Subject, text: &str) -> Option<WhyCheck> {
+    let (own, text) = (one_line(&subject.description), one_line(text));
+    if text.is_empty() || own.starts_with(&text) || text.starts_with(&own) && !own.is_empty() {
+        return None;
+    }
+    let start: String = text.chars().take(MAX_QUOTED).collect();
+    let more = if start.len() < text.len() { "…" } else { "" };
+    let evidence = format!("{name} shows “{start}{more}” instead of the description");
+    Some(WhyCheck::fail(CheckKind::Description, evidence, repair_help(subject)))
+}
+
+/// What the client's catalog budget leaves of the description. `repaired` is how the client repairs the file.
 fn description_check(
     view: &ClientView,
     subject: &Subject,
     terms: &[WhyTerm],
     has_request: bool,
-) -> (Option<WhyCheck>, Option<CutDescription>) {
+    repaired: Option<&str>,
+) -> (WhyCheck, Option<CutDescription>) {
     let kind = CheckKind::Description;
     let entry = view.list.entries.iter().find(|(entry, _)| entry.skill_id.as_ref() == Some(&subject.id));
-    let Some((listed, shown)) = entry else { return (None, None) };
+    let Some((listed, shown)) = entry else {
+        let evidence = format!("which text {} shows as the description is not known", view.name);
+        return (WhyCheck::unknown(kind, evidence), None);
+    };
+    let other = repaired.and_then(|_| other_text_check(&view.name, subject, kept_text(listed, shown)));
+    if let Some(check) = other {
+        return (check, None);
+    }
     let all = subject.description.chars().count();
+    // A repair can take only the beginning of it.
+    let is_whole =
+        repaired.is_none() || one_line(&listed.description).starts_with(&one_line(&subject.description));
     let cut_by_client = listed.cut || !subject.description.trim().starts_with(listed.description.trim());
     let kept = match shown {
-        Shown::Whole if !listed.cut => {
+        Shown::Whole if !listed.cut && is_whole => {
             return (
-                Some(WhyCheck::pass(kind, format!("all {all} characters of the description are shown"))),
+                WhyCheck::pass(kind, format!("all {all} characters of the description are shown")),
                 None,
             );
         }
         Shown::Beyond => {
             let evidence = "the catalog exceeds the client's budget, and how the client truncates is not \
                 published";
-            return (Some(WhyCheck::unknown(kind, evidence)), None);
+            return (WhyCheck::unknown(kind, evidence), None);
         }
         Shown::Omitted { why } => {
             let help = "shorten descriptions or disable skills; `skills budget` shows the catalog";
-            return (Some(WhyCheck::fail(kind, format!("not in the catalog: {why}"), help)), None);
+            return (WhyCheck::fail(kind, format!("not in the catalog: {why}"), help), None);
         }
         Shown::NameOnly { .. } | Shown::Whole | Shown::Shortened { .. } => kept_text(listed, shown),
     };
@@ -813,5 +857,5 @@ fn description_check(
         WhyCheck::fail(kind, evidence, help)
     };
     let cut = CutDescription { shown: head.to_owned(), cut: tail.to_owned(), lost_terms, place: None };
-    (Some(check), Some(cut))
+    (check, Some(cut))
 }

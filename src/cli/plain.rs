@@ -199,8 +199,7 @@ pub fn checks(report: &WhyReport) -> String {
     }
     for client in &report.clients {
         let name = clean(&client.name);
-        if client.checks.iter().all(|check| check.result == CheckResult::Pass) && client.description.is_none()
-        {
+        if client.passes() {
             let _ = writeln!(out, "Client {name}: all checks passed.");
             continue;
         }

@@ -6,7 +6,7 @@ use super::Context;
 use super::args::WhyArgs;
 use super::failure::{Done, Failure};
 use super::output::{TerminalCaps, TextStyle, cells, wrap};
-use skills_api::{CheckKind, CheckResult, ClientChecks, Needs, WhyCheck, WhyReport, WhyRequest, why};
+use skills_api::{CheckKind, CheckResult, Needs, WhyCheck, WhyReport, WhyRequest, why};
 use skills_skill::safe_text;
 
 /// Runs the command.
@@ -111,11 +111,8 @@ pub fn render(report: &WhyReport, look: TerminalCaps) -> String {
         let text = format!("advice: add “{word}” to the description: {:+.2}{rank}{golden}", advice.gain);
         let _ = writeln!(out, "    {}", TextStyle::Strong.paint(&text, look.colour));
     }
-    let passes = |client: &&ClientChecks| {
-        client.description.is_none() && client.checks.iter().all(|check| check.result == CheckResult::Pass)
-    };
     let passing: Vec<&str> =
-        report.clients.iter().filter(passes).map(|client| client.name.as_str()).collect();
+        report.clients.iter().filter(|client| client.passes()).map(|client| client.name.as_str()).collect();
     if !passing.is_empty() {
         let sign = if look.unicode { "✓" } else { "ok" };
         let names = safe_text::line(&passing.join(", ")).into_owned();
@@ -124,7 +121,7 @@ pub fn render(report: &WhyReport, look: TerminalCaps) -> String {
             "all checks pass: folder searched, file read, not shadowed, offered, description shown in full";
         let _ = writeln!(out, "  {} {all}", TextStyle::Good.paint(sign, look.colour));
     }
-    for client in report.clients.iter().filter(|client| !passes(client)) {
+    for client in report.clients.iter().filter(|client| !client.passes()) {
         let _ = writeln!(out, "\n{}", strong(&safe_text::line(&client.name)));
         for check in &client.checks {
             line(&mut out, check, look);

@@ -210,9 +210,11 @@ fn push_group(report: &WhyReport, name: &str, kinds: &[CheckKind], passages: &mu
     passages.push(Passage::Heading(name.to_owned()));
     own.into_iter().for_each(|check| push_check("", check, passages));
     let has_text = kinds.contains(&CheckKind::Description);
+    let has_parse = kinds.contains(&CheckKind::Parse);
     let passes = |client: &&ClientChecks| {
         client.checks.iter().filter(is_here).all(|check| check.result == CheckResult::Pass)
             && !(has_text && client.description.is_some())
+            && !(has_parse && client.repaired.is_some())
             && of_client(client)
     };
     let passing: Vec<&str> =
@@ -347,6 +349,7 @@ mod tests {
             source: String::new(),
             searches_folder: true,
             checks: vec![check(CheckKind::Offered, result, "evidence")],
+            repaired: None,
             description: None,
         };
         let report = WhyReport {
@@ -357,6 +360,14 @@ mod tests {
             checks: vec![check(CheckKind::Rank, CheckResult::Fail, "rank 2")],
             clients: vec![
                 client("One", CheckResult::Pass),
+                ClientChecks {
+                    checks: vec![
+                        check(CheckKind::Parse, CheckResult::Pass, "repaired"),
+                        check(CheckKind::Offered, CheckResult::Pass, "evidence"),
+                    ],
+                    repaired: Some("a tab".to_owned()),
+                    ..client("Four", CheckResult::Pass)
+                },
                 ClientChecks {
                     description: Some(CutDescription {
                         shown: "Reads".to_owned(),
@@ -433,9 +444,13 @@ mod tests {
         assert!(all.contains("What Two shows: 5 of 13 characters\nReads{- tables.-} [\"tables\"]"), "{all}");
         assert!(all.contains("What b says; missing here: tables\nTables."), "{all}");
         assert!(all.contains("then rank 1, score +1.25; golden queries: 2 won, 1 lost"), "{all}");
-        let offered = "Offered to the model\npass clients      One: offered, description shown in full\n\
+        let offered = "Offered to the model\npass clients      One, Four: offered, description shown in full\n\
             fail offered      Two: evidence";
         assert!(all.contains(offered), "{all}");
+        assert!(
+            all.contains("Found by the clients\npass parse        Four: repaired\nOffered to the model"),
+            "{all}"
+        );
         assert!(all.contains("\nThree\n"), "{all}");
     }
 

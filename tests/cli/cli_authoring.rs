@@ -161,6 +161,47 @@ fn help_of_a_client_check_names_no_other_client() {
 }
 
 #[test]
+fn why_shows_what_a_client_makes_of_a_file_that_it_repairs() {
+    let home = Home::with_skills();
+    let file = |name: &str, source: &str| {
+        let folder = home.path().join("home/.claude/skills").join(name);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("SKILL.md"), source).unwrap();
+    };
+    file("noend", "---\nname: noend\ndescription: Resizes images.\n# Noend\nText\n");
+    file("colon", "---\nname: colon\ndescription: Reads tables: from PDF files.\n---\nBody\n");
+    file("nodesc", "---\nname: nodesc\n---\n");
+    let checks = |name: &str| {
+        let report = home.run_bare(&["why", name, "--client", "claude-code", "--json"]).json();
+        let client = report["clients"][0].clone();
+        let check = |kind: &str| {
+            let mut all = client["checks"].as_array().unwrap().iter();
+            let found =
+                all.find(|check| check["check"] == kind).unwrap_or_else(|| panic!("{kind}: {client}"));
+            (found["result"].as_str().unwrap().to_owned(), found["evidence"].as_str().unwrap().to_owned())
+        };
+        assert!(client["repaired"].is_string(), "{client}");
+        let (result, parse) = check("parse");
+        assert_eq!(result, "pass", "{client}");
+        assert!(parse.starts_with("Claude Code reads the file with a workaround: "), "{parse}");
+        check("description")
+    };
+    let (result, evidence) = checks("noend");
+    assert_eq!((&*result, &*evidence), ("fail", "Claude Code shows “---” instead of the description"));
+    assert_eq!(checks("colon"), ("pass".into(), "all 29 characters of the description are shown".into()));
+    let (result, evidence) = checks("nodesc");
+    let unknown = "which text Claude Code shows as the description is not known";
+    assert_eq!((&*result, &*evidence), ("unknown", unknown));
+    for name in ["noend", "colon", "nodesc"] {
+        let text = home.run_bare(&["why", name, "--client", "claude-code"]).stdout;
+        assert!(text.contains("reads the file with a workaround"), "{text}");
+        assert!(!text.contains("all checks pass"), "{text}");
+        let plain = home.run_bare(&["--plain", "why", name, "--client", "claude-code"]).stdout;
+        assert!(!plain.contains("all checks passed"), "{plain}");
+    }
+}
+
+#[test]
 fn why_explains_a_file_that_is_refused() {
     let home = Home::with_skills();
     let folder = home.skills().join("empty");
