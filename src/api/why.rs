@@ -801,6 +801,7 @@ fn description_check(
     if let Some(check) = other {
         return (check, None);
     }
+    let fit = format!("shorten the whole list: `skills budget fit --client {}`", view.client);
     let all = subject.description.chars().count();
     // A repair can take only the beginning of it.
     let is_whole =
@@ -819,8 +820,7 @@ fn description_check(
             return (WhyCheck::unknown(kind, evidence), None);
         }
         Shown::Omitted { why } => {
-            let help = "shorten descriptions or disable skills; `skills budget` shows the catalog";
-            return (WhyCheck::fail(kind, format!("not in the catalog: {why}"), help), None);
+            return (WhyCheck::fail(kind, format!("not in the catalog: {why}"), fit), None);
         }
         Shown::NameOnly { .. } | Shown::Whole | Shown::Shortened { .. } => kept_text(listed, shown),
     };
@@ -847,7 +847,12 @@ fn description_check(
     } else {
         format!("{count} of {all} characters are shown{because}")
     };
-    let help = "put the most important terms first, or shorten the description";
+    // Where no description is shown, no change of this one helps.
+    let help = if kept.is_empty() {
+        fit.as_str()
+    } else {
+        "put the most important terms first, or shorten the description"
+    };
     let check = if !lost_terms.is_empty() {
         let lost = lost_terms.iter().map(|term| format!("“{term}”")).collect::<Vec<_>>().join(", ");
         WhyCheck::fail(kind, format!("{evidence}; cut off: {lost}"), help)

@@ -18,6 +18,8 @@ const MIN_SCALE: f64 = 3.5;
 /// Letters that two forms of a word share at least, and by which they differ at most.
 const MIN_STEM: usize = 4;
 const MAX_ENDING: usize = 3;
+/// How to change the description.
+const DRAFT: &str = "w opens a draft of the description";
 
 /// What is asked about a skill, in the order in which it decides, and the checks that answer it.
 const GROUPS: [(&str, &[CheckKind]); 3] = [
@@ -75,9 +77,12 @@ fn push_advice(report: &WhyReport, passages: &mut Vec<Passage>) {
     let measured = report.ranking.as_ref().and_then(|ranking| ranking.advice.as_ref());
     let what = measured.map_or_else(
         || advice(report),
-        |measured| format!("add “{}” to the description if the skill does that", measured.word),
+        |measured| {
+            let word = &measured.word;
+            format!("add “{word}” to the description if the skill does that: {DRAFT}")
+        },
     );
-    passages.push(text("", &format!("{what}: w opens a draft of the description"), Role::Strong));
+    passages.push(text("", &what, Role::Strong));
     if let Some(measured) = measured {
         let rank = measured.rank.map_or_else(|| "not a result".to_owned(), |rank| format!("rank {rank}"));
         let mut effect = format!("then {rank}, score {:+.2}", measured.gain);
@@ -184,18 +189,29 @@ fn push_rival(ranking: &WhyRanking, passages: &mut Vec<Passage>) {
     passages.push(Passage::Marked { text, marks });
 }
 
-/// What helps: of the ranking before of a client, since the text of the skill decides it.
+/// What helps: where the ranking fails what helps there, else what helps with a client.
 fn advice(report: &WhyReport) -> String {
-    let of_clients = report.clients.iter().flat_map(|client| &client.checks);
-    let failed = report.checks.iter().chain(of_clients).filter(|check| check.result == CheckResult::Fail);
-    let is_about_text = |check: &&WhyCheck| {
-        matches!(
-            check.check,
-            CheckKind::Terms | CheckKind::Exclusion | CheckKind::Rank | CheckKind::Description
-        )
+    let is_failed = |check: &&WhyCheck| check.result == CheckResult::Fail;
+    let is_of_ranking =
+        |check: &&WhyCheck| matches!(check.check, CheckKind::Terms | CheckKind::Exclusion | CheckKind::Rank);
+    let of_ranking: Vec<&WhyCheck> = report.checks.iter().filter(is_failed).filter(is_of_ranking).collect();
+    let of_clients = report.clients.iter().flat_map(|client| &client.checks).filter(is_failed);
+    let help = if of_ranking.is_empty() {
+        let mut of_text = of_clients.filter(|check| check.check == CheckKind::Description);
+        of_text.find_map(|check| check.help.clone())
+    } else {
+        of_ranking.iter().find_map(|check| check.help.clone())
     };
-    let mut failed = failed.filter(is_about_text).filter_map(|check| check.help.clone());
-    failed.next().unwrap_or_else(|| "measure another description".to_owned())
+    let rival = report.ranking.as_ref().and_then(|ranking| ranking.rival.as_ref());
+    match (help, rival) {
+        // Help with a command or a key is not about the words of the description.
+        (Some(help), _) if help.contains('`') => help,
+        (Some(help), _) => format!("{help}: {DRAFT}"),
+        (None, Some(rival)) if !of_ranking.is_empty() => {
+            format!("say what {rival} does not do, and measure it: {DRAFT}")
+        }
+        (None, _) => format!("measure another description: {DRAFT}"),
+    }
 }
 
 /// The checks of a kind: those of the skill itself, then those of the clients. Clients without anything to say share a
@@ -452,6 +468,42 @@ mod tests {
             "{all}"
         );
         assert!(all.contains("\nThree\n"), "{all}");
+    }
+
+    #[test]
+    fn the_advice_is_about_the_ranking_before_the_clients() {
+        let failed = |check: CheckKind, help: Option<&str>| WhyCheck {
+            check,
+            result: CheckResult::Fail,
+            evidence: String::new(),
+            help: help.map(str::to_owned),
+        };
+        let mut report = WhyReport {
+            skill_id: SkillId::new("a"),
+            location: "/s/a/SKILL.md".into(),
+            intent: Some("read tables".to_owned()),
+            wins: false,
+            checks: vec![failed(CheckKind::Rank, None)],
+            clients: vec![ClientChecks {
+                client: "openclaw".to_owned(),
+                name: "OpenClaw".to_owned(),
+                source: String::new(),
+                searches_folder: true,
+                checks: vec![failed(
+                    CheckKind::Description,
+                    Some("shorten the whole list: `skills budget fit --client openclaw`"),
+                )],
+                repaired: None,
+                description: None,
+            }],
+            other_clients: Vec::new(),
+            ranking: None,
+        };
+        assert_eq!(advice(&report), "measure another description: w opens a draft of the description");
+        report.checks.push(failed(CheckKind::Terms, Some("add “tables”")));
+        assert_eq!(advice(&report), "add “tables”: w opens a draft of the description");
+        report.checks.clear();
+        assert_eq!(advice(&report), "shorten the whole list: `skills budget fit --client openclaw`");
     }
 
     #[test]
