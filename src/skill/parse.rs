@@ -242,12 +242,15 @@ fn read_yaml(source: &str, range: Range<usize>, notes: &mut Notes<'_>) -> Result
             let again = repaired.as_ref().and_then(|repaired| yaml::parse(&repaired.text).ok());
             let (Some(repaired), Some(root)) = (repaired, again) else {
                 let at = error.at.start + base..error.at.end + base;
-                notes.add(
-                    &rules::BAD_YAML,
-                    None,
-                    at,
-                    format!("the frontmatter is not YAML: {}", error.message),
-                );
+                let before = slice(yaml_text, ..error.at.start);
+                let line = before.rfind('\n').map_or(0, |newline| newline + 1);
+                let is_tab = slice(yaml_text, line..).starts_with('\t');
+                let what = if is_tab { "the line is indented with a tab" } else { error.message.as_str() };
+                let message = format!("the frontmatter is not YAML: {what}");
+                let finding = notes.add(&rules::BAD_YAML, None, at, message);
+                if is_tab {
+                    "Indent with spaces: YAML does not allow tabs there.".clone_into(&mut finding.help);
+                }
                 return Err(());
             };
             for quoted in &repaired.quoted {

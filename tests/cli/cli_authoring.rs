@@ -202,6 +202,20 @@ fn why_shows_what_a_client_makes_of_a_file_that_it_repairs() {
 }
 
 #[test]
+fn why_says_that_a_tab_is_the_defect() {
+    let home = Home::with_skills();
+    let folder = home.path().join("home/.claude/skills/tabbed");
+    fs::create_dir_all(&folder).unwrap();
+    let source = "---\nname: tabbed\nmetadata:\n\tkey: x\ndescription: Resizes images.\n---\nText\n";
+    fs::write(folder.join("SKILL.md"), source).unwrap();
+    let report = home.run_bare(&["why", "tabbed", "--json"]).json();
+    let parse = &report["checks"][0];
+    let evidence = "SKILL.md:4: the frontmatter is not YAML: the line is indented with a tab (bad-yaml)";
+    assert_eq!((&parse["evidence"], &parse["result"]), (&evidence.into(), &"fail".into()), "{report}");
+    assert_eq!(parse["help"], "Indent with spaces: YAML does not allow tabs there.");
+}
+
+#[test]
 fn why_explains_a_file_that_is_refused() {
     let home = Home::with_skills();
     let folder = home.skills().join("empty");
