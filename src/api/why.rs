@@ -178,10 +178,10 @@ pub struct WhyHit {
 }
 
 impl WhyHit {
-    fn of(hit: &Hit) -> Self {
+    fn of(hit: &Hit, rank: usize) -> Self {
         Self {
             skill_id: hit.skill_id.clone(),
-            rank: hit.rank.unwrap_or(1),
+            rank,
             score: hit.score,
             signals: hit.breakdown.signals,
             description: hit.description.clone(),
@@ -464,8 +464,9 @@ async fn ranked(
     let advice = if is_compared && !wins { advice(core, &subject.id, intent).await } else { None };
     let ranking = WhyRanking {
         fits_from: first.confidence.as_ref().map(|confidence| confidence.fits_from),
-        own: hit.map(WhyHit::of),
-        rival_hit: rival.map(WhyHit::of),
+        own: hit.zip(rank).map(|(hit, rank)| WhyHit::of(hit, rank)),
+        // Where no other skill is first, the rival is behind this one.
+        rival_hit: rival.map(|rival| WhyHit::of(rival, if winner.is_some() { 1 } else { 2 })),
         advice,
         rank,
         score: hit.map(|hit| hit.score),

@@ -35,14 +35,27 @@ pub fn reading(report: &WhyReport, skill: Option<&Skill>) -> Reading {
         Some(intent) => format!("Why {}: {intent}", report.skill_id),
         None => format!("Why {}", report.skill_id),
     };
-    let is_ranked_first = !report.checks.iter().any(|check| check.result == CheckResult::Fail);
+    let is_failed = |check: &&WhyCheck| check.result == CheckResult::Fail;
+    let is_fine_here = !report.checks.iter().any(|check| is_failed(&check));
+    // A client that has no description to show in part does not list the skill, unless it shows another text.
+    let is_only_cut = report.clients.iter().all(|client| {
+        let is_listed = client.description.is_some() || client.repaired.is_some();
+        let mut failed = client.checks.iter().filter(is_failed);
+        failed.all(|check| check.check == CheckKind::Description && is_listed)
+    });
     let answer = match (&report.intent, report.wins) {
         (Some(_), true) => "The skill is offered and ranks first for this request.",
-        (Some(_), false) if is_ranked_first => {
+        (Some(_), false) if is_fine_here && is_only_cut => {
+            "The skill ranks first for this request, but not every client shows all of its description."
+        }
+        (Some(_), false) if is_fine_here => {
             "The skill ranks first for this request, but some clients do not offer it. See the first failed check."
         }
         (Some(_), false) => "The skill is not selected for this request. See the first failed check.",
         (None, true) => "Clients offer the skill. Type a request in Discover to also check the ranking.",
+        (None, false) if is_fine_here && is_only_cut => {
+            "Clients offer the skill, but not every client shows all of its description."
+        }
         (None, false) => "Some clients do not offer the skill. See the first failed check.",
     };
     passages.push(text("", answer, if report.wins { Role::Success } else { Role::Warning }));
@@ -271,7 +284,7 @@ fn push_terms(report: &WhyReport, ranking: &WhyRanking, description: &str, passa
     let rival = ranking.rival.as_ref().filter(|_| ranking.rank != Some(1));
     let width = ranking.terms.iter().map(|term| shown(&term.term).chars().count()).max().unwrap_or(0) + 2;
     let head = match rival {
-        Some(rival) => format!("{} and {rival}", report.skill_id),
+        Some(_) => format!("{:>5}  {:>5}", "this", "first"),
         None => report.skill_id.to_string(),
     };
     passages.push(text(&" ".repeat(width), &head, Role::Muted));
@@ -451,7 +464,9 @@ mod tests {
             "{all}"
         );
         assert!(
-            all.contains("tables   0.00   1.50  not in its text; b: name\nother    1.00   0.50"),
+            all.contains(
+                "         this  first\ntables   0.00   1.50  not in its text; b: name\nother    1.00   0.50"
+            ),
             "{all}"
         );
         let scores =
@@ -504,6 +519,52 @@ mod tests {
         assert_eq!(advice(&report), "add “tables”: w opens a draft of the description");
         report.checks.clear();
         assert_eq!(advice(&report), "shorten the whole list: `skills budget fit --client openclaw`");
+    }
+
+    #[test]
+    fn the_answer_tells_a_cut_description_from_a_skill_that_is_not_offered() {
+        let answer = |failed: CheckKind, repaired: Option<&str>, intent: Option<&str>| {
+            let report = WhyReport {
+                skill_id: SkillId::new("a"),
+                location: "/s/a/SKILL.md".into(),
+                intent: intent.map(str::to_owned),
+                wins: false,
+                checks: Vec::new(),
+                clients: vec![ClientChecks {
+                    client: "one".to_owned(),
+                    name: "One".to_owned(),
+                    source: String::new(),
+                    searches_folder: true,
+                    checks: vec![WhyCheck {
+                        check: failed,
+                        result: CheckResult::Fail,
+                        evidence: String::new(),
+                        help: None,
+                    }],
+                    repaired: repaired.map(str::to_owned),
+                    description: (failed == CheckKind::Description && repaired.is_none()).then(|| {
+                        CutDescription {
+                            shown: "Reads".to_owned(),
+                            cut: " tables.".to_owned(),
+                            lost_terms: Vec::new(),
+                            place: None,
+                        }
+                    }),
+                }],
+                other_clients: Vec::new(),
+                ranking: None,
+            };
+            match reading(&report, None).passages.into_iter().next() {
+                Some(Passage::Text { text, .. }) => text,
+                _ => String::new(),
+            }
+        };
+        let cut = "not every client shows all of its description.";
+        let intent = Some("read tables");
+        assert!(answer(CheckKind::Description, None, intent).ends_with(cut));
+        assert!(answer(CheckKind::Description, Some("a tab"), None).ends_with(cut));
+        assert!(answer(CheckKind::Parse, None, intent).contains("some clients do not offer it"));
+        assert!(answer(CheckKind::Offered, None, None).starts_with("Some clients do not offer"));
     }
 
     #[test]

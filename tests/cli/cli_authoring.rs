@@ -141,6 +141,18 @@ fn why_names_missing_terms_and_the_exclusion_of_a_losing_skill() {
 }
 
 #[test]
+fn the_rival_of_the_first_skill_is_the_second() {
+    let home = Home::with_skills();
+    home.skill("bills", "description: Creates bills for customers every month.", "# Bills\n");
+    home.skill("plans", "description: Creates bills and plans for customers.", "# Plans\n");
+    let rank_of_rival = |skill: &str| {
+        let report = home.run(&["why", skill, "create bills and plans for customers", "--json"]).json();
+        report["ranking"]["rival_hit"]["rank"].clone()
+    };
+    assert_eq!((rank_of_rival("plans"), rank_of_rival("bills")), (2.into(), 1.into()));
+}
+
+#[test]
 fn help_of_a_client_check_names_no_other_client() {
     let home = Home::with_skills();
     let folder = home.path().join("home/.agents/skills/colon");
