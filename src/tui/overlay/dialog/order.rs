@@ -51,7 +51,7 @@ pub(super) struct OrderSheet {
     numbers: Vec<u64>,
     /// Inputs to correct, or a signal's name and payload.
     pub(super) form: Form,
-    /// Who the run is assigned to by the form, as it was opened; empty for nobody.
+    /// Who the run is assigned to by the form, as it was opened; empty if unassigned.
     assignee: String,
     /// Whether to continue although the skill changed, where that is asked.
     pub(super) despite: Option<bool>,
