@@ -618,10 +618,7 @@ fn client_checks(view: &ClientView, subject: &Subject, terms: &[WhyTerm], has_re
     let mut searches_folder = true;
     let searched = || WhyCheck::pass(Folder, format!("{name} searches the folder"));
     let mut description = None;
-    let read = |how: Option<&str>| match how {
-        Some(how) => WhyCheck::pass(Parse, format!("{name} reads the file with a workaround: {how}")),
-        None => WhyCheck::pass(Parse, format!("{name} reads the file")),
-    };
+    let read = || WhyCheck::pass(Parse, format!("{name} reads the file"));
     match state {
         None | Some(ClientViewState::NotLooked) => {
             searches_folder = false;
@@ -651,7 +648,7 @@ fn client_checks(view: &ClientView, subject: &Subject, terms: &[WhyTerm], has_re
         }
         Some(ClientViewState::Shadowed(winner)) => checks.extend([
             searched(),
-            read(None),
+            read(),
             WhyCheck::fail(
                 Name,
                 format!("shadowed by a skill with the same name: {}", winner.display()),
@@ -660,7 +657,7 @@ fn client_checks(view: &ClientView, subject: &Subject, terms: &[WhyTerm], has_re
         ]),
         Some(ClientViewState::ForPeople(said)) => checks.extend([
             searched(),
-            read(None),
+            read(),
             WhyCheck::pass(Name, "not shadowed"),
             WhyCheck::fail(
                 Offered,
@@ -670,7 +667,7 @@ fn client_checks(view: &ClientView, subject: &Subject, terms: &[WhyTerm], has_re
         ]),
         Some(ClientViewState::Waiting(until)) => checks.extend([
             searched(),
-            read(None),
+            read(),
             WhyCheck::pass(Name, "not shadowed"),
             WhyCheck::fail(Offered, format!("not offered yet: {until}"), ""),
         ]),
@@ -679,9 +676,11 @@ fn client_checks(view: &ClientView, subject: &Subject, terms: &[WhyTerm], has_re
         ) => {
             checks.push(searched());
             checks.push(if let ClientViewState::Repaired(how) = state {
-                read(Some(how))
+                let help = Some(repair_help(subject)).filter(|help| !help.is_empty());
+                let evidence = format!("{name} reads the file with a workaround: {how}");
+                WhyCheck { help, ..WhyCheck::unknown(Parse, evidence) }
             } else {
-                read(None)
+                read()
             });
             checks.push(if let ClientViewState::Either(others) = state {
                 WhyCheck::unknown(
@@ -703,9 +702,17 @@ fn client_checks(view: &ClientView, subject: &Subject, terms: &[WhyTerm], has_re
                 checks.push(WhyCheck::fail(Offered, group.why.clone(), ""));
             } else {
                 checks.push(WhyCheck::pass(Offered, "it is offered to the model"));
-                let (check, cut) = description_check(view, subject, terms, has_request);
-                checks.extend(check);
-                description = cut;
+                if matches!(state, ClientViewState::Repaired(_)) {
+                    let evidence = format!(
+                        "the model may get another text: `skills visibility {}` shows it",
+                        subject.id
+                    );
+                    checks.push(WhyCheck::unknown(CheckKind::Description, evidence));
+                } else {
+                    let (check, cut) = description_check(view, subject, terms, has_request);
+                    checks.extend(check);
+                    description = cut;
+                }
             }
         }
     }

@@ -238,3 +238,15 @@ fn clients_are_compared_with_a_reason_for_each_missing_skill() {
     assert_eq!(home.run_bare(&["visibility", "people", "--client", "claude-code"]).code, 1);
     assert_eq!(home.run_bare(&["visibility", "plain", "--client", "claude-code"]).code, 0);
 }
+
+#[test]
+fn why_does_not_pass_a_file_that_a_client_reads_with_a_workaround() {
+    let home = Home::empty();
+    let folder = home.path().join("home/.claude/skills/noend");
+    std::fs::create_dir_all(&folder).unwrap();
+    let text = "---\nname: noend\ndescription: Resizes images for the web.\n# Noend\nText\n";
+    std::fs::write(folder.join("SKILL.md"), text).unwrap();
+    let report = home.run_bare(&["why", "noend", "--client", "claude-code"]).stdout;
+    assert!(report.contains("reads the file with a workaround"), "{report}");
+    assert!(!report.contains("description shown in full"), "{report}");
+}
