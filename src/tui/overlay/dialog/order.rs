@@ -382,7 +382,7 @@ impl OrderSheet {
         }
         if let Some(now) = error.reason.as_ref().and_then(|reason| reason.get("assigned")) {
             // The message names the person; sent again, it replaces this assignment.
-            self.assignee = now.get("to").and_then(Value::as_str).unwrap_or_default().to_owned();
+            now.get("to").and_then(Value::as_str).unwrap_or_default().clone_into(&mut self.assignee);
         }
         Outcome::Heard
     }
