@@ -130,7 +130,7 @@ pub enum RunOrder {
         to: Option<String>,
         /// What they have to know.
         note: Option<String>,
-        /// Who the run was assigned to when the caller read it (empty: nobody); it is refused if that changed. Not
+        /// Who the run was assigned to when the caller read it (empty: unassigned); it is refused if that changed. Not
         /// compared, if omitted.
         assignee: Option<String>,
         /// Who orders it; the account, if omitted.

@@ -636,10 +636,7 @@ fn client_checks(view: &ClientView, subject: &Subject, terms: &[WhyTerm], has_re
     let mut searches_folder = true;
     let searched = || WhyCheck::pass(Folder, format!("{name} searches the folder"));
     let (mut description, mut repaired) = (None, None);
-    let read = |how: Option<&str>| match how {
-        Some(how) => WhyCheck::pass(Parse, format!("{name} reads the file with a workaround: {how}")),
-        None => WhyCheck::pass(Parse, format!("{name} reads the file")),
-    };
+    let read = || WhyCheck::pass(Parse, format!("{name} reads the file"));
     match state {
         None | Some(ClientViewState::NotLooked) => {
             searches_folder = false;
@@ -669,7 +666,7 @@ fn client_checks(view: &ClientView, subject: &Subject, terms: &[WhyTerm], has_re
         }
         Some(ClientViewState::Shadowed(winner)) => checks.extend([
             searched(),
-            read(None),
+            read(),
             WhyCheck::fail(
                 Name,
                 format!("shadowed by a skill with the same name: {}", winner.display()),
@@ -678,7 +675,7 @@ fn client_checks(view: &ClientView, subject: &Subject, terms: &[WhyTerm], has_re
         ]),
         Some(ClientViewState::ForPeople(said)) => checks.extend([
             searched(),
-            read(None),
+            read(),
             WhyCheck::pass(Name, "not shadowed"),
             WhyCheck::fail(
                 Offered,
@@ -688,7 +685,7 @@ fn client_checks(view: &ClientView, subject: &Subject, terms: &[WhyTerm], has_re
         ]),
         Some(ClientViewState::Waiting(until)) => checks.extend([
             searched(),
-            read(None),
+            read(),
             WhyCheck::pass(Name, "not shadowed"),
             WhyCheck::fail(Offered, format!("not offered yet: {until}"), ""),
         ]),
@@ -696,10 +693,14 @@ fn client_checks(view: &ClientView, subject: &Subject, terms: &[WhyTerm], has_re
             state @ (ClientViewState::Found | ClientViewState::Repaired(_) | ClientViewState::Either(_)),
         ) => {
             checks.push(searched());
-            if let ClientViewState::Repaired(how) = state {
+            checks.push(if let ClientViewState::Repaired(how) = state {
                 repaired = Some(how.clone());
-            }
-            checks.push(read(repaired.as_deref()));
+                let help = Some(repair_help(subject)).filter(|help| !help.is_empty());
+                let evidence = format!("{name} reads the file with a workaround: {how}");
+                WhyCheck { help, ..WhyCheck::unknown(Parse, evidence) }
+            } else {
+                read()
+            });
             checks.push(if let ClientViewState::Either(others) = state {
                 WhyCheck::unknown(
                     Name,

@@ -243,7 +243,7 @@ pub trait Store: Send + Sync + 'static {
 
     /// Merges fields into the options of a run (`null` removes one) and appends events, in one transaction. For what
     /// people say of a run and no state depends on: its title, labels, who it is assigned to. With an `assignee`, only
-    /// if the run is assigned to this person (empty: to nobody).
+    /// if the run is assigned to this person (empty: unassigned).
     ///
     /// # Errors
     /// [`StoreError::NoRun`]; [`StoreError::AssignmentConflict`]; [`StoreError::Unasked`] for invalid options.

@@ -194,7 +194,7 @@ fn why_shows_what_a_client_makes_of_a_file_that_it_repairs() {
         };
         assert!(client["repaired"].is_string(), "{client}");
         let (result, parse) = check("parse");
-        assert_eq!(result, "pass", "{client}");
+        assert_eq!(result, "unknown", "{client}");
         assert!(parse.starts_with("Claude Code reads the file with a workaround: "), "{parse}");
         check("description")
     };
@@ -304,4 +304,16 @@ fn clients_are_compared_with_a_reason_for_each_missing_skill() {
     assert_eq!(report["clients"][0]["with_description"], 1);
     assert_eq!(home.run_bare(&["visibility", "people", "--client", "claude-code"]).code, 1);
     assert_eq!(home.run_bare(&["visibility", "plain", "--client", "claude-code"]).code, 0);
+}
+
+#[test]
+fn why_does_not_pass_a_file_that_a_client_reads_with_a_workaround() {
+    let home = Home::empty();
+    let folder = home.path().join("home/.claude/skills/noend");
+    std::fs::create_dir_all(&folder).unwrap();
+    let text = "---\nname: noend\ndescription: Resizes images for the web.\n# Noend\nText\n";
+    std::fs::write(folder.join("SKILL.md"), text).unwrap();
+    let report = home.run_bare(&["why", "noend", "--client", "claude-code"]).stdout;
+    assert!(report.contains("reads the file with a workaround"), "{report}");
+    assert!(!report.contains("description shown in full"), "{report}");
 }

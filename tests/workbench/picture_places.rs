@@ -223,8 +223,7 @@ pub fn shift() -> Vec<RunDetail> {
         let ago = 65 - 20 * i64::from(at);
         let mut failed =
             run(20 + at, RunState::Failed, &format!("Check 5.4.0 for {region}"), region, (ago + 8, ago));
-        failed.run.error =
-            Some(json!({"code": "step_timeout", "message": "step sum took longer than 60 s"}));
+        failed.run.error = Some(json!({"code": "step_timeout", "message": "step sum took longer than 60 s"}));
         "kim".clone_into(&mut failed.run.started_by);
         all.push(failed);
     }

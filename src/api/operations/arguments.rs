@@ -376,7 +376,7 @@ arguments! {
         /// What they have to know.
         #[serde(default)]
         note: Option<String>,
-        /// Who the run was assigned to when the caller read it (empty: nobody); 409 if that changed. Not compared, if
+        /// Who the run was assigned to when the caller read it (empty: unassigned); 409 if that changed. Not compared, if
         /// omitted.
         #[serde(default)]
         assignee: Option<String>,

@@ -74,8 +74,8 @@ fn manifests_are_valid_yaml() {
     }
     let manifests: Vec<Value> = serde_saphyr::from_multiple(&read("kubernetes.yaml")).unwrap();
     let kinds: Vec<&str> = manifests.iter().filter_map(|manifest| manifest["kind"].as_str()).collect();
-    assert_eq!(kinds, ["ConfigMap", "Job", "Deployment", "Service", "PodDisruptionBudget"]);
-    let pod = &manifests[2]["spec"]["template"]["spec"];
+    assert_eq!(kinds, ["ConfigMap", "ConfigMap", "Job", "Deployment", "Service", "PodDisruptionBudget"]);
+    let pod = &manifests[3]["spec"]["template"]["spec"];
     let container = &pod["containers"][0];
     assert_eq!(container["readinessProbe"]["httpGet"]["path"], "/readyz");
     assert_eq!(container["livenessProbe"]["httpGet"]["path"], "/livez");

@@ -214,7 +214,7 @@ pub enum Command {
     ExplainCapability(ExplainCapabilityArgs),
     /// Choose the binding for a capability on this machine.
     Activate(ActivateArgs),
-    /// Check, back up, restore, migrate, reset and purge the run store.
+    /// Check, back up, restore, migrate and purge the run store.
     Db(DbArgs),
     /// Show skill quality states.
     #[command(alias = "skill-governance")]

@@ -66,9 +66,9 @@ impl Runs {
                 let to = to.map(|to| to.trim().to_owned()).filter(|to| !to.is_empty());
                 let by = decision_record(by).approver.unwrap_or_default();
                 let assigned = run.options.assigned.as_ref();
-                let told = assigned.and_then(|assigned| assigned.note.as_ref());
+                let present = assigned.and_then(|assigned| assigned.note.as_ref());
                 let repeated = assigned.map(|assigned| &assigned.to) == to.as_ref()
-                    && (note.is_none() || note.as_ref() == told);
+                    && (note.is_none() || note.as_ref() == present);
                 let note_of = match &to {
                     Some(to) => format!("assigned to {to}"),
                     None => "unassigned".to_owned(),

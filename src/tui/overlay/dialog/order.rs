@@ -51,7 +51,7 @@ pub(super) struct OrderSheet {
     numbers: Vec<u64>,
     /// Inputs to correct, or a signal's name and payload.
     pub(super) form: Form,
-    /// Who the run is assigned to by the form, as it was opened; empty for nobody.
+    /// Who the run is assigned to by the form, as it was opened; empty if unassigned.
     assignee: String,
     /// Whether to continue although the skill changed, where that is asked.
     pub(super) despite: Option<bool>,
@@ -382,7 +382,7 @@ impl OrderSheet {
         }
         if let Some(now) = error.reason.as_ref().and_then(|reason| reason.get("assigned")) {
             // The message names the person; sent again, it replaces this assignment.
-            self.assignee = now.get("to").and_then(Value::as_str).unwrap_or_default().to_owned();
+            now.get("to").and_then(Value::as_str).unwrap_or_default().clone_into(&mut self.assignee);
         }
         Outcome::Heard
     }
