@@ -565,7 +565,7 @@ fn beside_contract(skill: &Skill, known: &Capabilities) -> Vec<Finding> {
         let Some(file) = inside(&offered.binding.location) else { continue };
         let text = file.to_str().and_then(|file| bundle.read_text(file, skills_skill::MAX_BYTES).ok());
         let Some(source) = text else { continue };
-        findings.extend(contract::check_binding(&file, &source, &offered.binding, &skill.root_dir, known));
+        findings.extend(contract::check_binding(&file, &source, &offered.binding, &bundle, known));
     }
     findings
 }
@@ -869,6 +869,9 @@ steps:
         };
         script("gone", "scripts/none.py", "bundle");
         script("here", "scripts/here.py", "bundle");
+        // A file outside of the bundle is as missing as none.
+        script("outside", "../../outside.py", "bundle");
+        write("../outside.py", "print('{}')\n");
         script("bare", "here.py", "bundle");
         script("module", "count_words", "words");
         script("described", "none.py", "words");
@@ -886,6 +889,7 @@ steps:
             [
                 (notes.join("bindings/a.yaml"), "contract-capability", 2),
                 (notes.join("bindings/gone.yaml"), "contract-reference", 5),
+                (notes.join("bindings/outside.yaml"), "contract-reference", 5),
                 (notes.join("capabilities/broken.yaml"), "bad-yaml", 2),
             ]
         );

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::Value;
+use skills_base::files::Folder;
 
 use super::check::{OWN_SKILL, Places};
 use super::reader::{Reader, nearest, suggest};
@@ -106,7 +107,7 @@ pub fn check_binding(
     file: &Path,
     source: &str,
     binding: &Binding,
-    bundle: &Path,
+    bundle: &Folder,
     known: &dyn KnownCapabilities,
 ) -> Vec<Finding> {
     let mut reader = Reader::new(file, source.strip_prefix('\u{feff}').unwrap_or(source));
@@ -125,9 +126,9 @@ pub fn check_binding(
     let operation = Path::new(&binding.operation);
     let is_file = operation.starts_with("scripts") || operation.extension().is_some();
     if binding.protocol == Protocol::Script && is_file && !known.has_service(&binding.service) {
-        let folder =
-            if operation.starts_with("scripts") { bundle.to_owned() } else { bundle.join("scripts") };
-        if !folder.join(operation).is_file() {
+        let folder = if operation.starts_with("scripts") { "" } else { "scripts/" };
+        let script = bundle.metadata(&format!("{folder}{}", binding.operation));
+        if !script.is_ok_and(|found| found.is_file()) {
             let message = format!(
                 "the binding `{}` executes `{}`, which is not in the bundle",
                 binding.id, binding.operation
