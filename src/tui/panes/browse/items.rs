@@ -67,9 +67,8 @@ pub fn entries(catalogue: &Catalogue) -> Vec<Entry> {
         catalogue.entries.iter().map(|e| of_skill(&e.skill, e.root, ExclusionReason::Skill)).collect();
     for (index, shadowed) in catalogue.shadowed.iter().enumerate() {
         let mut entry = of_skill(&shadowed.skill, shadowed.root, ExclusionReason::Shadowed(index));
-        let winner = catalogue.by_location(&shadowed.winner).map(|s| s.id.clone());
         let root =
-            winner.and_then(|id| catalogue.entry(id.as_str())).and_then(|e| catalogue.roots.get(e.root));
+            catalogue.entry(shadowed.lost.as_str()).and_then(|winner| catalogue.roots.get(winner.root));
         let place = root.map_or_else(|| shadowed.winner.display().to_string(), |r| r.label.clone());
         let same = if shadowed.identical { "identical" } else { "differs" };
         let place = shown(&place);
