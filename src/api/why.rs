@@ -135,13 +135,10 @@ pub struct ClientChecks {
 }
 
 impl ClientChecks {
-    /// Whether there is nothing to say about the client: it reads the file without a repair, offers the skill, and shows
-    /// its description in full.
+    /// Whether all checks pass and the description is shown in full.
     #[must_use]
     pub fn passes(&self) -> bool {
-        self.repaired.is_none()
-            && self.description.is_none()
-            && self.checks.iter().all(|check| check.result == CheckResult::Pass)
+        self.description.is_none() && self.checks.iter().all(|check| check.result == CheckResult::Pass)
     }
 }
 

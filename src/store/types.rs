@@ -513,7 +513,7 @@ pub enum StoreError {
         /// The run that has it.
         run: RunId,
     },
-    /// Somebody else assigned the run since it was read.
+    /// The assignment has changed since the run was read.
     #[error("run {run} was {} meanwhile; reload it and try again",
         .assigned.as_ref().map_or_else(|| "unassigned".to_owned(), |now| format!("assigned to {}", now.to)))]
     AssignmentConflict {

@@ -239,11 +239,9 @@ fn push_group(report: &WhyReport, name: &str, kinds: &[CheckKind], passages: &mu
     passages.push(Passage::Heading(name.to_owned()));
     own.into_iter().for_each(|check| push_check("", check, passages));
     let has_text = kinds.contains(&CheckKind::Description);
-    let has_parse = kinds.contains(&CheckKind::Parse);
     let passes = |client: &&ClientChecks| {
         client.checks.iter().filter(is_here).all(|check| check.result == CheckResult::Pass)
             && !(has_text && client.description.is_some())
-            && !(has_parse && client.repaired.is_some())
             && of_client(client)
     };
     let passing: Vec<&str> =
@@ -391,7 +389,7 @@ mod tests {
                 client("One", CheckResult::Pass),
                 ClientChecks {
                     checks: vec![
-                        check(CheckKind::Parse, CheckResult::Pass, "repaired"),
+                        check(CheckKind::Parse, CheckResult::Unknown, "repaired"),
                         check(CheckKind::Offered, CheckResult::Pass, "evidence"),
                     ],
                     repaired: Some("a tab".to_owned()),

@@ -268,49 +268,43 @@ async fn decisions_are_bound_to_every_file_a_step_can_read() {
     assert_eq!(sheet.changed.as_deref(), Some("references/word.sh changed since the launch"));
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn stored_inputs_that_changed_are_neither_shown_nor_run() {
-    let mut place = Place::new();
+/// Edits the database under a waiting and a pending run: neither is shown or continued, and the waiting one can be
+/// denied. Returns the message of the error.
+async fn refused_after_edit(place: &mut Place, edit: &str, rows: usize) -> String {
     let file = place.path("runs.db");
     place.config.store = Some(format!("sqlite:{}", file.display()));
     let core = place.open().await;
     let waiting = run(&core, "ledger", json!({ "amounts": [1] })).await;
     let pending = launch(&core, "ledger", json!({ "amounts": [1] })).await.unwrap().run;
     let other = rusqlite::Connection::open(&file).unwrap();
-    assert_eq!(other.execute("UPDATE runs SET inputs = replace(inputs, '1', '7')", []).unwrap(), 2);
+    assert_eq!(other.execute(edit, []).unwrap(), rows);
 
     let shown = core.run(&waiting.id.0).await.unwrap_err();
     assert_eq!(shown.code, Code::InternalError, "{shown}");
     let approved = order(&core, &waiting, decide(&waiting, Verdict::Approve, "ana")).await.unwrap_err();
     assert_eq!(approved.code, Code::InternalError, "{approved}");
-    assert!(!core.store_health().await.unwrap().health.is_sound());
     let failed = wait_for_completion(&core, &pending.id.0).await;
     assert_eq!(failed.state, RunState::Failed);
     assert_eq!(failed.error.unwrap()["code"], "runtime_error");
     let denied = order(&core, &waiting, decide(&waiting, Verdict::Deny, "ana")).await.unwrap();
     assert_eq!(denied.run.state, RunState::Canceled, "it can be ended");
+    shown.message
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stored_inputs_that_changed_are_neither_shown_nor_run() {
+    let mut place = Place::new();
+    let edit = "UPDATE runs SET inputs = replace(inputs, '1', '7')";
+    refused_after_edit(&mut place, edit, 2).await;
+    assert!(!place.open().await.store_health().await.unwrap().health.is_sound());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stored_contract_that_changed_is_neither_shown_nor_run() {
     let mut place = Place::new();
-    let file = place.path("runs.db");
-    place.config.store = Some(format!("sqlite:{}", file.display()));
-    let core = place.open().await;
-    let waiting = run(&core, "ledger", json!({ "amounts": [1] })).await;
-    let pending = launch(&core, "ledger", json!({ "amounts": [1] })).await.unwrap().run;
-    let other = rusqlite::Connection::open(&file).unwrap();
     let edit = "UPDATE contracts SET json = json_set(json, '$.contract.version', '9.9.9')";
-    assert_eq!(other.execute(edit, []).unwrap(), 1);
-
-    let shown = core.run(&waiting.id.0).await.unwrap_err();
-    assert!(shown.message.contains("the stored contract was modified"), "{shown}");
-    let approved = order(&core, &waiting, decide(&waiting, Verdict::Approve, "ana")).await.unwrap_err();
-    assert_eq!(approved.code, Code::InternalError, "{approved}");
-    let failed = wait_for_completion(&core, &pending.id.0).await;
-    assert_eq!(failed.state, RunState::Failed);
-    let denied = order(&core, &waiting, decide(&waiting, Verdict::Deny, "ana")).await.unwrap();
-    assert_eq!(denied.run.state, RunState::Canceled, "it can be ended");
+    let message = refused_after_edit(&mut place, edit, 1).await;
+    assert!(message.contains("the stored contract was modified"), "{message}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

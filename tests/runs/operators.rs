@@ -293,8 +293,8 @@ async fn views_facets_board_and_logs_are_answered() {
     assert_eq!((late.code, late.code.status()), (Code::InvalidTransition, 409));
     assert_eq!(late.reason.unwrap()["assigned"]["to"], "kim");
     let clear = RunOrder::Assign { to: None, note: None, assignee: Some("kim".to_owned()), by: None };
-    let nobody = order(&core, &waiting, clear).await.unwrap().run;
-    assert_eq!(nobody.options.assigned, None);
+    let unassigned = order(&core, &waiting, clear).await.unwrap().run;
+    assert_eq!(unassigned.options.assigned, None);
     assert!(order(&core, &waiting, resume()).await.is_err(), "an assignment does not move the run");
 }
 

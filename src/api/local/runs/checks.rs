@@ -14,7 +14,7 @@ use skills_store::{Glance, RunFilter, Store};
 /// How long the pages of the store are looked at.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 /// What to do about a damaged store.
-const MEND: &str =
+const DAMAGE_HELP: &str =
     "`skills db check` shows where; `skills db restore FILE` restores a backup and keeps the damaged files";
 
 impl Runs {
@@ -67,7 +67,7 @@ impl Runs {
                 Ok(Glance { damage, .. }) if !damage.is_empty() => {
                     damaged(&format!("{place}{size}"), &damage)
                 }
-                _ => Check::problem("runs", error.message, MEND),
+                _ => Check::problem("runs", error.message, DAMAGE_HELP),
             },
         }
     }
@@ -179,12 +179,12 @@ async fn looked_over(store: &dyn Store, found: String) -> Check {
             "`skills db check` checks all pages",
         ),
         Ok(_) => Check::good("runs", format!("{found}; pages are valid")),
-        Err(error) => Check::problem("runs", error.to_string(), MEND),
+        Err(error) => Check::problem("runs", error.to_string(), DAMAGE_HELP),
     }
 }
 
 fn damaged(found: &str, damage: &[String]) -> Check {
-    Check::problem("runs", format!("{found}; damaged: {}", damage.join("; ")), MEND)
+    Check::problem("runs", format!("{found}; damaged: {}", damage.join("; ")), DAMAGE_HELP)
 }
 
 async fn counted(store: &dyn Store) -> Result<String, Error> {

@@ -6,7 +6,7 @@ use skills_store::{RunFilter, RunId, RunRecord, Store};
 /// Fewest characters of an id that name a run.
 const FEWEST: usize = 3;
 /// Most characters of a name of a run.
-const LONGEST: usize = 255;
+const MAX_ID_LENGTH: usize = 255;
 /// Characters of an id's end that are named at least.
 const ENDING: usize = 8;
 /// Candidates that an ambiguous name lists.
@@ -29,8 +29,8 @@ pub(super) async fn run(store: &dyn Store, wanted: &str) -> Result<RunRecord, Er
             format!("{wanted:?} is too short; use a run id, or at least {FEWEST} characters of one");
         return Err(Error::new(Code::NotFound, message));
     }
-    if wanted.chars().count() > LONGEST {
-        return Err(Error::new(Code::NotFound, format!("a run id has at most {LONGEST} characters")));
+    if wanted.chars().count() > MAX_ID_LENGTH {
+        return Err(Error::new(Code::NotFound, format!("a run id has at most {MAX_ID_LENGTH} characters")));
     }
     let lower = wanted.to_lowercase();
     let mut filter = RunFilter { text: Some(lower.clone()), limit: PAGE, ..RunFilter::default() };

@@ -439,7 +439,7 @@ fn assignment_form(assigned: Option<&str>) -> Form {
         ..Field::of(FieldType::String)
     };
     let fields: InputFields = BTreeMap::from([
-        (ASSIGNEE.to_owned(), field("A person; empty for nobody.")),
+        (ASSIGNEE.to_owned(), field("A person; leave empty to unassign the run.")),
         (NOTE.to_owned(), field("What they have to know.")),
     ]);
     let values = assigned.map(|to| (ASSIGNEE.to_owned(), Value::from(to)));
