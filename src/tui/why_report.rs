@@ -477,7 +477,7 @@ mod tests {
             fail offered      Two: evidence";
         assert!(all.contains(offered), "{all}");
         assert!(
-            all.contains("Found by the clients\npass parse        Four: repaired\nOffered to the model"),
+            all.contains("Found by the clients\nunknown parse        Four: repaired\nOffered to the model"),
             "{all}"
         );
         assert!(all.contains("\nThree\n"), "{all}");
