@@ -107,7 +107,7 @@ pub struct FittedClient {
     pub limit: Option<usize>,
     /// The unit of the limit and of both sizes.
     pub unit: Unit,
-    /// Size of the list as written, currently and with the change.
+    /// Size of the list: currently, as written; with the change, as shown if it fits, else as written.
     pub size: (usize, usize),
     /// Tokens of the list as written, currently and with the change.
     pub tokens: (u32, u32),

@@ -350,7 +350,8 @@ fn client(
         version: list.profile.measured_at.clone(),
         limit: then.fill.limit,
         unit: then.fill.unit,
-        size: (now.fill.wanted, then.fill.wanted),
+        // Of a list that fits, the client may still shorten its own skills.
+        size: (now.fill.wanted, if fits { then.fill.used } else { then.fill.wanted }),
         tokens: (Local::list_tokens(levels, &list.listed), Local::list_tokens(levels, &planned)),
         fits_now,
         fits,
