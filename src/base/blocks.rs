@@ -1,17 +1,14 @@
 //! Content that is not read whole: it is in blocks, each with a checksum that is compared when the block is
 //! read.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Write};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// Bytes of a block.
 const BLOCK: usize = 16 * 1024;
-/// Blocks kept in memory at most, 4 MiB of them.
-const MAX_KEPT: usize = 256;
 /// Bytes behind the checksums: their own checksum, and the length of the content.
 const TRAILER: usize = 12;
 
@@ -106,7 +103,6 @@ pub struct Blocks {
     source: Box<dyn ReadAt>,
     sums: Vec<u32>,
     length: u64,
-    kept: Mutex<HashMap<u64, Arc<[u8]>>>,
     damaged: Arc<AtomicBool>,
 }
 
@@ -139,7 +135,7 @@ impl Blocks {
             return Err(not_as_written());
         }
         let sums = sums.chunks_exact(4).map(|c| u32::from_le_bytes(std::array::from_fn(|i| c[i]))).collect();
-        Ok(Self { source, sums, length, kept: Mutex::default(), damaged })
+        Ok(Self { source, sums, length, damaged })
     }
 
     /// Bytes of the content.
@@ -162,23 +158,7 @@ impl Blocks {
         not_as_written()
     }
 
-    fn block(&self, number: u64) -> io::Result<Arc<[u8]>> {
-        let kept = |blocks: &Mutex<HashMap<u64, Arc<[u8]>>>| {
-            blocks.lock().unwrap_or_else(PoisonError::into_inner).get(&number).cloned()
-        };
-        if let Some(block) = kept(&self.kept) {
-            return Ok(block);
-        }
-        let block = self.read_block(number)?;
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() >= MAX_KEPT {
-            kept.clear();
-        }
-        kept.insert(number, Arc::clone(&block));
-        Ok(block)
-    }
-
-    fn read_block(&self, number: u64) -> io::Result<Arc<[u8]>> {
+    fn read_block(&self, number: u64) -> io::Result<Vec<u8>> {
         let from = number * BLOCK as u64;
         let length = self.length.saturating_sub(from).min(BLOCK as u64) as usize;
         let mut block = vec![0; length];
@@ -190,18 +170,18 @@ impl Blocks {
         if sum != Some(&crc32fast::hash(&block)) {
             return Err(self.damaged());
         }
-        Ok(block.into())
+        Ok(block)
     }
 
-    /// Reads a piece. Blocks are kept for the next one where that is said.
-    pub fn read(&self, from: u64, length: usize, keep: bool) -> io::Result<Vec<u8>> {
+    /// Reads a piece.
+    pub fn read(&self, from: u64, length: usize) -> io::Result<Vec<u8>> {
         let end = from.checked_add(length as u64).filter(|end| *end <= self.length);
         let end = end.ok_or_else(|| self.damaged())?;
         let mut out = Vec::with_capacity(length);
         let mut at = from;
         while at < end {
             let number = at / BLOCK as u64;
-            let block = if keep { self.block(number)? } else { self.read_block(number)? };
+            let block = self.read_block(number)?;
             let start = (at - number * BLOCK as u64) as usize;
             let take = block.len().saturating_sub(start).min((end - at) as usize);
             if take == 0 {
@@ -219,7 +199,7 @@ pub struct Reader<'a> {
     blocks: &'a Blocks,
     at: u64,
     /// The block that was read last.
-    block: Option<(u64, Arc<[u8]>)>,
+    block: Option<(u64, Vec<u8>)>,
     bytes: Vec<u8>,
 }
 
@@ -315,16 +295,16 @@ impl Source {
 
 #[cfg(not(unix))]
 #[derive(Debug)]
-struct Source(Mutex<File>);
+struct Source(std::sync::Mutex<File>);
 
 #[cfg(not(unix))]
 impl Source {
     fn new(file: File) -> Self {
-        Self(Mutex::new(file))
+        Self(std::sync::Mutex::new(file))
     }
 
     fn file(&self) -> std::sync::MutexGuard<'_, File> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     fn read_exact_at(&self, out: &mut [u8], at: u64) -> io::Result<()> {
@@ -362,11 +342,9 @@ mod tests {
         for (from, length) in
             [(0, 5), (BLOCK - 3, 7), (BLOCK - 1, 2 * BLOCK + 2), (3 * BLOCK, 17), (0, content.len())]
         {
-            for keep in [false, true, true] {
-                assert_eq!(blocks.read(from as u64, length, keep).unwrap(), content[from..from + length]);
-            }
+            assert_eq!(blocks.read(from as u64, length).unwrap(), content[from..from + length]);
         }
-        assert!(blocks.read(content.len() as u64, 1, true).is_err());
+        assert!(blocks.read(content.len() as u64, 1).is_err());
     }
 
     #[test]
@@ -394,8 +372,8 @@ mod tests {
         flipped[BLOCK + 9] ^= 1;
         let damaged = Arc::<AtomicBool>::default();
         let blocks = Blocks::open(Box::new(flipped), Arc::clone(&damaged)).unwrap();
-        assert!(blocks.read(0, BLOCK, true).is_ok() && !damaged.load(Ordering::Relaxed));
-        assert!(blocks.read(0, BLOCK + 1, true).is_err() && damaged.load(Ordering::Relaxed));
+        assert!(blocks.read(0, BLOCK).is_ok() && !damaged.load(Ordering::Relaxed));
+        assert!(blocks.read(0, BLOCK + 1).is_err() && damaged.load(Ordering::Relaxed));
         for cut in [0, 11, BLOCK, whole.len() - 1] {
             assert!(Blocks::open(Box::new(whole[..cut].to_vec()), Arc::default()).is_err(), "{cut}");
         }

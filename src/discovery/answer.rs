@@ -1,6 +1,7 @@
 //! What the router answers: results with a breakdown that is the score, and what it left out and why.
 
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use strum::{Display, EnumIter};
 
 use skills_skill::{AttachTarget, EffectMode, Role, SkillId};
@@ -81,7 +82,7 @@ pub struct Part {
     /// Which component of the formula.
     pub kind: PartKind,
     /// The field that contains it (`name`, `description`, `tags`, `headings`, `body`), if any.
-    pub field: Option<String>,
+    pub field: Option<Cow<'static, str>>,
     /// What matched, as shown (`table`, `table+pdf`, `##sheet`, `procedure`).
     pub label: String,
     /// The term.

@@ -4,11 +4,14 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A map with the quick hash.
-pub(crate) type FastMap<K, V> = HashMap<K, V, BuildHasherDefault<Fast>>;
+/// Makes hashers.
+pub(crate) type FastBuild = BuildHasherDefault<Fast>;
 
-/// A set with the quick hash.
-pub(crate) type FastSet<K> = HashSet<K, BuildHasherDefault<Fast>>;
+/// A map with the fast hash.
+pub(crate) type FastMap<K, V> = HashMap<K, V, FastBuild>;
+
+/// A set with the fast hash.
+pub(crate) type FastSet<K> = HashSet<K, FastBuild>;
 
 /// Multiply and rotate, eight bytes at a time (the scheme of Firefox's hasher).
 #[derive(Debug, Clone, Copy, Default)]

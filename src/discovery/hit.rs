@@ -10,13 +10,15 @@ use super::ranking::QueryContext;
 use super::reading::Reading;
 use super::reason::reason;
 use super::sorting::Ranked;
+use super::vocabulary::StemId;
 use skills_skill::Role;
 
 /// The result for a candidate whose score terms are known.
 pub(crate) fn hit(asked: &QueryContext<'_>, candidate: &Ranked, addends: Vec<ScoreTerm>) -> Option<Hit> {
     let breakdown = breakdown(addends, asked.reading);
-    let vocabulary = &asked.cx.index.vocabulary;
-    let numbers = marks::numbers(asked.reading, |stem| vocabulary.find(stem));
+    let content = asked.reading.words.iter().zip(asked.stems).filter(|(read, _)| !read.word.stop);
+    let mut numbers: Vec<StemId> = content.flat_map(|(_, stems)| stems).copied().collect();
+    numbers.sort_unstable();
     let words = &asked.router.words;
     let entry = asked.cx.index.entry(candidate.slot)?;
     let d = &entry.document;

@@ -1,5 +1,7 @@
 //! Score terms grouped by word and signal: the breakdown, whose sum is the score.
 
+use std::borrow::Cow;
+
 use super::answer::{Breakdown, Part, Signal, WordRow};
 use super::matcher::{Row, ScoreTerm};
 use super::reading::Reading;
@@ -46,7 +48,7 @@ pub(crate) fn breakdown(addends: Vec<ScoreTerm>, reading: &Reading) -> Breakdown
             word: rows.iter().position(|(r, _)| *r == row).unwrap_or_default(),
             signal: a.signal,
             kind: a.kind,
-            field: a.field.map(str::to_owned),
+            field: a.field.map(Cow::Borrowed),
             label: a.label,
             value: a.value,
         })

@@ -1,10 +1,9 @@
 //! A key of the index, found once: where its postings are in every segment, and what they say.
 
-use std::borrow::Cow;
-
 use super::field::Counts;
 use super::index::Index;
 use super::segment::{Key, Posting, Segment};
+use super::tables::Postings;
 
 /// Which fields count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +29,7 @@ impl View {
 struct Part<'a> {
     number: u32,
     segment: &'a Segment,
-    postings: Cow<'a, [u32]>,
+    postings: Postings<'a>,
 }
 
 /// The postings of a key.

@@ -10,6 +10,7 @@ use super::answer::{Mark, Signal};
 use super::embedding::{DIM, Embedding};
 use super::reading::Reading;
 use super::tokenize::{Word, Words};
+use super::vocabulary::StemId;
 use super::weights::Weights;
 use skills_skill::slice;
 
@@ -21,18 +22,6 @@ pub(crate) fn stems<'a>(reading: &'a Reading, written: impl Fn(u32) -> &'a str) 
             out.insert(read.word.stem.as_str());
         }
         out.extend(read.completions.iter().map(|id| written(*id)));
-    }
-    out
-}
-
-/// The same as numbers of the index.
-pub(crate) fn numbers(reading: &Reading, number: impl Fn(&str) -> Option<u32>) -> HashSet<u32> {
-    let mut out = HashSet::new();
-    for read in reading.words.iter().filter(|w| !w.word.stop) {
-        if read.completions.is_empty() {
-            out.extend(number(&read.word.stem));
-        }
-        out.extend(&read.completions);
     }
     out
 }
@@ -53,10 +42,10 @@ pub(crate) fn by_stem(text: &str, stems: &HashSet<&str>, words: &Words, signal: 
     out
 }
 
-/// The same for a text whose words are known by number.
-pub(crate) fn by_number(places: &[Place], numbers: &HashSet<u32>, signal: Signal) -> Vec<Mark> {
+/// The same for a text whose words are known by number; those of the request are sorted.
+pub(crate) fn by_number(places: &[Place], numbers: &[StemId], signal: Signal) -> Vec<Mark> {
     let mut out: Vec<Mark> = Vec::new();
-    for place in places.iter().filter(|p| numbers.contains(&p.what)) {
+    for place in places.iter().filter(|p| numbers.binary_search(&p.what).is_ok()) {
         let (start, end) = (u32::from(place.start), u32::from(place.end));
         match out.last_mut() {
             Some(last) if last.end > start => last.end = last.end.max(end),
@@ -165,9 +154,9 @@ pub(crate) struct Exclusion {
     pub stems: Vec<u32>,
 }
 
-/// The first exclusion that a request with these stems touches, as its sentence.
-pub(crate) fn exclusion(description: &str, all: &[Exclusion], asked: &HashSet<u32>) -> Option<String> {
-    let touched = all.iter().find(|e| e.stems.iter().any(|stem| asked.contains(stem)))?;
+/// The first exclusion that a request with these sorted stems touches, as its sentence.
+pub(crate) fn exclusion(description: &str, all: &[Exclusion], asked: &[StemId]) -> Option<String> {
+    let touched = all.iter().find(|e| e.stems.iter().any(|stem| asked.binary_search(stem).is_ok()))?;
     Some(description.get(touched.start as usize..touched.end as usize)?.trim().to_owned())
 }
 
@@ -183,12 +172,13 @@ pub fn matched_exclusion(description: &str, request: &str) -> Option<String> {
         *numbers.entry(word.stem).or_insert(next)
     };
     let all = exclusions(description, &weights.exclusion_cues, &words, &mut number);
-    let mut asked = HashSet::new();
+    let mut asked = Vec::new();
     words.each(request, |word| {
         if !word.stop {
-            asked.insert(number(word));
+            asked.push(number(word));
         }
     });
+    asked.sort_unstable();
     exclusion(description, &all, &asked)
 }
 
@@ -207,8 +197,8 @@ mod tests {
             (seen.len() - 1) as u32
         });
         assert_eq!(seen, ["fill", "form", "with", "png", "imag"]);
-        assert_eq!(exclusion(text, &found, &[4].into()).as_deref(), Some("do not use with .png images."));
-        assert_eq!(exclusion(text, &found, &[9].into()), None);
+        assert_eq!(exclusion(text, &found, &[4]).as_deref(), Some("do not use with .png images."));
+        assert_eq!(exclusion(text, &found, &[9]), None);
     }
 
     #[test]

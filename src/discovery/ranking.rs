@@ -11,12 +11,13 @@ use super::hit;
 use super::language;
 use super::lookup::View;
 use super::matcher::{Column, Context, Failure, Matcher, Row, ScoreTerm, Scorer};
-use super::reading::{Reading, is_acronym};
+use super::reading::{ReadWord, Reading, is_acronym};
 use super::request::{Policy, Request};
 use super::router::Router;
 use super::rules;
 use super::sorting::{Ranked, Sorted, sort};
 use super::verdict;
+use super::vocabulary::StemId;
 use super::weights::Profile;
 use skills_skill::SkillId;
 
@@ -29,6 +30,8 @@ pub(crate) struct QueryContext<'a> {
     pub request: &'a Request,
     pub adjustments: &'a Adjustments,
     pub reading: &'a Reading,
+    /// By word of the request: its stems in the index.
+    pub stems: &'a [Vec<StemId>],
     pub cx: &'a Context<'a>,
     pub read_only: bool,
     /// The request's direction in the embedding, centered.
@@ -130,6 +133,13 @@ fn ranking<T>(
     for (matcher, report) in router.matchers.iter().zip(&mut reports) {
         read(matcher.as_ref(), report, &mut reading, &cx);
     }
+    for at in 0..reading.words.len() {
+        let read = &reading.words[at];
+        reading.words[at].name = read.correction.is_none()
+            && read.completions.is_empty()
+            && cx.documents(&read.word.stem) == 0
+            && reading.is_capitalized(at);
+    }
     if let Ok(model) = &cx.model {
         let nothing: Vec<bool> =
             (0..reading.words.len()).map(|at| means_nothing(&reading, &cx, at)).collect();
@@ -137,6 +147,7 @@ fn ranking<T>(
     }
     reading.understand(&router.words, &router.lexicon);
     let reading = reading;
+    let stems: Vec<Vec<StemId>> = reading.words.iter().map(|word| stems(word, &cx)).collect();
     let direction = hit::direction(&reading, &cx);
     let mut running: Vec<Running<'_>> = Vec::new();
     let (mut sums, mut column) = (router.columns.take(index.slots()), router.columns.take(0));
@@ -156,6 +167,7 @@ fn ranking<T>(
         request,
         adjustments,
         reading: &reading,
+        stems: &stems,
         cx: &cx,
         read_only,
         direction: &direction,
@@ -313,6 +325,15 @@ fn limit_stop_words(asked: &QueryContext<'_>, addends: &mut [ScoreTerm]) {
     let sum: f64 = addends.iter_mut().filter(of_stop_words).map(|a| a.value).sum();
     if sum > most {
         addends.iter_mut().filter(of_stop_words).for_each(|a| a.value *= most / sum);
+    }
+}
+
+/// The stems of the index that a word of the request may be.
+fn stems(read: &ReadWord, cx: &Context<'_>) -> Vec<StemId> {
+    if read.completions.is_empty() {
+        cx.index.vocabulary.find(&read.word.stem).into_iter().collect()
+    } else {
+        read.completions.clone()
     }
 }
 

@@ -27,6 +27,15 @@ pub(crate) struct ReadWord {
     pub correction: Option<Correction>,
     /// Stems it may complete to, when it is unfinished.
     pub completions: Vec<StemId>,
+    /// Whether it is a proper name that no skill contains.
+    pub name: bool,
+}
+
+impl ReadWord {
+    /// A word as it is written.
+    pub fn new(word: Word) -> Self {
+        Self { word, correction: None, completions: Vec::new(), name: false }
+    }
 }
 
 /// Whether a word is written in capitals only.
@@ -52,11 +61,7 @@ pub(crate) struct Reading {
 impl Reading {
     /// Splits a request into words.
     pub fn new(intent: &str, words: &Words) -> Self {
-        let words = words
-            .split(intent)
-            .into_iter()
-            .map(|word| ReadWord { word, correction: None, completions: Vec::new() })
-            .collect();
+        let words = words.split(intent).into_iter().map(ReadWord::new).collect();
         Self { intent: intent.to_owned(), words, pieces: Vec::new(), task: Task::default(), language: None }
     }
 
@@ -92,6 +97,19 @@ impl Reading {
     /// Finds the task in it.
     pub fn understand(&mut self, words: &Words, lexicon: &Lexicon) {
         self.task = Task::read(&self.intent, &self.words, words, lexicon);
+    }
+
+    /// Whether a word is written like a proper name: capitalized inside a sentence that has words in lower case.
+    pub fn is_capitalized(&self, word: usize) -> bool {
+        let is_lower = |at: usize| self.written(at).chars().all(char::is_lowercase);
+        let before = slice(&self.intent, ..self.words[word].word.start as usize).trim_end();
+        let starts_sentence =
+            before.is_empty() || before.ends_with(['.', '!', '?', ':', '\n', '"', '“', '(']);
+        let mut letters = self.written(word).chars();
+        letters.next().is_some_and(char::is_uppercase)
+            && letters.any(char::is_lowercase)
+            && !starts_sentence
+            && (0..self.words.len()).any(|at| !self.words[at].word.stop && is_lower(at))
     }
 
     /// Whether any word with this one's stem is not a stop word.

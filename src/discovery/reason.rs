@@ -156,12 +156,7 @@ fn find_word(
     let reading = asked.reading;
     let index = asked.cx.index;
     let words = &asked.router.words;
-    let read = &reading.words[word];
-    let stems: Vec<u32> = if read.completions.is_empty() {
-        index.vocabulary.find(&read.word.stem).into_iter().collect()
-    } else {
-        read.completions.clone()
-    };
+    let stems = &asked.stems[word];
     let document = &entry.document;
     let in_places = |places: &[super::analysis::Place], text: &str| -> Vec<String> {
         let of = places.iter().filter(|place| stems.contains(&place.what));

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::field::Counts;
-use super::tables::{Owned, Tables};
+use super::tables::{Owned, Postings, Tables};
 
 /// Documents a segment can hold: they are numbered with 16 bits inside it.
 pub(crate) const CAPACITY: usize = 60_000;
@@ -105,13 +105,8 @@ impl Segment {
     }
 
     /// Packed postings of a key, in order of documents.
-    pub fn range(&self, key: Key) -> Cow<'_, [u32]> {
-        let mut postings = self.tables.range(key.0);
-        if let Cow::Owned(read) = &mut postings {
-            // A file may hold anything.
-            read.retain(|bits| ((bits >> 16) as usize) < self.slots.len());
-        }
-        postings
+    pub fn range(&self, key: Key) -> Postings<'_> {
+        self.tables.range(key.0)
     }
 
     /// Marks a document as dead.

@@ -119,7 +119,7 @@ fn open(
 ) -> Result<(Arc<Blocks>, [u64; 3]), SnapshotError> {
     let cut = |_| SnapshotError::Damaged("truncated");
     let blocks = Arc::new(Blocks::open(source, Arc::clone(damaged)).map_err(cut)?);
-    let preamble = blocks.read(0, PREAMBLE, false).map_err(cut)?;
+    let preamble = blocks.read(0, PREAMBLE).map_err(cut)?;
     if preamble[..4] != VERSION.to_le_bytes() || preamble[4..12] != stamp.to_le_bytes() {
         return Err(SnapshotError::Version);
     }
@@ -138,13 +138,13 @@ pub(crate) fn segment(
     if documents != slots.len() as u64 {
         return Err(SnapshotError::Damaged("its documents"));
     }
-    Ok(Segment::new(tables(blocks, keys, postings)?, slots))
+    Ok(Segment::new(tables(blocks, slots.len(), keys, postings)?, slots))
 }
 
 /// The tables are the last of all.
-fn tables(blocks: Arc<Blocks>, keys: u64, postings: u64) -> Result<Tables, SnapshotError> {
-    let kept = StoredTables::open(blocks, keys, postings);
-    Ok(Tables::StoredTables(Arc::new(kept.map_err(|_| SnapshotError::Damaged("its tables"))?)))
+fn tables(blocks: Arc<Blocks>, documents: usize, keys: u64, postings: u64) -> Result<Tables, SnapshotError> {
+    let stored = StoredTables::open(blocks, documents, keys, postings);
+    Ok(Tables::StoredTables(Arc::new(stored.map_err(|_| SnapshotError::Damaged("its tables"))?)))
 }
 
 /// Reads what [`write`] wrote, its tables only as they are asked for.
@@ -172,8 +172,8 @@ pub(crate) fn read(source: Box<dyn ReadAt>, stamp: u64, weights: &Weights) -> Re
     }
     let from = reader.at();
     drop(reader);
-    let tables = tables(blocks, keys, postings)?;
-    if !matches!(&tables, Tables::StoredTables(kept) if kept.from() == from) {
+    let tables = tables(blocks, n, keys, postings)?;
+    if !matches!(&tables, Tables::StoredTables(stored) if stored.from() == from) {
         return Err(SnapshotError::Damaged("its tables"));
     }
     let segment = Segment::new(tables, (0..n as u32).collect());

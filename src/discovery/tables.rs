@@ -1,14 +1,40 @@
 //! The tables of a segment, sorted keys with their postings: in memory, or in the file of the cache, where they are read
-//! as they are asked for.
+//! on demand.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
-use std::sync::Arc;
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use lru::LruCache;
 use skills_base::blocks::Blocks;
+
+use super::fast_hash::FastBuild;
 
 /// Keys between two that stay in memory.
 const GROUP: usize = 256;
+/// Groups of keys that are cached at most: 6 MiB.
+const MAX_GROUPS: usize = 2_048;
+/// Postings that are cached at most: 8 MiB.
+const MAX_POSTINGS: usize = 2 * 1024 * 1024;
+
+/// Packed postings of a key: of tables in memory, or of a cache.
+#[derive(Debug, Clone)]
+pub(crate) enum Postings<'a> {
+    Borrowed(&'a [u32]),
+    Shared(Arc<[u32]>),
+}
+
+impl Deref for Postings<'_> {
+    type Target = [u32];
+
+    fn deref(&self) -> &[u32] {
+        match self {
+            Self::Borrowed(postings) => postings,
+            Self::Shared(postings) => postings,
+        }
+    }
+}
 
 /// Tables in memory.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -85,15 +111,61 @@ pub(crate) struct StoredTables {
     blocks: Arc<Blocks>,
     /// Offset of the keys; the rest follows them.
     from: u64,
+    documents: usize,
     keys: usize,
     postings: usize,
     /// The first key of each group.
     firsts: Vec<u64>,
+    cached: Mutex<Cached>,
+}
+
+/// What was read last.
+#[derive(Debug)]
+struct Cached {
+    groups: LruCache<usize, Arc<KeyGroup>, FastBuild>,
+    postings: LruCache<u64, Arc<[u32]>, FastBuild>,
+    /// The length of all cached postings.
+    length: usize,
+}
+
+/// Some keys, where the postings of each start, and where the last ones end.
+#[derive(Debug)]
+struct KeyGroup {
+    keys: Vec<u64>,
+    starts: Vec<u32>,
+}
+
+impl Default for Cached {
+    fn default() -> Self {
+        let lru = || LruCache::unbounded_with_hasher(FastBuild::default());
+        Self { groups: LruCache::unbounded_with_hasher(FastBuild::default()), postings: lru(), length: 0 }
+    }
+}
+
+impl Cached {
+    fn add_group(&mut self, number: usize, group: &Arc<KeyGroup>) {
+        self.groups.put(number, Arc::clone(group));
+        if self.groups.len() > MAX_GROUPS {
+            self.groups.pop_lru();
+        }
+    }
+
+    fn add_postings(&mut self, key: u64, postings: &Arc<[u32]>) {
+        self.length += postings.len();
+        if let Some(replaced) = self.postings.put(key, Arc::clone(postings)) {
+            self.length -= replaced.len();
+        }
+        while self.length > MAX_POSTINGS
+            && let Some((_, dropped)) = self.postings.pop_lru()
+        {
+            self.length -= dropped.len();
+        }
+    }
 }
 
 impl StoredTables {
-    /// Tables that [`Owned::write`] wrote at the end.
-    pub fn open(blocks: Arc<Blocks>, keys: u64, postings: u64) -> io::Result<Self> {
+    /// Tables of so many documents that [`Owned::write`] wrote at the end.
+    pub fn open(blocks: Arc<Blocks>, documents: usize, keys: u64, postings: u64) -> io::Result<Self> {
         let firsts = keys.div_ceil(GROUP as u64);
         let bytes = [keys.checked_mul(8), keys.checked_add(1).and_then(|starts| starts.checked_mul(4))]
             .into_iter()
@@ -101,14 +173,21 @@ impl StoredTables {
             .try_fold(0_u64, |sum, bytes| sum.checked_add(bytes?));
         let from =
             bytes.and_then(|bytes| blocks.length().checked_sub(bytes)).ok_or_else(|| blocks.damaged())?;
-        let mut kept =
-            Self { from, keys: keys as usize, postings: postings as usize, firsts: Vec::new(), blocks };
-        let firsts = kept.blocks.read(kept.firsts_at(), firsts as usize * 8, false)?;
-        kept.firsts = numbers(&firsts, u64::from_le_bytes);
-        if !kept.firsts.is_sorted() {
-            return Err(kept.blocks.damaged());
+        let mut stored = Self {
+            from,
+            documents,
+            keys: keys as usize,
+            postings: postings as usize,
+            firsts: Vec::new(),
+            blocks,
+            cached: Mutex::default(),
+        };
+        let firsts = stored.blocks.read(stored.firsts_at(), firsts as usize * 8)?;
+        stored.firsts = numbers(&firsts, u64::from_le_bytes);
+        if !stored.firsts.is_sorted() {
+            return Err(stored.blocks.damaged());
         }
-        Ok(kept)
+        Ok(stored)
     }
 
     /// Where they begin.
@@ -128,30 +207,54 @@ impl StoredTables {
         self.postings_at() + self.postings as u64 * 4
     }
 
-    fn range(&self, key: u64) -> io::Result<Vec<u32>> {
-        let Some((start, length)) = self.find(key)? else { return Ok(Vec::new()) };
-        let postings = self.blocks.read(self.postings_at() + start as u64 * 4, length * 4, true)?;
-        Ok(numbers(&postings, u32::from_le_bytes))
+    fn cached(&self) -> MutexGuard<'_, Cached> {
+        self.cached.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn range(&self, key: u64) -> io::Result<Postings<'static>> {
+        if let Some(postings) = self.cached().postings.get(&key) {
+            return Ok(Postings::Shared(Arc::clone(postings)));
+        }
+        let Some((start, length)) = self.find(key)? else { return Ok(Postings::Borrowed(&[])) };
+        let bytes = self.blocks.read(self.postings_at() + start as u64 * 4, length * 4)?;
+        let mut postings = numbers(&bytes, u32::from_le_bytes);
+        // A file may hold anything.
+        postings.retain(|bits| ((bits >> 16) as usize) < self.documents);
+        let postings: Arc<[u32]> = postings.into();
+        self.cached().add_postings(key, &postings);
+        Ok(Postings::Shared(postings))
     }
 
     /// Where the postings of a key start, and how many there are.
     fn find(&self, key: u64) -> io::Result<Option<(usize, usize)>> {
-        let Some(group) = self.firsts.partition_point(|first| *first <= key).checked_sub(1) else {
+        let Some(number) = self.firsts.partition_point(|first| *first <= key).checked_sub(1) else {
             return Ok(None);
         };
-        let first = group * GROUP;
-        let keys = self.blocks.read(self.from + first as u64 * 8, GROUP.min(self.keys - first) * 8, true)?;
-        let keys: Vec<u64> = numbers(&keys, u64::from_le_bytes);
-        let Ok(at) = keys.binary_search(&key) else { return Ok(None) };
-        let ends = self.blocks.read(self.starts_at() + (first + at) as u64 * 4, 8, true)?;
-        let ends: Vec<u32> = numbers(&ends, u32::from_le_bytes);
-        let (start, end) = (ends[0] as usize, ends[1] as usize);
+        let group = self.group(number)?;
+        let Ok(at) = group.keys.binary_search(&key) else { return Ok(None) };
+        let (start, end) = (group.starts[at] as usize, group.starts[at + 1] as usize);
         let length = end.checked_sub(start).filter(|_| end <= self.postings);
         Ok(Some((start, length.ok_or_else(|| self.blocks.damaged())?)))
     }
 
+    fn group(&self, number: usize) -> io::Result<Arc<KeyGroup>> {
+        if let Some(group) = self.cached().groups.get(&number) {
+            return Ok(Arc::clone(group));
+        }
+        let first = number * GROUP;
+        let length = GROUP.min(self.keys - first);
+        let keys = self.blocks.read(self.from + first as u64 * 8, length * 8)?;
+        let starts = self.blocks.read(self.starts_at() + first as u64 * 4, (length + 1) * 4)?;
+        let group = Arc::new(KeyGroup {
+            keys: numbers(&keys, u64::from_le_bytes),
+            starts: numbers(&starts, u32::from_le_bytes),
+        });
+        self.cached().add_group(number, &group);
+        Ok(group)
+    }
+
     fn load(&self) -> io::Result<Owned> {
-        let read = |from: u64, length: usize| self.blocks.read(from, length, false);
+        let read = |from: u64, length: usize| self.blocks.read(from, length);
         let owned = Owned {
             keys: numbers(&read(self.from, self.keys * 8)?, u64::from_le_bytes),
             starts: numbers(&read(self.starts_at(), (self.keys + 1) * 4)?, u32::from_le_bytes),
@@ -182,10 +285,10 @@ impl Default for Tables {
 
 impl Tables {
     /// Packed postings of a key, in order of documents. What cannot be read has none, and is noted as damage.
-    pub fn range(&self, key: u64) -> Cow<'_, [u32]> {
+    pub fn range(&self, key: u64) -> Postings<'_> {
         match self {
-            Self::Owned(tables) => Cow::Borrowed(tables.range(key)),
-            Self::StoredTables(tables) => Cow::Owned(tables.range(key).unwrap_or_default()),
+            Self::Owned(tables) => Postings::Borrowed(tables.range(key)),
+            Self::StoredTables(tables) => tables.range(key).unwrap_or(Postings::Borrowed(&[])),
         }
     }
 

@@ -107,18 +107,27 @@ pub fn lacks_signs(term: &str) -> bool {
     ["linux", "dumb", "vt", "cons", "sun", "ansi"].iter().any(|name| term.starts_with(name))
 }
 
-/// Swallows an answer to OSC 11 that comes too late and would be read as keys: `Alt-]` … `Alt-\`.
+/// Reads an answer to OSC 11 that arrives after the wait, as over a slow connection, and is parsed as keys:
+/// `Alt-]` … `Alt-\`.
 #[derive(Debug)]
 pub struct LateAnswer {
     until: Instant,
     inside: bool,
+    /// The answer as far as it has arrived.
+    text: String,
+    light: Option<bool>,
 }
 
 impl LateAnswer {
     /// Watches for a while, if the terminal has not answered yet.
     #[must_use]
     pub fn after(answers: Answers, now: Instant) -> Option<Self> {
-        answers.light.is_none().then_some(Self { until: now + LATE, inside: false })
+        answers.light.is_none().then(|| Self {
+            until: now + LATE,
+            inside: false,
+            text: String::new(),
+            light: None,
+        })
     }
 
     /// Whether this event is part of a late answer.
@@ -132,15 +141,27 @@ impl LateAnswer {
         match (self.inside, code) {
             (false, KeyCode::Char(']')) if alt => self.inside = true,
             (false, _) => return false,
-            (true, KeyCode::Char('\\')) if alt => self.inside = false,
-            (true, KeyCode::Char('g')) if control => self.inside = false,
-            (true, KeyCode::Char(part)) if part.is_ascii_hexdigit() || ";:/rgba".contains(*part) => {}
+            (true, KeyCode::Char('\\')) if alt => self.end(),
+            (true, KeyCode::Char('g')) if control => self.end(),
+            (true, KeyCode::Char(part)) if part.is_ascii_hexdigit() || ";:/rgba".contains(*part) => {
+                self.text.push(*part);
+            }
             (true, _) => {
                 self.inside = false;
                 return false;
             }
         }
         true
+    }
+
+    fn end(&mut self) {
+        self.inside = false;
+        self.light = self.text.strip_prefix("11;rgb:").and_then(is_light);
+    }
+
+    /// Whether the background is light, once after the answer has arrived.
+    pub fn take_light(&mut self) -> Option<bool> {
+        self.light.take()
     }
 }
 
@@ -173,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_answer_is_no_keys() {
+    fn a_late_answer_is_read_and_types_nothing() {
         let now = Instant::now();
         let mut late = LateAnswer::after(Answers::default(), now).unwrap();
         let key = |letter, modifiers| Event::Key(KeyEvent::new(KeyCode::Char(letter), modifiers));
@@ -182,7 +203,10 @@ mod tests {
         for letter in "11;rgb:1313/1515/1a1a".chars() {
             assert!(late.swallows(&key(letter, KeyModifiers::NONE), now), "{letter}");
         }
+        assert_eq!(late.take_light(), None);
         assert!(late.swallows(&key('\\', KeyModifiers::ALT), now));
+        assert_eq!(late.take_light(), Some(false));
+        assert_eq!(late.take_light(), None);
         assert!(!late.swallows(&key('g', KeyModifiers::NONE), now));
         assert!(!late.swallows(&key(']', KeyModifiers::ALT), now + LATE * 2));
         let told = Answers { light: Some(true), glyph_cells: None };

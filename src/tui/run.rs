@@ -115,11 +115,13 @@ pub async fn run_panes(
     let screen = Screen::enter()?;
     let answers = probe::ask();
     let wished = settings.theme.is_some();
+    let automatic = !wished && remembered.theme.is_none() && depth > Depth::Ansi16;
     choose(&mut settings, &remembered, answers, depth);
     let app = App::new(client.connection(), panes(&remembered), &settings, &remembered, Instant::now())?;
     let (sender, news) = channel(MAX_PENDING_NEWS);
-    let at_start = app.theme_name().to_owned();
     let mut running = Running {
+        at_start: app.theme_name().to_owned(),
+        automatic,
         app,
         screen,
         input: Some(InputReader::start(shutdown.clone())?),
@@ -154,7 +156,7 @@ pub async fn run_panes(
         } else {
             remembered.clone()
         };
-        keep(&running.app.remember(&before, &at_start), &remembered, file);
+        keep(&running.app.remember(&before, &running.at_start), &remembered, file);
     }
     ended?;
     match missed {
@@ -178,7 +180,7 @@ fn choose(settings: &mut Settings, remembered: &Remembered, answers: probe::Answ
     if settings.theme.is_none() && remembered.theme.is_none() && depth > Depth::Ansi16 {
         let said = variable("COLORFGBG").and_then(|value| probe::light_by_environment(&value));
         let light = answers.light.or(said).unwrap_or(false);
-        settings.theme = Some(if light { "light" } else { "dark" }.to_owned());
+        settings.theme = Some(theme_for(light).to_owned());
     }
     if settings.glyphs == GlyphSet::Auto {
         let narrow = answers.glyph_cells.is_none_or(|cells| cells == 1);
@@ -187,8 +189,16 @@ fn choose(settings: &mut Settings, remembered: &Remembered, answers: probe::Answ
     }
 }
 
+fn theme_for(light: bool) -> &'static str {
+    if light { "light" } else { "dark" }
+}
+
 struct Running {
     app: App,
+    /// The theme that was chosen without the user.
+    at_start: String,
+    /// Whether the terminal's background chooses the theme.
+    automatic: bool,
     screen: Screen,
     /// None while another program has the terminal.
     input: Option<InputReader>,
@@ -276,7 +286,12 @@ impl Running {
 
     fn take(&mut self, event: Input) {
         let now = Instant::now();
-        if self.late.as_mut().is_some_and(|late| late.swallows(&event, now)) {
+        if let Some(late) = &mut self.late
+            && late.swallows(&event, now)
+        {
+            if let Some(light) = late.take_light() {
+                self.follow_background(light);
+            }
             return;
         }
         if let Some(stage) = &mut self.stage
@@ -290,6 +305,15 @@ impl Running {
             return;
         }
         self.app.handle(AppEvent::Input(event), now);
+    }
+
+    /// Changes the theme to fit a background that the terminal reported late, unless another one was chosen since.
+    fn follow_background(&mut self, light: bool) {
+        if self.automatic && self.app.theme_name() == self.at_start {
+            theme_for(light).clone_into(&mut self.at_start);
+            self.app.set_theme(theme_for(light));
+            self.app.redraw();
+        }
     }
 
     /// Lets the demonstration press its next key, and keeps the picture of a step that is complete.

@@ -93,6 +93,20 @@ fn used(pid: u32) -> Option<u64> {
     Some(fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?)
 }
 
+/// Asserts that the workbench ends within a second. On a machine so busy that it hardly runs, the second is one that it
+/// runs in: it may use a fifth of it.
+fn assert_ends(pty: &mut Pty, what: impl std::fmt::Display) -> Duration {
+    const MAX_USED: u64 = 20;
+    let before = used(pty.pid());
+    let took = pty.end_within(Duration::from_secs(1)).or_else(|| {
+        let after = used(pty.pid());
+        let spent = after.unwrap_or_default().saturating_sub(before.unwrap_or_default());
+        assert!(spent <= MAX_USED, "{what}: still running after {spent} hundredths of a second of its own");
+        pty.end_within(Duration::from_secs(9))
+    });
+    took.unwrap_or_else(|| panic!("{what}: still running after ten seconds"))
+}
+
 #[test]
 fn resizing_draws_again_and_a_tiny_window_recovers() {
     let mut pty = started();
@@ -229,9 +243,7 @@ fn a_closed_terminal_ends_it_under_any_backlog() {
             pty.wait_for(" skills").rest(Duration::from_millis(100));
         }
         pty.press_for(&"j".repeat(250), Duration::from_millis(300)).send(&burst()).stop_reading();
-        let took = pty.hang_up().end_within(Duration::from_secs(1));
-        let used = used(pty.pid());
-        slowest = slowest.max(took.unwrap_or_else(|| panic!("round {round}: still there, used {used:?}")));
+        slowest = slowest.max(assert_ends(pty.hang_up(), format_args!("round {round}")));
     }
     eprintln!("the slowest of 50 took {slowest:?}");
 }
@@ -242,8 +254,7 @@ fn a_signal_ends_it_although_nobody_reads_its_terminal() {
     for signal in ["TERM", "HUP", "INT"] {
         let mut pty = workbench(home.path());
         pty.wait_for(": commands").send(&burst()).stop_reading();
-        let ended = pty.send(&burst()).signal(signal).end_within(Duration::from_secs(1));
-        assert!(ended.is_some(), "{signal}");
+        assert_ends(pty.send(&burst()).signal(signal), signal);
     }
 }
 
@@ -272,8 +283,7 @@ fn a_closed_terminal_leaves_what_was_kept() {
     pty.send("keep me\x13")
         .wait_for("keep me")
         .wait_until("the message", |pty| !pty.screen().contains("Append a message"));
-    pty.send(&burst()).stop_reading().hang_up();
-    assert!(pty.end_within(Duration::from_secs(1)).is_some());
+    assert_ends(pty.send(&burst()).stop_reading().hang_up(), "with a message");
     let skills = |arguments: &[&str]| {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_skills"));
         command.args(arguments).env("HOME", home.path()).current_dir(home.path());
@@ -334,17 +344,23 @@ fn the_editor_gets_the_terminal_and_the_line() {
 }
 
 #[test]
-fn a_light_terminal_gets_the_light_theme_and_a_late_answer_types_nothing() {
+fn a_light_terminal_gets_the_light_theme_also_by_a_late_answer_that_types_nothing() {
+    const LIGHT: vt100::Color = vt100::Color::Rgb(0xfb, 0xf8, 0xf1);
+    const DARK: vt100::Color = vt100::Color::Rgb(0x13, 0x15, 0x1a);
+    let background = |pty: &Pty| pty.terminal().cell(10, 40).unwrap().bgcolor();
     let answer = "\x1b]11;rgb:ffff/ffff/ffff\x1b\\";
     let asked = |pty: &Pty| pty.raw.windows(5).any(|bytes| bytes == b"\x1b]11;");
     let mut pty = Pty::spawn(command("plain"), 80, 24);
     pty.wait_until("the question", asked).send(&format!("\x1b[1;2R{answer}\x1b[?62;22c"));
-    pty.wait_for(": commands");
-    assert_eq!(pty.terminal().cell(10, 40).unwrap().bgcolor(), vt100::Color::Rgb(0xfb, 0xf8, 0xf1));
+    // On a busy machine this answer is late, too.
+    pty.wait_for(": commands").wait_until("the light theme", |pty| background(pty) == LIGHT);
 
     let mut pty = started();
-    pty.send(answer).send("2").wait_for("Intent");
-    assert_eq!(pty.terminal().cell(10, 40).unwrap().bgcolor(), vt100::Color::Rgb(0x13, 0x15, 0x1a));
+    assert_eq!(background(&pty), DARK);
+    pty.send(answer)
+        .wait_until("the light theme", |pty| background(pty) == LIGHT)
+        .send("2")
+        .wait_for("Intent");
     assert!(!pty.screen().contains("ffff"), "{}", pty.screen());
 }
 

@@ -79,7 +79,8 @@ fn terms<'a>(reading: &Reading, cx: &'a Context<'a>) -> (Vec<Term<'a>>, f64) {
         }
         match keys.iter().map(|(_, idf)| *idf).reduce(f64::max) {
             Some(idf) => ideal += weight * idf,
-            None if content => ideal += rarity(n, 0),
+            // A name is what the task is done with, not the task.
+            None if content && !read.name => ideal += rarity(n, 0),
             None => {}
         }
         if !keys.is_empty() {

@@ -92,7 +92,7 @@ fn join_odd_capitals(reading: &mut Reading, cx: &Context<'_>) -> usize {
                 cx.documents(&word.stem) > 0 || cx.model.as_ref().is_ok_and(|m| m.find(&whole).is_some());
             let known = known && odd;
             let correction = known.then_some(Correction::Typo(whole));
-            let read = ReadWord { word, correction, completions: Vec::new() };
+            let read = ReadWord { correction, ..ReadWord::new(word) };
             let apart: Vec<ReadWord> = reading.words.splice(at..at + parts, [read]).collect();
             if known || correct(reading, at, cx, &mut Support::default()) {
                 joined += 1;
@@ -280,7 +280,8 @@ fn candidates<'a>(text: &str, letters: usize, cx: &'a Context<'_>) -> Vec<Candid
             out.push(candidate);
         }
     });
-    for word in cx.words.stops() {
+    let near = letters.saturating_sub(1)..=letters + 1;
+    for word in cx.words.stops().filter(|word| near.contains(&word.len())) {
         if !out.iter().any(|known| known.form == word) && strsim::osa_distance(text, word) == 1 {
             out.push(candidate(word, None, 1, 0));
         }

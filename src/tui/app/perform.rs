@@ -372,6 +372,12 @@ impl App {
         self.wants.push(AppCommand::Call(pane, ask));
     }
 
+    /// Uses a theme from now on.
+    pub fn set_theme(&mut self, name: &str) {
+        name.clone_into(&mut self.kept_theme);
+        self.wear(name);
+    }
+
     fn open_themes(&mut self) {
         let names: Vec<String> = self.themes.names().into_iter().map(str::to_owned).collect();
         let note = |name: &str| {
