@@ -22,7 +22,7 @@ use skills_runs::{Capabilities, CapabilityFolder};
 use skills_skill::client::SameName;
 use skills_skill::contract::{self, Contract, KnownContracts, StepAction};
 use skills_skill::lint::{Ignored, ReferenceKind, rules};
-use skills_skill::{Finding, Severity, Skill, SkillId, fix, lint};
+use skills_skill::{Finding, RejectedBundle, Severity, Skill, SkillId, fix, lint};
 
 pub use baseline::LintBaseline;
 pub(super) use baseline::{check_version, read_baseline};
@@ -387,15 +387,24 @@ pub fn files_in_place(paths: &[PathBuf], environment: bool) -> LintReport {
     report_of(paths, Some(&Neighbors { machine, ..Neighbors::default() }))
 }
 
-fn report_of(paths: &[PathBuf], known: Option<&Neighbors>) -> LintReport {
-    let of_file = |path: &PathBuf| match skills_skill::read_bundle(path) {
-        Ok(skill) => of_skill(&skill, known),
+/// Findings in a bundle that was read, independent of neighboring ones.
+pub(crate) fn bundle(read: &Result<Skill, RejectedBundle>) -> LintReport {
+    joined(1, std::iter::once(of_bundle(read, None)))
+}
+
+fn of_bundle(read: &Result<Skill, RejectedBundle>, known: Option<&Neighbors>) -> LintReport {
+    match read {
+        Ok(skill) => of_skill(skill, known),
         Err(refusal) => {
-            let all = refusal.findings.into_iter();
+            let all = refusal.findings.iter().cloned();
             let findings = all.map(|finding| found(&refusal.id, &refusal.location, finding)).collect();
             LintReport { findings, ..LintReport::default() }
         }
-    };
+    }
+}
+
+fn report_of(paths: &[PathBuf], known: Option<&Neighbors>) -> LintReport {
+    let of_file = |path: &PathBuf| of_bundle(&skills_skill::read_bundle(path), known);
     let reports: Vec<LintReport> = paths.par_iter().map(of_file).collect();
     joined(paths.len(), reports.into_iter())
 }

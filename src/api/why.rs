@@ -554,8 +554,10 @@ fn terms(intent: &str, answer: &Answer, own: Option<&Hit>, winner: Option<&Hit>)
             (0..breakdown.words.len()).filter(|row| breakdown.words[*row].query_word == Some(word)).collect();
         let mut fields: Vec<String> = Vec::new();
         for part in breakdown.parts.iter().filter(|part| rows.contains(&part.word)) {
-            if let Some(field) = part.field.as_ref().filter(|field| !fields.contains(field)) {
-                fields.push(field.clone());
+            if let Some(field) =
+                part.field.as_deref().filter(|field| !fields.iter().any(|known| known == field))
+            {
+                fields.push(field.to_owned());
             }
         }
         (fields, rows.iter().map(|row| breakdown.words[*row].sum).sum())

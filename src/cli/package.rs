@@ -16,9 +16,9 @@ pub async fn prepare(cx: &mut Context, args: &PackagePrepareArgs) -> Result<Done
     let path = cx.cwd.join(&args.skill);
     // A folder needs no catalog; a name does.
     let bundle: PathBuf = if path.is_dir() {
-        path
+        path.canonicalize().map_err(|error| Failure::file(&path, &error))?
     } else {
-        cx.open(Needs::Catalogue).await?.resolve(&args.skill)?.root_dir.clone()
+        cx.open(Needs::Catalogue).await?.resolve(&args.skill)?.real_folder().to_owned()
     };
     let job = PackageJob {
         bundle,

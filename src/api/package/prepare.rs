@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, Read as _, Write};
 use std::path::{Path, PathBuf};
 
 use flate2::{Compression, GzBuilder};
@@ -14,9 +14,9 @@ use super::{
     path_problem, runs,
 };
 use crate::{Code, Error, lint};
-use skills_base::files::{self, MAX_DEPTH};
-use skills_registry::trust::{FileKind, SeenFile, combined_digest, is_bundle};
-use skills_skill::{Digest, Skill, SkillId, contract, is_main_file};
+use skills_base::files::{Entry, Folder, MAX_DEPTH, OpenError};
+use skills_registry::trust::{FileKind, SeenFile, combined_digest};
+use skills_skill::{Digest, RealPaths, Skill, SkillId, contract, is_main_file};
 
 /// Folders that tools leave behind.
 const CACHES: [&str; 2] = ["__pycache__", "node_modules"];
@@ -24,7 +24,7 @@ const CACHES: [&str; 2] = ["__pycache__", "node_modules"];
 /// What is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackageJob {
-    /// The bundle's folder, absolute.
+    /// The bundle's folder, absolute and without links.
     pub bundle: PathBuf,
     /// The archive; the skill's id and version in `folder` if absent.
     pub output: Option<PathBuf>,
@@ -50,33 +50,42 @@ struct Content {
 /// `not_found` for a folder that is not a bundle, `forbidden` for one that cannot be read, and for an archive
 /// that cannot be written or is there already.
 pub fn prepare(job: &PackageJob) -> Result<PackageReport, Error> {
-    let bundle = job.bundle.canonicalize().map_err(|error| unreadable(&job.bundle, &error))?;
-    if !is_bundle(&bundle) {
+    let bundle = &job.bundle;
+    let folder = Folder::open(bundle).map_err(|error| unreadable(bundle, &error))?;
+    let names = folder.entries("").map_err(|error| unreadable(bundle, &error.into()))?;
+    let Some(main) = main_file(names.into_iter().map(|entry| entry.name)) else {
         let message =
-            format!("{} is not a bundle: it contains neither SKILL.md nor skill.yaml", job.bundle.display());
+            format!("{} is not a bundle: it contains neither SKILL.md nor skill.yaml", bundle.display());
         return Err(Error::new(Code::NotFound, message));
-    }
+    };
     let mut report = PackageReport::empty();
-    let mut gathered = Gathered { report: &mut report, files: BTreeMap::new(), bytes: 0, allow: &job.allow };
-    gathered.folder(&bundle, "")?;
+    let mut gathered = Gathered {
+        folder: &folder,
+        report: &mut report,
+        files: BTreeMap::new(),
+        bytes: 0,
+        allow: &job.allow,
+    };
+    gathered.folder("")?;
     let files = gathered.files;
-    let main = main_file(&bundle);
-    let linted = lint::files(std::slice::from_ref(&main));
-    report.lint = linted.findings;
-    let skill = skills_skill::read_bundle(&main).ok();
-    report.runs = runs(&bundle, skill.as_ref());
+    let main = bundle.join(main);
+    let read =
+        skills_skill::read_bundle_at(&main, RealPaths { location: main.clone(), folder: bundle.clone() });
+    report.lint = lint::bundle(&read).findings;
+    let skill = read.ok();
+    report.runs = runs(bundle, skill.as_ref());
     let id = bundle.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
     report.skill_id = Some(SkillId::new(id.clone()));
     if path_problem(&id).is_some() || id.contains('/') {
         let message = format!("the folder name `{id}` is not valid in an archive; rename the folder");
         report.findings.push(PackageFinding::new("bad-path", None, message));
     }
-    let manifest = manifest(id, version(&bundle, skill.as_ref()), &files);
+    let manifest = manifest(id, version(&bundle.join("skill.yaml"), &files, skill.as_ref()), &files);
     report.manifest = Some(manifest.clone());
     if !report.good() || job.dry_run {
         return Ok(report);
     }
-    let archive = archive(&manifest, &files).map_err(|error| unreadable(&bundle, &error))?;
+    let archive = archive(&manifest, &files).map_err(|error| unreadable(bundle, &error))?;
     let name = match &manifest.version {
         Some(version) if path_problem(version).is_none() && !version.contains('/') => {
             format!("{}-{version}.skill.tar.gz", manifest.id)
@@ -92,6 +101,7 @@ pub fn prepare(job: &PackageJob) -> Result<PackageReport, Error> {
 }
 
 struct Gathered<'a> {
+    folder: &'a Folder,
     report: &'a mut PackageReport,
     files: BTreeMap<String, Content>,
     bytes: u64,
@@ -99,24 +109,29 @@ struct Gathered<'a> {
 }
 
 impl Gathered<'_> {
-    fn folder(&mut self, folder: &Path, prefix: &str) -> Result<(), Error> {
-        let entries = fs::read_dir(folder).and_then(Iterator::collect::<io::Result<Vec<_>>>);
-        let mut entries = entries.map_err(|error| unreadable(folder, &error))?;
-        entries.sort_by_key(fs::DirEntry::file_name);
-        for entry in entries {
-            let name = entry.file_name().to_string_lossy().into_owned();
+    /// What is in a folder beneath; `prefix` is its path with a slash, or nothing for the bundle itself.
+    fn folder(&mut self, prefix: &str) -> Result<(), Error> {
+        let inside = prefix.trim_end_matches('/');
+        let mut entries = self.folder.entries(inside).map_err(|error| self.unreadable(inside, error))?;
+        entries.sort_by(|a, b| a.name.cmp(&b.name));
+        for Entry { name, is_link } in entries {
             let path = format!("{prefix}{name}");
-            let kind = entry.file_type().map_err(|error| unreadable(&entry.path(), &error))?;
-            if name.starts_with('.') || (kind.is_dir() && CACHES.contains(&name.as_str())) {
-                self.report.left_out.push(if kind.is_dir() { format!("{path}/") } else { path });
-            } else if kind.is_dir() && path.matches('/').count() >= MAX_DEPTH {
+            // Hidden names cannot be opened, so what they are comes from the folder.
+            let kind = if is_link || name.starts_with('.') { None } else { Some(self.kind(&path)?) };
+            let is_folder = kind.is_some_and(|kind| kind.is_dir());
+            if name.starts_with('.') {
+                let hidden_folder = self.folder.path().join(&path).is_dir();
+                self.report.left_out.push(if hidden_folder { format!("{path}/") } else { path });
+            } else if is_folder && CACHES.contains(&name.as_str()) {
+                self.report.left_out.push(format!("{path}/"));
+            } else if is_folder && path.matches('/').count() >= MAX_DEPTH {
                 let message = format!("folders are nested more than {MAX_DEPTH} levels deep");
                 self.found("too-deep", prefix, &message);
-            } else if kind.is_dir() {
-                self.folder(&entry.path(), &format!("{path}/"))?;
-            } else if kind.is_file() {
-                self.file(&entry.path(), path)?;
-            } else if kind.is_symlink() {
+            } else if is_folder {
+                self.folder(&format!("{path}/"))?;
+            } else if kind.is_some_and(|kind| kind.is_file()) {
+                self.file(path)?;
+            } else if is_link {
                 let message = "links cannot be packaged; replace the link with the file";
                 self.found("link", &path, message);
             } else {
@@ -126,7 +141,16 @@ impl Gathered<'_> {
         Ok(())
     }
 
-    fn file(&mut self, place: &Path, path: String) -> Result<(), Error> {
+    fn kind(&self, path: &str) -> Result<fs::FileType, Error> {
+        let metadata = self.folder.metadata(path).map_err(|error| self.unreadable(path, error))?;
+        Ok(metadata.file_type())
+    }
+
+    fn unreadable(&self, path: &str, error: OpenError) -> Error {
+        unreadable(&self.folder.path().join(path), &error.into())
+    }
+
+    fn file(&mut self, path: String) -> Result<(), Error> {
         if self.files.len() >= MAX_FILES {
             if !self.report.findings.iter().any(|found| found.code == "too-many-files") {
                 self.found("too-many-files", &path, &format!("a package has at most {MAX_FILES} files"));
@@ -137,15 +161,16 @@ impl Gathered<'_> {
             self.found(code, &path, why);
             return Ok(());
         }
-        // The place has no link in it: `bundle` is a real path, and links below are not entered.
-        let bytes = match files::read_file(place, MAX_FILE).map_err(io::Error::from) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
-                self.found("file-too-large", &path, &format!("a file has at most {} MiB", MAX_FILE >> 20));
-                return Ok(());
-            }
-            Err(error) => return Err(unreadable(place, &error)),
-        };
+        let opened = self.folder.open_file(&path).map_err(|error| self.unreadable(&path, error));
+        let (file, metadata) = opened?;
+        let mut bytes = Vec::new();
+        file.take(MAX_FILE + 1)
+            .read_to_end(&mut bytes)
+            .map_err(|error| unreadable(&self.folder.path().join(&path), &error))?;
+        if bytes.len() as u64 > MAX_FILE {
+            self.found("file-too-large", &path, &format!("a file has at most {} MiB", MAX_FILE >> 20));
+            return Ok(());
+        }
         self.bytes += bytes.len() as u64;
         if self.bytes > MAX_BYTES {
             if !self.report.findings.iter().any(|found| found.code == "too-large") {
@@ -159,7 +184,7 @@ impl Gathered<'_> {
             let message = format!("{why}; remove it, or use --allow {path} if it is not a secret");
             self.found("looks-like-a-secret", &path, &message);
         }
-        let executable = is_executable(place);
+        let executable = is_executable(&metadata);
         self.files.insert(path, Content { bytes, executable });
         Ok(())
     }
@@ -193,20 +218,15 @@ pub(super) fn digest(files: &[PackedFile]) -> Digest {
     )
 }
 
-/// Of two main files the one with the instructions.
-pub(super) fn main_file(bundle: &Path) -> PathBuf {
-    let names =
-        fs::read_dir(bundle).into_iter().flatten().flatten().filter_map(|e| e.file_name().into_string().ok());
-    let mut names: Vec<String> = names.filter(|name| is_main_file(name)).collect();
-    names.sort_by_key(|name| (name == "skill.yaml", name != "SKILL.md"));
-    bundle.join(names.first().map_or("SKILL.md", String::as_str))
+/// Of the main files among some names the one with the instructions.
+pub(super) fn main_file(names: impl Iterator<Item = String>) -> Option<String> {
+    names.filter(|name| is_main_file(name)).min_by_key(|name| (name == "skill.yaml", name != "SKILL.md"))
 }
 
 /// The contract's version, else the frontmatter's.
-fn version(bundle: &Path, skill: Option<&Skill>) -> Option<String> {
-    let file = bundle.join("skill.yaml");
-    let contract = skills_skill::read_regular_text(&file, skills_skill::MAX_BYTES).ok();
-    let contract = contract.and_then(|text| contract::parse(&file, &text).0).map(|contract| contract.version);
+fn version(file: &Path, files: &BTreeMap<String, Content>, skill: Option<&Skill>) -> Option<String> {
+    let contract = files.get("skill.yaml").and_then(|content| std::str::from_utf8(&content.bytes).ok());
+    let contract = contract.and_then(|text| contract::parse(file, text).0).map(|contract| contract.version);
     let stated = skill.and_then(|skill| match skill.properties.metadata.get("version") {
         Some(Value::String(version)) => Some(version.clone()),
         Some(Value::Number(version)) => Some(version.to_string()),
@@ -270,13 +290,13 @@ fn open_to_all(_: &fs::File) -> io::Result<()> {
 }
 
 #[cfg(unix)]
-fn is_executable(place: &Path) -> bool {
+fn is_executable(metadata: &fs::Metadata) -> bool {
     use std::os::unix::fs::PermissionsExt as _;
-    fs::metadata(place).is_ok_and(|metadata| metadata.permissions().mode() & 0o111 != 0)
+    metadata.permissions().mode() & 0o111 != 0
 }
 
 #[cfg(not(unix))]
-fn is_executable(_: &Path) -> bool {
+fn is_executable(_: &fs::Metadata) -> bool {
     false
 }
 

@@ -265,3 +265,13 @@ fn what_is_no_package_is_said_to_be_none() {
     assert_eq!(validate(&place.at("none")).unwrap_err().code, crate::Code::NotFound);
     assert!(validate(place.dir.path()).is_err(), "a folder is not a file");
 }
+
+#[test]
+fn a_link_in_the_place_of_the_bundle_is_not_followed() {
+    let place = Place::new();
+    fs::rename(place.at("notes"), place.at("elsewhere")).unwrap();
+    symlink(place.at("elsewhere"), place.at("notes")).unwrap();
+    let error = prepare(&place.job("a.tar.gz")).unwrap_err();
+    assert_eq!(error.code, crate::Code::Forbidden, "{error:?}");
+    assert!(!place.at("a.tar.gz").exists());
+}

@@ -15,7 +15,6 @@ use super::{
     PackedFile, path_problem, runs,
 };
 use crate::{Code, Error, LintFinding, lint};
-use skills_registry::trust::is_bundle;
 use skills_skill::{Digest, SkillId};
 
 /// Most bytes of a manifest.
@@ -72,16 +71,19 @@ pub fn validate(file: &Path) -> Result<PackageReport, Error> {
     report.skill_id = Some(SkillId::new(manifest.id.clone()));
     let bundle = room.path().join(&manifest.id);
     let plain = path_problem(&manifest.id).is_none() && !manifest.id.contains('/');
-    if plain && bundle.is_dir() && is_bundle(&bundle) {
-        let main = main_file(&bundle);
-        let skill = skills_skill::read_bundle(&main).ok();
+    let names = fs::read_dir(&bundle).into_iter().flatten().flatten();
+    let main = main_file(names.filter_map(|entry| entry.file_name().into_string().ok()));
+    if let Some(main) = main.filter(|_| plain) {
+        let read = skills_skill::read_bundle(&bundle.join(main));
+        report.lint = lint::bundle(&read).findings;
+        let skill = read.ok();
         report.runs = runs(&bundle, skill.as_ref());
         let inside = |found: LintFinding| {
             // The private folder means nothing to others.
             let path = found.location.strip_prefix(room.path()).map(Path::to_path_buf);
             LintFinding { location: path.unwrap_or_else(|_| found.location.clone()), ..found }
         };
-        report.lint = lint::files(&[main]).findings.into_iter().map(inside).collect();
+        report.lint = report.lint.into_iter().map(inside).collect();
     } else {
         let message = "the folder in its manifest contains neither SKILL.md nor skill.yaml";
         report.findings.push(PackageFinding::new("no-skill", Some(&manifest.id), message));

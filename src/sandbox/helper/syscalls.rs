@@ -61,11 +61,17 @@ const DENIED: &[i64] = &[
     libc::SYS_memfd_secret,
     libc::SYS_shmget,
     libc::SYS_shmat,
+    libc::SYS_shmdt,
     libc::SYS_shmctl,
     libc::SYS_semget,
     libc::SYS_semctl,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
     libc::SYS_msgget,
     libc::SYS_msgctl,
+    // These take an id that can be guessed, without a call that opens.
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
     libc::SYS_mq_open,
     libc::SYS_mq_unlink,
     // Names of files that Landlock hides.
