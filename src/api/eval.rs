@@ -162,7 +162,7 @@ pub fn golden_in(queries: &Path, out_of_scope: Option<&Path>) -> Result<Golden, 
             queries_jsonl
         };
         // A file that a person names may be a pipe: `--queries <(…)`.
-        if !golden.read(file, read, |file| fs::read_to_string(file))? {
+        if !golden.read(file, read, |file| skills_base::files::read_user_text(file))? {
             return Err(Error::new(Code::NotFound, format!("file {} does not exist", file.display())));
         }
     }
@@ -233,7 +233,7 @@ impl Golden {
 /// # Errors
 /// `not_found`, `invalid_configuration`.
 pub fn router_of(mut router: Router, skills: &Path) -> Result<Router, Error> {
-    let text = fs::read_to_string(skills).map_err(|error| match error.kind() {
+    let text = skills_base::files::read_user_text(skills).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => {
             Error::new(Code::NotFound, format!("file {} does not exist", skills.display()))
         }
@@ -281,7 +281,7 @@ pub fn measure(
             }
         },
         Some((file, tolerance)) => {
-            let text = fs::read_to_string(file).map_err(|error| match error.kind() {
+            let text = skills_base::files::read_user_text(file).map_err(|error| match error.kind() {
                 std::io::ErrorKind::NotFound => {
                     let message = format!(
                         "baseline {} does not exist; create one with `skills eval --json`",

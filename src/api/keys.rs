@@ -81,7 +81,7 @@ impl KeyRing {
         let wrong = |why: String| {
             Error::new(Code::InvalidConfiguration, format!("the key file {}: {why}", path.display()))
         };
-        let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+        let text = skills_base::files::read_user_text(path).map_err(|error| wrong(error.to_string()))?;
         let file: KeyFile =
             serde_saphyr::from_str(&text).map_err(|error| wrong(error.without_snippet().to_string()))?;
         if file.keys.is_empty() {

@@ -27,7 +27,7 @@ pub async fn propose(cx: &mut Context, args: &ProposeArgs) -> Result<Done, Failu
             .map_err(|error| Failure::usage(format!("cannot read standard input: {error}")))?
     } else {
         let file = cx.cwd.join(&args.diff);
-        std::fs::read_to_string(&file).map_err(|error| Failure::file(&args.diff, &error))?
+        skills_base::files::read_user_text(&file).map_err(|error| Failure::file(&args.diff, &error))?
     };
     let client = cx.reach(Needs::Index).await?;
     let view = client

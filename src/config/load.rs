@@ -514,7 +514,7 @@ pub fn check(cwd: &Path, env: &Env) -> Vec<ConfigError> {
 /// Reads a settings file. A project's comes from elsewhere: as a pipe or a link to a device it would never end.
 fn read(file: &Path, own: bool) -> Result<Option<Layer>, ConfigError> {
     let text = if own {
-        std::fs::read_to_string(file)
+        skills_base::files::read_user_text(file)
     } else {
         skills_skill::read_regular_text(file, MAX_PROJECT_FILE_BYTES)
     };

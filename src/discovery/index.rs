@@ -127,6 +127,8 @@ pub(crate) struct Facts {
     pub role: Role,
     /// Whether it may be a result at all, domain apart: neither shadowed nor deprecated.
     pub offered: bool,
+    /// Whether another skill takes its place.
+    pub shadowed: bool,
     /// Place of its status in the literal order.
     pub status: u8,
     /// Whether it changes nothing.
@@ -138,6 +140,7 @@ impl Facts {
         Self {
             role: document.role,
             offered: document.shadowed_by.is_none() && document.status != Status::Deprecated,
+            shadowed: document.shadowed_by.is_some(),
             status: status_rank(&document.status),
             read_only: document.effect_mode == EffectMode::ReadOnly,
         }

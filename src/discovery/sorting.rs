@@ -270,9 +270,10 @@ fn own<'a>(asked: &QueryContext<'a>, slot: usize) -> Option<&'a Adjustment> {
 fn place(asked: &QueryContext<'_>, slot: usize) -> Place {
     let request = asked.request;
     let Some(facts) = asked.cx.index.facts()[slot] else { return Place::Nowhere };
-    // The usual case does not read the document itself.
+    // The usual cases do not read the document itself.
     let usual = facts.offered && request.domain.is_empty() && asked.adjustments.is_empty();
     match (request.role_filter, facts.role) {
+        _ if facts.shadowed => Place::Excluded,
         _ if !usual && exclusion(asked, slot).is_some() => Place::Excluded,
         (None, Role::Sidecar) => Place::Attachable,
         (None, _) => Place::Result,

@@ -1,5 +1,9 @@
 //! Who sent a request: API keys in headers.
 
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
 use async_trait::async_trait;
 use axum::http::{HeaderMap, header};
 
@@ -17,14 +21,104 @@ pub trait Authenticator: Send + Sync + 'static {
 }
 
 #[async_trait]
-impl Authenticator for KeyRing {
+impl Authenticator for ServiceKeys {
     async fn authenticate(&self, headers: &HeaderMap) -> Result<Principal, Error> {
         let Some(given) = presented(headers) else {
             let message = "an API key is required: header `x-api-key: KEY` or `authorization: Bearer KEY`";
             return Err(Error::new(Code::Unauthorized, message));
         };
-        self.principal(given).cloned().ok_or_else(|| Error::new(Code::Unauthorized, "unknown API key"))
+        self.current()
+            .principal(given)
+            .cloned()
+            .ok_or_else(|| Error::new(Code::Unauthorized, "unknown API key"))
     }
+}
+
+/// The keys of a service. The file is read again when it changes: a key that was removed is refused at once.
+pub struct ServiceKeys {
+    /// A key outside the file, with all scopes.
+    key: Option<String>,
+    file: Option<PathBuf>,
+    current: Mutex<Current>,
+}
+
+struct Current {
+    ring: Arc<KeyRing>,
+    /// The file that it was read from; none if it was not there.
+    version: Option<FileVersion>,
+}
+
+/// What changes when a file is written or replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct FileVersion {
+    modified: SystemTime,
+    length: u64,
+    #[cfg(unix)]
+    inode: u64,
+}
+
+impl FileVersion {
+    /// None for what is not there or not a regular file: a pipe can be read only once.
+    fn of(file: &Path) -> Option<Self> {
+        let metadata = std::fs::metadata(file).ok().filter(std::fs::Metadata::is_file)?;
+        Some(Self {
+            modified: metadata.modified().ok()?,
+            length: metadata.len(),
+            #[cfg(unix)]
+            inode: std::os::unix::fs::MetadataExt::ino(&metadata),
+        })
+    }
+}
+
+impl ServiceKeys {
+    /// Reads the keys.
+    ///
+    /// # Errors
+    /// As [`KeyRing::add`] and [`KeyRing::read`].
+    pub fn open(key: Option<String>, file: Option<PathBuf>) -> Result<Self, Error> {
+        let version = file.as_deref().and_then(FileVersion::of);
+        let ring = Arc::new(ring(key.as_deref(), file.as_deref())?);
+        let file = file.filter(|_| version.is_some());
+        Ok(Self { key, file, current: Mutex::new(Current { ring, version }) })
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner).ring.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The keys of the file as it is now. A file that cannot be read leaves the former ones in force.
+    fn current(&self) -> Arc<KeyRing> {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = &self.file
+            && let version = FileVersion::of(file)
+            && version != current.version
+        {
+            current.version = version;
+            match ring(self.key.as_deref(), Some(file)) {
+                Ok(ring) => {
+                    tracing::info!(keys = ring.len(), "read the key file again");
+                    current.ring = Arc::new(ring);
+                }
+                Err(error) => tracing::error!("{}; the former keys stay in force", error.message),
+            }
+        }
+        Arc::clone(&current.ring)
+    }
+}
+
+fn ring(key: Option<&str>, file: Option<&Path>) -> Result<KeyRing, Error> {
+    let mut ring = KeyRing::default();
+    key.map_or(Ok(()), |key| ring.add("api-key", key))?;
+    file.map_or(Ok(()), |file| ring.read(file))?;
+    Ok(ring)
 }
 
 /// The key that a request brings.
@@ -57,15 +151,34 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("keys.yaml");
         std::fs::write(&path, format!("keys:\n  {}\n", stored.line())).unwrap();
-        let mut ring = KeyRing::default();
-        ring.read(&path).unwrap();
+        let keys = ServiceKeys::open(None, Some(path)).unwrap();
         for headers in [headers("x-api-key", &key), headers("authorization", &format!("bearer {key}"))] {
-            assert_eq!(ring.authenticate(&headers).await.unwrap().name, "ci");
+            assert_eq!(keys.authenticate(&headers).await.unwrap().name, "ci");
         }
         for headers in
             [HeaderMap::new(), headers("x-api-key", "skw_x"), headers("authorization", "Basic abc")]
         {
-            assert_eq!(ring.authenticate(&headers).await.unwrap_err().code, Code::Unauthorized);
+            assert_eq!(keys.authenticate(&headers).await.unwrap_err().code, Code::Unauthorized);
         }
+    }
+
+    #[tokio::test]
+    async fn a_changed_key_file_is_in_force_at_once_and_a_broken_one_changes_nothing() {
+        let (first, stored_first) = new_key("first", BTreeSet::from([Scope::Read])).unwrap();
+        let (second, stored_second) = new_key("second", BTreeSet::from([Scope::Read])).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("keys.yaml");
+        let write = |text: &str| std::fs::write(&path, text).unwrap();
+        write(&format!("keys:\n  {}\n", stored_first.line()));
+        let keys = ServiceKeys::open(Some("0123456789abcdef".to_owned()), Some(path.clone())).unwrap();
+        let known = async |key: &str| keys.authenticate(&headers("x-api-key", key)).await.is_ok();
+        assert!(known(&first).await && !known(&second).await);
+
+        write(&format!("keys:\n  {}\n  # replaced\n", stored_second.line()));
+        assert!(!known(&first).await && known(&second).await && known("0123456789abcdef").await);
+        write("keys: [");
+        assert!(!known(&first).await && known(&second).await);
+        std::fs::remove_file(&path).unwrap();
+        assert!(known(&second).await);
     }
 }

@@ -36,7 +36,7 @@ use skills_api::operations::Service;
 use skills_api::{Code, Error, Limiter, Origin};
 use skills_base::telemetry::Metrics;
 
-pub use keys::Authenticator;
+pub use keys::{Authenticator, ServiceKeys};
 pub use listen::Timeouts;
 pub use openapi::{document, document_text};
 pub use problem::Problem;

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use skills_api::operations::Service;
-use skills_api::{Code, Error, KeyRing, Local, RateLimit};
+use skills_api::{Code, Error, Local, RateLimit};
 use skills_base::private_files;
 use skills_cli::{Context, Done, Failure, ServeArgs};
-use skills_http::{Authenticator, Server, Settings, Timeouts};
+use skills_http::{Authenticator, Server, ServiceKeys, Settings, Timeouts};
 use skills_mcp::{HttpSettings, SessionLimits};
 use skills_skill::safe_text;
 
@@ -20,13 +20,13 @@ const KEY: &str = "SKILLS_API_KEY";
 /// Serves until the process is notified to end.
 pub fn serve(cx: &mut Context, args: &ServeArgs) -> Result<Done, Failure> {
     let config = cx.config()?;
-    let ring = keys(cx, args)?;
+    let keys = keys(cx, args)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|e| Error::new(Code::InternalError, format!("cannot start the async runtime: {e}")))?;
     let address = runtime.block_on(resolved(args))?;
-    if !address.ip().is_loopback() && ring.is_empty() && !args.allow_open {
+    if !address.ip().is_loopback() && keys.is_empty() && !args.allow_open {
         return Err(Error::new(
             Code::InvalidConfiguration,
             format!(
@@ -42,7 +42,7 @@ pub fn serve(cx: &mut Context, args: &ServeArgs) -> Result<Done, Failure> {
     // What cannot be recorded is not accepted: a service that only refuses is better not started.
     runtime.block_on(local.require_writable_store())?;
     print_notices(&local);
-    let served = runtime.block_on(listen(cx, &local, address, ring, limit, args));
+    let served = runtime.block_on(listen(cx, &local, address, keys, limit, args));
     // Runs available are given back, so that others continue with them at once.
     runtime.block_on(local.stop_workers());
     print_notices(&local);
@@ -60,12 +60,13 @@ async fn listen(
     cx: &mut Context,
     local: &Arc<Local>,
     address: SocketAddr,
-    ring: KeyRing,
+    keys: ServiceKeys,
     limit: Option<RateLimit>,
     args: &ServeArgs,
 ) -> Result<Done, Failure> {
-    let (keys, cors) = (ring.len(), args.cors.clone());
-    let authenticator = (!ring.is_empty()).then(|| Arc::new(ring) as Arc<dyn Authenticator>);
+    let (authenticator, cors) = (keys, args.cors.clone());
+    let keys = authenticator.len();
+    let authenticator = (keys > 0).then(|| Arc::new(authenticator) as Arc<dyn Authenticator>);
     let service = Service { core: Arc::clone(local) as _, sessions: Arc::clone(local) as _ };
     let end = CancellationToken::new();
     let mcp = HttpSettings {
@@ -171,17 +172,14 @@ async fn shutdown_signal() {
 }
 
 /// All keys that were given.
-fn keys(cx: &Context, args: &ServeArgs) -> Result<KeyRing, Failure> {
-    let mut ring = KeyRing::default();
-    if let Some(key) = &args.api_key {
+fn keys(cx: &Context, args: &ServeArgs) -> Result<ServiceKeys, Failure> {
+    if args.api_key.is_some() {
         cx.reporter().say(&format!("--api-key is visible in the process list; prefer {KEY} or --key-file"));
-        ring.add("api-key", key)?;
-    } else if let Some(key) = cx.env.get(KEY) {
-        ring.add("api-key", key)?;
     }
-    if let Some(path) = &args.key_file {
-        let path = cx.cwd.join(path);
-        ring.read(&path)?;
+    let key = args.api_key.clone().or_else(|| cx.env.get(KEY).map(str::to_owned));
+    let file = args.key_file.as_ref().map(|path| cx.cwd.join(path));
+    let keys = ServiceKeys::open(key, file.clone())?;
+    if let Some(path) = file {
         if let Ok(Some(_)) = private_files::excess(&path, private_files::FILE_MODE) {
             let path = path.display().to_string();
             cx.reporter().say(&format!(
@@ -190,7 +188,7 @@ fn keys(cx: &Context, args: &ServeArgs) -> Result<KeyRing, Failure> {
             ));
         }
     }
-    Ok(ring)
+    Ok(keys)
 }
 
 async fn resolved(args: &ServeArgs) -> Result<SocketAddr, Failure> {

@@ -28,7 +28,8 @@ fn play(cx: &mut Context, args: &DemoArgs) -> Result<DemoOptions, Failure> {
             shipped().map_err(|error| Error::new(Code::InternalError, error))?
         }
         Some(file) => {
-            let source = std::fs::read_to_string(file).map_err(|error| Failure::file(file, &error))?;
+            let source =
+                skills_base::files::read_user_text(file).map_err(|error| Failure::file(file, &error))?;
             Script::parse(&source).map_err(|error| Failure::usage(format!("{}: {error}", file.display())))?
         }
     };

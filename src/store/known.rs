@@ -101,8 +101,8 @@ impl KnownStores {
     }
 
     fn read(&self) -> Result<Content, StoreError> {
-        match std::fs::read(&self.file) {
-            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| self.failed("reading", &error)),
+        match skills_base::files::read_user_text(&self.file) {
+            Ok(text) => serde_json::from_str(&text).map_err(|error| self.failed("reading", &error)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Content::default()),
             Err(error) => Err(self.failed("reading", &error)),
         }

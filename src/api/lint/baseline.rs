@@ -80,7 +80,7 @@ impl LintBaseline {
 /// # Errors
 /// `not_found`, `invalid_configuration` for another form.
 pub fn read_baseline<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, Error> {
-    let text = std::fs::read_to_string(path).map_err(|error| match error.kind() {
+    let text = skills_base::files::read_user_text(path).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => {
             let message =
                 format!("baseline {} does not exist; create it with --write-baseline", path.display());

@@ -150,7 +150,7 @@ impl Local {
             shadowed: catalogue.shadowed.len(),
             refused: catalogue.refused.len(),
             scan: self.registry.progress(),
-            index: *self.shared.progress.borrow(),
+            index: self.shared.index_progress(),
             counting,
             started_ms: self.counter.began_ms,
             uptime_seconds: self.counter.began.elapsed().as_secs(),

@@ -59,6 +59,12 @@ impl Shared {
         }
     }
 
+    /// How far the index is. It is not done before it holds what the first scan found.
+    pub fn index_progress(&self) -> IndexProgress {
+        let progress = *self.progress.borrow();
+        IndexProgress { done: progress.done && *self.ready.borrow(), ..progress }
+    }
+
     /// Whether bodies of skills are still being read.
     pub fn is_reading_bodies(&self) -> bool {
         is_reading(&self.progress.borrow())

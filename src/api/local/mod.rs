@@ -357,10 +357,14 @@ impl Client for Local {
         let indexed = tokio::time::timeout(self.catalog_timeout, ready.wait_for(|ready| *ready)).await;
         indexed.map(drop).map_err(|_| {
             let progress = self.registry.progress();
-            let message = format!(
-                "skills are still being loaded ({} of at least {} so far); try again shortly",
-                progress.parsed, progress.found
-            );
+            let message = if progress.done {
+                format!("{} skills are still being indexed; try again shortly", progress.found)
+            } else {
+                let (parsed, found) = (progress.parsed, progress.found);
+                format!(
+                    "skills are still being loaded ({parsed} of at least {found} so far); try again shortly"
+                )
+            };
             Error::new(Code::NotReady, message)
         })
     }

@@ -262,10 +262,10 @@ fn entry(tar: &mut tar::Builder<impl Write>, path: &str, bytes: &[u8], executabl
 fn write(output: &Path, archive: &[u8], replace: bool) -> Result<(), Error> {
     let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let io = |error: &io::Error| Error::new(Code::Forbidden, format!("{}: {error}", output.display()));
-    let mut file =
-        tempfile::Builder::new().prefix(".skill-package-").tempfile_in(folder).map_err(|e| io(&e))?;
+    let mut file = new_file(tempfile::Builder::new().prefix(".skill-package-"))
+        .tempfile_in(folder)
+        .map_err(|e| io(&e))?;
     file.write_all(archive).map_err(|e| io(&e))?;
-    open_to_all(file.as_file()).map_err(|e| io(&e))?;
     file.as_file().sync_all().map_err(|e| io(&e))?;
     let kept = if replace { file.persist(output) } else { file.persist_noclobber(output) };
     kept.map(drop).map_err(|error| {
@@ -278,15 +278,16 @@ fn write(output: &Path, archive: &[u8], replace: bool) -> Result<(), Error> {
     })
 }
 
+/// With the mode of any new file: what the umask leaves of it.
 #[cfg(unix)]
-fn open_to_all(file: &fs::File) -> io::Result<()> {
+fn new_file<'a, 'b>(file: &'a mut tempfile::Builder<'b, 'b>) -> &'a mut tempfile::Builder<'b, 'b> {
     use std::os::unix::fs::PermissionsExt as _;
-    file.set_permissions(fs::Permissions::from_mode(0o644))
+    file.permissions(fs::Permissions::from_mode(0o666))
 }
 
 #[cfg(not(unix))]
-fn open_to_all(_: &fs::File) -> io::Result<()> {
-    Ok(())
+fn new_file<'a, 'b>(file: &'a mut tempfile::Builder<'b, 'b>) -> &'a mut tempfile::Builder<'b, 'b> {
+    file
 }
 
 #[cfg(unix)]

@@ -137,7 +137,7 @@ impl Key {
             return Err(Error::new(Code::InvalidConfiguration, message));
         }
         open_to_others(file, &metadata);
-        let text = std::fs::read_to_string(file).map_err(|error| failed(&error))?;
+        let text = skills_base::files::read_user_text(file).map_err(|error| failed(&error))?;
         Self::new(&text, shown.to_string())
     }
 

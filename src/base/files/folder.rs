@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use self::elsewhere as system;
 #[cfg(unix)]
 use self::unix as system;
-use super::OpenError;
+use super::{MAX_USER_FILE, OpenError};
 
 /// What is neither a file nor a folder.
 const SPECIAL: &str = "a pipe, socket or device";
@@ -145,6 +145,20 @@ pub fn read_file(real: &Path, limit: u64) -> Result<Vec<u8>, OpenError> {
 /// As [`read_file`], and `InvalidData`.
 pub fn read_text(real: &Path, limit: u64) -> Result<String, OpenError> {
     text(read_file(real, limit)?, &real.to_string_lossy())
+}
+
+/// Reads a text file that the user names, links and pipes included, of at most [`MAX_USER_FILE`] bytes.
+///
+/// # Errors
+/// The system's; `FileTooLarge`; `InvalidData` for anything but UTF-8.
+pub fn read_user_text(path: &Path) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(MAX_USER_FILE + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_USER_FILE {
+        let message = format!("the file has more than {} MiB", MAX_USER_FILE >> 20);
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+    }
+    String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))
 }
 
 /// Replaces a file by its real path, in one step, if its content is `read`; permissions stay. Everything happens in the

@@ -12,5 +12,8 @@ mod refusal;
 /// paths below it longer to resolve.
 pub const MAX_DEPTH: usize = 64;
 
-pub use folder::{Entry, Folder, open_file, read_file, read_text, replace_file};
+/// Bytes of a file that the user names, at most.
+pub const MAX_USER_FILE: u64 = 64 * 1024 * 1024;
+
+pub use folder::{Entry, Folder, open_file, read_file, read_text, read_user_text, replace_file};
 pub use refusal::OpenError;

@@ -92,7 +92,7 @@ pub fn read(file: &str, cwd: &Path) -> Result<String, Failure> {
         };
     }
     let path = cwd.join(file);
-    std::fs::read_to_string(&path).map_err(|error| Failure::file(&path, &error))
+    skills_base::files::read_user_text(&path).map_err(|error| Failure::file(&path, &error))
 }
 
 fn object(text: &str, file: &Path) -> Result<Map<String, Value>, Failure> {

@@ -67,7 +67,7 @@ impl Themes {
         for path in paths {
             let file = path.display().to_string();
             let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            let parsed = std::fs::read_to_string(&path)
+            let parsed = skills_base::files::read_user_text(&path)
                 .map_err(|error| LocatedError::new(&file, 1, error.to_string()))
                 .and_then(|text| ThemeFile::parse(&stem, &file, &text));
             match parsed {
