@@ -1,7 +1,6 @@
 //! `eval`: how good the ranking is on a golden set: the roots' own, or files given by name. Blocking
 //! where it reads and asks.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 

@@ -21,16 +21,13 @@ pub trait Authenticator: Send + Sync + 'static {
 }
 
 #[async_trait]
-impl Authenticator for ServiceKeys {
+impl Authenticator for KeyRing {
     async fn authenticate(&self, headers: &HeaderMap) -> Result<Principal, Error> {
         let Some(given) = presented(headers) else {
             let message = "an API key is required: header `x-api-key: KEY` or `authorization: Bearer KEY`";
             return Err(Error::new(Code::Unauthorized, message));
         };
-        self.current()
-            .principal(given)
-            .cloned()
-            .ok_or_else(|| Error::new(Code::Unauthorized, "unknown API key"))
+        self.principal(given).cloned().ok_or_else(|| Error::new(Code::Unauthorized, "unknown API key"))
     }
 }
 
@@ -111,6 +108,13 @@ impl ServiceKeys {
             }
         }
         Arc::clone(&current.ring)
+    }
+}
+
+#[async_trait]
+impl Authenticator for ServiceKeys {
+    async fn authenticate(&self, headers: &HeaderMap) -> Result<Principal, Error> {
+        self.current().authenticate(headers).await
     }
 }
 

@@ -30,9 +30,9 @@ pub(super) struct FileGuard {
 
 impl FileGuard {
     /// Of files that were opened a moment ago; none where the database itself is gone already.
-    pub fn of(path: &Path, log: &Path, place: &str) -> Option<Self> {
-        let found = |path: &Path| Some((path.to_owned(), id(&std::fs::metadata(path).ok()?)));
-        let files = std::iter::once(found(path)?).chain(found(log)).collect();
+    pub fn of([path, side_files @ ..]: &[PathBuf; 3], place: &str) -> Option<Self> {
+        let found = |path: &PathBuf| Some((path.clone(), id(&std::fs::metadata(path).ok()?)));
+        let files = std::iter::once(found(path)?).chain(side_files.iter().filter_map(found)).collect();
         Some(Self { place: place.to_owned(), files })
     }
 

@@ -2,6 +2,7 @@
 //! is found out before, without a lock and without a write.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
@@ -43,6 +44,36 @@ pub(super) fn check_leftover_log(path: &Path, place: &str, expected: Option<&str
         doing: format!("opening {place}"),
         reason: "other processes open and close it; try again".to_owned(),
     })
+}
+
+/// Makes sure that the file of shared memory (`-shm`) is there if another process has the database open. With a second such
+/// file the processes would not see each other's locks, and their writes would damage the database.
+///
+/// # Errors
+/// [`StoreError::Unavailable`].
+pub(super) fn ensure_shared_memory(path: &Path, place: &str) -> Result<(), StoreError> {
+    /// A process that opens or closes a database holds its lock without the file for a moment.
+    const PATIENCE: Duration = Duration::from_secs(1);
+    let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let [_, log, memory] = files_of(path);
+    let started = Instant::now();
+    while let Some(process) = guard::locked_by(path) {
+        if memory.exists() || !log.exists() {
+            return Ok(());
+        }
+        if started.elapsed() > PATIENCE {
+            return Err(StoreError::Unavailable {
+                cause: Unavailability::Missing,
+                doing: format!("opening {place}"),
+                reason: format!(
+                    "process {process} has it open, but {} no longer exists; stop that process first",
+                    memory.display()
+                ),
+            });
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
 }
 
 /// Whether a database has a log with content.

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use rusqlite::{Connection, OpenFlags};
 
 use super::guard::{FileGuard, OpenHere};
-use super::leftover::{check_leftover_log, ensure_own, has_log};
+use super::leftover::{check_leftover_log, ensure_own, ensure_shared_memory, has_log};
 use super::{Sqlite, failed, identity_of, reading, schema, storage};
 use crate::{Clocks, KnownStores, StoreError, Unavailability};
 use skills_base::private_files;
@@ -82,7 +82,10 @@ impl Sqlite {
             None => None,
         };
         let existed = prepare_file(path, options, expected.as_deref())?;
-        let open_here = OpenHere::count(path, || check_leftover_log(path, &place, expected.as_deref()))?;
+        let open_here = OpenHere::count(path, || {
+            ensure_shared_memory(path, &place)?;
+            check_leftover_log(path, &place, expected.as_deref())
+        })?;
         if options.own_folder {
             for file in files_of(path) {
                 if let Err(error) = private_files::restrict(&file, options.mode) {
@@ -404,7 +407,10 @@ fn reason(error: &StoreError) -> String {
 
 /// Whether a store that cannot be opened for writing may be open to reading.
 fn may_still_be_read(error: &StoreError) -> bool {
-    matches!(error.unavailability(), Some(Unavailability::ReadOnly | Unavailability::Unopenable))
+    matches!(
+        error.unavailability(),
+        Some(Unavailability::ReadOnly | Unavailability::Unopenable | Unavailability::DiskFull)
+    )
 }
 
 /// A store of which only the content as it is can be had; `error` is why it cannot be written.
@@ -499,8 +505,9 @@ impl Sqlite {
         copy: Option<tempfile::TempDir>,
     ) -> Result<Self, StoreError> {
         let mut store = Self::of_reader(connection, place, path, immutable, clocks)?;
+        let is_full = error.unavailability() == Some(Unavailability::DiskFull);
         store.health.refuse_writes(StoreError::Unavailable {
-            cause: Unavailability::ReadOnly,
+            cause: if is_full { Unavailability::DiskFull } else { Unavailability::ReadOnly },
             doing: format!("writing to {place}"),
             reason: format!("it is opened read-only: {}", reason(&error)),
         });
@@ -524,6 +531,5 @@ pub(super) fn replaced(place: &str, expected: &str, found: Option<&str>) -> Stor
 
 /// What has to hold of an open file for as long as it is written to.
 pub(super) fn guard(path: &Path, place: &str) -> Option<FileGuard> {
-    let [_, log, _] = files_of(path);
-    FileGuard::of(path, &log, place)
+    FileGuard::of(&files_of(path), place)
 }

@@ -49,10 +49,16 @@ impl Reason for rusqlite::Error {
             ErrorCode::CannotOpen | ErrorCode::PermissionDenied => Unavailability::Unopenable,
             ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Unavailability::Busy,
             ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => Unavailability::Damaged,
+            ErrorCode::SystemIoFailure if is_shared_memory_full(self) => Unavailability::DiskFull,
             ErrorCode::SystemIoFailure => Unavailability::Io,
             _ => return None,
         })
     }
+}
+
+/// Whether there was no space for the file of shared memory, the first thing that a process writes.
+fn is_shared_memory_full(error: &rusqlite::Error) -> bool {
+    error.sqlite_error().is_some_and(|error| error.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE)
 }
 
 impl Reason for std::io::Error {
