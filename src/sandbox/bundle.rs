@@ -13,7 +13,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use sha2::{Digest as _, Sha256};
 
-use skills_base::files::MAX_DEPTH;
+use skills_base::files::{MAX_DEPTH, open_folder};
 use skills_base::hex;
 
 use super::error::SandboxError;
@@ -33,8 +33,8 @@ pub struct Located {
     pub executable: bool,
 }
 
-/// Resolves a script's path, links included.
-pub fn locate(root: &Path, script: &Path) -> Result<Located, SandboxError> {
+/// Resolves a script's path, links included; those of the bundle's own path where they are followed.
+pub fn locate(root: &Path, follow_links: bool, script: &Path) -> Result<Located, SandboxError> {
     let refused = |why| SandboxError::NotAScript { path: script.to_owned(), why };
     let mut plain = PathBuf::new();
     for part in script.components() {
@@ -48,7 +48,11 @@ pub fn locate(root: &Path, script: &Path) -> Result<Located, SandboxError> {
     if !plain.starts_with("scripts") || plain.components().count() < 2 {
         return Err(refused("it is not below `scripts/`"));
     }
-    let root = root.canonicalize().map_err(|source| SandboxError::io("opening the bundle", root, source))?;
+    let real = root.canonicalize().map_err(|source| SandboxError::io("opening the bundle", root, source))?;
+    if !follow_links && real != root {
+        return Err(SandboxError::Escapes { path: root.to_owned(), target: real });
+    }
+    let root = real;
     let target = root.join(&plain).canonicalize().map_err(|source| match source.kind() {
         io::ErrorKind::NotFound => SandboxError::Missing { script: plain.clone(), bundle: root.clone() },
         _ => SandboxError::io("opening", &root.join(&plain), source),
@@ -157,7 +161,10 @@ impl ContentsCache {
         let bundles = || self.bundles.lock().unwrap_or_else(PoisonError::into_inner);
         let known = bundles().get(root).cloned().unwrap_or_default();
         let mut walk = Walk { known: Some(known), ..Walk::new(root, None) };
-        walk.top(root)?;
+        // The path of the bundle itself may lead through links: that is how its owner named it.
+        let real =
+            root.canonicalize().map_err(|source| SandboxError::io("opening the bundle", root, source))?;
+        walk.top(&real)?;
         bundles().insert(root.to_owned(), Arc::new(walk.seen));
         Ok(walk.contents)
     }
@@ -192,9 +199,8 @@ impl<'a> Walk<'a> {
     }
 
     fn top(&mut self, root: &Path) -> Result<(), SandboxError> {
-        // The path of the bundle itself may lead through links: that is how its owner named it.
         let folder =
-            File::open(root).map_err(|source| SandboxError::io("opening the bundle", root, source))?;
+            open_folder(root).map_err(|source| SandboxError::io("opening the bundle", root, source))?;
         let only = is_registry(root).then_some(&REGISTRY_FOLDERS[..]);
         self.folder(&folder, Path::new(""), only)
     }
@@ -370,7 +376,7 @@ mod tests {
     #[test]
     fn a_script_is_found_below_scripts_only() {
         let bundle = bundle();
-        let found = locate(bundle.path(), Path::new("./scripts/run.py")).expect("there");
+        let found = locate(bundle.path(), true, Path::new("./scripts/run.py")).expect("there");
         assert_eq!(found.script, Path::new("scripts/run.py"));
         assert!(!found.executable);
         for (path, word) in [
@@ -380,7 +386,7 @@ mod tests {
             ("/etc/passwd", "absolute"),
             ("scripts/none.py", "no script"),
         ] {
-            let told = locate(bundle.path(), Path::new(path)).expect_err(path).to_string();
+            let told = locate(bundle.path(), true, Path::new(path)).expect_err(path).to_string();
             assert!(told.contains(word), "{path}: {told}");
         }
     }
@@ -390,10 +396,10 @@ mod tests {
         let bundle = bundle();
         let outside = tempfile::NamedTempFile::new().expect("temporary file");
         symlink(outside.path(), bundle.path().join("scripts/out.py")).expect("linked");
-        let error = locate(bundle.path(), Path::new("scripts/out.py")).expect_err("leads out");
+        let error = locate(bundle.path(), true, Path::new("scripts/out.py")).expect_err("leads out");
         assert!(matches!(error, SandboxError::Escapes { .. }), "{error}");
         symlink("../lib.py", bundle.path().join("scripts/in.py")).expect("linked");
-        assert!(locate(bundle.path(), Path::new("scripts/in.py")).is_ok(), "a link inside stays inside");
+        assert!(locate(bundle.path(), true, Path::new("scripts/in.py")).is_ok(), "a link inside stays inside");
     }
 
     #[test]

@@ -67,7 +67,7 @@ impl Workshop {
     pub fn check(&self, spec: &Spec) -> Result<(), SandboxError> {
         spec.check()?;
         let table = self.table.as_ref().map_err(|why| SandboxError::bad("interpreters", why.clone()))?;
-        let located = bundle::locate(&spec.bundle_root, &spec.script)?;
+        let located = bundle::locate(&spec.bundle_root, spec.follow_links, &spec.script)?;
         table.name_for(&located)?;
         environment::compose(&spec.env, |_| None, "", Path::new("/"))?;
         if !spec.unsandboxed && self.report().level < Level::Partial {
@@ -86,7 +86,7 @@ impl Workshop {
             _ if spec.unsandboxed => None,
             _ => return Err(SandboxError::NoIsolation { why: self.report().summary() }),
         };
-        let located = bundle::locate(&spec.bundle_root, &spec.script)?;
+        let located = bundle::locate(&spec.bundle_root, spec.follow_links, &spec.script)?;
         let lease = match means {
             Some(means) if means.identity => Some(identity::lease().ok_or_else(|| {
                 SandboxError::NotStarted { why: "all user ids reserved for scripts are in use".to_owned() }

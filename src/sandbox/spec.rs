@@ -22,6 +22,8 @@ const MAX_ARGUMENTS: usize = 128 << 10;
 pub struct Spec {
     /// The bundle's folder.
     pub bundle_root: PathBuf,
+    /// Whether links in the path of the bundle are followed.
+    pub follow_links: bool,
     /// The script, relative to the bundle, below `scripts/`.
     pub script: PathBuf,
     /// Arguments after the script's name.
@@ -49,6 +51,7 @@ impl Spec {
     pub fn new(bundle_root: impl Into<PathBuf>, script: impl Into<PathBuf>) -> Self {
         Self {
             bundle_root: bundle_root.into(),
+            follow_links: true,
             script: script.into(),
             args: Vec::new(),
             env: BTreeMap::new(),

@@ -114,6 +114,15 @@ impl Folder {
     }
 }
 
+/// Opens a folder by its real path to list it: a link anywhere in the path is refused.
+///
+/// # Errors
+/// The system's.
+#[cfg(unix)]
+pub fn open_folder(real: &Path) -> io::Result<File> {
+    system::open_listed(real)
+}
+
 /// Opens a regular file by its real path: a link anywhere in the path is refused.
 ///
 /// # Errors
@@ -320,6 +329,10 @@ mod unix {
 
     pub fn open_folder(real: &Path) -> io::Result<Handle> {
         Ok(without_links(real, LOOK | OFlags::DIRECTORY)?)
+    }
+
+    pub fn open_listed(real: &Path) -> io::Result<File> {
+        Ok(without_links(real, FOLDER)?.into())
     }
 
     pub fn open_real(real: &Path) -> io::Result<File> {

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::Local;
+use super::skill_drift::open_loaded;
 use super::tools::{HostGrants, to_tool_error};
 use crate::Error;
 use crate::local::runs::handed_over;
@@ -45,7 +46,9 @@ impl Local {
         }
         let handed: Vec<String> = leave.files.keys().cloned().collect();
         let files = handed_over(&leave.files, &self.config.cwd).map_err(to_tool_error)?;
+        let bundle = open_loaded(skill, &self.registry.snapshot())?;
         let spec = Spec {
+            follow_links: false,
             args: asked.args,
             env: asked.env,
             workdir: asked.workdir.map(PathBuf::from).unwrap_or_default(),
@@ -54,7 +57,7 @@ impl Local {
                 .map(|(name, from)| InputFile { from: from.into(), to: name.into() })
                 .collect(),
             limits: self.runs.script_limits(),
-            ..Spec::new(&skill.root_dir, PathBuf::from(&asked.path))
+            ..Spec::new(bundle.path(), PathBuf::from(&asked.path))
         };
         let sandbox = self.runs.isolating();
         // No approval is requested for what cannot run anyway.

@@ -11,7 +11,7 @@ use crate::local::levels;
 use crate::{Code, Error, LevelSize, LevelsView, LoadedFile, LoadedFrom, Standing};
 use skills_base::files::{self, Folder};
 use skills_registry::Catalogue;
-use skills_session::{Active, Session, body_text, entry_text};
+use skills_session::{Active, Session, ToolError, ToolFailure, body_text, entry_text};
 use skills_skill::{Digest, Skill, SkillId};
 
 impl Local {
@@ -96,6 +96,21 @@ pub(super) fn open(active: &Active, catalogue: &Catalogue) -> std::io::Result<Fo
         Some(skill) => skill.open(),
         None => Folder::open(&active.root_dir),
     }
+}
+
+/// As [`open`], for a tool.
+///
+/// # Errors
+/// `skill_changed` where a link took the place of the folder, or it is gone.
+pub(super) fn open_loaded(active: &Active, catalogue: &Catalogue) -> Result<Folder, ToolError> {
+    open(active, catalogue).map_err(|error| {
+        let code = match error.kind() {
+            ErrorKind::PermissionDenied => ToolFailure::RuntimeError,
+            _ => ToolFailure::SkillChanged,
+        };
+        let message = format!("cannot open the folder of {} as it was loaded: {error}", active.name);
+        ToolError::new(code, message)
+    })
 }
 
 fn file_now(here: Option<&Skill>, location: &Path, loaded: &str) -> LoadedFile {

@@ -263,15 +263,7 @@ impl Local {
         let (loaded, name) = (skill.clone(), skill.name.clone());
         let (path, catalogue) = (asked.path.clone(), self.registry.snapshot());
         let reading = move || {
-            let bundle = super::skill_drift::open(&loaded, &catalogue).map_err(|error| {
-                // A link took its place, or it is gone.
-                let code = match error.kind() {
-                    std::io::ErrorKind::PermissionDenied => ToolFailure::RuntimeError,
-                    _ => ToolFailure::SkillChanged,
-                };
-                let message = format!("cannot open the folder of {} as it was loaded: {error}", loaded.name);
-                ToolError::new(code, message)
-            })?;
+            let bundle = super::skill_drift::open_loaded(&loaded, &catalogue)?;
             read::range(&bundle, &path, asked.offset, asked.length)
         };
         let range = tokio::task::spawn_blocking(reading).await.map_err(|error| {
