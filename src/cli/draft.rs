@@ -15,6 +15,8 @@ use skills_skill::safe_text;
 
 /// Queries of each kind that are listed.
 const MAX_LISTED: usize = 20;
+/// Characters that the name of a client takes at most.
+const MAX_LABEL: usize = 40;
 
 /// Runs the command.
 pub async fn run(cx: &mut Context, args: &DraftArgs) -> Result<Done, Failure> {
@@ -159,6 +161,7 @@ pub fn render(report: &DraftReport, look: TerminalCaps) -> String {
     if !report.shown.is_empty() {
         let _ = writeln!(out, "\n{}", strong("shown by clients"));
         let width = report.shown.iter().map(|shown| shown.label().chars().count()).max().unwrap_or(0);
+        let width = width.min(MAX_LABEL);
         for shown in &report.shown {
             let text = if shown.characters == shown.of {
                 "in full".to_owned()

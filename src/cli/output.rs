@@ -88,7 +88,8 @@ impl TerminalCaps {
     /// The width of a column of names: that of the longest, on a terminal at most `most` cells.
     pub fn name_width<'a>(self, names: impl Iterator<Item = &'a str>, least: usize, most: usize) -> usize {
         let longest = names.map(|name| cells(&safe_text::line(name))).max().unwrap_or(0);
-        longest.max(least).min(if self.terminal { most.max(least) } else { usize::MAX })
+        // Widths beyond 16 bits cannot be formatted.
+        longest.max(least).min(if self.terminal { most.max(least) } else { usize::from(u16::MAX) })
     }
 }
 

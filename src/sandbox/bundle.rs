@@ -399,7 +399,10 @@ mod tests {
         let error = locate(bundle.path(), true, Path::new("scripts/out.py")).expect_err("leads out");
         assert!(matches!(error, SandboxError::Escapes { .. }), "{error}");
         symlink("../lib.py", bundle.path().join("scripts/in.py")).expect("linked");
-        assert!(locate(bundle.path(), true, Path::new("scripts/in.py")).is_ok(), "a link inside stays inside");
+        assert!(
+            locate(bundle.path(), true, Path::new("scripts/in.py")).is_ok(),
+            "a link inside stays inside"
+        );
     }
 
     #[test]

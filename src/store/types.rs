@@ -1,5 +1,7 @@
 //! What stores keep and hand out.
 
+use std::fmt::Write as _;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -20,7 +22,11 @@ macro_rules! text_id {
 
         impl std::fmt::Display for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str(&self.0)
+                // An id of another service may be anything, also a sequence that controls the terminal.
+                self.0.chars().try_for_each(|c| match c {
+                    _ if c.is_ascii_graphic() || c.is_alphanumeric() => f.write_char(c),
+                    _ => write!(f, "{}", c.escape_unicode()),
+                })
             }
         }
     };

@@ -93,9 +93,10 @@ pub fn render(sheet: &DecisionSheet, now_ms: i64, zone: &TimeZone, look: Termina
 
 /// A digest by its beginning and its end.
 fn brief_digest(digest: &str) -> String {
+    let digest = safe_text::line(digest);
     match (digest.get(..8), digest.get(digest.len().saturating_sub(4)..)) {
         (Some(front), Some(back)) if digest.len() > 16 => format!("{front}..{back}"),
-        _ => digest.to_owned(),
+        _ => digest.into_owned(),
     }
 }
 

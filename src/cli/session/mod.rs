@@ -102,7 +102,7 @@ pub async fn run(cx: &mut Context, args: &SessionArgs) -> Result<Done, Failure> 
             let payload = core.export_session(session, *api, model).await?;
             for note in &payload.notes {
                 tracing::warn!("{note}");
-                super::failure::print(&format!("note: {note}\n"), false);
+                super::failure::print(&format!("note: {}\n", safe_text::line(note)), false);
             }
             match out {
                 Some(file) => {
