@@ -565,7 +565,12 @@ fn beside_contract(skill: &Skill, known: &Capabilities) -> Vec<Finding> {
     let own = Capabilities::load(&[place]);
     let inside = |file: &Path| file.strip_prefix(&skill.root_dir).ok().map(Path::to_owned);
     // What is missing between files is looked up below, among all that is known.
-    let of_files = own.findings().iter().filter(|finding| rules::by_code(&finding.code).is_some());
+    let is_duplicate = |finding: &&Finding| finding.code.ends_with("-duplicate");
+    let of_files = own
+        .findings()
+        .iter()
+        .filter(|finding| rules::by_code(&finding.code).is_some() && !is_duplicate(finding))
+        .chain(known.findings().iter().filter(is_duplicate));
     let mut findings: Vec<Finding> = of_files
         .filter_map(|finding| Some(Finding { file: inside(&finding.file)?, ..finding.clone() }))
         .collect();

@@ -165,6 +165,18 @@ fn a_store_is_migrated_to_another() {
     assert_eq!(code(&none), (3, json!("not_found")));
 }
 
+#[test]
+fn checking_a_store_that_does_not_exist_creates_none() {
+    let desk = Desk::new();
+    let store = format!("sqlite:{}", desk.home.path().join("typo/runs.db").display());
+    for arguments in [&["db", "check"][..], &["db", "backup", "copy.db"]] {
+        let refused = desk.run(&[&["--store", &store, "--json"], arguments].concat());
+        assert_eq!(refused.code, 70, "{}", refused.stderr);
+        assert_eq!(refused.error()["error"]["reason"]["cause"], "missing", "{}", refused.stderr);
+    }
+    assert!(!desk.home.path().join("typo").exists());
+}
+
 /// Every file and folder of a home with its permissions.
 fn modes(folder: &Path, found: &mut Vec<(PathBuf, u32)>) {
     for entry in fs::read_dir(folder).unwrap() {

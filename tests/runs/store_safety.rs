@@ -290,7 +290,7 @@ async fn a_database_of_another_program_is_refused() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_accepted_into_files_that_are_gone() {
-    let losses: [(&str, fn(&Path), Unavailability); 4] = [
+    let losses: [(&str, fn(&Path), Unavailability); 5] = [
         (
             "moved",
             |path| std::fs::rename(path, path.with_extension("moved")).unwrap(),
@@ -308,6 +308,11 @@ async fn nothing_is_accepted_into_files_that_are_gone() {
         (
             "log deleted",
             |path| std::fs::remove_file(path.with_extension("db-wal")).unwrap(),
+            Unavailability::Missing,
+        ),
+        (
+            "shared memory deleted",
+            |path| std::fs::remove_file(path.with_extension("db-shm")).unwrap(),
             Unavailability::Missing,
         ),
     ];

@@ -77,7 +77,8 @@ pub fn decide(
         .collect();
     if all.is_empty() {
         let message = format!(
-            "no binding implements `{capability}`; add a file in bindings/ with `capability: {capability}`"
+            "no binding implements `{capability}`; add a file in bindings/ with `capability: {capability}`, or \
+                run `skills lint` to find out why the one that is there is not used"
         );
         return Decision {
             chain: Vec::new(),

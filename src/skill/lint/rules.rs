@@ -308,6 +308,18 @@ rules! {
         or next to it, or use an existing one."
         why "No binding can be chosen for an undeclared capability."
         example "uses: text.conut";
+    /// A capability with the id of another one, in a second file.
+    CAPABILITY_DUPLICATE = "capability-duplicate" Error: "Rename one of the two, or remove one."
+        why "The file that is found later is not used, so a step runs what the other file says."
+        example "pdf-tables/capabilities/read.yaml and notes/capabilities/read.yaml, both with `id: document.read`";
+    /// A binding with the id of another one, in a second file.
+    BINDING_DUPLICATE = "binding-duplicate" Error: "Rename one of the two, or remove one."
+        why "The file that is found later is not used, so nothing may be left that implements its capability."
+        example "pdf-tables/bindings/b.yaml and notes/bindings/b.yaml, both with `id: read-local`";
+    /// A service with the id of another one, in a second file.
+    SERVICE_DUPLICATE = "service-duplicate" Error: "Rename one of the two, or remove one."
+        why "The file that is found later is not used, so calls go to the address of the other one."
+        example "pdf-tables/services/api.yaml and notes/services/api.yaml, both with `id: tickets`";
     /// A step gives a capability or a skill what it does not take.
     CONTRACT_INPUT = "contract-input" Error: "Pass the inputs that the capability declares, with their \
         types."
