@@ -1,13 +1,14 @@
 //! Edits of a `golden.yaml`: comments, order and quoting of everything else stay.
 
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use skills_base::files::{self, OpenError};
 use skills_base::private_files;
 use skills_discovery::{Case, Expect, GoldenError, golden_yaml};
-use skills_skill::{SkillId, read_regular_text};
+use skills_skill::SkillId;
 
-use crate::write_back::{WriteError, replace_file};
+use crate::write_back::{WriteError, replace_real_file};
 
 /// Larger files are not edited.
 const MAX_BYTES: u64 = 16 << 20;
@@ -35,6 +36,9 @@ pub enum EditError {
     /// The change would affect other content.
     #[error("this file cannot be edited without affecting other content; edit it manually")]
     NotExact,
+    /// The file cannot be opened, or is a link out of its folder.
+    #[error(transparent)]
+    Open(#[from] OpenError),
     /// The file cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
@@ -43,24 +47,32 @@ pub enum EditError {
 /// The queries of a file and its text; both empty for a file that does not exist.
 ///
 /// # Errors
-/// When the file cannot be read.
+/// When the file cannot be read, or is a link out of its folder.
 pub fn read_golden(file: &Path) -> Result<(Vec<Case>, String), EditError> {
-    let text = match read_regular_text(file, MAX_BYTES) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(WriteError::Io(file.display().to_string(), error.to_string()).into()),
-    };
+    let text = read(file)?.map(|(_, text)| text).unwrap_or_default();
     let cases = if is_empty(&text) { Vec::new() } else { golden_yaml(&text)? };
     Ok((cases, text))
+}
+
+/// The real path of a file and its text; none for a file that does not exist.
+fn read(file: &Path) -> Result<Option<(PathBuf, String)>, OpenError> {
+    let read = |real: PathBuf| files::read_text(&real, MAX_BYTES).map(|text| (real, text));
+    match files::resolve_named(file).and_then(read) {
+        Ok(found) => Ok(Some(found)),
+        Err(OpenError::NotFound { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Edits a file in one step. `expected` is the query that the caller saw in the place of the edit: another one there is
 /// not changed. Answers the queries that the file has afterwards.
 ///
 /// # Errors
-/// When the file has changed, or cannot be written.
+/// When the file has changed, is a link out of its folder, or cannot be written.
 pub fn edit_golden(file: &Path, edit: &GoldenEdit, expected: Option<&Case>) -> Result<Vec<Case>, EditError> {
-    let (cases, text) = read_golden(file)?;
+    let (real, text) = read(file)?.unzip();
+    let text = text.unwrap_or_default();
+    let cases = if is_empty(&text) { Vec::new() } else { golden_yaml(&text)? };
     if let (GoldenEdit::Replace(at, _) | GoldenEdit::Remove(at), Some(expected)) = (edit, expected)
         && cases.get(*at) != Some(expected)
     {
@@ -68,8 +80,8 @@ pub fn edit_golden(file: &Path, edit: &GoldenEdit, expected: Option<&Case>) -> R
     }
     let written = edited(&text, edit)?;
     let io = |error: std::io::Error| WriteError::Io(file.display().to_string(), error.to_string());
-    if file.exists() {
-        replace_file(file, text.as_bytes(), written.as_bytes())?;
+    if let Some(real) = real {
+        replace_real_file(&real, text.as_bytes(), written.as_bytes())?;
     } else {
         if let Some(folder) = file.parent() {
             private_files::create_folder(folder).map_err(io)?;
@@ -379,5 +391,29 @@ mod tests {
         let refused = edit_golden(&file, &GoldenEdit::Remove(0), Some(&other));
         assert!(matches!(refused, Err(EditError::Changed)));
         assert_eq!(edit_golden(&file, &GoldenEdit::Remove(0), Some(&q)).unwrap(), []);
+    }
+    #[cfg(unix)]
+    #[test]
+    fn a_link_out_of_the_folder_is_not_edited() {
+        let folder = tempfile::tempdir().unwrap();
+        let (project, outside) = (folder.path().join("project"), folder.path().join("outside.yaml"));
+        std::fs::create_dir(&project).unwrap();
+        let text = "- query: q\n  expect: none\n";
+        std::fs::write(&outside, text).unwrap();
+        let file = project.join("golden.yaml");
+        let add = GoldenEdit::Add(vec![case("r", Expect::Nothing)]);
+        let is_refused = |edit: &GoldenEdit| {
+            matches!(edit_golden(&file, edit, None), Err(EditError::Open(OpenError::Link { .. })))
+        };
+        std::os::unix::fs::symlink("../outside.yaml", &file).unwrap();
+        assert!(is_refused(&add) && is_refused(&GoldenEdit::Remove(0)) && read_golden(&file).is_err());
+        assert_eq!(std::fs::read_to_string(&outside).unwrap(), text);
+        std::fs::remove_file(&outside).unwrap();
+        assert!(is_refused(&add) && !outside.exists(), "a broken link");
+        std::fs::remove_file(&file).unwrap();
+        std::fs::write(project.join("own.yaml"), text).unwrap();
+        std::os::unix::fs::symlink("own.yaml", &file).unwrap();
+        assert_eq!(edit_golden(&file, &add, None).unwrap().len(), 2, "a link beneath the folder");
+        assert!(file.is_symlink());
     }
 }

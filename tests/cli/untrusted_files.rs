@@ -115,3 +115,19 @@ fn a_link_that_is_named_is_not_repaired_outside_its_folder() {
     let own = fs::read_to_string(home.skills().join("own/SKILL.md")).unwrap();
     assert!(!own.contains('\r'), "other files are repaired");
 }
+
+#[test]
+fn golden_queries_are_not_written_through_a_link_out_of_the_project() {
+    let home = Home::with_skills();
+    let (outside, work) = (home.path().join("outside.yaml"), home.path().join("work"));
+    let text = "- query: read a pdf\n  expect: [pdf-tables]\n";
+    fs::write(&outside, text).unwrap();
+    fs::write(work.join(".skill-workbench.yaml"), "limit: 5\n").unwrap();
+    symlink("../outside.yaml", work.join("golden.yaml")).unwrap();
+    for args in [&["golden", "add", "another", "--none"][..], &["golden", "remove", "read a pdf"]] {
+        let answer = home.run(args);
+        assert_eq!(answer.code, 2, "{args:?}: {}", answer.stdout);
+        assert!(answer.stderr.contains("symbolic link"), "{}", answer.stderr);
+        assert_eq!(fs::read_to_string(&outside).unwrap(), text);
+    }
+}
