@@ -1,5 +1,6 @@
 //! Edits of a `golden.yaml`: comments, order and quoting of everything else stay.
 
+use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -64,32 +65,59 @@ fn read(file: &Path) -> Result<Option<(PathBuf, String)>, OpenError> {
     }
 }
 
-/// Edits a file in one step. `expected` is the query that the caller saw in the place of the edit: another one there is
-/// not changed. Answers the queries that the file has afterwards.
+/// Edits a file in one step. `expected` is the query that the caller saw in the place of the edit: if another one is
+/// there now, its present place is edited. Processes that edit files of one folder wait for each other. Answers the
+/// queries that the file has afterwards.
 ///
 /// # Errors
-/// When the file has changed, is a link out of its folder, or cannot be written.
+/// When the file has not the expected query or has the added one already, is a link out of its folder, or cannot be
+/// written.
 pub fn edit_golden(file: &Path, edit: &GoldenEdit, expected: Option<&Case>) -> Result<Vec<Case>, EditError> {
+    let io = |error: std::io::Error| WriteError::Io(file.display().to_string(), error.to_string());
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if matches!(edit, GoldenEdit::Add(_)) {
+        private_files::create_folder(folder).map_err(io)?;
+    }
+    let _lock = lock(folder);
     let (real, text) = read(file)?.unzip();
     let text = text.unwrap_or_default();
     let cases = if is_empty(&text) { Vec::new() } else { golden_yaml(&text)? };
-    if let (GoldenEdit::Replace(at, _) | GoldenEdit::Remove(at), Some(expected)) = (edit, expected)
-        && cases.get(*at) != Some(expected)
-    {
-        return Err(EditError::Changed);
-    }
-    let written = edited(&text, edit)?;
-    let io = |error: std::io::Error| WriteError::Io(file.display().to_string(), error.to_string());
+    let present = |at: usize| match expected {
+        Some(expected) if cases.get(at) != Some(expected) => {
+            cases.iter().position(|case| case == expected).ok_or(EditError::Changed)
+        }
+        _ => Ok(at),
+    };
+    let edit = match edit {
+        // The caller has looked: what is there now was added since.
+        GoldenEdit::Add(new) if new.iter().any(|new| cases.iter().any(|case| case.query == new.query)) => {
+            return Err(EditError::Changed);
+        }
+        GoldenEdit::Add(new) => GoldenEdit::Add(new.clone()),
+        GoldenEdit::Replace(at, case) => GoldenEdit::Replace(present(*at)?, case.clone()),
+        GoldenEdit::Remove(at) => GoldenEdit::Remove(present(*at)?),
+    };
+    let written = edited(&text, &edit)?;
     if let Some(real) = real {
         replace_real_file(&real, text.as_bytes(), written.as_bytes())?;
     } else {
-        if let Some(folder) = file.parent() {
-            private_files::create_folder(folder).map_err(io)?;
-        }
-        let new = std::fs::File::options().write(true).create_new(true).open(file);
+        let new = File::options().write(true).create_new(true).open(file);
         std::io::Write::write_all(&mut new.map_err(io)?, written.as_bytes()).map_err(io)?;
     }
     Ok(golden_yaml(&written)?)
+}
+
+/// Locks a folder until the file is dropped or the process ends (`flock(2)`): a lock file would be one more file in
+/// somebody's repository. None where the system cannot lock folders.
+fn lock(folder: &Path) -> Option<File> {
+    let opened = File::open(folder).ok()?;
+    match opened.lock() {
+        Ok(()) => Some(opened),
+        Err(error) => {
+            tracing::debug!("cannot lock {}: {error}", folder.display());
+            None
+        }
+    }
 }
 
 /// Queries to add, compared with those of a golden set.
@@ -390,7 +418,32 @@ mod tests {
         let other = case("r", Expect::Nothing);
         let refused = edit_golden(&file, &GoldenEdit::Remove(0), Some(&other));
         assert!(matches!(refused, Err(EditError::Changed)));
+        let twice = edit_golden(&file, &GoldenEdit::Add(vec![case("q", any(&["a"]))]), None);
+        assert!(matches!(twice, Err(EditError::Changed)), "it was added meanwhile");
+        edit_golden(&file, &GoldenEdit::Add(vec![other.clone()]), None).unwrap();
+        let left = edit_golden(&file, &GoldenEdit::Remove(0), Some(&other)).unwrap();
+        assert_eq!(left, std::slice::from_ref(&q), "the query that was seen has another place now");
         assert_eq!(edit_golden(&file, &GoldenEdit::Remove(0), Some(&q)).unwrap(), []);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn edits_at_once_lose_nothing() {
+        const EDITS: usize = 16;
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("golden.yaml");
+        let add = |at: usize| {
+            let new = case(&format!("query {at}"), Expect::Nothing);
+            edit_golden(&file, &GoldenEdit::Add(vec![new]), None).unwrap();
+        };
+        std::thread::scope(|scope| (0..EDITS).for_each(|at| drop(scope.spawn(move || add(at)))));
+        let (cases, _) = read_golden(&file).unwrap();
+        assert_eq!(cases.len(), EDITS);
+        let remove = |case: &Case| {
+            edit_golden(&file, &GoldenEdit::Remove(0), Some(case)).unwrap();
+        };
+        std::thread::scope(|scope| cases.iter().for_each(|case| drop(scope.spawn(move || remove(case)))));
+        assert_eq!(read_golden(&file).unwrap().0, []);
     }
     #[cfg(unix)]
     #[test]
