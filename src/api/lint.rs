@@ -2,12 +2,11 @@
 
 mod baseline;
 mod machine;
+mod repair;
 mod sarif;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::fs;
-use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -22,10 +21,11 @@ use skills_runs::{Capabilities, CapabilityFolder};
 use skills_skill::client::SameName;
 use skills_skill::contract::{self, Contract, KnownContracts, StepAction};
 use skills_skill::lint::{Ignored, ReferenceKind, rules};
-use skills_skill::{Finding, RejectedBundle, Severity, Skill, SkillId, fix, lint};
+use skills_skill::{Finding, RejectedBundle, Severity, Skill, SkillId, lint};
 
 pub use baseline::LintBaseline;
 pub(super) use baseline::{check_version, read_baseline};
+pub(super) use repair::{Repairable, named, repair};
 pub use sarif::lint_sarif;
 
 /// What `skills lint` checks, and how.
@@ -645,40 +645,10 @@ fn sorted(mut findings: Vec<LintFinding>) -> Vec<LintFinding> {
     findings
 }
 
-/// Repairs the files in which something can be repaired without a guess, each in one atomic write.
-///
-/// # Errors
-/// `invalid_configuration` for a file that cannot be written.
-pub fn repair<'a>(files: impl Iterator<Item = &'a Path>) -> Result<Vec<FixedFile>, Error> {
-    let mut fixed = Vec::new();
-    for path in files {
-        let Ok(bytes) = skills_skill::read_regular(path, skills_skill::MAX_BYTES) else { continue };
-        let Some(better) = fix::fix(&bytes) else { continue };
-        replace(path, &better.bytes).map_err(|error| {
-            Error::new(Code::InvalidConfiguration, format!("cannot fix {}: {error}", path.display()))
-        })?;
-        let repaired = better.applied.into_iter().map(str::to_owned).collect();
-        fixed.push(FixedFile { location: path.to_owned(), repaired });
-    }
-    Ok(fixed)
-}
-
-/// Puts new content in the place of a file: whole or not at all, with the permissions it had. A link
-/// stays a link; what it leads to is replaced.
-fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
-    let real = path.canonicalize()?;
-    let folder = real.parent().ok_or(io::ErrorKind::InvalidInput)?;
-    let permissions = fs::metadata(&real)?.permissions();
-    let mut file = tempfile::NamedTempFile::new_in(folder)?;
-    file.write_all(content)?;
-    file.as_file().set_permissions(permissions)?;
-    file.as_file().sync_all()?;
-    file.persist(&real)?;
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn file(text: &str) -> (tempfile::TempDir, PathBuf) {
@@ -687,31 +657,6 @@ mod tests {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, text).unwrap();
         (dir, path)
-    }
-
-    #[test]
-    fn a_repaired_file_has_no_fixable_finding_left() {
-        let (_dir, path) = file(
-            "---\r\nname: notes\r\ndescription: Writes notes: short ones, when somebody asks for notes.\r\n---\r\nbody\r\n",
-        );
-        let fixable = || {
-            files(std::slice::from_ref(&path)).findings.iter().filter(|found| found.finding.fixable).count()
-        };
-        assert!(fixable() > 0);
-        let fixed = repair([path.as_path()].into_iter()).unwrap();
-        assert_eq!((fixed.len(), fixable()), (1, 0), "{fixed:?}");
-        assert_eq!(repair([path.as_path()].into_iter()).unwrap(), []);
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn a_link_stays_a_link() {
-        let (dir, path) = file("---\nname: notes\ndescription: Writes notes: short ones\n---\n");
-        let link = dir.path().join("link.md");
-        std::os::unix::fs::symlink(&path, &link).unwrap();
-        repair([link.as_path()].into_iter()).unwrap();
-        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-        assert!(fs::read_to_string(&path).unwrap().contains("short ones"));
     }
 
     #[test]

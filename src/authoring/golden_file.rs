@@ -1,13 +1,15 @@
 //! Edits of a `golden.yaml`: comments, order and quoting of everything else stay.
 
+use std::fs::File;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use skills_base::files::{self, OpenError};
 use skills_base::private_files;
 use skills_discovery::{Case, Expect, GoldenError, golden_yaml};
-use skills_skill::{SkillId, read_regular_text};
+use skills_skill::SkillId;
 
-use crate::write_back::{WriteError, replace_file};
+use crate::write_back::{WriteError, replace_real_file};
 
 /// Larger files are not edited.
 const MAX_BYTES: u64 = 16 << 20;
@@ -35,6 +37,9 @@ pub enum EditError {
     /// The change would affect other content.
     #[error("this file cannot be edited without affecting other content; edit it manually")]
     NotExact,
+    /// The file cannot be opened, or is a link out of its folder.
+    #[error(transparent)]
+    Open(#[from] OpenError),
     /// The file cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
@@ -43,41 +48,76 @@ pub enum EditError {
 /// The queries of a file and its text; both empty for a file that does not exist.
 ///
 /// # Errors
-/// When the file cannot be read.
+/// When the file cannot be read, or is a link out of its folder.
 pub fn read_golden(file: &Path) -> Result<(Vec<Case>, String), EditError> {
-    let text = match read_regular_text(file, MAX_BYTES) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(WriteError::Io(file.display().to_string(), error.to_string()).into()),
-    };
+    let text = read(file)?.map(|(_, text)| text).unwrap_or_default();
     let cases = if is_empty(&text) { Vec::new() } else { golden_yaml(&text)? };
     Ok((cases, text))
 }
 
-/// Edits a file in one step. `expected` is the query that the caller saw in the place of the edit: another one there is
-/// not changed. Answers the queries that the file has afterwards.
+/// The real path of a file and its text; none for a file that does not exist.
+fn read(file: &Path) -> Result<Option<(PathBuf, String)>, OpenError> {
+    let read = |real: PathBuf| files::read_text(&real, MAX_BYTES).map(|text| (real, text));
+    match files::resolve_named(file).and_then(read) {
+        Ok(found) => Ok(Some(found)),
+        Err(OpenError::NotFound { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Edits a file in one step. `expected` is the query that the caller saw in the place of the edit: if another one is
+/// there now, its present place is edited. Processes that edit files of one folder wait for each other. Answers the
+/// queries that the file has afterwards.
 ///
 /// # Errors
-/// When the file has changed, or cannot be written.
+/// When the file has not the expected query or has the added one already, is a link out of its folder, or cannot be
+/// written.
 pub fn edit_golden(file: &Path, edit: &GoldenEdit, expected: Option<&Case>) -> Result<Vec<Case>, EditError> {
-    let (cases, text) = read_golden(file)?;
-    if let (GoldenEdit::Replace(at, _) | GoldenEdit::Remove(at), Some(expected)) = (edit, expected)
-        && cases.get(*at) != Some(expected)
-    {
-        return Err(EditError::Changed);
-    }
-    let written = edited(&text, edit)?;
     let io = |error: std::io::Error| WriteError::Io(file.display().to_string(), error.to_string());
-    if file.exists() {
-        replace_file(file, text.as_bytes(), written.as_bytes())?;
-    } else {
-        if let Some(folder) = file.parent() {
-            private_files::create_folder(folder).map_err(io)?;
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if matches!(edit, GoldenEdit::Add(_)) {
+        private_files::create_folder(folder).map_err(io)?;
+    }
+    let _lock = lock(folder);
+    let (real, text) = read(file)?.unzip();
+    let text = text.unwrap_or_default();
+    let cases = if is_empty(&text) { Vec::new() } else { golden_yaml(&text)? };
+    let present = |at: usize| match expected {
+        Some(expected) if cases.get(at) != Some(expected) => {
+            cases.iter().position(|case| case == expected).ok_or(EditError::Changed)
         }
-        let new = std::fs::File::options().write(true).create_new(true).open(file);
+        _ => Ok(at),
+    };
+    let edit = match edit {
+        // The caller has looked: what is there now was added since.
+        GoldenEdit::Add(new) if new.iter().any(|new| cases.iter().any(|case| case.query == new.query)) => {
+            return Err(EditError::Changed);
+        }
+        GoldenEdit::Add(new) => GoldenEdit::Add(new.clone()),
+        GoldenEdit::Replace(at, case) => GoldenEdit::Replace(present(*at)?, case.clone()),
+        GoldenEdit::Remove(at) => GoldenEdit::Remove(present(*at)?),
+    };
+    let written = edited(&text, &edit)?;
+    if let Some(real) = real {
+        replace_real_file(&real, text.as_bytes(), written.as_bytes())?;
+    } else {
+        let new = File::options().write(true).create_new(true).open(file);
         std::io::Write::write_all(&mut new.map_err(io)?, written.as_bytes()).map_err(io)?;
     }
     Ok(golden_yaml(&written)?)
+}
+
+/// Locks a folder until the file is dropped or the process ends (`flock(2)`): a lock file would be one more file in
+/// somebody's repository. None where the system cannot lock folders.
+fn lock(folder: &Path) -> Option<File> {
+    let opened = File::open(folder).ok()?;
+    match opened.lock() {
+        Ok(()) => Some(opened),
+        Err(error) => {
+            tracing::debug!("cannot lock {}: {error}", folder.display());
+            None
+        }
+    }
 }
 
 /// Queries to add, compared with those of a golden set.
@@ -378,6 +418,55 @@ mod tests {
         let other = case("r", Expect::Nothing);
         let refused = edit_golden(&file, &GoldenEdit::Remove(0), Some(&other));
         assert!(matches!(refused, Err(EditError::Changed)));
+        let twice = edit_golden(&file, &GoldenEdit::Add(vec![case("q", any(&["a"]))]), None);
+        assert!(matches!(twice, Err(EditError::Changed)), "it was added meanwhile");
+        edit_golden(&file, &GoldenEdit::Add(vec![other.clone()]), None).unwrap();
+        let left = edit_golden(&file, &GoldenEdit::Remove(0), Some(&other)).unwrap();
+        assert_eq!(left, std::slice::from_ref(&q), "the query that was seen has another place now");
         assert_eq!(edit_golden(&file, &GoldenEdit::Remove(0), Some(&q)).unwrap(), []);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn edits_at_once_lose_nothing() {
+        const EDITS: usize = 16;
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("golden.yaml");
+        let add = |at: usize| {
+            let new = case(&format!("query {at}"), Expect::Nothing);
+            edit_golden(&file, &GoldenEdit::Add(vec![new]), None).unwrap();
+        };
+        std::thread::scope(|scope| (0..EDITS).for_each(|at| drop(scope.spawn(move || add(at)))));
+        let (cases, _) = read_golden(&file).unwrap();
+        assert_eq!(cases.len(), EDITS);
+        let remove = |case: &Case| {
+            edit_golden(&file, &GoldenEdit::Remove(0), Some(case)).unwrap();
+        };
+        std::thread::scope(|scope| cases.iter().for_each(|case| drop(scope.spawn(move || remove(case)))));
+        assert_eq!(read_golden(&file).unwrap().0, []);
+    }
+    #[cfg(unix)]
+    #[test]
+    fn a_link_out_of_the_folder_is_not_edited() {
+        let folder = tempfile::tempdir().unwrap();
+        let (project, outside) = (folder.path().join("project"), folder.path().join("outside.yaml"));
+        std::fs::create_dir(&project).unwrap();
+        let text = "- query: q\n  expect: none\n";
+        std::fs::write(&outside, text).unwrap();
+        let file = project.join("golden.yaml");
+        let add = GoldenEdit::Add(vec![case("r", Expect::Nothing)]);
+        let is_refused = |edit: &GoldenEdit| {
+            matches!(edit_golden(&file, edit, None), Err(EditError::Open(OpenError::Link { .. })))
+        };
+        std::os::unix::fs::symlink("../outside.yaml", &file).unwrap();
+        assert!(is_refused(&add) && is_refused(&GoldenEdit::Remove(0)) && read_golden(&file).is_err());
+        assert_eq!(std::fs::read_to_string(&outside).unwrap(), text);
+        std::fs::remove_file(&outside).unwrap();
+        assert!(is_refused(&add) && !outside.exists(), "a broken link");
+        std::fs::remove_file(&file).unwrap();
+        std::fs::write(project.join("own.yaml"), text).unwrap();
+        std::os::unix::fs::symlink("own.yaml", &file).unwrap();
+        assert_eq!(edit_golden(&file, &add, None).unwrap().len(), 2, "a link beneath the folder");
+        assert!(file.is_symlink());
     }
 }

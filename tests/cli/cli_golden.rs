@@ -46,6 +46,22 @@ fn queries_are_added_listed_and_removed() {
     assert_eq!(home.json(&["draft", "pdf-tables"])["golden"]["after"]["queries"], 1);
 }
 
+#[cfg(unix)]
+#[test]
+fn processes_that_add_at_once_lose_nothing() {
+    const PROCESSES: usize = 12;
+    let home = Home::empty();
+    let start = |at: usize| {
+        let query = format!("query {at}");
+        let args = ["golden", "add", &query, "--none", "--file", "shared.yaml"];
+        home.command().args(args).stdout(std::process::Stdio::null()).spawn().unwrap()
+    };
+    let mut started: Vec<_> = (0..PROCESSES).map(start).collect();
+    assert!(started.iter_mut().all(|process| process.wait().unwrap().success()));
+    let text = std::fs::read_to_string(home.path().join("work/shared.yaml")).unwrap();
+    assert_eq!(text.matches("- query:").count(), PROCESSES, "{text}");
+}
+
 #[test]
 fn a_project_has_its_own_file() {
     let home = Home::with_skills();

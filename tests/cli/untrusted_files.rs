@@ -88,3 +88,46 @@ fn a_refused_link_is_neither_shown_nor_repaired() {
     assert!(!answer.stdout.contains("hunter2"), "{}", answer.stdout);
     assert_eq!(fs::read_to_string(&outside).unwrap(), secret);
 }
+
+#[test]
+fn a_link_that_is_named_is_not_repaired_outside_its_folder() {
+    let home = Home::with_skills();
+    let outside = home.path().join("outside");
+    fs::create_dir(&outside).unwrap();
+    let other =
+        "---\r\nname: other\r\ndescription: Reads what is elsewhere. Use when asked for it.\r\n---\r\nx\r\n";
+    fs::write(outside.join("SKILL.md"), other).unwrap();
+    fs::create_dir(home.skills().join("linked-file")).unwrap();
+    symlink(outside.join("SKILL.md"), home.skills().join("linked-file/SKILL.md")).unwrap();
+    symlink("../outside", home.skills().join("linked-folder")).unwrap();
+    home.file("own/SKILL.md", other.replace("other", "own"));
+    for path in ["linked-file/SKILL.md", "linked-folder", "linked-folder/SKILL.md"] {
+        let link = home.skills().join(path);
+        let own = home.skills().join("own/SKILL.md");
+        let answer =
+            home.run_bare(&["lint", "--json", "--fix", link.to_str().unwrap(), own.to_str().unwrap()]);
+        assert_eq!(answer.code, 1, "{path}: {}", answer.stderr);
+        let report = answer.json();
+        let refused = report["findings"].as_array().unwrap().iter().find(|f| f["code"] == "link-leaves-root");
+        assert_eq!(refused.unwrap()["location"], link.to_str().unwrap(), "{report}");
+        assert_eq!(fs::read_to_string(outside.join("SKILL.md")).unwrap(), other, "{path}");
+    }
+    let own = fs::read_to_string(home.skills().join("own/SKILL.md")).unwrap();
+    assert!(!own.contains('\r'), "other files are repaired");
+}
+
+#[test]
+fn golden_queries_are_not_written_through_a_link_out_of_the_project() {
+    let home = Home::with_skills();
+    let (outside, work) = (home.path().join("outside.yaml"), home.path().join("work"));
+    let text = "- query: read a pdf\n  expect: [pdf-tables]\n";
+    fs::write(&outside, text).unwrap();
+    fs::write(work.join(".skill-workbench.yaml"), "limit: 5\n").unwrap();
+    symlink("../outside.yaml", work.join("golden.yaml")).unwrap();
+    for args in [&["golden", "add", "another", "--none"][..], &["golden", "remove", "read a pdf"]] {
+        let answer = home.run(args);
+        assert_eq!(answer.code, 2, "{args:?}: {}", answer.stdout);
+        assert!(answer.stderr.contains("symbolic link"), "{}", answer.stderr);
+        assert_eq!(fs::read_to_string(&outside).unwrap(), text);
+    }
+}

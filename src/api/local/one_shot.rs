@@ -8,11 +8,10 @@ use super::{Local, SCAN_PATIENCE, router, run_blocking};
 use crate::bisect::{BisectJob, Bisection};
 use crate::eval::{self, EvalJob, Evaluation};
 use crate::git::router_at;
-use crate::lint::{self, LintJob, LintReport};
+use crate::lint::{self, LintJob, LintReport, Repairable};
 use crate::{Code, Error};
 use skills_config::Config;
 use skills_discovery::Router;
-use skills_skill::{RefusalReason, RejectedBundle};
 
 /// How much of the core a command needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,43 +56,53 @@ impl Local {
     }
 }
 
-/// Lints the bundles below these paths (files or folders), or all roots if there are none; repairs them
-/// before when asked to.
+/// Lints the bundles below these paths (files or folders), or all roots if there are none; repairs them before when asked
+/// to, but no path that is a link out of its folder.
 ///
 /// # Errors
 /// `invalid_configuration` when a repair cannot be written.
 pub async fn lint(config: Config, job: LintJob) -> Result<LintReport, Error> {
     let LintJob { paths, fix, environment } = job;
-    let (files, folders): (Vec<PathBuf>, Vec<PathBuf>) = paths.into_iter().partition(|path| !path.is_dir());
-    let all_roots = files.is_empty() && folders.is_empty();
+    let all_roots = paths.is_empty();
     let mut fixed = Vec::new();
     let mut report = LintReport::default();
+    let (mut kept, mut named) = (Vec::new(), Vec::new());
+    for path in paths {
+        match fix.then(|| lint::named(&path)) {
+            Some(Err(link)) => {
+                report.skills += 1;
+                report.findings.push(*link);
+                continue;
+            }
+            Some(Ok(file)) => named.push(file),
+            None => {}
+        }
+        kept.push(path);
+    }
+    let (files, folders): (Vec<PathBuf>, Vec<PathBuf>) = kept.into_iter().partition(|path| !path.is_dir());
     if !files.is_empty() {
-        let files = files.clone();
-        let (repaired, found) = run_blocking(move || {
-            let repaired = if fix { lint::repair(files.iter().map(PathBuf::as_path))? } else { Vec::new() };
-            Ok((repaired, lint::files_in_place(&files, environment)))
-        })
-        .await?;
+        let named = named.clone().into_iter().filter(|file| !file.real.is_dir());
+        let (repaired, found) =
+            run_blocking(move || Ok((lint::repair(named)?, lint::files_in_place(&files, environment))))
+                .await?;
         fixed.extend(repaired);
-        report = found;
+        report = report.and(found);
     }
     if all_roots || !folders.is_empty() {
         let config =
             if all_roots { config } else { Config { argument_roots: folders, demo: false, ..config } };
         if fix {
             let catalogue = catalogue(config.clone()).await?;
-            fixed.extend(
-                run_blocking(move || {
-                    let winners = catalogue.entries.iter().map(|entry| &entry.skill.location);
-                    let losers = catalogue.shadowed.iter().map(|loser| &loser.skill.location);
-                    // A link that leaves the root leads to a file that was not named: it is ignored.
-                    let ours = |refusal: &&RejectedBundle| refusal.reason != RefusalReason::LeavesRoot;
-                    let refused = catalogue.refused.iter().filter(ours).map(|refusal| &refusal.location);
-                    lint::repair(winners.chain(losers).chain(refused).map(PathBuf::as_path))
-                })
-                .await?,
-            );
+            let repaired = run_blocking(move || {
+                let roots = catalogue.roots.iter().filter_map(|root| root.path.canonicalize().ok());
+                let within: Vec<PathBuf> = if all_roots {
+                    roots.collect()
+                } else {
+                    named.into_iter().map(|folder| folder.real).collect()
+                };
+                lint::repair(Repairable::of(&catalogue, &within))
+            });
+            fixed.extend(repaired.await?);
         }
         let catalogue = catalogue(config).await?;
         report =

@@ -170,6 +170,35 @@ pub fn read_user_text(path: &Path) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))
 }
 
+/// The real path of a file or folder that the user names, for [`read_file`] and [`replace_file`]: links above it are
+/// followed, it may itself be a link only to something beneath its own folder.
+///
+/// # Errors
+/// `Link` for one that leads out or nowhere; `NotFound`; the system's.
+pub fn resolve_named(path: &Path) -> Result<PathBuf, OpenError> {
+    let shown = path.to_string_lossy();
+    let found = |found: io::Result<PathBuf>| found.map_err(|error| failed(&shown, error));
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return found(path.canonicalize());
+    };
+    let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+    let folder = found(parent.canonicalize())?;
+    let real = folder.join(name);
+    let metadata = real.symlink_metadata().map_err(|error| failed(&shown, error))?;
+    if !metadata.is_symlink() {
+        return Ok(real);
+    }
+    let refused = |why: &str| Err(OpenError::Link { path: shown.clone().into_owned(), why: why.to_owned() });
+    if let Some(OpenError::Link { why, .. }) = blocking_link(&folder, Path::new(name), &shown) {
+        return refused(&why);
+    }
+    match real.canonicalize() {
+        Ok(target) if target.starts_with(&folder) => Ok(target),
+        Ok(_) => refused("it is a symbolic link that points outside the folder"),
+        Err(_) => refused("it is a broken symbolic link"),
+    }
+}
+
 /// Replaces a file by its real path, in one step, if its content is `read`; permissions stay. Everything happens in the
 /// folder that was opened: a link that takes the place of the file or of a folder meanwhile is refused or replaced,
 /// never followed. Returns whether the content was `read`.
@@ -742,6 +771,28 @@ mod tests {
         assert!(
             folder.metadata("references/self/none").is_err_and(|e| matches!(e, OpenError::NotFound { .. }))
         );
+    }
+
+    #[test]
+    fn a_named_link_is_followed_only_beneath_its_own_folder() {
+        let (dir, folder) = bundle();
+        let root = folder.path().to_owned();
+        let rules = root.join("references/rules.md");
+        symlink("references/rules.md", root.join("inside")).unwrap();
+        symlink("../secret", root.join("outside")).unwrap();
+        symlink(dir.path(), root.join("parent")).unwrap();
+        symlink("none", root.join("broken")).unwrap();
+        symlink("loop", root.join("loop")).unwrap();
+        assert_eq!(resolve_named(&rules).unwrap(), rules);
+        assert_eq!(resolve_named(&root.join("inside")).unwrap(), rules);
+        for name in ["outside", "parent", "broken", "loop"] {
+            let refusal = resolve_named(&root.join(name)).unwrap_err();
+            assert!(matches!(refusal, OpenError::Link { .. }), "{name}: {refusal}");
+        }
+        let above = resolve_named(&root.join("parent/secret")).unwrap();
+        assert_eq!(above, dir.path().canonicalize().unwrap().join("secret"), "links above are the user's");
+        assert!(matches!(resolve_named(&root.join("gone")), Err(OpenError::NotFound { .. })));
+        assert_eq!(resolve_named(&root.join("references/..")).unwrap(), root);
     }
 
     #[test]
