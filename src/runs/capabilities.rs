@@ -138,6 +138,8 @@ impl Capabilities {
                 let offered = Arc::new(Offered { binding, place: Arc::clone(place) });
                 self.bindings.insert(offered.binding.id.clone(), offered);
             }
+            // The same folder, named twice.
+            Some(first) if first.binding.location == binding.location => {}
             Some(first) => {
                 let remark =
                     diagnostics::twice("binding", &binding.id, &first.binding.location, &binding.location);

@@ -93,10 +93,9 @@ fn used(pid: u32) -> Option<u64> {
     Some(fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?)
 }
 
-/// Asserts that the workbench ends within a second. On a machine so busy that it hardly runs, the second is one that it
-/// runs in: it may use a fifth of it.
+/// Asserts that the workbench ends within a second; on a busy machine, within a second of its own processor time.
 fn assert_ends(pty: &mut Pty, what: impl std::fmt::Display) -> Duration {
-    const MAX_USED: u64 = 20;
+    const MAX_USED: u64 = 100;
     let before = used(pty.pid());
     let took = pty.end_within(Duration::from_secs(1)).or_else(|| {
         let after = used(pty.pid());
