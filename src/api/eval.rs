@@ -161,7 +161,7 @@ pub fn golden_in(queries: &Path, out_of_scope: Option<&Path>) -> Result<Golden, 
             queries_jsonl
         };
         // A file that a person names may be a pipe: `--queries <(…)`.
-        if !golden.read(file, read, |file| skills_base::files::read_user_text(file))? {
+        if !golden.read(file, read, skills_base::files::read_user_text)? {
             return Err(Error::new(Code::NotFound, format!("file {} does not exist", file.display())));
         }
     }

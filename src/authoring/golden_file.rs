@@ -70,8 +70,7 @@ fn read(file: &Path) -> Result<Option<(PathBuf, String)>, OpenError> {
 /// queries that the file has afterwards.
 ///
 /// # Errors
-/// When the file has not the expected query or has the added one already, is a link out of its folder, or cannot be
-/// written.
+/// When the file lacks the expected query or already has the added one, is a link out of its folder, or cannot be written.
 pub fn edit_golden(file: &Path, edit: &GoldenEdit, expected: Option<&Case>) -> Result<Vec<Case>, EditError> {
     let io = |error: std::io::Error| WriteError::Io(file.display().to_string(), error.to_string());
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -108,7 +107,7 @@ pub fn edit_golden(file: &Path, edit: &GoldenEdit, expected: Option<&Case>) -> R
 }
 
 /// Locks a folder until the file is dropped or the process ends (`flock(2)`): a lock file would be one more file in
-/// somebody's repository. None where the system cannot lock folders.
+/// the user's repository. None where the system cannot lock folders.
 fn lock(folder: &Path) -> Option<File> {
     let opened = File::open(folder).ok()?;
     match opened.lock() {
@@ -445,6 +444,7 @@ mod tests {
         std::thread::scope(|scope| cases.iter().for_each(|case| drop(scope.spawn(move || remove(case)))));
         assert_eq!(read_golden(&file).unwrap().0, []);
     }
+
     #[cfg(unix)]
     #[test]
     fn a_link_out_of_the_folder_is_not_edited() {

@@ -1,7 +1,8 @@
 //! What the router answers: results with a breakdown that is the score, and what it left out and why.
 
-use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
 use strum::{Display, EnumIter};
 
 use skills_skill::{AttachTarget, EffectMode, Role, SkillId};

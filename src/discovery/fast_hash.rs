@@ -4,14 +4,14 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// Makes hashers.
-pub(crate) type FastBuild = BuildHasherDefault<Fast>;
+/// Builds fast hashers.
+pub(crate) type FastBuildHasher = BuildHasherDefault<Fast>;
 
 /// A map with the fast hash.
-pub(crate) type FastMap<K, V> = HashMap<K, V, FastBuild>;
+pub(crate) type FastMap<K, V> = HashMap<K, V, FastBuildHasher>;
 
 /// A set with the fast hash.
-pub(crate) type FastSet<K> = HashSet<K, FastBuild>;
+pub(crate) type FastSet<K> = HashSet<K, FastBuildHasher>;
 
 /// Multiply and rotate, eight bytes at a time (the scheme of Firefox's hasher).
 #[derive(Debug, Clone, Copy, Default)]

@@ -133,13 +133,7 @@ fn ranking<T>(
     for (matcher, report) in router.matchers.iter().zip(&mut reports) {
         read(matcher.as_ref(), report, &mut reading, &cx);
     }
-    for at in 0..reading.words.len() {
-        let read = &reading.words[at];
-        reading.words[at].name = read.correction.is_none()
-            && read.completions.is_empty()
-            && cx.documents(&read.word.stem) == 0
-            && reading.is_capitalized(at);
-    }
+    reading.find_names(|read| cx.documents(&read.word.stem) == 0);
     if let Ok(model) = &cx.model {
         let nothing: Vec<bool> =
             (0..reading.words.len()).map(|at| means_nothing(&reading, &cx, at)).collect();

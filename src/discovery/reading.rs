@@ -99,17 +99,26 @@ impl Reading {
         self.task = Task::read(&self.intent, &self.words, words, lexicon);
     }
 
-    /// Whether a word is written like a proper name: capitalized inside a sentence that has words in lower case.
-    pub fn is_capitalized(&self, word: usize) -> bool {
+    /// Finds proper names: unknown words that are capitalized inside a sentence of a request with words in lower case.
+    pub fn find_names(&mut self, is_unknown: impl Fn(&ReadWord) -> bool) {
         let is_lower = |at: usize| self.written(at).chars().all(char::is_lowercase);
+        if !(0..self.words.len()).any(|at| !self.words[at].word.stop && is_lower(at)) {
+            return;
+        }
+        for at in 0..self.words.len() {
+            let read = &self.words[at];
+            let interpreted = read.correction.is_some() || !read.completions.is_empty();
+            let name = !interpreted && self.is_capitalized_inside(at) && is_unknown(read);
+            self.words[at].name = name;
+        }
+    }
+
+    fn is_capitalized_inside(&self, word: usize) -> bool {
         let before = slice(&self.intent, ..self.words[word].word.start as usize).trim_end();
         let starts_sentence =
             before.is_empty() || before.ends_with(['.', '!', '?', ':', '\n', '"', '“', '(']);
         let mut letters = self.written(word).chars();
-        letters.next().is_some_and(char::is_uppercase)
-            && letters.any(char::is_lowercase)
-            && !starts_sentence
-            && (0..self.words.len()).any(|at| !self.words[at].word.stop && is_lower(at))
+        letters.next().is_some_and(char::is_uppercase) && letters.any(char::is_lowercase) && !starts_sentence
     }
 
     /// Whether any word with this one's stem is not a stop word.
@@ -157,5 +166,26 @@ impl Reading {
                 correction: w.correction.clone(),
             })
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::weights::Weights;
+    use super::*;
+
+    #[test]
+    fn names_are_unknown_words_capitalized_inside_a_sentence() {
+        let words = Words::new(Weights::shipped().unwrap().stop_words);
+        let names = |intent: &str| {
+            let mut reading = Reading::new(intent, &words);
+            reading.find_names(|read| read.word.text != "python");
+            let all = (0..reading.words.len()).filter(|at| reading.words[*at].name);
+            all.map(|at| reading.written(at).to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(names("write a Python scraper for Le Monde articles"), ["Le", "Monde"]);
+        assert_eq!(names("plan a trip to São Paulo. Then book it in Lisboa"), ["São", "Paulo", "Lisboa"]);
+        assert_eq!(names("Scrape tables from HTML"), Vec::<String>::new());
+        assert_eq!(names("Plan A Trip To Lisboa"), Vec::<String>::new(), "a title has no names of its own");
     }
 }

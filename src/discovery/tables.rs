@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use lru::LruCache;
 use skills_base::blocks::Blocks;
 
-use super::fast_hash::FastBuild;
+use super::fast_hash::FastBuildHasher;
 
 /// Keys between two that stay in memory.
 const GROUP: usize = 256;
@@ -122,8 +122,8 @@ pub(crate) struct StoredTables {
 /// What was read last.
 #[derive(Debug)]
 struct Cached {
-    groups: LruCache<usize, Arc<KeyGroup>, FastBuild>,
-    postings: LruCache<u64, Arc<[u32]>, FastBuild>,
+    groups: LruCache<usize, Arc<KeyGroup>, FastBuildHasher>,
+    postings: LruCache<u64, Arc<[u32]>, FastBuildHasher>,
     /// The length of all cached postings.
     length: usize,
 }
@@ -137,8 +137,12 @@ struct KeyGroup {
 
 impl Default for Cached {
     fn default() -> Self {
-        let lru = || LruCache::unbounded_with_hasher(FastBuild::default());
-        Self { groups: LruCache::unbounded_with_hasher(FastBuild::default()), postings: lru(), length: 0 }
+        let lru = || LruCache::unbounded_with_hasher(FastBuildHasher::default());
+        Self {
+            groups: LruCache::unbounded_with_hasher(FastBuildHasher::default()),
+            postings: lru(),
+            length: 0,
+        }
     }
 }
 

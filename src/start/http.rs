@@ -179,14 +179,14 @@ fn keys(cx: &Context, args: &ServeArgs) -> Result<ServiceKeys, Failure> {
     let key = args.api_key.clone().or_else(|| cx.env.get(KEY).map(str::to_owned));
     let file = args.key_file.as_ref().map(|path| cx.cwd.join(path));
     let keys = ServiceKeys::open(key, file.clone())?;
-    if let Some(path) = file {
-        if let Ok(Some(_)) = private_files::excess(&path, private_files::FILE_MODE) {
-            let path = path.display().to_string();
-            cx.reporter().say(&format!(
-                "the key file is readable by other users: run chmod 600 {}",
-                safe_text::line(&path)
-            ));
-        }
+    if let Some(path) = file
+        && let Ok(Some(_)) = private_files::excess(&path, private_files::FILE_MODE)
+    {
+        let path = path.display().to_string();
+        cx.reporter().say(&format!(
+            "the key file is readable by other users: run chmod 600 {}",
+            safe_text::line(&path)
+        ));
     }
     Ok(keys)
 }

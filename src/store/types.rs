@@ -1,8 +1,7 @@
 //! What stores keep and hand out.
 
-use std::fmt::Write as _;
-
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};

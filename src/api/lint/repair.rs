@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use skills_base::files::{self, OpenError};
 use skills_registry::Catalogue;
+use skills_registry::trust::is_bundle;
 use skills_skill::lint::rules;
 use skills_skill::{Finding, RefusalReason, SkillId, fix, is_main_file};
 
@@ -19,8 +20,8 @@ pub struct Repairable {
     pub real: PathBuf,
 }
 
-/// A file or folder that the user named, or the finding that it is a link out of its folder. The folder of a main file
-/// is a bundle: that it is such a link is refused, too.
+/// A file or folder that the user named, or the finding that it is a link out of its folder. A bundle that is such a
+/// link is refused, too; the links of a folder of bundles are followed: `~/.claude/skills` often is one.
 ///
 /// # Errors
 /// The finding.
@@ -30,6 +31,12 @@ pub fn named(path: &Path) -> Result<Repairable, Box<LintFinding>> {
     let real = match path.parent().filter(|bundle| is_main && bundle.file_name().is_some()) {
         Some(bundle) => {
             files::resolve_named(bundle).and_then(|bundle| files::resolve_named(&bundle.join(name)))
+        }
+        None if path.is_dir() && !is_bundle(path) => {
+            return Ok(Repairable {
+                location: path.to_owned(),
+                real: path.canonicalize().unwrap_or_else(|_| path.to_owned()),
+            });
         }
         None => files::resolve_named(path),
     };
@@ -111,7 +118,7 @@ mod tests {
     use super::*;
     use crate::lint;
 
-    const CRLF: &str = "---\r\nname: notes\r\ndescription: Writes notes: short ones, when somebody asks for \
+    const CRLF: &str = "---\r\nname: notes\r\ndescription: Writes notes: short ones, when a user asks for \
                         notes.\r\n---\r\nbody\r\n";
 
     /// A root with the bundle `notes`, without links in its path, and the bundle's file.
@@ -165,6 +172,9 @@ mod tests {
             let refused = named(&path).unwrap_err();
             assert_eq!((refused.finding.code.as_str(), &refused.location), ("link-leaves-root", &path));
         }
+        let skills = dir.path().join("skills");
+        std::os::unix::fs::symlink(&root, &skills).unwrap();
+        assert_eq!(named(&skills).unwrap().real, root, "a folder of bundles");
     }
 
     #[cfg(unix)]

@@ -53,7 +53,7 @@ pub(super) fn check_leftover_log(path: &Path, place: &str, expected: Option<&str
 /// [`StoreError::Unavailable`].
 pub(super) fn ensure_shared_memory(path: &Path, place: &str) -> Result<(), StoreError> {
     /// A process that opens or closes a database holds its lock without the file for a moment.
-    const PATIENCE: Duration = Duration::from_secs(1);
+    const TIMEOUT: Duration = Duration::from_secs(1);
     let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let [_, log, memory] = files_of(path);
     let started = Instant::now();
@@ -61,7 +61,7 @@ pub(super) fn ensure_shared_memory(path: &Path, place: &str) -> Result<(), Store
         if memory.exists() || !log.exists() {
             return Ok(());
         }
-        if started.elapsed() > PATIENCE {
+        if started.elapsed() > TIMEOUT {
             return Err(StoreError::Unavailable {
                 cause: Unavailability::Missing,
                 doing: format!("opening {place}"),
