@@ -203,7 +203,8 @@ pub(super) async fn prepare(client: &mut Object, expected: &Expected<'_>) -> Res
         return Err(refused(place, Unavailability::Missing, reason));
     }
     if !exists && must_exist {
-        let reason = "it has no tables, and --store-must-exist does not allow creating them".to_owned();
+        let reason =
+            "it has no tables, and a store that must exist is not created; check the address".to_owned();
         return Err(refused(place, Unavailability::Missing, reason));
     }
     if !exists {

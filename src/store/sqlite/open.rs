@@ -337,7 +337,8 @@ fn prepare_file(path: &Path, options: &OpenOptions, expected: Option<&str>) -> R
         }
         (_, None) if options.must_exist => {
             let what = if bytes.is_some() { "empty" } else { "missing" };
-            let reason = format!("the file is {what}, and --store-must-exist does not allow creating it");
+            let reason =
+                format!("the file is {what}, and a store that must exist is not created; check the path");
             return refused(Unavailability::Missing, reason);
         }
         (Some(_), None) => {}
