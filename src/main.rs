@@ -1,7 +1,7 @@
 //! The `skills` binary: runs a command, the workbench, the HTTP service or the MCP server.
 
 mod start {
-    //! Starts the adapters, which do not know each other.
+    //! Starts the adapters, which do not depend on each other.
 
     pub mod http;
     pub mod mcp;
@@ -11,7 +11,7 @@ mod start {
 use mimalloc::MiMalloc;
 use skills_cli::Adapters;
 
-/// Freed memory goes back to the system, which the C library's allocator keeps after a scan.
+/// Returns freed memory to the system; the C library's allocator keeps it after a scan.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 

@@ -1,5 +1,4 @@
-//! `skills serve`: the core as a service over HTTP, with workers in this process, until it is notified to
-//! end.
+//! `skills serve`: serves the core over HTTP, with workers in this process, until a shutdown signal.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,10 +13,10 @@ use skills_http::{Authenticator, Server, ServiceKeys, Settings, Timeouts};
 use skills_mcp::{HttpSettings, SessionLimits};
 use skills_skill::safe_text;
 
-/// The environment variable that holds a key.
+/// The environment variable for the API key.
 const KEY: &str = "SKILLS_API_KEY";
 
-/// Serves until the process is notified to end.
+/// Serves until SIGINT or SIGTERM.
 pub fn serve(cx: &mut Context, args: &ServeArgs) -> Result<Done, Failure> {
     let config = cx.config()?;
     let keys = keys(cx, args)?;
@@ -39,11 +38,11 @@ pub fn serve(cx: &mut Context, args: &ServeArgs) -> Result<Done, Failure> {
     let window_seconds = args.rate_limit_window_seconds;
     let limit = args.rate_limit_requests.map(|requests| RateLimit { requests, window_seconds });
     let local = Arc::new(Local::open(config)?);
-    // What cannot be recorded is not accepted: a service that only refuses is better not started.
+    // Fail at startup rather than reject every write: launches and decisions must be recorded.
     runtime.block_on(local.require_writable_store())?;
     print_notices(&local);
     let served = runtime.block_on(listen(cx, &local, address, keys, limit, args));
-    // Runs available are given back, so that others continue with them at once.
+    // Release the leases of this process so that other workers can claim its runs at once.
     runtime.block_on(local.stop_workers());
     print_notices(&local);
     runtime.shutdown_background();
@@ -90,7 +89,7 @@ async fn listen(
     let patience = Timeouts { connections, per_address, ..Timeouts::default() };
     let settings = Settings { authenticator, limiter, metrics: local.recorder(), patience, more, cors };
     let server = Server::bind(address, service, settings).await?;
-    // Runs that were left behind continue at once; what fails there is reported as a notice.
+    // Resume interrupted runs immediately; failures are reported as notices.
     let working = Arc::clone(local);
     tokio::spawn(async move { drop(working.start_workers().await) });
     let address = server.address();
@@ -113,17 +112,17 @@ async fn listen(
     });
     tokio::select! {
         () = server.run(end.clone()) => {}
-        // Told twice: at once.
+        // A second signal ends the service at once.
         () = async { end.cancelled().await; shutdown_signal().await } => {}
     }
     tracing::info!(%address, "the service ended");
     Ok(Done::Fine)
 }
 
-/// File descriptors that are left to the store, to scripts and to everything else that is not a connection.
+/// File descriptors reserved for the store, scripts and everything else that is not a connection.
 const RESERVED_FILES: u64 = 128;
 
-/// Raises the number of files that this process may have open as far as it may; answers how many there are.
+/// Raises the soft limit of open files to the hard limit and returns the resulting limit.
 #[cfg(unix)]
 fn raised_file_limit() -> Option<u64> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -142,8 +141,8 @@ fn raised_file_limit() -> Option<u64> {
     None
 }
 
-/// How many connections there may be where that many files can be open: those that are asked for, unless
-/// others would find no file any longer.
+/// Returns the maximum number of connections for a limit of open files: the requested number, reduced where connections
+/// would exhaust the file descriptors.
 fn connections(wanted: usize, files: Option<u64>) -> usize {
     let Some(files) = files else { return wanted };
     let left = files.saturating_sub(RESERVED_FILES).max(files / 4).max(1);
@@ -154,7 +153,7 @@ fn connections(wanted: usize, files: Option<u64>) -> usize {
     most
 }
 
-/// Comes back with SIGINT or SIGTERM.
+/// Completes on SIGINT or SIGTERM.
 async fn shutdown_signal() {
     let interrupted = tokio::signal::ctrl_c();
     #[cfg(unix)]
@@ -171,7 +170,7 @@ async fn shutdown_signal() {
     drop(interrupted.await);
 }
 
-/// All keys that were given.
+/// Collects the API keys of all sources.
 fn keys(cx: &Context, args: &ServeArgs) -> Result<ServiceKeys, Failure> {
     if args.api_key.is_some() {
         cx.reporter().say(&format!("--api-key is visible in the process list; prefer {KEY} or --key-file"));

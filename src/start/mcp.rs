@@ -11,7 +11,7 @@ use skills_config::{Config, MEMORY_STORE};
 use skills_mcp::{Door, Settings};
 use skills_skill::safe_text;
 
-/// Serves standard input and output until the client goes: the core of this machine, or the service that is named.
+/// Serves standard input and output until the client disconnects, over the local core or the configured service.
 pub fn serve(cx: &Context, args: &McpArgs) -> Result<Done, Failure> {
     let config = cx.config()?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -27,12 +27,12 @@ pub fn serve(cx: &Context, args: &McpArgs) -> Result<Done, Failure> {
     } else {
         let local = Arc::new(Local::open(config.clone())?);
         let worker = Arc::clone(&local);
-        // Runs continue when a call that launched them is given up; what fails there is reported as a notice.
+        // Runs continue after the call that launched them is canceled; failures are reported as notices.
         runtime.spawn(async move { drop(worker.start_workers().await) });
         let core = Arc::clone(&local);
         let served =
             runtime.block_on(over(cx, &config, args, Service { core: core.clone(), sessions: core }));
-        // Runs available are given back, so that others continue with them at once.
+        // Release the leases of this process so that other workers can claim its runs at once.
         runtime.block_on(local.stop_workers());
         for notice in local.take_notices() {
             eprintln!("skills: {}", safe_text::line(&notice));
@@ -59,8 +59,7 @@ fn settings(cx: &Context, config: &Config, args: &McpArgs, leave: CancellationTo
     let name = named.filter(|name| !name.is_empty()).map(str::to_owned).next();
     let principal =
         Principal { name: name.unwrap_or_else(unnamed), scopes: args.scopes.iter().copied().collect() };
-    // What the environment of this process names, another shell does not have; nor does it are in this
-    // directory.
+    // Resolve values that depend on this process's environment or working directory: another shell does not have them.
     let global = Global {
         connect: config.connect.clone(),
         store: cx.global.store.clone().or_else(|| config.store.clone().filter(|_| config.connect.is_none())),
@@ -78,7 +77,7 @@ fn settings(cx: &Context, config: &Config, args: &McpArgs, leave: CancellationTo
     }
 }
 
-/// An account without a name, as runs are recorded under it everywhere.
+/// Returns the name that runs are recorded under for an account without a name.
 #[cfg(unix)]
 fn unnamed() -> String {
     format!("uid {}", rustix::process::getuid().as_raw())

@@ -1,4 +1,4 @@
-//! Opens the workbench, and asks it what is wrong in the settings that only it reads.
+//! Opens the workbench and checks the settings that only it reads.
 
 use std::io::IsTerminal as _;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use skills_tui::keymap::Keymap;
 use skills_tui::theme::{Depth, Themes};
 use skills_tui::{Exit, RunError, Settings};
 
-/// Opens the workbench until its user leaves it, or plays a demonstration in it.
+/// Opens the workbench until the user quits, or plays a demonstration in it.
 pub fn open(cx: &mut Context, log: RingBuffer, demo: Option<&DemoArgs>) -> Result<Done, Failure> {
     let play = demo.map(|args| play(cx, args)).transpose()?;
     show(cx, log, play)
@@ -23,7 +23,7 @@ pub fn open(cx: &mut Context, log: RingBuffer, demo: Option<&DemoArgs>) -> Resul
 fn play(cx: &mut Context, args: &DemoArgs) -> Result<DemoOptions, Failure> {
     let script = match &args.file {
         None => {
-            // The shipped script speaks of the shipped skills.
+            // The shipped script refers to the shipped skills.
             cx.global.demo |= cx.global.roots.is_empty();
             shipped().map_err(|error| Error::new(Code::InternalError, error))?
         }
@@ -33,8 +33,7 @@ fn play(cx: &mut Context, args: &DemoArgs) -> Result<DemoOptions, Failure> {
             Script::parse(&source).map_err(|error| Failure::usage(format!("{}: {error}", file.display())))?
         }
     };
-    // A demonstration leaves nothing behind in anybody's own store, unless it is given which one to play
-    // on.
+    // A demonstration does not write to the user's store unless one is given explicitly.
     if cx.global.store.is_none() && cx.global.connect.is_none() {
         cx.global.store = Some(MEMORY_STORE.to_owned());
     }
@@ -48,7 +47,7 @@ fn play(cx: &mut Context, args: &DemoArgs) -> Result<DemoOptions, Failure> {
     Ok(DemoOptions { script, auto, record: args.record.clone(), pictures: args.pictures.clone(), redaction })
 }
 
-/// What others must not read on a screen that they see: the folders of this user, and the user's name.
+/// Returns the redaction of a demonstration: the user's folders and name are not shown.
 fn redaction(env: &Env) -> Redaction {
     let dirs = Dirs::new(env);
     let named =
@@ -82,23 +81,23 @@ fn show(cx: &Context, log: RingBuffer, play: Option<DemoOptions>) -> Result<Done
     }
     let local = Arc::new(Local::open(config)?);
     let worker = Arc::clone(&local);
-    // Runs that were left behind continue at once; what fails there is reported as a notice.
+    // Resume interrupted runs immediately; failures are reported as notices.
     runtime.spawn(async move { drop(worker.start_workers().await) });
     let client: SharedClient = Arc::clone(&local) as SharedClient;
     let sessions: SharedSessionClient = Arc::clone(&local) as SharedSessionClient;
     let ended = runtime.block_on(skills_tui::run(client, Some(sessions), settings, play));
-    // Runs available are given back, so that others continue with them at once.
+    // Release the leases of this process so that other workers can claim its runs at once.
     runtime.block_on(async {
         match ended {
             Ok(Exit::ShutDown) => local.stop_workers_at_once().await,
             _ => local.stop_workers().await,
         }
     });
-    // Repeated in the window: a notice printed before the first frame is not visible.
+    // The notice is also shown in the window, because what is printed before the first frame is not visible.
     for notice in local.take_notices() {
         eprintln!("skills: {}", safe_text::line(&notice));
     }
-    // A scan or a count that still continues must not hold the exit.
+    // A scan or token count that is still running must not delay the exit.
     runtime.shutdown_background();
     left(ended)
 }
@@ -115,7 +114,7 @@ fn left(ended: Result<Exit, RunError>) -> Result<Done, Failure> {
     }
 }
 
-/// Problems of the key bindings and the theme, with file and line.
+/// Returns problems of the key bindings and the theme, with file and line.
 pub fn settings_problems(config: &Config) -> Vec<String> {
     let settings = Settings::of(config);
     let keys = Keymap::shipped().and_then(|keymap| keymap.remapped(&settings.remaps));

@@ -1,13 +1,13 @@
-//! What a key can mean. Keymap, footer, help and palette are all made from this one list.
+//! Actions that keys trigger. Keymap, footer, help and palette are all derived from this list.
 
 use strum::{Display, EnumIter, EnumString};
 
-/// Everything a person can ask for by a key or in the palette. The kebab-case names are those of the keymap file.
+/// An action that a key or the palette can trigger. The kebab-case names are those of the keymap file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Display, EnumString, EnumIter)]
 #[strum(serialize_all = "kebab-case")]
 #[allow(missing_docs, reason = "assets/keymap.yaml says for each what it does")]
 pub enum Action {
-    // everywhere
+    // global
     Quit,
     Back,
     Help,
@@ -122,7 +122,7 @@ pub enum Action {
     TakeDraft,
     ToggleDiff,
     RollBack,
-    // sheets and forms
+    // dialogs and forms
     ApproveNow,
     DenyNow,
     RunAgain,
@@ -141,7 +141,7 @@ pub enum Action {
     Seen,
 }
 
-/// Where a key is looked up. The innermost context that binds it wins.
+/// A context in which a key is looked up. The innermost context that binds it has precedence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Display, EnumString, EnumIter)]
 #[strum(serialize_all = "kebab-case")]
 #[allow(missing_docs, reason = "the names say where")]
@@ -169,14 +169,14 @@ pub enum Context {
     Overlay,
 }
 
-/// One thing that can be done now: feeds footer, help and palette alike.
+/// A command that is currently available: the source for footer, help and palette.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
-    /// What it does.
+    /// The action.
     pub action: Action,
-    /// Two words at most for the footer (`what-if`, `open`).
+    /// Label for the footer, at most two words (`what-if`, `open`).
     pub label: String,
-    /// Why it cannot be done now, if it cannot.
+    /// The reason why it is currently unavailable, if any.
     pub blocked: Option<String>,
     /// Whether the footer shows it.
     pub footer: bool,

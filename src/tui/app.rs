@@ -1,5 +1,5 @@
-//! The application as a pure core: events in, a picture and wishes out. It owns the screen's state; it never
-//! waits, reads or writes. Who runs it (`run`, or a test) executes what it wants.
+//! The application as a pure core: events in, a frame and commands out. It owns the screen's state and performs no I/O.
+//! The caller (`run`, or a test) executes the commands.
 
 mod connection;
 mod draw;
@@ -37,52 +37,52 @@ use skills_registry::Catalogue;
 use skills_skill::safe_text;
 use skills_store::{EventKind, RunEvent, RunId};
 
-/// Spinners turn ten times a second.
+/// Interval between spinner frames.
 pub const SPIN: Duration = Duration::from_millis(100);
 
-/// What comes in.
+/// An event for the application.
 #[derive(Debug)]
 pub enum AppEvent {
-    /// From the terminal.
+    /// Terminal input.
     Input(Input),
-    /// An answer to a pane's effect.
+    /// The response to a pane's effect.
     Answer(PaneId, Message),
-    /// For every pane.
+    /// A message for every pane.
     All(Message),
-    /// The client profiles, to choose one: who asked, the one in force, `(id, name)`.
+    /// The client profiles to choose from: the requesting pane, the selected profile, and `(id, name)` of each.
     Profiles(PaneId, Option<String>, Result<Vec<(String, String)>, Error>),
-    /// A text that a pane asked for, to be read over everything.
+    /// A text that a pane requested, to be shown in the reader overlay.
     Read(PaneId, Box<Reading>),
-    /// A command was executed; reported by a note.
+    /// A command completed; shown as a note.
     Done(String),
-    /// A wish failed: what, and where or what to do.
+    /// A command failed: what failed, and where or what to do.
     Failed(String, String),
 }
 
-/// What the application wants done outside of it.
+/// A command that the application's caller executes.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AppCommand {
-    /// A pane's effect that needs the core or a renderer.
+    /// Run a pane's effect that needs the core or a renderer.
     Call(PaneId, Effect),
-    /// Read all roots again.
+    /// Rescan all roots.
     Rescan,
-    /// Ask for the catalog and the diagnostics.
+    /// Request the catalog and the diagnostics.
     Refresh,
-    /// Put this on the clipboard; the second says what it is.
+    /// Copy this to the clipboard; the second value says what it is.
     Copy(String, String),
     /// Open the editor at a line.
     Edit(PathBuf, u32),
-    /// Give the terminal to the shell until `fg`.
+    /// Suspend to the shell until `fg`.
     Suspend,
-    /// Give the terminal to a demonstration, until it has ended.
+    /// Hand the terminal to a demonstration until it ends.
     Demo,
-    /// Bytes that make the terminal call for attention.
+    /// Write these bytes to the terminal, which raise or withdraw a notification.
     Sign(Vec<u8>),
-    /// Let the terminal show this progress.
+    /// Show this progress in the terminal.
     Progress(TerminalProgress),
-    /// Clear the terminal and draw everything.
+    /// Clear the terminal and redraw everything.
     Redraw,
-    /// End.
+    /// Exit.
     Quit,
 }
 
@@ -91,7 +91,7 @@ pub struct App {
     panes: Vec<Box<dyn Pane>>,
     active: usize,
     overlay: Option<Box<dyn Overlay>>,
-    /// The overlay whose text the question about leaving is about: it comes back if the person stays.
+    /// The overlay with unsaved text behind the confirmation to quit; restored if the user stays.
     behind: Option<Box<dyn Overlay>>,
     notices: Notices,
     progress: Progress,
@@ -99,19 +99,19 @@ pub struct App {
     themes: Themes,
     depth: Depth,
     theme: Theme,
-    /// The theme in force before the theme chooser opened.
+    /// The active theme before the theme chooser opened.
     kept_theme: String,
     glyphs: &'static Glyphs,
-    /// Whether nothing moves by itself.
+    /// Whether animations are disabled.
     reduced_motion: bool,
     connection: Connection,
-    /// Decisions on their way to a core elsewhere, by run.
+    /// Decisions in flight to a remote core, by run.
     orders: BTreeMap<String, UnderWay>,
-    /// Number of skills; none before the core has reported it.
+    /// Number of skills; `None` until the core reports it.
     skills: Option<usize>,
     /// The skills that the palette offers.
     catalogue: Arc<Catalogue>,
-    /// The client in whose eyes the catalog is shown.
+    /// The client whose view of the catalog is shown.
     client: Option<String>,
     full_screen: bool,
     splits: HashMap<PaneId, i16>,
@@ -120,35 +120,35 @@ pub struct App {
     log: RingBuffer,
     config_file: String,
     signs: Signs,
-    /// Runs with a notification that can be withdrawn, and since when they wait.
+    /// Runs with a notification that can be withdrawn, each with the start of its wait.
     notified: Vec<(RunId, i64)>,
-    /// What the terminal shows of the progress; none where it shows nothing.
+    /// The progress that the terminal shows, if any.
     shown_progress: Option<TerminalProgress>,
-    /// Where a click does what, by the last frame.
+    /// Click targets of the last frame.
     hits: Vec<(Rect, Action)>,
     pane_area: Rect,
     wants: Vec<AppCommand>,
     dirty: bool,
     started: Instant,
-    /// The wall clock at the start, where it is not the system's.
+    /// The wall clock at the start, unless it is the system clock.
     clock_ms: Option<i64>,
-    /// How the workbench was called.
+    /// How the workbench was started.
     invocation: Invocation,
-    /// Whether runs are not stored.
+    /// Whether runs are not persisted.
     passing: bool,
-    /// When the spinners turned last.
+    /// When the spinners last advanced.
     spun: Instant,
-    /// When an age on the screen changes.
+    /// When a relative time on the screen changes.
     aged: Option<Instant>,
-    /// When the wait for the next attempt to connect is a second shorter.
+    /// When the countdown to the next connection attempt drops by a second.
     counted: Option<Instant>,
 }
 
 impl App {
-    /// The workbench over these panes, at rest on the first one.
+    /// Creates the workbench over these panes, with the first one active.
     ///
     /// # Errors
-    /// A keymap or theme that cannot be used, with the file and line to repair.
+    /// Returns an error if a keymap or theme is invalid, with the file and line.
     pub fn new(
         connection: Connection,
         panes: Vec<Box<dyn Pane>>,
@@ -216,7 +216,7 @@ impl App {
         })
     }
 
-    /// Takes one event. What follows from it is in [`Self::take_wants`] and in the next frame.
+    /// Handles one event. Its consequences are in [`Self::take_wants`] and in the next frame.
     pub fn handle(&mut self, news: AppEvent, now: Instant) {
         let still = matches!(&news, AppEvent::Input(Input::FocusGained | Input::FocusLost))
             || matches!(&news, AppEvent::Input(Input::Mouse(mouse)) if mouse.kind == MouseEventKind::Moved);
@@ -232,7 +232,7 @@ impl App {
                 self.choose_client(pane, current.as_deref(), profiles);
             }
             AppEvent::Profiles(_, _, Err(error)) => self.notices.error("no client profiles", error.message),
-            // A dialog that was opened meanwhile may hold user input.
+            // A dialog that was opened in the meantime may contain user input.
             AppEvent::Read(..) if self.overlay.is_some() => {
                 self.notices.note("the report is ready; open it again after this dialog", now);
             }
@@ -242,35 +242,35 @@ impl App {
         }
     }
 
-    /// What is to be done outside since the last call.
+    /// Takes the commands that accumulated since the last call.
     pub fn take_wants(&mut self) -> Vec<AppCommand> {
         std::mem::take(&mut self.wants)
     }
 
-    /// Whether the picture differs from the last one drawn.
+    /// Returns whether the frame differs from the last one drawn.
     #[must_use]
     pub fn dirty(&self) -> bool {
         self.dirty
     }
 
-    /// The theme in force.
+    /// Returns the active theme.
     #[must_use]
     pub fn theme(&self) -> &Theme {
         &self.theme
     }
 
-    /// The signs in force.
+    /// Returns the active glyphs.
     #[must_use]
     pub fn glyphs(&self) -> &'static Glyphs {
         self.glyphs
     }
 
-    /// Asks for a frame, whatever the last one showed.
+    /// Requests a frame regardless of what the last one showed.
     pub fn redraw(&mut self) {
         self.dirty = true;
     }
 
-    /// Lets time pass: fading notes and spinners.
+    /// Advances time: fading notes and spinners.
     pub fn tick(&mut self, now: Instant) {
         if self.animated() && now >= self.spun + SPIN {
             self.spun = now;
@@ -292,7 +292,7 @@ impl App {
         self.look_again(now);
     }
 
-    /// When the picture changes next by itself; never, at rest.
+    /// Returns when the frame next changes without input; `None` when idle.
     #[must_use]
     pub fn next_change(&self, now: Instant) -> Option<Instant> {
         let spin = self.animated().then(|| self.spun + SPIN);
@@ -300,7 +300,7 @@ impl App {
         [spin, self.aged, self.counted, look, self.notices.next_change(now)].into_iter().flatten().min()
     }
 
-    /// The wall clock at a moment, milliseconds since 1970-01-01 UTC.
+    /// Returns the wall clock at a moment, in milliseconds since 1970-01-01 UTC.
     fn clock(&self, now: Instant) -> i64 {
         let since = now.saturating_duration_since(self.started).as_millis();
         match self.clock_ms {
@@ -321,7 +321,7 @@ impl App {
         self.panes.get_mut(self.active)
     }
 
-    /// The pane with the focus, its contexts and whether it is a text field that has it.
+    /// Returns the active pane, the focused contexts, and whether a text field has the focus.
     fn place(&self) -> (PaneId, Vec<Context>, bool) {
         let Some(pane) = self.panes.get(self.active) else { return (PaneId::Browse, Vec::new(), false) };
         if let Some(overlay) = &self.overlay {
@@ -334,7 +334,7 @@ impl App {
         (pane.id(), contexts, pane.in_text())
     }
 
-    /// Runs something with everything that can be done here.
+    /// Calls a function with everything that is currently available.
     fn here<T>(&self, look: impl FnOnce(&Here<'_>) -> T) -> T {
         let (pane, contexts, in_text) = self.place();
         let commands = self.panes.get(self.active).map(|pane| pane.commands()).unwrap_or_default();
@@ -363,7 +363,7 @@ impl App {
                     self.effects(effects, now);
                 }
             }
-            // The size of a frame is that of its buffer; a resize only asks for a new one.
+            // A frame has the size of its buffer; a resize only requests a new frame.
             _ => {}
         }
     }
@@ -376,7 +376,7 @@ impl App {
                 Some(Action::Suspend | Action::Redraw) => {
                     self.perform(action.unwrap_or(Action::Redraw), now);
                 }
-                // A letter on a sheet is a slip or the beginning of a text: it leaves nothing.
+                // A letter in a dialog is a typo or the beginning of a text: it must not quit.
                 Some(Action::Quit) if !is_letter(key) => self.leave(now),
                 _ => {
                     let outcome = self.overlay.as_mut().map_or(Outcome::Close, |over| {
@@ -508,10 +508,10 @@ impl App {
     }
 }
 
-/// Notifications that are remembered, to be withdrawn.
+/// Maximum number of remembered notifications that can be withdrawn.
 const MAX_NOTIFIED: usize = 1000;
 
-/// Whether a run does not wait any longer after this event.
+/// Returns whether a run no longer waits after this event.
 fn ends_wait(kind: &EventKind) -> bool {
     matches!(
         kind,
@@ -526,7 +526,7 @@ fn ends_wait(kind: &EventKind) -> bool {
     )
 }
 
-/// Whether a key types something.
+/// Returns whether a key types a character.
 fn is_letter(key: KeyEvent) -> bool {
     let chord = KeyModifiers::CONTROL | KeyModifiers::ALT;
     matches!(key.code, KeyCode::Char(_)) && !key.modifiers.intersects(chord)

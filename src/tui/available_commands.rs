@@ -1,5 +1,5 @@
-//! What can be done here and now, for footer, palette and help: one list, made from the keymap and from
-//! the commands of the pane with the focus.
+//! The commands that are currently available, for footer, palette and help: one list, derived from the keymap and from
+//! the commands of the focused pane.
 
 use super::action::{Action, Command, Context};
 use super::footer::Item;
@@ -8,23 +8,23 @@ use super::keymap::{Binding, Keymap, key_name};
 use super::overlay::{Entry, Hint, Section};
 use super::pane::PaneId;
 
-/// The place a person is in.
+/// The context for which available commands are computed.
 pub struct Here<'a> {
-    /// The keys in force.
+    /// The active keymap.
     pub keymap: &'a Keymap,
-    /// The signs for keys.
+    /// The glyphs for keys.
     pub glyphs: &'a Glyphs,
-    /// Which pane.
+    /// The active pane.
     pub pane: PaneId,
     /// Its contexts, innermost first.
     pub contexts: &'a [Context],
     /// Whether a text field has the focus.
     pub in_text: bool,
-    /// What the pane says can be done.
+    /// The commands that the pane reports as available.
     pub commands: &'a [Command],
 }
 
-/// Two actions that help shows in one row.
+/// Pairs of actions that help shows in one row.
 const PAIRS: [(Action, Action, &str); 6] = [
     (Action::Up, Action::Down, "move"),
     (Action::PageUp, Action::PageDown, "page up, down"),
@@ -34,7 +34,7 @@ const PAIRS: [(Action, Action, &str); 6] = [
     (Action::SplitNarrower, Action::SplitWider, "move the split"),
 ];
 
-/// The pane a context belongs to; lists and texts are on every pane.
+/// Returns the pane that a context belongs to; lists and texts are on every pane.
 fn home(context: Context) -> Option<PaneId> {
     match context {
         Context::Browse | Context::BrowseDetail | Context::BrowseMap => Some(PaneId::Browse),
@@ -75,7 +75,7 @@ fn title(context: Context) -> &'static str {
 }
 
 impl Here<'_> {
-    /// The footer: what the pane offers, and the two that always stay.
+    /// Returns the footer: the pane's items, and the two that are always shown.
     #[must_use]
     pub fn footer(&self) -> (Vec<Item>, Vec<Item>) {
         let offered = |action| self.commands.iter().any(|command| command.action == action && command.footer);
@@ -83,7 +83,7 @@ impl Here<'_> {
         let items = items
             .filter_map(|command| {
                 let key = self.key(command.action)?;
-                // Up and Down are one item, unless one of them means something else here.
+                // Up and Down are one item, unless one of them has another meaning here.
                 let other = match command.action {
                     Action::Up => Some(Action::Down),
                     Action::Down => Some(Action::Up),
@@ -101,7 +101,7 @@ impl Here<'_> {
         (items, fixed.collect())
     }
 
-    /// The footer of an overlay.
+    /// Returns the footer of an overlay.
     #[must_use]
     pub fn hints(&self, hints: &[Hint]) -> Vec<Item> {
         let item = |hint: &Hint| {
@@ -115,7 +115,7 @@ impl Here<'_> {
         hints.iter().filter_map(item).collect()
     }
 
-    /// The palette: what was done lately first, then the order of the keymap; keys for moving last.
+    /// Returns the palette: recently used actions first, then keymap order; movement keys last.
     #[must_use]
     pub fn palette(&self, recent: &[Action]) -> Vec<Entry> {
         let mut entries: Vec<Entry> = Vec::new();
@@ -138,7 +138,7 @@ impl Here<'_> {
             }
         }
         let moving = |action| PAIRS[..3].iter().any(|(one, other, _)| *one == action || *other == action);
-        // Commands of this pane come before global ones; keys for moving are not looked up here.
+        // Commands of this pane come before global ones; movement keys are not looked up in the palette.
         let own = |entry: &Entry| match self.keymap.binding(entry.action, self.contexts) {
             Some(row) if home(row.context) == Some(self.pane) => 0,
             Some(row) if row.context != Context::Global => 1,
@@ -151,7 +151,7 @@ impl Here<'_> {
         entries
     }
 
-    /// Help: this place's own sections, and what works everywhere.
+    /// Returns the help: the sections of this context, and those that apply everywhere.
     #[must_use]
     pub fn help(&self) -> (Vec<Section>, Vec<Section>) {
         let mut contexts: Vec<Context> = self.contexts.to_vec();
@@ -199,7 +199,7 @@ impl Here<'_> {
         Section { title: title(context).to_owned(), rows: shown }
     }
 
-    /// Two keys as one word: arrows side by side, others with a space between.
+    /// Formats two keys as one word: arrows adjacent, others separated by a space.
     fn both(&self, one: crokey::KeyCombination, other: crokey::KeyCombination) -> String {
         let (one, other) = (self.name_of(one), self.name_of(other));
         let arrows = one == "↑" && other == "↓";

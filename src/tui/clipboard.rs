@@ -1,18 +1,18 @@
-//! The clipboard: the desktop's where there is one, opened on the first copy and off the UI task; over SSH,
-//! or when it does not answer in time, the terminal's own (OSC 52).
+//! The clipboard: that of the desktop if there is one, opened on the first copy and off the UI task; over SSH, or when
+//! it does not respond in time, that of the terminal (OSC 52).
 
 use std::sync::mpsc;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-/// A desktop that does not take a text in this time is not asked again.
+/// Timeout for a copy; a desktop clipboard that exceeds it is not used again.
 const CLIPBOARD_TIMEOUT: Duration = Duration::from_millis(500);
 
 type Job = (String, oneshot::Sender<Result<(), String>>);
 
-/// The way to the desktop's clipboard. A thread of its own holds it: on X11 the text lives in the process
-/// that copied it.
+/// A handle to the desktop's clipboard. A dedicated thread owns it: on X11 the process that copied a text must serve
+/// it.
 #[derive(Debug, Default)]
 pub struct Clipboard {
     jobs: Option<mpsc::SyncSender<Job>>,
@@ -20,7 +20,7 @@ pub struct Clipboard {
 }
 
 impl Clipboard {
-    /// Whether this session has a desktop's clipboard at all.
+    /// Returns whether this session has a desktop clipboard.
     #[must_use]
     pub fn has_desktop(variable: impl Fn(&str) -> Option<String>) -> bool {
         let set = |name| variable(name).is_some_and(|value| !value.is_empty());
@@ -30,7 +30,7 @@ impl Clipboard {
         cfg!(any(target_os = "macos", windows)) || set("WAYLAND_DISPLAY") || set("DISPLAY")
     }
 
-    /// Gives a text to the desktop. Answers whether it took it; if not, the terminal has to.
+    /// Copies a text to the desktop clipboard. Returns whether that succeeded; if not, the caller uses the terminal's.
     pub async fn offer(&mut self, text: String) -> bool {
         if self.gone || !Self::has_desktop(|name| std::env::var(name).ok()) {
             return false;
@@ -57,7 +57,7 @@ impl Clipboard {
 }
 
 fn serve() -> mpsc::SyncSender<Job> {
-    // Each text is waited for before the next one is offered.
+    // The caller waits for each text before it sends the next one.
     let (sender, jobs) = mpsc::sync_channel::<Job>(1);
     std::thread::spawn(move || {
         let mut open: Option<arboard::Clipboard> = None;
@@ -70,7 +70,7 @@ fn serve() -> mpsc::SyncSender<Job> {
                 }
                 Err(error) => Err(error.to_string()),
             };
-            // The receiver is gone if this took too long.
+            // The receiver is dropped after a timeout.
             done.send(result).ok();
         }
     });

@@ -1,8 +1,8 @@
-//! The editor's command line: which program, and how it is notified a file and a line.
+//! The editor's command line: the program, and how a file and a line are passed to it.
 
 use std::path::Path;
 
-/// Editors that take `+LINE FILE`; every editor not named here gets the file alone.
+/// Editors that accept `+LINE FILE`; an editor in no list gets only the file.
 const PLUS_LINE: [&str; 15] = [
     "vi",
     "vim",
@@ -20,15 +20,15 @@ const PLUS_LINE: [&str; 15] = [
     "mcedit",
     "gedit",
 ];
-/// Editors that take `FILE:LINE`.
+/// Editors that accept `FILE:LINE`.
 const COLON_LINE: [&str; 6] = ["hx", "helix", "zed", "subl", "amp", "lapce"];
-/// Editors of the family that takes `--goto FILE:LINE` and needs `--wait` to stay.
+/// Editors that accept `--goto FILE:LINE` and need `--wait` to block until the file is closed.
 const GOTO: [&str; 6] = ["code", "code-insiders", "codium", "cursor", "windsurf", "positron"];
 
-/// The program and its arguments. `wish` is a command line as in `EDITOR`, with quotes as in a shell.
+/// Returns the program and its arguments. `wish` is a command line as in `EDITOR`, with quotes as in a shell.
 ///
 /// # Errors
-/// An empty wish, or a quote that is not closed.
+/// Returns an error if the command is empty or a quote is not closed.
 pub fn command(wish: &str, file: &Path, line: u32) -> Result<(String, Vec<String>), String> {
     let mut words = words(wish)?.into_iter();
     let program = words.next().ok_or("the editor command is empty")?;
@@ -54,7 +54,7 @@ pub fn command(wish: &str, file: &Path, line: u32) -> Result<(String, Vec<String
     Ok((program, arguments))
 }
 
-/// Words of a command line; quotes keep spaces, a backslash keeps the next character.
+/// Splits a command line into words; quotes preserve spaces, a backslash escapes the next character.
 fn words(text: &str) -> Result<Vec<String>, String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;

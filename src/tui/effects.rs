@@ -1,4 +1,4 @@
-//! Runs what panes want from the core and from the renderer, off the UI task; answers come back as news.
+//! Executes the effects of panes that need the core or the renderer, off the UI task; results return as events.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -24,23 +24,23 @@ use skills_api::{
 use skills_config::Invocation;
 use skills_skill::SkillId;
 
-/// Rendered texts kept for coming back to.
+/// Number of rendered texts in the cache.
 const RENDER_CACHE_SIZE: usize = 128;
-/// How long an answer may take before it is said that it is awaited.
+/// Duration of a call after which the user is notified that the response is pending.
 const SLOW_WARNING_AFTER: std::time::Duration = std::time::Duration::from_secs(2);
-/// How long one request for the collision map waits, before its progress is shown.
+/// How long one request for the collision map waits before its progress is shown.
 const MAP_WAIT_MS: u64 = 500;
-/// Lines of a body that contain words of the intent.
+/// Maximum number of body lines that contain words of the request.
 const BODY_LINES: usize = 12;
 
 /// Maximum number of events queued for the UI task; a sender waits when the queue is full.
 pub const MAX_PENDING_NEWS: usize = 1024;
-/// Calls in progress at once; others wait for one of these to end.
+/// Maximum number of concurrent calls; others wait for one of these to end.
 const MAX_CALLS: usize = 256;
-/// Calls that wait or are in progress at most; more are refused.
+/// Maximum number of calls waiting or in progress; more are rejected.
 const MAX_WAITING_CALLS: usize = 1024;
 
-/// The core's client with what is in progress.
+/// The core's client and the calls in progress.
 pub struct Calls {
     client: SharedClient,
     sessions: Option<SharedSessionClient>,
@@ -48,11 +48,11 @@ pub struct Calls {
     local_files: Option<LocalFiles>,
     golden: Option<GoldenPlace>,
     news: Sender<AppEvent>,
-    /// The discover call in progress, by pane: a newer one takes its place.
+    /// The discover call in progress, by pane; a newer one replaces it.
     ranking: HashMap<PaneId, AbortHandle>,
-    /// The draft that is being measured.
+    /// The draft being measured.
     drafting: Option<AbortHandle>,
-    /// The pair of skills that is being compared.
+    /// The comparison of two skills in progress.
     comparing: Option<AbortHandle>,
     rendered: HashMap<RenderJob, Arc<[RichLine]>>,
     order: VecDeque<RenderJob>,
@@ -73,7 +73,7 @@ impl Drop for Running {
 }
 
 impl Calls {
-    /// Calls through a client; answers go into `news`. Needs a tokio runtime around it.
+    /// Creates an executor over a client that sends results to `news`. Requires a tokio runtime.
     #[must_use]
     pub fn new(client: SharedClient, news: Sender<AppEvent>) -> Self {
         Self {
@@ -94,35 +94,35 @@ impl Calls {
         }
     }
 
-    /// The same, with a core that has sessions.
+    /// Sets the client for sessions, if the core has any.
     #[must_use]
     pub fn with_sessions(mut self, sessions: Option<SharedSessionClient>) -> Self {
         self.sessions = sessions;
         self
     }
 
-    /// The same, for a person who may name these files of this machine.
+    /// Sets the local files that the user may name.
     #[must_use]
     pub fn with_local_files(mut self, local_files: Option<LocalFiles>) -> Self {
         self.local_files = local_files;
         self
     }
 
-    /// The same, for a person whose golden queries are here.
+    /// Sets the location of the user's golden queries.
     #[must_use]
     pub fn with_golden(mut self, golden: Option<GoldenPlace>) -> Self {
         self.golden = golden;
         self
     }
 
-    /// The same, of a workbench that was called like this.
+    /// Sets how the workbench was started.
     #[must_use]
     pub fn called(mut self, invocation: &Invocation) -> Self {
         self.invocation = Arc::new(invocation.clone());
         self
     }
 
-    /// Passes news of runs on for as long as the returned task lives.
+    /// Forwards run events until the returned task is aborted.
     pub fn follow_runs(&self) -> AbortHandle {
         let follow = super::follow_runs::follow(
             Arc::clone(&self.client),
@@ -132,13 +132,13 @@ impl Calls {
         tokio::spawn(follow).abort_handle()
     }
 
-    /// How many calls are in progress.
+    /// Returns the number of calls in progress.
     #[must_use]
     pub fn under_way(&self) -> usize {
         self.running.load(Ordering::SeqCst)
     }
 
-    /// Forwards the core's events while the returned task lives; after lagging, the complete catalog.
+    /// Forwards the core's events until the returned task is aborted; after lagging, the complete catalog.
     pub fn follow_events(&self) -> AbortHandle {
         use tokio::sync::broadcast::error::RecvError;
         let mut events = self.client.events();
@@ -164,7 +164,7 @@ impl Calls {
         tokio::spawn(follow).abort_handle()
     }
 
-    /// Asks for the catalog, for diagnostics and how far the core is, for every pane.
+    /// Requests the catalog, the diagnostics and the core's progress for every pane.
     pub fn refresh(&self) {
         let client = Arc::clone(&self.client);
         self.spawn("refresh", async move {
@@ -175,7 +175,7 @@ impl Calls {
             }
             match client.diagnostics().await {
                 Ok(diagnostics) => {
-                    // Progress from before the subscription.
+                    // Progress from before the subscription to events.
                     news.push(AppEvent::All(Message::Event(Event::Scan(diagnostics.scan))));
                     news.push(AppEvent::All(Message::Event(Event::Index(diagnostics.index))));
                     news.push(AppEvent::All(Message::Diagnostics(Arc::new(diagnostics))));
@@ -186,7 +186,7 @@ impl Calls {
         });
     }
 
-    /// Reads all roots again.
+    /// Rescans all roots.
     pub fn rescan(&self) {
         let client = Arc::clone(&self.client);
         self.spawn("rescan", async move {
@@ -197,7 +197,7 @@ impl Calls {
         });
     }
 
-    /// Runs a pane's effect. Those that the application does itself are none of these.
+    /// Executes a pane's effect. Effects that the application handles itself are ignored.
     pub fn run(&mut self, pane: PaneId, effect: Effect) {
         let client = Arc::clone(&self.client);
         let answer = move |message| vec![AppEvent::Answer(pane, message)];
@@ -257,7 +257,7 @@ impl Calls {
                 let under_way = self.spawn("why", async move {
                     match why(&*client, &request).await {
                         Ok(report) => {
-                            // A file that cannot be parsed has no record, and no draft.
+                            // A file that cannot be parsed has no entry in the catalog, and thus no draft.
                             let detail = client.describe(report.skill_id.as_str()).await.ok();
                             let skill = detail.as_ref().map(|detail| &*detail.skill);
                             vec![AppEvent::Read(pane, Box::new(why_report::reading(&report, skill)))]
@@ -295,7 +295,7 @@ impl Calls {
                     let pair = client.compare_skills(a.as_str(), b.as_str()).await.map(Arc::new);
                     answer(Message::Pair(a, b, pair))
                 });
-                // A newer cell takes the place of the one that is being compared.
+                // A newer comparison replaces the one in progress.
                 if let Some(older) = self.comparing.replace(task) {
                     older.abort();
                 }
@@ -312,7 +312,7 @@ impl Calls {
                     let report = client.draft(request).await.map(Arc::new);
                     answer(Message::Draft(generation, report))
                 });
-                // A newer text takes the place of the one that is being measured.
+                // A newer text replaces the one being measured.
                 if let Some(older) = self.drafting.replace(task) {
                     older.abort();
                 }
@@ -354,7 +354,7 @@ impl Calls {
                         _ => {}
                     }
                     let message = Message::Golden(answered);
-                    // A query that was added elsewhere is news for the pane of the golden set.
+                    // A query added from another pane must reach the golden pane too.
                     news.push(match &message {
                         Message::Golden(GoldenAnswer::Edited(_)) => AppEvent::All(message),
                         _ => AppEvent::Answer(pane, message),
@@ -410,7 +410,7 @@ impl Calls {
             match rendering.await {
                 Ok((job, lines)) => {
                     let news = AppEvent::Answer(pane, Message::Rendered(job.key, Arc::clone(&lines)));
-                    // One that finds no place is rendered again when it is asked for again.
+                    // If the channel is full, the text is not cached and is rendered again on the next request.
                     done.try_send((job, lines)).ok();
                     vec![news]
                 }
@@ -438,15 +438,15 @@ impl Calls {
 
     fn tell(&self, news: Vec<AppEvent>) {
         for one in news {
-            // The UI task itself sends these: it must not wait for its own queue. The receiver is gone only while the
-            // workbench ends.
+            // The UI task itself sends these, so it must not wait for its own queue. The receiver is dropped only while
+            // the workbench shuts down.
             if let Err(TrySendError::Full(one)) = self.news.try_send(one) {
                 self.spawn("telling", async { vec![one] });
             }
         }
     }
 
-    /// Runs a task whose panic is reported instead of being lost.
+    /// Spawns a task and reports its panic instead of losing it.
     fn spawn(
         &self,
         what: &'static str,
@@ -461,7 +461,7 @@ impl Calls {
                 news.send(AppEvent::Failed(format!("{what} failed"), why)).await.ok();
                 return drop(running);
             }
-            // Never closed.
+            // The semaphore is never closed.
             let _place = places.acquire_owned().await;
             let answers = std::panic::AssertUnwindSafe(task).catch_unwind().await.unwrap_or_else(|_| {
                 vec![AppEvent::Failed(
@@ -478,7 +478,7 @@ impl Calls {
     }
 }
 
-/// Saves a description: in the file, or as a proposal where the file cannot be written.
+/// Saves a description: in the file, or as a proposal if the file cannot be written.
 async fn write_description(
     client: &dyn Core,
     skill: &SkillId,
@@ -497,7 +497,7 @@ async fn write_description(
         Ok(SavedDescription::Proposed(_, obstacle)) => Ok(Saved::AsProposal(obstacle)),
         Err(error) if error.code == Code::SkillChanged => {
             let now = client.describe(skill.as_str()).await?.summary.description;
-            // The rest of the file changed, or the catalog has not seen the change yet.
+            // Another part of the file changed, or the catalog has not picked up the change yet.
             if now == present { Err(error) } else { Ok(Saved::Changed(now)) }
         }
         Err(error) => Err(error),

@@ -1,4 +1,4 @@
-//! A text field of one line: readline keys, undo, paste, wide characters, and a view that scrolls.
+//! A single-line text field: readline keys, undo, paste, wide characters, and horizontal scrolling.
 
 use std::ops::Range;
 
@@ -10,13 +10,13 @@ use tui_textarea::{CursorMove, TextArea};
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-/// The text being edited, its cursor, history of edits and the part of it in view.
+/// The text being edited, its cursor, edit history and visible part.
 #[derive(Debug, Clone)]
 pub struct Field {
     edit: TextArea<'static>,
-    /// First cell of the text in view.
+    /// First visible cell of the text.
     left: u16,
-    /// Where it was drawn last.
+    /// Where it was last drawn.
     drawn: Rect,
 }
 
@@ -27,39 +27,39 @@ impl Default for Field {
 }
 
 impl Field {
-    /// An empty field.
+    /// Creates an empty field.
     #[must_use]
     pub fn new() -> Self {
         Self { edit: TextArea::new(vec![String::new()]), left: 0, drawn: Rect::ZERO }
     }
 
-    /// The text.
+    /// Returns the text.
     #[must_use]
     pub fn text(&self) -> &str {
         self.edit.lines().first().map_or("", String::as_str)
     }
 
-    /// Whether there is no text.
+    /// Returns whether the text is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.text().is_empty()
     }
 
-    /// Replaces the text and puts the cursor at its end; can be undone.
+    /// Replaces the text and moves the cursor to its end; can be undone.
     pub fn set(&mut self, text: &str) {
         self.edit.move_cursor(CursorMove::Head);
         self.edit.delete_line_by_end();
         self.edit.insert_str(one_line(text));
     }
 
-    /// Inserts pasted text at the cursor; line breaks become spaces, control characters go.
-    /// Answers whether the text changed.
+    /// Inserts pasted text at the cursor; line breaks become spaces, control characters are removed.
+    /// Returns whether the text changed.
     pub fn paste(&mut self, text: &str) -> bool {
         self.edit.insert_str(one_line(text))
     }
 
-    /// A key as readline understands it (GNU Readline, "Commands For Moving", "Killing and Yanking").
-    /// Answers whether the text changed.
+    /// Handles a key as readline does (GNU Readline, "Commands For Moving", "Killing and Yanking").
+    /// Returns whether the text changed.
     pub fn key(&mut self, key: KeyEvent) -> bool {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         let alt = key.modifiers.contains(KeyModifiers::ALT);
@@ -92,25 +92,25 @@ impl Field {
         false
     }
 
-    /// Deletes from the start to the cursor. Answers whether the text changed.
+    /// Deletes from the start to the cursor. Returns whether the text changed.
     pub fn kill_to_start(&mut self) -> bool {
         self.edit.delete_line_by_head()
     }
 
-    /// Deletes everything; can be undone. Answers whether the text changed.
+    /// Deletes everything; can be undone. Returns whether the text changed.
     pub fn clear(&mut self) -> bool {
         self.edit.move_cursor(CursorMove::Head);
         self.edit.delete_line_by_end()
     }
 
-    /// The cursor, in bytes of the text.
+    /// Returns the cursor as a byte offset into the text.
     #[must_use]
     pub fn cursor(&self) -> usize {
         let text = self.text();
         text.char_indices().nth(self.edit.cursor().1).map_or(text.len(), |(byte, _)| byte)
     }
 
-    /// Moves the cursor to a click, by the last drawn frame. Returns whether it was in the field.
+    /// Moves the cursor to a click, using the last drawn frame. Returns whether the click was in the field.
     pub fn click(&mut self, at: Position) -> bool {
         if !self.drawn.contains(at) {
             return false;
@@ -129,7 +129,7 @@ impl Field {
         true
     }
 
-    /// The screen column of a byte of the text, by the last drawn frame, if it is in view.
+    /// Returns the screen column of a byte of the text in the last drawn frame, if it is visible.
     #[must_use]
     pub fn column(&self, byte: usize) -> Option<u16> {
         let before = self.text().get(..byte)?;
@@ -137,8 +137,8 @@ impl Field {
         (column < self.drawn.width).then(|| self.drawn.x + column)
     }
 
-    /// Draws the text in one row: `style` for all of it, then `spans` (bytes of the text) over it.
-    /// Answers where the terminal's cursor belongs when the field has the focus.
+    /// Draws the text in one row: `style` for all of it, then `spans` (byte ranges of the text) on top.
+    /// Returns the position of the terminal's cursor for a focused field.
     pub fn draw(
         &mut self,
         area: Rect,
@@ -152,7 +152,7 @@ impl Field {
             return None;
         }
         let cursor = width(&self.text()[..self.cursor()]);
-        // One cell stays free for a cursor behind the last character.
+        // One cell stays free for a cursor after the last character.
         let room = area.width - 1;
         let longest = width(self.text()).saturating_sub(room);
         self.left = self.left.min(longest).clamp(cursor.saturating_sub(room), cursor);
@@ -198,7 +198,7 @@ impl Field {
     }
 }
 
-/// Cells a grapheme takes; control characters take none, as they are not drawn.
+/// Returns the cells a grapheme occupies; control characters are not drawn and occupy none.
 fn cells(grapheme: &str) -> u16 {
     if grapheme.contains(char::is_control) { 0 } else { u16::try_from(grapheme.width()).unwrap_or(0) }
 }

@@ -1,4 +1,4 @@
-//! Follows the events of all runs in one task that waits at the core: nothing is asked while nothing happens.
+//! Follows the events of all runs in one task that long-polls the core: an idle core causes no traffic.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,16 +12,16 @@ use super::run_requests::RunTold;
 use skills_api::SharedClient;
 use skills_config::Invocation;
 
-/// How long the core holds a question that has no answer yet.
+/// Long-poll timeout of one request, in milliseconds.
 const WAIT_MS: u64 = 30_000;
-/// Events taken at once.
+/// Maximum number of events per response.
 const EVENT_PAGE_SIZE: usize = 512;
-/// Least time between two answers that are passed on: ten pictures a second show everything.
+/// Minimum interval between two forwarded responses: ten frames a second show everything.
 const BETWEEN: Duration = Duration::from_millis(80);
-/// After a failure, and where a core does not wait as it was asked to.
+/// Delay after a failure, and when a core returns before the requested wait is over.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Sends every event from now on, until the receiver is dropped.
+/// Forwards every event from now on until the receiver is dropped.
 pub async fn follow(core: SharedClient, news: Sender<AppEvent>, called: Arc<Invocation>) {
     let mut place = None;
     let mut silent = false;
@@ -51,12 +51,12 @@ pub async fn follow(core: SharedClient, news: Sender<AppEvent>, called: Arc<Invo
                 sleep(BETWEEN).await;
             }
             Err(error) => {
-                // What happened meanwhile is asked again once it answers again. That this place leads nowhere
-                // any more is not a trouble by itself: the core may be on another store.
+                // Panes reload what they missed once the core responds again. An invalid cursor alone is not an error:
+                // the core may use another store.
                 let followed = place.take().is_some();
                 if !followed && !silent {
                     silent = true;
-                    // Anyone who shows runs has to know, and to ask for what can be read nevertheless.
+                    // Panes that show runs must know, so that they can poll for what is still readable.
                     let told = RunTold::NotFollowing(error.clone()).completed(&called);
                     let what = "no events of runs".to_owned();
                     let failed = AppEvent::Failed(what, called.completed_in(&error.message));

@@ -1,4 +1,4 @@
-//! The last row: the keys that work here, from the same list that help and palette are made of.
+//! The last row: the available keys, from the same list as help and palette.
 
 use ratatui::layout::Rect;
 
@@ -7,14 +7,14 @@ use super::theme::Role;
 use super::widgets::painter::Painter;
 use super::widgets::text_width::cells;
 
-/// One key and what it does.
+/// A key and its label.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
     /// The key, as shown.
     pub key: String,
     /// One or two words.
     pub label: String,
-    /// What a click does.
+    /// The action of a click.
     pub action: Action,
 }
 
@@ -32,8 +32,8 @@ impl Item {
     }
 }
 
-/// Draws items from the left, dropping from the right what does not fit beside `fixed`, which stays.
-/// Answers where a click does what.
+/// Draws items from the left, dropping those on the right that do not fit next to `fixed`, which is always shown.
+/// Returns the click targets.
 pub fn draw(area: Rect, painter: &mut Painter<'_>, items: &[Item], fixed: &[Item]) -> Vec<(Rect, Action)> {
     painter.band(area, Role::Surface);
     let y = area.y;

@@ -1,15 +1,15 @@
-//! What was typed into sheets that were closed without sending it, until they are opened again.
+//! Text entered into dialogs that were closed without submitting, kept until they are opened again.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-/// Texts of fields by the name of their sheet.
+/// Field texts by the name of their dialog.
 #[derive(Debug, Default)]
 pub struct Typed(BTreeMap<String, Map<String, Value>>);
 
 impl Typed {
-    /// Keeps what a sheet was left with; nothing where nothing was typed.
+    /// Stores the fields of a closed dialog; empty fields remove its draft.
     pub fn keep(&mut self, sheet: &str, fields: &Map<String, Value>) {
         if fields.is_empty() {
             self.0.remove(sheet);
@@ -18,18 +18,18 @@ impl Typed {
         }
     }
 
-    /// What a sheet begins with.
+    /// Returns the initial fields of a dialog.
     #[must_use]
     pub fn of(&self, sheet: &str) -> Map<String, Value> {
         self.0.get(sheet).cloned().unwrap_or_default()
     }
 
-    /// The sheets of which something is kept.
+    /// Returns the dialogs that have a draft.
     pub fn sheets(&self) -> impl Iterator<Item = &String> {
         self.0.keys()
     }
 
-    /// Keeps nothing any longer.
+    /// Removes all drafts.
     pub fn clear(&mut self) {
         self.0.clear();
     }

@@ -1,6 +1,6 @@
-//! The single-cell signs of the screen, each with its ASCII form.
+//! The single-cell glyphs of the screen, each with its ASCII form.
 
-/// One set of signs. Every field is one cell wide in the terminals it is used on.
+/// A set of glyphs. Every field is one cell wide on the terminals it is used on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the two constants below show every sign")]
 pub struct Glyphs {
@@ -39,7 +39,7 @@ pub struct Glyphs {
     pub about: &'static str,
 }
 
-/// For terminals that draw these one cell wide.
+/// For terminals that draw these glyphs one cell wide.
 pub const UNICODE: Glyphs = Glyphs {
     ascii: false,
     waiting: "◆",

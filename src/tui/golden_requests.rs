@@ -1,4 +1,4 @@
-//! What panes ask about golden queries and what they get: the measurement of the core, and edits of the user's files on
+//! Requests of panes about golden queries and their responses: the core's measurement, and edits of the user's files on
 //! this machine.
 
 use std::path::{Path, PathBuf};
@@ -15,90 +15,90 @@ use skills_config::expand;
 use skills_discovery::{Case, Expect};
 use skills_skill::{SkillId, read_regular_text};
 
-/// Larger files are not imported.
+/// Maximum size of an imported file.
 const MAX_IMPORT_BYTES: u64 = 16 << 20;
 
-/// The files of this machine that belong to golden sets.
+/// The local files that belong to golden sets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GoldenPlace {
-    /// Where queries are added; none for a demonstration.
+    /// The file to which queries are added; `None` in a demonstration.
     pub file: Option<PathBuf>,
-    /// Where baselines are stored.
+    /// The file of baselines.
     pub baselines: PathBuf,
-    /// Where relative paths begin.
+    /// The directory that relative paths are resolved against.
     pub cwd: PathBuf,
     /// The directory that `~` expands to.
     pub home: PathBuf,
 }
 
-/// A query that is edited in a dialog.
+/// A query being edited in a dialog.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GoldenForm {
-    /// The query; none for the request of Discover.
+    /// The query; `None` for the request of Discover.
     pub query: Option<String>,
     /// Ids, `none`, or `not ID`.
     pub skills: String,
-    /// The query that it replaces: its file, its place there, and what it is now.
+    /// The query to replace: its file, its index there, and its present content.
     pub replaces: Option<(PathBuf, usize, Case)>,
 }
 
-/// Something a pane asks about golden queries.
+/// A request about golden queries.
 #[derive(Debug, Clone, PartialEq)]
 pub enum GoldenAsk {
-    /// The golden sets, measured.
+    /// Measure the golden sets.
     Measure,
-    /// Why a query is answered as it is.
+    /// Explain the result of a query.
     Explain(GoldenQuery),
     /// Add a query to the user's file.
     Add(Case),
     /// Change a file.
     Edit {
-        /// Which file.
+        /// The file.
         file: PathBuf,
         /// The change.
         edit: GoldenEdit,
-        /// The query that was shown in that place.
+        /// The query that was shown at that index.
         expected: Case,
     },
     /// Add the queries of a file to the user's file.
     Import {
-        /// Its path.
+        /// Path of the file.
         path: String,
         /// The skill that an evaluation file belongs to.
         skill: Option<SkillId>,
     },
-    /// Compare with these figures from now on.
+    /// Use these metrics as the baseline from now on.
     SetBaseline(Arc<GoldenMeasurement>),
 }
 
-/// A measurement with what it is compared with.
+/// A measurement and what it is compared with.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GoldenMeasurement {
     /// The measurement.
     pub report: GoldenReport,
     /// Baselines, oldest first.
     pub baselines: Vec<GoldenBaseline>,
-    /// Where queries are added.
+    /// The file to which queries are added.
     pub file: Option<PathBuf>,
-    /// Whether files of the report are on another machine.
+    /// Whether the files of the report are on another machine.
     pub is_remote: bool,
 }
 
-/// What a pane gets.
+/// A response about golden queries.
 #[derive(Debug, Clone)]
 pub enum GoldenAnswer {
-    /// The golden sets, measured.
+    /// The measured golden sets.
     Measured(Result<Arc<GoldenMeasurement>, Error>),
-    /// Why a query is answered as it is.
+    /// The explanation of a query's result.
     Explained(GoldenQuery, Result<Arc<GoldenExplanation>, Error>),
-    /// A file was changed, or not: with a note for the user.
+    /// The outcome of a change of a file, with a note for the user.
     Edited(Result<String, Error>),
-    /// Baselines after one was set.
+    /// The baselines after one was set.
     Baselines(Result<Vec<GoldenBaseline>, Error>),
 }
 
 impl GoldenAsk {
-    /// Its name in the log.
+    /// Returns the name for the log.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Measure => "golden_report",
@@ -109,7 +109,7 @@ impl GoldenAsk {
         }
     }
 
-    /// Executes it.
+    /// Executes the request.
     pub(crate) async fn execute(self, client: &dyn Core, place: Option<GoldenPlace>) -> GoldenAnswer {
         match self {
             Self::Measure => GoldenAnswer::Measured(measure(client, place).await.map(Arc::new)),
@@ -152,7 +152,7 @@ impl GoldenAsk {
     }
 }
 
-/// What tells baselines of golden sets apart.
+/// Returns the key under which the baselines of a golden set are stored.
 fn key(client: &dyn Core, place: &GoldenPlace) -> String {
     match client.connection() {
         Connection::Remote { address, .. } => address,
@@ -162,7 +162,7 @@ fn key(client: &dyn Core, place: &GoldenPlace) -> String {
     }
 }
 
-/// Queries of the user's file that a core elsewhere does not know.
+/// Returns the queries of the user's file that a remote core does not know.
 pub(crate) async fn own_queries(
     client: &dyn Core,
     place: Option<&GoldenPlace>,
@@ -202,7 +202,7 @@ async fn explain(
     client.golden_explain(GoldenExplainRequest { query, queries }).await
 }
 
-/// The baseline that a measurement is.
+/// Converts a measurement to a baseline.
 #[must_use]
 pub fn baseline_of(report: &GoldenReport, at_ms: i64) -> GoldenBaseline {
     let mut baseline = GoldenBaseline { at_ms, figures: report.figures, ..GoldenBaseline::default() };
@@ -258,7 +258,7 @@ fn shown(file: &Path, place: &GoldenPlace) -> String {
     skills_config::shown(file, &place.cwd, &place.home)
 }
 
-/// The beginning of a query for a note.
+/// Truncates a query for a note.
 fn short(query: &str) -> String {
     const MAX_CHARACTERS: usize = 40;
     match query.char_indices().nth(MAX_CHARACTERS) {
@@ -293,7 +293,7 @@ fn import(path: &str, skill: Option<&SkillId>, place: &GoldenPlace) -> Result<St
     })
 }
 
-/// What an import came to.
+/// The outcome of an import.
 struct Added {
     added: usize,
     of: usize,
@@ -311,10 +311,10 @@ fn add_new(file: &Path, cases: Vec<Case>) -> Result<Added, EditError> {
     Ok(Added { added, of, conflicts })
 }
 
-/// Reads what a person typed as an expectation: ids, `none`, or `not ID`.
+/// Parses an expectation that the user entered: ids, `none`, or `not ID`.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Returns a message if the text is not a valid expectation.
 pub fn parse_expectation(text: &str) -> Result<Expect, String> {
     let words: Vec<&str> = text.split([' ', ',']).filter(|word| !word.is_empty()).collect();
     match words[..] {

@@ -1,4 +1,4 @@
-//! Drives the entire workbench without a terminal: keys in, a screen out. For tests, benches and pictures.
+//! Drives the entire workbench without a terminal: keys in, a screen out. For tests, benches and screenshots.
 
 use std::time::{Duration, Instant};
 
@@ -18,10 +18,10 @@ use super::spanned_error::LocatedError;
 use super::widgets::relative_time;
 use skills_api::{SharedClient, SharedSessionClient};
 
-/// How long a condition may take before it counts as never.
+/// Timeout for a condition.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The workbench at a size, with a manual clock.
+/// The workbench at a fixed size, with a manual clock.
 pub struct Harness {
     app: App,
     calls: Calls,
@@ -32,15 +32,15 @@ pub struct Harness {
     buffer: Buffer,
     cursor: Option<Position>,
     outside: Vec<AppCommand>,
-    /// How long one input may take to settle.
+    /// Timeout for the work that one input causes.
     settling: Duration,
 }
 
 impl Harness {
-    /// A workbench of these panes over a client, drawn once. Colors and signs are those of `settings`.
+    /// Creates a workbench of these panes over a client and draws it once. Colors and glyphs are those of `settings`.
     ///
     /// # Errors
-    /// As [`App::new`].
+    /// Returns an error under the conditions of [`App::new`].
     pub fn new(
         client: SharedClient,
         panes: Vec<Box<dyn Pane>>,
@@ -51,10 +51,10 @@ impl Harness {
         Self::with_sessions(client, None, panes, settings, (width, height))
     }
 
-    /// The same, over a core that has sessions.
+    /// Creates a workbench as [`Self::new`] does, over a core that has sessions.
     ///
     /// # Errors
-    /// As [`App::new`].
+    /// Returns an error under the conditions of [`App::new`].
     pub fn with_sessions(
         client: SharedClient,
         sessions: Option<SharedSessionClient>,
@@ -62,7 +62,7 @@ impl Harness {
         settings: &Settings,
         (width, height): (u16, u16),
     ) -> Result<Self, LocatedError> {
-        // A screen is the same wherever it is drawn.
+        // The screen must not depend on the machine's time zone.
         relative_time::set_time_zone(jiff::tz::TimeZone::UTC);
         let started = |error: std::io::Error| LocatedError::new("runtime", 1, error.to_string());
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -101,16 +101,17 @@ impl Harness {
         Ok(harness)
     }
 
-    /// Continues after this time although calls are still in progress: for a core that holds answers back.
+    /// Limits the wait after each input to this time, although calls may still be in progress: for a core that delays
+    /// its responses.
     pub fn settle_within(&mut self, time: Duration) -> &mut Self {
         self.settling = time;
         self
     }
 
-    /// Presses keys, one after another: `"2"`, `"ctrl-p"`, `"G"`, `"esc"`. What follows has happened on return.
+    /// Presses keys one after another: `"2"`, `"ctrl-p"`, `"G"`, `"esc"`. Returns after their effects have completed.
     ///
     /// # Panics
-    /// When a name is not a key, which is a mistake in the test.
+    /// Panics if a name is not a key, which is a bug in the test.
     #[allow(clippy::panic, reason = "a mistyped key is the test's own mistake, reported at its call")]
     pub fn press(&mut self, keys: &str) -> &mut Self {
         for name in keys.split(' ').filter(|name| !name.is_empty()) {
@@ -120,7 +121,7 @@ impl Harness {
         self
     }
 
-    /// Types text, letter by letter.
+    /// Types text character by character.
     pub fn type_text(&mut self, text: &str) -> &mut Self {
         for letter in text.chars() {
             self.send(Input::Key(KeyEvent::new(KeyCode::Char(letter), KeyModifiers::NONE)));
@@ -140,7 +141,7 @@ impl Harness {
         self.mouse(MouseEventKind::Up(MouseButton::Left), x, y)
     }
 
-    /// Turns the wheel, downwards for positive steps.
+    /// Scrolls the wheel; positive steps scroll down.
     pub fn wheel(&mut self, x: u16, y: u16, steps: i16) -> &mut Self {
         let kind = if steps > 0 { MouseEventKind::ScrollDown } else { MouseEventKind::ScrollUp };
         for _ in 0..steps.unsigned_abs() {
@@ -149,14 +150,14 @@ impl Harness {
         self
     }
 
-    /// Another size of the terminal.
+    /// Resizes the terminal.
     pub fn resize(&mut self, width: u16, height: u16) -> &mut Self {
         self.size = Rect::new(0, 0, width, height);
         self.send(Input::Resize(width, height));
         self
     }
 
-    /// Moves the clock.
+    /// Advances the clock.
     pub fn pass(&mut self, time: Duration) -> &mut Self {
         self.now += time;
         self.app.tick(self.now);
@@ -164,17 +165,17 @@ impl Harness {
         self
     }
 
-    /// Gives news as if they came from outside.
+    /// Delivers an event as if it came from outside.
     pub fn tell(&mut self, news: AppEvent) -> &mut Self {
         self.app.handle(news, self.now);
         self.wait_until_idle();
         self
     }
 
-    /// Waits until the screen holds a text.
+    /// Waits until the screen contains a text.
     ///
     /// # Panics
-    /// When it does not for a long time; the message shows the screen.
+    /// Panics after a timeout; the message shows the screen.
     pub fn wait_for(&mut self, text: &str) -> &mut Self {
         self.wait_until(text, |screen| screen.contains(text))
     }
@@ -182,7 +183,7 @@ impl Harness {
     /// Waits until a condition holds for the screen.
     ///
     /// # Panics
-    /// When it does not for a long time; the message shows the screen.
+    /// Panics after a timeout; the message shows the screen.
     #[allow(clippy::panic, reason = "the only use of the harness is to fail a test loudly")]
     pub fn wait_until(&mut self, what: &str, holds: impl Fn(&str) -> bool) -> &mut Self {
         let deadline = Instant::now() + WAIT_TIMEOUT;
@@ -199,35 +200,35 @@ impl Harness {
         self
     }
 
-    /// The screen as text, rows without trailing spaces.
+    /// Returns the screen as text, rows without trailing spaces.
     #[must_use]
     pub fn screen(&self) -> String {
         super::picture::text(&self.buffer)
     }
 
-    /// The screen with its colors.
+    /// Returns the screen with its colors.
     #[must_use]
     pub fn buffer(&self) -> &Buffer {
         &self.buffer
     }
 
-    /// Where the terminal's cursor shows.
+    /// Returns the position of the terminal's cursor.
     #[must_use]
     pub fn cursor(&self) -> Option<Position> {
         self.cursor
     }
 
-    /// What was wanted outside (copies, the editor, the end) since the last call.
+    /// Takes the commands for the outside (copies, the editor, quitting) since the last call.
     pub fn take_outside(&mut self) -> Vec<AppCommand> {
         std::mem::take(&mut self.outside)
     }
 
-    /// The application itself.
+    /// Returns the application itself.
     pub fn app(&mut self) -> &mut App {
         &mut self.app
     }
 
-    /// Gives one input and lets everything happen that follows from it.
+    /// Sends one input and waits for its effects to complete.
     pub fn send(&mut self, input: Input) {
         self.app.handle(AppEvent::Input(input), self.now);
         self.wait_until_idle();
@@ -238,7 +239,7 @@ impl Harness {
         self
     }
 
-    /// Executes wants and takes answers until nothing is in progress, then has drawn the last state.
+    /// Executes commands and handles results until nothing is in progress and the last state is drawn.
     fn wait_until_idle(&mut self) {
         let deadline = Instant::now() + self.settling;
         loop {
@@ -278,7 +279,7 @@ impl Harness {
     }
 }
 
-/// The event a terminal sends for a key of the keymap.
+/// Returns the event that a terminal sends for a key of the keymap.
 fn event(key: crokey::KeyCombination) -> Option<KeyEvent> {
     match key.codes {
         crokey::OneToThree::One(code) => Some(KeyEvent::new(code, key.modifiers)),

@@ -1,4 +1,4 @@
-//! The first row: mark, tabs of the panes there are, and what the workbench is on.
+//! The first row: logo, tabs of the available panes, and status.
 
 use ratatui::layout::Rect;
 
@@ -8,38 +8,38 @@ use super::theme::{BarStyle, Role};
 use super::widgets::painter::Painter;
 use super::widgets::text_width::{cells, cut_end};
 
-/// What the header says.
+/// The content of the header.
 pub struct Header<'a> {
-    /// Panes, in the order of their numbers.
+    /// The panes, in the order of their numbers.
     pub panes: &'a [PaneId],
-    /// How many things on each wait for a person.
+    /// Number of items on each pane that wait for a person.
     pub awaited: &'a [usize],
-    /// Which of them is shown.
+    /// Index of the active pane.
     pub active: usize,
-    /// Right side, most wanted first; the rest is dropped from the end where it does not fit.
+    /// Right side, most important first; the last ones are dropped if they do not fit.
     pub facts: &'a [String],
-    /// Where the core is, if it is elsewhere: always there, in the form that fits.
+    /// Location of a remote core: always shown, in the form that fits.
     pub place: Option<&'a RemoteLocation>,
-    /// A spinner before the facts, while something is being read.
+    /// A spinner before the facts while something is loading.
     pub spinner: Option<&'a str>,
 }
 
-/// Where a core is that is elsewhere.
+/// The location of a remote core.
 pub struct RemoteLocation {
-    /// The same in fewer and fewer words.
+    /// The location in increasingly shorter forms.
     pub forms: Vec<String>,
-    /// Whether calls do not get through.
+    /// Whether the connection is lost.
     pub alarm: bool,
 }
 
 /// Below this width only the active tab keeps its name.
 const NARROW: u16 = 70;
-/// Cells of a name on a tab: of the longest one, and at least.
+/// Maximum and minimum number of cells of a name on a tab.
 const MAX_NAME: u16 = 9;
 const MIN_NAME: u16 = 3;
 
 impl PaneId {
-    /// Its name on the tab.
+    /// Returns the name on the tab.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -53,7 +53,7 @@ impl PaneId {
         }
     }
 
-    /// The number on its key.
+    /// Returns the number of the pane's key.
     #[must_use]
     pub fn number(self) -> u8 {
         match self {
@@ -67,7 +67,7 @@ impl PaneId {
         }
     }
 
-    /// The action that shows it.
+    /// Returns the action that shows the pane.
     #[must_use]
     pub fn go(self) -> Action {
         match self {
@@ -82,10 +82,10 @@ impl PaneId {
     }
 }
 
-/// Draws the mark of four cells.
+/// Draws the logo of four cells.
 pub fn mark(x: u16, y: u16, painter: &mut Painter<'_>) {
     let roles = [Role::SignalName, Role::SignalDescription, Role::SignalBody, Role::SignalSemantic];
-    // Without color the heights look alike in a row of text; the shades of the bars say the same.
+    // Without color, the bars differ only in height, which is hard to see in a row of text; shades are distinct.
     let shades = ["█", "▓", "▒", "░"];
     for (at, role) in roles.into_iter().enumerate() {
         let plain = painter.theme.bars == BarStyle::Shades && !painter.glyphs.ascii;
@@ -95,7 +95,7 @@ pub fn mark(x: u16, y: u16, painter: &mut Painter<'_>) {
 }
 
 impl Header<'_> {
-    /// Draws it; answers where a click shows which pane.
+    /// Draws the header; returns the click targets of the panes.
     pub fn draw(&self, area: Rect, painter: &mut Painter<'_>) -> Vec<(Rect, Action)> {
         let y = area.y;
         painter.band(area, Role::Surface);
@@ -119,7 +119,7 @@ impl Header<'_> {
         let counts_width: u16 = counts.iter().map(|count| cells(count)).sum();
         let tabs_of = |most: u16| (0..self.panes.len()).map(|at| tab(at, most)).collect::<Vec<String>>();
         let width_of = |tabs: &[String]| tabs.iter().map(|tab| cells(tab)).sum::<u16>() + counts_width;
-        // The longest names that fit; the blank behind the last one may be cut.
+        // The longest names that fit; the blank after the last one may be cut off.
         let fits = |most: &u16| area.x + 7 + width_of(&tabs_of(*most)) <= area.right() + 1;
         let most = (MIN_NAME..=MAX_NAME).rev().find(fits).unwrap_or(MIN_NAME);
         let tabs = tabs_of(most);
@@ -166,8 +166,8 @@ impl Header<'_> {
         hits
     }
 
-    /// How many facts and which form of the place, the most wanted first: a connection that is lost is
-    /// reported in full before anything else is, one that stands is truncated to the facts.
+    /// Returns the combinations of fact count and location form, preferred ones first: a lost connection is shown in
+    /// full before any fact, an intact one is shortened in favor of the facts.
     fn choices(&self) -> Vec<(usize, &str)> {
         let facts = self.facts.len();
         let Some(place) = self.place else { return (1..=facts).rev().map(|kept| (kept, "")).collect() };

@@ -1,8 +1,8 @@
-//! Terminal input, read in a thread of its own: the workbench never waits for its terminal, and learns at once when
-//! that is gone.
+//! Terminal input, read in a dedicated thread: the workbench never blocks on its terminal, and is notified at once when
+//! the terminal is closed.
 //!
-//! Bytes become events here and not in crossterm, whose reader takes the end of a terminal that was hung up for "read
-//! again" and never returns.
+//! Bytes are decoded here and not by crossterm's reader, which treats the hangup of a terminal as a retry and never
+//! returns.
 
 use std::fs::File;
 use std::io::{self, IsTerminal as _};
@@ -16,18 +16,18 @@ use tokio::sync::mpsc;
 
 use super::shutdown::Shutdown;
 
-/// Bytes that one read takes.
+/// Maximum number of bytes per read.
 const READ_SIZE: usize = 1024;
-/// Events that may wait for the workbench; what comes after them stays with the terminal.
+/// Maximum number of events queued for the workbench; further input stays with the terminal.
 const MAX_PENDING_EVENTS: usize = 4 * READ_SIZE;
-/// How often room for more events is looked for while there is none.
+/// Poll interval for queue capacity while the queue is full.
 const FULL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
-/// How long a thread that was requested to stop is waited for.
+/// How long to wait for a thread that was requested to stop.
 const STOP_TIMEOUT: Duration = Duration::from_millis(100);
-/// Begins escape sequences, and is a key.
+/// The first byte of escape sequences, and a key of its own.
 const ESCAPE: u8 = 0x1b;
 
-/// Events of the terminal. Dropping it leaves the terminal to others.
+/// A stream of terminal events. Dropping it releases the terminal to other readers.
 pub struct InputReader {
     events: mpsc::Receiver<Event>,
     /// Closing it stops the thread.
@@ -36,10 +36,10 @@ pub struct InputReader {
 }
 
 impl InputReader {
-    /// Begins to read. A terminal that is gone requests the shutdown.
+    /// Starts to read. Requests the shutdown when the terminal is closed.
     ///
     /// # Errors
-    /// Without a terminal, or without a thread.
+    /// Returns an error if there is no terminal or the thread cannot be started.
     pub fn start(shutdown: Shutdown) -> io::Result<Self> {
         let tty = Tty::open()?;
         let (stopped, stop) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
@@ -49,18 +49,18 @@ impl InputReader {
             if read_terminal(tty.as_fd(), stopped.as_fd(), &sender) == End::Gone {
                 shutdown.request();
             }
-            // The receiver is gone if the workbench has ended.
+            // The receiver is dropped if the workbench has ended.
             let _ = finishing.send(());
         })?;
         Ok(Self { events, stop: Some(stop), finished })
     }
 
-    /// The next event; none once the terminal is gone.
+    /// Returns the next event, or `None` after the terminal was closed.
     pub async fn next(&mut self) -> Option<Event> {
         self.events.recv().await
     }
 
-    /// The next event that has come in already.
+    /// Returns the next event if one is already available.
     pub fn next_ready(&mut self) -> Option<Event> {
         self.events.try_recv().ok()
     }
@@ -69,12 +69,12 @@ impl InputReader {
 impl Drop for InputReader {
     fn drop(&mut self) {
         drop(self.stop.take());
-        // Another program may read from the terminal next: this thread must not take its first key.
+        // Another program may read from the terminal next: this thread must not consume its first key.
         let _ = self.finished.recv_timeout(STOP_TIMEOUT);
     }
 }
 
-/// Where keys come from: standard input, or the controlling terminal where that is something else.
+/// The source of keys: standard input, or the controlling terminal if standard input is redirected.
 enum Tty {
     Stdin(io::Stdin),
     Controlling(File),
@@ -103,9 +103,9 @@ impl AsFd for Tty {
 /// Why reading ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// It was requested to stop.
+    /// A stop was requested.
     Stopped,
-    /// The terminal was hung up, or cannot be read any longer.
+    /// The terminal was hung up, or can no longer be read.
     Gone,
 }
 
@@ -113,7 +113,7 @@ fn read_terminal(tty: BorrowedFd<'_>, stopped: BorrowedFd<'_>, events: &mpsc::Se
     let mut decoder = Decoder::default();
     let mut buffer = [0; READ_SIZE];
     loop {
-        // One read is at most that many events; hanging up is noticed even while there is no room for them.
+        // One read yields at most that many events; a hangup is noticed even while the queue is full.
         let room = events.capacity() > READ_SIZE;
         let interest = if room { PollFlags::IN } else { PollFlags::empty() };
         let mut ready = [PollFd::new(&tty, interest), PollFd::new(&stopped, PollFlags::IN)];
@@ -147,14 +147,14 @@ fn read_terminal(tty: BorrowedFd<'_>, stopped: BorrowedFd<'_>, events: &mpsc::Se
     }
 }
 
-/// Whether more bytes wait.
+/// Returns whether more bytes are available.
 fn has_more(tty: BorrowedFd<'_>) -> bool {
     let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
     let mut ready = [PollFd::new(&tty, PollFlags::IN)];
     matches!(poll(&mut ready, Some(&at_once)), Ok(1..)) && ready[0].revents().contains(PollFlags::IN)
 }
 
-/// Bytes as events, whatever pieces they come in.
+/// A decoder of bytes to events, independent of how the bytes are split into reads.
 #[derive(Debug, Default)]
 struct Decoder {
     /// The beginning of an incomplete sequence.
@@ -162,7 +162,7 @@ struct Decoder {
 }
 
 impl Decoder {
-    /// Events that end with these bytes. An escape at their end is the key, unless there is `more` to read at once.
+    /// Returns the events that these bytes complete. A trailing escape is the key, unless there is `more` to read.
     fn decode(&mut self, bytes: &[u8], more: bool) -> Vec<Event> {
         let mut events = Vec::new();
         for byte in bytes {
@@ -197,7 +197,7 @@ fn escape() -> Event {
     Event::Key(KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE))
 }
 
-/// `ESC [ row ; column R`: a late answer to a question, which looks like a function key with a modifier.
+/// Recognizes `ESC [ row ; column R`: a late cursor position report, which looks like a function key with a modifier.
 fn is_cursor_report(sequence: &[u8]) -> bool {
     let inner = sequence.strip_prefix(b"\x1b[").and_then(|rest| rest.strip_suffix(b"R"));
     inner.is_some_and(|inner| inner.contains(&b';'))

@@ -1,4 +1,4 @@
-//! Keys to actions, by place: the shipped table, a user's changes to it, look-up, and keys as people read them.
+//! Keys to actions, by context: the shipped table, a user's changes to it, look-up, and display names of keys.
 
 mod load;
 mod name;
@@ -12,20 +12,20 @@ use super::action::{Action, Context};
 pub use load::{Remap, parse_key};
 pub use name::key_name;
 
-/// One row of the keymap: in this place, these keys ask for this.
+/// A row of the keymap: in this context, these keys trigger this action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Binding {
-    /// Where.
+    /// The context.
     pub context: Context,
-    /// What.
+    /// The action.
     pub action: Action,
-    /// By which keys; the first is the one the footer shows. None when a user took them away.
+    /// The keys; the footer shows the first one. Empty if the user removed them.
     pub keys: Vec<KeyCombination>,
-    /// Whether it gives its keys up to a user's row.
+    /// Whether a user's binding of the same keys takes them from this row.
     pub yields: bool,
-    /// A few words for palette and help.
+    /// A short name for palette and help.
     pub name: String,
-    /// What it does, in a sentence.
+    /// A description in one sentence.
     pub does: String,
 }
 
@@ -37,8 +37,8 @@ pub struct Keymap {
 }
 
 impl Keymap {
-    /// What a key asks for. `contexts` goes from the inside to the outside; `Global` comes last by itself.
-    /// With `in_text` a text field has the focus: its printable and readline keys ask for nothing here.
+    /// Returns the action of a key. `contexts` are ordered from the innermost; `Global` is always added last. With
+    /// `in_text` a text field has the focus, and its printable and readline keys trigger no action.
     #[must_use]
     pub fn action(&self, key: KeyEvent, contexts: &[Context], in_text: bool) -> Option<Action> {
         let key = Self::combination(key);
@@ -49,7 +49,7 @@ impl Keymap {
         })
     }
 
-    /// A key event as the keymap writes it: letters with their case, other characters without Shift.
+    /// Normalizes a key event to the keymap's notation: letters with their case, other characters without Shift.
     #[must_use]
     pub fn combination(key: KeyEvent) -> KeyCombination {
         let mut modifiers = key.modifiers;
@@ -61,13 +61,13 @@ impl Keymap {
         KeyCombination::one_key(key.code, modifiers).normalized()
     }
 
-    /// All rows, in the order of the file.
+    /// Returns all rows, in the order of the file.
     #[must_use]
     pub fn bindings(&self) -> &[Binding] {
         &self.bindings
     }
 
-    /// The innermost row for an action among these contexts and `Global`.
+    /// Returns the innermost row for an action among these contexts and `Global`.
     #[must_use]
     pub fn binding(&self, action: Action, contexts: &[Context]) -> Option<&Binding> {
         contexts.iter().chain(&[Context::Global]).find_map(|context| {
@@ -75,7 +75,7 @@ impl Keymap {
         })
     }
 
-    /// The key the footer shows for an action: the first that would really work here.
+    /// Returns the key that the footer shows for an action: the first one that triggers it in these contexts.
     #[must_use]
     pub fn key_for(&self, action: Action, contexts: &[Context], in_text: bool) -> Option<KeyCombination> {
         contexts.iter().chain(&[Context::Global]).find_map(|context| {
@@ -88,8 +88,8 @@ impl Keymap {
     }
 }
 
-/// Whether a text field keeps this key for itself, whatever the keymap says. A field's own contexts may
-/// bind readline's chords again (`Ctrl-U` clears, `Ctrl-P` brings an earlier intent); outer ones may not.
+/// Returns whether a text field keeps this key for itself regardless of the keymap. A field's own contexts may rebind
+/// readline's chords (`Ctrl-U` clears, `Ctrl-P` recalls an earlier request); outer contexts may not.
 fn owned_by_text(key: KeyCombination, context: Context) -> bool {
     let OneToThree::One(code) = key.codes else { return false };
     let KeyCode::Char(typed) = code else {

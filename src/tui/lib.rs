@@ -1,5 +1,5 @@
-//! The workbench: a terminal application over `gateway::Client`. Screen state lives in one task;
-//! panes turn actions into effects, the application alone runs effects, answers come back as messages.
+//! The workbench: a terminal application over `skills_api::Client`. Screen state is owned by one task. Panes turn
+//! actions into effects, only the application runs effects, and results return as messages.
 
 pub mod action;
 pub mod app;

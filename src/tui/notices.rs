@@ -11,16 +11,16 @@ use super::widgets::rich::Seg;
 use super::widgets::text_width::{cells, cut_end};
 use super::widgets::wrap::wrap_to;
 
-/// How long a note is in full, and how long it then stays faint.
+/// How long a note is shown in full, and how long it is then shown dimmed.
 const FULL: Duration = Duration::from_secs(3);
 const FAINT: Duration = Duration::from_millis(700);
-/// Notes on screen at once; older ones go.
+/// Maximum number of notes on screen; the oldest are dropped.
 const MAX_NOTES: usize = 3;
 
-/// Something that went wrong.
+/// An error shown on the screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ErrorNotice {
-    /// What.
+    /// What failed.
     pub what: String,
     /// Where, and what to do.
     pub place: String,
@@ -44,7 +44,7 @@ impl Notices {
         }
     }
 
-    /// Shows a hint in place of the last one.
+    /// Shows a hint in place of the previous one.
     pub fn hint(&mut self, text: impl Into<String>, now: Instant) {
         let text = text.into();
         if let Some(last) = self.hint.replace(text.clone()) {
@@ -53,7 +53,7 @@ impl Notices {
         self.note(text, now);
     }
 
-    /// Shows an error until it is seen. The same error twice is one.
+    /// Shows an error until it is dismissed. An identical error is not added twice.
     pub fn error(&mut self, what: impl Into<String>, place: impl Into<String>) {
         let trouble = ErrorNotice { what: what.into(), place: place.into() };
         if !self.errors.contains(&trouble) {
@@ -62,37 +62,37 @@ impl Notices {
         }
     }
 
-    /// Tells the place of an error again, where it is still there.
+    /// Replaces the details of an error that is still shown.
     pub fn retell(&mut self, what: &str, place: impl Into<String>) {
         if let Some(trouble) = self.errors.iter_mut().find(|trouble| trouble.what == what) {
             trouble.place = place.into();
         }
     }
 
-    /// Takes an error away that is none any longer.
+    /// Removes an error that no longer applies.
     pub fn over(&mut self, what: &str) {
         self.errors.retain(|trouble| trouble.what != what);
     }
 
-    /// Takes the oldest error away. Answers whether there was one.
+    /// Dismisses the oldest error. Returns whether there was one.
     pub fn seen(&mut self) -> bool {
         self.errors.pop_front().is_some()
     }
 
-    /// Whether an error waits to be seen.
+    /// Returns whether an error is shown.
     #[must_use]
     pub fn any_error(&self) -> bool {
         !self.errors.is_empty()
     }
 
-    /// Drops notes whose time is over. Answers whether the picture changes at this moment.
+    /// Removes expired notes. Returns whether the frame changes at this moment.
     pub fn expire(&mut self, now: Instant) -> bool {
         let before = self.notes.len();
         self.notes.retain(|(_, since)| now < *since + FULL + FAINT);
         before != self.notes.len() || self.notes.iter().any(|(_, since)| now >= *since + FULL)
     }
 
-    /// When the picture changes next by itself.
+    /// Returns when the frame next changes without input.
     #[must_use]
     pub fn next_change(&self, now: Instant) -> Option<Instant> {
         self.notes
@@ -102,9 +102,9 @@ impl Notices {
             .min()
     }
 
-    /// Draws both at the bottom of an area, on the right; notes only where the area is roomy: elsewhere they
-    /// would cover what they tell of, and are in the footer's row ([`Self::draw_in_row`]). `seen_key` is the
-    /// key that takes an error away.
+    /// Draws notes and errors at the bottom right of an area. Notes are drawn only in a large area: in a small one they
+    /// would cover what they refer to, and are in the footer's row ([`Self::draw_in_row`]). `seen_key` is the key that
+    /// dismisses an error.
     pub fn draw(&self, area: Rect, painter: &mut Painter<'_>, seen_key: &str, now: Instant) {
         let mut bottom = area.bottom();
         if let Some(trouble) = self.errors.front()
@@ -121,15 +121,14 @@ impl Notices {
             bottom -= 1;
             let text = cut_end(text, area.width.saturating_sub(6), painter.glyphs.ellipsis);
             let width = cells(&text) + 4;
-            // The whole row: half of a text beside a note could be read as a part of it.
+            // Clear the entire row: half of a text next to a note could be read as part of it.
             super::overlay::clear(Rect::new(area.x, bottom, area.width, 1), painter);
             let role = if now >= *since + FULL { Role::Muted } else { Role::Text };
             painter.put(area.right().saturating_sub(width) + 2, bottom, &text, role, width);
         }
     }
 
-    /// Draws the notes on one row, the newest first, where they do not stand over the area. Answers whether there are
-    /// any.
+    /// Draws the notes in one row, newest first, if they are not drawn over the area. Returns whether there are any.
     pub fn draw_in_row(&self, area: Rect, row: Rect, painter: &mut Painter<'_>, now: Instant) -> bool {
         let Some((_, newest)) = self.notes.back().filter(|_| !roomy(area)) else { return false };
         let texts: Vec<&str> = self.notes.iter().rev().map(|(text, _)| text.as_str()).collect();
@@ -141,8 +140,8 @@ impl Notices {
         true
     }
 
-    /// Draws an error at the bottom of a column, as high as its words are long and within a third of the room.
-    /// Answers how many rows it takes.
+    /// Draws an error at the bottom of a column, as high as its text requires and at most a third of the space. Returns
+    /// the number of rows.
     fn draw_error(
         &self,
         trouble: &ErrorNotice,
@@ -191,7 +190,7 @@ impl Notices {
     }
 }
 
-/// Whether notes may cover an area without hiding what they refer to.
+/// Returns whether notes may cover an area without hiding what they refer to.
 fn roomy(area: Rect) -> bool {
     area.width >= 100 && area.height >= 26
 }

@@ -1,4 +1,4 @@
-//! What lies over a pane: palette, help, choosers, log, questions. One at a time; it takes all keys.
+//! Overlays over a pane: palette, help, choosers, log, confirmations. One at a time; it receives all keys.
 
 mod chooser;
 mod clients;
@@ -36,10 +36,10 @@ pub use question::Question;
 pub use reader::{Passage, Reader, Reading, ScoreBar};
 use skills_skill::SkillId;
 
-/// What a chooser chooses.
+/// What a chooser selects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// A pane asked.
+    /// A choice requested by a pane.
     Pane(PaneId, PickerKind),
     /// The theme.
     Theme,
@@ -48,27 +48,27 @@ pub enum Purpose {
 /// The outcome of a key or click.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
-    /// The overlay stays; draw it again.
+    /// The overlay stays and is redrawn.
     Stay,
-    /// As [`Self::Stay`], and what it was notified need not be notified to the pane.
+    /// Like [`Self::Stay`], and the message is not delivered to the pane.
     Heard,
-    /// As [`Self::Heard`], and this is done for a pane.
+    /// Like [`Self::Heard`], and these effects are run for a pane.
     HeardAsk(PaneId, Vec<Effect>),
-    /// It closes and nothing else happens.
+    /// The overlay closes; nothing else happens.
     Close,
-    /// It closes, and this is done.
+    /// The overlay closes, and this action is executed.
     Do(Action),
-    /// It stays, and this is done for a pane.
+    /// The overlay stays, and these effects are run for a pane.
     Ask(PaneId, Vec<Effect>),
-    /// It closes, and this skill is opened.
+    /// The overlay closes, and this skill is opened.
     OpenSkill(SkillId),
-    /// It closes, and this is done for a pane.
+    /// The overlay closes, and these effects are run for a pane.
     Done(PaneId, Vec<Effect>),
-    /// It closes with this value.
+    /// The overlay closes with this value.
     Chosen(Purpose, String),
-    /// The cursor is on this value: show what it would be like.
+    /// The cursor is on this value, whose effect is previewed.
     Hovered(Purpose, String),
-    /// Leave the workbench.
+    /// Quit the workbench.
     Leave,
 }
 
@@ -81,70 +81,70 @@ pub struct Hint {
     pub label: &'static str,
 }
 
-/// A thing over the pane.
+/// An overlay over a pane.
 pub trait Overlay {
-    /// Whether a text field in it has the focus.
+    /// Returns whether a text field in it has the focus.
     fn in_text(&self) -> bool;
-    /// A key, and the action the keymap binds to it.
+    /// Handles a key, given the action that the keymap binds to it.
     fn key(&mut self, key: KeyEvent, action: Option<Action>) -> Outcome;
-    /// Contexts for key look-up, innermost first.
+    /// Returns the contexts for key look-up, innermost first.
     fn contexts(&self) -> Vec<Context> {
         vec![Context::Overlay]
     }
-    /// What a pane is reported while this lies over it.
+    /// Handles a message for the pane under this overlay, before the pane does.
     fn on_message(&mut self, _message: &Message) -> Outcome {
         Outcome::Stay
     }
-    /// Whether it asks about leaving: then it is notified before each drawing what would be lost now.
+    /// Returns whether it is the confirmation to quit, which is updated before each frame with what would be lost.
     fn asks_to_leave(&self) -> bool {
         false
     }
-    /// What would be lost now.
+    /// Sets what would currently be lost.
     fn would_be_lost(&mut self, _lost: Option<String>) {}
-    /// The moment of the key that comes next.
+    /// Sets the time of the next key.
     fn at(&mut self, _now: Instant) {}
-    /// What is to be done when it closes, whichever way: texts that were typed and not sent are kept.
+    /// Returns the effect to run when it closes for any reason: entered text that was not submitted is kept.
     fn draft_effect(&self) -> Option<(PaneId, Effect)> {
         None
     }
-    /// What would be lost with it, as a sentence: a text that was typed and that no pane keeps.
+    /// Describes in a sentence what would be lost with it: entered text that no pane keeps.
     fn unsaved(&self) -> Option<String> {
         None
     }
-    /// Time has passed: what it does by itself.
+    /// Handles the passage of time.
     fn tick(&mut self, _now: Instant) -> Outcome {
         Outcome::Stay
     }
-    /// Pasted text.
+    /// Handles pasted text.
     fn paste(&mut self, _text: &str) -> Outcome {
         Outcome::Stay
     }
-    /// A click or the wheel, by the last drawn frame.
+    /// Handles a click or the wheel, using the last drawn frame.
     fn mouse(&mut self, event: MouseEvent) -> Outcome;
-    /// What the footer offers.
+    /// Returns the items of the footer.
     fn hints(&self) -> Vec<Hint>;
-    /// Draws inside the screen's `area`; answers where the terminal's cursor belongs.
+    /// Draws it inside the screen's `area`; returns the position of the terminal's cursor.
     fn draw(&mut self, area: Rect, painter: &mut Painter<'_>, now: Instant) -> Option<Position>;
-    /// After how many milliseconds what it shows changes by itself; never, where it only answers.
+    /// Returns after how many milliseconds it changes without input; `None` if it does not.
     fn changes_in(&self, _now: Instant) -> Option<u64> {
         None
     }
-    /// Shows a text again that grew, if it is the one shown.
+    /// Shows the new version of a text that grew, if that text is shown.
     fn read_again(&mut self, _reading: Reading) {}
-    /// Whether what is behind turns to shade.
+    /// Returns whether the content behind it is dimmed.
     fn shades(&self) -> bool {
         true
     }
 }
 
-/// A rectangle in the middle of an area, of the requested size if it fits.
+/// Returns a centered rectangle of the requested size, reduced to fit.
 #[must_use]
 pub fn centred(area: Rect, width: u16, height: u16) -> Rect {
     let (width, height) = (width.min(area.width), height.min(area.height));
     Rect::new(area.x + (area.width - width) / 2, area.y + (area.height - height) / 2, width, height)
 }
 
-/// Empties cells down to the overlay's ground; a wide character that reaches in from the left goes too.
+/// Clears cells to the overlay's background; also clears a wide character that extends into the area from the left.
 pub fn clear(area: Rect, painter: &mut Painter<'_>) {
     let area = area.intersection(painter.buf.area);
     let ground = painter.theme.style(Role::Base).patch(painter.theme.style(Role::Overlay));
@@ -164,7 +164,7 @@ pub fn clear(area: Rect, painter: &mut Painter<'_>) {
     }
 }
 
-/// Turns everything drawn so far to shade.
+/// Dims everything drawn so far.
 pub fn shade(area: Rect, painter: &mut Painter<'_>) {
     let style = painter.theme.style(Role::Base).patch(painter.theme.style(Role::Shade));
     for y in area.top()..area.bottom() {
@@ -177,8 +177,8 @@ pub fn shade(area: Rect, painter: &mut Painter<'_>) {
     }
 }
 
-/// The box of an overlay on cleared ground: rounded, or heavy in the color of waiting for a decision. Answers
-/// the inside, one cell of air left and right.
+/// Draws an overlay's frame on a cleared background: rounded, or heavy in the color of pending decisions. Returns the
+/// inside, with one cell of padding left and right.
 pub fn frame(area: Rect, painter: &mut Painter<'_>, title: &str, note: &str, decision: bool) -> Rect {
     clear(area, painter);
     if area.width < 4 || area.height < 3 {
@@ -217,7 +217,7 @@ pub fn frame(area: Rect, painter: &mut Painter<'_>, title: &str, note: &str, dec
     Rect::new(left + 2, top + 1, area.width - 4, area.height - 2)
 }
 
-/// The row under a click, by the rows drawn last.
+/// Returns the row under a click, using the rows drawn last.
 fn row_at(rows: &[(Rect, usize)], at: Position) -> Option<usize> {
     rows.iter().find(|(row, _)| row.contains(at)).map(|(_, index)| *index)
 }

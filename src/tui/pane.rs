@@ -1,4 +1,5 @@
-//! What a pane is: it takes actions, text keys, clicks and messages, answers effects, and draws itself.
+//! The interface between panes and the application: a pane handles actions, text keys, clicks and messages, returns
+//! effects, and draws itself.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,7 +30,7 @@ use skills_registry::Catalogue;
 use skills_skill::SkillId;
 use skills_store::RunId;
 
-/// Which pane. The numbers on the keys never change.
+/// A pane of the workbench. The numbers of the keys are stable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PaneId {
     /// `1`
@@ -48,125 +49,126 @@ pub enum PaneId {
     Proposals,
 }
 
-/// What a pane wants done. The application runs it; answers come back as [`Message`].
+/// A request of a pane to the application, which executes it; results return as a [`Message`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
-    /// Rank; stale generations are dropped on the way back.
+    /// Rank skills; results of outdated generations are dropped.
     Discover {
-        /// What.
+        /// The request.
         request: Request,
-        /// Counts up per pane.
+        /// Incremented by each pane.
         generation: u64,
     },
-    /// Rank for a part of the list that the answer does not hold: a page, a filter, one skill.
+    /// Rank for results that the answer does not contain: a page, a filter, one skill.
     Results {
-        /// What.
+        /// The request.
         request: Request,
-        /// Comes back with the answer.
+        /// Returned with the result.
         lookup: Lookup,
     },
-    /// Everything about a skill.
+    /// Load everything about a skill.
     Describe(SkillId),
-    /// A file of a bundle.
+    /// Load a file of a bundle.
     ReadFile(SkillId, String),
-    /// Token counts of these.
+    /// Count the tokens of these skills.
     Levels(Vec<SkillId>),
-    /// Body lines that hold words of the intent.
+    /// Find body lines that contain words of the request.
     BodyLines(SkillId, String),
-    /// The catalog in a client's view; `None` goes back to our own.
+    /// Load the catalog in a client's view; `None` restores the unfiltered view.
     ClientView(Option<String>),
-    /// Render Markdown or highlight code off the UI task; the key comes back.
+    /// Render Markdown or highlight code off the UI task; the key is returned with the result.
     Render(RenderJob),
-    /// Put text on the clipboard; the second says what it was, for the toast.
+    /// Copy text to the clipboard; the second value names it in the note.
     Copy(String, String),
-    /// As [`Self::Copy`], of a command line that begins with `skills`: with the options that this process was started
-    /// with.
+    /// Like [`Self::Copy`], for a command line that begins with `skills`: the options that this process was started
+    /// with are added.
     CopyCommand(String, String),
     /// Open `$EDITOR` at a line.
     Edit(PathBuf, u32),
-    /// A short note above the footer that fades.
+    /// Show a short note above the footer that fades.
     Toast(String),
-    /// Show another pane, there on this skill (Browse), with this intent (Discover), or loading this skill (Session).
+    /// Show another pane, optionally at a target: a skill in Browse, a request in Discover, a skill to load in Session.
     Go(PaneId, Option<Target>),
-    /// Let the person choose one; the answer is [`Message::Picked`].
+    /// Let the user choose from a list; the result is [`Message::Picked`].
     Pick(Picker),
-    /// Let the person choose a client profile (the application asks the core for them) or none; the one in
-    /// force comes along. The answer is [`Message::Picked`] with its id, empty for none.
+    /// Let the user choose a client profile, or none, with the current one preselected; the application loads the
+    /// profiles. The result is [`Message::Picked`] with the id, empty for none.
     PickClient(Option<String>),
-    /// Ask about runs; the answer is [`Message::Run`].
+    /// Send a request about runs; the result is [`Message::Run`].
     Run(RunAsk),
-    /// Ask about proposals; the answer is [`Message::Proposals`].
+    /// Send a request about proposals; the result is [`Message::Proposals`].
     Proposals(ProposalAsk),
-    /// Ask about sessions; the answer is [`Message::Session`].
+    /// Send a request about sessions; the result is [`Message::Session`].
     Session(SessionAsk),
-    /// Open a sheet over the pane; what it asks is answered to the pane too.
+    /// Open a dialog over the pane; results of its requests are delivered to the pane too.
     Sheet(Box<Sheet>),
-    /// Show a text in full, over everything.
+    /// Show a text in the reader overlay.
     Read(Box<Reading>),
-    /// Show the text again that is shown in full, if it is the one of this title: it grew.
+    /// Update the text in the reader overlay, if it has the same title: the text grew.
     ReadAgain(Box<Reading>),
-    /// Show why clients use a skill or do not; without a request, for that of Discover.
+    /// Show why clients use a skill or do not; without a request, for the request of Discover.
     Why(WhyRequest),
-    /// Ask who wins requests made from a skill's description; the answer is [`Message::Rivals`].
+    /// Find the skills that win requests made from a skill's description; the result is [`Message::Rivals`].
     Rivals(SkillId),
-    /// Ask which skills win each other's requests; the answer is [`Message::Collisions`], complete or not.
+    /// Find the skills that win each other's requests; the result is [`Message::Collisions`], possibly incomplete.
     Collisions,
-    /// Ask which clients show which skills to their models, or one skill with its text; the answer is
+    /// Find which clients show which skills to their models, or one skill with its text; the result is
     /// [`Message::Visibility`].
     Visibility(Option<SkillId>),
-    /// Compare two skills; the answer is [`Message::Pair`].
+    /// Compare two skills; the result is [`Message::Pair`].
     CompareSkills(SkillId, SkillId),
-    /// Edit the description of a skill, with what that would change; without a request, for that of Discover.
+    /// Edit the description of a skill with a preview of the effects; without a request, for the request of Discover.
     EditDescription(Drafting),
-    /// Measure a draft; the answer is [`Message::Draft`].
+    /// Measure a draft; the result is [`Message::Draft`].
     Draft {
-        /// What.
+        /// The draft.
         request: DraftRequest,
-        /// Counts up per editor.
+        /// Incremented by each editor.
         generation: u64,
     },
-    /// Write a description into its file; the answer is [`Message::DescriptionWritten`].
+    /// Write a description to its file; the result is [`Message::DescriptionWritten`].
     WriteDescription {
         /// The skill.
         skill_id: SkillId,
-        /// The description that the editor began with: another one in the file is not replaced.
+        /// The description that the editor started from: if the file has another one, it is not replaced.
         present: String,
-        /// The new one.
+        /// The new description.
         description: String,
     },
-    /// Ask about golden queries; the answer is [`Message::Golden`].
+    /// Send a request about golden queries; the result is [`Message::Golden`].
     Golden(GoldenAsk),
-    /// Let the person add a query to the golden set; without one, that of Discover.
+    /// Let the user add a query to the golden set; without one, the request of Discover.
     AddGolden(GoldenForm),
-    /// Something failed: what, and where or what to do. Stays until it is seen.
+    /// Show an error: what failed, and where or what to do. Stays until it is dismissed.
     ErrorNotice(String, String),
-    /// Something began to wait for a person: notified if another pane is shown.
+    /// Announce that something began to wait for a person, if another pane is shown.
     Awaited(String),
-    /// What was typed on a sheet that closes without having sent it, by the sheet's name; nothing forgets it.
-    /// The pane is reported [`Message::Kept`].
+    /// Keep the fields of a dialog that closes without submitting, by the dialog's name; drafts are not discarded by
+    /// themselves.
+    /// The pane receives [`Message::Kept`].
     Keep(String, Map<String, Value>),
 }
 
-/// Where to go inside another pane.
+/// A target inside another pane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     /// Put the cursor on this skill.
     Skill(SkillId),
-    /// Ask this.
+    /// Rank this request.
     Intent(String),
     /// Put the cursor on this proposal.
     Proposal(String),
     /// Put the cursor on this run.
     Run(RunId),
-    /// State what the waiting step of this run gave, whose outcome is unknown.
+    /// Enter the result of this run's waiting step, whose outcome is unknown.
     Happened(RunId),
     /// Launch a run of this skill.
     Launch(SkillId),
-    /// Attach this skill, or to this: `(type, reference)`.
+    /// Attach this skill, or attach to this target: `(type, reference)`.
     Attach {
-        /// The skill, where one is meant.
+        /// The skill, if given.
         skill: Option<SkillId>,
-        /// The target, where one is meant.
+        /// The target, if given.
         target: Option<(String, String)>,
     },
 }
@@ -174,27 +176,27 @@ pub enum Target {
 /// A small list to choose from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Picker {
-    /// Comes back with the answer.
+    /// Returned with the result.
     pub what: PickerKind,
     /// Title of the overlay.
     pub title: String,
     /// `(value, label, note)`.
     pub choices: Vec<(String, String, String)>,
-    /// The one in force.
+    /// The current choice.
     pub current: Option<usize>,
 }
 
-/// As much of a description as a list of skills shows, safe to draw.
+/// Returns the beginning of a description for a list of skills, safe to draw.
 #[must_use]
 pub fn beginning(description: &str) -> String {
     let end = description.char_indices().nth(MAX_BEGINNING).map_or(description.len(), |(at, _)| at);
     shown(&description[..end])
 }
 
-/// Characters of a description in a list of skills.
+/// Maximum number of characters of a description in a list of skills.
 const MAX_BEGINNING: usize = 200;
 
-/// All skills of a catalog, to open one by its name; none when there are none.
+/// Returns a picker of all skills of a catalog, to open one by name; `None` if there are none.
 #[must_use]
 pub fn skills_to_open(catalogue: &Catalogue, current: Option<&SkillId>) -> Option<Picker> {
     let shadowed = catalogue.shadowed.iter().map(|loser| &loser.skill);
@@ -208,7 +210,7 @@ pub fn skills_to_open(catalogue: &Catalogue, current: Option<&SkillId>) -> Optio
     (!choices.is_empty()).then_some(Picker { what: PickerKind::SkillToOpen, title, choices, current })
 }
 
-/// What a picker chooses.
+/// The subject of a picker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say what")]
 pub enum PickerKind {
@@ -230,7 +232,7 @@ pub enum PickerKind {
 }
 
 impl PickerKind {
-    /// Whether the choices have names that a person knows and begins to type.
+    /// Returns whether the choices have names that a user knows and begins to type.
     #[must_use]
     pub fn names_things(self) -> bool {
         matches!(
@@ -250,68 +252,68 @@ impl PickerKind {
 /// A text to render off the UI task.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RenderJob {
-    /// The key returned with the result; jobs with an equal job are cached.
+    /// The key returned with the result; results are cached by job.
     pub key: u64,
-    /// The text, raw.
+    /// The text, unescaped.
     pub text: Arc<str>,
     /// `markdown`, or a syntax by name or extension (`yaml`, `py`).
     pub syntax: String,
     /// Width to wrap to, in cells.
     pub width: u16,
-    /// Whether the signs of lists, quotes and rules are ASCII.
+    /// Whether the markers of lists, quotes and rules are ASCII.
     pub ascii: bool,
 }
 
-/// What comes to a pane from outside.
+/// A message to a pane.
 #[derive(Debug, Clone)]
 pub enum Message {
-    /// Answer to [`Effect::Discover`].
+    /// Result of [`Effect::Discover`].
     Answer(u64, Result<Arc<Answer>, Error>),
-    /// Answer to [`Effect::Results`].
+    /// Result of [`Effect::Results`].
     Results(Lookup, Result<Arc<Answer>, Error>),
-    /// Answer to [`Effect::Describe`].
+    /// Result of [`Effect::Describe`].
     Detail(SkillId, Result<Arc<SkillDetail>, Error>),
-    /// Answer to [`Effect::ReadFile`].
+    /// Result of [`Effect::ReadFile`].
     File(SkillId, String, Result<Arc<FileContent>, Error>),
-    /// Answer to [`Effect::Levels`].
+    /// Result of [`Effect::Levels`].
     Levels(Vec<LevelTokens>),
-    /// Answer to [`Effect::BodyLines`]: the skill, the intent, the lines.
+    /// Result of [`Effect::BodyLines`]: the skill, the request, the lines.
     BodyLines(SkillId, String, Vec<BodyLine>),
-    /// Answer to [`Effect::ClientView`].
+    /// Result of [`Effect::ClientView`].
     ClientView(Option<Arc<ClientView>>),
-    /// Answer to [`Effect::Rivals`].
+    /// Result of [`Effect::Rivals`].
     Rivals(SkillId, Result<Arc<SkillRivals>, Error>),
-    /// Answer to [`Effect::Collisions`].
+    /// Result of [`Effect::Collisions`].
     Collisions(Result<Arc<CollisionReport>, Error>),
-    /// Answer to [`Effect::Visibility`].
+    /// Result of [`Effect::Visibility`].
     Visibility(Option<SkillId>, Result<Arc<VisibilityReport>, Error>),
-    /// Answer to [`Effect::CompareSkills`].
+    /// Result of [`Effect::CompareSkills`].
     Pair(SkillId, SkillId, Result<Arc<PairReport>, Error>),
-    /// Answer to [`Effect::Draft`].
+    /// Result of [`Effect::Draft`].
     Draft(u64, Result<Arc<DraftReport>, Error>),
-    /// Answer to [`Effect::WriteDescription`].
+    /// Result of [`Effect::WriteDescription`].
     DescriptionWritten(SkillId, Result<Saved, Error>),
-    /// Answer to [`Effect::Render`]: lines in roles, already safe to draw.
+    /// Result of [`Effect::Render`]: lines with roles, safe to draw.
     Rendered(u64, Arc<[RichLine]>),
     /// Events of the core.
     Event(Event),
-    /// The present catalog, at start and after lagging.
+    /// The current catalog, at startup and after lagging.
     Catalogue(Arc<Catalogue>),
-    /// Answer to [`Effect::Pick`].
+    /// Result of [`Effect::Pick`].
     Picked(PickerKind, String),
     /// Diagnostics for the empty screen.
     Diagnostics(Arc<Diagnostics>),
-    /// Come here: see [`Effect::Go`].
+    /// The pane is shown with this target: see [`Effect::Go`].
     Visit(Target),
-    /// Keep this for the sheet's next opening: see [`Effect::Keep`].
+    /// The draft for the dialog's next opening: see [`Effect::Keep`].
     Kept(String, Map<String, Value>),
-    /// About proposals: an answer to [`Effect::Proposals`].
+    /// About proposals: the result of [`Effect::Proposals`].
     Proposals(ProposalAnswer),
-    /// About sessions: an answer to [`Effect::Session`].
+    /// About sessions: the result of [`Effect::Session`].
     Session(SessionTold),
-    /// About golden queries: an answer to [`Effect::Golden`], or news.
+    /// About golden queries: the result of [`Effect::Golden`], or a change.
     Golden(GoldenAnswer),
-    /// About runs: an answer to [`Effect::Run`], or news.
+    /// About runs: the result of [`Effect::Run`], or an event.
     Run(RunTold),
 }
 
@@ -320,89 +322,89 @@ pub enum Message {
 pub enum Saved {
     /// In the file, with this text.
     InFile(String),
-    /// As a proposal, because the file cannot be written: why.
+    /// As a proposal, because the file cannot be written; with the reason.
     AsProposal(String),
-    /// Nowhere, because the file has another description now: this one.
+    /// Nowhere, because the file now has this other description.
     Changed(String),
 }
 
-/// What a pane may use while it draws.
+/// The context in which a pane draws.
 pub struct Draw<'a> {
     /// Styles.
     pub theme: &'a Theme,
-    /// Signs.
+    /// Glyphs.
     pub glyphs: &'a Glyphs,
-    /// Present moment, for spinners.
+    /// The current time, for spinners.
     pub now: Instant,
-    /// The wall clock, milliseconds since 1970-01-01 UTC, for ages.
+    /// The wall clock in milliseconds since 1970-01-01 UTC, for relative times.
     pub clock_ms: i64,
     /// Whether the pane (not an overlay) has the focus.
     pub focused: bool,
-    /// One part full screen.
+    /// Whether one part is shown full screen.
     pub full_screen: bool,
-    /// How many cells the person moved the split with `<` and `>` from where the pane puts it by itself.
+    /// By how many cells the user moved the split with `<` and `>` from its default position.
     pub split: i16,
     /// Set to show the terminal's cursor (a focused text field).
     pub cursor: Option<Position>,
 }
 
-/// A pane of the workbench. It never does I/O; it asks for effects.
+/// A pane of the workbench. It performs no I/O; it returns effects.
 pub trait Pane {
-    /// Which one.
+    /// Returns the pane's id.
     fn id(&self) -> PaneId;
-    /// Contexts for key look-up, innermost first, without `Global`.
+    /// Returns the contexts for key look-up, innermost first, without `Global`.
     fn contexts(&self) -> Vec<Context>;
-    /// Whether a text field has the focus (it owns printable and readline keys).
+    /// Returns whether a text field has the focus (it owns printable and readline keys).
     fn in_text(&self) -> bool;
-    /// What can be done now, the most wanted first.
+    /// Returns the available commands, most important first.
     fn commands(&self) -> Vec<Command>;
-    /// An action the keymap found. `None` when this pane does not know it.
+    /// Executes an action that the keymap found. Returns `None` if this pane does not handle it.
     fn act(&mut self, action: Action) -> Option<Vec<Effect>>;
-    /// A key for the focused text field.
+    /// Handles a key for the focused text field.
     fn text_key(&mut self, key: KeyEvent) -> Vec<Effect>;
-    /// Pasted text for the focused text field.
+    /// Handles pasted text for the focused text field.
     fn paste(&mut self, text: &str) -> Vec<Effect>;
-    /// A click, drag or wheel; positions are those of the last drawn frame.
+    /// Handles a click, drag or wheel; positions refer to the last drawn frame.
     fn mouse(&mut self, event: MouseEvent) -> Vec<Effect>;
-    /// An event.
+    /// Handles a message.
     fn message(&mut self, message: &Message) -> Vec<Effect>;
     /// Draws into `area`.
     fn draw(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>);
-    /// What the last drawn frame found missing: texts at this width, tokens of the rows in sight. Called
-    /// after every draw; empties what it answers.
+    /// Takes the effects that load what the last drawn frame lacked: texts at this width, tokens of the visible rows.
+    /// Called after every draw.
     fn wanted(&mut self) -> Vec<Effect>;
-    /// Whether something on it moves by itself now (a spinner).
+    /// Returns whether something on it is animated (a spinner).
     fn animated(&self) -> bool;
-    /// When what it shows changes next by itself (an age), by the wall clock in milliseconds since 1970-01-01 UTC.
+    /// Returns when it next changes without input (a relative time), by the wall clock in milliseconds since 1970-01-01
+    /// UTC.
     fn changes_at(&self, _clock_ms: i64) -> Option<i64> {
         None
     }
-    /// When it looks again whether somebody else changed what it shows, while it is shown. Looking draws nothing by
-    /// itself.
+    /// Returns when it next polls for changes by other processes, while it is shown. Polling alone draws nothing.
     fn looks_at(&self, _now: Instant) -> Option<Instant> {
         None
     }
-    /// That moment has come.
+    /// Polls for changes by other processes.
     fn look(&mut self, _now: Instant) -> Vec<Effect> {
         Vec::new()
     }
-    /// How many items in it wait for a person; shown in its tab.
+    /// Returns how many items on it wait for a person; shown in its tab.
     fn awaited(&self) -> usize {
         0
     }
-    /// What would be lost if the workbench ended now, as a sentence.
+    /// Describes in a sentence what would be lost if the workbench quit now.
     fn unsaved(&self) -> Option<String> {
         None
     }
-    /// How many runs this process works at this moment: they stop when it ends.
+    /// Returns how many runs this process is executing: they stop when it exits.
     fn under_way(&self) -> usize {
         0
     }
-    /// The request that is typed here, where this pane takes one.
+    /// Returns the request entered here, if this pane has one.
     fn request(&self) -> Option<String> {
         None
     }
-    /// Texts to keep for the next session, oldest first (the intents asked).
+    /// Returns texts to keep for the next session, oldest first (the ranked requests).
     fn persistent_texts(&self) -> Vec<String> {
         Vec::new()
     }

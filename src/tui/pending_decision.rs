@@ -1,4 +1,4 @@
-//! A decision that is on its way to a core elsewhere as text: for its row, its run and its sheet.
+//! Text for a decision in flight to a remote core: for its row, its run and its dialog.
 
 use std::time::Instant;
 
@@ -7,7 +7,7 @@ use super::widgets::text_width::{cells, shown};
 use skills_api::{Sending, UnderWay};
 use skills_model::{Choice, Verdict};
 
-/// What was decided and how far that is, in two words, or in one where there is no room for both.
+/// Formats the decision and its progress in two words, or in one if the width does not suffice for both.
 #[must_use]
 pub fn briefly(way: &UnderWay, room: u16) -> String {
     let what = match (way.verdict, way.choice) {
@@ -27,7 +27,7 @@ pub fn briefly(way: &UnderWay, room: u16) -> String {
     if cells(&both) <= room { both } else { how.to_owned() }
 }
 
-/// What was decided by whom and when, and its outcome.
+/// Formats the decision, who made it and when, and its outcome.
 #[must_use]
 pub fn describe(way: &UnderWay, now: Instant) -> String {
     let what = match (way.verdict, way.choice) {
@@ -49,7 +49,7 @@ pub fn describe(way: &UnderWay, now: Instant) -> String {
     format!("{what}{by} {since}: {how}")
 }
 
-/// Whether it can still be taken back.
+/// Returns whether it can still be withdrawn.
 #[must_use]
 pub fn is_unsent(way: &UnderWay) -> bool {
     way.sending == Sending::Waiting

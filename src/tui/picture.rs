@@ -1,4 +1,4 @@
-//! A screen as plain text and as text with ANSI colors: for tests, and for looking at a frame.
+//! Formats a screen as text without styles and as text with ANSI colors: for tests, and for inspecting a frame.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use ratatui::buffer::{Buffer, Cell};
 use ratatui::style::{Color, Modifier};
 use unicode_width::UnicodeWidthStr as _;
 
-/// The cells of a row that are drawn: those behind a wide character are part of it.
+/// Returns the drawn cells of a row: those covered by a wide character are skipped.
 pub(super) fn drawn_cells(buffer: &Buffer, y: u16) -> impl Iterator<Item = (u16, &Cell)> {
     let area = buffer.area;
     let mut covered = area.x;
@@ -20,7 +20,7 @@ pub(super) fn drawn_cells(buffer: &Buffer, y: u16) -> impl Iterator<Item = (u16,
     })
 }
 
-/// The text alone, rows without trailing spaces.
+/// Returns the text alone, rows without trailing spaces.
 #[must_use]
 pub fn text(buffer: &Buffer) -> String {
     let row = |y| {
@@ -30,7 +30,7 @@ pub fn text(buffer: &Buffer) -> String {
     (buffer.area.top()..buffer.area.bottom()).map(row).collect::<Vec<_>>().join("\n")
 }
 
-/// The text with ANSI colors (ECMA-48 SGR), a reset at the end of each row.
+/// Returns the text with ANSI colors (ECMA-48 SGR), with a reset at the end of each row.
 #[must_use]
 pub fn ansi(buffer: &Buffer) -> String {
     let mut out = String::new();
@@ -39,7 +39,7 @@ pub fn ansi(buffer: &Buffer) -> String {
         for (_, cell) in drawn_cells(buffer, y) {
             let sgr = sgr(cell);
             if sgr != last {
-                // Writing into a string cannot fail.
+                // Writing to a string cannot fail.
                 let _ = write!(out, "\x1b[0{sgr}m");
                 last = sgr;
             }
@@ -77,7 +77,7 @@ fn sgr(cell: &Cell) -> String {
     out
 }
 
-/// Place of a named color among the sixteen; none for the terminal's own default.
+/// Returns the index of a named color among the sixteen; `None` for the terminal's default.
 pub(super) fn palette_index(colour: Color) -> Option<u8> {
     let order = [
         Color::Black,

@@ -1,5 +1,5 @@
-//! What the terminal says about itself before the first frame: its background, and how wide it draws `◆`.
-//! One question, one short wait; a terminal that does not answer is taken as it comes.
+//! Queries the terminal before the first frame: its background, and how wide it draws `◆`. One query, one short wait;
+//! for a terminal that does not respond, defaults apply.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
@@ -9,26 +9,26 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::theme::luminance;
 
-/// Longest wait. With it the first frame still comes within 50 ms.
+/// Timeout for the response; the first frame still appears within 50 ms.
 const PROBE_TIMEOUT: Duration = Duration::from_millis(25);
-/// How long after the question a late answer may still come in as keys.
+/// How long after the query a late response may still arrive as keys.
 const LATE: Duration = Duration::from_secs(3);
-/// Relative luminance above which a ground counts as light: the middle of perceived lightness (L* 50).
+/// Relative luminance above which a background counts as light: the middle of perceived lightness (L* 50).
 const LIGHT_FROM: f64 = 0.184;
 
-/// What was learned.
+/// The responses of the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Answers {
     /// Whether the background is light, if the terminal reported it.
     pub light: Option<bool>,
-    /// Cells that `◆` takes, if the terminal reported it.
+    /// Width of `◆` in cells, if the terminal reported it.
     pub glyph_cells: Option<u16>,
 }
 
 /// Sends the query. The terminal must be in raw mode on the alternate screen, with no other reader.
 ///
-/// The query is a glyph, a cursor position report (DSR 6), the background (OSC 11) and the device
-/// attributes (DA 1), which every terminal answers and which therefore ends the wait.
+/// The query consists of a glyph, a cursor position report (DSR 6), the background (OSC 11) and the device attributes
+/// (DA 1). Every terminal responds to the last one, which therefore ends the wait.
 #[must_use]
 pub fn ask() -> Answers {
     let mut out = io::stdout();
@@ -55,7 +55,7 @@ pub fn ask() -> Answers {
     read(&bytes)
 }
 
-/// Whether the answer to the device attributes has come: `ESC [ ? … c`.
+/// Returns whether the response to the device attributes has arrived: `ESC [ ? … c`.
 fn ends(bytes: &[u8]) -> bool {
     let at = bytes.windows(3).position(|three| three == b"\x1b[?");
     at.is_some_and(|at| {
@@ -81,7 +81,7 @@ fn read(bytes: &[u8]) -> Answers {
     answers
 }
 
-/// `RRRR/GGGG/BBBB`, each of one to four hex digits (`XParseColor`), as light or dark.
+/// Classifies `RRRR/GGGG/BBBB`, each of one to four hex digits (`XParseColor`), as light or dark.
 fn is_light(colour: &str) -> Option<bool> {
     let mut channels = colour.splitn(3, '/').map(|channel| {
         let hex: String = channel.chars().take_while(char::is_ascii_hexdigit).take(4).collect();
@@ -94,32 +94,32 @@ fn is_light(colour: &str) -> Option<bool> {
     luminance(colour).map(|luminance| luminance > LIGHT_FROM)
 }
 
-/// Whether `COLORFGBG` (`15;0`, set by rxvt, Konsole and others) speaks of a light background.
+/// Returns whether `COLORFGBG` (`15;0`, set by rxvt, Konsole and others) indicates a light background.
 #[must_use]
 pub fn light_by_environment(value: &str) -> Option<bool> {
     let ground: u8 = value.rsplit(';').next()?.parse().ok()?;
     Some(matches!(ground, 7 | 9..=15))
 }
 
-/// Terminals that lack our signs, by `TERM`.
+/// Returns whether a terminal lacks our glyphs, by `TERM`.
 #[must_use]
 pub fn lacks_signs(term: &str) -> bool {
     ["linux", "dumb", "vt", "cons", "sun", "ansi"].iter().any(|name| term.starts_with(name))
 }
 
-/// Reads an answer to OSC 11 that arrives after the wait, as over a slow connection, and is parsed as keys:
+/// A reader for a response to OSC 11 that arrives after the timeout, as over a slow connection, and is parsed as keys:
 /// `Alt-]` … `Alt-\`.
 #[derive(Debug)]
 pub struct LateAnswer {
     until: Instant,
     inside: bool,
-    /// The answer as far as it has arrived.
+    /// The part of the response that has arrived.
     text: String,
     light: Option<bool>,
 }
 
 impl LateAnswer {
-    /// Watches for a while, if the terminal has not answered yet.
+    /// Starts to watch for a late response if the terminal has not reported its background.
     #[must_use]
     pub fn after(answers: Answers, now: Instant) -> Option<Self> {
         answers.light.is_none().then(|| Self {
@@ -130,7 +130,7 @@ impl LateAnswer {
         })
     }
 
-    /// Whether this event is part of a late answer.
+    /// Returns whether this event is part of a late response.
     pub fn swallows(&mut self, event: &Event, now: Instant) -> bool {
         let Event::Key(KeyEvent { code, modifiers, .. }) = event else { return false };
         if now > self.until {
@@ -159,7 +159,7 @@ impl LateAnswer {
         self.light = self.text.strip_prefix("11;rgb:").and_then(is_light);
     }
 
-    /// Whether the background is light, once after the answer has arrived.
+    /// Takes whether the background is light, once the response has arrived.
     pub fn take_light(&mut self) -> Option<bool> {
         self.light.take()
     }

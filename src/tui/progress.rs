@@ -1,4 +1,4 @@
-//! How far reading and indexing are: a line above the footer while they continue, and nothing after.
+//! The progress of scanning and indexing: a line above the footer while they run.
 
 use ratatui::layout::Rect;
 
@@ -9,7 +9,7 @@ use skills_api::{Event, IndexProgress};
 use skills_config::TerminalProgress;
 use skills_registry::ScanProgress;
 
-/// The last news of both.
+/// The last state of both.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Progress {
     scan: Option<ScanProgress>,
@@ -17,7 +17,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Takes news from the core.
+    /// Updates the progress from an event of the core.
     pub fn news(&mut self, event: &Event) {
         match event {
             Event::Scan(scan) => self.scan = (!scan.done).then_some(*scan),
@@ -31,13 +31,13 @@ impl Progress {
         }
     }
 
-    /// Whether something continues.
+    /// Returns whether something is in progress.
     #[must_use]
     pub fn busy(&self) -> bool {
         self.scan.is_some() || self.index.is_some()
     }
 
-    /// What the terminal shows of it.
+    /// Returns the progress that the terminal shows.
     #[must_use]
     pub fn in_terminal(&self) -> TerminalProgress {
         match (self.scan, self.index) {
@@ -49,7 +49,7 @@ impl Progress {
 
     /// Draws the line.
     pub fn draw(&self, row: Rect, painter: &mut Painter<'_>, spinner: &str) {
-        // How many files there are is known only when the walk is complete: no bar for reading.
+        // The number of files is unknown until the walk is complete, so scanning has no bar.
         let (verb, done, rest, total) = match (self.scan, self.index) {
             (Some(scan), _) => ("read", scan.parsed, " skills so far".to_owned(), 0),
             (None, Some(index)) => {

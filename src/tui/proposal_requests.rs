@@ -1,4 +1,4 @@
-//! What the Proposals pane asks of the core, and the answers.
+//! Requests of the Proposals pane to the core, and the responses.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use skills_api::{
 /// A request about proposals.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ProposalAsk {
-    /// The list; the one that is shown comes along, so that an equal one draws nothing.
+    /// The list; the one being shown is passed so that an equal one causes no redraw.
     List(Option<Arc<ProposalList>>),
     /// One proposal.
     Show(String),
-    /// A command on one.
+    /// A command on a proposal.
     Order {
         /// Its id.
         proposal_id: String,
@@ -25,10 +25,10 @@ pub enum ProposalAsk {
     },
 }
 
-/// An answer about proposals.
+/// A response about proposals.
 #[derive(Debug, Clone)]
 pub enum ProposalAnswer {
-    /// To [`ProposalAsk::List`]; none where the list is the one that is shown.
+    /// To [`ProposalAsk::List`]; `None` if the list equals the one being shown.
     Listed(Result<Option<Arc<ProposalList>>, Error>),
     /// To [`ProposalAsk::Show`], with the id.
     Shown(String, Result<Arc<ProposalView>, Error>),
@@ -37,7 +37,7 @@ pub enum ProposalAnswer {
 }
 
 impl ProposalAsk {
-    /// The name of the task.
+    /// Returns the name of the task.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -47,7 +47,7 @@ impl ProposalAsk {
         }
     }
 
-    /// Asks the core.
+    /// Sends the request to the core.
     pub async fn send(self, client: SharedClient) -> ProposalAnswer {
         match self {
             Self::List(shown) => {

@@ -1,5 +1,5 @@
-//! The loop around the application: input is drained before a frame is drawn, frames are drawn only when
-//! something changed and at most sixty times a second, and at rest nothing runs at all.
+//! The event loop of the application: input is drained before a frame is drawn, frames are drawn only when something
+//! changed and at most sixty times a second, and an idle workbench does not wake up.
 
 use std::io;
 use std::path::Path;
@@ -33,11 +33,11 @@ use super::theme::Depth;
 use skills_api::{SharedClient, SharedSessionClient};
 use skills_config::{GlyphSet, RunSettings};
 
-/// Least time between two frames.
+/// Minimum time between two frames.
 const FRAME: Duration = Duration::from_micros(16_667);
-/// Longest that input is taken before a frame is drawn and other things get their turn.
+/// Maximum time to drain input before a frame is drawn and other events are handled.
 const MAX_DRAIN: Duration = Duration::from_millis(50);
-/// How long a program that has the terminal may take to end when the workbench has to.
+/// How long a child process that has the terminal may take to exit when the workbench shuts down.
 const CHILD_GRACE: Duration = Duration::from_millis(300);
 /// `SIGCONT`, which tokio does not name: 18 on Linux, 19 on the BSDs and macOS.
 const CONTINUED: i32 = if cfg!(target_os = "linux") { 18 } else { 19 };
@@ -45,13 +45,13 @@ const CONTINUED: i32 = if cfg!(target_os = "linux") { 18 } else { 19 };
 /// Why the workbench could not run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// A theme or keymap is wrong; file, line and what to do.
+    /// A theme or keymap is invalid; with file, line and what to do.
     #[error(transparent)]
     Settings(#[from] LocatedError),
-    /// The terminal.
+    /// The terminal is missing or failed.
     #[error("the workbench needs a terminal ({0}); `skills --help` lists the commands that need none")]
     Terminal(#[from] io::Error),
-    /// A demonstration that played by itself did not come to everything it waited for.
+    /// An automatic demonstration did not reach every state that it waited for.
     #[error("the demonstration failed: {0}")]
     Missed(String),
 }
@@ -59,16 +59,16 @@ pub enum RunError {
 /// How the workbench ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// The person left it.
+    /// The user quit.
     Left,
-    /// A signal, or a terminal that is gone: the process has half a second to end.
+    /// A signal or a closed terminal: the process has half a second to exit.
     ShutDown,
 }
 
-/// Runs the workbench until the person leaves it. The terminal is as it was afterwards.
+/// Runs the workbench until the user quits. Restores the terminal afterwards.
 ///
 /// # Errors
-/// Settings that cannot be used, or no terminal.
+/// Returns an error if the settings are invalid or there is no terminal.
 pub async fn run(
     client: SharedClient,
     sessions: Option<SharedSessionClient>,
@@ -80,7 +80,7 @@ pub async fn run(
     run_panes(client, sessions, panes, settings, demo).await
 }
 
-/// The panes there are, in the order of their numbers, with what they keep from one session to the next.
+/// Returns all panes in the order of their numbers, with their state from the last session.
 fn every_pane(remembered: &Remembered, runs: RunSettings) -> Vec<Box<dyn Pane>> {
     let history = History::from_entries(remembered.intents.clone());
     vec![
@@ -97,7 +97,7 @@ fn every_pane(remembered: &Remembered, runs: RunSettings) -> Vec<Box<dyn Pane>> 
 /// Runs the workbench over these panes.
 ///
 /// # Errors
-/// As [`run`].
+/// Returns an error under the conditions of [`run`].
 pub async fn run_panes(
     client: SharedClient,
     sessions: Option<SharedSessionClient>,
@@ -107,7 +107,7 @@ pub async fn run_panes(
 ) -> Result<Exit, RunError> {
     let played = demo.is_some();
     let remembered = settings.state_file.as_deref().map(Remembered::read).unwrap_or_default();
-    // Everything that can be wrong in settings is reported before the terminal is touched.
+    // Errors in settings are reported before the terminal changes.
     let depth = *settings.depth.get_or_insert_with(|| Depth::detect(|name| std::env::var(name).ok()));
     App::new(client.connection(), Vec::new(), &settings, &remembered, Instant::now())?;
     restore_on_panic();
@@ -141,7 +141,7 @@ pub async fn run_panes(
     let events = running.calls.follow_events();
     let of_runs = running.calls.follow_runs();
     let ended = match running.until_left().await {
-        // Drawing fails, too, on a terminal that is gone.
+        // Drawing also fails on a closed terminal, which is a shutdown and not an error.
         Err(error) if error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error()) => Ok(()),
         ended => ended,
     };
@@ -149,7 +149,7 @@ pub async fn run_panes(
     of_runs.abort();
     drop(running.screen);
     let missed = running.stage.as_ref().filter(|stage| stage.ended()).map(|stage| stage.missed().join("; "));
-    // What a demonstration typed is nothing that a person wants to be reminded of.
+    // The history must not contain what a demonstration typed.
     if let Some(file) = settings.state_file.as_deref().filter(|_| !played) {
         let before = if wished {
             Remembered { theme: remembered.theme.clone(), ..Remembered::default() }
@@ -174,7 +174,7 @@ fn keep(now: &Remembered, before: &Remembered, file: &Path) {
     }
 }
 
-/// Theme and symbols by what the terminal answered, unless configured.
+/// Selects theme and glyphs from the terminal's responses, unless configured.
 fn choose(settings: &mut Settings, remembered: &Remembered, answers: probe::Answers, depth: Depth) {
     let variable = |name: &str| std::env::var(name).ok();
     if settings.theme.is_none() && remembered.theme.is_none() && depth > Depth::Ansi16 {
@@ -195,12 +195,12 @@ fn theme_for(light: bool) -> &'static str {
 
 struct Running {
     app: App,
-    /// The theme that was chosen without the user.
+    /// The theme selected at startup.
     at_start: String,
-    /// Whether the terminal's background chooses the theme.
+    /// Whether the terminal's background determines the theme.
     automatic: bool,
     screen: Screen,
-    /// None while another program has the terminal.
+    /// `None` while another program has the terminal.
     input: Option<InputReader>,
     shutdown: Shutdown,
     late: Option<LateAnswer>,
@@ -267,8 +267,8 @@ impl Running {
         }
     }
 
-    /// Takes input and news that have come in, so that the next frame shows the last of it; a backlog that keeps
-    /// growing is taken piece by piece.
+    /// Handles available input and events, so that the next frame shows the latest state; a growing backlog is handled
+    /// in parts.
     fn drain(&mut self) {
         let until = Instant::now() + MAX_DRAIN;
         let goes_on = |shutdown: &Shutdown| !shutdown.is_requested() && Instant::now() < until;
@@ -297,7 +297,7 @@ impl Running {
         if let Some(stage) = &mut self.stage
             && !matches!(event, Input::Resize(..))
         {
-            // The workbench hears the script alone.
+            // During a demonstration, only the script controls the workbench.
             if !stage.take(&event, now) {
                 self.stage = None;
             }
@@ -307,7 +307,7 @@ impl Running {
         self.app.handle(AppEvent::Input(event), now);
     }
 
-    /// Changes the theme to fit a background that the terminal reported late, unless another one was chosen since.
+    /// Adapts the theme to a background that the terminal reported late, unless another one was chosen in the meantime.
     fn follow_background(&mut self, light: bool) {
         if self.automatic && self.app.theme_name() == self.at_start {
             theme_for(light).clone_into(&mut self.at_start);
@@ -316,10 +316,10 @@ impl Running {
         }
     }
 
-    /// Lets the demonstration press its next key, and keeps the picture of a step that is complete.
+    /// Lets the demonstration press its next key, and captures the frame of a completed step.
     fn play(&mut self, now: Instant) {
         let Some(stage) = &mut self.stage else { return };
-        // An answer that came in just now has not been taken yet.
+        // A result that has just arrived is not handled yet.
         let settled = self.calls.under_way() == 0 && self.news.is_empty() && !self.app.dirty();
         stage.rest(settled, &self.app);
         if let Some(why) = stage.take_failure() {
@@ -334,7 +334,7 @@ impl Running {
         }
     }
 
-    /// Executes what the application wants. Answers whether it wants to end.
+    /// Executes the application's commands. Returns whether one of them is to quit.
     async fn process_commands(&mut self) -> io::Result<bool> {
         for want in self.app.take_wants() {
             match want {
@@ -388,7 +388,7 @@ impl Running {
         }
     }
 
-    /// Plays the demonstration in a process of its own, with skills and a store of its own: nothing here is touched.
+    /// Plays the demonstration in a separate process with its own skills and store, so that nothing here changes.
     async fn demo(&mut self) -> io::Result<()> {
         let played = match std::env::current_exe() {
             Ok(program) => self.give_to(&program, &["demo".to_owned()]).await?,
@@ -401,7 +401,7 @@ impl Running {
         }
     }
 
-    /// Gives the terminal to a program until it ends.
+    /// Hands the terminal to a program until it exits.
     async fn give_to(
         &mut self,
         program: &Path,
@@ -416,8 +416,7 @@ impl Running {
         Ok(status)
     }
 
-    /// Runs a program on the terminal. It is notified to end with the workbench, and has the terminal until
-    /// then.
+    /// Runs a program on the terminal. On shutdown it is requested to exit, and keeps the terminal until then.
     async fn run_child(&self, program: &Path, arguments: &[String]) -> io::Result<std::process::ExitStatus> {
         let mut child = tokio::process::Command::new(program)
             .args(arguments)
@@ -438,14 +437,13 @@ impl Running {
         }
     }
 
-    /// Stops the whole job, as the shell knows it: with `cargo run` that is more than this process.
+    /// Stops the whole process group, as the shell does for a job: with `cargo run` that is more than this process.
     async fn suspend(&mut self) -> io::Result<()> {
         let mut continued = signal(SignalKind::from_raw(CONTINUED))?;
         self.input = None;
         self.screen.leave();
         rustix::process::kill_current_process_group(rustix::process::Signal::TSTP)?;
-        // The stop itself needs no waiting; this is for a process that cannot be resumed, where it is not
-        // stopped.
+        // The stop itself needs no wait; the timeout is for an orphaned process group, which cannot be stopped.
         let _ = tokio::time::timeout(Duration::from_millis(300), wait(&mut continued)).await;
         self.back_again()
     }

@@ -1,5 +1,4 @@
-//! What panes ask about runs and what they are notified: the operations of [`skills_api::RunClient`] as plain
-//! values.
+//! Requests of panes about runs and their responses: the operations of [`skills_api::RunClient`] as values.
 
 use std::sync::Arc;
 
@@ -12,67 +11,67 @@ use skills_config::Invocation;
 use skills_skill::{AttachTarget, SkillId};
 use skills_store::{RunEvent, RunFilter, RunId, RunPage};
 
-/// Something a pane asks of the core about runs. Numbers named `generation` and `ticket` come back with the answer.
+/// A request about runs. A `generation` or `ticket` is returned with the response.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RunAsk {
-    /// A page of runs.
+    /// Load a page of runs.
     Page {
-        /// Which.
+        /// The filter.
         filter: Box<RunFilter>,
-        /// Tells the pane's questions apart.
+        /// Distinguishes the pane's requests.
         generation: u64,
     },
-    /// A complete run.
+    /// Load a complete run.
     Detail(RunId),
-    /// Execute an order.
+    /// Execute a command on a run.
     Order {
-        /// On which run.
+        /// The run.
         run: RunId,
-        /// What.
+        /// The command.
         order: Box<RunOrder>,
-        /// Tells orders apart.
+        /// Distinguishes commands.
         ticket: u64,
     },
-    /// Take back the decision on this run that waits for a connection.
+    /// Withdraw the decision on this run that waits for a connection.
     TakeBack(RunId),
     /// Launch a run.
     Launch {
-        /// Of what, with what.
+        /// The skill and its inputs.
         request: Box<LaunchRequest>,
-        /// Tells launches apart.
+        /// Distinguishes launches.
         ticket: u64,
     },
-    /// What attaching would do.
+    /// Preview an attachment.
     AttachPreview {
-        /// What to what.
+        /// The skill and the target.
         request: Box<AttachRequest>,
-        /// Tells previews apart.
+        /// Distinguishes previews.
         generation: u64,
     },
-    /// Attach.
+    /// Attach a skill to a target.
     Attach {
-        /// What to what.
+        /// The skill and the target.
         request: Box<AttachRequest>,
-        /// Tells attachments apart.
+        /// Distinguishes attachments.
         ticket: u64,
     },
-    /// References that exist.
+    /// List existing targets.
     Targets {
-        /// Of this type.
+        /// Their type.
         target_type: AttachTarget,
-        /// That hold this text.
+        /// The text that they contain.
         text: String,
-        /// That many at most.
+        /// Maximum number of targets.
         limit: usize,
-        /// Tells the questions apart.
+        /// Distinguishes requests.
         generation: u64,
     },
-    /// The board of the last hours.
+    /// Load the board of the last hours.
     Board {
-        /// How many.
+        /// Number of hours.
         hours: u32,
     },
-    /// Saved views.
+    /// List saved views.
     Views,
     /// Save a filter under a name.
     SaveView {
@@ -81,64 +80,64 @@ pub enum RunAsk {
         /// The filter.
         filter: String,
     },
-    /// Let a worker claim no more runs, or claim again.
+    /// Drain a worker, or let it claim runs again.
     Drain {
-        /// Its id.
+        /// The worker's id.
         worker: String,
-        /// Whether it claims no more.
+        /// Whether to drain it.
         drain: bool,
     },
-    /// The skills that have a contract.
+    /// List the skills that have a contract.
     Launchable,
-    /// The contract of a skill.
+    /// Load the contract of a skill.
     Contract(String),
-    /// Which binding executes a capability, and why.
+    /// Explain which binding executes a capability.
     Explain(String),
 }
 
-/// What a pane is reported about runs.
+/// A response or event about runs.
 #[derive(Debug, Clone)]
 pub enum RunTold {
-    /// From here on every event is reported: what was asked before may be old.
+    /// Events are complete from now on: earlier responses may be outdated.
     Following,
-    /// Events of runs do not arrive, and why: what is shown may be stale, or empty.
+    /// Run events are unavailable, with the reason: what is shown may be stale or empty.
     NotFollowing(Error),
-    /// What happened since, in the store's order.
+    /// Events in the store's order.
     Events(Arc<[RunEvent]>),
-    /// Answer to [`RunAsk::Page`].
+    /// Response to [`RunAsk::Page`].
     Page(u64, Result<Arc<RunPage>, Error>),
-    /// Answer to [`RunAsk::Detail`].
+    /// Response to [`RunAsk::Detail`].
     Detail(RunId, Result<Arc<RunDetail>, Error>),
-    /// Answer to [`RunAsk::Order`]: the ticket, the run that was ordered, what it led to.
+    /// Response to [`RunAsk::Order`]: the ticket, the run, the outcome.
     Ordered(u64, RunId, Result<Arc<Ordered>, Error>),
-    /// Answer to [`RunAsk::TakeBack`]; the order itself is answered too.
+    /// Response to [`RunAsk::TakeBack`]; the original command receives a response too.
     TakenBack(RunId, Result<(), Error>),
-    /// Answer to [`RunAsk::Launch`].
+    /// Response to [`RunAsk::Launch`].
     Launched(u64, Result<Arc<Launched>, Error>),
-    /// Answer to [`RunAsk::AttachPreview`].
+    /// Response to [`RunAsk::AttachPreview`].
     AttachPreview(u64, Result<Arc<AttachPreview>, Error>),
-    /// Answer to [`RunAsk::Attach`].
+    /// Response to [`RunAsk::Attach`].
     Attached(u64, Result<Arc<Attached>, Error>),
-    /// Answer to [`RunAsk::Targets`].
+    /// Response to [`RunAsk::Targets`].
     Targets(u64, Result<Arc<[TargetChoice]>, Error>),
-    /// Answer to [`RunAsk::Board`].
+    /// Response to [`RunAsk::Board`].
     Board(u32, Result<Arc<Board>, Error>),
-    /// Answer to [`RunAsk::Views`].
+    /// Response to [`RunAsk::Views`].
     Views(Result<Arc<ViewList>, Error>),
-    /// Answer to [`RunAsk::SaveView`]: the name, and the views now.
+    /// Response to [`RunAsk::SaveView`]: the name, and the current views.
     ViewSaved(String, Result<Arc<ViewList>, Error>),
-    /// Answer to [`RunAsk::Drain`].
+    /// Response to [`RunAsk::Drain`].
     Drained(Result<Arc<WorkerList>, Error>),
-    /// Answer to [`RunAsk::Launchable`]: id and description of each.
+    /// Response to [`RunAsk::Launchable`]: id and description of each.
     Launchable(Result<Arc<[(SkillId, String)]>, Error>),
-    /// Answer to [`RunAsk::Contract`].
+    /// Response to [`RunAsk::Contract`].
     Contract(String, Result<Arc<ContractView>, Error>),
-    /// Answer to [`RunAsk::Explain`].
+    /// Response to [`RunAsk::Explain`].
     Explained(String, Result<Arc<CapabilityExplanation>, Error>),
 }
 
 impl RunTold {
-    /// With the options that this process was started with in the commands that it names.
+    /// Adds the options that this process was started with to the commands that the response contains.
     #[must_use]
     pub fn completed(self, called: &Invocation) -> Self {
         let told = |error: Error| Error { message: called.completed_in(&error.message), ..error };
@@ -158,7 +157,7 @@ impl RunTold {
 }
 
 impl RunAsk {
-    /// The operation's name, for the log.
+    /// Returns the operation's name for the log.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -180,7 +179,7 @@ impl RunAsk {
         }
     }
 
-    /// What a person waits for with an empty screen as text; none for what fills in by itself.
+    /// Describes what the user waits for with an empty screen; `None` for content that is filled in later.
     #[must_use]
     pub fn awaited(&self) -> Option<&'static str> {
         match self {
@@ -192,7 +191,7 @@ impl RunAsk {
         }
     }
 
-    /// Asks the core, for a person who may name these files; failures are answers too.
+    /// Sends the request to the core, with the local files that the user may name; a failure is a response too.
     pub async fn put_to(self, core: SharedClient, local_files: Option<LocalFiles>) -> RunTold {
         match self {
             Self::Page { filter, generation } => {

@@ -1,4 +1,4 @@
-//! What can be taken out of a session: in which forms, how large each is, and writing one into a file.
+//! Exports of a session: the formats, the size of each, and writing one to a file.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use strum::IntoEnumIterator as _;
 use skills_api::{Error, SessionClient};
 use skills_session::Api;
 
-/// A form in which a session is taken out.
+/// A format of an exported session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display, strum::EnumString, strum::EnumIter)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Format {
@@ -21,12 +21,12 @@ pub enum Format {
     OpenaiResponses,
     /// The complete request, for `OpenAI` Chat Completions.
     OpenaiChat,
-    /// What happened, entry by entry.
+    /// The transcript, entry by entry.
     Transcript,
 }
 
 impl Format {
-    /// The request's form, where it is one.
+    /// Returns the API of a request format.
     #[must_use]
     pub fn api(self) -> Option<Api> {
         match self {
@@ -37,7 +37,7 @@ impl Format {
         }
     }
 
-    /// The form of a request.
+    /// Returns the format of an API's request.
     #[must_use]
     pub fn of(api: Api) -> Self {
         match api {
@@ -47,7 +47,7 @@ impl Format {
         }
     }
 
-    /// The default file name of an export.
+    /// Returns the default file name of an export.
     #[must_use]
     pub fn file_name(self, session: &str) -> String {
         let end = if self == Self::Text { "txt" } else { "json" };
@@ -55,28 +55,29 @@ impl Format {
     }
 }
 
-/// The end of a session's id, by which people tell it from others and commands take it: ids of one hour begin alike.
+/// Returns the end of a session's id, which identifies it in lists and commands: ids of the same hour share their
+/// beginning.
 #[must_use]
 pub fn short_id(id: &str) -> &str {
     let from = id.char_indices().rev().nth(5).map_or(0, |(at, _)| at);
     &id[from..]
 }
 
-/// A session in one form.
+/// A session in one format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exported {
-    /// Which form.
+    /// The format.
     pub format: Format,
-    /// Every byte.
+    /// The complete text.
     pub text: Arc<str>,
-    /// Expected objections of the service, and what to do.
+    /// Errors that the service is expected to report, and what to do.
     pub notes: Vec<String>,
 }
 
-/// A session in every form.
+/// Exports a session in every format.
 ///
 /// # Errors
-/// As composing and exporting it.
+/// Returns an error if composing or exporting the session fails.
 pub async fn every_form(core: &dyn SessionClient, session: &str) -> Result<Arc<[Exported]>, Error> {
     let mut all = Vec::new();
     for format in Format::iter() {
@@ -102,10 +103,10 @@ fn pretty(value: &serde_json::Value) -> String {
     serde_json::to_string_pretty(value).unwrap_or_default() + "\n"
 }
 
-/// Writes a text into a file atomically; an existing file stays unless it is to be replaced. Blocking.
+/// Writes a text to a file atomically; an existing file is overwritten only with `replace`. Blocks.
 ///
 /// # Errors
-/// A sentence with the file's name.
+/// Returns a message with the file's name.
 pub fn write(path: &str, text: &str, replace: bool, home: Option<&Path>) -> Result<PathBuf, String> {
     let path = match (path.strip_prefix("~/"), home) {
         (Some(below), Some(home)) => home.join(below),

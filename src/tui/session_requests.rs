@@ -1,5 +1,4 @@
-//! What panes ask about sessions and what they are notified: the operations of [`SessionClient`] as plain
-//! values.
+//! Requests of panes about sessions and their responses: the operations of [`SessionClient`] as values.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,125 +14,125 @@ use skills_api::{
 };
 use skills_session::{Api, Payload, Speaker};
 
-/// Something a pane asks of the core about sessions.
+/// A request about sessions.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SessionAsk {
-    /// The session that changed last; a new one where there is none.
+    /// Load the session that changed last, or create one if there is none.
     Latest,
-    /// Lists sessions, most recently changed first.
+    /// List sessions, most recently changed first.
     List,
-    /// This session.
+    /// Load this session.
     Open(String),
-    /// Whether this session was changed since it was read.
+    /// Check whether this session changed since it was loaded.
     Look {
-        /// Which session.
+        /// The session.
         session: String,
-        /// As it was read.
+        /// The loaded version.
         version: u64,
-        /// The session that changed last when this was asked before: the same one still means that nothing did.
+        /// The session that changed last at the previous check: if it is the same, nothing changed.
         newest: Option<Newest>,
-        /// Answer with the session in any case: its skills' files or the roots may be others.
+        /// Return the session in any case: files of its skills, or the roots, may have changed.
         whole: bool,
     },
-    /// A new session like this one.
+    /// Create a session like this one.
     New(SettingsChange),
-    /// Change how it is composed.
+    /// Change the settings of a session.
     Configure(String, SettingsChange),
     /// Call a runtime tool.
     Tool {
-        /// Which session.
+        /// The session.
         session: String,
-        /// Which tool.
+        /// The tool.
         tool: String,
-        /// With what.
+        /// Its arguments.
         arguments: Value,
-        /// A person allowed it.
+        /// Whether a person approved the call.
         approved: bool,
     },
-    /// Load what is loaded in another order: this skill that many places further down.
+    /// Reorder the active skills: move this skill by a number of positions.
     Reorder {
-        /// Which session.
+        /// The session.
         session: String,
-        /// Which skill.
+        /// The skill.
         skill: String,
-        /// Negative towards the first.
+        /// Number of positions; negative moves it towards the first.
         by: isize,
     },
-    /// The next call; `true` to remember it as made.
+    /// Compose the next call; `true` records it as made.
     Compose(String, bool),
-    /// The complete request of the next call.
+    /// Export the complete request of the next call.
     Export(String, Api),
-    /// A skill at each level, as it is loaded in a session.
+    /// Load a skill at each disclosure level, as it is loaded in a session.
     Levels {
-        /// Which session.
+        /// The session.
         session: String,
-        /// Which skill.
+        /// The skill.
         skill: String,
     },
-    /// The agents there are.
+    /// List the agents.
     Agents,
-    /// What this client's budget makes of the catalog.
+    /// Compute how a client's budget truncates the catalog.
     Budget(String),
-    /// Run a script that a person allowed, with these files of this machine.
+    /// Run a script that a person approved, with these local files.
     Script {
-        /// Which session.
+        /// The session.
         session: String,
-        /// Of the tool.
+        /// The tool's arguments.
         arguments: Value,
-        /// By their names in the work directory.
+        /// The files by their names in the work directory.
         files: BTreeMap<String, String>,
     },
     /// Append a message.
     Say(String, Speaker, String),
-    /// The session in every form in which it can be taken out.
+    /// Export the session in every format.
     Exports(String),
-    /// Write a text into a file of this machine.
+    /// Write a text to a local file.
     Write {
-        /// Which file.
+        /// The file.
         path: String,
-        /// What.
+        /// The text.
         text: Arc<str>,
         /// Overwrite an existing file.
         replace: bool,
     },
 }
 
-/// The session that changed last: its id, when, and its entries then.
+/// The session that changed last: its id, the time, and its number of entries then.
 pub type Newest = (String, i64, u64);
 
-/// What a pane is reported about sessions.
+/// A response about sessions.
 #[derive(Debug, Clone)]
 pub enum SessionTold {
-    /// Answer to [`SessionAsk::List`].
+    /// Response to [`SessionAsk::List`].
     Listed(Result<Arc<[SessionSummary]>, Error>),
-    /// Answer to [`SessionAsk::Look`]: which session, the one that changed last, and the session where it changed or
-    /// was asked for in any case.
+    /// Response to [`SessionAsk::Look`]: the session's id, the session that changed last, and the session if it changed
+    /// or was requested in any case.
     Looked(String, Option<Newest>, Option<Arc<SessionView>>),
-    /// A session as it is now.
+    /// The current state of a session.
     Session(Result<Arc<SessionView>, Error>),
-    /// Answer to [`SessionAsk::Tool`]: the tool, what it gave, and the session after it.
+    /// Response to [`SessionAsk::Tool`]: the tool, its result, and the session afterwards.
     Tool(String, Result<Arc<ToolAnswer>, Error>, Option<Arc<SessionView>>),
-    /// Answer to [`SessionAsk::Compose`].
+    /// Response to [`SessionAsk::Compose`].
     Composed(String, Result<Arc<ComposedView>, Error>),
-    /// Answer to [`SessionAsk::Export`].
+    /// Response to [`SessionAsk::Export`].
     Exported(Api, Result<Arc<Payload>, Error>),
-    /// Answer to [`SessionAsk::Exports`]: which session, and whether a desktop's clipboard is there.
+    /// Response to [`SessionAsk::Exports`]: the session, its exports, and whether a desktop clipboard is available.
     Exports(String, Result<Arc<[Exported]>, Error>, bool),
-    /// Answer to [`SessionAsk::Write`]: the file, or why not.
+    /// Response to [`SessionAsk::Write`]: the file, or the error.
     Written(Result<PathBuf, String>),
-    /// Answer to [`SessionAsk::Levels`], with the skill that was asked for.
+    /// Response to [`SessionAsk::Levels`], with the requested skill.
     Levels(String, Result<Arc<LevelsView>, Error>),
-    /// Answer to [`SessionAsk::Agents`].
+    /// Response to [`SessionAsk::Agents`].
     Agents(Result<Arc<[AgentView]>, Error>),
-    /// Answer to [`SessionAsk::Budget`], with the client that was asked for.
+    /// Response to [`SessionAsk::Budget`], with the requested client.
     Budget(String, Result<Arc<BudgetView>, Error>),
 }
 
-/// How many sessions are offered.
+/// Maximum number of sessions listed.
 const LISTED: usize = 200;
 
 impl SessionAsk {
-    /// The operation's name, for the log.
+    /// Returns the operation's name for the log.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -154,7 +153,7 @@ impl SessionAsk {
         }
     }
 
-    /// Asks the core; failures are answers too.
+    /// Sends the request to the core; a failure is a response too.
     pub async fn put_to(self, core: SharedSessionClient) -> SessionTold {
         let core: &dyn SessionClient = core.as_ref();
         match self {
@@ -217,7 +216,7 @@ impl SessionAsk {
     }
 }
 
-/// Moves a skill among those that are loaded now: what is on a screen may be older, and loading that again
+/// Moves a skill within the active skills as loaded from the core: the screen may be outdated, and applying its order
 /// would unload what another process loaded since.
 async fn reorder(core: &dyn SessionClient, session: String, skill: &str, by: isize) -> SessionTold {
     let view = match core.session(&session).await {
@@ -236,8 +235,8 @@ async fn reorder(core: &dyn SessionClient, session: String, skill: &str, by: isi
     SessionTold::Tool(tool, answer.map(Arc::new), after)
 }
 
-/// One row of the store says in most cases that nothing happened. What cannot be asked now is asked again later: the
-/// header says that a connection is gone.
+/// Checks whether a session changed; in most cases one row of the store shows that nothing did. Failures are ignored,
+/// because the next poll tries again and the header shows a lost connection.
 async fn look(
     core: &dyn SessionClient,
     session: String,

@@ -1,4 +1,4 @@
-//! What the workbench is reported at its start: wishes of the configuration, folders, the log to show.
+//! Settings of the workbench at startup: configuration values, folders, the log to show.
 
 use std::path::PathBuf;
 
@@ -9,45 +9,45 @@ use skills_api::{LocalFiles, Signs};
 use skills_base::telemetry::RingBuffer;
 use skills_config::{Config, GlyphSet, Invocation, RunSettings};
 
-/// Wishes and places. [`Settings::default`] asks for nothing and reads nothing.
+/// Configuration values and folders. [`Settings::default`] configures nothing and reads nothing.
 #[derive(Clone)]
 pub struct Settings {
-    /// A theme by name; without one the terminal's background chooses.
+    /// A theme by name; by default the terminal's background determines it.
     pub theme: Option<String>,
-    /// Number of colors; without it the environment tells.
+    /// Number of colors; by default the environment determines it.
     pub depth: Option<Depth>,
-    /// Which signs; `Auto` asks `TERM` and the terminal.
+    /// The set of glyphs; `Auto` uses `TERM` and the terminal's responses.
     pub glyphs: GlyphSet,
-    /// Other keys.
+    /// Key bindings that replace shipped ones.
     pub remaps: Vec<Remap>,
-    /// The editor's command line; without one `VISUAL`, `EDITOR`, then `vi`.
+    /// The editor's command line; by default `VISUAL`, `EDITOR`, then `vi`.
     pub editor: Option<String>,
     /// Folder with the user's own theme files.
     pub theme_dir: Option<PathBuf>,
-    /// File that keeps splits and the picked theme between two sessions.
+    /// File that stores splits and the chosen theme between sessions.
     pub state_file: Option<PathBuf>,
     /// The configuration file, as help names it.
     pub config_file: String,
     /// The log that the log view shows.
     pub log: RingBuffer,
-    /// What the terminal does when a run begins to wait; nothing, unless it is asked for.
+    /// How the terminal signals that a run begins to wait; not at all by default.
     pub signs: Signs,
-    /// How the workbench was called: commands that are copied name the same options.
+    /// How the workbench was started: copied commands contain the same options.
     pub invocation: Invocation,
-    /// The files of this machine that may be named as targets; none, if omitted.
+    /// The local files that may be named as targets, if any.
     pub local_files: Option<LocalFiles>,
-    /// Where golden queries and their baselines are on this machine; none, if omitted.
+    /// Location of golden queries and their baselines on this machine, if any.
     pub golden: Option<GoldenPlace>,
-    /// Whether runs are not stored: they end with the workbench.
+    /// Whether runs are not persisted: they end with the workbench.
     pub passing: bool,
     /// How runs are listed.
     pub runs: RunSettings,
-    /// Whether nothing moves by itself.
+    /// Whether animations are disabled.
     pub reduced_motion: bool,
-    /// Whether the terminal shows how far indexing is.
+    /// Whether the terminal shows the progress of indexing.
     pub progress: bool,
-    /// A wall clock (milliseconds since 1970-01-01 UTC) that moves only as the application's own time does;
-    /// without it, the system's.
+    /// A wall clock (milliseconds since 1970-01-01 UTC) that advances only with the application's own time; by default
+    /// the system's.
     pub clock_ms: Option<i64>,
 }
 
@@ -77,7 +77,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The wishes of a configuration. Its log is an empty one: set [`Settings::log`].
+    /// Returns the settings of a configuration. The log is empty: set [`Settings::log`].
     #[must_use]
     pub fn of(config: &Config) -> Self {
         let wishes = config

@@ -1,4 +1,4 @@
-//! Ending from outside: a signal, or a terminal that is gone, ends the process within a second, whatever it is doing.
+//! Shutdown from outside: a signal or a closed terminal ends the process within a second, whatever it is doing.
 
 use std::io;
 use std::sync::mpsc;
@@ -9,21 +9,21 @@ use tokio_util::sync::CancellationToken;
 
 use super::terminal;
 
-/// How long the workbench may take to end by itself.
+/// How long the workbench may take to exit by itself.
 const GRACE: Duration = Duration::from_millis(500);
-/// Exit code of a process that had to be cut off: what a shell reports for SIGTERM.
+/// Exit code of a process that exceeded the grace period: what a shell reports for SIGTERM.
 const CUT_OFF: i32 = 128 + 15;
 
-/// Whether the workbench is to end.
+/// A handle to request and observe the shutdown.
 #[derive(Debug, Clone)]
 pub struct Shutdown(CancellationToken);
 
 impl Shutdown {
-    /// Watches for SIGTERM, SIGHUP and SIGINT in a thread of its own, until the process ends: neither a busy screen,
-    /// nor a worker, nor a terminal that takes no output keeps it from ending.
+    /// Watches for SIGTERM, SIGHUP and SIGINT in a dedicated thread until the process exits: neither a busy screen, nor
+    /// a worker, nor a terminal that blocks on output can delay the shutdown.
     ///
     /// # Errors
-    /// When the system gives no thread, or no signal handler.
+    /// Returns an error if the thread or a signal handler cannot be created.
     pub fn watch() -> io::Result<Self> {
         let requested = CancellationToken::new();
         let watched = requested.clone();
@@ -54,18 +54,18 @@ impl Shutdown {
         Ok(Self(requested))
     }
 
-    /// Asks the workbench to end.
+    /// Requests the shutdown.
     pub fn request(&self) {
         self.0.cancel();
     }
 
-    /// Whether shutdown was requested.
+    /// Returns whether the shutdown was requested.
     #[must_use]
     pub fn is_requested(&self) -> bool {
         self.0.is_cancelled()
     }
 
-    /// Waits until shutdown is requested.
+    /// Waits until the shutdown is requested.
     pub async fn requested(&self) {
         self.0.cancelled().await;
     }

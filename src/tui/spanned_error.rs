@@ -1,24 +1,24 @@
-//! Settings files read as flat maps whose every entry knows its line, and errors that name file and line.
+//! Settings files as flat maps whose entries know their line, and errors with file and line.
 
 use std::collections::BTreeMap;
 
 use serde::de::DeserializeOwned;
 use serde_saphyr::Spanned;
 
-/// Something wrong in a theme, keymap or other settings file.
+/// An error in a theme, keymap or other settings file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}: {message}")]
 pub struct LocatedError {
-    /// The file, as a person reads it.
+    /// The file, as shown to the user.
     pub file: String,
-    /// Line in it, from 1.
+    /// Line in the file, from 1.
     pub line: u64,
     /// What is wrong and what to do.
     pub message: String,
 }
 
 impl LocatedError {
-    /// An error at a line of a file.
+    /// Creates an error at a line of a file.
     pub fn new(file: &str, line: u64, message: impl Into<String>) -> Self {
         Self { file: file.to_owned(), line, message: message.into() }
     }
@@ -29,13 +29,13 @@ impl LocatedError {
 pub struct Entry {
     /// The key.
     pub key: String,
-    /// The value, raw.
+    /// The value, unparsed.
     pub value: String,
     /// The value's line, from 1.
     pub line: u64,
 }
 
-/// Reads YAML into a type, with the parser's own words and place on failure. Duplicate keys are errors.
+/// Parses YAML into a type, with the parser's message and location on failure. Duplicate keys are errors.
 pub fn read<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, LocatedError> {
     serde_saphyr::from_str(text).map_err(|error| {
         let line = error.location().map_or(1, |at| at.line());
@@ -44,7 +44,7 @@ pub fn read<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, LocatedErr
     })
 }
 
-/// Reads a flat map of texts, in file order.
+/// Parses a flat map of strings, in file order.
 pub fn entries(file: &str, text: &str) -> Result<Vec<Entry>, LocatedError> {
     let map: BTreeMap<String, Spanned<String>> = read(file, text)?;
     let mut entries: Vec<Entry> = map
@@ -55,7 +55,7 @@ pub fn entries(file: &str, text: &str) -> Result<Vec<Entry>, LocatedError> {
     Ok(entries)
 }
 
-/// The known name nearest to a misspelled one, for "did you mean".
+/// Returns the known name nearest to a misspelled one, for "did you mean".
 pub fn nearest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     known
         .map(|name| (strsim::damerau_levenshtein(wrong, name), name))

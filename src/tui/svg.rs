@@ -1,4 +1,4 @@
-//! A screen as an SVG picture, cell by cell: what the README shows is what the workbench draws.
+//! Renders a screen as an SVG image, cell by cell, so that the README shows what the workbench draws.
 
 use std::fmt::Write as _;
 
@@ -10,14 +10,14 @@ use unicode_width::UnicodeWidthStr as _;
 use super::picture::{drawn_cells, palette_index};
 use super::theme::{Role, Theme};
 
-/// A cell, in pixels.
+/// Size of a cell, in pixels.
 const CELL: (f64, f64) = (9.0, 18.0);
-/// Size of the type, and its base line below the top of the cell.
+/// Font size, and its baseline below the top of the cell.
 const TYPE: f64 = 15.0;
 const BASE_LINE: f64 = 13.5;
-/// Air around the screen.
+/// Margin around the screen.
 const MARGIN: f64 = 10.0;
-/// The sixteen colors, where a theme leaves them to the terminal.
+/// The sixteen colors, for themes that leave them to the terminal.
 const SIXTEEN: [[u8; 3]; 16] = [
     [0x17, 0x18, 0x1c],
     [0xd1, 0x4d, 0x41],
@@ -37,7 +37,7 @@ const SIXTEEN: [[u8; 3]; 16] = [
     [0xf2, 0xf0, 0xe5],
 ];
 
-/// Draws a buffer. `title` is what a reader hears who does not see it; the cursor is drawn as a block.
+/// Renders a buffer. `title` is the text for screen readers; the cursor is drawn as a block.
 #[must_use]
 pub fn svg(buffer: &Buffer, theme: &Theme, cursor: Option<Position>, title: &str) -> String {
     let area = buffer.area;
@@ -74,7 +74,7 @@ struct Page {
     ground: [u8; 3],
 }
 
-/// How a stretch of cells looks.
+/// The style of a range of cells.
 #[derive(Clone, Copy, PartialEq)]
 struct CellStyle {
     fg: [u8; 3],
@@ -119,7 +119,7 @@ impl Page {
                 rect(out, left(run[0].0), top, f64::from(wide) * CELL.0, CELL.1, run[0].3.bg);
             }
         }
-        // Signs that must meet their neighbors are drawn as shapes: fonts leave seams.
+        // Glyphs that must connect to their neighbors are drawn as shapes: fonts leave gaps.
         let shaped = |cell: &(u16, u16, &str, CellStyle)| shape(cell.2).is_some();
         for run in cells.chunk_by(|one, next| one.2 == next.2 && one.3 == next.3 && shaped(one)) {
             let Some([x, y, width, height]) = shape(run[0].2) else { continue };
@@ -172,13 +172,13 @@ impl Page {
     }
 }
 
-/// Spaces cut off at both ends: how many was in front, and what is left.
+/// Trims spaces at both ends: returns how many were in front, and the rest.
 fn trimmed(text: &str) -> (u16, &str) {
     let rest = text.trim_start_matches(' ');
     ((text.len() - rest.len()) as u16, rest.trim_end_matches(' '))
 }
 
-/// Block elements and lines as a rectangle of the cell, in shares of it: left, top, width, height.
+/// Returns block elements and lines as a rectangle in fractions of the cell: left, top, width, height.
 fn shape(sign: &str) -> Option<[f64; 4]> {
     let mut characters = sign.chars();
     let (Some(sign), None) = (characters.next(), characters.next()) else { return None };
@@ -209,7 +209,7 @@ fn rect(out: &mut String, x: f64, y: f64, width: f64, height: f64, fill: [u8; 3]
     );
 }
 
-/// A color as red, green, blue; the terminal's own default is `default`.
+/// Converts a color to red, green, blue; the terminal's default becomes `default`.
 fn rgb(colour: Color, default: [u8; 3]) -> [u8; 3] {
     match colour {
         Color::Rgb(red, green, blue) => [red, green, blue],
@@ -233,7 +233,7 @@ fn hex([red, green, blue]: [u8; 3]) -> String {
     format!("#{red:02x}{green:02x}{blue:02x}")
 }
 
-/// At most two decimals, none where there are none.
+/// Formats a number with at most two decimals, without trailing zeros.
 fn number(value: f64) -> String {
     let text = format!("{value:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

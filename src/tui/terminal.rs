@@ -1,5 +1,5 @@
-//! The terminal as a resource: raw mode, alternate screen, paste, mouse and focus reports on; everything
-//! back as it was on the way out, however one leaves.
+//! The terminal as a resource: enables raw mode, the alternate screen, and paste, mouse and focus reports; restores
+//! everything on every way out.
 
 use std::io::{self, BufWriter, IsTerminal as _, Stdout, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,13 +23,13 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{Winsize, tcgetwinsize, tcsetwinsize};
 use skills_config::TerminalProgress;
 
-/// Whether this process has the terminal in its hands now. The panic hook asks it.
+/// Whether this process currently controls the terminal. Read by the panic hook.
 static ENTERED: AtomicBool = AtomicBool::new(false);
 
 /// Whether the terminal shows progress.
 static SHOWS_PROGRESS: AtomicBool = AtomicBool::new(false);
 
-/// Longest text sent to the terminal's own clipboard: xterm takes about 75,000 characters of base64.
+/// Maximum length of text sent to the terminal's clipboard: xterm accepts about 75,000 characters of base64.
 pub const MAX_COPY_BYTES: usize = 50_000;
 
 /// The terminal while the workbench draws on it.
@@ -38,10 +38,10 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// Takes the terminal.
+    /// Takes control of the terminal.
     ///
     /// # Errors
-    /// When standard output is not a terminal, or the terminal refuses raw mode.
+    /// Returns an error if standard output is not a terminal, or the terminal rejects raw mode.
     pub fn enter() -> io::Result<Self> {
         if !io::stdout().is_terminal() {
             return Err(io::Error::new(io::ErrorKind::Unsupported, "standard output is not a terminal"));
@@ -51,34 +51,34 @@ impl Screen {
         Ok(Self { terminal: Terminal::new(CrosstermBackend::new(out))? })
     }
 
-    /// Gives the terminal back for a while.
+    /// Restores the terminal temporarily.
     pub fn leave(&mut self) {
         restore();
     }
 
-    /// Takes it again; the next frame draws everything.
+    /// Takes control again; the next frame redraws everything.
     ///
     /// # Errors
-    /// As [`Self::enter`].
+    /// Returns an error under the conditions of [`Self::enter`].
     pub fn again(&mut self) -> io::Result<()> {
         take()?;
         self.forget()
     }
 
-    /// Forgets what the terminal shows; the next frame draws everything.
+    /// Discards the known content of the terminal; the next frame redraws everything.
     ///
     /// # Errors
-    /// When the terminal is gone.
+    /// Returns an error if the terminal is closed.
     pub fn forget(&mut self) -> io::Result<()> {
-        // Not `clear`: that asks where the cursor is, and the answer may never come.
+        // Not `clear`: that queries the cursor position, and the response may never arrive.
         let size = self.terminal.size()?;
         self.terminal.resize(Rect::new(0, 0, size.width, size.height))
     }
 
-    /// Draws one frame; what did not change is not sent, and the terminal shows the rest at once.
+    /// Draws one frame as a synchronized update; unchanged cells are not sent.
     ///
     /// # Errors
-    /// When the terminal is gone.
+    /// Returns an error if the terminal is closed.
     pub fn draw(&mut self, draw: impl FnOnce(&mut Buffer) -> Option<Position>) -> io::Result<()> {
         queue!(self.terminal.backend_mut(), BeginSynchronizedUpdate)?;
         self.terminal.draw(|frame| {
@@ -89,28 +89,28 @@ impl Screen {
         execute!(self.terminal.backend_mut(), EndSynchronizedUpdate)
     }
 
-    /// Sends bytes that move and change nothing on the screen: the bell, a notification.
+    /// Sends bytes that do not affect the screen: the bell, a notification.
     ///
     /// # Errors
-    /// When the terminal is gone.
+    /// Returns an error if the terminal is closed.
     pub fn sign(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.terminal.backend_mut().write_all(bytes)?;
         io::Write::flush(self.terminal.backend_mut())
     }
 
-    /// Lets the terminal show how far something is.
+    /// Shows progress in the terminal.
     ///
     /// # Errors
-    /// When the terminal is gone.
+    /// Returns an error if the terminal is closed.
     pub fn show_progress(&mut self, progress: TerminalProgress) -> io::Result<()> {
         SHOWS_PROGRESS.store(progress != TerminalProgress::Hidden, Ordering::SeqCst);
         self.sign(progress.sequence().as_bytes())
     }
 
-    /// Sends text to the terminal's own clipboard (OSC 52).
+    /// Copies text to the terminal's clipboard (OSC 52).
     ///
     /// # Errors
-    /// When the text is longer than terminals take, or the terminal is gone.
+    /// Returns an error if the text is longer than terminals accept, or the terminal is closed.
     pub fn copy(&mut self, text: &str) -> io::Result<()> {
         if text.len() > MAX_COPY_BYTES {
             let said = format!("{} bytes exceed the limit of the terminal clipboard", text.len());
@@ -126,8 +126,8 @@ impl Drop for Screen {
     }
 }
 
-/// Gives a terminal without a size (a pseudo-terminal of `script`, a serial line) the size that programs assume there:
-/// nothing could be drawn on it, and what the workbench waits for would never be seen.
+/// Sets a terminal without a size (a pseudo-terminal of `script`, a serial line) to the conventional size: otherwise
+/// nothing could be drawn on it, and the workbench would wait for output that never appears.
 fn ensure_size() {
     let out = io::stdout();
     let unknown = tcgetwinsize(&out).is_ok_and(|size| size.ws_row == 0 || size.ws_col == 0);
@@ -153,7 +153,7 @@ fn take() -> io::Result<()> {
     )
 }
 
-/// Restores the terminal once. Failures are ignored: there is no place left to report them.
+/// Restores the terminal once. Failures are ignored because they cannot be reported anymore.
 pub fn restore() {
     if !ENTERED.swap(false, Ordering::SeqCst) {
         return;
@@ -164,7 +164,7 @@ pub fn restore() {
     let _ = disable_raw_mode();
 }
 
-/// What turns off everything that [`take`] turned on, but raw mode.
+/// Writes the sequences that revert everything that [`take`] enabled, except raw mode.
 fn queue_restoration(out: &mut impl io::Write) -> io::Result<()> {
     if SHOWS_PROGRESS.swap(false, Ordering::SeqCst) {
         out.write_all(TerminalProgress::Hidden.sequence().as_bytes())?;
@@ -180,12 +180,12 @@ fn queue_restoration(out: &mut impl io::Write) -> io::Result<()> {
     )
 }
 
-/// Restores the terminal without waiting for it: another thread may be blocked writing to a terminal without a reader.
+/// Restores the terminal without blocking: another thread may be blocked on writing to a terminal without a reader.
 pub fn give_back_now() {
     if !ENTERED.load(Ordering::SeqCst) {
         return;
     }
-    // What was not shown yet is dropped, so that there is room for the few bytes that matter.
+    // Discard pending output, so that the restoring sequences fit into the buffer.
     let out = io::stdout();
     let _ = rustix::termios::tcflush(&out, rustix::termios::QueueSelector::OFlush);
     let mut bytes = Vec::new();
@@ -193,15 +193,15 @@ pub fn give_back_now() {
         let mut ready = [PollFd::new(&out, PollFlags::OUT)];
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
         if matches!(poll(&mut ready, Some(&at_once)), Ok(1..)) && ready[0].revents() == PollFlags::OUT {
-            // Past the lock of standard output, which the other thread holds.
+            // Write to the descriptor directly: the other thread holds the lock of standard output.
             let _ = rustix::io::write(&out, &bytes);
         }
     }
     let _ = disable_raw_mode();
 }
 
-/// Restores the terminal before a panic of this thread is reported. A panic of another thread is logged
-/// instead: its message would run over the screen, and the workbench continues without that task.
+/// Restores the terminal before a panic of this thread is reported. A panic of another thread is logged instead: its
+/// message would overwrite the screen, and the workbench continues without that task.
 pub fn restore_on_panic() {
     let before = std::panic::take_hook();
     let here = std::thread::current().id();

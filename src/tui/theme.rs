@@ -14,7 +14,7 @@ pub use depth::Depth;
 pub use load::Themes;
 pub use style_words::{contrast, luminance};
 
-/// What a cell is on the screen. The names in theme files are these with dots (`signal.name`).
+/// The role of a cell on the screen. Theme files use these names with dots (`signal.name`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumString, EnumIter, EnumCount)]
 #[allow(missing_docs, reason = "the names are the documentation; themes/dark.yaml comments each")]
 #[rustfmt::skip]
@@ -94,15 +94,15 @@ pub struct Theme {
 }
 
 impl Theme {
-    /// One of the six shipped themes, for a terminal with that many colors.
+    /// Returns one of the six shipped themes, for a terminal with that many colors.
     ///
     /// # Errors
-    /// When there is no theme of that name.
+    /// Returns an error if there is no theme of that name.
     pub fn shipped(name: &str, depth: Depth) -> Result<Self, LocatedError> {
         Themes::shipped()?.theme(name, depth)
     }
 
-    /// Every color the theme sets, the terminal's own left out.
+    /// Returns every color the theme sets, except the terminal's default.
     fn colours(&self) -> impl Iterator<Item = Color> {
         self.styles
             .iter()
@@ -111,8 +111,8 @@ impl Theme {
             .filter(|colour| *colour != Color::Reset)
     }
 
-    /// The style of a role. Styles patch: draw the base first, then a band (`surface`, `selection`),
-    /// then text, so that a role without a background keeps the one beneath it.
+    /// Returns the style of a role. Styles are patches: draw the base first, then a band (`surface`, `selection`), then
+    /// text, so that a role without a background keeps the one beneath it.
     #[must_use]
     pub fn style(&self, role: Role) -> Style {
         self.styles[role as usize]

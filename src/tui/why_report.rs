@@ -1,4 +1,4 @@
-//! The report of why clients use a skill or do not, as a text to read.
+//! The report of why clients use a skill or do not, as a text for the reader overlay.
 
 use std::fmt::Write as _;
 
@@ -9,26 +9,26 @@ use skills_api::{CheckKind, CheckResult, ClientChecks, WhyCheck, WhyRanking, Why
 use skills_discovery::SignalSums;
 use skills_skill::Skill;
 
-/// Cells of the column that names the check.
+/// Width of the column that names the check, in cells.
 const NAME_WIDTH: usize = 13;
-/// Cells before the evidence of a check: its sign, its result, its name.
+/// Cells before the evidence of a check: its glyph, its result, its name.
 const EVIDENCE_INDENT: usize = 2 + 8 + NAME_WIDTH;
 /// The score of a full bar; a higher score extends it.
 const MIN_SCALE: f64 = 3.5;
-/// Letters that two forms of a word share at least, and by which they differ at most.
+/// Minimum common prefix of two forms of a word, and maximum length of the ending that differs, in characters.
 const MIN_STEM: usize = 4;
 const MAX_ENDING: usize = 3;
 /// How to change the description.
 const DRAFT: &str = "w opens a draft of the description";
 
-/// What is asked about a skill, in the order in which it decides, and the checks that answer it.
+/// The questions about a skill, in the order in which they decide, and the checks that answer each.
 const GROUPS: [(&str, &[CheckKind]); 3] = [
     ("Found by the clients", &[CheckKind::Folder, CheckKind::Parse, CheckKind::Name]),
     ("Offered to the model", &[CheckKind::Offered, CheckKind::Description]),
     ("Ranked for the request", &[CheckKind::Rank, CheckKind::Terms, CheckKind::Exclusion]),
 ];
 
-/// The report, section by section; of a skill with a record also its draft.
+/// Returns the report, section by section; for a skill in the catalog also its draft.
 pub fn reading(report: &WhyReport, skill: Option<&Skill>) -> Reading {
     let mut passages = Vec::new();
     let title = match &report.intent {
@@ -37,7 +37,7 @@ pub fn reading(report: &WhyReport, skill: Option<&Skill>) -> Reading {
     };
     let is_failed = |check: &&WhyCheck| check.result == CheckResult::Fail;
     let is_fine_here = !report.checks.iter().any(|check| is_failed(&check));
-    // A client that has no description to show in part does not list the skill, unless it shows another text.
+    // A client that shows no description, not even truncated or repaired, does not list the skill.
     let is_only_cut = report.clients.iter().all(|client| {
         let is_listed = client.description.is_some() || client.repaired.is_some();
         let mut failed = client.checks.iter().filter(is_failed);
@@ -84,7 +84,7 @@ pub fn reading(report: &WhyReport, skill: Option<&Skill>) -> Reading {
     Reading { title: shown(&title), what: "report".to_owned(), passages, alongside, foot, draft }
 }
 
-/// What helps: a measured change of the description, else the help of the check that failed.
+/// Appends the advice: a measured change of the description, else the help of the check that failed.
 fn push_advice(report: &WhyReport, passages: &mut Vec<Passage>) {
     passages.push(Passage::Heading("Advice".to_owned()));
     let measured = report.ranking.as_ref().and_then(|ranking| ranking.advice.as_ref());
@@ -109,8 +109,8 @@ fn push_advice(report: &WhyReport, passages: &mut Vec<Passage>) {
     }
 }
 
-/// The description as the clients show it: the rest is struck out, what the request needs of it is marked. Clients that
-/// show the same text share it.
+/// Appends the description as the clients show it: what is truncated is struck out, what the request needs of it is
+/// marked. Clients that show the same text share a section.
 fn push_descriptions(report: &WhyReport, passages: &mut Vec<Passage>) {
     let mut done: Vec<&str> = Vec::new();
     for client in &report.clients {
@@ -147,7 +147,7 @@ fn push_descriptions(report: &WhyReport, passages: &mut Vec<Passage>) {
     }
 }
 
-/// Bars on one scale: the skill as clients show it, in full, with the advice, and the rival.
+/// Appends bars on one scale: the skill as clients show it, untruncated, with the advice, and the rival.
 fn push_scores(report: &WhyReport, ranking: &WhyRanking, passages: &mut Vec<Passage>) {
     let bar = |label: String, rank: Option<usize>, score: f64, signals: Option<SignalSums>| ScoreBar {
         label,
@@ -186,7 +186,7 @@ fn push_scores(report: &WhyReport, ranking: &WhyRanking, passages: &mut Vec<Pass
     passages.extend(bars.into_iter().map(|bar| Passage::Score(ScoreBar { label_width, scale, ..bar })));
 }
 
-/// The description of the rival, with what decided.
+/// Appends the description of the rival, with the words that decided.
 fn push_rival(ranking: &WhyRanking, passages: &mut Vec<Passage>) {
     let Some(rival) = &ranking.rival_hit else { return };
     let missing: Vec<&str> = ranking
@@ -202,7 +202,7 @@ fn push_rival(ranking: &WhyRanking, passages: &mut Vec<Passage>) {
     passages.push(Passage::Marked { text, marks });
 }
 
-/// What helps: where the ranking fails what helps there, else what helps with a client.
+/// Returns the advice: for failed ranking checks the help for the ranking, else the help for a client.
 fn advice(report: &WhyReport) -> String {
     let is_failed = |check: &&WhyCheck| check.result == CheckResult::Fail;
     let is_of_ranking =
@@ -217,7 +217,7 @@ fn advice(report: &WhyReport) -> String {
     };
     let rival = report.ranking.as_ref().and_then(|ranking| ranking.rival.as_ref());
     match (help, rival) {
-        // Help with a command or a key is not about the words of the description.
+        // Help that names a command or key does not concern the wording of the description.
         (Some(help), _) if help.contains('`') => help,
         (Some(help), _) => format!("{help}: {DRAFT}"),
         (None, Some(rival)) if !of_ranking.is_empty() => {
@@ -227,8 +227,8 @@ fn advice(report: &WhyReport) -> String {
     }
 }
 
-/// The checks of a kind: those of the skill itself, then those of the clients. Clients without anything to say share a
-/// line.
+/// Appends the checks of a group: those of the skill itself, then those of the clients. Clients without findings share
+/// a line.
 fn push_group(report: &WhyReport, name: &str, kinds: &[CheckKind], passages: &mut Vec<Passage>) {
     let is_here = |check: &&WhyCheck| kinds.contains(&check.check);
     let own: Vec<&WhyCheck> = report.checks.iter().filter(is_here).collect();
@@ -275,7 +275,7 @@ fn push_check(client: &str, check: &WhyCheck, passages: &mut Vec<Passage>) {
     }
 }
 
-/// Each term of the request: what it gives the skill, and what it gives the rival.
+/// Appends each term of the request: its points for the skill, and its points for the rival.
 fn push_terms(report: &WhyReport, ranking: &WhyRanking, description: &str, passages: &mut Vec<Passage>) {
     passages.push(Passage::Heading("Terms of the request".to_owned()));
     passages.push(text("verdict  ", &ranking.verdict, Role::Muted));
@@ -311,7 +311,7 @@ fn push_terms(report: &WhyReport, ranking: &WhyRanking, description: &str, passa
     let sum = |score: Option<f64>| score.map_or_else(|| "    ·".to_owned(), points);
     let of_terms = |points: fn(&WhyTerm) -> f64| ranking.terms.iter().map(points).sum::<f64>();
     let rest = |score: Option<f64>, of_terms: f64| sum(score.map(|score| score - of_terms));
-    // What is not of one word: pairs, rules and general wording.
+    // The part of the score without a single word: pairs, rules and general wording.
     let (own, theirs) = (rest(ranking.score, of_terms(|term| term.points)), ranking.rival_score);
     let theirs_rest = rest(theirs, of_terms(|term| term.winner_points));
     let (rules, total) = match rival {
@@ -322,12 +322,12 @@ fn push_terms(report: &WhyReport, ranking: &WhyRanking, description: &str, passa
     passages.push(text(&format!("{:<width$}", "sum"), &total, Role::Strong));
 }
 
-/// A term of a score, never as `-0.00`.
+/// Formats points of a score, never as `-0.00`.
 fn points(value: f64) -> String {
     format!("{:5.2}", if value.abs() < 0.005 { 0.0 } else { value })
 }
 
-/// The clause of a description that has a word, in any of its forms.
+/// Returns the clause of a description that contains a word in any of its forms.
 fn sentence_with<'d>(description: &'d str, term: &str) -> Option<&'d str> {
     let term = term.to_lowercase();
     let has = |clause: &&str| {
@@ -337,14 +337,14 @@ fn sentence_with<'d>(description: &'d str, term: &str) -> Option<&'d str> {
     description.split_inclusive(['.', ';', '!', '?', '\n']).map(str::trim).find(has)
 }
 
-/// Whether a clause says what a skill is not for.
+/// Returns whether a clause states what a skill is not for.
 fn is_exclusion(clause: &str) -> bool {
     let clause = clause.to_lowercase();
     let begins = ["not ", "never ", "no ", "don't ", "don’t ", "do not ", "does not ", "except "];
     begins.iter().any(|begin| clause.starts_with(begin)) || clause.contains(" not for ")
 }
 
-/// Whether two words are forms of one: equal, or with another short ending.
+/// Returns whether two words are forms of one: equal, or with different short endings.
 fn is_form_of(a: &str, b: &str) -> bool {
     let common = a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count();
     let longest = a.chars().count().max(b.chars().count());

@@ -1,5 +1,4 @@
-//! The connection to a core elsewhere: its state in the header, and what is said when it is lost and found
-//! again.
+//! The connection to a remote core: its state in the header, and notices when it is lost and restored.
 
 use std::time::{Duration, Instant};
 
@@ -13,13 +12,13 @@ use skills_api::{Connection, ConnectionState, Event, Sending, UnderWay};
 use skills_skill::safe_text;
 
 impl App {
-    /// Takes news of the connection.
+    /// Handles a change of the connection.
     pub(super) fn connection_news(&mut self, state: &ConnectionState, message: &Message, now: Instant) {
         self.tell_overlay(message, now);
         let Connection::Remote { address, state: kept } = &mut self.connection else { return };
         let before = std::mem::replace(kept, state.clone());
         let what = format!("connection to {address} lost");
-        // The address is above already.
+        // The notice already names the address.
         let reason = |why: &str| {
             let why = why.strip_prefix(address.as_str()).map_or(why, str::trim_start);
             safe_text::line(why).into_owned()
@@ -36,7 +35,7 @@ impl App {
                 let away = now.saturating_duration_since(since).as_millis();
                 let away = duration(i64::try_from(away).unwrap_or(i64::MAX));
                 self.notices.note(format!("reconnected after {away}; fetching missed changes"), now);
-                // What was asked meanwhile failed, and what was asked before may be old.
+                // Requests in the meantime failed, and earlier responses may be outdated.
                 let ids: Vec<PaneId> = self.panes.iter().map(|pane| pane.id()).collect();
                 for id in ids {
                     self.tell(id, &Message::Run(RunTold::Following), now);
@@ -46,7 +45,8 @@ impl App {
         }
     }
 
-    /// The core is on another store: panes drop what they knew, which hears of it next, and so does a sheet.
+    /// Handles a core that changed to another store: everything known about the old one is dropped, in panes and
+    /// overlays too.
     pub(super) fn replaced(&mut self, message: &Message, now: Instant) {
         let place = self.elsewhere().unwrap_or("the core").to_owned();
         self.notices.note(format!("{place} has a different store now; reloading everything"), now);
@@ -55,7 +55,7 @@ impl App {
         self.wants.push(super::AppCommand::Refresh);
     }
 
-    /// How far a decision is on its way.
+    /// Handles the progress of a decision in flight.
     pub(super) fn order_news(&mut self, way: &UnderWay, message: &Message, now: Instant) {
         match way.sending {
             Sending::Over => drop(self.orders.remove(&way.run)),
@@ -64,8 +64,7 @@ impl App {
         self.tell_overlay(message, now);
     }
 
-    /// Tells a sheet that opens what was reported before: the state of the connection, and what is on its
-    /// way.
+    /// Delivers earlier events to an overlay that opens: the state of the connection, and decisions in flight.
     pub(super) fn introduce(&self, sheet: &mut dyn Overlay) {
         if let Connection::Remote { state, .. } = &self.connection {
             sheet.on_message(&Message::Event(Event::Connection(state.clone())));
@@ -82,7 +81,7 @@ impl App {
         }
     }
 
-    /// What becomes of decisions that are on their way, if the workbench ends now.
+    /// Describes what happens to decisions in flight if the workbench quits now.
     pub(super) fn undelivered(&self) -> Option<String> {
         let count = |unsent: bool| {
             self.orders.values().filter(|way| (way.sending == Sending::Waiting) == unsent).count()
@@ -100,7 +99,7 @@ impl App {
         }
     }
 
-    /// The address of a core that is not on this machine's own disk.
+    /// Returns the address of a remote core.
     pub(super) fn elsewhere(&self) -> Option<&str> {
         match &self.connection {
             Connection::Local => None,
@@ -108,7 +107,7 @@ impl App {
         }
     }
 
-    /// Whether the screen shows old data because the current state is unknown.
+    /// Returns whether the screen shows old data because the current state is unknown.
     pub(super) fn is_stale(&self) -> bool {
         matches!(
             &self.connection,
@@ -116,7 +115,7 @@ impl App {
         )
     }
 
-    /// When the countdown in the header is a second further.
+    /// Returns when the countdown in the header next changes.
     pub(super) fn next_second(&self, now: Instant) -> Option<Instant> {
         let next_try = match &self.connection {
             Connection::Remote { state: ConnectionState::Lost { next_try, .. }, .. } => next_try,
@@ -130,7 +129,7 @@ impl App {
         (left > 0).then(|| next_try.checked_sub(Duration::from_secs(left - 1)).unwrap_or(*next_try))
     }
 
-    /// What the header says of it, in fewer and fewer words; nothing where the core is in this process.
+    /// Returns the connection in increasingly shorter forms for the header; `None` for a core in this process.
     pub(super) fn connection_place(&self, now: Instant) -> Option<RemoteLocation> {
         let Connection::Remote { address, state } = &self.connection else { return None };
         let (set, lost) = (self.glyphs.set, self.glyphs.lost);
@@ -174,7 +173,7 @@ impl App {
     }
 }
 
-/// Whole seconds, a begun one included.
+/// Returns whole seconds, rounded up.
 fn seconds(time: Duration) -> u64 {
     time.as_secs() + u64::from(time.subsec_nanos() > 0)
 }

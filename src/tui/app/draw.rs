@@ -17,11 +17,11 @@ use crate::widgets::text_width::cells;
 use crate::{footer, glyphs::Glyphs};
 use skills_api::Connection;
 
-/// The least window that the workbench fits in.
+/// Minimum size of the window.
 pub const MIN_WINDOW_SIZE: (u16, u16) = (40, 10);
 
 impl App {
-    /// Draws everything; answers where the terminal's cursor belongs, if it shows.
+    /// Draws everything; returns the position of the terminal's cursor, if it is visible.
     pub fn draw(&mut self, buf: &mut Buffer, now: Instant) -> Option<Position> {
         self.dirty = false;
         self.hits.clear();
@@ -127,16 +127,16 @@ impl App {
             Some(1) => "1 skill".to_owned(),
             Some(count) => format!("{} skills", format::count(count)),
         };
-        // It is Browse that looks through a client's view: a session has a client of its own.
+        // Only Browse uses the client's view: a session has a client of its own.
         let browsing = self.panes.get(self.active).is_some_and(|pane| pane.id() == PaneId::Browse);
         let client = self.client.as_ref().filter(|_| browsing).map(|name| format!("as {name}"));
-        // Of a core elsewhere the header says more, and before anything else.
+        // For a remote core the location is shown separately and in more detail.
         let place = matches!(self.connection, Connection::Local).then(|| "local".to_owned());
         (ids, std::iter::once(count).chain(client).chain(place).collect())
     }
 }
 
-/// Dims what may not be true any longer; it stays as it was in every other way.
+/// Dims content that may be outdated; everything else about it stays.
 fn faded(area: Rect, buf: &mut Buffer) {
     for position in area.positions() {
         if let Some(cell) = buf.cell_mut(position) {
@@ -145,7 +145,7 @@ fn faded(area: Rect, buf: &mut Buffer) {
     }
 }
 
-/// The spinner's sign at a time since the start.
+/// Returns the spinner's glyph at a time since the start.
 fn spin(glyphs: &Glyphs, since: Duration) -> &'static str {
     let turns = since.as_millis() / SPIN.as_millis();
     glyphs.running[usize::try_from(turns).unwrap_or_default() % glyphs.running.len()]

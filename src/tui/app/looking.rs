@@ -1,4 +1,4 @@
-//! Polls for changes by others to what a pane shows, without drawing anything if there are none.
+//! Polls for changes by other processes to what a pane shows, without redrawing if there are none.
 
 use std::time::Instant;
 
@@ -7,7 +7,7 @@ use crate::pane::Message;
 use crate::proposal_requests::ProposalAnswer;
 use crate::session_requests::SessionTold;
 
-/// Whether these news leave the picture as it is.
+/// Returns whether an event leaves the frame unchanged.
 pub(super) fn unmoved(news: &AppEvent) -> bool {
     matches!(
         news,
@@ -20,7 +20,7 @@ pub(super) fn unmoved(news: &AppEvent) -> bool {
 }
 
 impl App {
-    /// Lets the pane that is shown look, if it is time.
+    /// Lets the active pane poll if it is due.
     pub(super) fn look_again(&mut self, now: Instant) {
         let Some(pane) = self.panes.get_mut(self.active) else { return };
         if pane.looks_at(now).is_some_and(|due| now >= due) {
@@ -29,7 +29,7 @@ impl App {
         }
     }
 
-    /// When that is.
+    /// Returns when the active pane next polls.
     pub(super) fn next_look(&self, now: Instant) -> Option<Instant> {
         self.panes.get(self.active)?.looks_at(now)
     }

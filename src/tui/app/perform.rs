@@ -1,4 +1,4 @@
-//! Actions and effects executed: what the application does itself, and what it wants from outside.
+//! Execution of actions and effects: what the application does itself, and what it delegates.
 
 use std::time::Instant;
 
@@ -17,13 +17,13 @@ use crate::theme::contrast;
 use crate::theme::{Depth, Role};
 use crate::widgets::text_width::shown;
 
-/// How far `<` and `>` move a split, and how far at most.
+/// By how many cells `<` and `>` move a split, and the maximum in total.
 const SPLIT_STEP: i16 = 2;
 const SPLIT_MOST: i16 = 60;
-/// Actions the palette remembers.
+/// Number of actions that the palette remembers.
 const RECENT: usize = 5;
 
-/// What becomes of runs that are worked here when the workbench ends as text.
+/// Describes what happens to runs executing here when the workbench exits.
 fn stopped(runs: usize, passing: bool) -> Option<String> {
     let (are, they, the) = match runs {
         0 => return None,
@@ -44,13 +44,13 @@ fn stopped(runs: usize, passing: bool) -> Option<String> {
 const BEYOND: &str = "none: the store is in memory, visible only to this workbench";
 
 impl App {
-    /// Whether a command asks for what no other process can see.
+    /// Returns whether a command refers to a store that no other process can access.
     fn is_beyond(&self, line: &str) -> bool {
         let stored = ["skills runs ", "skills session "].iter().any(|begin| line.starts_with(begin));
         stored && self.passing && self.elsewhere().is_none()
     }
 
-    /// Does what an action asks for; false where nothing here knows it.
+    /// Executes an action; returns `false` if the action has no handler here.
     pub(super) fn perform(&mut self, action: Action, now: Instant) -> bool {
         let commands = self.panes.get(self.active).map(|pane| pane.commands()).unwrap_or_default();
         if let Some(why) =
@@ -98,7 +98,7 @@ impl App {
         true
     }
 
-    /// Says that a key does nothing here, and which one lists those that do.
+    /// Notes that a key has no action here, and which key lists the available ones.
     pub(super) fn hint(&mut self, key: KeyEvent, now: Instant) {
         let is_typed = !matches!(
             key.code,
@@ -127,7 +127,7 @@ impl App {
         if self.overlay.as_ref().is_some_and(|overlay| overlay.unsaved().is_some()) {
             self.behind = self.overlay.take();
         } else {
-            // What was typed on a sheet belongs to its pane from here on, which is asked below.
+            // Entered fields of the dialog now belong to its pane, which reports them below.
             self.close(now);
         }
         match self.would_be_lost() {
@@ -136,11 +136,11 @@ impl App {
         }
     }
 
-    /// What would be lost, stopped or never sent if the workbench ended now.
+    /// Describes what would be lost, stopped or never sent if the workbench quit now.
     pub(super) fn would_be_lost(&self) -> Option<String> {
         let edited = self.behind.as_ref().and_then(|overlay| overlay.unsaved());
         let typed = self.panes.iter().find_map(|pane| pane.unsaved());
-        // What a server works continues without this screen.
+        // Runs that a service executes continue without this workbench.
         let here = self.elsewhere().is_none();
         let under_way = self.panes.iter().map(|pane| pane.under_way()).sum();
         let stopped = here.then(|| stopped(under_way, self.passing)).flatten();
@@ -228,7 +228,7 @@ impl App {
                     }
                 }
                 Effect::Pick(mut picker) => {
-                    // What is shown is what is copied.
+                    // Show exactly the text that is copied.
                     if picker.what == PickerKind::CopyAs {
                         let lines = picker.choices.iter_mut().filter(|(what, ..)| what == "cli");
                         lines.for_each(|(_, _, line)| {
@@ -372,7 +372,7 @@ impl App {
         self.wants.push(AppCommand::Call(pane, ask));
     }
 
-    /// Uses a theme from now on.
+    /// Sets the theme.
     pub fn set_theme(&mut self, name: &str) {
         name.clone_into(&mut self.kept_theme);
         self.wear(name);

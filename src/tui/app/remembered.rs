@@ -1,4 +1,4 @@
-//! What the workbench stores between two sessions: positions of splits and the chosen theme.
+//! State that the workbench stores between sessions: positions of splits, the chosen theme and recent requests.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -13,11 +13,11 @@ use skills_base::private_files;
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Remembered {
-    /// The theme picked last; the configuration's own wish goes before it.
+    /// The theme chosen last; the configuration has precedence.
     pub theme: Option<String>,
-    /// Cells by which splits were moved, by pane.
+    /// Offset of splits in cells, by pane.
     pub split: BTreeMap<String, i16>,
-    /// Intents asked, oldest first.
+    /// Ranked requests, oldest first.
     pub intents: Vec<String>,
 }
 
@@ -25,7 +25,7 @@ const PANES: [PaneId; 6] =
     [PaneId::Browse, PaneId::Discover, PaneId::Attach, PaneId::Session, PaneId::Runs, PaneId::Golden];
 
 impl Remembered {
-    /// Reads the file. One that is missing or damaged remembers nothing; it is written again at the end.
+    /// Reads the file. A missing or damaged file yields the default state; it is rewritten on exit.
     #[must_use]
     pub fn read(file: &Path) -> Self {
         let text = std::fs::read_to_string(file).unwrap_or_default();
@@ -35,7 +35,7 @@ impl Remembered {
     /// Writes the file.
     ///
     /// # Errors
-    /// As the file system has them.
+    /// Returns the error of the file system.
     pub fn write(&self, file: &Path) -> std::io::Result<()> {
         let text = serde_saphyr::to_string(self).map_err(std::io::Error::other)?;
         private_files::replace(file, text.as_bytes())
@@ -47,7 +47,7 @@ impl Remembered {
 }
 
 impl App {
-    /// What is worth remembering now. The theme only when it was picked, not when the terminal chose it.
+    /// Returns the state to store. The theme is included only if the user chose it, not if the terminal determined it.
     #[must_use]
     pub fn remember(&self, before: &Remembered, at_start: &str) -> Remembered {
         let picked = (self.kept_theme != at_start).then(|| self.kept_theme.clone());
@@ -61,7 +61,7 @@ impl App {
         Remembered { theme: picked.or_else(|| before.theme.clone()), split, intents }
     }
 
-    /// The name of the theme that was picked or chosen.
+    /// Returns the name of the theme, chosen by the user or automatically.
     #[must_use]
     pub fn theme_name(&self) -> &str {
         &self.kept_theme

@@ -19,7 +19,7 @@ impl<W: Write> AsciicastWriter<W> {
     /// Begins a recording of a screen of this size.
     ///
     /// # Errors
-    /// As the writer's.
+    /// Returns an error if the writer fails.
     pub fn begin(
         mut out: W,
         width: u16,
@@ -36,10 +36,10 @@ impl<W: Write> AsciicastWriter<W> {
         Ok(Self { out, began: now, last: None })
     }
 
-    /// Records a frame; cells that did not change are left out.
+    /// Records a frame; unchanged cells are omitted.
     ///
     /// # Errors
-    /// As the writer's.
+    /// Returns an error if the writer fails.
     pub fn frame(&mut self, screen: &Buffer, now: Instant) -> io::Result<()> {
         let mut bytes = Vec::new();
         {
@@ -52,7 +52,7 @@ impl<W: Write> AsciicastWriter<W> {
             }
         }
         if self.last.is_none() {
-            // Whatever was on the terminal before.
+            // Clear the terminal before the first frame.
             bytes.splice(0..0, b"\x1b[?25l\x1b[2J".iter().copied());
         }
         self.last = Some(screen.clone());
@@ -64,7 +64,7 @@ impl<W: Write> AsciicastWriter<W> {
     /// Ends the recording.
     ///
     /// # Errors
-    /// As the writer's.
+    /// Returns an error if the writer fails.
     pub fn end(mut self) -> io::Result<W> {
         self.out.flush()?;
         Ok(self.out)

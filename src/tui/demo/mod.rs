@@ -1,5 +1,5 @@
-//! Demonstrations: a script of keys and sentences that drives the workbench as a person would. Nothing in it is a
-//! recorded answer; looking back shows pictures of what was on the screen.
+//! Demonstrations: a script of keys and captions that drives the workbench as a user would. Results are live, not
+//! recorded; stepping back shows captured frames.
 
 mod cast;
 mod player;
@@ -19,14 +19,14 @@ use std::time::Duration;
 /// How a demonstration is played.
 #[derive(Debug, Clone)]
 pub struct DemoOptions {
-    /// What is played.
+    /// The script to play.
     pub script: Script,
-    /// Continue by itself after so long.
+    /// Continue automatically after this time.
     pub auto: Option<Duration>,
-    /// Write a recording (asciicast) here.
+    /// Write a recording (asciicast) to this file.
     pub record: Option<PathBuf>,
-    /// Write a picture (SVG) of each step into this folder.
+    /// Write an image (SVG) of each step to this folder.
     pub pictures: Option<PathBuf>,
-    /// What is made unreadable on the screen.
+    /// What is redacted on the screen.
     pub redaction: Redaction,
 }
