@@ -1,4 +1,4 @@
-//! The workbench: a terminal application over `skills_api::Client`. Screen state is owned by one task. Panes turn
+//! The workbench: a terminal application over `skills_api::Core`. Screen state is owned by one task. Panes turn
 //! actions into effects, only the application runs effects, and results return as messages.
 
 pub mod action;

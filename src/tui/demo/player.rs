@@ -1,4 +1,4 @@
-//! Plays a script: which input comes next and when, the sentence below the screen, and the way back.
+//! Plays a script: the next input and its time, the caption below the screen, and stepping back.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -14,53 +14,53 @@ use crate::theme::{Role, Theme};
 use crate::widgets::painter::Painter;
 use crate::widgets::text_width::cut_end;
 
-/// Between two typed letters, so that an audience can read along.
+/// Delay between two typed characters, so that an audience can read along.
 const LETTER: Duration = Duration::from_millis(45);
-/// How long a text is waited for.
+/// Timeout for an awaited text.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
-/// Rows that the sentence takes.
+/// Number of rows of the caption.
 pub const ROWS: u16 = 2;
 
-/// What the presenter's key asks for.
+/// A presenter's command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
-    /// It was none of the player's keys.
+    /// The key has no meaning for the player.
     None,
-    /// The next step, or the present one's end.
+    /// The next step, or the end of the current one.
     Forward,
-    /// A step back.
+    /// The previous step.
     Back,
-    /// The demonstration is over; the workbench stays as it is.
+    /// Ends the demonstration; the workbench keeps its state.
     Leave,
 }
 
 /// A demonstration in progress.
 pub struct Player {
     play: DemoOptions,
-    /// Steps begun.
+    /// Number of steps begun.
     begun: usize,
     waiting: VecDeque<Input>,
     letters: VecDeque<char>,
-    /// Since when the next input may come.
+    /// Time from which the next input is due.
     since: Instant,
-    /// Pictures of the steps that are complete.
+    /// Frames of the completed steps.
     shots: Vec<Buffer>,
-    /// Which of them is looked at.
+    /// Index of the frame being shown.
     looking: Option<usize>,
     failed: Option<String>,
     rested: bool,
-    /// Steps that did not come to what they waited for.
+    /// Steps that did not reach the state they waited for.
     missed: Vec<String>,
-    /// Whether it ended by itself.
+    /// Whether it played automatically to its end.
     ended: bool,
 }
 
 impl Player {
-    /// Before the first step.
+    /// Creates a player before the first step.
     #[must_use]
     pub fn new(mut play: DemoOptions, now: Instant) -> Self {
-        // The script is its author's: its sentences name paths and people as the screen does. What it waits for is
-        // looked for on the redacted screen.
+        // The script may contain paths and names too. Texts to wait for are redacted because they are searched for on
+        // the redacted screen.
         play.script.title = play.redaction.text(&play.script.title);
         for step in &mut play.script.steps {
             step.say = play.redaction.text(&step.say);
@@ -85,26 +85,26 @@ impl Player {
         }
     }
 
-    /// Whether it played by itself and the last step was seen for as long as the others.
+    /// Returns whether it played automatically to its end, the last step included.
     #[must_use]
     pub fn ended(&self) -> bool {
         self.ended
     }
 
-    /// Steps that did not come to what they waited for, with what that was.
+    /// Returns the steps that did not reach the state they waited for, each with that text.
     #[must_use]
     pub fn missed(&self) -> &[String] {
         &self.missed
     }
 
-    /// How it is played.
+    /// Returns the options.
     #[must_use]
     pub fn play(&self) -> &DemoOptions {
         &self.play
     }
 
-    /// What a key of the presenter asks for. Everything else is none of the audience's business: while a
-    /// demonstration is on, the workbench hears the script alone.
+    /// Returns the command of a presenter's key. All other input is ignored: during a demonstration only the script
+    /// controls the workbench.
     #[must_use]
     pub fn key(&self, event: &Event) -> Turn {
         let Event::Key(key) = event else { return Turn::None };
@@ -120,33 +120,33 @@ impl Player {
         }
     }
 
-    /// Whether nothing of the present step is left to do.
+    /// Returns whether all inputs of the current step have been sent.
     #[must_use]
     pub fn resting(&self) -> bool {
         self.waiting.is_empty() && self.letters.is_empty()
     }
 
-    /// Whether every step is complete.
+    /// Returns whether every step is complete.
     #[must_use]
     pub fn over(&self) -> bool {
         self.resting() && self.begun == self.play.script.steps.len()
     }
 
-    /// Which step is shown, from 0; none before the first.
+    /// Returns the index of the step being shown, from 0; `None` before the first.
     #[must_use]
     pub fn step(&self) -> Option<usize> {
         self.looking.or_else(|| self.begun.checked_sub(1))
     }
 
-    /// Goes a step on: forward among the pictures, else to the next step. While a step continues, its rest is
-    /// done at once.
+    /// Moves forward: to the next captured frame, else to the next step. If a step is still in progress, its remaining
+    /// text is typed at once.
     pub fn forward(&mut self, now: Instant) {
         if let Some(at) = self.looking {
             self.looking = (at + 1 < self.shots.len()).then_some(at + 1);
             return;
         }
         if !self.resting() {
-            // Only letters are hurried on: what is waited for keeps its time.
+            // Only typing is accelerated: waits keep their time.
             if !self.letters.is_empty() {
                 self.since = now.checked_sub(LETTER).unwrap_or(now);
             }
@@ -161,7 +161,7 @@ impl Player {
         }
     }
 
-    /// Shows the picture of the step before.
+    /// Shows the frame of the previous step.
     pub fn back(&mut self) {
         let present = self.looking.unwrap_or(self.shots.len().saturating_sub(1));
         if present > 0 && !self.shots.is_empty() {
@@ -169,8 +169,8 @@ impl Player {
         }
     }
 
-    /// The next input, when it is time for it. `settled` says that nothing is in progress, `screen` is what
-    /// the audience sees.
+    /// Returns the next input when it is due. `settled` means that nothing is in progress, `screen` is what the
+    /// audience sees.
     pub fn next(&mut self, now: Instant, settled: bool, screen: &Buffer) -> Option<KeyEvent> {
         if self.looking.is_some() {
             return None;
@@ -215,7 +215,7 @@ impl Player {
         }
     }
 
-    /// When the player has something to do by itself.
+    /// Returns when the player next acts without input.
     #[must_use]
     pub fn wake(&self, now: Instant) -> Option<Instant> {
         if self.looking.is_some() {
@@ -228,7 +228,7 @@ impl Player {
         (!self.ended).then(|| self.since + pause)
     }
 
-    /// Lets time pass: begins the next step by itself, where that was asked for, and ends after the last one.
+    /// Advances time: with automatic playback, begins the next step, and ends after the last one.
     pub fn tick(&mut self, now: Instant) {
         if self.resting()
             && self.looking.is_none()
@@ -239,7 +239,7 @@ impl Player {
         }
     }
 
-    /// Keeps the picture of a step that is complete. Answers its number when it is a new one.
+    /// Captures the frame of a completed step. Returns its number if it is new.
     pub fn seen(&mut self, screen: &Buffer, settled: bool) -> Option<usize> {
         if !self.resting() || !settled || self.looking.is_some() || self.begun == 0 || self.rested {
             return None;
@@ -250,13 +250,13 @@ impl Player {
         Some(self.begun)
     }
 
-    /// The picture that is looked at, while one is.
+    /// Returns the captured frame being shown, if any.
     #[must_use]
     pub fn looked_at(&self) -> Option<&Buffer> {
         self.shots.get(self.looking?)
     }
 
-    /// The sentence and the keys, below the screen.
+    /// Draws the caption and the keys below the screen.
     pub fn draw(&self, area: Rect, buf: &mut Buffer, theme: &Theme, glyphs: &Glyphs) {
         let mut painter = Painter { buf, theme, glyphs };
         painter.run(area.x, area.y, glyphs.heavy, area.width, Role::Accent);
@@ -275,7 +275,7 @@ impl Player {
             (false, true) => format!(" end of demo  {keys} "),
             _ => format!(" {keys} "),
         };
-        // In the rule, so that the sentence has the full row at any width.
+        // Keys are drawn on the rule, so that the caption has the entire row at any width.
         painter.right(area.right().saturating_sub(1), area.y, &keys, Role::Muted);
         let at = row.right().saturating_sub(1);
         let x = painter.put(row.x + 1, row.y, &place, Role::Muted, 8);
@@ -289,7 +289,7 @@ impl Player {
     }
 }
 
-/// The letters of a screen, row by row.
+/// Returns the text of a screen, row by row.
 fn text_of(screen: &Buffer) -> String {
     let width = usize::from(screen.area.width.max(1));
     let mut out = String::new();

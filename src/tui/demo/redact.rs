@@ -1,13 +1,13 @@
-//! Makes paths and names unreadable on a screen that others see.
+//! Redacts paths and names on a screen that an audience sees.
 
 use ratatui::buffer::Buffer;
 
-/// What is replaced, longest first.
+/// The replacements, longest text first.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Redaction(Vec<(String, String)>);
 
 impl Redaction {
-    /// The home folder becomes `~`, every other of these folders its replacement, the user's name `user`.
+    /// Creates a redaction: the home folder becomes `~`, each other folder its replacement, the user's name `user`.
     #[must_use]
     pub fn of(home: &str, folders: &[(String, &str)], user: Option<&str>) -> Self {
         let folders = folders.iter().filter(|(folder, _)| !std::path::Path::new(folder).starts_with(home));
@@ -24,20 +24,20 @@ impl Redaction {
         Self(pairs)
     }
 
-    /// A text of one's own that is shown beside the screen.
+    /// Redacts a text that is shown outside of the screen.
     #[must_use]
     pub fn text(&self, text: &str) -> String {
         self.0.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
     }
 
-    /// The same as it is on a screen that was redacted.
+    /// Redacts a text as it appears on a redacted screen.
     pub(super) fn on_screen(&self, text: &str) -> String {
         let mut signs: Vec<String> = text.chars().map(String::from).collect();
         self.replace(&mut signs);
         signs.concat().trim_end().to_owned()
     }
 
-    /// Replaces on the entire screen; columns stay.
+    /// Redacts the entire screen; columns are preserved.
     pub fn apply(&self, screen: &mut Buffer) {
         let width = usize::from(screen.area.width);
         for row in 0..usize::from(screen.area.height) {
@@ -51,8 +51,8 @@ impl Redaction {
         }
     }
 
-    /// Replaces in the signs of a line. What is shorter then moves the rest of its word to the left, and blanks follow
-    /// the word.
+    /// Replaces in the characters of a line. A shorter replacement moves the rest of its word to the left, with blanks
+    /// after the word.
     fn replace(&self, signs: &mut [String]) {
         for (from, to) in &self.0 {
             let wanted: Vec<String> = from.chars().map(String::from).collect();
@@ -77,7 +77,7 @@ impl Redaction {
     }
 }
 
-/// Whether a sign is behind a word: a blank, or a line of a box.
+/// Returns whether a character ends a word: a blank, or a line of a box.
 fn ends_word(sign: &str) -> bool {
     sign.chars().all(|c| c.is_whitespace() || ('\u{2500}'..='\u{257f}').contains(&c)) && !sign.is_empty()
 }

@@ -1,4 +1,4 @@
-//! The script of a demonstration: steps, each with one sentence for the audience and the keys that do it.
+//! The script of a demonstration: steps, each with a caption for the audience and its keys.
 
 use serde::Deserialize;
 
@@ -6,9 +6,9 @@ use serde::Deserialize;
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Script {
-    /// What it shows.
+    /// The subject.
     pub title: String,
-    /// Its steps, one key each.
+    /// The steps, one presenter's key each.
     pub steps: Vec<Step>,
 }
 
@@ -16,9 +16,9 @@ pub struct Script {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
-    /// What the audience sees, in one line.
+    /// The caption, in one line.
     pub say: String,
-    /// What is done, in order.
+    /// The inputs, in order.
     #[serde(default, rename = "do")]
     pub inputs: Vec<Input>,
 }
@@ -29,12 +29,12 @@ pub struct Step {
 pub enum Input {
     /// A key by name, as in the keymap (`"2"`, `enter`, `ctrl-s`).
     Key(String),
-    /// Text, typed letter by letter.
+    /// Text, typed character by character.
     Type {
         /// The text.
         r#type: String,
     },
-    /// Wait until this is on the screen.
+    /// Wait until this text is on the screen.
     Until {
         /// The text.
         until: String,
@@ -42,10 +42,11 @@ pub enum Input {
 }
 
 impl Script {
-    /// Reads a script.
+    /// Parses a script.
     ///
     /// # Errors
-    /// A sentence with the line: no YAML of this form, no steps, a name that is not a key.
+    /// Returns a message with the line if the text is not valid YAML of this form, has no steps, or names an unknown
+    /// key.
     pub fn parse(source: &str) -> Result<Self, String> {
         let script: Self =
             serde_saphyr::from_str(source).map_err(|error| skills_skill::yaml_message(&error))?;
@@ -63,10 +64,10 @@ impl Script {
     }
 }
 
-/// The script that comes with this program.
+/// Returns the shipped script.
 ///
 /// # Errors
-/// As [`Script::parse`]; the tests read it.
+/// Returns an error under the conditions of [`Script::parse`]; a test parses the script.
 pub fn shipped() -> Result<Script, String> {
     Script::parse(include_str!("../../../assets/demo.yaml"))
 }
@@ -80,7 +81,7 @@ mod tests {
         let script = shipped().unwrap();
         assert!(script.steps.len() >= 8, "{}", script.steps.len());
         for step in &script.steps {
-            // What 80 columns leave beside the step's number.
+            // The space that 80 columns leave next to the step's number.
             assert!(step.say.chars().count() <= 70, "{} characters: {}", step.say.chars().count(), step.say);
         }
     }

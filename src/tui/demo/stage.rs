@@ -1,4 +1,4 @@
-//! The screen of a demonstration: the workbench above, the sentence below, a recording beside.
+//! The screen of a demonstration: the workbench, the caption below it, and an optional recording.
 
 use std::fs::File;
 use std::io::{self, BufWriter};
@@ -18,20 +18,20 @@ use crate::svg::svg;
 pub struct DemoScreen {
     player: Player,
     cast: Option<AsciicastWriter<BufWriter<File>>>,
-    /// What the workbench drew last.
+    /// The last frame of the workbench.
     page: Buffer,
-    /// What could not be written, once.
+    /// The first write error, if any.
     failed: Option<String>,
 }
 
 impl DemoScreen {
-    /// Before the first step.
+    /// Creates the screen before the first step.
     #[must_use]
     pub fn new(play: DemoOptions, now: Instant) -> Self {
         Self { player: Player::new(play, now), cast: None, page: Buffer::empty(Rect::ZERO), failed: None }
     }
 
-    /// Takes an event of the terminal. Answers whether the demonstration continues.
+    /// Handles a terminal event. Returns whether the demonstration continues.
     pub fn take(&mut self, event: &Event, now: Instant) -> bool {
         match self.player.key(event) {
             Turn::Forward => self.player.forward(now),
@@ -42,7 +42,7 @@ impl DemoScreen {
         true
     }
 
-    /// The next key for the workbench, when it is time for one.
+    /// Returns the next key for the workbench when it is due.
     pub fn next(&mut self, now: Instant, settled: bool) -> Option<KeyEvent> {
         if settled {
             self.player.tick(now);
@@ -50,30 +50,30 @@ impl DemoScreen {
         self.player.next(now, settled, &self.page)
     }
 
-    /// Whether it played by itself and is complete.
+    /// Returns whether it played automatically to its end.
     #[must_use]
     pub fn ended(&self) -> bool {
         self.player.ended()
     }
 
-    /// Steps that did not come to what they waited for.
+    /// Returns the steps that did not reach the state they waited for.
     #[must_use]
     pub fn missed(&self) -> &[String] {
         self.player.missed()
     }
 
-    /// When there is something to do next.
+    /// Returns when it next acts without input.
     #[must_use]
     pub fn wake(&self, now: Instant) -> Option<Instant> {
         self.player.wake(now)
     }
 
-    /// What could not be written.
+    /// Takes the write error, if any.
     pub fn take_failure(&mut self) -> Option<String> {
         self.failed.take()
     }
 
-    /// Draws the workbench and what is below it, and records the frame.
+    /// Draws the workbench and the caption, and records the frame.
     pub fn draw(&mut self, screen: &mut Buffer, app: &mut App, now: Instant) {
         let area = screen.area;
         let rows = ROWS.min(area.height);
@@ -98,7 +98,7 @@ impl DemoScreen {
         }
     }
 
-    /// Keeps the picture of a step that came to rest.
+    /// Writes the image of a completed step.
     pub fn rest(&mut self, settled: bool, app: &App) {
         let Some(step) = self.player.seen(&self.page, settled) else { return };
         let Some(folder) = self.player.play().pictures.clone() else { return };

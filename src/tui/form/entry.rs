@@ -1,4 +1,4 @@
-//! One field of a form: what is declared, what a person gave, and what that means.
+//! A field of a form: its declaration, the user's input, and the value parsed from it.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::{Position, Rect};
@@ -9,47 +9,47 @@ use super::text::Text;
 use crate::widgets::text_width::shown;
 use skills_skill::contract::{Field, FieldType};
 
-/// How a value is given.
+/// The control of a field.
 #[derive(Debug, Clone)]
 pub(super) enum Control {
-    /// Typed.
+    /// A text field.
     Text(Text),
-    /// One of several; none is taken while the default holds.
+    /// A choice of several values; `taken` is `None` while the default applies.
     Choice {
-        /// What can be chosen, with its label.
+        /// The values, with their labels.
         choices: Vec<(Value, String)>,
-        /// Which one is.
+        /// Index of the chosen value.
         taken: Option<usize>,
     },
 }
 
-/// What a field means now.
+/// The current value of a field.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Meaning {
-    /// Nothing was given, and nothing has to be.
+    /// No value, and none is required.
     Absent,
-    /// This.
+    /// A valid value.
     Value(Value),
-    /// It has to be given.
+    /// A required value is missing.
     Missing,
-    /// What was given is none, because.
+    /// The input is invalid, with the reason.
     Wrong(String),
 }
 
-/// One field.
+/// A field of a form.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub name: String,
     pub label: String,
     pub field: Field,
     pub control: Control,
-    /// Whether the user visited the field: before that it is not reported as missing.
+    /// Whether the user has visited the field: until then it is not reported as missing.
     pub left: bool,
-    /// A finding of the core about the value, until it changes.
+    /// A finding of the core about the value, until the value changes.
     pub remark: Option<String>,
-    /// The value it was opened with.
+    /// The initial value.
     pub before: Option<Value>,
-    /// Where it was drawn last, and each choice.
+    /// Last drawn areas of the field and of each choice.
     pub drawn: Rect,
     pub drawn_choices: Vec<(Rect, usize)>,
 }
@@ -84,7 +84,7 @@ impl Entry {
         }
     }
 
-    /// Gives it a value, as if it were typed.
+    /// Sets the value as if it were typed.
     pub fn set(&mut self, value: &Value) {
         match &mut self.control {
             Control::Text(text) => text.set(&typed(self.field.kind, value)),
@@ -94,7 +94,7 @@ impl Entry {
         }
     }
 
-    /// What a person changed, as it was typed or chosen; none where nothing was.
+    /// Returns the user's input, as typed or chosen; `None` if nothing was changed.
     pub fn typed(&self) -> Option<Value> {
         let given = match &self.control {
             Control::Text(text) => Value::from(text.text()),
@@ -105,7 +105,7 @@ impl Entry {
         self.changed().then_some(given)
     }
 
-    /// Gives it what [`Self::typed`] answered.
+    /// Restores what [`Self::typed`] returned.
     pub fn retype(&mut self, given: &Value) {
         match (&mut self.control, given) {
             (Control::Text(text), Value::String(typed)) => text.set(typed),
@@ -114,7 +114,7 @@ impl Entry {
         }
     }
 
-    /// Takes the default over, to be changed; answers whether there was one to take.
+    /// Copies the default into an empty field for editing; returns whether there was one.
     pub fn take_default(&mut self) -> bool {
         match (&mut self.control, &self.field.default) {
             (Control::Text(text), Some(default)) if text.is_empty() => {
@@ -141,7 +141,7 @@ impl Entry {
         }
     }
 
-    /// What is wrong with it, to be reported now: everything once the form was checked.
+    /// Returns the problem to show now; with `checked`, a missing value is always a problem.
     pub fn problem(&self, checked: bool) -> Option<String> {
         match self.meaning() {
             Meaning::Wrong(why) => Some(why),
@@ -150,7 +150,7 @@ impl Entry {
         }
     }
 
-    /// The default as shown in an empty field.
+    /// Returns the default as shown in an empty field.
     pub fn ghost(&self) -> String {
         match &self.field.default {
             Some(default) => shown(&typed(self.field.kind, default)),
@@ -159,14 +159,14 @@ impl Entry {
         }
     }
 
-    /// The choice that holds while none is taken.
+    /// Returns the index of the choice that applies while none is chosen.
     pub fn default_choice(&self) -> Option<usize> {
         let Control::Choice { choices, .. } = &self.control else { return None };
         let default = self.field.default.as_ref()?;
         choices.iter().position(|(value, _)| value == default)
     }
 
-    /// What is at the right end: the type, as read.
+    /// Returns the text at the right end: the type, as parsed.
     pub fn tag(&self, meaning: &Meaning) -> String {
         let read = match meaning {
             Meaning::Value(value) => Some(value),
@@ -193,7 +193,7 @@ impl Entry {
         }
     }
 
-    /// A key for it; answers whether the value may have changed.
+    /// Handles a key; returns whether the value may have changed.
     pub fn key(&mut self, key: KeyEvent) -> bool {
         if goes_on(key) && self.take_default() {
             return true;
@@ -228,7 +228,7 @@ impl Entry {
         self.touched(changed)
     }
 
-    /// Deletes what is before the cursor, or takes the choice back.
+    /// Deletes the text before the cursor, or resets the choice.
     pub fn clear(&mut self) -> bool {
         let changed = match &mut self.control {
             Control::Text(text) => text.kill_to_start(),
@@ -266,7 +266,7 @@ fn choice_label(value: &Value) -> String {
     }
 }
 
-/// A key that goes to what is behind the cursor: in an empty field that is the default.
+/// Returns whether a key moves forward: in an empty field that takes the default.
 fn goes_on(key: KeyEvent) -> bool {
     let control = key.modifiers.contains(KeyModifiers::CONTROL);
     matches!(key.code, KeyCode::Right | KeyCode::End)
@@ -279,7 +279,7 @@ fn erases(key: KeyEvent) -> bool {
         || control && matches!(key.code, KeyCode::Char('h' | 'w' | 'k'))
 }
 
-/// The choice a key goes to: arrows and Space step round, a letter goes to the next one it begins.
+/// Returns the choice that a key selects: arrows and Space cycle, a letter selects the next choice that begins with it.
 fn choose(choices: &[(Value, String)], from: Option<usize>, key: KeyEvent) -> Option<usize> {
     let count = choices.len();
     let plain = !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);

@@ -1,6 +1,6 @@
-//! A form made of a contract's declared fields: typed, checked while typing, with the reason in place.
-//! A pane that holds one puts [`Context::Form`](super::action::Context::Form) and `Field` in front of its
-//! contexts and says that a text has the focus; then every key for it arrives here.
+//! A form for a contract's declared fields: validated while typing, with the problem shown at the field. A pane that
+//! contains one puts [`Context::Form`](super::action::Context::Form) and `Field` in front of its contexts and reports
+//! that a text field has the focus; then it receives every key for the form.
 
 mod entry;
 mod read;
@@ -19,45 +19,45 @@ pub use self::view::FormState;
 use super::action::Action;
 use skills_skill::contract::Field;
 
-/// What an action did to a form.
+/// The effect of an action on a form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Acted {
-    /// It is none of a form's.
+    /// A form does not handle the action.
     Unknown,
-    /// It moved inside.
+    /// The focus moved inside the form.
     Stayed,
     /// A value changed.
     Changed,
-    /// It went out before the first field.
+    /// The focus left before the first field.
     Before,
-    /// It went out behind the last field.
+    /// The focus left after the last field.
     After,
 }
 
-/// One wrong or missing value.
+/// An invalid or missing value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// The field's name.
     pub field: String,
-    /// What is wrong, to be read behind the name (`needs a number`).
+    /// The problem, to be read after the name (`needs a number`).
     pub why: String,
 }
 
-/// The fields, which of them has the focus, and how far the form is scrolled.
+/// The fields, the focused one, and the scroll position.
 #[derive(Debug, Clone, Default)]
 pub struct Form {
     entries: Vec<Entry>,
     focus: usize,
-    /// First row in view.
+    /// First visible row.
     offset: usize,
-    /// Whether missing values are reported everywhere: the form was submitted once.
+    /// Whether every missing value is reported: the form was submitted once.
     checked: bool,
     drawn: Rect,
 }
 
 impl Form {
-    /// A form of these fields: required ones first, then by name. `values` are those it opens with (of a
-    /// run to be corrected, of an earlier form); names that no field has are left out.
+    /// Creates a form: required fields first, then by name. `values` are initial values (of a run to be corrected, of
+    /// an earlier form); names without a field are ignored.
     #[must_use]
     pub fn new(fields: &BTreeMap<String, Field>, values: &Map<String, Value>) -> Self {
         let mut entries: Vec<Entry> =
@@ -66,7 +66,7 @@ impl Form {
         Self { entries, ..Self::default() }
     }
 
-    /// Puts values into the fields, as if they were typed.
+    /// Sets values of fields as if they were typed.
     pub fn fill(&mut self, values: &Map<String, Value>) {
         for entry in &mut self.entries {
             if let Some(value) = read::known(values, &entry.name) {
@@ -75,28 +75,28 @@ impl Form {
         }
     }
 
-    /// Whether there are no fields.
+    /// Returns whether there are no fields.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// How many fields there are.
+    /// Returns the number of fields.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// All values, absent ones left out.
+    /// Returns all values, without absent ones.
     ///
     /// # Errors
-    /// Every problem, in the order of the fields.
+    /// Returns every problem, in the order of the fields.
     pub fn values(&self) -> Result<Map<String, Value>, Vec<Problem>> {
         let problems = self.problems();
         if problems.is_empty() { Ok(self.so_far()) } else { Err(problems) }
     }
 
-    /// The values that can be read, whatever is wrong with the others.
+    /// Returns the valid values, regardless of problems of others.
     #[must_use]
     pub fn so_far(&self) -> Map<String, Value> {
         let value = |entry: &Entry| match entry.meaning() {
@@ -106,7 +106,7 @@ impl Form {
         self.entries.iter().filter_map(value).collect()
     }
 
-    /// The values that differ from those it was opened with; one that was taken away is null.
+    /// Returns the values that differ from the initial ones; a removed value is null.
     #[must_use]
     pub fn changes(&self) -> Map<String, Value> {
         let changed = self.entries.iter().filter(|entry| entry.changed());
@@ -118,19 +118,19 @@ impl Form {
         changed.filter_map(value).collect()
     }
 
-    /// Whether a person changed something: a text that could be lost.
+    /// Returns whether the user changed a value, which could be lost.
     #[must_use]
     pub fn changed(&self) -> bool {
         self.entries.iter().any(Entry::changed)
     }
 
-    /// What a person changed, letter by letter, to be typed again later by [`Self::retype`].
+    /// Returns the user's input verbatim, to be restored later by [`Self::retype`].
     #[must_use]
     pub fn typed(&self) -> Map<String, Value> {
         self.entries.iter().filter_map(|entry| Some((entry.name.clone(), entry.typed()?))).collect()
     }
 
-    /// Types again what [`Self::typed`] answered of a form like this.
+    /// Restores what [`Self::typed`] returned for a form with these fields.
     pub fn retype(&mut self, typed: &Map<String, Value>) {
         for entry in &mut self.entries {
             if let Some(given) = typed.get(&entry.name) {
@@ -139,7 +139,7 @@ impl Form {
         }
     }
 
-    /// What is in a field that is typed; none for a choice or another name.
+    /// Returns the text of a text field; `None` for a choice or an unknown name.
     #[must_use]
     pub fn text(&self, name: &str) -> Option<&str> {
         match &self.entries.iter().find(|entry| entry.name == name)?.control {
@@ -148,7 +148,7 @@ impl Form {
         }
     }
 
-    /// What is wrong now, in the order of the fields.
+    /// Returns the current problems, in the order of the fields.
     #[must_use]
     pub fn problems(&self) -> Vec<Problem> {
         let problem = |entry: &Entry| {
@@ -162,7 +162,7 @@ impl Form {
         self.entries.iter().filter_map(problem).collect()
     }
 
-    /// Shows every problem and goes to the first; answers whether there is none. For the moment of sending.
+    /// Shows every problem and focuses the first; returns whether there is none. To be called on submission.
     pub fn check(&mut self) -> bool {
         self.checked = true;
         let wrong = |entry: &Entry| matches!(entry.meaning(), Meaning::Missing | Meaning::Wrong(_));
@@ -173,7 +173,7 @@ impl Form {
         true
     }
 
-    /// Takes the core's findings about values (field and sentence); returns those about no field of this form.
+    /// Attaches the core's findings to fields (name and message); returns those about no field of this form.
     pub fn remark(&mut self, remarks: &[(String, String)]) -> Vec<(String, String)> {
         for entry in &mut self.entries {
             entry.remark = remarks.iter().find(|(name, _)| *name == entry.name).map(|(_, why)| why.clone());
@@ -182,37 +182,38 @@ impl Form {
         remarks.iter().filter(|(name, _)| foreign(name)).cloned().collect()
     }
 
-    /// The name of the field with the focus.
+    /// Returns the name of the focused field.
     #[must_use]
     pub fn focused(&self) -> Option<&str> {
         self.entries.get(self.focus).map(|entry| entry.name.as_str())
     }
 
-    /// Puts the focus on the first field.
+    /// Focuses the first field.
     pub fn first(&mut self) {
         self.focus = 0;
     }
 
-    /// Puts the focus on the last field.
+    /// Focuses the last field.
     pub fn last(&mut self) {
         self.focus = self.entries.len().saturating_sub(1);
     }
 
-    /// Puts the focus on a field by its name; answers whether there is one.
+    /// Focuses a field by its name; returns whether there is one.
     pub fn focus_on(&mut self, name: &str) -> bool {
         let found = self.entries.iter().position(|entry| entry.name == name);
         self.focus = found.unwrap_or(self.focus);
         found.is_some()
     }
 
-    /// To be called when the focus goes elsewhere: a required field that is empty is reported from now on.
+    /// Marks the focused field as visited when the focus moves on: if it is required and empty, it is reported from now
+    /// on.
     pub fn leave(&mut self) {
         if let Some(entry) = self.entries.get_mut(self.focus) {
             entry.left = true;
         }
     }
 
-    /// An action of the contexts `form` and `field`.
+    /// Handles an action of the contexts `form` and `field`.
     pub fn act(&mut self, action: Action) -> Acted {
         match action {
             Action::NextPart | Action::Submit => self.go(true),
@@ -239,22 +240,22 @@ impl Form {
         }
     }
 
-    /// A key for the field with the focus; answers whether a value may have changed.
+    /// Handles a key for the focused field; returns whether a value may have changed.
     pub fn key(&mut self, key: KeyEvent) -> bool {
         self.edit(|entry| entry.key(key)) == Acted::Changed
     }
 
-    /// Pasted text for the field with the focus; answers whether a value may have changed.
+    /// Handles pasted text for the focused field; returns whether a value may have changed.
     pub fn paste(&mut self, text: &str) -> bool {
         self.edit(|entry| entry.paste(text)) == Acted::Changed
     }
 
-    /// A click by the last drawn frame: none outside of the form, else whether a value may have changed.
+    /// Handles a click, using the last drawn frame: `None` outside of the form, else whether a value may have changed.
     pub fn click(&mut self, at: Position) -> Option<bool> {
         if !self.drawn.contains(at) {
             return None;
         }
-        // A click on the label or the note below goes to the field as well.
+        // A click on the label or the note below focuses the field as well.
         let near = self.entries.iter().rposition(|entry| !entry.drawn.is_empty() && entry.drawn.y <= at.y);
         let Some(hit) = near else { return Some(false) };
         if hit != self.focus {
@@ -265,7 +266,7 @@ impl Form {
         Some(inside && self.edit(|entry| entry.click(at)) == Acted::Changed)
     }
 
-    /// The wheel over the form: to the field above or below.
+    /// Handles the wheel over the form: focuses the field above or below.
     pub fn wheel(&mut self, down: bool) {
         let next = if down { self.focus + 1 } else { self.focus.saturating_sub(1) };
         if next < self.entries.len() && next != self.focus {

@@ -1,13 +1,13 @@
-//! What a person typed, read as a value of the declared type, or why it is none.
+//! Parses the user's input as a value of the declared type, with a message if it is invalid.
 
 use serde_json::{Map, Value};
 
 use skills_skill::contract::FieldType;
 
-/// Reads a text that is not empty.
+/// Parses a text that is not empty.
 ///
 /// # Errors
-/// What is needed instead, in a few words that are behind the field (`needs a number`).
+/// Returns what is needed instead, in a few words that are shown after the field (`needs a number`).
 pub fn read(kind: FieldType, text: &str) -> Result<Value, String> {
     let trimmed = text.trim();
     match kind {
@@ -17,7 +17,7 @@ pub fn read(kind: FieldType, text: &str) -> Result<Value, String> {
             None => "expected an integer, such as 3".to_owned(),
         }),
         FieldType::Number => number(trimmed).ok_or_else(|| {
-            // A decimal comma is the likeliest slip; telling it apart saves a search.
+            // A decimal comma is the most likely mistake and gets its own message.
             if number(&trimmed.replace(',', ".")).is_some() {
                 "use a decimal point, not a comma".to_owned()
             } else {
@@ -47,7 +47,7 @@ pub fn read(kind: FieldType, text: &str) -> Result<Value, String> {
     }
 }
 
-/// What is behind the field: the type, and where several forms are taken the one that was read.
+/// Returns the text after the field: the type, and if it accepts several, the one that was parsed.
 #[must_use]
 pub fn type_name(kind: FieldType, read: Option<&Value>) -> String {
     let named = |value: &Value| value_name(value).to_owned();
@@ -95,7 +95,7 @@ fn with_article(value: &Value) -> String {
     }
 }
 
-/// A value as a person would type it into a field of that type.
+/// Formats a value as a user would type it into a field of that type.
 #[must_use]
 pub fn typed(kind: FieldType, value: &Value) -> String {
     match (kind, value) {
@@ -120,12 +120,12 @@ pub fn typed(kind: FieldType, value: &Value) -> String {
     }
 }
 
-/// Whether a text comes back as it is when it is written between commas.
+/// Returns whether a text survives a round trip through a comma-separated list.
 fn is_plain(text: &str) -> bool {
     !text.is_empty() && text.trim() == text && !text.contains([',', '\n']) && !text.starts_with('[')
 }
 
-/// Items between commas and line breaks; empty ones are none.
+/// Splits a text at commas and line breaks; empty items are skipped.
 fn items(text: &str) -> impl Iterator<Item = &str> {
     text.split([',', '\n']).map(str::trim).filter(|item| !item.is_empty())
 }
@@ -143,7 +143,7 @@ fn number(text: &str) -> Option<Value> {
     })
 }
 
-/// Where JSON ends to be JSON, in the words of a person who typed one line.
+/// Describes where JSON is invalid, for a user who typed one line.
 fn place(error: &serde_json::Error, text: &str) -> String {
     if error.is_eof() {
         return "it is not closed".to_owned();
@@ -157,7 +157,7 @@ fn place(error: &serde_json::Error, text: &str) -> String {
     }
 }
 
-/// Values that came from elsewhere, as far as fields of these names take them.
+/// Returns the value for a field from external values; null counts as absent.
 #[must_use]
 pub fn known(values: &Map<String, Value>, name: &str) -> Option<Value> {
     values.get(name).filter(|value| !value.is_null()).cloned()

@@ -1,4 +1,4 @@
-//! What a person does in a form, by keys, and what they see.
+//! Tests of what a user does in a form by keys, and what is shown.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! A text of one or many lines being edited: readline keys, undo, paste, wide characters, wrapped to its field.
+//! A text field of one or many lines: readline keys, undo, paste, wide characters, wrapped to its field.
 
 use std::ops::Range;
 
@@ -11,10 +11,10 @@ use unicode_width::UnicodeWidthStr as _;
 
 use skills_skill::safe_text;
 
-/// Steps that undo remembers.
+/// Number of undo steps.
 const PAST: usize = 200;
 
-/// The text, its cursor, and what undo and yank need.
+/// The text, its cursor, and the state of undo and yank.
 #[derive(Debug, Clone, Default)]
 pub struct Text {
     text: String,
@@ -23,29 +23,29 @@ pub struct Text {
     past: Vec<(String, usize)>,
     future: Vec<(String, usize)>,
     killed: String,
-    /// The column that moving up and down aims at.
+    /// The target column of vertical movement.
     aim: Option<u16>,
-    /// Rows as they were drawn last, and the first in view.
+    /// Rows as last drawn, and the first visible one.
     rows: Vec<Range<usize>>,
     top: usize,
     drawn: Rect,
 }
 
 impl Text {
-    /// A text with the cursor at its end.
+    /// Creates a text with the cursor at its end.
     #[must_use]
     pub fn new(text: &str) -> Self {
         let text = clean(text);
         Self { cursor: text.len(), text, ..Self::default() }
     }
 
-    /// The text as it is.
+    /// Returns the text.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether there is none.
+    /// Returns whether the text is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()
@@ -56,22 +56,22 @@ impl Text {
         self.replace(0..self.text.len(), &clean(text));
     }
 
-    /// Inserts at the cursor; line breaks stay, other control characters go. Answers whether the text changed.
+    /// Inserts at the cursor; line breaks are kept, other control characters removed. Returns whether the text changed.
     pub fn insert(&mut self, text: &str) -> bool {
         let text = clean(text);
         self.replace(self.cursor..self.cursor, &text)
     }
 
-    /// Deletes from the line's start to the cursor, as `unix-line-discard` does. Answers whether the text changed.
+    /// Deletes from the line's start to the cursor, as `unix-line-discard` does. Returns whether the text changed.
     pub fn kill_to_start(&mut self) -> bool {
         let start = self.line_start();
-        // At the start of a line its break goes, so that pressing on clears everything.
+        // At the start of a line, delete its break, so that repeating the key clears everything.
         let start = if start == self.cursor { self.back() } else { start };
         self.kill(start..self.cursor)
     }
 
-    /// A key as readline understands it (GNU Readline, "Commands For Moving", "Killing and Yanking").
-    /// Answers whether the text changed.
+    /// Handles a key as readline does (GNU Readline, "Commands For Moving", "Killing and Yanking").
+    /// Returns whether the text changed.
     pub fn key(&mut self, key: KeyEvent) -> bool {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         let alt = key.modifiers.contains(KeyModifiers::ALT);
@@ -124,7 +124,7 @@ impl Text {
         }
     }
 
-    /// Moves a row up or down as drawn; answers false at the first or last one.
+    /// Moves by one drawn row; returns `false` at the first or last one.
     pub fn by_row(&mut self, down: bool) -> bool {
         let at = row_of(&self.rows, self.cursor);
         let next = if down { at + 1 } else { at.wrapping_sub(1) };
@@ -136,7 +136,7 @@ impl Text {
         true
     }
 
-    /// Moves the cursor to a click, by the last drawn frame.
+    /// Moves the cursor to a click, using the last drawn frame.
     pub fn click(&mut self, at: Position) {
         let row = self.top + usize::from(at.y.saturating_sub(self.drawn.y));
         let row = row.min(self.rows.len().saturating_sub(1));
@@ -147,14 +147,13 @@ impl Text {
         }
     }
 
-    /// Rows it takes at a width; one at least.
+    /// Returns the number of rows at a width; at least one.
     #[must_use]
     pub fn height(&self, width: u16) -> usize {
         rows(&self.text, width).len()
     }
 
-    /// Draws the part of it that holds the cursor. Answers where the terminal's cursor belongs when it has
-    /// the focus.
+    /// Draws the part that contains the cursor. Returns the position of the terminal's cursor for a focused field.
     pub fn draw(&mut self, area: Rect, buf: &mut Buffer, style: Style) -> Option<Position> {
         let area = area.intersection(buf.area);
         self.drawn = area;
@@ -248,7 +247,7 @@ impl Text {
         self.text.len() - after.trim_start_matches(char::is_alphanumeric).len()
     }
 
-    /// The byte at a column of a row; on a row that continues below, its end belongs to the next one.
+    /// Returns the byte at a column of a row; if the row wraps, its end belongs to the next one.
     fn at_column(&self, row: &Range<usize>, column: u16, goes_on: bool) -> usize {
         let mut used = 0;
         for (at, grapheme) in self.text[row.clone()].grapheme_indices(true) {
@@ -266,8 +265,8 @@ impl Text {
     }
 }
 
-/// Rows at a width: broken behind a space where there is one, else anywhere. One cell stays free for a
-/// cursor behind the last character.
+/// Breaks the text into rows of a width: after a space if possible, else anywhere. One cell stays free for a cursor
+/// after the last character.
 fn rows(text: &str, width: u16) -> Vec<Range<usize>> {
     let room = width.saturating_sub(1).max(1);
     let mut out = Vec::new();
@@ -278,7 +277,7 @@ fn rows(text: &str, width: u16) -> Vec<Range<usize>> {
         for (at, grapheme) in line.grapheme_indices(true) {
             let wide = cells(grapheme);
             let here = start + at;
-            // A space at the end of a row hangs there.
+            // A space at the end of a row may exceed it.
             if used + wide > room && here > from && grapheme != " " {
                 let to = space.filter(|space| *space > from).unwrap_or(here);
                 out.push(from..to);
@@ -300,7 +299,7 @@ fn row_of(rows: &[Range<usize>], cursor: usize) -> usize {
     rows.iter().rposition(|row| row.start <= cursor).unwrap_or(0)
 }
 
-/// Cells that a character takes; an invisible one takes one, as its placeholder does.
+/// Returns the width of a grapheme in cells; a control character takes one, as its placeholder does.
 fn cells(grapheme: &str) -> u16 {
     if grapheme.contains(char::is_control) {
         return 1;

@@ -1,4 +1,4 @@
-//! A form drawn: labels left, fields right, what is wrong behind or below them, and the cursor.
+//! Draws a form: labels left, fields right, problems after or below them, and the cursor.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
@@ -12,38 +12,38 @@ use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::text_width::{cells, cut_end, shown};
 use crate::widgets::wrap::wrap_to;
 
-/// Rows a long text may take before it scrolls inside its field.
+/// Maximum number of rows of a text before it scrolls inside its field.
 const MAX_ROWS: usize = 6;
-/// Rows of a note below a field.
+/// Maximum number of rows of a note below a field.
 const NOTE_ROWS: usize = 2;
-/// Cells that a typed text keeps in addition to what is said about it.
+/// Minimum number of cells of a text next to its messages.
 const TEXT_LEAST: u16 = 14;
-/// The least width of a label column that is still one.
+/// Minimum width of the label column.
 const LABEL_LEAST: u16 = 6;
 
-/// The state of a form in its place.
+/// How a form is laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FormState {
     /// Cells before the labels.
     pub indent: u16,
-    /// Cells from the left edge to the fields; [`Form::label_width`] says what the labels need.
+    /// Cells from the left edge to the fields; [`Form::label_width`] computes what the labels need.
     pub label: u16,
-    /// Whether a blank row is between two fields.
+    /// Whether fields are separated by a blank row.
     pub roomy: bool,
-    /// Whether it has the focus.
+    /// Whether the form has the focus.
     pub focused: bool,
 }
 
 /// Rows of one field.
 struct Rows {
-    /// Of the field itself.
+    /// Rows of the field itself.
     body: usize,
-    /// Below it, already wrapped; with whether it is a problem.
+    /// Wrapped rows below it; `wrong` is whether they are a problem.
     note: Vec<String>,
     wrong: bool,
-    /// Whether the problem is behind the text instead.
+    /// The problem, if it is shown after the text instead.
     behind: Option<String>,
-    /// Blank ones.
+    /// Blank rows.
     blank: usize,
 }
 
@@ -54,14 +54,14 @@ impl Rows {
 }
 
 impl Form {
-    /// Cells that the labels need at most `most` of, with the mark of a required one and air behind.
+    /// Returns the cells that the labels need, at most `most`, including the mark of a required field and the gap.
     #[must_use]
     pub fn label_width(&self, indent: u16, most: u16) -> u16 {
         let widest = self.entries.iter().map(|entry| label_cells(entry) + indent + 2).max();
         widest.unwrap_or(0).min(most).max(LABEL_LEAST.min(most))
     }
 
-    /// Rows it takes at a width.
+    /// Returns the number of rows at a width.
     #[must_use]
     pub fn height(&self, width: u16, look: FormState) -> u16 {
         let room = width.saturating_sub(look.label);
@@ -71,7 +71,7 @@ impl Form {
         u16::try_from(rows.sum::<usize>().saturating_sub(trailing)).unwrap_or(u16::MAX)
     }
 
-    /// Rows it takes whichever field has the focus: what is said below a field finds its place too.
+    /// Returns the number of rows that suffices for any focused field, including the note below it.
     #[must_use]
     pub fn required_height(&self, width: u16, look: FormState) -> u16 {
         let away = FormState { focused: false, ..look };
@@ -87,7 +87,7 @@ impl Form {
             .max(self.height(width, look))
     }
 
-    /// Draws it, scrolled so that the focused field is completely in view; sets the cursor.
+    /// Draws the form, scrolled so that the focused field is entirely visible; sets the cursor.
     pub fn draw(&mut self, area: Rect, look: FormState, buf: &mut Buffer, cx: &mut Draw<'_>) {
         self.drawn = area;
         for entry in &mut self.entries {
@@ -101,7 +101,7 @@ impl Form {
         let rows: Vec<Rows> =
             self.entries.iter().enumerate().map(|(at, entry)| self.rows_of(at, entry, room, look)).collect();
         let top: usize = rows.iter().take(self.focus).map(Rows::all).sum();
-        // The air below the last field is nothing to scroll to.
+        // The blank row after the last field is not part of the scroll range.
         let trailing = rows.last().map_or(0, |rows| rows.blank);
         let whole = rows.iter().map(Rows::all).sum::<usize>() - trailing;
         let height = usize::from(area.height);
@@ -166,13 +166,13 @@ impl Form {
             lines.iter().map(RichLine::plain).collect()
         });
         let blank = usize::from(look.roomy && note.is_empty());
-        // Below a note of a roomy form there is air too, so that it belongs to the field above it.
+        // In a roomy form a note is followed by a blank row too, so that it visibly belongs to the field above it.
         let blank = blank + usize::from(look.roomy && note.len() > 1);
         Rows { body, note, wrong, behind, blank }
     }
 }
 
-/// Where a field begins in the complete form, and which part of the form is in view.
+/// The row of a field within the form, and the visible part of the form.
 struct FieldPlacement {
     area: Rect,
     offset: usize,
@@ -180,14 +180,14 @@ struct FieldPlacement {
 }
 
 impl FieldPlacement {
-    /// The screen's row of one of its rows, if it is in view.
+    /// Returns the screen row of a form row, if it is visible.
     fn y(&self, row: usize) -> Option<u16> {
         let row = (self.at + row).checked_sub(self.offset)?;
         (row < usize::from(self.area.height)).then(|| self.area.y + row as u16)
     }
 }
 
-/// What is said below the field with the focus.
+/// Returns the note below the focused field.
 fn about(entry: &Entry, empty: bool) -> Option<String> {
     let takes = entry.field.default.is_some() && matches!(entry.control, Control::Text(_)) && empty;
     let takes = takes.then(|| "Right copies the default for editing.".to_owned());
@@ -271,7 +271,7 @@ fn draw_control(
     let mut painter = Painter::new(buf, cx);
     let end = band.right().saturating_sub(1);
     let tag_at = if rows.body > 1 {
-        // A long text has its rows to itself; its type is plain from the first one.
+        // A long text uses its rows alone; the first one shows the type.
         end
     } else if let Some(why) = &rows.behind {
         let at = painter.right(end, band.y, painter.glyphs.bad, Role::Danger);
@@ -308,7 +308,7 @@ fn draw_control(
     }
 }
 
-/// Cells of a field's value, without its messages.
+/// Returns the width of a field's value in cells, without its messages.
 fn content_cells(entry: &Entry, width: u16) -> u16 {
     match &entry.control {
         Control::Text(text) if text.is_empty() => cells(&entry.ghost()) + 1,
@@ -324,7 +324,7 @@ fn all_choices<'a>(labels: impl Iterator<Item = &'a str>) -> u16 {
     labels.map(|label| cells(label) + 4).sum::<u16>().saturating_sub(2)
 }
 
-/// All choices in a row if they fit, else the selected one; returns the position of each.
+/// Draws all choices in a row if they fit, else the selected one; returns the area of each.
 fn draw_choices(
     labels: &[String],
     taken: Option<usize>,
@@ -352,7 +352,7 @@ fn draw_choices(
         }
         return hits;
     }
-    // Too many for a row: the one that holds, its place, and the next one on a click.
+    // If they do not fit: the current one, its index, and a click target for the next one.
     let count = labels.len();
     let next = holds.map_or(0, |at| (at + 1) % count.max(1));
     let place = holds.map_or_else(|| format!("{count} choices"), |at| format!("{} of {count}", at + 1));

@@ -1,4 +1,4 @@
-//! The keymap file and a user's changes, checked: unknown names, keys that cannot be pressed, duplicate keys.
+//! Loads and validates the keymap file and a user's changes: unknown names, invalid keys, duplicate keys.
 
 use std::collections::{BTreeMap, HashMap};
 use std::str::FromStr;
@@ -16,18 +16,18 @@ use crate::spanned_error::{LocatedError, nearest, read};
 const SHIPPED: &str = include_str!("../../../assets/keymap.yaml");
 const FILE: &str = "assets/keymap.yaml";
 
-/// A user's wish: other keys for an action in one place.
+/// A user's change: other keys for an action in one context.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remap {
-    /// The place, by its name in the keymap file.
+    /// The context, by its name in the keymap file.
     pub context: String,
     /// The action, by its name in the keymap file.
     pub action: String,
-    /// The keys it shall have, as crokey writes them; none takes its keys away.
+    /// The new keys, as crokey writes them; empty to unbind the action.
     pub keys: Vec<String>,
     /// The source file, for display.
     pub file: String,
-    /// Line in it.
+    /// Line in the file.
     pub line: u64,
 }
 
@@ -35,8 +35,7 @@ pub struct Remap {
 #[serde(deny_unknown_fields)]
 struct Row {
     keys: Vec<Spanned<String>>,
-    /// Whether a key that a user's configuration gives to another action is left to that one: such configurations are
-    /// older than this row.
+    /// Whether a user's binding of the same key takes precedence: configurations may be older than this row.
     #[serde(default)]
     yields: bool,
     name: String,
@@ -44,10 +43,10 @@ struct Row {
 }
 
 impl Keymap {
-    /// The keys that come with the program.
+    /// Returns the shipped keymap.
     ///
     /// # Errors
-    /// None in a released program: a test loads the file.
+    /// Returns an error if the shipped file is invalid; a test loads it.
     pub fn shipped() -> Result<Self, LocatedError> {
         Self::parse(FILE, SHIPPED)
     }
@@ -90,11 +89,11 @@ impl Keymap {
         Self::indexed(rows.into_iter().map(|(_, row)| row).collect(), &places)
     }
 
-    /// The keymap with a user's changes over it.
+    /// Returns the keymap with a user's changes applied.
     ///
     /// # Errors
-    /// An unknown action, an action without keys in the named context, a key that cannot be pressed, or a
-    /// key bound twice in one context; each with the user's file and line.
+    /// Returns an error for an unknown action, an action without keys in the named context, an invalid key, or a key
+    /// bound twice in one context; each with the user's file and line.
     pub fn remapped(&self, remaps: &[Remap]) -> Result<Self, LocatedError> {
         let mut rows = self.bindings.clone();
         let mut places: Vec<(String, u64)> = vec![(FILE.to_owned(), 1); rows.len()];
@@ -133,7 +132,7 @@ impl Keymap {
             for key in &row.keys {
                 if let Some(other) = index.insert((row.context, *key), at) {
                     let place = |row: usize| &places[row];
-                    // Of the two rows, tell the user's own.
+                    // Of the two rows, report the user's own.
                     let (file, line) = if place(at).0 == FILE { place(other) } else { place(at) };
                     let said = format!(
                         "key {key} is bound twice in {}: to {} and {}; bind one of them to another key",
@@ -157,7 +156,7 @@ fn parse_name<T: FromStr + IntoEnumIterator + ToString>(name: &str, what: &str) 
     })
 }
 
-/// Reads a key: `j`, `G` (Shift), `?`, `ctrl-p`, `f2`, `pageup`, `shift-tab`.
+/// Parses a key: `j`, `G` (Shift), `?`, `ctrl-p`, `f2`, `pageup`, `shift-tab`.
 pub fn parse_key(text: &str) -> Result<KeyCombination, String> {
     let mut characters = text.chars();
     if let (Some(only), None) = (characters.next(), characters.next()) {

@@ -1,11 +1,11 @@
-//! A key as the footer, the help and the palette write it: `^P`, `G`, `⏎`, `F2`.
+//! Display names of keys in the footer, the help and the palette: `^P`, `G`, `⏎`, `F2`.
 
 use crokey::{KeyCombination, OneToThree};
 use crossterm::event::{KeyCode, KeyModifiers};
 
 use crate::glyphs::Glyphs;
 
-/// The short name of a key in a set of signs.
+/// Returns the short name of a key in a set of glyphs.
 #[must_use]
 pub fn key_name(key: KeyCombination, glyphs: &Glyphs) -> String {
     let OneToThree::One(code) = key.codes else { return key.to_string() };

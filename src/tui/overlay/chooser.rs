@@ -1,5 +1,5 @@
-//! A list to choose one of: themes, skills, files, clients, forms of copy. Names of things and long lists are
-//! filtered by typing, short lists of ways after `/`.
+//! A list to choose from: themes, skills, files, clients, copy formats. Lists of names and long lists are filtered by
+//! typing, short lists of options after `/`.
 
 use std::time::Instant;
 
@@ -18,12 +18,12 @@ use crate::widgets::painter::Painter;
 use crate::widgets::scroll::Scroll;
 use crate::widgets::text_width::{cells, cut_end};
 
-/// Lists longer than this begin with the filter, whatever they list.
+/// Lists with more entries start with the filter, whatever their subject.
 const LONG: usize = 12;
 
-/// Cells that names get at most.
+/// Maximum width of names, in cells.
 const LABEL: u16 = 64;
-/// Cells that the notes beside the names get at most.
+/// Maximum width of the notes next to the names, in cells.
 const NOTE: u16 = 72;
 
 /// The chooser and its state.
@@ -33,9 +33,9 @@ pub struct Chooser {
     /// `(value, label, note)`.
     choices: Vec<(String, String, String)>,
     current: Option<usize>,
-    /// Cells of the longest label and of the longest note, within bounds.
+    /// Width of the longest label and of the longest note, within their limits.
     widths: (u16, u16),
-    /// Indices into `choices` that the filter leaves.
+    /// Indices into `choices` that match the filter.
     shown: Vec<usize>,
     scroll: Scroll,
     filter: Option<Field>,
@@ -45,7 +45,7 @@ pub struct Chooser {
 }
 
 impl Chooser {
-    /// A chooser with the cursor on the present value.
+    /// Creates a chooser with the cursor on the current value.
     pub fn new(
         purpose: Purpose,
         title: impl Into<String>,
@@ -93,8 +93,8 @@ impl Chooser {
                 self.fuzzy.score(&Utf32String::from(self.choices[at].1.as_str())).map(|score| (score, at))
             })
             .collect();
-        // A full name means that entry, however well a longer one matches too; letters that are apart count only where
-        // no name contains the text.
+        // An exact name ranks first, however well a longer one matches; scattered letters count only if no name
+        // contains the text.
         let wanted = text.trim().to_lowercase();
         let mut ranked: Vec<(u8, u32, usize)> = scored
             .into_iter()
@@ -108,16 +108,16 @@ impl Chooser {
             ranked.retain(|one| one.0 < SCATTERED);
         }
         self.shown = ranked.into_iter().map(|(.., at)| at).collect();
-        // Without letters everything is there again, the present value under the cursor.
+        // Without a filter all entries are shown, with the cursor on the current value.
         self.scroll.cursor = if text.is_empty() { self.current.unwrap_or(0) } else { 0 };
         self.moved()
     }
 }
 
-/// How [`named`] ranks a name that has the letters of a text apart.
+/// The rank of [`named`] for a name that contains the letters of a text scattered.
 const SCATTERED: u8 = 3;
 
-/// How an entry matches the input: by its full name, by a prefix, by a part, or by letters of it.
+/// Ranks how an entry matches the input: by its full name, by a prefix, by a part, or by scattered letters.
 pub(super) fn named(names: &[&str], wanted: &str) -> u8 {
     let names: Vec<String> = names.iter().map(|name| name.to_lowercase()).collect();
     match wanted {
@@ -129,7 +129,7 @@ pub(super) fn named(names: &[&str], wanted: &str) -> u8 {
     }
 }
 
-/// Whether letters filter from the start.
+/// Returns whether letters filter from the start.
 fn typed(purpose: Purpose, choices: usize) -> bool {
     choices > LONG || matches!(purpose, Purpose::Pane(_, kind) if kind.names_things())
 }
@@ -157,7 +157,7 @@ impl Overlay for Chooser {
                 return Outcome::Stay;
             }
             Some(Action::Back) => {
-                // The first Esc takes a filter away, the next one closes.
+                // The first Esc removes a filter, the next one closes.
                 let filtered = self.filter.as_ref().is_some_and(|field| !field.is_empty());
                 if !filtered {
                     return Outcome::Close;
@@ -213,7 +213,7 @@ impl Overlay for Chooser {
         self.area = if self.shades() {
             centred(area, width, height)
         } else {
-            // The theme is judged by the screen below: keep it visible.
+            // Keep the screen behind visible, because it previews the theme.
             Rect::new(area.right() - width, area.bottom() - height, width, height)
         };
         let left = if self.filter.is_some() {
@@ -222,7 +222,7 @@ impl Overlay for Chooser {
             String::new()
         };
         let inside = frame(self.area, painter, &self.title, &left, false);
-        // Where both do not fit, a note keeps half of the width: names that are alike are told apart by it.
+        // If both do not fit, a note keeps half of the width: it distinguishes similar names.
         let label = label.min(inside.width.saturating_sub(4 + note.min(inside.width / 2)));
         let mut cursor = None;
         if let Some(field) = &mut self.filter {
@@ -275,7 +275,7 @@ impl Overlay for Chooser {
     }
 }
 
-/// Underlines matched letters (character indices) of a text drawn at a place.
+/// Underlines matched letters (character indices) of a drawn text.
 pub(super) fn underline_letters(
     painter: &mut Painter<'_>,
     x: u16,

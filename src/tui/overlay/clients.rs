@@ -1,4 +1,4 @@
-//! Skills by clients: what the model of each client receives of each skill, and why not more.
+//! The matrix of skills and clients: how much of each skill the model of each client receives, and why not more.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -24,13 +24,13 @@ use skills_api::{
 };
 use skills_skill::SkillId;
 
-/// Cells of a client's name at most.
+/// Maximum width of a client's name, in cells.
 const MAX_CLIENT_WIDTH: u16 = 14;
-/// Cells of a column at least: a version, and a gap.
+/// Minimum width of a column, in cells: a version, and a gap.
 const MIN_COLUMN_WIDTH: u16 = 9;
-/// Cells of the count of words, and a gap.
+/// Width of the word count and its gap, in cells.
 const WORDS_WIDTH: u16 = 7;
-/// Cells of the labels below the matrix.
+/// Width of the labels below the matrix, in cells.
 const LABEL_WIDTH: u16 = 10;
 /// Rows above the skills: names, versions, counts.
 const HEAD_ROWS: u16 = 3;
@@ -44,7 +44,7 @@ enum Row {
     Skill(usize),
 }
 
-/// The overlay.
+/// The overlay's state.
 pub struct ClientsView {
     pane: PaneId,
     report: Option<Result<Arc<VisibilityReport>, Error>>,
@@ -54,23 +54,23 @@ pub struct ClientsView {
     is_stale: bool,
     rows: Vec<Row>,
     scroll: Scroll,
-    /// The client under the cursor, and the first one that is visible.
+    /// The client under the cursor, and the first visible one.
     client: usize,
     first: usize,
     filter: Option<Field>,
-    /// Whether the cell under the cursor is explained over the whole area.
+    /// Whether the explanation of the cell under the cursor replaces the matrix.
     explained: bool,
     /// The report about one skill, with its texts.
     single: Option<(SkillId, Arc<VisibilityReport>)>,
     text: Scroll,
     text_rows: usize,
-    /// What is where, by the last frame.
+    /// Click targets of the last frame.
     hits: Vec<(Rect, usize)>,
     heads: Vec<(Rect, usize)>,
 }
 
 impl ClientsView {
-    /// The overlay, and the request for its report.
+    /// Creates the overlay and the request for its report.
     #[must_use]
     pub fn open(pane: PaneId) -> (Self, Effect) {
         let view = Self {
@@ -104,7 +104,7 @@ impl ClientsView {
         }
     }
 
-    /// The cell under the cursor, with its skill and client; with its text where that is known.
+    /// Returns the cell under the cursor with its skill and client; with its text if that is loaded.
     fn cell(&self) -> Option<(&VisibilityRow, &VisibilityCell, &VisibilityClient)> {
         let client = self.known()?.clients.get(self.client)?;
         let row = self.row()?;
@@ -114,7 +114,7 @@ impl ClientsView {
         Some((row, cell, client))
     }
 
-    /// Makes the rows again; the cursor stays on its skill.
+    /// Rebuilds the rows; the cursor stays on its skill.
     fn set_rows(&mut self) {
         let before = self.row().map(|row| row.skill_id.clone());
         let wanted = self.filter.as_ref().map_or("", Field::text).trim().to_lowercase();
@@ -181,7 +181,7 @@ impl ClientsView {
         Outcome::Ask(self.pane, vec![Effect::Visibility(None)])
     }
 
-    /// Columns of clients from the first visible one that fit.
+    /// Returns the columns of clients that fit, from the first visible one.
     fn columns(&self, first: usize, room: u16) -> Vec<(usize, u16)> {
         let clients = self.known().map_or(&[][..], |report| report.clients.as_slice());
         let mut left = room;
@@ -197,7 +197,7 @@ impl ClientsView {
         out
     }
 
-    /// The visible columns: the client under the cursor is one of them, and no room stays empty.
+    /// Returns the visible columns: they include the client under the cursor and fill the width.
     fn visible(&mut self, room: u16) -> Vec<(usize, u16)> {
         let all = self.known().map_or(0, |report| report.clients.len());
         self.first = self.first.min(self.client);
@@ -290,7 +290,7 @@ impl ClientsView {
         }
     }
 
-    /// What is known about the cell under the cursor, by label.
+    /// Returns what is known about the cell under the cursor, by label.
     fn facts(&self) -> Vec<(&'static str, String)> {
         let Some((row, cell, client)) = self.cell() else { return Vec::new() };
         let mut out = Vec::new();
@@ -310,7 +310,7 @@ impl ClientsView {
         out
     }
 
-    /// The facts as lines, and in an explanation the text as the client shows it.
+    /// Returns the facts as lines; an explanation also contains the text as the client shows it.
     fn lines(&self, width: u16, painter: &Painter<'_>) -> Vec<RichLine> {
         let mut lines = Vec::new();
         for (label, text) in self.facts() {
@@ -348,7 +348,7 @@ impl ClientsView {
         lines
     }
 
-    /// What the cell under the cursor says, over a rule.
+    /// Draws the facts about the cell under the cursor below a rule.
     fn draw_cell_facts(&mut self, area: Rect, painter: &mut Painter<'_>) {
         let Some((row, cell, client)) = self.cell() else { return };
         let version = client.version.as_deref().unwrap_or("not run");
@@ -404,7 +404,7 @@ fn draw_cell(
     }
 }
 
-/// The meaning of the signs.
+/// Returns the legend of the glyphs.
 fn legend(width: u16, painter: &Painter<'_>) -> Vec<RichLine> {
     let items = Visibility::ALL.map(|state| {
         let sign = state.sign(!painter.glyphs.ascii);
@@ -413,7 +413,7 @@ fn legend(width: u16, painter: &Painter<'_>) -> Vec<RichLine> {
             state => format!("{sign} {}", state.label()),
         }
     });
-    // An item is not broken at its own spaces.
+    // Items are not broken at their own spaces.
     let text = items.map(|item| item.replace(' ', "\u{a0}")).join("\u{a0} ");
     let lines = wrap_to(&[Seg::new(text, Role::Muted)], width, 3, painter.glyphs.ellipsis);
     let plain = |line: RichLine| RichLine::of(line.plain().replace('\u{a0}', " "), Role::Muted);
@@ -426,7 +426,7 @@ impl Overlay for ClientsView {
     }
 
     fn contexts(&self) -> Vec<Context> {
-        // Left and right are those of the other map.
+        // Left and right are those of the collision map.
         vec![Context::Overlay, Context::BrowseMap]
     }
 

@@ -1,4 +1,4 @@
-//! Sheets: what a person is shown before a run is ordered to do something. Nothing is done by opening one.
+//! Dialogs that a user confirms before a command is sent to a run. Opening one has no effect.
 
 mod ask;
 mod bulk;
@@ -34,32 +34,32 @@ use skills_store::{RunId, RunRecord};
 /// A checkpoint to choose: its number and the step it follows.
 pub type Offered = (u64, String);
 
-/// What a sheet is about.
+/// The subject of a dialog.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Sheet {
-    /// Approve or deny what waits.
+    /// Approve or deny a pending step.
     Decide {
-        /// What waits.
+        /// The pending step.
         sheet: Box<DecisionSheet>,
-        /// What was typed on it before and not sent.
+        /// Its draft: fields entered earlier and not submitted.
         typed: Map<String, Value>,
-        /// Tells orders apart.
+        /// Distinguishes commands.
         ticket: u64,
     },
     /// Launch a run.
     Launch {
-        /// Of what.
+        /// The contract of the skill.
         view: Arc<ContractView>,
-        /// What was typed on it before and not sent.
+        /// Its draft: fields entered earlier and not submitted.
         typed: Map<String, Value>,
-        /// Tells launches apart.
+        /// Distinguishes launches.
         ticket: u64,
     },
-    /// Say something in a session, run a script of one of its skills, or take something out of it.
+    /// Add a message to a session, run a script of one of its skills, or export it.
     Ask {
-        /// What of it.
+        /// The subject.
         asking: Asking,
-        /// What was typed on it before and not sent.
+        /// Its draft: fields entered earlier and not submitted.
         typed: Map<String, Value>,
     },
     /// Send one command to many runs.
@@ -68,7 +68,7 @@ pub enum Sheet {
         command: CommandName,
         /// The affected runs, as listed.
         runs: Vec<RunRecord>,
-        /// The number before that of the first order.
+        /// The number before that of the first command.
         ticket: u64,
     },
     /// Decide or roll back a proposal.
@@ -78,65 +78,65 @@ pub enum Sheet {
         /// The command.
         command: ProposalCommand,
     },
-    /// Order something else of a run.
+    /// Send another command to a run.
     Order {
-        /// Which run.
+        /// The run.
         run: Box<RunRecord>,
-        /// What.
+        /// The command.
         kind: OrderKind,
-        /// Its checkpoints, oldest first; none where it makes no difference.
+        /// Its checkpoints, oldest first; empty if they are irrelevant.
         checkpoints: Vec<Offered>,
-        /// The one to begin with; the head, if none is meant.
+        /// The initial checkpoint; `None` for the last one.
         chosen: Option<u64>,
-        /// What was typed on it before and not sent.
+        /// Its draft: fields entered earlier and not submitted.
         typed: Map<String, Value>,
-        /// Tells orders apart.
+        /// Distinguishes commands.
         ticket: u64,
     },
 }
 
-/// What a sheet other than the decision's orders.
+/// A command of a dialog other than the decision.
 #[derive(Debug, Clone, PartialEq)]
 pub enum OrderKind {
-    /// Let a held or failed run continue.
+    /// Resume a paused or failed run.
     Resume {
-        /// Whether its skill's contract is another one now.
+        /// Whether its skill's contract has changed since.
         changed: bool,
-        /// What it takes as inputs.
+        /// The inputs it accepts.
         fields: InputFields,
     },
     /// Send a signal.
     Signal {
-        /// The name it waits for; empty where it waits for none.
+        /// The name it waits for; empty if it waits for none.
         name: String,
-        /// Reason for pausing the run once the signal arrives; none if it is not to be paused.
+        /// Reason for pausing the run once the signal arrives; `None` if it is not to be paused.
         pause: Option<String>,
     },
-    /// Continue with the result of a step whose end was not observed.
+    /// Continue with the result of a step whose outcome is unknown.
     Happened {
         /// The step.
         step: String,
-        /// What it was given, as the gate has it.
+        /// The digest of its inputs, from the gate.
         inputs_digest: String,
-        /// Its outputs.
+        /// Its declared outputs.
         outputs: InputFields,
-        /// Who decides.
+        /// Name of the approver.
         approver: Option<String>,
-        /// What is said to it.
+        /// Notes of the decision.
         notes: Option<String>,
     },
-    /// Stop it.
+    /// Cancel the run.
     Cancel,
-    /// A new run from a checkpoint, at once.
+    /// Create a run from a checkpoint and start it.
     Replay,
-    /// A new run from a checkpoint, held until resumed.
+    /// Create a run from a checkpoint, paused until resumed.
     Fork,
-    /// Give it to a person, with a note.
+    /// Assign the run to a person, with a note.
     Assign,
 }
 
 impl Sheet {
-    /// The overlay, opened by a pane at a moment of the wall clock (milliseconds since 1970-01-01 UTC).
+    /// Creates the overlay, opened by a pane at a wall clock time (milliseconds since 1970-01-01 UTC) and a moment.
     #[must_use]
     pub fn open(self, pane: PaneId, opened: (i64, Instant)) -> Box<dyn Overlay> {
         match self {
@@ -159,19 +159,19 @@ impl Sheet {
     }
 }
 
-/// The name under which a decision's texts are kept.
+/// Returns the name of a decision's draft.
 #[must_use]
 pub fn name_of_decision(run: &RunId) -> String {
     format!("decide {run}")
 }
 
-/// The name under which the inputs of a launch are kept.
+/// Returns the name of a launch's draft.
 #[must_use]
 pub fn name_of_launch(skill: &str) -> String {
     format!("launch {skill}")
 }
 
-/// The name under which an order's fields are kept.
+/// Returns the name of a command's draft.
 #[must_use]
 pub fn name_of_order(kind: &OrderKind, run: &RunId) -> String {
     let what = match kind {

@@ -1,5 +1,5 @@
-//! The sheet that asks for what a session needs: a message, what a script is given, or what is taken out of it and
-//! where to. A script's sheet says what it would be shut into, and nothing runs by opening it.
+//! The dialog for what a session needs: a message, a script's arguments, or an export's format and file. For a script
+//! it shows the sandbox; opening it runs nothing.
 
 use std::time::Instant;
 
@@ -23,34 +23,34 @@ use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::text_width::shown;
 use crate::widgets::wrap::{wrap, wrap_to};
 
-/// Width of the box where there is room.
+/// Width of the dialog if there is enough space.
 const WIDTH: u16 = 78;
 
-/// The sheet and its state.
+/// The state of the dialog.
 pub(super) struct AskSheet {
     pane: PaneId,
     asking: Asking,
     form: Form,
-    /// The button with the focus; none while the form has it.
+    /// The focused button; `None` while the form has the focus.
     button: Option<usize>,
     said: Option<String>,
     pressed: Vec<Rect>,
     /// Whether a file is being written.
     sent: bool,
-    /// Whether what was asked for is in progress: nothing typed is left to be kept.
+    /// Whether the request was submitted: no draft is kept.
     done: bool,
 }
 
 impl AskSheet {
     pub(super) fn new(pane: PaneId, asking: Asking) -> Self {
-        // A script waits for an approval: the focus is on no.
+        // A script requires approval, so the focus is on "Cancel".
         let button = matches!(asking, Asking::Script { .. }).then_some(0);
         let form = asking.form();
         let (said, pressed, sent, done) = (None, Vec::new(), false, false);
         Self { pane, asking, form, button, said, pressed, sent, done }
     }
 
-    /// Types again what was typed before.
+    /// Restores a draft.
     pub(super) fn retyped(mut self, typed: &Map<String, Value>) -> Self {
         self.form.retype(typed);
         self
@@ -87,7 +87,7 @@ impl AskSheet {
         let Ok(values) = self.form.values() else { return Outcome::Stay };
         match self.asking.ask(&values) {
             Ok(write @ Effect::Session(SessionAsk::Write { .. })) => {
-                // It stays until the file is there: a name that cannot be taken is to be fixed here.
+                // The dialog stays until the file is written: a rejected file name can be corrected here.
                 self.sent = true;
                 Outcome::Ask(self.pane, vec![write])
             }
@@ -172,7 +172,7 @@ impl AskSheet {
 }
 
 impl AskSheet {
-    /// What the service of the chosen form would object to.
+    /// Returns the errors that the service of the chosen format is expected to report.
     fn objections(&self, exports: &[Exported]) -> Vec<String> {
         let values = self.form.values().unwrap_or_default();
         let chosen = values.get("format").and_then(Value::as_str).and_then(|format| format.parse().ok());
@@ -254,7 +254,7 @@ impl Overlay for AskSheet {
             Asking::Message { .. } => "The message is not appended.",
             Asking::Script { .. } => "The script is not run; its arguments are not saved.",
             Asking::Golden(_) => "The golden query is not saved.",
-            // Choices and paths are entered again in a moment.
+            // Choices and paths are quick to enter again.
             Asking::Export { .. } | Asking::Import => return None,
         };
         (!is_kept).then(|| what.to_owned())

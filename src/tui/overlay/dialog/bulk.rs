@@ -1,4 +1,4 @@
-//! One command for many runs: each is listed with what tells it apart, the commands are sent one by one after a
+//! One command for many runs: each run is listed with what distinguishes it, the commands are sent one by one after a
 //! delay in which they can be withdrawn, and each outcome is shown.
 
 use std::collections::BTreeMap;
@@ -23,13 +23,13 @@ use skills_api::RunOrder;
 use skills_model::{ApprovalReason, CommandName, Gate, Verdict};
 use skills_store::RunRecord;
 
-/// How long the commands can be withdrawn before the first is sent.
+/// Delay before the first command is sent, in which all can be withdrawn.
 const UNDO: Duration = Duration::from_secs(3);
 
-/// Characters of an input's value that a row shows.
+/// Maximum number of characters of an input's value in a row.
 const VALUE_LENGTH: usize = 40;
 
-/// A run of the sheet.
+/// A run of the dialog.
 struct Row {
     run: RunRecord,
     /// What distinguishes it from the others.
@@ -45,14 +45,14 @@ struct Row {
 enum Phase {
     /// Nothing is sent.
     Choosing,
-    /// Sending begins then.
+    /// Sending begins at this moment.
     Counting(Instant),
-    /// The command for this row is on its way.
+    /// The command for this row is in flight.
     Sending(usize),
     Done,
 }
 
-/// The overlay.
+/// The state of the dialog.
 pub struct BulkSheet {
     pane: PaneId,
     command: CommandName,
@@ -67,14 +67,14 @@ pub struct BulkSheet {
 }
 
 impl BulkSheet {
-    /// The sheet for a command and the marked runs.
+    /// Creates the dialog for a command and the selected runs.
     pub fn new(pane: PaneId, command: CommandName, runs: Vec<RunRecord>, ticket: u64) -> Self {
         let texts = distinctions(&runs);
         let row = |(run, text): (RunRecord, String)| {
             let blocked = blocked(&run, command);
             Row { text, included: blocked.is_none(), blocked, outcome: None, run }
         };
-        // A decision needs its own key, as on the sheet of one run.
+        // A decision requires its own key, as in the dialog of a single run.
         let focused = usize::from(!matches!(command, CommandName::Approve | CommandName::Deny));
         Self {
             pane,
@@ -125,7 +125,7 @@ impl BulkSheet {
         Outcome::Stay
     }
 
-    /// Sends the command to the next run behind `from`.
+    /// Sends the command to the next run at or after index `from`.
     fn send(&mut self, from: usize) -> Option<Effect> {
         let waits = |row: &Row| row.included && row.outcome.is_none();
         let at = (from..self.rows.len()).find(|at| waits(&self.rows[*at]));
@@ -144,7 +144,7 @@ impl BulkSheet {
         Some(Effect::Run(RunAsk::Order { run, order: Box::new(order), ticket: self.ticket }))
     }
 
-    /// Esc: withdraws, stops or closes.
+    /// Handles Esc: withdraws, stops or closes.
     fn back(&mut self) -> Outcome {
         match self.phase {
             Phase::Counting(_) => self.phase = Phase::Choosing,
@@ -200,7 +200,7 @@ impl BulkSheet {
         }
     }
 
-    /// The line below the list.
+    /// Returns the line below the list.
     fn status(&self, now: Instant) -> (String, Role) {
         let done = |ok: bool| {
             self.rows.iter().filter(move |row| row.outcome.as_ref().is_some_and(|o| o.is_ok() == ok))
@@ -269,7 +269,7 @@ fn plural(runs: usize) -> String {
     if runs == 1 { "1 run".to_owned() } else { format!("{} runs", count(runs)) }
 }
 
-/// Why a run cannot take the command.
+/// Returns why a run does not accept the command.
 fn blocked(run: &RunRecord, command: CommandName) -> Option<String> {
     if !run.allowed.contains(&command) {
         return Some(format!("left out: it is {}", super::state_word(run.state)));
@@ -282,7 +282,7 @@ fn blocked(run: &RunRecord, command: CommandName) -> Option<String> {
     }
 }
 
-/// For each run what distinguishes it: the inputs in which runs of the same skill differ, and its error.
+/// Returns for each run what distinguishes it: the inputs in which runs of the same skill differ, and its error.
 fn distinctions(runs: &[RunRecord]) -> Vec<String> {
     let value_of = |run: &RunRecord, name: &str| match run.inputs.get(name) {
         Some(Value::String(text)) => shown(text),
@@ -305,7 +305,7 @@ fn distinctions(runs: &[RunRecord]) -> Vec<String> {
         differing.insert(skill, names);
     }
     let text = |run: &RunRecord| {
-        // A title says what the inputs would say.
+        // A title already contains the inputs.
         let names = differing.get(run.skill_id.as_str()).filter(|_| run.title().is_none());
         let names = names.map(Vec::as_slice).unwrap_or_default();
         let mut parts: Vec<String> = Vec::new();

@@ -2,7 +2,7 @@
 
 use skills_model::RunState;
 
-/// A state as text.
+/// Returns the label of a state.
 #[must_use]
 pub fn state_word(state: RunState) -> &'static str {
     match state {
@@ -17,22 +17,22 @@ pub fn state_word(state: RunState) -> &'static str {
     }
 }
 
-/// A few choices of which one holds.
+/// A few options, one of which is selected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
-    /// What can be chosen, as shown.
+    /// The options, as shown.
     pub options: Vec<String>,
-    /// Which one holds.
+    /// Index of the selected one.
     pub at: usize,
 }
 
 impl Choice {
-    /// The next or previous one; stops at the ends.
+    /// Moves the selection; stops at the ends.
     pub fn turn(&mut self, by: isize) {
         self.at = self.at.saturating_add_signed(by).min(self.options.len().saturating_sub(1));
     }
 
-    /// The one that holds.
+    /// Returns the selected option.
     #[must_use]
     pub fn shown(&self) -> &str {
         self.options.get(self.at).map_or("", String::as_str)

@@ -1,5 +1,5 @@
-//! The decision sheet: exactly what would happen, and an approval or no that is sent once. Never yes by
-//! default.
+//! The decision dialog: shows exactly what would be executed, and sends an approval or a denial once. Approval is never
+//! the default.
 
 use std::time::Instant;
 
@@ -22,37 +22,37 @@ use skills_api::{Code, DecisionSheet, Error, Ordered, RunDetail, RunOrder, Sendi
 use skills_model::{Choice, Verdict};
 use skills_store::RunId;
 
-/// Names of the texts that are kept.
+/// Names of the fields in the draft.
 const NOTES: &str = "notes";
 const APPROVER: &str = "approver";
 
-/// What has the focus.
+/// The focused part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Focus {
     Button(usize),
-    /// The list of what is decided together.
+    /// The list of gates that are decided together.
     Together,
     Approver,
     Notes,
 }
 
-/// How far an answer is.
+/// The progress of a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum SendState {
     Open,
     Sent,
     Done,
-    /// Nothing can be decided any longer, and why.
+    /// No decision is possible any longer, with the reason.
     Past(String),
 }
 
-/// One gate on the sheet.
+/// A gate in the dialog.
 pub(super) struct Waiting {
     pub(super) sheet: DecisionSheet,
-    /// Whether an answer is for this one too.
+    /// Whether the decision applies to this gate too.
     pub(super) marked: bool,
     pub(super) standing: SendState,
-    /// How far the answer is on its way to a core elsewhere, as far as that was reported.
+    /// Progress of the decision to a remote core, if reported.
     pub(super) way: Option<DecisionProgress>,
 }
 
@@ -61,41 +61,41 @@ impl Waiting {
         Self { sheet, marked, standing: SendState::Open, way: None }
     }
 
-    /// Another answer counts: the own one is not in progress any longer, and no other one is awaited.
+    /// Records that another decision won: ours is no longer in flight.
     fn was_decided_elsewhere(&mut self) {
         self.way = None;
         self.standing = SendState::Past("decided by another user".to_owned());
     }
 }
 
-/// The sheet and its state.
+/// The state of the dialog.
 pub(super) struct Decision {
     pub(super) pane: PaneId,
     pub(super) ticket: u64,
     pub(super) opened: (i64, Instant),
-    /// What waits: the one it was opened for first, then others of the same capability.
+    /// The gates: first the one it was opened for, then others of the same capability.
     pub(super) waiting: Vec<Waiting>,
-    /// Answers that are on their way, to whatever runs.
+    /// Decisions in flight, for any run.
     pub(super) ways: Vec<UnderWay>,
-    /// The one whose inputs are shown.
+    /// Index of the gate whose inputs are shown.
     pub(super) at: usize,
     pub(super) focus: Focus,
     pub(super) approver: Field,
     pub(super) notes: Text,
-    /// The approver as offered.
+    /// The suggested approver.
     offered: String,
-    /// The moment of the present key, and until when `a` and `d` are those that opened the sheet, held down.
+    /// The time of the current key, and until when `a` and `d` are repeats of the key that opened the dialog.
     pub(super) now: Instant,
     pub(super) held: Instant,
-    /// Something to be reported: what failed, or what changed under it.
+    /// A message to show: what failed, or what changed.
     pub(super) said: Option<String>,
     pub(super) body: Scroll,
-    /// Whether the window goes to the row under the cursor with the next frame.
+    /// Whether the next frame scrolls to the row under the cursor.
     pub(super) follow: bool,
     pub(super) drawn: Drawn,
 }
 
-/// Where things were in the last frame.
+/// Areas of the last frame.
 #[derive(Debug, Default)]
 pub(super) struct Drawn {
     /// Digest of what the frame showed: only that can be decided.
@@ -131,7 +131,7 @@ impl Decision {
         }
     }
 
-    /// Types again what was typed before.
+    /// Restores a draft.
     pub(super) fn retyped(mut self, typed: &Map<String, Value>) -> Self {
         let text = |name: &str| typed.get(name).and_then(Value::as_str);
         if let Some(name) = text(APPROVER) {
@@ -143,7 +143,7 @@ impl Decision {
         self
     }
 
-    /// What was typed and went with no answer.
+    /// Returns the entered fields that were not sent with a decision.
     pub(super) fn typed(&self) -> Map<String, Value> {
         let mut typed = Map::new();
         let open = |one: &Waiting| matches!(one.standing, SendState::Open | SendState::Sent);
@@ -162,7 +162,7 @@ impl Decision {
         &self.waiting[self.at.min(self.waiting.len() - 1)].sheet
     }
 
-    /// The store with these runs is not there any longer.
+    /// Handles the loss of the store that contains these runs.
     pub(super) fn gone(&mut self) {
         for one in &mut self.waiting {
             if matches!(one.standing, SendState::Open | SendState::Sent) {
@@ -174,12 +174,13 @@ impl Decision {
         self.focus = Focus::Button(0);
     }
 
-    /// Those an answer would go to.
+    /// Returns the number of gates that a decision would apply to.
     fn open_ones(&self) -> usize {
         self.waiting.iter().filter(|one| one.marked && one.standing == SendState::Open).count()
     }
 
-    /// "Cancel" first; none but it while an answer is in progress or nothing is left to answer.
+    /// Returns the buttons: "Cancel" first, or only "Close" and "Withdraw" while a decision is in flight or nothing is
+    /// left to decide.
     pub(super) fn buttons(&self) -> Vec<Button> {
         let open = self.open_ones();
         let blocked = self.in_the_way().is_some();
@@ -225,7 +226,8 @@ impl Decision {
         self.focus = ring[usize::try_from(next).unwrap_or(0)];
     }
 
-    /// The one way an answer leaves: each marked gate gets one order with exactly what was read of it.
+    /// Sends a decision, the only way to do so: each selected gate receives one command with exactly the inputs that
+    /// were shown.
     fn decide(&mut self, verdict: Verdict, choice: Option<Choice>) -> Outcome {
         self.let_expire(self.now);
         let unknown = self.waiting[0].sheet.outcome_unknown;
@@ -282,7 +284,7 @@ impl Decision {
         Outcome::Ask(self.pane, effects)
     }
 
-    /// Goes on to the sheet that asks what the step under the cursor gave, with what was typed here.
+    /// Continues in the dialog for the result of the step under the cursor, with the fields entered here.
     fn happened(&mut self) -> Outcome {
         let one = &self.waiting[self.at.min(self.waiting.len() - 1)];
         if !one.sheet.outcome_unknown || one.standing != SendState::Open || self.sending() {
@@ -328,7 +330,7 @@ impl Decision {
         };
         match answer {
             Ok(ordered) if ordered.repeated => {
-                // Theirs stands, and anyone who comes second has to know it: it stays until it is closed.
+                // The other decision is final, and the later user must know it: the dialog stays until it is closed.
                 let name = shown(&one.sheet.skill_id);
                 one.was_decided_elsewhere();
                 self.said = Some(format!("Already decided: {name} {}", shown(&ordered.note)));
@@ -346,7 +348,7 @@ impl Decision {
                 self.said = Some(said);
             }
             Err(error) => {
-                // The same answer again is safe: it leads to the first result.
+                // Sending the same decision again is safe: it returns the first result.
                 one.standing = SendState::Open;
                 let unreached = matches!(error.code, Code::UpstreamFailure | Code::UpstreamTimeout);
                 let what = match one.way.take().map(|way| way.told.sending) {
@@ -361,7 +363,7 @@ impl Decision {
         let failed = answer.is_err();
         let through = self.waiting.iter().all(|one| !one.marked || one.standing == SendState::Done);
         match (failed, through) {
-            // What is in the way may have come while the sheet was read: it is read again.
+            // The obstacle may have appeared while the dialog was open: reload the run.
             (true, _) if again => {
                 Outcome::HeardAsk(self.pane, vec![Effect::Run(RunAsk::Detail(run.clone()))])
             }
@@ -371,7 +373,7 @@ impl Decision {
         }
     }
 
-    /// A run as it is now: another one of the same capability, or one on the sheet that changed.
+    /// Updates a gate from its run: another one of the same capability, or one in the dialog that changed.
     pub(super) fn news_of(&mut self, detail: &RunDetail) {
         let several = self.waiting.len() > 1;
         let known = self.waiting.iter_mut().find(|one| one.sheet.run == detail.run.id);
@@ -387,7 +389,7 @@ impl Decision {
                     _ => "It waits for something else now: review it again.".to_owned(),
                 };
                 one.sheet = sheet.clone();
-                // Among several, the one that changed may not be the one that is shown.
+                // Among several, the gate that changed may not be the one that is shown.
                 one.marked &= !several;
                 self.said = Some(if several { said + " Space selects it again." } else { said });
                 self.body.offset = 0;
@@ -399,7 +401,7 @@ impl Decision {
                 one.marked &= !several;
                 self.said = Some("Its binding or script has changed: review it again.".to_owned());
             }
-            // What is reported beside it is notified as it is now.
+            // The rest of the gate is updated.
             (Some(one), Some(sheet)) if one.standing == SendState::Open => one.sheet = sheet.clone(),
             (Some(one), None) if one.standing == SendState::Open => {
                 let (what, said) = meanwhile(detail, &one.sheet);
@@ -413,7 +415,7 @@ impl Decision {
                 let alike =
                     first.capability == sheet.capability && first.outcome_unknown == sheet.outcome_unknown;
                 if alike && !first.capability.is_empty() {
-                    // They come as they are read; behind the one that was asked for, the oldest is on top.
+                    // Runs arrive in any order; after the requested one, the oldest is on top.
                     let at = self.waiting.iter().skip(1).filter(|one| one.sheet.run < sheet.run).count() + 1;
                     self.waiting.insert(at, Waiting::open(sheet.clone(), false));
                     self.at += usize::from(at <= self.at);
@@ -443,12 +445,12 @@ impl Decision {
         match self.focus {
             Focus::Together if rows.abs() == 1 => self.choose(self.at.saturating_add_signed(rows)),
             Focus::Approver | Focus::Notes if rows.abs() == 1 => self.turn(rows),
-            // The drawing keeps the offset inside.
+            // Drawing clamps the offset.
             _ => self.body.offset = self.body.offset.saturating_add_signed(rows).min(10_000),
         }
     }
 
-    /// Whether an answer is still to come, so that notes go with it.
+    /// Returns whether a decision is still possible, so that notes can be entered.
     pub(super) fn takes_text(&self) -> bool {
         let open = self.waiting.iter().any(|one| one.standing == SendState::Open);
         open && !self.sending() && self.not_permitted().is_none()

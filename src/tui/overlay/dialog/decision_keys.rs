@@ -1,4 +1,4 @@
-//! The decision sheet as an overlay: keys, clicks, pasted text, and what it is notified while it is open.
+//! The decision dialog as an overlay: keys, clicks, pasted text, and messages while it is open.
 
 use std::time::{Duration, Instant};
 
@@ -13,13 +13,13 @@ use crate::run_requests::RunTold;
 use crate::widgets::painter::Painter;
 use skills_api::Event;
 
-/// A key that opened the sheet and comes again before this is over is held, not typed.
+/// A repeat of the key that opened the dialog is ignored as held down within this time.
 pub(super) const HELD: Duration = Duration::from_secs(1);
 
 impl Decision {
-    /// Whether a key begins a text: a letter that is on no button and asks for nothing else. The capitals of
-    /// decisions never do, so that no answer becomes a text by mistake, nor the key that opened the sheet
-    /// while it is held down.
+    /// Returns whether a key begins a text: a letter that is bound to no button or action. The capitals of decisions
+    /// never do, so that a decision cannot become text by mistake, nor does the key that opened the dialog while it is
+    /// held down.
     fn begins_text(&mut self, key: KeyEvent, action: Option<Action>) -> bool {
         let KeyCode::Char(letter) = key.code else { return false };
         let decides = matches!(
@@ -153,7 +153,7 @@ impl Overlay for Decision {
                 }
                 let row = self.drawn.together.iter().find(|(rect, _)| rect.contains(at));
                 if let Some(index) = row.map(|(_, index)| *index) {
-                    // A second click on the row that is shown marks it.
+                    // A second click on the row that is shown selects it.
                     if self.focus == Focus::Together && self.at == index {
                         self.mark(index);
                     }
@@ -183,7 +183,7 @@ impl Overlay for Decision {
             return out;
         }
         if self.sending() {
-            // Closing takes nothing back.
+            // Closing does not withdraw a decision.
             let mut out = vec![Hint { action: Action::Back, label: "close" }];
             if self.is_unsent() {
                 out.push(Hint { action: Action::TakeBack, label: "withdraw" });

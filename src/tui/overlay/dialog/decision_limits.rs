@@ -1,5 +1,4 @@
-//! What keeps a decision from being taken, or makes more of it than an approval: its wait is over, its step
-//! cannot be executed, a sidecar wants the run held.
+//! Limits of a decision: an expired wait, a step that cannot be executed, a sidecar that requests a pause.
 
 use std::time::Instant;
 
@@ -12,7 +11,7 @@ use crate::widgets::text_width::shown;
 use skills_api::{DecisionSheet, RunDetail};
 use skills_model::{Expiry, Verdict};
 
-/// The outcome of a run whose wait is over.
+/// Returns the outcome of a run whose wait expired.
 pub(super) fn then(expiry: Expiry) -> &'static str {
     match expiry {
         Expiry::Deny => "denied and canceled",
@@ -21,7 +20,7 @@ pub(super) fn then(expiry: Expiry) -> &'static str {
 }
 
 impl Decision {
-    /// Takes those off whose time is over at this moment: nothing can be decided about them any longer.
+    /// Deselects expired gates: they can no longer be decided.
     pub(super) fn let_expire(&mut self, now: Instant) {
         let clock = parts::clock(self.opened, now);
         let mut over = Vec::new();
@@ -47,13 +46,13 @@ impl Decision {
         }
     }
 
-    /// Why no answer at all is taken from this caller, who lacks a scope.
+    /// Returns why decisions of this caller are rejected: a missing scope.
     pub(super) fn not_permitted(&self) -> Option<&str> {
         let sheet = self.waiting.iter().map(|one| &one.sheet).find(|sheet| sheet.missing_scope.is_some())?;
         Some(sheet.blocked.as_deref().unwrap_or("the key lacks a scope"))
     }
 
-    /// Why an approval to those that are taken in would only fail a step; none where one of them can be
+    /// Returns why an approval of the selected gates would only fail their steps; `None` if one of them can be
     /// executed.
     pub(super) fn in_the_way(&self) -> Option<&str> {
         let mut open = self.waiting.iter().filter(|one| one.marked && one.standing == SendState::Open);
@@ -61,7 +60,7 @@ impl Decision {
         open.all(|one| one.sheet.blocked.is_some()).then_some(first)
     }
 
-    /// When the words of the sheet change by themselves, in milliseconds from this moment on.
+    /// Returns after how many milliseconds the dialog's text changes without input.
     pub(super) fn words_hold(&self, now: Instant) -> Option<u64> {
         let clock = parts::clock(self.opened, now);
         let open = self.waiting.iter().filter(|one| one.standing == SendState::Open);
@@ -70,7 +69,7 @@ impl Decision {
     }
 }
 
-/// What comes after an answer or without one: label and words.
+/// Returns what follows a decision, or the lack of one: label and text.
 pub(super) fn outlook(sheet: &DecisionSheet, clock: i64) -> Vec<(&'static str, Vec<Seg>)> {
     let mut out = Vec::new();
     if let Some(sidecar) = &sheet.pause {
@@ -90,7 +89,7 @@ pub(super) fn outlook(sheet: &DecisionSheet, clock: i64) -> Vec<(&'static str, V
     out
 }
 
-/// The outcome of a gate that was in the dialog while it was read: short, and in full.
+/// Describes the outcome of a gate that was decided while the dialog was open: short, and in full.
 pub(super) fn meanwhile(detail: &RunDetail, sheet: &DecisionSheet) -> (String, String) {
     let decided = detail.decisions.iter().rev().find(|decided| {
         let decision = &decided.decision;

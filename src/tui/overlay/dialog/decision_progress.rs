@@ -1,4 +1,4 @@
-//! The decision sheet while its answer is on its way: how far it is, that it comes once, and how it is taken back.
+//! The decision dialog while its decision is in flight: progress, prevention of duplicates, and withdrawal.
 
 use super::decision::{Decision, SendState, Waiting};
 use crate::overlay::Outcome;
@@ -7,7 +7,7 @@ use crate::pending_decision::is_unsent;
 use crate::run_requests::RunAsk;
 use skills_api::{Sending, UnderWay};
 
-/// How far an answer is on its way, and whether this sheet sent it.
+/// The progress of a decision, and whether this dialog sent it.
 #[derive(Debug, Clone)]
 pub(super) struct DecisionProgress {
     pub(super) told: UnderWay,
@@ -15,14 +15,14 @@ pub(super) struct DecisionProgress {
 }
 
 impl Waiting {
-    /// Takes what was notified of an answer to it.
+    /// Updates the progress of a decision on this gate.
     fn take(&mut self, told: &UnderWay) {
         let about = told.is_for(&self.sheet.run.0, &self.sheet.step, &self.sheet.inputs_digest);
         if !about {
             return;
         }
         match (told.sending, &self.way) {
-            // Of an answer that this sheet waits for, the answer says better that it is over.
+            // For a decision that this dialog sent, the response reports the end more precisely.
             (Sending::Over, Some(way)) if !way.own => {
                 (self.way, self.standing) = (None, SendState::Open);
             }
@@ -39,7 +39,7 @@ impl Waiting {
 }
 
 impl Decision {
-    /// Whether an answer given here is in progress.
+    /// Returns whether a decision made here is in flight.
     pub(super) fn sending(&self) -> bool {
         self.under_way().next().is_some()
     }
@@ -48,7 +48,7 @@ impl Decision {
         self.waiting.iter().filter(|one| one.marked && one.standing == SendState::Sent)
     }
 
-    /// What is true of an answer in progress, long and short. Of several the one that is least far counts.
+    /// Describes the decision in flight, long and short. Of several, the least advanced one counts.
     pub(super) fn way(&self) -> [&'static str; 2] {
         let any = |sending| {
             self.under_way().any(|one| one.way.as_ref().is_some_and(|way| way.told.sending == sending))
@@ -62,7 +62,7 @@ impl Decision {
         }
     }
 
-    /// Takes news of an answer on its way: to one on the sheet, or to one that comes onto it later.
+    /// Handles the progress of a decision: on a gate in the dialog, or on one that is added later.
     pub(super) fn on_its_way(&mut self, told: &UnderWay) {
         self.ways.retain(|way| way.run != told.run);
         if told.sending != Sending::Over {
@@ -73,7 +73,7 @@ impl Decision {
         }
     }
 
-    /// The same for one that came onto the sheet just now.
+    /// Applies known progress to a gate that was just added to the dialog.
     pub(super) fn arrived(&mut self, at: usize) {
         let Some(one) = self.waiting.get_mut(at) else { return };
         for told in &self.ways {
@@ -81,17 +81,17 @@ impl Decision {
         }
     }
 
-    /// Whether an answer to this run is awaited that another sheet sent.
+    /// Returns whether a decision on this run is in flight that another dialog sent.
     pub(super) fn awaits(&self, run: &str) -> bool {
         self.waiting.iter().any(|one| one.sheet.run.0 == run && one.way.as_ref().is_some_and(|way| !way.own))
     }
 
-    /// Whether something can be taken back.
+    /// Returns whether a decision can be withdrawn.
     pub(super) fn is_unsent(&self) -> bool {
         self.under_way().any(|one| one.way.as_ref().is_some_and(|way| is_unsent(&way.told)))
     }
 
-    /// Takes back what was not sent.
+    /// Withdraws decisions that were not sent yet.
     pub(super) fn take_back(&mut self) -> Outcome {
         let unsent = self.under_way().filter(|one| one.way.as_ref().is_some_and(|way| is_unsent(&way.told)));
         let effects: Vec<Effect> =

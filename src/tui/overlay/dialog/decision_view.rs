@@ -1,4 +1,5 @@
-//! The decision sheet drawn: what would happen in the middle, which scrolls; the answer's fields and buttons below.
+//! Draws the decision dialog: what would be executed in the middle, which scrolls; the decision's fields and buttons
+//! below.
 
 use std::time::Instant;
 
@@ -18,7 +19,7 @@ use crate::widgets::text_width::{cells, cut_end, shown};
 use crate::widgets::wrap::wrap;
 use skills_api::DecisionSheet;
 
-/// Width of the box where there is room.
+/// Width of the dialog if there is enough space.
 const WIDTH: u16 = 76;
 
 impl Decision {
@@ -45,7 +46,7 @@ impl Decision {
             ]
         };
         let caption = captions[usize::from(cells(captions[0]) > inner.saturating_sub(2))];
-        // Approver, notes and buttons, each with air where there is room, and the caption.
+        // Approver, notes and buttons, with blank rows if there is enough space, and the caption.
         let long = self.notes.height(inner.saturating_sub(LABEL + 2)) > 1;
         let notes: u16 = if roomy || long || self.focus == Focus::Notes { 2 } else { 1 };
         let foot: u16 = if roomy { 7 + notes } else { 2 + notes };
@@ -64,7 +65,7 @@ impl Decision {
         let bottom = inside.bottom().saturating_sub(foot);
         let mut middle = Rect { y: top, height: bottom.saturating_sub(top), ..inside };
         if roomy && body.len() > usize::from(middle.height) {
-            // Where the text continues below, it still does not touch the fields.
+            // A text that continues below must still not touch the fields.
             middle.height -= 1;
         }
         self.draw_body(middle, &body, painter);
@@ -119,7 +120,7 @@ impl Decision {
         }
         self.body.offset = self.body.offset.min(lines.len().saturating_sub(self.body.height));
         let mut shown: Vec<&Line> = lines.iter().skip(self.body.offset).take(self.body.height).collect();
-        // A key takes in the row under the cursor: it stays in sight wherever the text is.
+        // A key selects the row under the cursor, so it stays visible wherever the text is scrolled to.
         if let Some(cursor) = cursor.filter(|_| shown.len() > 2) {
             let last = shown.len() - 1;
             if cursor < self.body.offset {
@@ -243,7 +244,7 @@ impl Decision {
         if sheet.outcome_unknown || sheet.irreversible.is_some() || sheet.blocked.is_some() {
             blank(&mut out);
         }
-        // In a small window what would be done comes before how.
+        // In a small window the effect comes before the details.
         let look_ahead = |out: &mut Vec<Line>| {
             for (label, segs) in outlook(sheet, parts::clock(self.opened, now)) {
                 labelled(label, segs, width, out);
@@ -299,12 +300,12 @@ impl Decision {
     }
 }
 
-/// A line of the middle.
+/// A line of the middle part.
 enum Line {
     Plain(RichLine),
-    /// In the danger band; the first of its text carries the sign.
+    /// In the danger band; the first line of its text carries the glyph.
     Warning(String, bool),
-    /// One of those decided together.
+    /// One of the gates decided together.
     Together(usize),
 }
 
@@ -327,7 +328,7 @@ fn labelled(label: &str, segs: Vec<Seg>, width: u16, out: &mut Vec<Line>) {
     }
 }
 
-/// The last three characters of an id: what tells runs apart in a list.
+/// Returns the last three characters of an id, which distinguish runs in a list.
 pub(super) fn tail(id: &str) -> String {
     let all: Vec<char> = shown(id).chars().collect();
     all[all.len().saturating_sub(3)..].iter().collect()

@@ -1,4 +1,4 @@
-//! The launch sheet: what the skill's contract wants as inputs, what it will ask on the way, and a button.
+//! The launch dialog: the inputs of the skill's contract, the approvals that it requires, and a button.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -21,34 +21,34 @@ use crate::widgets::text_width::shown;
 use crate::widgets::wrap::{wrap, wrap_to};
 use skills_api::{ConnectionState, ContractView, Event, LaunchRequest};
 
-/// Width of the box where there is room.
+/// Width of the dialog if there is enough space.
 const WIDTH: u16 = 78;
 
-/// What is said without a connection: before anything is sent, when it is tried, and after it was sent.
+/// Messages without a connection: before anything is sent, on an attempt, and after it was sent.
 const OFFLINE: &str = "No connection: launch when it is restored. Your input is kept.";
 const UNSENT: &str = "Not sent: no connection. Launch when it is restored. Your input is kept.";
 const LOST: &str = "Sent, but the connection was lost before the response. It is retried within 2 m with \
     the same idempotency key, so that only one run is created.";
 
-/// What is said of a contract that was edited while the sheet was open.
+/// Message if the contract was edited while the dialog was open.
 const EDITED: &str = "The contract was edited meanwhile: review its inputs and approvals.";
 
-/// The sheet and its state.
+/// The state of the dialog.
 pub(super) struct LaunchSheet {
     pane: PaneId,
     view: Arc<ContractView>,
     ticket: u64,
     form: Form,
-    /// The button with the focus; none while the form has it.
+    /// The focused button; `None` while the form has the focus.
     button: Option<usize>,
     sent: bool,
-    /// Whether calls get through to the core.
+    /// Whether the core is reachable.
     connected: bool,
-    /// Whether it was launched.
+    /// Whether the run was launched.
     done: bool,
     said: Option<String>,
     pressed: Vec<Rect>,
-    /// Rows of the form at a width: while the sheet is open it grows, but does not jump.
+    /// Rows of the form at a width: while the dialog is open it grows, but does not shrink.
     rows: (u16, u16),
 }
 
@@ -72,7 +72,7 @@ impl LaunchSheet {
         }
     }
 
-    /// Types again what was typed before.
+    /// Restores a draft.
     pub(super) fn retyped(mut self, typed: &Map<String, Value>) -> Self {
         self.form.retype(typed);
         self
@@ -93,7 +93,7 @@ impl LaunchSheet {
         }
     }
 
-    /// Sends it, once.
+    /// Sends the launch, once.
     fn launch(&mut self) -> Outcome {
         if self.sent || self.view.blocked.is_some() {
             return Outcome::Stay;
@@ -114,7 +114,7 @@ impl LaunchSheet {
         Outcome::Ask(self.pane, vec![Effect::Run(RunAsk::Launch { request, ticket: self.ticket })])
     }
 
-    /// The contract as it is now; what was typed stays where its field does.
+    /// Updates the contract; entered values are kept for fields that remain.
     fn stands_now(&mut self, view: &Arc<ContractView>) {
         if self.sent || self.view == *view {
             return;
@@ -134,7 +134,7 @@ impl LaunchSheet {
         }
     }
 
-    /// The connection was lost or is back.
+    /// Handles a change of the connection.
     fn connection(&mut self, state: &ConnectionState) {
         self.connected = !matches!(state, ConnectionState::Lost { .. });
         if self.connected && self.said.as_deref() == Some(UNSENT) {
@@ -142,7 +142,7 @@ impl LaunchSheet {
         }
     }
 
-    /// What is to be known before it is launched or while it is, and whether it is bad news.
+    /// Returns a message about the launch, and whether it is a problem.
     fn status_line(&self) -> Option<(String, bool)> {
         let told = self.view.blocked.clone().or_else(|| self.said.clone());
         match (told, self.sent, self.connected) {
@@ -172,7 +172,7 @@ impl LaunchSheet {
         }
     }
 
-    /// What it is, what it will ask, and what its scripts are sandboxed by; in few rows where there are few.
+    /// Returns the skill, the required approvals and the sandbox of its scripts; in few rows if space is short.
     fn head(&self, width: u16, roomy: bool, painter: &Painter<'_>) -> Vec<RichLine> {
         let contract = &self.view.contract;
         let mut out = vec![RichLine::from_segs(vec![
@@ -286,7 +286,7 @@ impl Overlay for LaunchSheet {
                     Outcome::Heard
                 }
             },
-            // What may run, and what it takes, is reported again.
+            // Reload the contract: what may run, and its inputs, may have changed.
             Message::Event(Event::Catalogue(_)) | Message::Catalogue(_) if !self.sent => {
                 let ask = RunAsk::Contract(self.view.skill_id.to_string());
                 Outcome::HeardAsk(self.pane, vec![Effect::Run(ask)])
@@ -329,7 +329,7 @@ impl Overlay for LaunchSheet {
 
     fn hints(&self) -> Vec<Hint> {
         if self.sent {
-            // Closing takes nothing back.
+            // Closing does not withdraw the launch.
             return vec![Hint { action: Action::Back, label: "close" }];
         }
         let mut out = vec![Hint { action: Action::NextPart, label: "next" }];
