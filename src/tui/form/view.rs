@@ -21,7 +21,7 @@ const TEXT_LEAST: u16 = 14;
 /// Minimum width of the label column.
 const LABEL_LEAST: u16 = 6;
 
-/// How a form is laid out.
+/// The layout of a form, and whether it has the focus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FormState {
     /// Cells before the labels.

@@ -1,4 +1,4 @@
-//! The editor of a description: what it would change is measured at each keystroke, before anything is written.
+//! The editor of a description: the effects of a draft are measured at each keystroke, before anything is written.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -24,9 +24,9 @@ use skills_api::{DraftMeasure, DraftReport, DraftRequest, Event};
 use skills_registry::Catalogue;
 use skills_skill::{Skill, SkillId};
 
-/// Rows of the text field at most.
+/// Maximum number of rows of the text field.
 const MAX_FIELD_HEIGHT: u16 = 8;
-/// From this width on there are two columns.
+/// Minimum width for two columns.
 const TWO_COLUMNS: u16 = 100;
 
 /// A skill whose description is edited.
@@ -34,20 +34,20 @@ const TWO_COLUMNS: u16 = 100;
 pub struct Drafting {
     /// The skill.
     pub skill_id: SkillId,
-    /// The description as it is in the file.
+    /// The description in the file.
     pub description: String,
-    /// The name as it is in the file.
+    /// The name in the file.
     pub name: String,
-    /// The tags as they are in the file.
+    /// The tags in the file.
     pub tags: Vec<String>,
-    /// The text to begin with, where it is another one.
+    /// The initial text, if it differs from the file's.
     pub proposed: Option<String>,
-    /// The request of Discover, where there is one.
+    /// The request of Discover, if any.
     pub intent: Option<String>,
 }
 
 impl Drafting {
-    /// Of a skill of the catalog.
+    /// Creates it from a skill of the catalog.
     #[must_use]
     pub fn of(skill: &Skill, intent: Option<String>) -> Self {
         Self {
@@ -64,34 +64,34 @@ impl Drafting {
 /// The fields of the editor.
 const FIELDS: [&str; 3] = ["description", "name", "tags"];
 
-/// What is measured of a text: more and more, as long as it stays the same.
+/// The measurements of a draft: increasingly expensive ones, while the text is unchanged.
 const STAGES: [DraftMeasure; 3] = [DraftMeasure::Request, DraftMeasure::Golden, DraftMeasure::All];
 
-/// The overlay.
+/// The state of the editor.
 pub struct DraftEditor {
     pane: PaneId,
     skill: Drafting,
     fields: [Text; 3],
-    /// The field with the focus.
+    /// The focused field.
     field: usize,
     generation: u64,
-    /// Stages of the present text that are measured.
+    /// Number of completed measurements of the current text.
     stages: usize,
-    /// Figures of the present text as far as they are measured, and of an earlier one for the rest.
+    /// Metrics of the current text as far as they are measured, and of an earlier one for the rest.
     report: Option<Arc<DraftReport>>,
     error: Option<String>,
-    /// Whether the next Ctrl-S writes: the difference is shown.
+    /// Whether the next Ctrl-S writes: the diff is shown.
     confirming: bool,
     written: bool,
     /// Whether the next Esc discards the text.
     discarding: bool,
     /// Why the text became a proposal instead of being written.
     proposed: Option<String>,
-    /// The description that the file got from elsewhere since the draft was opened.
+    /// The description that another program wrote to the file since the draft was opened.
     on_disk: Option<String>,
     /// The description that was replaced by writing.
     replaced: Option<String>,
-    /// Whether writing was refused because of it.
+    /// Whether writing was rejected because the file had changed.
     refused: bool,
     scroll: Scroll,
     rows: usize,
@@ -100,7 +100,7 @@ pub struct DraftEditor {
 }
 
 impl DraftEditor {
-    /// The editor, and the request for the figures of the present description.
+    /// Creates the editor and the request for the metrics of the current description.
     #[must_use]
     pub fn open(pane: PaneId, skill: Drafting) -> (Self, Effect) {
         let mut editor = Self {
@@ -146,12 +146,12 @@ impl DraftEditor {
         self.description() != self.skill.description
     }
 
-    /// Whether name or tags differ: these are measured, and written by hand.
+    /// Returns whether name or tags differ: changes of these are measured, but not written.
     fn has_other_changes(&self) -> bool {
         self.fields[1].text().trim() != self.skill.name || self.tags() != self.skill.tags
     }
 
-    /// The request for the next stage.
+    /// Returns the request for the next measurement.
     fn measure(&self) -> Effect {
         let measure = STAGES[self.stages.min(STAGES.len() - 1)];
         let name = self.fields[1].text().trim();
@@ -183,12 +183,13 @@ impl DraftEditor {
         Outcome::Ask(self.pane, vec![self.measure()])
     }
 
-    /// The description that the file has now.
+    /// Returns the description that the file has now.
     fn in_file(&self) -> &str {
         self.on_disk.as_deref().unwrap_or(&self.skill.description)
     }
 
-    /// Compares with the description that the file has now; the typed text stays. Answers whether it is another one.
+    /// Makes the description in the file the base of the comparison; the entered text is kept. Returns whether the base
+    /// changed.
     fn take_base(&mut self) -> bool {
         self.refused = false;
         let Some(base) = self.on_disk.take() else { return false };
@@ -196,11 +197,11 @@ impl DraftEditor {
         true
     }
 
-    /// The catalog was read again.
+    /// Handles a reload of the catalog.
     fn catalog_changed(&mut self, catalogue: &Catalogue) -> Outcome {
         let Some(skill) = catalogue.by_id(self.skill.skill_id.as_str()) else { return Outcome::Stay };
         let now = &skill.description;
-        // A catalog from before the text was written is no change.
+        // A catalog from before the text was written does not count as a change.
         if now.trim() == self.in_file().trim() || self.replaced.as_ref() == Some(now) {
             return Outcome::Stay;
         }
@@ -210,7 +211,7 @@ impl DraftEditor {
             return Outcome::Stay;
         }
         if !self.is_changed() {
-            // Nothing was typed that could be lost.
+            // Nothing was entered that could be lost.
             self.skill.description.clone_from(now);
             self.fields[0].set(now);
             return self.changed();
@@ -234,7 +235,7 @@ impl DraftEditor {
             return Outcome::Stay;
         }
         self.confirming = false;
-        // The person has seen what is replaced.
+        // The user has seen what is replaced.
         self.take_base();
         let write = Effect::WriteDescription {
             skill_id: self.skill.skill_id.clone(),
@@ -258,7 +259,7 @@ impl DraftEditor {
         Outcome::Ask(self.pane, vec![effect])
     }
 
-    /// Takes a stage of the present text; answers the request for the next one.
+    /// Handles a measurement of the current text; returns the request for the next one.
     fn take(&mut self, report: &Result<Arc<DraftReport>, skills_api::Error>) -> Outcome {
         match report {
             Err(error) => {
@@ -291,7 +292,7 @@ impl DraftEditor {
         }
     }
 
-    /// What is shown over the figures: the question before writing, what was written, an error.
+    /// Returns the notes above the metrics: the confirmation before writing, the result of writing, an error.
     fn notes(&self) -> Vec<(&'static str, String, Role)> {
         if self.confirming {
             let question = if self.on_disk.is_some() {
@@ -422,7 +423,7 @@ impl Overlay for DraftEditor {
     }
 
     fn paste(&mut self, text: &str) -> Outcome {
-        // A description is one paragraph: line breaks of the clipboard become spaces.
+        // A description is one paragraph, so line breaks from the clipboard become spaces.
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         if self.fields[self.field].insert(&text) { self.changed() } else { Outcome::Stay }
     }
@@ -435,7 +436,7 @@ impl Overlay for DraftEditor {
                 match saved {
                     Saved::InFile(description) => {
                         let before = std::mem::replace(&mut self.skill.description, description.clone());
-                        // The catalog may report the new text before the answer does.
+                        // The catalog may report the new text before the response arrives.
                         self.replaced =
                             Some(before).filter(|before| before != description).or(self.replaced.take());
                         self.written = true;
@@ -556,7 +557,7 @@ impl Overlay for DraftEditor {
         self.scroll.height = columns.iter().map(|(area, _)| usize::from(area.height)).min().unwrap_or(0);
         self.scroll.roll(0, self.rows);
         for (area, items) in &columns {
-            // A column that fits does not move with the other one.
+            // A column that fits does not scroll with the other one.
             let most = items.len().saturating_sub(usize::from(area.height));
             let offset = self.scroll.offset.min(most);
             for (item, y) in items.iter().skip(offset).zip(area.y..area.bottom()) {
@@ -662,7 +663,7 @@ mod tests {
         assert!(
             matches!(&copied, Outcome::Ask(_, effects) if matches!(&effects[..], [Effect::Copy(text, _)] if text == "Rewrite"))
         );
-        // The next key starts again; the golden figures stay until the new ones are there.
+        // The next key starts over; the golden metrics stay until the new ones arrive.
         editor.key(key(KeyCode::Char('y')), None);
         editor.on_message(&Message::Draft(3, Ok(report("xy"))));
         assert!(editor.report.as_ref().unwrap().golden.is_some());
@@ -722,7 +723,7 @@ mod tests {
             "{}",
             text(&editor)
         );
-        // Writing compares with the present text of the file, and replaces exactly that.
+        // Writing compares with the current text of the file, and replaces exactly that.
         assert_eq!(editor.key(key(KeyCode::Null), Some(Action::CarryOut)), Outcome::Stay);
         assert!(
             text(&editor).contains("- Reads bank statements.\n+ Reads statements.!"),

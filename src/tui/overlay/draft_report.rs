@@ -1,4 +1,5 @@
-//! The figures of a draft as rows: the golden set, what changed hands, the value of clauses, what clients show.
+//! The metrics of a draft as rows: the golden set, queries that changed their first result, the value of clauses, what
+//! clients show.
 
 use std::collections::BTreeMap;
 
@@ -13,9 +14,9 @@ use skills_api::{DraftPlace, DraftReport};
 use skills_discovery::{ChangedQuery, GoldenChange, Split};
 use skills_skill::{Severity, SkillId};
 
-/// Queries of each kind that are listed.
+/// Maximum number of listed queries of each kind.
 const MAX_QUERIES: usize = 8;
-/// Cells of a bar.
+/// Width of a bar, in cells.
 const BAR_WIDTH: u16 = 12;
 
 /// A row of a column.
@@ -24,7 +25,7 @@ pub enum Item {
     Title(&'static str, String),
     /// A line.
     Line(RichLine),
-    /// Nothing.
+    /// A blank row.
     Gap,
 }
 
@@ -37,14 +38,14 @@ fn bar(length: u16, painter: &Painter<'_>) -> String {
     sign.repeat(usize::from(length))
 }
 
-/// A text of exactly this width.
+/// Truncates or pads a text to a width.
 fn fixed(text: &str, width: u16, painter: &Painter<'_>) -> String {
     let text = cut_end(text, width, painter.glyphs.ellipsis).into_owned();
     let pad = usize::from(width.saturating_sub(cells(&text)));
     text + &" ".repeat(pad)
 }
 
-/// Clauses with their value, words that attract others, clients, findings.
+/// Returns the left column: clauses with their value, words that attract other queries, clients, findings.
 pub fn left_items(report: &DraftReport, width: u16, painter: &Painter<'_>) -> Vec<Item> {
     let mut out = Vec::new();
     if !report.clauses.is_empty() {
@@ -114,7 +115,8 @@ pub fn left_items(report: &DraftReport, width: u16, painter: &Painter<'_>) -> Ve
     out
 }
 
-/// The request, the golden set, the two halves of it, what changed hands, and advice.
+/// Returns the right column: the request, the golden set, its two halves, queries that changed their first result, and
+/// advice.
 pub fn right_items(
     report: &DraftReport,
     intent: Option<&str>,
@@ -237,7 +239,7 @@ fn golden_items(
     changed_items(golden, width, painter, out);
 }
 
-/// Label, value before, value after, and the change.
+/// Formats a metric: label, value before, value after, and the change.
 fn row(
     name: &str,
     before: f64,

@@ -1,4 +1,4 @@
-//! Help for what has the focus, made from the keymap: sections of keys in two columns, and the signs.
+//! Help for the focused context, derived from the keymap: sections of keys in two columns, and the glyphs.
 
 use std::time::Instant;
 
@@ -16,22 +16,22 @@ use crate::widgets::scroll::Scroll;
 use crate::widgets::text_width::{cells, cut_end};
 use crate::widgets::wrap::wrap;
 
-/// Cells for the keys, right-aligned.
+/// Width of the right-aligned keys, in cells.
 const KEYS: usize = 12;
 
-/// Keys of one place.
+/// The keys of a context.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Section {
-    /// The place, as a heading.
+    /// The context, as a heading.
     pub title: String,
-    /// `(keys, what, why not now)`.
+    /// `(keys, description, reason why unavailable)`.
     pub rows: Vec<(String, String, Option<String>)>,
 }
 
-/// The help.
+/// The state of the help overlay.
 pub struct Help {
     title: String,
-    /// The left column's sections first.
+    /// Sections of the left column.
     left: Vec<Section>,
     right: Vec<Section>,
     remap: String,
@@ -42,7 +42,7 @@ pub struct Help {
 }
 
 impl Help {
-    /// Help about a place: its own sections on the left, what works everywhere on the right.
+    /// Creates the help for a context: its own sections on the left, global ones on the right.
     pub fn new(place: &str, left: Vec<Section>, right: Vec<Section>, config_file: &str) -> Self {
         Self {
             title: format!("Keys in {place}"),
@@ -83,7 +83,7 @@ impl Help {
                     lines.push(line);
                     continue;
                 };
-                // The reason is on lines of its own, below what the key does.
+                // The reason is on separate lines below the description.
                 lines.push(RichLine::from_segs(line.segs[..2].to_vec()));
                 let indent = KEYS + 2;
                 let room = width.saturating_sub(indent as u16);
@@ -97,7 +97,7 @@ impl Help {
         lines
     }
 
-    /// Two signs and what they mean.
+    /// Formats two glyphs and their meaning.
     fn pair(cells: [(&str, Role, &str); 2]) -> RichLine {
         let mut segs = Vec::new();
         for (sign, role, means) in cells {

@@ -1,4 +1,4 @@
-//! The log, newest line last; follows new lines while it is at the end.
+//! The log, newest line last; follows new lines while it is scrolled to the end.
 
 use std::time::Instant;
 
@@ -17,10 +17,10 @@ use crate::widgets::wrap::wrap;
 use skills_base::telemetry::{Record, RingBuffer};
 use skills_skill::safe_text;
 
-/// Cells of the column that says where a line comes from.
+/// Width of the column for the source of a line, in cells.
 const PLACE: u16 = 18;
 
-/// The log view.
+/// The state of the log view.
 pub struct LogView {
     source: RingBuffer,
     scroll: Scroll,
@@ -30,7 +30,7 @@ pub struct LogView {
 }
 
 impl LogView {
-    /// A view of the log at its end.
+    /// Creates a view of the log, scrolled to its end.
     #[must_use]
     pub fn new(source: RingBuffer) -> Self {
         Self { source, scroll: Scroll::default(), rows: 0, follows: true, area: Rect::ZERO }
@@ -118,7 +118,7 @@ fn as_rows(line: &Record, width: u16) -> Vec<RichLine> {
         Seg::new(word, role),
         Seg::new("  ", Role::Text),
     ];
-    // A column of its own: behind the message it would read as a part of it.
+    // A separate column: after the message it would read as a part of it.
     if !line.target.is_empty() && width >= 60 {
         let place = line.target.strip_prefix("skills_").unwrap_or(&line.target);
         let place = cut_end(place, PLACE, "~");
@@ -135,7 +135,7 @@ fn as_rows(line: &Record, width: u16) -> Vec<RichLine> {
         .collect()
 }
 
-/// The time of day here.
+/// Formats the time of day in the local time zone.
 fn clock(time: std::time::SystemTime) -> String {
     let since = time.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     time_of_day(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))

@@ -21,24 +21,24 @@ use crate::widgets::text_width::{cells, cut_end};
 use crate::widgets::wrap::wrap_to;
 use skills_skill::SkillId;
 
-/// One action as the palette offers it.
+/// An action in the palette.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// What it does.
+    /// The action.
     pub action: Action,
-    /// A few words.
+    /// A short name.
     pub name: String,
-    /// A sentence.
+    /// A description in one sentence.
     pub does: String,
-    /// Where it belongs: `Discover`, `lists`, empty for everywhere.
+    /// Its context: `Discover`, `lists`, empty for global.
     pub place: String,
     /// Its keys, as shown.
     pub keys: String,
-    /// Why it cannot be done now.
+    /// The reason why it is unavailable, if any.
     pub blocked: Option<String>,
 }
 
-/// A skill as the palette offers it.
+/// A skill in the palette.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkillEntry {
     /// The skill.
@@ -56,16 +56,16 @@ enum Found {
     Skill(usize),
 }
 
-/// The palette.
+/// The state of the palette.
 pub struct Palette {
     entries: Vec<Entry>,
-    /// Offered once letters are typed.
+    /// Offered once a search text is entered.
     skills: Vec<SkillEntry>,
-    /// What matches: commands that can be done, skills, other commands.
+    /// Matches: available commands, skills, unavailable commands.
     shown: Vec<Found>,
-    /// Where skills begin in `shown`.
+    /// Index of the first skill in `shown`.
     skills_at: usize,
-    /// Where commands begin in `shown` that cannot be done.
+    /// Index of the first unavailable command in `shown`.
     blocked_at: usize,
     field: Field,
     fuzzy: Fuzzy,
@@ -75,7 +75,7 @@ pub struct Palette {
 }
 
 impl Palette {
-    /// A palette over these entries, in the order in which they shall be before anything is typed.
+    /// Creates a palette; without a search text the entries keep this order.
     #[must_use]
     pub fn new(entries: Vec<Entry>, skills: Vec<SkillEntry>) -> Self {
         let mut palette = Self {
@@ -113,7 +113,7 @@ impl Palette {
         self.scroll = Scroll::default();
     }
 
-    /// Skills that match the input, best first: a full name, then a prefix, then letters.
+    /// Returns skills that match the input, best first: by full name, then by prefix, then by letters.
     fn matching_skills(&mut self) -> Vec<Found> {
         if self.fuzzy.is_empty() {
             return Vec::new();
@@ -143,7 +143,7 @@ impl Palette {
         }
     }
 
-    /// What is above a row, where a section begins with it.
+    /// Returns the heading above a row, if a section begins with it.
     fn heading(&self, at: usize) -> Option<&'static str> {
         if at == self.skills_at && at < self.blocked_at {
             Some("skills")
@@ -292,11 +292,11 @@ impl Overlay for Palette {
         let cursor = self.field.draw(text, painter.buf, style, &[]);
         painter.run(self.area.x + 1, inside.y + 1, painter.glyphs.rule, self.area.width - 2, Role::Rule);
 
-        // Below: rows, with a heading before those that cannot be done; at the bottom what the row does.
+        // Below: rows, with headings before sections; at the bottom the description of the selected row.
         let top = inside.y + 2 + u16::from(inside.height > 12);
         let bottom = inside.bottom().saturating_sub(3);
         let lines = usize::from(bottom.saturating_sub(top));
-        // A heading takes a row, and one above it where rows are before.
+        // A heading takes a row, and a blank one above it unless it is the first.
         let headings = [self.skills_at, self.blocked_at];
         let headings = headings.into_iter().filter(|at| self.heading(*at).is_some());
         let headings: usize = headings.map(|at| 1 + usize::from(at > 0)).sum();

@@ -1,4 +1,5 @@
-//! The question before a text is lost. Never yes by default: Enter and Esc stay, a capital letter leaves.
+//! The confirmation before entered text is lost. Quitting is never the default: Enter and Esc stay, a capital letter
+//! quits.
 
 use std::time::Instant;
 
@@ -12,10 +13,10 @@ use crate::widgets::painter::Painter;
 use crate::widgets::rich::Seg;
 use crate::widgets::wrap::wrap_to;
 
-/// Lines of what would be lost, at most.
+/// Maximum number of lines of what would be lost.
 const LINES: usize = 10;
 
-/// "Leave and lose this?"
+/// The confirmation to quit.
 pub struct Question {
     /// What would be lost, as a sentence.
     lost: String,
@@ -25,7 +26,7 @@ pub struct Question {
 }
 
 impl Question {
-    /// Asks about a text that would be lost.
+    /// Creates the confirmation for what would be lost.
     pub fn new(lost: impl Into<String>) -> Self {
         Self { lost: lost.into(), leave_focused: false, stay: Rect::ZERO, leave: Rect::ZERO }
     }

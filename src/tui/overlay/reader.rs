@@ -1,4 +1,5 @@
-//! A text in full over the entire screen: its white space as it is, lines broken at the width, all of it to copy.
+//! The reader: a text in full on the entire screen, with its white space, wrapped to the width; it can be copied
+//! entirely.
 
 use std::time::Instant;
 
@@ -25,27 +26,27 @@ use skills_api::CheckResult;
 use skills_discovery::{Mark, Signal, SignalSums};
 use skills_skill::safe_text;
 
-/// Cells of the column that has the word of a result.
+/// Width of the column for the label of a result, in cells.
 const WORD_WIDTH: usize = 8;
-/// Cells from which a reading has two columns.
+/// Minimum width for two columns, in cells.
 const MIN_COLUMNS_WIDTH: u16 = 104;
-/// Cells between two columns.
+/// Gap between two columns, in cells.
 const BETWEEN_COLUMNS: u16 = 3;
-/// Cells of the shortest bar that says something.
+/// Minimum width of a bar, in cells.
 const MIN_BAR_WIDTH: u16 = 8;
 
-/// What is read, as it is: it is made safe where it is drawn.
+/// The content of the reader, unescaped: it is made safe when it is drawn.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Reading {
-    /// Of what.
+    /// The title.
     pub title: String,
-    /// What the copy of it is called.
+    /// Name of the text in the note about copying.
     pub what: String,
     /// Its parts, from top to bottom.
     pub passages: Vec<Passage>,
-    /// Parts that are next to those where there is room, else below them.
+    /// Parts next to those if there is enough space, else below them.
     pub alongside: Vec<Passage>,
-    /// Parts below both, which stay in sight where there is room.
+    /// Parts below both, which stay visible if there is enough space.
     pub foot: Vec<Passage>,
     /// The skill whose description can be edited from here.
     pub draft: Option<Drafting>,
@@ -54,56 +55,56 @@ pub struct Reading {
 /// A part of a reading.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Passage {
-    /// What the parts below it are.
+    /// The heading of the parts below it.
     Heading(String),
-    /// A value: fields with their names, texts as they are, everything else as JSON.
+    /// A value: fields with their names, texts verbatim, everything else as JSON.
     Value(Value),
     /// The result of a check.
     Check {
         /// The result.
         result: CheckResult,
-        /// What was checked, padded.
+        /// The check's name, padded.
         name: String,
         /// The evidence.
         text: String,
     },
-    /// A text that is shown only in part: the rest is struck out.
+    /// A truncated text: the rest is struck out.
     Cut {
-        /// What is before it; the other lines are as far in.
+        /// Text before it; the other lines are indented by its width.
         before: String,
-        /// What is shown.
+        /// The part that is shown.
         shown: String,
         /// The rest.
         cut: String,
         /// Words of the rest that are needed.
         lost: Vec<String>,
     },
-    /// A description with what counted in it.
+    /// A description in which matches are marked.
     Marked {
         /// The text.
         text: String,
-        /// What counted.
+        /// The matches.
         marks: Vec<Mark>,
     },
     /// A score as a bar.
     Score(ScoreBar),
-    /// A text of any number of lines, with what is before the first of them.
+    /// A text of any number of lines.
     Text {
-        /// A time or a name; the other lines are as far in.
+        /// Text before the first line, such as a time or a name; the other lines are indented by its width.
         before: String,
         /// The text.
         text: String,
-        /// How it looks.
+        /// Its style.
         role: Role,
     },
 }
 
-/// A score with its bar, on the scale of all bars.
+/// A score with its bar, on a scale shared by all bars.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScoreBar {
-    /// Whose.
+    /// The skill or variant.
     pub label: String,
-    /// Cells of all labels.
+    /// Width of all labels, in cells.
     pub label_width: usize,
     /// The rank.
     pub rank: Option<usize>,
@@ -113,29 +114,29 @@ pub struct ScoreBar {
     pub signals: Option<SignalSums>,
     /// The score of a full bar.
     pub scale: f64,
-    /// Below this score, no skill fits.
+    /// Minimum score for a skill to fit.
     pub fits_from: Option<f64>,
-    /// Whether it is the one in question.
+    /// Whether it is the skill in question.
     pub is_strong: bool,
 }
 
-/// The overlay.
+/// The state of the reader.
 pub struct Reader {
     pane: PaneId,
     reading: Reading,
-    /// The lines, and the width they were made for.
+    /// The lines, and the width they were wrapped to.
     rows: Vec<RichLine>,
     /// Lines below the others that do not scroll.
     foot: Vec<RichLine>,
     width: u16,
     height: u16,
     scroll: Scroll,
-    /// Whether the text grew since the lines were made.
+    /// Whether the text grew since it was wrapped.
     is_stale: bool,
 }
 
 impl Reader {
-    /// Opens a reading at its top.
+    /// Creates a reader at the top of a text.
     #[must_use]
     pub fn new(pane: PaneId, reading: Reading) -> Self {
         Self {
@@ -159,7 +160,7 @@ impl Overlay for Reader {
     fn contexts(&self) -> Vec<Context> {
         let mut contexts = vec![Context::Text, Context::Overlay];
         if self.reading.draft.is_some() {
-            // The key of a draft is that of the pane.
+            // The key for a draft is that of the pane.
             contexts.push(match self.pane {
                 PaneId::Discover => Context::Discover,
                 PaneId::Golden => Context::Golden,
@@ -237,10 +238,10 @@ impl Overlay for Reader {
                 append(&mut self.rows, std::mem::take(&mut self.foot));
             }
             if self.is_stale && at_end {
-                // At the end, it follows; elsewhere, the same lines stay.
+                // At the end, follow new lines; elsewhere, keep the same lines visible.
                 self.scroll.offset = self.rows.len();
             } else if width != self.width {
-                // The line that is on top stays near the top.
+                // Keep the line at the top near the top.
                 self.scroll.offset = self.scroll.offset * self.rows.len() / before;
             }
             (self.width, self.height, self.is_stale) = (width, area.height, false);
@@ -267,7 +268,7 @@ impl Overlay for Reader {
     }
 }
 
-/// The lines of a reading at a width: in two columns where there is room for them.
+/// Returns the lines of a reading at a width, in two columns if there is enough space.
 fn body_rows(reading: &Reading, width: u16, glyphs: &Glyphs, signs: [&str; 5]) -> Vec<RichLine> {
     let is_wide = !reading.alongside.is_empty() && width >= MIN_COLUMNS_WIDTH;
     if is_wide {
@@ -283,7 +284,7 @@ fn body_rows(reading: &Reading, width: u16, glyphs: &Glyphs, signs: [&str; 5]) -
     }
 }
 
-/// Lines below others, after an empty one.
+/// Appends lines after an empty one.
 fn append(out: &mut Vec<RichLine>, below: Vec<RichLine>) {
     if !out.is_empty() && !below.is_empty() {
         out.push(RichLine::default());
@@ -311,7 +312,7 @@ fn next_to_each_other(
         .collect()
 }
 
-/// The lines of passages at a width.
+/// Returns the lines of passages at a width.
 fn rows(passages: &[Passage], width: u16, glyphs: &Glyphs, signs: [&str; 5]) -> Vec<RichLine> {
     let ellipsis = glyphs.ellipsis;
     let mut out = Vec::new();
@@ -350,7 +351,7 @@ fn rows(passages: &[Passage], width: u16, glyphs: &Glyphs, signs: [&str; 5]) -> 
     out
 }
 
-/// The sign and the word of a result.
+/// Returns the glyph and the label of a result.
 fn verdict(result: CheckResult, glyphs: &Glyphs) -> (&'static str, &'static str) {
     match result {
         CheckResult::Pass => (glyphs.ok, "pass"),
@@ -359,7 +360,7 @@ fn verdict(result: CheckResult, glyphs: &Glyphs) -> (&'static str, &'static str)
     }
 }
 
-/// Puts the sign in front of the first line of a check. Only a check that failed is bold.
+/// Puts the glyph in front of the first line of a check. Only a failed check is bold.
 fn mark(line: &mut RichLine, result: CheckResult, glyphs: &Glyphs) {
     let (sign, _) = verdict(result, glyphs);
     let (role, text) = match result {
@@ -399,7 +400,7 @@ fn push_text(before: &str, text: &str, role: Role, width: u16, out: &mut Vec<Ric
     let mut head = Seg::new(head(&before, indent), Role::Muted);
     for line in text.trim_end_matches('\n').split('\n') {
         for (at, mut part) in break_code(&[Seg::new(line, role)], width - indent).into_iter().enumerate() {
-            // The blank at which a line is broken.
+            // Remove the blank at which the line was broken.
             if let Some(first) = part.first_mut().filter(|first| at > 0 && first.text.starts_with(' ')) {
                 first.text.remove(0);
             }
@@ -411,7 +412,7 @@ fn push_text(before: &str, text: &str, role: Role, width: u16, out: &mut Vec<Ric
     }
 }
 
-/// A text whose end is struck out; in ASCII that is in braces.
+/// Appends a text whose end is struck out; in ASCII it is in braces.
 fn push_cut(
     before: &str,
     (kept, cut, lost): (&str, &str, &[String]),
@@ -441,7 +442,7 @@ fn push_cut(
     }
 }
 
-/// Where these words are in a text, without regard to the case of ASCII letters.
+/// Finds words in a text, ignoring the case of ASCII letters.
 fn marks_of(text: &str, words: &[String]) -> Vec<Mark> {
     let lower = text.to_ascii_lowercase();
     let mut marks: Vec<Mark> = words
@@ -457,7 +458,7 @@ fn marks_of(text: &str, words: &[String]) -> Vec<Mark> {
     marks
 }
 
-/// A description next to its rail.
+/// Appends a description next to its rail.
 fn push_marked(text: &str, marks: &[Mark], width: u16, glyphs: &Glyphs, out: &mut Vec<RichLine>) {
     let segs = marked(text, marks, Role::Text, glyphs.ascii);
     for part in wrap(&segs, width.saturating_sub(2).max(1)) {
@@ -467,7 +468,7 @@ fn push_marked(text: &str, marks: &[Mark], width: u16, glyphs: &Glyphs, out: &mu
     }
 }
 
-/// Label, rank, score and the bar, with the mark from which a skill fits.
+/// Formats label, rank, score and the bar, with a mark at the score from which a skill fits.
 fn score_line(bar: &ScoreBar, width: u16, glyphs: &Glyphs, signs: [&str; 5]) -> RichLine {
     let (label, score) =
         if bar.is_strong { (Role::Strong, Role::Strong) } else { (Role::Text, Role::Strong) };
@@ -504,7 +505,7 @@ fn score_line(bar: &ScoreBar, width: u16, glyphs: &Glyphs, signs: [&str; 5]) -> 
     RichLine::from_segs(segs)
 }
 
-/// A reading as text, for the clipboard: nothing broken, nothing left out.
+/// Returns a reading as text for the clipboard: unwrapped and complete.
 fn unformatted(reading: &Reading) -> String {
     let json = |value: &Value| match value {
         Value::String(text) => text.clone(),

@@ -1,4 +1,5 @@
-//! Sheets with a few fields: resume, signal, cancel, replay and fork. What is typed is checked while it is typed.
+//! Dialogs with a few fields: resume, signal, assign, cancel, replay, fork, and the result of a step. Input is
+//! validated while it is typed.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -26,10 +27,10 @@ const PAYLOAD: &str = "payload";
 /// Names of the two fields of an assignment.
 const ASSIGNEE: &str = "assign to";
 const NOTE: &str = "note";
-/// Name of the field of a result that no capability declares.
+/// Name of the field for a result if the capability declares no outputs.
 const RESULT: &str = "result";
 
-/// What has the focus.
+/// The focused part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Focus {
     Checkpoint,
@@ -39,40 +40,40 @@ pub(super) enum Focus {
     Button(usize),
 }
 
-/// The sheet and its state.
+/// The state of the dialog.
 pub(super) struct OrderSheet {
     pub(super) pane: PaneId,
     pub(super) kind: OrderKind,
     pub(super) run: RunRecord,
     pub(super) ticket: u64,
-    /// Which checkpoint, where there is a choice.
+    /// The choice of a checkpoint, if there is one.
     pub(super) checkpoint: Option<Choice>,
-    /// Numbers of the checkpoints offered, in the order of the choice.
+    /// Numbers of the offered checkpoints, in the order of the choice.
     numbers: Vec<u64>,
     /// Inputs to correct, or a signal's name and payload.
     pub(super) form: Form,
-    /// Who the run is assigned to by the form, as it was opened; empty if unassigned.
+    /// The assignee when the form was opened; empty if unassigned.
     assignee: String,
-    /// Whether to continue although the skill changed, where that is asked.
+    /// Whether to continue although the skill changed; `None` if it did not.
     pub(super) despite: Option<bool>,
     pub(super) focus: Focus,
     pub(super) sent: bool,
-    /// Whether it was executed.
+    /// Whether the command was executed.
     done: bool,
     pub(super) said: Option<String>,
-    /// Why the run does not take the order any longer.
+    /// Why the run no longer accepts the command.
     pub(super) past: Option<String>,
     pub(super) opened: (i64, Instant),
     pub(super) drawn: Drawn,
 }
 
-/// Where things were in the last frame.
+/// Areas of the last frame.
 #[derive(Debug, Default)]
 pub(super) struct Drawn {
     pub(super) checkpoint: Rect,
     pub(super) despite: Rect,
     pub(super) buttons: Vec<Rect>,
-    /// Rows of the form at a width: while the sheet is open it grows, but does not jump.
+    /// Rows of the form at a width: while the dialog is open it grows, but does not shrink.
     pub(super) rows: (u16, u16),
 }
 
@@ -105,7 +106,7 @@ impl OrderSheet {
         match sheet.kind.clone() {
             OrderKind::Signal { name, .. } => {
                 sheet.form = signal_form(&name);
-                // The name it waits for is there already: what is missing is the payload.
+                // The name it waits for is filled in; what is missing is the payload.
                 sheet.form.focus_on(if name.is_empty() { SIGNAL } else { PAYLOAD });
                 sheet.focus = Focus::Form;
             }
@@ -127,13 +128,13 @@ impl OrderSheet {
                 sheet.show_assignee();
                 sheet.focus = Focus::Form;
             }
-            // A question that stops something begins on "no".
+            // A confirmation of something that stops a run begins on "Cancel".
             OrderKind::Cancel | OrderKind::Replay | OrderKind::Fork => {}
         }
         sheet
     }
 
-    /// The form of an assignment, with who has the run.
+    /// Sets the form of an assignment to the current assignee.
     fn show_assignee(&mut self) {
         let assigned = self.run.options.assigned.as_ref();
         self.assignee = assigned.map(|assigned| assigned.to.clone()).unwrap_or_default();
@@ -141,7 +142,7 @@ impl OrderSheet {
         self.form.focus_on(ASSIGNEE);
     }
 
-    /// Offers the checkpoints, newest first: the head is what is meant when nothing is said.
+    /// Offers the checkpoints, newest first: the last one is the default.
     pub(super) fn offering(mut self, checkpoints: Vec<Offered>, chosen: Option<u64>) -> Self {
         let asks = matches!(self.kind, OrderKind::Resume { .. } | OrderKind::Replay | OrderKind::Fork);
         if checkpoints.is_empty() || !asks || (self.run.held && self.run.state == RunState::Pending) {
@@ -161,14 +162,14 @@ impl OrderSheet {
         self
     }
 
-    /// Types again what was typed before.
+    /// Restores a draft.
     pub(super) fn retyped(mut self, typed: &Map<String, Value>) -> Self {
         self.form.retype(typed);
         self.check();
         self
     }
 
-    /// What was typed and has not been sent, by the sheet's name.
+    /// Returns the fields that were entered and not submitted, with the name of the draft.
     pub(super) fn typed(&self) -> (String, Map<String, Value>) {
         let typed = if self.done || self.past.is_some() { Map::new() } else { self.form.typed() };
         (super::name_of_order(&self.kind, &self.run.id), typed)
@@ -187,7 +188,7 @@ impl OrderSheet {
         }
     }
 
-    /// The effects of the order, in sentences.
+    /// Describes the effects of the command in sentences.
     pub(super) fn explains(&self) -> String {
         let step = self.run.step.as_deref().map(shown);
         match &self.kind {
@@ -235,18 +236,18 @@ impl OrderSheet {
         }
     }
 
-    /// Who wants the run paused behind what is ordered here.
+    /// Describes the pause that was requested for after the signal.
     pub(super) fn pause(&self) -> Option<String> {
         let OrderKind::Signal { pause, .. } = &self.kind else { return None };
         if !self.run.held || self.run.state != RunState::WaitingForSignal {
             return None;
         }
-        // It may have been wanted since the sheet was opened.
+        // The request may have arrived after the dialog was opened.
         let by = pause.as_deref().map_or_else(|| "another user".to_owned(), shown);
         Some(format!("pause requested by {by}: after the signal it is paused until resumed"))
     }
 
-    /// Whether there is still something to order.
+    /// Returns whether the command can still be sent.
     pub(super) fn open(&self) -> bool {
         !self.sent && self.past.is_none()
     }
@@ -273,7 +274,7 @@ impl OrderSheet {
         vec![Button::new(Action::Back, "Cancel", "Esc"), act]
     }
 
-    /// Moves the focus on, past what is not asked.
+    /// Moves the focus to the next applicable part.
     pub(super) fn turn(&mut self, forward: bool) {
         let asked = [
             self.checkpoint.as_ref().map(|_| Focus::Checkpoint),
@@ -291,7 +292,7 @@ impl OrderSheet {
         }
     }
 
-    /// Looks at what the form itself takes for anything: a payload is JSON, or nothing.
+    /// Validates what the form accepts as any text: a payload is JSON, or empty.
     pub(super) fn check(&mut self) {
         if !matches!(self.kind, OrderKind::Signal { .. }) {
             return;
@@ -301,7 +302,7 @@ impl OrderSheet {
         self.form.remark(&remarks);
     }
 
-    /// The order as it is on the sheet; none where a field is wrong, which then has the focus.
+    /// Returns the command from the fields; `None` if a field is invalid, which is then focused.
     fn order(&mut self) -> Option<RunOrder> {
         self.check();
         if !self.form.check() {
@@ -353,7 +354,7 @@ impl OrderSheet {
         })
     }
 
-    /// Sends it, once.
+    /// Sends the command, once.
     pub(super) fn submit(&mut self) -> Outcome {
         if !self.open() {
             return Outcome::Stay;
@@ -367,7 +368,7 @@ impl OrderSheet {
         Outcome::Ask(self.pane, vec![Effect::Run(RunAsk::Order { run, order, ticket })])
     }
 
-    /// It was executed.
+    /// Handles the success of the command.
     pub(super) fn through(&mut self) -> Outcome {
         self.done = true;
         Outcome::Close
@@ -387,11 +388,11 @@ impl OrderSheet {
         Outcome::Heard
     }
 
-    /// The run as it is now. What it does not take any more is not offered any longer.
+    /// Updates the run. A command that it no longer accepts is disabled.
     pub(super) fn news_of(&mut self, run: &RunRecord) {
         self.run.clone_from(run);
         if self.sent {
-            // Its own order moved it; the answer is in progress.
+            // Its own command changed it; the response is pending.
             return;
         }
         if self.kind == OrderKind::Assign && !self.form.changed() {
@@ -416,13 +417,13 @@ impl OrderSheet {
         }
     }
 
-    /// How long the run has been as it is, milliseconds.
+    /// Returns how long the run has been in its state, in milliseconds.
     pub(super) fn passed(&self, now: Instant) -> i64 {
         super::parts::clock(self.opened, now) - self.run.since_ms
     }
 }
 
-/// The field for a result of which nothing is declared.
+/// Returns the field for a result without declared outputs.
 fn any_result() -> InputFields {
     let field = Field {
         required: true,
@@ -432,7 +433,7 @@ fn any_result() -> InputFields {
     BTreeMap::from([(RESULT.to_owned(), field)])
 }
 
-/// Who has the run, and what they have to know.
+/// Returns the form of an assignment: the assignee and a note.
 fn assignment_form(assigned: Option<&str>) -> Form {
     let field = |description: &str| Field {
         description: Some(description.to_owned()),
@@ -463,7 +464,7 @@ fn signal_form(name: &str) -> Form {
     Form::new(&fields, &values)
 }
 
-/// Fields for inputs whose contract declares none: as their values are.
+/// Infers fields from the values of inputs whose contract declares none.
 fn guessed(inputs: &Map<String, Value>) -> InputFields {
     let kind = |value: &Value| match value {
         Value::String(_) => FieldType::String,
@@ -476,7 +477,7 @@ fn guessed(inputs: &Map<String, Value>) -> InputFields {
     inputs.iter().map(|(name, value)| (name.clone(), Field::of(kind(value)))).collect()
 }
 
-/// A payload: JSON, or nothing.
+/// Parses a payload: JSON, or empty.
 fn payload(text: &str) -> Result<Value, String> {
     if text.trim().is_empty() {
         return Ok(Value::Null);

@@ -1,4 +1,4 @@
-//! The sheets with fields as an overlay: keys, clicks, and what they are notified while they are open.
+//! The dialogs with fields as an overlay: keys, clicks, and messages while they are open.
 
 use std::time::Instant;
 
@@ -22,7 +22,7 @@ impl OrderSheet {
         }
     }
 
-    /// Up and down, left and right: a choice turns, everything else moves the focus.
+    /// Handles arrows: a choice changes its selection, otherwise the focus moves.
     fn step(&mut self, forward: bool, across: bool) {
         if self.focus == Focus::Checkpoint
             && let Some(choice) = &mut self.checkpoint
@@ -39,7 +39,7 @@ impl OrderSheet {
     fn in_form(&mut self, key: KeyEvent, action: Option<Action>) {
         match action {
             Some(Action::Leave | Action::Back) => {
-                // The text stays; the next Esc closes.
+                // The text is kept; the next Esc closes.
                 self.form.leave();
                 self.focus = Focus::Button(0);
             }

@@ -18,7 +18,7 @@ use crate::widgets::text_width::{cut_end, shown};
 use crate::widgets::wrap::{wrap, wrap_to};
 use skills_model::RunState;
 
-/// Width of the box where there is room.
+/// Width of the dialog if there is enough space.
 const WIDTH: u16 = 72;
 
 impl OrderSheet {
@@ -123,7 +123,7 @@ impl OrderSheet {
         cursor
     }
 
-    /// Rows of the form: they grow with what is typed and stay when the focus moves.
+    /// Returns the rows of the form: they grow with the input and do not change when the focus moves.
     fn form_rows(&mut self, width: u16, look: FormState) -> u16 {
         let before = if self.drawn.rows.0 == width { self.drawn.rows.1 } else { 0 };
         self.drawn.rows = (width, self.form.required_height(width, look).max(before));

@@ -1,4 +1,4 @@
-//! What sheets are drawn from: rows of labels, fields with a band, buttons of which one has the focus.
+//! Parts of dialogs: rows with labels, fields on a band, and buttons.
 
 use std::time::Instant;
 
@@ -14,32 +14,32 @@ use crate::widgets::text_width::{cells, cut_end};
 /// Column of the values, from the inside's left edge.
 pub const LABEL: u16 = 14;
 
-/// Something to press.
+/// A button.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Button {
-    /// What it does.
+    /// The action.
     pub action: Action,
-    /// What it says.
+    /// The label.
     pub label: String,
-    /// The key that does the same.
+    /// The key that triggers it.
     pub key: &'static str,
-    /// Whether it cannot be taken back.
+    /// Whether its effect is irreversible.
     pub danger: bool,
 }
 
 impl Button {
-    /// A plain one.
+    /// Creates a button.
     pub fn new(action: Action, label: impl Into<String>, key: &'static str) -> Self {
         Self { action, label: label.into(), key, danger: false }
     }
 
-    /// One that stops or takes away.
+    /// Creates a button that stops or removes something.
     pub fn danger(action: Action, label: impl Into<String>, key: &'static str) -> Self {
         Self { danger: true, ..Self::new(action, label, key) }
     }
 }
 
-/// Draws buttons in a row: the first on the left, the others together on the right. Answers where they are.
+/// Draws buttons in a row: the first on the left, the others together on the right. Returns their areas.
 pub fn buttons(row: Rect, painter: &mut Painter<'_>, all: &[Button], focused: Option<usize>) -> Vec<Rect> {
     let text = |button: &Button, air: &str| format!("{air}{}  {}{air}", button.label, button.key);
     let width = |air: &str| all.iter().map(|button| cells(&text(button, air)) + 2).sum::<u16>();
@@ -66,21 +66,21 @@ pub fn buttons(row: Rect, painter: &mut Painter<'_>, all: &[Button], focused: Op
     out
 }
 
-/// What a field row shows besides its text.
+/// The parts of a field's row other than its text.
 pub struct Row<'a> {
-    /// Left of it.
+    /// Label to the left.
     pub label: &'a str,
-    /// In the empty field.
+    /// Text shown in the empty field.
     pub hint: &'a str,
-    /// On its right end.
+    /// Note at the right end.
     pub note: &'a str,
-    /// Whether the note says that something is wrong.
+    /// Whether the note is a problem.
     pub wrong: bool,
-    /// Whether it has the focus.
+    /// Whether the field has the focus.
     pub focused: bool,
 }
 
-/// Draws a label and a field on its band; answers where the terminal's cursor belongs.
+/// Draws a label and a field on its band; returns the position of the terminal's cursor.
 pub fn field(row: Rect, painter: &mut Painter<'_>, field: &mut Field, show: &Row<'_>) -> Option<Position> {
     let label_room = LABEL.min(row.width / 3);
     let role = if show.focused { Role::Strong } else { Role::Muted };
@@ -104,7 +104,7 @@ pub fn field(row: Rect, painter: &mut Painter<'_>, field: &mut Field, show: &Row
     if field.is_empty() && !show.focused {
         painter.put(text.x, text.y, show.hint, Role::Muted, text.width);
     } else if typed > text.width && !show.focused {
-        // Read from its beginning; input is at the end.
+        // Show the beginning: the field scrolls to its end while typing.
         painter.run(text.x, text.y, " ", text.width, Role::Field);
         painter.put(
             text.x,
@@ -117,7 +117,7 @@ pub fn field(row: Rect, painter: &mut Painter<'_>, field: &mut Field, show: &Row
     cursor.filter(|_| show.focused)
 }
 
-/// Draws a label and a text of several rows on its band; answers where the terminal's cursor belongs.
+/// Draws a label and a text of several rows on its band; returns the position of the terminal's cursor.
 pub fn text(area: Rect, painter: &mut Painter<'_>, text: &mut Text, show: &Row<'_>) -> Option<Position> {
     let label_room = LABEL.min(area.width / 3);
     let role = if show.focused { Role::Strong } else { Role::Muted };
@@ -139,14 +139,14 @@ pub fn text(area: Rect, painter: &mut Painter<'_>, text: &mut Text, show: &Row<'
     cursor.filter(|_| show.focused)
 }
 
-/// The wall clock now, from what it was when the sheet was opened.
+/// Returns the current wall clock, from its value when the dialog was opened.
 #[must_use]
 pub fn clock(opened: (i64, Instant), now: Instant) -> i64 {
     let since = now.saturating_duration_since(opened.1).as_millis();
     opened.0.saturating_add(i64::try_from(since).unwrap_or(i64::MAX))
 }
 
-/// The band of something that is wrong or dangerous: one line each, the first with the sign.
+/// Draws the band of a warning: one row for each line, the first with the glyph. Returns the number of rows.
 pub fn warning(area: Rect, painter: &mut Painter<'_>, lines: &[String]) -> u16 {
     let height = (lines.len() as u16).min(area.height);
     let band = Rect { x: area.x.saturating_sub(1), width: area.width + 2, height, ..area };

@@ -1,5 +1,5 @@
-//! What a session can be asked for on a sheet: a message, what a script is given, what is taken out of it; the fields
-//! of each, and what they come to.
+//! The subjects of the dialog for a session: a message, a script's arguments, an export; the fields of each, and the
+//! resulting request.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,34 +19,34 @@ use skills_session::Speaker;
 use skills_skill::SkillId;
 use skills_skill::contract::{Field, FieldType};
 
-/// What is asked for.
+/// The subject of the dialog.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Asking {
-    /// A message of a session.
+    /// A message to add to a session.
     Message {
-        /// Which session.
+        /// The session.
         session: String,
     },
-    /// What a script is given.
+    /// The arguments and files of a script.
     Script {
-        /// Which session.
+        /// The session.
         session: String,
-        /// Of which loaded skill.
+        /// The loaded skill.
         skill: String,
         /// Its path in the bundle.
         path: String,
-        /// Its isolation as text.
+        /// Description of its isolation.
         isolation: String,
     },
-    /// What is taken out of a session, and where to.
+    /// An export of a session, and its destination.
     Export {
-        /// Which session.
+        /// The session.
         session: String,
-        /// In every form.
+        /// The session in every format.
         exports: Arc<[Exported]>,
-        /// The form that is offered first.
+        /// The format selected initially.
         first: Format,
-        /// Whether there is a desktop's clipboard: it takes a text of any length.
+        /// Whether there is a desktop clipboard: it accepts a text of any length.
         desktop: bool,
     },
     /// A golden query, new or to be changed.
@@ -129,7 +129,7 @@ impl Asking {
         Form::new(&fields, &values)
     }
 
-    /// The name under which what was typed is kept.
+    /// Returns the name of the draft.
     pub(super) fn name(&self) -> String {
         match self {
             Self::Message { .. } => "say".to_owned(),
@@ -140,10 +140,10 @@ impl Asking {
         }
     }
 
-    /// What is asked of the core.
+    /// Converts the fields to an effect.
     ///
     /// # Errors
-    /// A sentence about what cannot be read.
+    /// Returns a message about what cannot be parsed.
     pub(super) fn ask(&self, values: &Map<String, Value>) -> Result<Effect, String> {
         let text = |name: &str| values.get(name).and_then(Value::as_str).unwrap_or_default();
         match self {
@@ -211,19 +211,19 @@ impl Asking {
     }
 }
 
-/// The two places.
+/// The two destinations.
 const CLIPBOARD: &str = "clipboard";
 const FILE: &str = "file";
-/// The name under which what was typed on an export's sheet is kept.
+/// Name of the draft of an export.
 pub const NAME_OF_EXPORT: &str = "export";
 
-/// The name under which the arguments of a script are kept.
+/// Returns the name of the draft of a script's arguments.
 #[must_use]
 pub fn name_of_script(skill: &str, path: &str) -> String {
     format!("script {skill} {path}")
 }
 
-/// `NAME=PATH`, or a path whose last part is the name.
+/// Parses `NAME=PATH`, or a path whose last component is the name.
 fn handed(word: String) -> Result<(String, String), String> {
     let (name, path) = if let Some((name, path)) = word.split_once('=') {
         (name.to_owned(), path.to_owned())
@@ -237,10 +237,10 @@ fn handed(word: String) -> Result<(String, String), String> {
     Ok((name, path))
 }
 
-/// Words parted by spaces; quotes keep spaces, a backslash keeps the next sign.
+/// Splits a text at spaces; quotes preserve spaces, a backslash escapes the next character.
 ///
 /// # Errors
-/// Where a quote is not closed.
+/// Returns an error if a quote is not closed.
 fn words(text: &str) -> Result<Vec<String>, String> {
     let mut out = Vec::new();
     let mut word: Option<String> = None;

@@ -1,5 +1,5 @@
-//! The dialog that decides a proposal: what is written where, by which digests, and notes. Nothing is decided by
-//! opening it, and Enter closes it without a decision until another button has the focus.
+//! The dialog that decides a proposal: what is written to which file, the digests, and notes. Opening it decides
+//! nothing, and Enter closes it without a decision until another button has the focus.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -22,13 +22,13 @@ use crate::widgets::text_width::{cut_middle, shown};
 use crate::widgets::wrap::wrap;
 use skills_api::{CheckResult, ProposalOrder, ProposalView};
 
-/// Width of the box where there is room.
+/// Width of the dialog if there is enough space.
 const WIDTH: u16 = 84;
 /// Rows below the text: a blank row, notes, a blank row, buttons, a caption.
 const FOOT_ROWS: u16 = 6;
-/// Cells of the labels.
+/// Width of the labels, in cells.
 const LABEL_WIDTH: usize = 11;
-/// Letters of a digest.
+/// Displayed characters of a digest.
 const DIGEST_LETTERS: usize = 16;
 
 /// A command on a proposal.
@@ -38,18 +38,18 @@ pub enum ProposalCommand {
     Approve,
     /// Approve or deny, opened by the key of denial.
     Deny,
-    /// Restore the version before.
+    /// Restore the previous version.
     RollBack,
 }
 
-/// What has the focus.
+/// The focused part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Focus {
     Notes,
     Button(usize),
 }
 
-/// The dialog.
+/// The state of the dialog.
 pub struct ProposalDialog {
     pane: PaneId,
     view: Arc<ProposalView>,
@@ -63,7 +63,7 @@ pub struct ProposalDialog {
 }
 
 impl ProposalDialog {
-    /// A dialog with the focus on the button that decides nothing.
+    /// Creates a dialog with the focus on the button that decides nothing.
     #[must_use]
     pub fn new(pane: PaneId, view: Arc<ProposalView>, command: ProposalCommand) -> Self {
         Self {

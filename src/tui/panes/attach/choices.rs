@@ -1,4 +1,4 @@
-//! References that exist, as completions of the input: fuzzy; the newest first for an empty input.
+//! Existing references as completions of the input, by fuzzy search; newest first for an empty input.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use crate::widgets::scroll::Scroll;
 use skills_api::{Error, TargetChoice};
 use skills_skill::AttachTarget;
 
-/// The references of one type, those that fit, and the cursor among them.
+/// The references of a type, the matching ones, and the cursor.
 #[derive(Default)]
 pub(super) struct Choices {
     generation: u64,
     of: Option<AttachTarget>,
     all: Arc<[TargetChoice]>,
-    /// Whether an answer came for this type.
+    /// Whether a response for this type has arrived.
     known: bool,
     fitting: Vec<usize>,
     pub scroll: Scroll,
@@ -23,7 +23,7 @@ pub(super) struct Choices {
 }
 
 impl Choices {
-    /// The number of the next question; references of another type are not shown meanwhile.
+    /// Returns the number of the next request; references of another type are hidden until its response.
     pub fn ask(&mut self, of: AttachTarget) -> u64 {
         if self.of != Some(of) {
             self.of = Some(of);
@@ -39,24 +39,24 @@ impl Choices {
         if generation != self.generation {
             return;
         }
-        // A failed question leaves nothing to complete; the check of the target says what is wrong.
+        // After a failed request there are no completions; the check of the target reports the error.
         self.all = found.as_ref().map(Arc::clone).unwrap_or_default();
         self.known = true;
         self.filter(text);
     }
 
-    /// Whether it is known that there are none at all.
+    /// Returns whether it is known that there are none.
     pub fn none(&self) -> bool {
         self.known && self.all.is_empty()
     }
 
-    /// Those that fit the text, the best first.
+    /// Filters the references by a text, best first.
     pub fn filter(&mut self, text: &str) {
         self.fuzzy.set(text);
         let score = |at: usize| {
             let choice = self.all.get(at)?;
             let by_ref = self.fuzzy.score(&Utf32String::from(choice.target_ref.as_str()));
-            // What a person remembers is often the label: `invoice`, not an id.
+            // Users often remember the label, such as `invoice`, rather than an id.
             let score = by_ref.or_else(|| self.fuzzy.score(&Utf32String::from(choice.label.as_str())));
             score.map(|score| (score + u32::from(by_ref.is_some()) * 1_000, at))
         };

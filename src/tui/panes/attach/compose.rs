@@ -1,4 +1,4 @@
-//! What is composed: the request as it is, whether it may be sent, and sending it once.
+//! Composing an attachment: the current request, whether it can be sent, and sending it once.
 
 use super::{Attach, Part};
 use crate::pane::Effect;
@@ -8,7 +8,7 @@ use skills_api::{AttachRequest, ExecutionOptions};
 use skills_skill::AttachTarget;
 
 impl Attach {
-    /// The request as it is, with the inputs that can be read.
+    /// Returns the current request, with the inputs that are valid.
     pub(super) fn request(&self) -> Option<AttachRequest> {
         Some(AttachRequest {
             skill: self.skill.as_ref()?.to_string(),
@@ -22,14 +22,14 @@ impl Attach {
         })
     }
 
-    /// Asks what attaching would do now; an answer to an older question is dropped.
+    /// Requests a preview of the attachment; responses to earlier requests are dropped.
     pub(super) fn ask_preview(&mut self) -> Vec<Effect> {
         let Some(request) = self.request() else { return Vec::new() };
         let generation = self.preview.ask();
         vec![Effect::Run(RunAsk::AttachPreview { request: Box::new(request), generation })]
     }
 
-    /// Why it cannot be attached now; none when it can.
+    /// Returns why it cannot be attached now, if so.
     pub(super) fn blocked(&self) -> Option<String> {
         if self.skill.is_none() {
             return Some("no skill selected".to_owned());
@@ -59,7 +59,7 @@ impl Attach {
         (!self.preview.is_valid()).then(|| "checks failed".to_owned())
     }
 
-    /// Sends it, once: while one is in progress another key changes nothing.
+    /// Sends the request, once: while it is in progress further keys have no effect.
     pub(super) fn submit(&mut self) -> Vec<Effect> {
         if self.sending.is_some() {
             return Vec::new();
@@ -76,13 +76,13 @@ impl Attach {
         vec![Effect::Run(RunAsk::Attach { request: Box::new(request), ticket: self.ticket })]
     }
 
-    /// Why a kind of target cannot be chosen; none when it can.
+    /// Returns why a type of target cannot be chosen, if so.
     pub(super) fn refuses(&self, target: AttachTarget) -> Option<&'static str> {
         let skill = self.chosen()?;
         (!skill.classification.attach_targets.contains(&target)).then_some("not an accepted target")
     }
 
-    /// What continues the clipboard, and what that is.
+    /// Copies a form of the preview to the clipboard.
     pub(super) fn copy_as(&self, what: &str) -> Vec<Effect> {
         let Some(preview) = self.preview.shown() else { return Vec::new() };
         let text = match what {

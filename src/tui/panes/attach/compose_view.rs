@@ -1,4 +1,4 @@
-//! The left part: skill, target, reference with its completions, inputs, and the button.
+//! Draws the left part: skill, target, reference with its completions, inputs, and the button.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -17,25 +17,25 @@ use crate::widgets::text_width::{cells, cut_end, cut_middle, shown};
 use crate::widgets::wrap::wrap_to;
 use skills_skill::{AttachTarget, SkillId};
 
-/// From this height on there is a blank row between two parts.
+/// Minimum height for blank rows between parts.
 const ROOMY: u16 = 30;
-/// Rows of completions at most.
+/// Maximum number of rows of completions.
 const COMPLETIONS: usize = 6;
 
-/// How the left part is laid out in this frame.
+/// The layout of the left part in this frame.
 #[derive(Clone, Copy)]
 pub(super) struct Plan {
     pub area: Rect,
-    /// Where the fields begin.
+    /// Column at which the fields begin.
     pub field: u16,
-    /// Their width.
+    /// Width of the fields.
     pub width: u16,
-    /// Whether there is air.
+    /// Whether there are blank rows.
     pub roomy: bool,
 }
 
 impl Attach {
-    /// Draws the left part; answers the row of the last result's rule, where there is one.
+    /// Draws the left part; returns the row of the last result's rule, if there is one.
     pub(super) fn draw_compose(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) -> Option<u16> {
         self.drawn.compose = area;
         let focused = cx.focused && self.focus != Part::Preview;
@@ -48,7 +48,7 @@ impl Attach {
         y = self.draw_skill(y, plan, buf, cx) + gap;
         y = self.draw_targets(y, plan, buf, cx) + gap;
         let last = self.last_height(plan);
-        // The button and the last result keep their rows; completions and inputs share what is left.
+        // The button and the last result keep their rows; completions and inputs share the rest.
         let below = 1 + gap + last + if last > 0 { gap } else { 0 };
         let end = area.bottom().saturating_sub(below);
         let inputs = self.inputs_least();
@@ -115,7 +115,7 @@ impl Attach {
             }
             return y + kinds.len() as u16;
         }
-        // In a small window they are side by side, and what cannot be chosen is reported once.
+        // In a small window they are in a row, and the reason for unavailable ones is shown once.
         let (mut x, mut row) = (plan.field, y);
         for (target, why) in &kinds {
             let width = cells(&target.to_string()) + 2;
@@ -143,7 +143,7 @@ impl Attach {
             (false, false) => Role::Text,
         };
         let sign = match (why.is_some(), on) {
-            // A kind that cannot be chosen has no ring to choose it by where there is no color to mute it.
+            // An unavailable type has no ring, because without color it could not be muted.
             (true, false) => painter.glyphs.dot,
             (_, true) => painter.glyphs.set,
             (false, false) => painter.glyphs.pending,
@@ -159,7 +159,7 @@ impl Attach {
         end
     }
 
-    /// The reference and what completes it, down to `end`.
+    /// Draws the reference and its completions, down to `end`.
     fn draw_reference(&mut self, y: u16, end: u16, plan: Plan, buf: &mut Buffer, cx: &mut Draw<'_>) -> u16 {
         let focused = self.focused(Part::Reference, cx);
         let band = Rect { x: plan.field, y, width: plan.width, height: 1 };
@@ -252,7 +252,7 @@ impl Attach {
         }
     }
 
-    /// Rows that the inputs need at least to be of use.
+    /// Returns the minimum number of rows of the inputs.
     fn inputs_least(&self) -> u16 {
         match self.form() {
             Some(form) if !form.is_empty() => 2 + u16::from(self.focus == Part::Inputs),
@@ -285,7 +285,7 @@ impl Attach {
         let mut look = FormState { indent: 4, label, roomy: plan.roomy, focused };
         let room = area.bottom().saturating_sub(top);
         let width = wide.saturating_sub(2);
-        // Air goes before a field does.
+        // Drop blank rows before fields.
         look.roomy = look.roomy && form.height(width, look) <= room;
         let height = form.height(width, look).min(room);
         form.draw(Rect { x: area.x, y: top, width, height }, look, buf, cx);
@@ -340,7 +340,7 @@ fn part_label(label: &str, y: u16, plan: Plan, focused: bool, painter: &mut Pain
     painter.put(plan.area.x + 2, y, label, role, plan.field.saturating_sub(plan.area.x + 2));
 }
 
-/// What an empty reference may be.
+/// Returns an example for an empty reference.
 fn example(target: Option<AttachTarget>) -> &'static str {
     match target {
         Some(AttachTarget::Task) => "task:ID",

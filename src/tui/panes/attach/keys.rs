@@ -1,4 +1,4 @@
-//! Attach as a pane: which keys it knows where, and what they do.
+//! Keys of the Attach pane.
 
 use crossterm::event::{KeyEvent, MouseEvent};
 use ratatui::buffer::Buffer;
@@ -33,7 +33,7 @@ impl Pane for Attach {
 
     fn commands(&self) -> Vec<Command> {
         if self.offered.is_empty() {
-            // There is no form: the screen says what makes a skill attachable.
+            // There is no form: the screen explains what makes a skill attachable.
             return Vec::new();
         }
         let blocked = self.blocked();
@@ -191,7 +191,7 @@ impl Pane for Attach {
 }
 
 impl Attach {
-    /// Moves the focus on, past parts that hold nothing.
+    /// Moves the focus to the next part that is not empty.
     fn turn(&mut self, forward: bool) -> Vec<Effect> {
         let parts = [Part::Skill, Part::Target, Part::Reference, Part::Inputs, Part::Button, Part::Preview];
         let at = parts.iter().position(|part| *part == self.focus).unwrap_or(0);
@@ -309,7 +309,7 @@ impl Attach {
         Some(Vec::new())
     }
 
-    /// Whether a key takes the completion that is shown behind the text.
+    /// Returns whether a key accepts the completion that is shown after the text.
     fn takes_completion(&self, key: KeyEvent) -> bool {
         use crossterm::event::{KeyCode, KeyModifiers};
         let goes_on = matches!(
@@ -320,13 +320,13 @@ impl Attach {
         goes_on && self.reference.cursor() == self.reference.text().len() && self.ghost().is_some()
     }
 
-    /// What is behind the typed text when the reference under the cursor begins with it.
+    /// Returns the rest of the reference under the cursor if it begins with the entered text.
     pub(super) fn ghost(&self) -> Option<&str> {
         let rest = self.choices.under_cursor()?.target_ref.strip_prefix(self.reference.text())?;
         (!rest.is_empty()).then_some(rest)
     }
 
-    /// Accepts the reference under the cursor; returns whether the text changed. A complete input stays.
+    /// Accepts the reference under the cursor; returns whether the text changed. A complete input is kept.
     pub(super) fn complete(&mut self) -> bool {
         let Some(choice) = self.choices.under_cursor() else { return false };
         let text = choice.target_ref.clone();
@@ -337,7 +337,7 @@ impl Attach {
         true
     }
 
-    /// The reference changed.
+    /// Handles a change of the reference.
     pub(super) fn referred(&mut self) -> Vec<Effect> {
         self.choices.filter(self.reference.text());
         self.ask_preview()
@@ -376,7 +376,7 @@ impl Attach {
             }
             _ => return None,
         };
-        // The drawing knows the length and keeps the offset inside.
+        // Drawing knows the length and clamps the offset.
         let offset = self.preview.scroll.offset.saturating_add_signed(rows);
         self.preview.scroll.offset = offset.min(usize::MAX / 2);
         Some(Vec::new())

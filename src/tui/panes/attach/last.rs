@@ -1,4 +1,4 @@
-//! How the last attachment ended: the run it started, or the structured reason why there is none.
+//! The outcome of the last attachment: the run it started, or the structured reason why there is none.
 
 use std::sync::Arc;
 
@@ -11,15 +11,15 @@ use skills_store::{EventKind, NewEvent, RunId};
 /// The last attachment.
 #[derive(Debug, Clone)]
 pub(super) enum Last {
-    /// It became a run.
+    /// It started a run.
     Done(Arc<Attached>),
-    /// It did not.
+    /// It failed.
     Failed {
-        /// The code, as on every wire.
+        /// The error code, as on the wire.
         code: String,
-        /// What was wrong and what to do.
+        /// What is wrong and what to do.
         message: String,
-        /// What was given and what would be allowed, where that is known.
+        /// The rejected value and the accepted ones, if known.
         reason: Option<AttachReason>,
     },
 }
@@ -36,7 +36,7 @@ impl Last {
         }
     }
 
-    /// Takes how its run is now, and the outcome of the control signal it answered.
+    /// Updates the state of its run, and the outcome of the control signal it sent.
     pub fn goes_on(&mut self, detail: &RunDetail) {
         let Self::Done(attached) = self else { return };
         let attached = Arc::make_mut(attached);
@@ -45,7 +45,7 @@ impl Last {
         attached.control = told.or_else(|| attached.control.take());
     }
 
-    /// The run to go to.
+    /// Returns the run, if one was started.
     pub fn run(&self) -> Option<&RunId> {
         match self {
             Self::Done(attached) => Some(&attached.execution.id),
@@ -54,7 +54,7 @@ impl Last {
     }
 }
 
-/// What an event of the sidecar says about the control signal it answered.
+/// Describes an event of the sidecar about the control signal it sent.
 fn control_line(event: &NewEvent) -> Option<String> {
     let text = |name: &str| event.data.get(name).and_then(Value::as_str).map(shown);
     let (asked, on) = (text("asked")?, text("on")?);

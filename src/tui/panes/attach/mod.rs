@@ -1,5 +1,5 @@
-//! Pane 3: a skill attached to a task, a run, an output, a transcript or an artifact. The four checks and
-//! the preview of the request are updated while it is composed; nothing starts before the person confirms.
+//! Pane 3: attaches a skill to a task, a run, an output, a transcript or an artifact. The four checks and the preview
+//! of the request are updated while it is composed; nothing starts before the user confirms.
 
 mod choices;
 mod compose;
@@ -29,7 +29,7 @@ use skills_registry::Catalogue;
 use skills_skill::{AttachTarget, Invocation, Skill, SkillId};
 use skills_store::EventKind;
 
-/// References asked for at once.
+/// Maximum number of references per request.
 const CHOICES: usize = 200;
 
 /// The parts that can have the focus, in the order of Tab.
@@ -44,7 +44,7 @@ enum Part {
     Preview,
 }
 
-/// Which of the two forms of the same request is shown.
+/// The command form of the request that is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Same {
     #[default]
@@ -52,7 +52,7 @@ enum Same {
     Curl,
 }
 
-/// Where things were in the last frame.
+/// Areas of the last frame.
 #[derive(Debug, Default)]
 struct Drawn {
     skill: Rect,
@@ -66,38 +66,38 @@ struct Drawn {
     run: Rect,
 }
 
-/// Pane 3.
+/// The state of pane 3.
 #[derive(Default)]
 pub struct Attach {
     catalogue: Arc<Catalogue>,
-    /// Skills that may be attached: those that can run first, by name.
+    /// Attachable skills: runnable ones first, by name.
     offered: Vec<Arc<Skill>>,
-    /// Skills that have a contract, so that they can run at all; none before that is known.
+    /// Skills that have a contract and can therefore run; empty until that is known.
     runnable: HashSet<SkillId>,
-    /// Whether a person or another pane chose the skill.
+    /// Whether the user or another pane chose the skill.
     meant: bool,
     skill: Option<SkillId>,
     target: Option<AttachTarget>,
     reference: Field,
     choices: Choices,
-    /// Inputs by skill: coming back to one finds what was typed.
+    /// Input forms by skill: returning to a skill restores what was entered.
     forms: HashMap<SkillId, Form>,
     contracts: HashMap<SkillId, Result<Arc<ContractView>, Error>>,
     focus: Part,
     preview: Previewing,
     same: Same,
-    /// Counts attachments; the last one that was sent and has no answer yet.
+    /// Counter of attachments; `sending` is the last one that was sent and has no response yet.
     ticket: u64,
     sending: Option<u64>,
     last: Option<Last>,
-    /// Whether the last attachment's run is asked for, and whether something happened to it since.
+    /// Whether the last attachment's run is being loaded, and whether it has changed since.
     following: (bool, bool),
     wanted: Vec<Effect>,
     drawn: Drawn,
 }
 
 impl Attach {
-    /// A pane that has chosen nothing yet.
+    /// Creates a pane without a selection.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -126,7 +126,7 @@ impl Attach {
                 self.take_catalogue(&change.catalogue)
             }
             Message::Event(Event::Replaced) => {
-                // What was attached, and to what, was in the store before.
+                // The last attachment and its target belong to the previous store.
                 (self.last, self.sending, self.following) = (None, None, (false, false));
                 self.ask_again()
             }
@@ -174,7 +174,7 @@ impl Attach {
                 // A key for the run must not be typed into a field.
                 self.focus = Part::Button;
                 let mut effects = self.ask_preview();
-                // It may have continued before this answer came.
+                // The run may have continued before this response arrived.
                 effects.extend(self.ask_last());
                 effects
             }
@@ -196,7 +196,7 @@ impl Attach {
                 let text = self.reference.text();
                 let of_target = |id: &str| !text.is_empty() && text.starts_with(id);
                 if events.iter().any(|event| of_target(&event.run.0)) {
-                    // Requested at the next draw: events may come faster than frames.
+                    // The preview is requested at the next draw: events may arrive faster than frames.
                     self.preview.grow_old();
                 }
                 let last = self.last.as_ref().and_then(Last::run);
@@ -231,7 +231,7 @@ impl Attach {
         });
     }
 
-    /// Whether a skill is known to have nothing that could run.
+    /// Returns whether a skill is known to have no contract.
     fn lacks_contract(&self, id: &SkillId) -> bool {
         !self.runnable.is_empty() && !self.runnable.contains(id)
     }
@@ -254,7 +254,7 @@ impl Attach {
         Vec::new()
     }
 
-    /// Takes another skill; what was typed for it before is there again.
+    /// Selects another skill and restores what was entered for it before.
     fn choose_skill(&mut self, id: &SkillId) -> Vec<Effect> {
         let Some(skill) = self.offered.iter().find(|skill| skill.id == *id).cloned() else {
             return Vec::new();
@@ -275,7 +275,7 @@ impl Attach {
         effects
     }
 
-    /// Takes another kind of target; the reference stays, it may fit.
+    /// Selects another type of target; the reference is kept because it may fit.
     fn choose_target(&mut self, target: AttachTarget) -> Vec<Effect> {
         if self.target == Some(target) {
             return Vec::new();
@@ -295,8 +295,8 @@ impl Attach {
             let takes = |skill: &Arc<Skill>| {
                 kind.is_none_or(|kind| skill.classification.attach_targets.contains(&kind))
             };
-            // A target brings a skill that takes it and can run, unless one is meant or the present one does. Where
-            // there is none, none is chosen: one that cannot be attached would only be in the way.
+            // Select a skill that accepts the target and can run, unless the user chose one or the current one does. If
+            // there is none, select none: one that cannot be attached would not help.
             let fits = |skill: &Arc<Skill>| takes(skill) && !self.lacks_contract(&skill.id);
             if skill.is_none() && !self.chosen().is_some_and(fits) {
                 let first = self.offered.iter().find(|skill| fits(skill)).map(|skill| skill.id.clone());
@@ -322,8 +322,8 @@ impl Attach {
         effects
     }
 
-    /// Asks how the last attachment's run stands; while one question is in progress the next waits for its
-    /// answer.
+    /// Requests the state of the last attachment's run; while a request is in progress, the next one waits for its
+    /// response.
     fn ask_last(&mut self) -> Vec<Effect> {
         let Some(run) = self.last.as_ref().and_then(Last::run).cloned() else { return Vec::new() };
         if self.following.0 {
@@ -334,7 +334,7 @@ impl Attach {
         vec![Effect::Run(RunAsk::Detail(run))]
     }
 
-    /// Everything again, after something may have been missed.
+    /// Requests everything again after events may have been missed.
     fn ask_again(&mut self) -> Vec<Effect> {
         let Some(id) = self.skill.clone() else { return Vec::new() };
         let mut effects = vec![Effect::Run(RunAsk::Contract(id.to_string()))];

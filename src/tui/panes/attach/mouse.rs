@@ -1,4 +1,4 @@
-//! Clicks and the wheel in Attach, by the places of the last frame.
+//! Clicks and the wheel in Attach, using the areas of the last frame.
 
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::Position;

@@ -1,35 +1,35 @@
-//! What attaching would do, as far as it is known: the last answer, and whether a newer one is on its way.
+//! The preview of an attachment: the last response, and whether a newer one is pending.
 
 use std::sync::Arc;
 
 use crate::widgets::scroll::Scroll;
 use skills_api::{AttachCheckResult, AttachPreview, Error};
 
-/// The preview and what was asked.
+/// The preview and the state of its requests.
 #[derive(Debug, Default)]
 pub(super) struct Previewing {
     asked: u64,
     answered: u64,
     shown: Option<Arc<AttachPreview>>,
     error: Option<Error>,
-    /// Whether what it is about changed since.
+    /// Whether its subject has changed since.
     old: bool,
     /// Whether the target's content is shown in full.
     pub whole: bool,
-    /// Whether the last frame left something of it out.
+    /// Whether the last frame truncated the content.
     pub shortened: bool,
     pub scroll: Scroll,
 }
 
 impl Previewing {
-    /// The number of the next question.
+    /// Returns the number of the next request.
     pub fn ask(&mut self) -> u64 {
         self.asked += 1;
         self.old = false;
         self.asked
     }
 
-    /// Takes an answer; answers whether it is the newest one.
+    /// Handles a response; returns whether it is the newest one.
     pub fn take(&mut self, generation: u64, preview: &Result<Arc<AttachPreview>, Error>) -> bool {
         if generation != self.asked {
             return false;
@@ -48,24 +48,23 @@ impl Previewing {
         true
     }
 
-    /// Nothing is chosen any longer: what was answered before, and what is on its way, is about something
-    /// else.
+    /// Clears the preview when nothing is selected: earlier and pending responses have another subject.
     pub fn clear(&mut self) {
         (self.shown, self.error) = (None, None);
         self.answered = self.ask();
     }
 
-    /// Whether an answer to what is on screen now is still to come.
+    /// Returns whether the response for the current selection is pending.
     pub fn pending(&self) -> bool {
         self.answered != self.asked
     }
 
-    /// Something happened to the target.
+    /// Marks the preview as outdated: the target changed.
     pub fn grow_old(&mut self) {
         self.old = true;
     }
 
-    /// Whether it should be asked for again, once the answer in progress is there.
+    /// Returns whether it should be requested again, after any pending response.
     pub fn is_old(&self) -> bool {
         self.old && !self.pending()
     }
@@ -78,12 +77,12 @@ impl Previewing {
         self.error.as_ref()
     }
 
-    /// The first check that does not hold.
+    /// Returns the first check that failed.
     pub fn failed(&self) -> Option<&AttachCheckResult> {
         self.shown.as_ref()?.checks.iter().find(|check| check.holds == Some(false))
     }
 
-    /// Whether all four checks hold for what is on screen now.
+    /// Returns whether all checks hold for the current selection.
     pub fn is_valid(&self) -> bool {
         let all = |preview: &Arc<AttachPreview>| {
             preview.reason.is_none()

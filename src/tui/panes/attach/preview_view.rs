@@ -1,4 +1,4 @@
-//! The right part: the four checks, what the skill would be given, the same as a command, and what it may do.
+//! Draws the right part: the four checks, the content passed to the skill, the equivalent command, and the permissions.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -19,9 +19,9 @@ use crate::widgets::wrap::{break_code, wrap, wrap_to};
 use skills_api::{AttachCheckResult, AttachPreview};
 use skills_skill::EffectMode;
 
-/// From this height on there is air between the parts.
+/// Minimum height for blank rows between parts.
 const ROOMY: u16 = 28;
-/// Rows of the content at least, however little is left for it.
+/// Minimum number of rows of the content.
 const CONTENT_LEAST: usize = 3;
 
 /// A row of the preview.
@@ -37,7 +37,7 @@ enum Row {
 }
 
 impl Attach {
-    /// Draws the right part; answers the rows of its rules.
+    /// Draws the right part; returns the rows of its rules.
     pub(super) fn draw_preview(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> Vec<u16> {
         self.drawn.preview = area;
         let focused = cx.focused && self.focus == Part::Preview;
@@ -171,7 +171,7 @@ impl Attach {
         out
     }
 
-    /// The content: in full, or as much of its beginning as fits.
+    /// Returns the lines of the content: in full, or as much of its beginning as fits.
     fn content_lines(&mut self, value: &Value, width: u16, room: usize, cx: &Draw<'_>) -> Vec<RichLine> {
         let whole = self.preview.whole;
         let ellipsis = cx.glyphs.ellipsis;
@@ -237,7 +237,7 @@ impl Attach {
 
 const SAME: &str = "As a command";
 
-/// Where the names of the two forms are in a note that ends before `end`.
+/// Returns the click targets of the two command forms in a note that ends before `end`.
 fn same_places(note: &RichLine, end: u16, y: u16) -> Vec<(Rect, Same)> {
     let mut x = end.saturating_sub(note.width() as u16);
     let mut out = Vec::new();
@@ -249,7 +249,7 @@ fn same_places(note: &RichLine, end: u16, y: u16) -> Vec<(Rect, Same)> {
     out
 }
 
-/// `2.1 kB · 214 rows`.
+/// Formats the size of the content: `2.1 kB · 214 rows`.
 fn content_note(value: &Value, size: Option<u64>, cx: &Draw<'_>) -> RichLine {
     let held = match value {
         Value::Array(items) => Some(counted(items.len(), "item")),
@@ -261,7 +261,7 @@ fn content_note(value: &Value, size: Option<u64>, cx: &Draw<'_>) -> RichLine {
     RichLine::of(said.join(&format!(" {} ", cx.glyphs.dot)), Role::Muted)
 }
 
-/// A command on several lines: broken before its options, as a shell reads it.
+/// Formats a command on several lines, broken before its options with shell syntax.
 fn command_lines(command: &str, width: u16) -> Vec<RichLine> {
     let mut out = Vec::new();
     let mut row = String::new();
@@ -285,7 +285,7 @@ fn command_lines(command: &str, width: u16) -> Vec<RichLine> {
     out
 }
 
-/// The pieces of a command line, each beginning with an option; quotes keep together what they enclose.
+/// Splits a command line before its options; quoted text is not split.
 fn options(command: &str) -> Vec<String> {
     let mut out = vec![String::new()];
     let mut quote = None;

@@ -1,4 +1,4 @@
-//! The last attachment: what it became and the way to the run, or why it failed, in place.
+//! Draws the last attachment: its run and the key that shows it, or why it failed.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -20,16 +20,16 @@ use crate::widgets::wrap::{cut_line, wrap_to};
 use skills_api::{AttachReason, Attached};
 use skills_model::RunState;
 
-/// Rows of its outcome, in a block of that many.
+/// Returns the maximum number of rows of the outcome for a block's height.
 const fn output_rows(height: u16) -> usize {
     if height > 9 { 8 } else { 4 }
 }
 
-/// Rows a reason may take.
+/// Maximum number of rows of a reason.
 const REASON_ROWS: usize = 4;
 
 impl Attach {
-    /// Rows that the last result takes, with its rule; none where nothing was attached yet.
+    /// Returns the rows of the last result including its rule; 0 if nothing was attached yet.
     pub(super) fn last_height(&self, plan: Plan) -> u16 {
         let Some(last) = &self.last else { return 0 };
         let most = plan.area.height / 3;
@@ -115,7 +115,7 @@ fn done(attached: &Attached, (width, most): (u16, usize), ellipsis: &str) -> Vec
         let said = [Seg::new("control  ", Role::Waiting), Seg::new(shown(control), Role::Strong)];
         out.extend(wrap_to(&said, width, 4, ellipsis));
     }
-    // To the second: what is finer tells a person nothing.
+    // Fractions of a second are dropped.
     let at = shown(&attached.attached_at);
     let at = at.split_once('.').map_or(at.clone(), |(second, _)| format!("{second}Z"));
     let end = [
@@ -159,7 +159,7 @@ fn failed(
     out
 }
 
-/// A check as text; `kind` is the type of the target.
+/// Formats a check; `kind` is the type of the target.
 pub(super) fn check_name(check: skills_api::AttachCheck, kind: &str) -> String {
     use skills_api::AttachCheck;
     match check {

@@ -1,4 +1,4 @@
-//! Where the parts of Attach are at each size.
+//! The layout of Attach at each size.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -48,7 +48,7 @@ impl Attach {
         divider(&mut Painter::new(buf, cx), Rect { x: area.x + left, width: 1, ..area }, &joints);
     }
 
-    /// No skill can be attached: what was looked at, and what makes one attachable.
+    /// Draws the pane without attachable skills: what was searched, and what makes a skill attachable.
     fn draw_empty(&self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
         let mut painter = Painter::new(buf, cx);
         Title::of("Attach", cx.focused).draw(&mut painter, area.x, area.y, area.width);

@@ -1,5 +1,4 @@
-//! What the chosen client's budget leaves of the catalog: the word beside a row, the reason in full, the
-//! sums.
+//! The effect of the selected client's budget on the catalog: the label of a row, the full reason, the totals.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,21 +16,21 @@ use skills_session::{Listed, Shown, Unit};
 use skills_skill::SkillId;
 use skills_skill::tokens::TokenCount;
 
-/// The budget of the chosen client, and what became of each entry that is not whole.
+/// The budget of the selected client, and the outcome of each entry that is not shown in full.
 #[derive(Debug, Default)]
 pub(super) struct Budget {
     view: Option<Arc<BudgetView>>,
     made: HashMap<SkillId, Shown>,
 }
 
-/// The row of an entry: its id here, for what this catalog does not hold its path.
+/// Returns the id of an entry in this catalog, or its path if the catalog does not contain it.
 fn id_of(entry: &Listed) -> Option<SkillId> {
     let path = || entry.location.as_ref().map(|path| SkillId::new(path.display().to_string()));
     entry.skill_id.clone().or_else(path)
 }
 
 impl Budget {
-    /// What the core told.
+    /// Creates it from the core's response.
     pub(super) fn of(view: &Arc<BudgetView>) -> Self {
         let entries = view.allowance.entries.iter();
         let made = entries
@@ -41,7 +40,7 @@ impl Budget {
         Self { view: Some(Arc::clone(view)), made }
     }
 
-    /// A few letters about an entry, as its row shows them; nothing before the budget is known.
+    /// Returns the short label of an entry's row; `None` until the budget is known.
     pub(super) fn word(&self, id: &SkillId) -> Option<(String, Role)> {
         self.view.as_ref()?;
         Some(match self.made.get(id) {
@@ -53,7 +52,7 @@ impl Budget {
         })
     }
 
-    /// Why an entry is not whole.
+    /// Returns why an entry is not shown in full.
     pub(super) fn reason(&self, id: &SkillId) -> Option<String> {
         match self.made.get(id)? {
             Shown::Whole => None,
@@ -66,7 +65,7 @@ impl Budget {
         }
     }
 
-    /// How many were shortened, reduced to the name, left out, and are beyond a bound; only what there is.
+    /// Returns how many entries were truncated, reduced to the name, omitted, or exceed a limit; without zero counts.
     pub(super) fn counts(&self) -> Vec<String> {
         let of = |is: fn(&Shown) -> bool| self.made.values().filter(|shown| is(shown)).count();
         let own = self.view.as_ref().map_or(0, |view| view.allowance.fill.own.skills);
@@ -80,19 +79,19 @@ impl Budget {
         all.into_iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{} {what}", count(n))).collect()
     }
 
-    /// The skills that the client does not list, counted by the reason, the most frequent first.
+    /// Returns the skills that the client does not list, counted by reason, most frequent first.
     pub(super) fn unseen(&self) -> Vec<String> {
         let groups = self.view.iter().flat_map(|view| &view.not_listed);
         groups.map(|group| format!("{} {}", count(group.skills), shown(&group.why))).collect()
     }
 
-    /// The skills that it does not list, each with the reason.
+    /// Returns the skills that the client does not list, each with the reason.
     fn not_listed(&self) -> impl Iterator<Item = (SkillId, String)> {
         let groups = self.view.iter().flat_map(|view| &view.not_listed);
         groups.flat_map(|group| group.names.iter().map(|name| (SkillId::new(name), shown(&group.why))))
     }
 
-    /// How many skills the client has for its catalog, before its bound.
+    /// Returns the number of skills in the client's catalog before its budget applies.
     pub(super) fn listed(&self) -> Option<usize> {
         let own = |view: &Arc<BudgetView>| {
             view.allowance.entries.iter().filter(|(entry, _)| !entry.bundled).count()
@@ -100,8 +99,8 @@ impl Budget {
         self.view.as_ref().map(own)
     }
 
-    /// How full the client takes it to be, and the catalog before and after: `7 990 of 8 000 chars  L1 9.2k →
-    /// 3.9k tok`.
+    /// Formats the fill level by the client's count, and the catalog's tokens before and after:
+    /// `7 990 of 8 000 chars  L1 9.2k → 3.9k tok`.
     pub(super) fn sums(&self, painter: &Painter<'_>) -> Option<RichLine> {
         let view = self.view.as_ref()?;
         let fill = &view.allowance.fill;
@@ -115,7 +114,7 @@ impl Budget {
             None => ("budget not published".to_owned(), Role::Muted),
         };
         let mut segs = vec![Seg::new(bound, role)];
-        // What a session of this workbench pays for the same entries, which it writes in its own way.
+        // The cost of the same entries in a session of this workbench, which formats them differently.
         let (wanted, used) = view.tokens;
         let counted =
             |tokens| token_count(TokenCount { tokens, estimated: view.tokens_estimated }, painter.glyphs);
@@ -131,7 +130,7 @@ impl Budget {
 }
 
 impl Browse {
-    /// Asks for the catalog in a client's view, and for what its budget makes of it.
+    /// Requests the catalog in a client's view, and the effect of its budget.
     pub(super) fn as_client(id: &str) -> Vec<Effect> {
         if id.is_empty() {
             return vec![Effect::ClientView(None)];
@@ -139,7 +138,7 @@ impl Browse {
         vec![Effect::ClientView(Some(id.to_owned())), Effect::Session(SessionAsk::Budget(id.to_owned()))]
     }
 
-    /// A budget that was asked for: taken where the client is still the chosen one.
+    /// Applies a budget; it takes effect if its client is still the selected one.
     pub(super) fn take_budget(&mut self, client: &str, view: &Arc<BudgetView>) {
         self.budget = Budget::of(view);
         self.budget_of = Some(client.to_owned());
@@ -147,8 +146,8 @@ impl Browse {
         self.build();
     }
 
-    /// Why the client does not tell a model about some skills: it does not find them, or they are not for a
-    /// model. That many are seen here as its budget counts.
+    /// Collects why the client does not show some skills to its model: it does not find them, or they are not for a
+    /// model. The total matches that of its budget.
     pub(super) fn look_as_client(&mut self) {
         let mut unseen = self.client.as_ref().map(|view| items::unseen(view)).unwrap_or_default();
         for (id, why) in self.budget().into_iter().flat_map(Budget::not_listed) {
@@ -157,7 +156,7 @@ impl Browse {
         self.unseen = unseen;
     }
 
-    /// The budget, where it is that of the chosen client.
+    /// Returns the budget if it is that of the selected client.
     pub(super) fn budget(&self) -> Option<&Budget> {
         let chosen = self.client.as_ref().map(|client| client.client.as_str());
         (chosen.is_some() && chosen == self.budget_of.as_deref()).then_some(&self.budget)

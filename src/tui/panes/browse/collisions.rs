@@ -1,4 +1,4 @@
-//! The collision map's state: which clusters are in sight, the cell under the cursor, and the pair that it shows.
+//! The state of the collision map: visible clusters, the cell under the cursor, and its pair.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,57 +14,57 @@ use skills_api::{CollisionReport, Error};
 use skills_discovery::{Collision, PairReport};
 use skills_skill::SkillId;
 
-/// Pairs kept for coming back to.
+/// Maximum number of cached pairs.
 const MAX_PAIRS: usize = 64;
 
 type Pair = (SkillId, SkillId);
 
-/// State of the map.
+/// The state of the map.
 #[derive(Debug, Default)]
 pub struct Map {
     /// Whether it is shown in place of the list.
     pub is_open: bool,
-    /// The map, or how far it is.
+    /// The map, or its progress.
     pub report: Option<Result<Arc<CollisionReport>, Error>>,
-    /// Whether an answer is on its way.
+    /// Whether a response is pending.
     pub is_asked: bool,
-    /// The only cluster in sight.
+    /// The only visible cluster, if zoomed.
     pub zoomed: Option<usize>,
-    /// Clusters in sight as a matrix, by the last frame; empty where clusters are listed.
+    /// Clusters visible as a matrix in the last frame; empty if clusters are listed.
     pub in_sight: Vec<usize>,
-    /// Row and column among the skills in sight; in the list of clusters the row is a cluster.
+    /// Row and column among the visible skills; in the list of clusters the row is a cluster.
     pub row: usize,
     pub column: usize,
-    /// The pair that was asked for by name; shown until the cursor moves.
+    /// The pair that was requested by name; shown until the cursor moves.
     pub chosen: Option<Pair>,
     /// Whether the pair has the focus.
     pub in_pair: bool,
     /// Scroll of the pair.
     pub text: Scroll,
-    /// First row in sight, of a list of clusters.
+    /// First visible row of a list of clusters.
     pub list: Scroll,
     pub pairs: HashMap<Pair, Result<Arc<PairReport>, Error>>,
     pub asked_pair: Option<Pair>,
     /// Cells of the last frame with row and column.
     pub cells: Vec<(Rect, usize, usize)>,
-    /// Where the pair was in the last frame.
+    /// Area of the pair in the last frame.
     pub pair_area: Rect,
 }
 
 impl Map {
-    /// The complete map.
+    /// Returns the map if it is complete.
     pub fn complete(&self) -> Option<&Arc<CollisionReport>> {
         self.report.as_ref()?.as_ref().ok().filter(|report| report.complete)
     }
 
-    /// Skills in sight, row by row.
+    /// Returns the visible skills, row by row.
     pub fn skills(&self) -> Vec<&SkillId> {
         let Some(report) = self.complete() else { return Vec::new() };
         let clusters = self.in_sight.iter().filter_map(|at| report.map.clusters.get(*at));
         clusters.flat_map(|cluster| &cluster.skills).collect()
     }
 
-    /// The pair that is shown: the chosen one, or that under the cursor.
+    /// Returns the pair to show: the requested one, or that under the cursor.
     pub fn pair(&self) -> Option<Pair> {
         if let Some(pair) = &self.chosen {
             return Some(pair.clone());
@@ -74,18 +74,18 @@ impl Map {
         (row != column).then(|| (row.clone(), column.clone()))
     }
 
-    /// What the row of a cell loses to its column.
+    /// Returns what the row of a cell loses to its column.
     pub fn collision(&self, row: &SkillId, column: &SkillId) -> Option<&Collision> {
         self.complete()?.map.collision(row, column)
     }
 
-    /// Asks for another pair, shown from its top.
+    /// Requests another pair, shown from its top.
     fn ask_pair(&mut self) -> Option<Effect> {
         self.text = Scroll::default();
         self.ask_missing()
     }
 
-    /// Asks for the pair that is shown where one of the two wins a request of the other.
+    /// Requests the pair to show, if one of the two wins a request of the other and it is not loaded.
     pub fn ask_missing(&mut self) -> Option<Effect> {
         let (row, column) = self.pair()?;
         let meets = self.chosen.is_some()
@@ -99,7 +99,7 @@ impl Map {
         Some(Effect::CompareSkills(pair.0, pair.1))
     }
 
-    /// Takes the answer to [`Effect::CompareSkills`].
+    /// Handles the result of [`Effect::CompareSkills`].
     pub fn take_pair(&mut self, a: &SkillId, b: &SkillId, report: &Result<Arc<PairReport>, Error>) {
         if self.pairs.len() >= MAX_PAIRS {
             self.pairs.clear();
@@ -111,7 +111,7 @@ impl Map {
         self.pairs.insert(pair, report.clone());
     }
 
-    /// Takes the answer to [`Effect::Collisions`]; asks again until the map is complete.
+    /// Handles the result of [`Effect::Collisions`]; requests it again until the map is complete.
     pub fn take_report(&mut self, report: &Result<Arc<CollisionReport>, Error>) -> Vec<Effect> {
         self.is_asked = false;
         self.report = Some(report.clone());
@@ -123,7 +123,7 @@ impl Map {
         if report.is_ok() && self.is_open { self.ask() } else { Vec::new() }
     }
 
-    /// The catalog changed: the map is another one.
+    /// Discards the map after a change of the catalog.
     pub fn forget(&mut self) -> Vec<Effect> {
         self.pairs.clear();
         self.asked_pair = None;
@@ -141,14 +141,14 @@ impl Map {
         if self.complete().is_some() { Vec::new() } else { self.ask() }
     }
 
-    /// Shows a pair by its skills, in the cluster that has both.
+    /// Shows a pair by its skills, in the cluster that contains both.
     pub fn go_to(&mut self, row: &SkillId, column: &SkillId) -> Option<Effect> {
         self.chosen = Some((row.clone(), column.clone()));
         self.find_chosen();
         self.ask_pair()
     }
 
-    /// Puts the cursor on the cell of the chosen pair, where a cluster has both.
+    /// Puts the cursor on the cell of the requested pair, if a cluster contains both.
     fn find_chosen(&mut self) {
         let found = self.chosen.as_ref().zip(self.complete()).and_then(|((row, column), report)| {
             let clusters = report.map.clusters.iter().enumerate();
@@ -163,7 +163,7 @@ impl Map {
         }
     }
 
-    /// The next severe collision behind the cursor, around the end.
+    /// Moves to the next severe collision after the cursor, wrapping around.
     fn next_collision(&mut self) -> Vec<Effect> {
         let skills: Vec<SkillId> = self.skills().into_iter().cloned().collect();
         let count = skills.len();
@@ -213,7 +213,7 @@ impl Map {
         self.ask_pair().into_iter().collect()
     }
 
-    /// The cluster that the row is in.
+    /// Returns the cluster that contains the row.
     fn cluster_of_row(&self) -> Option<usize> {
         let report = self.complete()?;
         let mut row = self.row;
@@ -225,7 +225,7 @@ impl Map {
         })
     }
 
-    /// The best advice about the pair under the cursor.
+    /// Returns the best advice about the pair under the cursor.
     pub fn advised(&self) -> Option<(SkillId, String)> {
         let pair = self.pairs.get(&self.pair()?)?.as_ref().ok()?;
         let best = pair.advice.iter().find(|advice| advice.is_best)?;
@@ -233,7 +233,7 @@ impl Map {
         Some((text.skill_id.clone(), text.description.clone()))
     }
 
-    /// A click on a cell.
+    /// Handles a click.
     pub fn click(&mut self, at: Position) -> Vec<Effect> {
         self.in_pair = self.pair_area.contains(at);
         let cell =

@@ -1,4 +1,4 @@
-//! The collision map: a matrix by cluster, groups of equal texts below it, and the pair under the cursor.
+//! Draws the collision map: a matrix by cluster, groups of similar texts below it, and the pair under the cursor.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -21,15 +21,15 @@ use skills_skill::SkillId;
 
 /// Below this width the pair is under the matrix.
 const FOLD: u16 = 100;
-/// Cells of a column.
+/// Width of a column, in cells.
 const CELL: u16 = 2;
-/// Cells of a row's letter and the space behind it, behind the gutter.
+/// Width of a row's letter and the space after it, after the gutter, in cells.
 const LETTER: u16 = 2;
-/// Cells of a name, at least.
+/// Minimum width of a name, in cells.
 const MIN_NAME: u16 = 10;
-/// Cells that the pair keeps where names of the matrix need more.
+/// Minimum width of the pair if names in the matrix need more, in cells.
 const MIN_PAIR: u16 = 46;
-/// Rows of the list of groups, at most.
+/// Maximum number of rows of the list of groups.
 const MAX_GROUPS: u16 = 5;
 
 impl Browse {
@@ -61,7 +61,7 @@ impl Browse {
         divider(&mut Painter::new(buf, cx), Rect { x: area.x + left_width, width: 1, ..area }, &joints);
     }
 
-    /// Cells of a matrix whose names are not cut; none where clusters are listed.
+    /// Returns the width of a matrix with untruncated names; 0 if clusters are listed.
     fn map_width(&self) -> u16 {
         let Some(report) = self.map.complete() else { return 0 };
         let zoomed = self.map.zoomed.and_then(|at| report.map.clusters.get(at));
@@ -153,7 +153,7 @@ impl Browse {
         }
     }
 
-    /// Decides what is in sight: one cluster where it is zoomed, all of them where they fit, otherwise a list.
+    /// Decides what is visible: the zoomed cluster, all of them if they fit, otherwise a list.
     fn place_clusters(&mut self, report: &CollisionReport, area: Rect) {
         let clusters = &report.map.clusters;
         self.map.zoomed = self.map.zoomed.filter(|at| *at < clusters.len());
@@ -175,7 +175,7 @@ impl Browse {
         }
     }
 
-    /// More clusters than fit: one line each.
+    /// Draws clusters that do not fit as a matrix: one line each.
     fn draw_clusters(
         &mut self,
         report: &CollisionReport,
@@ -345,7 +345,7 @@ impl Browse {
     }
 }
 
-/// Places of the skills of some clusters, with a gap between clusters.
+/// Returns the positions of the skills of some clusters, with a gap between clusters.
 fn places(clusters: &[&skills_discovery::Cluster], size: u16) -> Vec<u16> {
     let mut out = Vec::new();
     let mut at = 0;
@@ -364,7 +364,7 @@ fn select(painter: &mut Painter<'_>, row: Rect, focused: bool) {
     painter.put(row.x, row.y, painter.glyphs.gutter, if focused { Role::Gutter } else { Role::Muted }, 1);
 }
 
-/// Steps of the map: below 5, 10 and 20 %, and from there on.
+/// Legend of the shares: below 5, 10 and 20 %, and from there on.
 const STEPS: [(&str, Role); 4] =
     [("1-4 %", Role::Level0), ("5-9", Role::Level1), ("10-19", Role::Level2), ("20 and more", Role::Warning)];
 
@@ -377,7 +377,7 @@ fn step(collision: &Collision) -> usize {
     }
 }
 
-/// A cell by weight; without colors by shade, in ASCII by number.
+/// Returns a cell by weight; without colors by shade, in ASCII by number.
 fn heat(collision: &Collision, painter: &Painter<'_>) -> (String, Role) {
     let step = step(collision);
     (sign(step, painter).repeat(usize::from(CELL)), STEPS[step].1)
@@ -415,7 +415,7 @@ fn draw_groups(report: &CollisionReport, area: Rect, painter: &mut Painter<'_>) 
     Title::of("Groups", false)
         .note("the same or nearly the same text")
         .draw(painter, area.x, area.y, area.width);
-    // The largest of each kind first, so that no kind is out of sight.
+    // The largest of each kind first, so that every kind is visible.
     let mut groups: Vec<_> = report.map.groups.iter().collect();
     let nth = |group: &&skills_discovery::SimilarGroup| {
         report.map.groups.iter().filter(|other| other.kind == group.kind).position(|other| other == *group)
@@ -434,7 +434,7 @@ fn draw_groups(report: &CollisionReport, area: Rect, painter: &mut Painter<'_>) 
     }
 }
 
-/// A bar of kept and lost requests.
+/// Returns a bar of kept and lost requests.
 fn bar(kept: usize, lost: usize, made: usize, width: usize, painter: &Painter<'_>) -> [Seg; 2] {
     let part = |n: usize| (n * width).div_ceil(made.max(1)).min(width);
     let lost_cells = part(lost);
@@ -447,7 +447,7 @@ fn bar(kept: usize, lost: usize, made: usize, width: usize, painter: &Painter<'_
     ]
 }
 
-/// The parts of a pair, top down.
+/// Returns the lines of a pair, from top to bottom.
 fn pair_lines(report: &PairReport, width: u16, painter: &Painter<'_>) -> Vec<RichLine> {
     let mut out = vec![RichLine::of(
         format!("{:<26}{:>5}{:>6}{:>6}", "probe requests", "made", "kept", "lost"),

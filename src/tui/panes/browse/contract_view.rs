@@ -1,5 +1,5 @@
-//! The contract of a skill: what it takes and gives, and its steps as a graph, each with what executes it,
-//! who is asked first, and what repeating it would mean.
+//! Draws the contract of a skill: its inputs and outputs, and its steps as a graph, each with what executes it, which
+//! approval it requires, and whether it can be repeated.
 
 use std::collections::BTreeMap;
 
@@ -22,15 +22,15 @@ use crate::widgets::wrap::wrap_to;
 use skills_api::{Code, ContractStep, ContractView};
 use skills_skill::contract::Field;
 
-/// Lanes that a graph may have side by side, in the share of the width that it may take.
+/// Fraction of the width that the lanes of a graph may take.
 const LANES_SHARE: usize = 4;
-/// Cells of a step's name before its capability, where there is room.
+/// Width of a step's name before its capability, if there is enough space, in cells.
 const NAME: u16 = 20;
-/// How bindings that work begin, as the core words them.
+/// Prefixes of usable bindings in the core's wording.
 const BOUND: [&str; 5] = ["script ", "openapi ", "mcp ", "openrpc ", "builtin "];
 
 impl Browse {
-    /// Draws the tab; answers what is on the title's right.
+    /// Draws the tab; returns the text at the title's right.
     pub(super) fn draw_contract(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> String {
         let width = area.width.saturating_sub(4);
         let view = match self.contract_of_shown() {
@@ -83,7 +83,7 @@ fn lines(view: &ContractView, width: u16, cx: &Draw<'_>) -> Vec<RichLine> {
     out
 }
 
-/// Whether it may run here, and where its scripts would.
+/// Returns whether it can run here, and the sandbox of its scripts.
 fn status_rows(view: &ContractView, width: u16, glyphs: &Glyphs) -> Vec<RichLine> {
     let mut out = match &view.blocked {
         None => vec![RichLine::from_segs(vec![
@@ -106,7 +106,7 @@ fn status_rows(view: &ContractView, width: u16, glyphs: &Glyphs) -> Vec<RichLine
     out
 }
 
-/// Wrapped with the following lines two cells in.
+/// Wraps text with a hanging indent of two cells.
 fn hanging(segs: &[Seg], width: u16, glyphs: &Glyphs) -> Vec<RichLine> {
     let mut lines = wrap_to(segs, width.saturating_sub(2), 6, glyphs.ellipsis);
     for line in lines.iter_mut().skip(1) {
@@ -115,7 +115,7 @@ fn hanging(segs: &[Seg], width: u16, glyphs: &Glyphs) -> Vec<RichLine> {
     lines
 }
 
-/// What a node shows: its sign, and lines beside the graph.
+/// A node of the graph: its glyph, and the lines next to it.
 struct Node {
     sign: Seg,
     lines: Vec<RichLine>,
@@ -124,7 +124,7 @@ struct Node {
 fn graph(view: &ContractView, width: u16, glyphs: &Glyphs) -> Vec<RichLine> {
     let steps = &view.steps;
     let place = |id: &str| steps.iter().position(|step| step.id == id).map(|at| at + 1);
-    // Node 0 is what comes in, the last one what goes out.
+    // Node 0 is the input, the last one the output.
     let mut before: Vec<Vec<usize>> = vec![Vec::new()];
     for step in steps {
         let after: Vec<usize> = step.after.iter().filter_map(|id| place(id)).collect();
@@ -165,11 +165,11 @@ fn graph_row(row: &dag::DagRow, nodes: &[Node]) -> RichLine {
     RichLine::from_segs(segs)
 }
 
-/// Where the lanes do not fit, or run in a circle: one below the other, indented by how much comes before,
-/// with what each waits for as text.
+/// Formats the steps as a list if the lanes do not fit or form a cycle: indented by depth, with the dependencies as
+/// text.
 fn listed(view: &ContractView, before: &[Vec<usize>], width: u16, glyphs: &Glyphs) -> Vec<RichLine> {
     let mut depths = vec![0_usize; before.len()];
-    // As often as there are nodes is enough for every chain; a circle stays bounded by the cut below.
+    // As many passes as nodes suffice for every chain; in a cycle the depth is bounded by `min`.
     for _ in 0..before.len() {
         for node in 1..before.len().saturating_sub(1) {
             let deepest = before[node].iter().map(|one| depths[*one] + usize::from(*one > 0)).max();
@@ -249,7 +249,7 @@ fn fields_lines(title: &str, fields: &BTreeMap<String, Field>, width: u16, glyph
         }
         out.push(crate::widgets::wrap::cut_line(&RichLine::from_segs(segs), width, glyphs.ellipsis));
     }
-    // The graph continues with air.
+    // The graph continues with a blank row.
     if title == "inputs" {
         out.push(RichLine::default());
     }
@@ -302,7 +302,7 @@ fn step_node(step: &ContractStep, column: u16, width: u16, glyphs: &Glyphs) -> N
     Node { sign, lines }
 }
 
-/// Whether a binding's words tell one that would be called, or why none can.
+/// Returns whether a binding's description names a usable binding, as opposed to why none is.
 fn is_bound(binding: &str) -> bool {
     binding.split("; ").all(|one| {
         let words = one.split_once(": ").map_or(one, |(id, rest)| if id.contains(' ') { one } else { rest });
