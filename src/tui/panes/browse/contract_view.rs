@@ -22,7 +22,7 @@ use crate::widgets::wrap::wrap_to;
 use skills_api::{Code, ContractStep, ContractView};
 use skills_skill::contract::Field;
 
-/// Fraction of the width that the lanes of a graph may take.
+/// Divisor of the width: the lanes of a graph may take at most this part of it.
 const LANES_SHARE: usize = 4;
 /// Width of a step's name before its capability, if there is enough space, in cells.
 const NAME: u16 = 20;

@@ -1,4 +1,4 @@
-//! The right part's state: which sub-tab, how far each is scrolled, and the texts being rendered.
+//! The state of the right part: the sub-tab, scroll positions, and texts being rendered.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -13,15 +13,15 @@ use crate::widgets::wrap::break_code;
 use skills_api::{ContractView, Error, FileContent, SkillDetail, SkillRivals};
 use skills_skill::{SkillId, safe_text};
 
-/// How many rendered texts are kept.
+/// Maximum number of cached texts.
 const CACHE_SIZE: usize = 24;
-/// Lines of a text that are shown before it is rendered.
+/// Number of lines shown of a text that is not rendered yet.
 const RAW: usize = 400;
 
 /// The sub-tabs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub enum Tab {
-    /// The body, rendered.
+    /// The rendered body.
     #[default]
     Instructions,
     /// The YAML, with findings at their lines.
@@ -30,24 +30,24 @@ pub enum Tab {
     Files,
     /// Steps as a graph.
     Contract,
-    /// What parser and lint say.
+    /// Findings of parser and lint.
     Findings,
     /// Skills that win requests made from the description.
     Rivals,
 }
 
-/// All sub-tabs in their order.
+/// All sub-tabs in order.
 pub const TABS: [Tab; 6] =
     [Tab::Instructions, Tab::Frontmatter, Tab::Files, Tab::Contract, Tab::Rivals, Tab::Findings];
 
-/// One skill as far as it is known.
+/// The loaded data of a skill and its view state.
 #[derive(Debug, Default)]
 pub struct Detail {
-    /// The present sub-tab.
+    /// The current sub-tab.
     pub tab: Tab,
-    /// The skill whole, when it has come.
+    /// The skill, once loaded.
     pub skill: Option<Arc<SkillDetail>>,
-    /// Why it has not.
+    /// Why loading failed.
     pub error: Option<Error>,
     /// Scroll of instructions, frontmatter, preview, and the cursor among files and findings.
     pub text: Scroll,
@@ -55,30 +55,30 @@ pub struct Detail {
     pub tree: Scroll,
     /// Scroll of the preview.
     pub preview: Scroll,
-    /// Cursor among the findings.
+    /// Cursor in the findings.
     pub finding: usize,
-    /// Rivals that came, and those asked for.
+    /// Loaded rivals, and the skills for which they were requested.
     pub rivals: HashMap<SkillId, Result<Arc<SkillRivals>, Error>>,
     pub asked_rivals: HashSet<SkillId>,
-    /// Cursor among the rivals.
+    /// Cursor in the rivals.
     pub rival: usize,
-    /// Folders folded in the tree.
+    /// Collapsed folders of the tree.
     pub folded: HashSet<String>,
     /// The file in the preview.
     pub file: Option<(String, Result<Arc<FileContent>, Error>)>,
-    /// The source line at the top of the text in sight, from 1 in what is shown.
+    /// The source line at the top of the visible text, from 1.
     pub line_in_sight: u32,
-    /// Whether texts are rendered with ASCII signs.
+    /// Whether texts are rendered with ASCII glyphs.
     pub ascii: bool,
-    /// The instructions drawn last: they stay until those of the next skill are there.
+    /// The last drawn instructions, kept until those of the next skill are rendered.
     pub drawn: Option<Arc<[RichLine]>>,
-    /// Skills that came lately, and those next to them.
+    /// Recently loaded skills and prefetched neighbors.
     pub known: HashMap<SkillId, Arc<SkillDetail>>,
-    /// Contracts that came; old ones stay until newer ones are there.
+    /// Loaded contracts; outdated ones are kept until newer ones arrive.
     pub contracts: HashMap<SkillId, Result<Arc<ContractView>, Error>>,
-    /// Those asked for.
+    /// Skills whose contracts were requested.
     pub asked_contracts: HashSet<SkillId>,
-    /// Those asked for ahead.
+    /// Prefetched skills.
     pub asked_ahead: HashSet<SkillId>,
     order: VecDeque<u64>,
     rendered: HashMap<u64, Arc<[RichLine]>>,
@@ -86,7 +86,7 @@ pub struct Detail {
 }
 
 impl Detail {
-    /// Another skill: everything begins at the top.
+    /// Resets the state for another skill.
     pub fn leave(&mut self) {
         self.skill = None;
         self.error = None;
@@ -99,7 +99,7 @@ impl Detail {
         self.file = None;
     }
 
-    /// Turns to another sub-tab.
+    /// Moves on by a number of sub-tabs.
     pub fn turn(&mut self, steps: usize) {
         let at = TABS.iter().position(|t| *t == self.tab).unwrap_or(0);
         self.show(TABS[(at + steps) % TABS.len()]);
@@ -113,7 +113,7 @@ impl Detail {
         }
     }
 
-    /// The tree's rows.
+    /// Returns the rows of the tree.
     #[must_use]
     pub fn tree_rows(&self) -> Vec<TreeRow> {
         let Some(skill) = &self.skill else { return Vec::new() };
@@ -121,14 +121,14 @@ impl Detail {
         rows(&paths, &self.folded)
     }
 
-    /// The file under the cursor of the tree.
+    /// Returns the file under the cursor of the tree.
     #[must_use]
     pub fn chosen_file(&self) -> Option<String> {
         let row = self.tree_rows().into_iter().nth(self.tree.cursor)?;
         row.file.map(|_| row.path)
     }
 
-    /// A text rendered at a width; asks for it where it is not there yet.
+    /// Returns a text rendered at a width; requests it if it is not cached.
     pub fn rendered(
         &mut self,
         text: &str,
@@ -150,7 +150,7 @@ impl Detail {
         None
     }
 
-    /// Remembers a skill that came; of many the present ones are asked for again.
+    /// Caches a loaded skill; a full cache is cleared first.
     pub fn know(&mut self, id: &SkillId, detail: &Arc<SkillDetail>) {
         if self.known.len() >= CACHE_SIZE {
             self.forget();
@@ -158,14 +158,14 @@ impl Detail {
         self.known.insert(id.clone(), Arc::clone(detail));
     }
 
-    /// Forgets what may have changed.
+    /// Discards cached data that may have changed.
     pub fn forget(&mut self) {
         self.known.clear();
         self.asked_ahead.clear();
         self.asked_contracts.clear();
     }
 
-    /// Takes a rendered text.
+    /// Stores a rendered text.
     pub fn take_rendered(&mut self, key: u64, lines: &Arc<[RichLine]>) {
         if !self.asked.remove(&key) {
             return;
@@ -180,14 +180,14 @@ impl Detail {
     }
 }
 
-/// The syntax of a file for highlighting, by its name.
+/// Returns the syntax of a file for highlighting, by its name.
 #[must_use]
 pub fn syntax_of(path: &str) -> &str {
     let name = path.rsplit('/').next().unwrap_or(path);
     name.rsplit_once('.').map_or(name, |(_, extension)| extension)
 }
 
-/// The beginning of a text as it is, wrapped and safe to draw: shown until it is rendered.
+/// Returns the beginning of a text, wrapped and safe to draw: shown until it is rendered.
 #[must_use]
 pub fn raw(text: &str, width: u16) -> Arc<[RichLine]> {
     let mut out = Vec::new();

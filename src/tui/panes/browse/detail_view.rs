@@ -1,4 +1,4 @@
-//! The right part: sub-tabs, and below them instructions, frontmatter or findings of one skill.
+//! Draws the right part: sub-tabs, and below them instructions, frontmatter or findings of a skill.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::widgets::wrap::{wrap, wrap_to};
 use skills_skill::{Finding, Severity};
 
 impl Browse {
-    /// Findings of the skill that is shown: with those that need the other skills once they have come.
+    /// Returns the findings of the skill that is shown; once loaded, including those that depend on other skills.
     pub(super) fn findings(&self) -> &[Finding] {
         if let Some(refusal) = self.refusal() {
             return &refusal.findings;
@@ -30,7 +30,7 @@ impl Browse {
         skill.map_or(&[], |s| &s.findings)
     }
 
-    /// Draws the right part; answers the row of the disclosure's rule, where there is one.
+    /// Draws the right part; returns the row of the disclosure's rule, if there is one.
     pub(super) fn draw_detail(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) -> Option<u16> {
         let focused = cx.focused && self.focus == Part::Detail;
         self.drawn.detail = area;
@@ -72,7 +72,7 @@ impl Browse {
         Some(strip.y)
     }
 
-    /// What the chosen client makes of this bundle, whole; answers the rows it took.
+    /// Draws the full reason for how the selected client treats this bundle; returns the number of rows.
     fn draw_reason(&self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> u16 {
         let Some((client, entry)) = self.client.as_ref().zip(self.shown_entry()) else { return 0 };
         let state = client.entries.iter().find(|e| e.skill_id == entry.id).map(|e| &e.state);
@@ -174,7 +174,7 @@ impl Browse {
         format!("lines {}–{last} of {lines}", scroll.offset + 1)
     }
 
-    /// The frontmatter as it is, with findings below their lines.
+    /// Draws the frontmatter verbatim, with findings below their lines.
     fn draw_frontmatter(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> String {
         let Some(skill) = self.detail.skill.clone() else {
             return self.draw_waiting(area, buf, cx);
@@ -249,7 +249,7 @@ impl Browse {
         format!("{} of {}", self.detail.finding + 1, findings.len())
     }
 
-    /// Why a bundle cannot be used, whatever the sub-tab.
+    /// Draws why a bundle cannot be used, on any sub-tab.
     fn draw_refusal(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> String {
         let Some(refusal) = self.refusal() else { return String::new() };
         let place = shown(&refusal.location.display().to_string());
@@ -276,7 +276,7 @@ impl Browse {
         String::new()
     }
 
-    /// Remembers which source line is at the top: the editor opens there.
+    /// Records the source line at the top, where the editor opens the file.
     fn note_line(&mut self, lines: &[RichLine]) {
         let top = self.detail.text.offset.min(lines.len());
         let at = lines[top..].iter().take(self.detail.text.height).map(|l| l.source).find(|s| *s > 0);
@@ -285,7 +285,7 @@ impl Browse {
     }
 }
 
-/// Draws the part of a text that its scroll shows; answers the rows drawn. Keeps the offset inside.
+/// Draws the visible part of a text; returns the number of rows. Clamps the offset.
 pub(super) fn scrolled(
     scroll: &mut crate::widgets::scroll::Scroll,
     lines: &[RichLine],
@@ -310,7 +310,7 @@ fn sign(severity: Severity, cx: &Draw<'_>) -> (&'static str, Role) {
     }
 }
 
-/// A finding below its line in the frontmatter.
+/// Formats a finding below its line in the frontmatter.
 fn finding_note(finding: &Finding, width: u16, cx: &Draw<'_>) -> Vec<RichLine> {
     let (sign, role) = sign(finding.severity, cx);
     let column = finding.span.map_or(0, |s| s.column.saturating_sub(1)).min(u32::from(width / 2));
@@ -328,7 +328,7 @@ fn finding_note(finding: &Finding, width: u16, cx: &Draw<'_>) -> Vec<RichLine> {
         .collect()
 }
 
-/// A finding whole: severity, rule, field and place, what is wrong, what to do.
+/// Formats a finding in full: severity, rule, field and location, message, help.
 pub(super) fn finding_lines(finding: &Finding, width: u16, cx: &Draw<'_>) -> Vec<RichLine> {
     let (sign, role) = sign(finding.severity, cx);
     let mut head = vec![

@@ -1,4 +1,4 @@
-//! What a model is given of the skill at each level, and the part the skill says it plays.
+//! Draws what a model receives of the skill at each disclosure level, and the skill's classification.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -14,7 +14,7 @@ use crate::widgets::text_width::shown;
 use crate::widgets::wrap::cut_line;
 use skills_registry::Trusted;
 
-/// Rows the strip takes in a part of that height.
+/// Returns the rows of the strip in a part of that height.
 #[must_use]
 pub fn height(part: u16) -> u16 {
     match part {
@@ -103,7 +103,7 @@ impl Browse {
     }
 }
 
-/// `role procedure inferred   effect read only   trusted no   tools Read, Bash`.
+/// Formats the classification: `role procedure inferred   effect read only   trusted no   tools Read, Bash`.
 fn part_played(skill: &skills_skill::Skill, trusted: Option<Trusted>) -> RichLine {
     let class = &skill.classification;
     let mut segs = Vec::new();

@@ -1,4 +1,4 @@
-//! Browse without a skill: what was looked at, and what can be done now.
+//! Draws Browse without a skill: what was searched, and what to do.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;

@@ -1,4 +1,4 @@
-//! Files of a bundle: the tree above, the chosen one below.
+//! Draws the files of a bundle: the tree above, the selected file below.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -114,7 +114,7 @@ impl Browse {
     }
 }
 
-/// Lines with their numbers; only those in sight are built, the others stay empty.
+/// Numbers lines; only visible ones are built, the others stay empty.
 fn numbered(lines: &[RichLine], scroll: &mut crate::widgets::scroll::Scroll, window: Rect) -> Vec<RichLine> {
     let height = usize::from(window.height);
     scroll.offset = scroll.offset.min(lines.len().saturating_sub(height));

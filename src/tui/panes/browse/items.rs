@@ -1,4 +1,4 @@
-//! What the list can show, one entry a bundle: skills, shadowed ones, refused ones.
+//! The entries of the list, one for each bundle: skills, shadowed ones, rejected ones.
 
 use std::collections::HashMap;
 
@@ -9,37 +9,37 @@ use skills_api::{ClientView, ClientViewState};
 use skills_registry::Catalogue;
 use skills_skill::{Finding, RefusalReason, Role, Severity, Skill, SkillId, Status};
 
-/// Why a bundle is not among the skills.
+/// Whether a bundle is a skill, or why not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExclusionReason {
-    /// It is a skill: by its place among the entries.
+    /// It is a skill.
     Skill,
-    /// Another bundle has its id: by its place among the shadowed.
+    /// Another bundle has its id; index into the shadowed bundles.
     Shadowed(usize),
-    /// It cannot be used: by its place among the refused.
+    /// It is invalid; index into the rejected bundles.
     Refused(usize),
-    /// It is not in the catalog at all, and the chosen client lists it.
+    /// It is not in the catalog, but the selected client lists it.
     Elsewhere,
 }
 
-/// One entry of the list.
+/// An entry of the list.
 #[derive(Debug, Clone)]
 pub struct Entry {
     /// The skill.
     pub id: SkillId,
-    /// What is shown first: the id, safe to draw. Names may collide, ids do not.
+    /// The displayed id, safe to draw. Names may collide, ids do not.
     pub label: String,
-    /// The name where it is not the id.
+    /// The name if it differs from the id.
     pub name: Option<String>,
-    /// Id, and the name where it differs, as the filter reads them.
+    /// The text that the filter searches: id, and the name if it differs.
     pub hay: Utf32String,
-    /// For sorting by what is shown.
+    /// Sort key for the displayed text.
     pub key: String,
     /// Role in an answer.
     pub role: Role,
-    /// Its state in its life, when that is worth knowing (`deprecated`).
+    /// Its lifecycle status, if notable (`deprecated`).
     pub status: Option<String>,
-    /// Findings: errors and warnings.
+    /// Number of errors and of warnings.
     pub findings: (usize, usize),
     /// Index into the catalog's roots.
     pub root: usize,
@@ -47,20 +47,20 @@ pub struct Entry {
     pub domain: Option<String>,
     /// Modification time.
     pub modified: i64,
-    /// Whether it is a skill.
+    /// Whether it is a skill, or why not.
     pub standing: ExclusionReason,
-    /// Why it is apart from the skills.
+    /// Why it is not listed as a skill.
     pub note: Option<String>,
 }
 
-/// Errors and warnings among findings.
+/// Returns the number of errors and of warnings.
 #[must_use]
 pub fn weigh(findings: &[Finding]) -> (usize, usize) {
     let count = |severity| findings.iter().filter(|f| f.severity == severity).count();
     (count(Severity::Error), count(Severity::Warning))
 }
 
-/// All entries of a catalog, skills first, in catalog order.
+/// Returns all entries of a catalog, skills first, in catalog order.
 #[must_use]
 pub fn entries(catalogue: &Catalogue) -> Vec<Entry> {
     let mut out: Vec<Entry> =
@@ -97,7 +97,8 @@ pub fn entries(catalogue: &Catalogue) -> Vec<Entry> {
     out
 }
 
-/// What the client lists of its folders and this catalog does not hold: in no root, or behind a link out of one.
+/// Returns what the client lists from its folders but this catalog does not contain: outside of every root, or behind a
+/// link out of one.
 #[must_use]
 pub fn elsewhere(view: &ClientView, catalogue: &Catalogue) -> Vec<Entry> {
     let refused: Vec<&std::path::Path> =
@@ -131,7 +132,7 @@ fn of_foreign(name: &str, location: &std::path::Path, client: &str) -> Entry {
 }
 
 impl Entry {
-    /// Whether its skill can be read here.
+    /// Returns whether its skill can be read here.
     #[must_use]
     pub fn is_readable(&self) -> bool {
         matches!(self.standing, ExclusionReason::Skill | ExclusionReason::Shadowed(_))
@@ -172,7 +173,7 @@ fn refused_because(reason: &RefusalReason) -> String {
     .to_owned()
 }
 
-/// For each bundle that a client does not see, why.
+/// Returns for each bundle that a client does not list, why.
 #[must_use]
 pub fn unseen(view: &ClientView) -> HashMap<SkillId, String> {
     let why = |state: &ClientViewState| match state {
@@ -193,7 +194,7 @@ pub fn unseen(view: &ClientView) -> HashMap<SkillId, String> {
     view.entries.iter().filter_map(|e| why(&e.state).map(|w| (e.skill_id.clone(), w))).collect()
 }
 
-/// What a client makes of a bundle, whole; nothing where it simply finds it.
+/// Describes in full how a client treats a bundle; `None` if it simply lists it.
 #[must_use]
 pub fn reason(state: &ClientViewState) -> Option<String> {
     match state {

@@ -1,4 +1,4 @@
-//! Browse as a pane: which keys it knows where, and what they do.
+//! Keys of the Browse pane.
 
 use crossterm::event::{KeyEvent, MouseEvent};
 use ratatui::buffer::Buffer;
@@ -109,7 +109,7 @@ impl Pane for Browse {
             }
             other => return self.act_in_part(other),
         };
-        // What was done, was done with the skill under the cursor.
+        // The action referred to the skill under the cursor, so the selection is the user's from now on.
         self.moved |= !matches!(action, Action::PickClient | Action::Filter | Action::OpenByName);
         Some(effects)
     }
@@ -213,7 +213,7 @@ impl Browse {
             Tab::Contract if action == Action::Open => self.act(Action::Launch),
             Tab::Instructions | Tab::Frontmatter | Tab::Contract => {
                 let rows = rows_of(action, self.detail.text.page())?;
-                // The drawing knows the length and keeps the offset inside.
+                // Drawing knows the length and clamps the offset.
                 let offset = self.detail.text.offset.saturating_add_signed(rows);
                 self.detail.text.offset = offset.min(usize::MAX / 2);
                 Some(Vec::new())
@@ -275,7 +275,7 @@ impl Browse {
         self.preview()
     }
 
-    /// Folds or unfolds the group the cursor is in, and stays on its name.
+    /// Collapses or expands the group that contains the cursor, and moves to its heading.
     pub(super) fn fold(&mut self) -> Vec<Effect> {
         let before = &self.rows[..(self.scroll.cursor + 1).min(self.rows.len())];
         let Some(at) = before.iter().rposition(|row| matches!(row, Row::Group { .. })) else {
@@ -293,7 +293,7 @@ impl Browse {
     fn filtered(&mut self) -> Vec<Effect> {
         self.fuzzy.set(self.filter.text());
         self.moved = true;
-        // While a filter is typed the best match is what is meant.
+        // While a filter is typed, the cursor is on the best match.
         if !self.fuzzy.is_empty() {
             self.selected = None;
             self.rows.clear();
@@ -381,7 +381,7 @@ impl Browse {
         Command { blocked, ..shown(Action::AttachThis, "attach") }
     }
 
-    /// Launching, blocked where the contract is known to be none or to be stopped.
+    /// Returns the command to launch, disabled if the contract is known to be missing or not runnable.
     fn launch_command(&self, footer: bool) -> Command {
         let known = self.shown_entry().and_then(|entry| self.detail.contracts.get(&entry.id));
         let blocked = match known {
@@ -467,7 +467,7 @@ impl Browse {
     }
 }
 
-/// How far an action moves, in rows.
+/// Returns how many rows an action moves.
 pub(super) fn rows_of(action: Action, page: isize) -> Option<isize> {
     Some(match action {
         Action::Up => -1,

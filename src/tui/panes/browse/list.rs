@@ -1,4 +1,4 @@
-//! The list's rows: grouped, sorted, filtered and folded. Computed when one of these changes, not when drawn.
+//! The rows of the list: grouped, sorted, filtered and collapsed. Computed when one of these changes, not when drawn.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,38 +10,38 @@ use crate::widgets::text_width::shown;
 use skills_registry::Catalogue;
 use skills_skill::{Role, SkillId};
 
-/// What the skills are grouped by.
+/// How the skills are grouped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum GroupBy {
-    /// Where they come from.
+    /// By root.
     #[default]
     Root,
-    /// Subject area.
+    /// By domain.
     Domain,
-    /// Role in an answer.
+    /// By role.
     Role,
     /// Not at all.
     None,
 }
 
-/// What they are sorted by inside a group.
+/// The sort order inside a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum SortBy {
     /// Name.
     #[default]
     Name,
-    /// L2 tokens, most first.
+    /// L2 tokens, descending.
     Tokens,
     /// Errors, then warnings.
     Findings,
-    /// Last changed first.
+    /// Modification time, most recent first.
     Changed,
 }
 
 impl GroupBy {
-    /// The next one round.
+    /// Returns the next grouping, cyclically.
     #[must_use]
     pub fn next(self) -> Self {
         match self {
@@ -54,7 +54,7 @@ impl GroupBy {
 }
 
 impl SortBy {
-    /// The next one round.
+    /// Returns the next sort order, cyclically.
     #[must_use]
     pub fn next(self) -> Self {
         match self {
@@ -66,37 +66,37 @@ impl SortBy {
     }
 }
 
-/// One row of the list.
+/// A row of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Row {
-    /// A group's name, with the number of its members.
+    /// A group's heading.
     Group {
-        /// What it is remembered by.
+        /// The key under which its state is remembered.
         key: String,
-        /// As shown.
+        /// The displayed name.
         label: String,
-        /// Members after the filter.
+        /// Number of members that match the filter.
         count: usize,
-        /// Whether file events reach the root.
+        /// Whether the root is watched for file events.
         live: bool,
         /// Whether its members are hidden.
         folded: bool,
     },
-    /// A bundle, by its place among the entries.
+    /// A bundle, by its index among the entries.
     Entry(usize),
 }
 
-/// Everything the rows are made from.
+/// The parameters of the rows.
 pub struct Wishes<'a> {
-    /// Groups.
+    /// The grouping.
     pub group: GroupBy,
-    /// Groups turned from how they begin: open ones folded, folded ones opened.
+    /// Groups whose state is not the initial one: expanded ones collapsed, collapsed ones expanded.
     pub turned: &'a HashSet<String>,
-    /// The client in whose eyes the list is seen: its name, and why it does not see some.
+    /// The client whose view is shown: its name, and why it does not list some skills.
     pub client: Option<(&'a str, &'a HashMap<SkillId, String>)>,
 }
 
-/// The entries' order by a sort, over all of them.
+/// Returns the order of all entries under a sort order.
 #[must_use]
 pub fn sorted(entries: &[Entry], sort: SortBy, tokens: impl Fn(&SkillId) -> Option<u32>) -> Vec<usize> {
     let mut order: Vec<usize> = (0..entries.len()).collect();
@@ -117,8 +117,8 @@ pub fn sorted(entries: &[Entry], sort: SortBy, tokens: impl Fn(&SkillId) -> Opti
     order
 }
 
-/// Rows of the sorted entries that match the filter (best matches first inside a group), and how many
-/// matched.
+/// Returns the rows of the sorted entries that match the filter (best matches first inside a group), and the number of
+/// matches.
 pub fn rows(
     entries: &[Entry],
     order: &[usize],
@@ -126,7 +126,7 @@ pub fn rows(
     wishes: &Wishes<'_>,
     fuzzy: &mut Fuzzy,
 ) -> (Vec<Row>, usize) {
-    // A description that has the words comes behind every name that matches.
+    // A match in the description ranks after every match of a name.
     let mut score = |entry: &Entry| {
         fuzzy.score(&entry.hay).or_else(|| {
             let skill = catalogue.by_id(entry.id.as_str())?;
@@ -168,14 +168,14 @@ pub fn rows(
 struct Group {
     key: String,
     label: String,
-    /// Its state: kind of group, then place or name.
+    /// Sort key: kind of group, then index or name.
     order: (u8, usize, String),
     live: bool,
     begins_folded: bool,
     members: Vec<usize>,
 }
 
-/// What tells groups apart, without a text of its own: there are thousands of entries.
+/// The key of a group, without an owned string, because there are thousands of entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Key<'a> {
     Root(usize),

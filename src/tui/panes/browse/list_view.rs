@@ -1,4 +1,4 @@
-//! The list: filter line, column heads, groups and skills, and a summary below. Only visible rows are built.
+//! Draws the list: filter line, column heads, groups and skills, and a summary below. Only visible rows are built.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -18,7 +18,7 @@ use crate::widgets::rule::{Title, pairs};
 use crate::widgets::text_width::{cells, cut_end, cut_middle, head, shown};
 use crate::widgets::wrap::cut_line;
 
-/// Columns of a row, from the left edge of the list.
+/// Columns of a row.
 struct Columns {
     name: u16,
     name_room: u16,
@@ -30,7 +30,7 @@ struct Columns {
 impl Columns {
     fn of(area: Rect, sort: SortBy) -> Self {
         let tokens_end = area.right().saturating_sub(1);
-        // A date needs more room than a count.
+        // A date needs more space than a count.
         let badge = tokens_end.saturating_sub(if sort == SortBy::Changed { 15 } else { 12 });
         let role = (area.width >= 42).then(|| badge.saturating_sub(11));
         let name = area.x + 3;
@@ -40,7 +40,7 @@ impl Columns {
 }
 
 impl Browse {
-    /// Draws the list; answers the row of the summary's rule, where there is one.
+    /// Draws the list; returns the row of the summary's rule, if there is one.
     pub(super) fn draw_list(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) -> Option<u16> {
         let focused = cx.focused && self.focus != Part::Detail;
         self.list_title(focused, cx).draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
@@ -53,7 +53,7 @@ impl Browse {
         let columns = Columns::of(area, self.sort);
         self.draw_heads(&columns, y, &mut painter);
         y += 1;
-        // As tall as the strip beside it, so that their rules meet.
+        // As tall as the strip next to it, so that their rules meet.
         let foot = super::disclosure_view::height(area.height);
         let list = Rect { y, height: area.bottom().saturating_sub(y + foot), ..area };
         self.draw_rows(list, &columns, &mut painter, focused);
@@ -61,7 +61,7 @@ impl Browse {
         (foot > 0).then(|| self.draw_summary(below, &mut painter))
     }
 
-    /// The columns' names, the sorted one with the direction.
+    /// Draws the column heads, the sorted one with the direction.
     fn draw_heads(&self, columns: &Columns, y: u16, painter: &mut Painter<'_>) {
         let (up, down) = (painter.glyphs.up, painter.glyphs.down);
         let role_of = |sort| if self.sort == sort { Role::Text } else { Role::Muted };
@@ -124,7 +124,7 @@ impl Browse {
         let height = usize::from(list.height);
         if self.follow {
             self.scroll.follow(self.rows.len(), height);
-            // A group's name comes into sight with its first member.
+            // Scroll a group's heading into view together with its first member.
             let above = self.scroll.cursor.saturating_sub(1);
             if self.scroll.offset == self.scroll.cursor
                 && self.scroll.cursor > 0
@@ -182,7 +182,7 @@ impl Browse {
     ) {
         let entry = &self.entries[index];
         let y = area.y;
-        // A skill that loses its name here may be one of its own for the client.
+        // A skill that is shadowed here may be a separate one for the client.
         let listed = || {
             let client = self.client.as_ref()?;
             let known = client.entries.iter().any(|known| known.skill_id == entry.id);
@@ -241,7 +241,7 @@ impl Browse {
         }
     }
 
-    /// What is here, in a few numbers, and in what order; answers the row of its rule.
+    /// Draws the totals and the sort order; returns the row of the rule.
     fn draw_summary(&self, area: Rect, painter: &mut Painter<'_>) -> u16 {
         let title = match &self.client {
             Some(client) => Title::of(format!("Catalog of {}", shown(&client.name)), false),
@@ -346,7 +346,7 @@ fn draw_group(label: &str, members: usize, live: bool, folded: bool, area: Rect,
     }
 }
 
-/// Cuts an id: the digits that tell it from its namesakes stay.
+/// Truncates an id; the digits that distinguish it from others of the same name are kept.
 fn cut_id(id: &str, room: u16, ellipsis: &str) -> String {
     let namesake = id.rsplit_once('@').is_some_and(|(_, digits)| digits.chars().count() >= 3);
     if cells(id) <= room || !namesake || room < 8 {
@@ -357,8 +357,8 @@ fn cut_id(id: &str, room: u16, ellipsis: &str) -> String {
     format!("{}{ellipsis}{tail}", head(id, front))
 }
 
-/// An id with the matches of the filter underlined; after it, if they fit, the name if it
-/// differs and the status. The status is truncated first.
+/// Draws an id with the matches of the filter underlined; after it, if they fit, the name if it differs and the status.
+/// The status is truncated first.
 fn draw_name(
     entry: &Entry,
     status: Option<&str>,
@@ -378,7 +378,7 @@ fn draw_name(
     };
     let name = entry.name.as_deref().filter(|name| fits(name));
     let status = status.filter(|status| fits(status));
-    // Places are those in the text that the filter reads: id, one space, name.
+    // Indices refer to the text that the filter searches: id, one space, name.
     let letters = match &entry.name {
         Some(name) => fuzzy.letters(&format!("{} {name}", entry.label)),
         None => fuzzy.letters(&entry.label),

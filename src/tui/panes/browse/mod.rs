@@ -1,4 +1,4 @@
-//! Pane 1: every skill that was found, and what is in it.
+//! Pane 1: every skill that was found, and its content.
 
 mod budget;
 mod collisions;
@@ -35,9 +35,9 @@ use skills_api::{ClientView, ContractView, Error, Event, LevelTokens};
 use skills_registry::{Catalogue, ScanProgress};
 use skills_skill::{RejectedBundle, SkillId};
 
-/// How many skills one request for token counts names at most.
+/// Maximum number of skills in one request for token counts.
 const LEVELS_AT_ONCE: usize = 256;
-/// How many contracts are kept for coming back to.
+/// Maximum number of cached contracts.
 const CONTRACTS_KEPT: usize = 64;
 
 /// The parts that can have the focus.
@@ -49,7 +49,7 @@ enum Part {
     Detail,
 }
 
-/// Where things were in the last frame.
+/// Areas of the last frame.
 #[derive(Debug, Default)]
 struct Drawn {
     list: Rect,
@@ -60,7 +60,7 @@ struct Drawn {
     findings: Vec<(Rect, usize)>,
 }
 
-/// Pane 1.
+/// The state of pane 1.
 #[derive(Default)]
 pub struct Browse {
     catalogue: Arc<Catalogue>,
@@ -76,20 +76,20 @@ pub struct Browse {
     fuzzy: Fuzzy,
     scroll: Scroll,
     follow: bool,
-    /// Whether the person chose a place; until then the cursor stays on the first skill.
+    /// Whether the user moved the cursor; until then it stays on the first skill.
     moved: bool,
     selected: Option<SkillId>,
     focus: Part,
     client: Option<Arc<ClientView>>,
     unseen: HashMap<SkillId, String>,
     budget: budget::Budget,
-    /// The client whose budget that is.
+    /// The client to which the budget belongs.
     budget_of: Option<String>,
     levels: HashMap<SkillId, LevelTokens>,
     asked_levels: HashSet<SkillId>,
     edited: HashSet<SkillId>,
     detail: Detail,
-    /// The collision map.
+    /// The state of the collision map.
     map: collisions::Map,
     visit: Option<SkillId>,
     wanted: Vec<Effect>,
@@ -97,7 +97,7 @@ pub struct Browse {
 }
 
 impl Browse {
-    /// An empty pane with the focus on the list.
+    /// Creates an empty pane with the focus on the list.
     #[must_use]
     pub fn new() -> Self {
         Self { follow: true, ..Self::default() }
@@ -110,7 +110,7 @@ impl Browse {
         }
     }
 
-    /// The entry whose content is shown: under the cursor, or the last one that was.
+    /// Returns the entry whose content is shown: the one under the cursor, or the last one that was.
     fn shown_entry(&self) -> Option<&Entry> {
         self.entry().or_else(|| self.entries.iter().find(|e| Some(&e.id) == self.selected.as_ref()))
     }
@@ -141,7 +141,7 @@ impl Browse {
         effects
     }
 
-    /// The catalog's entries, and those that the chosen client lists in addition to them.
+    /// Sets the entries: those of the catalog, and those that the selected client lists in addition.
     fn take_entries(&mut self) {
         self.entries = items::entries(&self.catalogue);
         if let Some(client) = &self.client {
@@ -155,7 +155,7 @@ impl Browse {
         self.order = list::sorted(&self.entries, self.sort, |id| levels.get(id).map(|l| l.l2));
     }
 
-    /// Makes the rows again; the cursor stays on its skill.
+    /// Rebuilds the rows; the cursor stays on its skill.
     fn build(&mut self) {
         let name = self.client.as_ref().map(|c| c.name.clone());
         let client = name.as_deref().map(|name| (name, &self.unseen));
@@ -191,7 +191,7 @@ impl Browse {
         self.rows.iter().position(|row| matches!(row, Row::Entry(i) if &self.entries[*i].id == id))
     }
 
-    /// Asks for what the cursor came to, where it is another skill than before.
+    /// Requests the data of the skill under the cursor if it is another one than before.
     fn selection_changed(&mut self) -> Vec<Effect> {
         let Some(entry) = self.entry() else { return Vec::new() };
         if self.selected.as_ref() == Some(&entry.id) {
@@ -207,7 +207,7 @@ impl Browse {
         if refused { Vec::new() } else { vec![Effect::Describe(id)] }
     }
 
-    /// Puts the cursor on a skill, out of whatever filter or fold hides it.
+    /// Moves the cursor to a skill, resetting a filter or collapsed group that hides it.
     fn go_to(&mut self, id: &SkillId) -> Vec<Effect> {
         if self.entries.iter().all(|e| &e.id != id) {
             self.visit = Some(id.clone());
@@ -344,7 +344,7 @@ impl Browse {
         }
     }
 
-    /// Asks for the skills above and below, and their texts, so that the next step shows them at once.
+    /// Prefetches the skills above and below, and their texts, so that the next step shows them at once.
     fn look_ahead(&mut self, width: u16) {
         let at = self.scroll.cursor;
         for row in [at.checked_add(1), at.checked_sub(1)].into_iter().flatten() {
@@ -361,7 +361,7 @@ impl Browse {
         }
     }
 
-    /// The contract of the skill that is shown; asks for it where it has not come or may be old.
+    /// Returns the contract of the skill that is shown; requests it if it is not loaded or may be outdated.
     fn contract_of_shown(&mut self) -> Option<Result<Arc<ContractView>, Error>> {
         let id = self.shown_entry()?.id.clone();
         if self.detail.asked_contracts.insert(id.clone()) {
@@ -370,7 +370,7 @@ impl Browse {
         self.detail.contracts.get(&id).cloned()
     }
 
-    /// The file under the tree's cursor, where its content is not there yet.
+    /// Requests the file under the tree's cursor if it is not loaded.
     fn preview(&mut self) -> Vec<Effect> {
         if self.detail.tab != Tab::Files {
             return Vec::new();
@@ -382,7 +382,7 @@ impl Browse {
         if there { Vec::new() } else { vec![Effect::ReadFile(id, path)] }
     }
 
-    /// Token counts of all skills, in portions: for sorting by them.
+    /// Requests token counts of all skills in batches, for sorting by them.
     fn all_levels(&mut self) -> Vec<Effect> {
         if self.sort != SortBy::Tokens {
             return Vec::new();

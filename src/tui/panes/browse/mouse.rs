@@ -1,4 +1,4 @@
-//! Clicks and the wheel in Browse, by the places of the last frame.
+//! Clicks and the wheel in Browse, using the areas of the last frame.
 
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::Position;
@@ -87,7 +87,7 @@ impl Browse {
                 Tab::Files => &mut self.detail.preview,
                 _ => &mut self.detail.text,
             };
-            // The drawing keeps the offset inside the text.
+            // Drawing clamps the offset.
             scroll.offset = scroll.offset.saturating_add_signed(rows);
         }
     }

@@ -1,4 +1,4 @@
-//! The sub-tab of rivals: what requests made from the description become, and who wins the others.
+//! Draws the sub-tab of rivals: how many requests made from the description the skill keeps, and who wins the others.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -16,7 +16,7 @@ use skills_api::SkillRivals;
 use skills_discovery::GroupKind;
 
 impl Browse {
-    /// Draws the rivals; answers the note of the title.
+    /// Draws the rivals; returns the note of the title.
     pub(super) fn draw_rivals(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> String {
         let Some(id) = self.shown_entry().map(|entry| entry.id.clone()) else { return String::new() };
         if self.detail.asked_rivals.insert(id.clone()) {
@@ -70,21 +70,21 @@ impl Browse {
         format!("keeps {} of {} requests", report.kept, report.made)
     }
 
-    /// The rival under the cursor.
+    /// Returns the rival under the cursor.
     pub(super) fn chosen_rival(&self) -> Option<skills_skill::SkillId> {
         let id = &self.shown_entry()?.id;
         let rivals = self.detail.rivals.get(id)?.as_ref().ok()?;
         rivals.report.rivals.get(self.detail.rival).map(|rival| rival.skill_id.clone())
     }
 
-    /// How many rivals the skill has.
+    /// Returns the number of rivals.
     pub(super) fn rival_count(&self) -> usize {
         let rivals = self.shown_entry().and_then(|entry| self.detail.rivals.get(&entry.id));
         rivals.and_then(|rivals| rivals.as_ref().ok()).map_or(0, |rivals| rivals.report.rivals.len())
     }
 }
 
-/// All lines, and the place of the first rival among them.
+/// Returns all lines, and the index of the line of the first rival.
 fn lines(rivals: &SkillRivals, width: u16, painter: &Painter<'_>) -> (Vec<RichLine>, usize) {
     let report = &rivals.report;
     let mut out = vec![RichLine::of("requests made from each clause, kept by the skill", Role::Muted)];

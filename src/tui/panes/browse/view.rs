@@ -1,4 +1,4 @@
-//! Where the parts of Browse are at each size.
+//! The layout of Browse at each size.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;

@@ -1,4 +1,4 @@
-//! The third column: the selected skill beside its nearest rival, and the others near by.
+//! Draws the third column: the selected skill compared with its nearest rival, and other close results.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -64,13 +64,13 @@ impl Discover {
     }
 }
 
-/// Where the differences end, so that the lead is below them.
+/// Returns the column at which the differences end, so that the lead is aligned below them.
 fn lead_column(comparison: &super::rival::Comparison<'_>, width: u16) -> u16 {
     let longest = comparison.rows.iter().map(|r| crate::widgets::text_width::cells(&r.label)).max();
     longest.unwrap_or(0).clamp(9, 16).min(width / 4) + 7
 }
 
-/// A name with its score and bar. The name gets what it needs as long as a bar is left: it is cut last.
+/// Draws a name with its score and bar. The name gets its full width as long as a bar fits: it is truncated last.
 pub(crate) fn draw_scored(
     hit: &Hit,
     role: Role,

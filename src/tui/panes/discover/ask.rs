@@ -1,4 +1,4 @@
-//! What is asked of the router, and which answer may be shown: never one older than what is on screen.
+//! Requests to the router, and which response is shown: never one older than what is on screen.
 
 use std::sync::Arc;
 
@@ -7,16 +7,16 @@ use skills_api::Error;
 use skills_discovery::{Answer, Policy, Request};
 use skills_skill::Role;
 
-/// The choices beside the intent.
+/// The options of a request in addition to its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
     /// How rules combine with the text score.
     pub policy: Policy,
-    /// Only this role.
+    /// Only skills of this role.
     pub role: Option<Role>,
-    /// Only this domain.
+    /// Only skills of this domain.
     pub domain: Option<String>,
-    /// Whether headings and bodies count.
+    /// Whether headings and bodies are searched.
     pub with_body: bool,
 }
 
@@ -27,7 +27,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The next role filter: any, procedure, utility, sidecar, any.
+    /// Cycles the role filter: any, procedure, utility, sidecar.
     pub fn cycle_role(&mut self) {
         self.role = match self.role {
             None => Some(Role::Procedure),
@@ -37,7 +37,7 @@ impl Options {
         };
     }
 
-    /// The other policy.
+    /// Toggles the policy.
     pub fn toggle_policy(&mut self) {
         self.policy = match self.policy {
             Policy::Blended => Policy::Strict,
@@ -45,7 +45,7 @@ impl Options {
         };
     }
 
-    /// The request for the first page of results.
+    /// Returns the request for the first page of results.
     #[must_use]
     pub fn request(&self, intent: &str, typing: bool) -> Request {
         Request {
@@ -60,7 +60,7 @@ impl Options {
         }
     }
 
-    /// The command line that asks the same.
+    /// Returns the equivalent command line.
     #[must_use]
     pub fn command_line(&self, intent: &str) -> String {
         let mut line = format!("skills discover {} --explain", quoted(intent));
@@ -80,7 +80,7 @@ impl Options {
     }
 }
 
-/// A word for a POSIX shell: in double quotes, with what acts inside them escaped.
+/// Quotes a word for a POSIX shell: in double quotes, with special characters escaped.
 fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
@@ -93,22 +93,22 @@ fn quoted(text: &str) -> String {
     out
 }
 
-/// An answer with the intent it answers.
+/// An answer with its request.
 #[derive(Debug, Clone)]
 pub struct Shown {
-    /// What was asked.
+    /// The request.
     pub intent: String,
-    /// Whether its last word may have been unfinished.
+    /// Whether its last word may be incomplete.
     pub typing: bool,
-    /// What came back.
+    /// The answer.
     pub answer: Arc<Answer>,
 }
 
-/// Questions that are in progress and the last good answer.
+/// Requests in progress and the last successful answer.
 #[derive(Debug, Default)]
 pub struct Asking {
     generation: u64,
-    /// Whether the last word of the last question may have been unfinished.
+    /// Whether the last word of the last request may be incomplete.
     typing: bool,
     floor: u64,
     open: Vec<(u64, String, bool)>,
@@ -117,7 +117,7 @@ pub struct Asking {
 }
 
 impl Asking {
-    /// Counts up and answers the request with its generation.
+    /// Increments the generation and returns the request with it.
     pub fn ask(&mut self, intent: &str, typing: bool, options: &Options) -> (Request, u64) {
         self.generation += 1;
         self.typing = typing;
@@ -126,13 +126,13 @@ impl Asking {
         (request, self.generation)
     }
 
-    /// Whether the last word of the last question may have been unfinished.
+    /// Returns whether the last word of the last request may be incomplete.
     #[must_use]
     pub fn is_typing(&self) -> bool {
         self.typing
     }
 
-    /// Nothing is asked any longer: what is in progress comes too late.
+    /// Clears the state; responses to requests in progress will be dropped.
     pub fn clear(&mut self) {
         self.floor = self.generation;
         self.typing = false;
@@ -141,7 +141,7 @@ impl Asking {
         self.error = None;
     }
 
-    /// Takes an answer; false when it is older than what is shown, or was never asked for.
+    /// Handles a response; returns `false` if it is older than what is shown, or was never requested.
     pub fn take(&mut self, generation: u64, answer: &Result<Arc<Answer>, Error>) -> bool {
         if generation <= self.floor {
             return false;
@@ -157,26 +157,26 @@ impl Asking {
             }
             Err(error) => {
                 self.error = Some(error.clone());
-                // The ranking of another question would be below this one as if it were its own.
+                // The ranking of another request must not appear under this one.
                 self.shown.take_if(|shown| shown.intent != intent);
             }
         }
         true
     }
 
-    /// The last good answer.
+    /// Returns the last successful answer.
     #[must_use]
     pub fn shown(&self) -> Option<&Shown> {
         self.shown.as_ref()
     }
 
-    /// Why the last question has no answer.
+    /// Returns why the last request failed.
     #[must_use]
     pub fn error(&self) -> Option<&Error> {
         self.error.as_ref()
     }
 
-    /// Whether a question is in progress.
+    /// Returns whether a request is in progress.
     #[must_use]
     pub fn pending(&self) -> bool {
         !self.open.is_empty()

@@ -1,9 +1,9 @@
-//! Intents that were asked, newest last, and the walk through them with Up and Down.
+//! The history of requests, newest last, and its recall with Up and Down.
 
-/// How many are kept.
+/// Maximum number of entries.
 const HISTORY_SIZE: usize = 200;
 
-/// Intents asked, and the state of the walk.
+/// Earlier requests, and the state of the recall.
 #[derive(Debug, Clone, Default)]
 pub struct History {
     asked: Vec<String>,
@@ -12,31 +12,31 @@ pub struct History {
 }
 
 impl History {
-    /// A history that was kept from before, oldest first.
+    /// Creates a history from stored entries, oldest first.
     #[must_use]
     pub fn from_entries(entries: Vec<String>) -> Self {
         Self { asked: entries, ..Self::default() }
     }
 
-    /// What should be kept for the next time, oldest first.
+    /// Returns the entries to store, oldest first.
     #[must_use]
     pub fn entries(&self) -> &[String] {
         &self.asked
     }
 
-    /// Whether there is anything earlier.
+    /// Returns whether there is an earlier entry.
     #[must_use]
     pub fn has_earlier(&self) -> bool {
         self.at.map_or(!self.asked.is_empty(), |at| at > 0)
     }
 
-    /// Whether the walk is in progress.
+    /// Returns whether an entry is being recalled.
     #[must_use]
     pub fn walking(&self) -> bool {
         self.at.is_some()
     }
 
-    /// Keeps an intent; the same one again moves to the end.
+    /// Adds a request; an existing entry moves to the end.
     pub fn keep(&mut self, intent: &str) {
         let intent = intent.trim();
         self.at = None;
@@ -49,7 +49,7 @@ impl History {
         self.asked.drain(..excess);
     }
 
-    /// The intent before, if any; `present` is what is in the field and comes back at the end.
+    /// Recalls the previous entry, if any; `present` is the text of the field, restored after the last entry.
     pub fn earlier(&mut self, present: &str) -> Option<&str> {
         let at = if let Some(at) = self.at {
             at.checked_sub(1)?
@@ -62,14 +62,14 @@ impl History {
         self.asked.get(at).map(String::as_str)
     }
 
-    /// The intent after, or the draft that was there before the walk.
+    /// Recalls the next entry, or the text that was in the field before.
     pub fn later(&mut self) -> Option<&str> {
         let next = self.at? + 1;
         self.at = (next < self.asked.len()).then_some(next);
         Some(self.at.map_or(self.draft.as_str(), |at| self.asked[at].as_str()))
     }
 
-    /// Typing ends the walk.
+    /// Ends the recall, when the user types.
     pub fn stop(&mut self) {
         self.at = None;
     }

@@ -1,5 +1,5 @@
-//! The intent line: the words as the router read them, what each gave the selected skill beneath it,
-//! and in one line whether anything fits.
+//! Draws the request: its words as the router parsed them, the contribution of each to the selected skill beneath it,
+//! and in one line whether any skill fits.
 
 use std::ops::Range;
 
@@ -20,11 +20,11 @@ use crate::widgets::text_width::{cells, cut_end, head, shown};
 use crate::widgets::wrap::wrap_to;
 use skills_discovery::{Answer, Correction, Fit, QueryWord};
 
-/// From this height on the verdict may take two rows.
+/// Minimum height for a verdict of two rows.
 const TALL: u16 = 16;
 
 impl Discover {
-    /// Draws the field's band with the text in its row `row`, and what each word gave below it.
+    /// Draws the field's band with the text in row `row`, and the contribution of each word below it.
     pub(super) fn draw_intent(&mut self, area: Rect, row: u16, buf: &mut Buffer, cx: &mut Draw<'_>) {
         let focused = cx.focused && self.focus == Part::Intent;
         let y = area.y + row;
@@ -55,7 +55,7 @@ impl Discover {
         }
     }
 
-    /// The words of the last answer that still are in the field as they were asked.
+    /// Returns the words of the last answer that are still in the field unchanged.
     fn live_words(&self) -> Vec<(usize, QueryWord)> {
         let Some(shown) = self.asking.shown() else { return Vec::new() };
         let text = self.field.text();
@@ -66,7 +66,7 @@ impl Discover {
             .collect()
     }
 
-    /// What a word of the request gave the selected skill.
+    /// Returns the contribution of a word to the score of the selected skill.
     fn contribution(&self, word: usize) -> Option<f64> {
         let rows = &self.hit()?.breakdown.words;
         let mut own = rows.iter().filter(|r| r.query_word == Some(word)).map(|r| r.sum).peekable();
@@ -92,7 +92,7 @@ impl Discover {
 
     fn draw_contributions(&self, area: Rect, painter: &mut Painter<'_>) {
         let words = self.live_words();
-        // What a word gave is below it, in one sum for the parts of `next.js`.
+        // The contribution of a word is below it, as one sum for the parts of `next.js`.
         let text = self.field.text();
         let apart = |a: &(usize, QueryWord), b: &(usize, QueryWord)| {
             text.get(a.1.end as usize..b.1.start as usize).is_none_or(|gap| gap.contains(char::is_whitespace))
@@ -119,7 +119,7 @@ impl Discover {
                     .map_or(area.right().saturating_sub(start), |next| next.0.saturating_sub(start + 1))
             })
             .collect();
-        // All have the same number of decimals, unless a word has no room for its own even so.
+        // All have the same number of decimals, except where a word is too narrow for that.
         let fits = |form: usize| {
             let mut all = figures.iter().zip(&rooms);
             all.all(|((_, forms), room)| {
@@ -130,7 +130,7 @@ impl Discover {
         let mut taken: Vec<Range<u16>> = Vec::new();
         for ((x, forms), room) in figures.iter().zip(&rooms) {
             let mut shorter = forms.iter().skip(first);
-            // A word of one letter has no room for a figure.
+            // A word of one letter is too narrow for a number.
             let none = head(painter.glyphs.ellipsis, 1);
             let text = shorter.find(|one| cells(one) <= *room).map_or(none, String::as_str);
             if x + cells(text) > area.right() {
@@ -148,7 +148,7 @@ impl Discover {
         }
     }
 
-    /// The verdict in the place beside the intent: what it says about the first result, and why in the rows below.
+    /// Draws the verdict next to the request: the statement about the first result, and the reason in the rows below.
     pub(super) fn draw_status(&self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
         let Some(shown_answer) = self.asking.shown() else { return };
         let answer = &shown_answer.answer;
@@ -163,7 +163,7 @@ impl Discover {
         let width = end.saturating_sub(x + 2);
         let verdict = rows.len();
         rows.extend(wrap_to(&why, width, all - verdict, painter.glyphs.ellipsis));
-        // Two rows are next to the request and what its words gave.
+        // Two rows are next to the request and the contributions of its words.
         let top = if rows.len() < all { area.y + 1 } else { area.y };
         let (sign, role) = fit_sign(answer.fit, cx);
         painter.put(x, top, sign, role, 1);
@@ -173,7 +173,7 @@ impl Discover {
         painter.right(end, top, &took, Role::Muted);
     }
 
-    /// The verdict with its reason over the whole width, in a row or two; names are cut last.
+    /// Returns the verdict with its reason over the full width, in one or two rows; names are truncated last.
     pub(super) fn verdict_lines(&self, width: u16, height: u16, cx: &Draw<'_>) -> Vec<RichLine> {
         let Some(shown_answer) = self.asking.shown() else { return Vec::new() };
         let answer = &shown_answer.answer;
@@ -197,7 +197,7 @@ impl Discover {
         lines
     }
 
-    /// Draws what [`Self::verdict_lines`] made.
+    /// Draws the lines of [`Self::verdict_lines`].
     pub(super) fn draw_verdict(&self, lines: &[RichLine], area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
         let Some(shown_answer) = self.asking.shown() else { return };
         let mut painter = Painter::new(buf, cx);
@@ -209,14 +209,14 @@ impl Discover {
         }
     }
 
-    /// The sentence about the first result; it may change while skills are read.
+    /// Returns the sentence about the first result; it may change while skills are loaded.
     fn sentence(&self, answer: &Answer) -> String {
         let so_far = if self.reading().is_some() { " so far" } else { "" };
         format!("{}{so_far}", shown(&answer.verdict.sentence))
     }
 
-    /// How much of the skills is read, why the first result fits or is the nearest, and which words of the request no
-    /// skill has.
+    /// Describes how many skills are loaded, why the first result fits or is the nearest, and which words of the
+    /// request no skill contains.
     fn reason_in_words(&self, answer: &Answer) -> String {
         let unknown: Vec<String> = answer
             .words
@@ -226,7 +226,7 @@ impl Discover {
             .map(|w| format!("“{}”", shown(w)))
             .collect();
         let reason = answer.results.first().map(|first| match answer.fit {
-            // Where nothing fits, the sentence does not name it.
+            // If nothing fits, the sentence does not name the first result.
             Fit::None => format!("{} is nearest: {}", shown(first.skill_id.as_str()), shown(&first.reason)),
             _ => shown(&first.reason),
         });
@@ -236,7 +236,7 @@ impl Discover {
     }
 }
 
-/// A figure with two decimals, with one, and as short as can be.
+/// Formats a number with two decimals, with one, and as short as possible.
 fn forms(given: f64, glyphs: &Glyphs) -> Vec<String> {
     let sign = if given < 0.0 { glyphs.minus } else { "" };
     let one = format!("{:.1}", given.abs());

@@ -1,4 +1,4 @@
-//! Discover as a pane: which keys it knows where, and what they do.
+//! Keys of the Discover pane.
 
 use crossterm::event::{KeyEvent, MouseEvent};
 use ratatui::buffer::Buffer;
@@ -164,7 +164,7 @@ impl Discover {
         self.finish()
     }
 
-    /// The request is finished: its last word is no longer completed.
+    /// Completes the request: its last word is no longer treated as incomplete.
     pub(super) fn finish(&mut self) -> Vec<Effect> {
         self.history.keep(self.field.text());
         if self.asking.is_typing() { self.ask() } else { Vec::new() }
@@ -200,13 +200,13 @@ impl Discover {
         }
     }
 
-    /// While a filter is typed, the first that it keeps is what is meant.
+    /// Handles a change of the filter: the cursor moves to the first match.
     fn filter_typed(&mut self) -> Vec<Effect> {
         self.chosen = None;
         self.filter_results()
     }
 
-    /// Moves the cursor by a row, a page or to an end; false for every other action.
+    /// Moves the cursor by a row, a page or to an end; returns `false` for every other action.
     fn move_cursor(&mut self, action: Action) -> bool {
         let last = self.items.len().saturating_sub(1);
         let at = match action {
@@ -239,7 +239,7 @@ impl Discover {
             Action::Open => return Some(self.visit()),
             _ => return self.act_on_skill(action),
         };
-        // The length is known to the drawing, which keeps the offset inside the text.
+        // Drawing knows the length and clamps the offset.
         self.why.offset = self.why.offset.saturating_add_signed(rows).min(10_000);
         Some(Vec::new())
     }
@@ -258,7 +258,7 @@ impl Discover {
                 Some(vec![Effect::EditDescription(Drafting::of(skill, self.request()))])
             }
             Action::AddGolden => {
-                // What the verdict says is the first guess.
+                // The verdict is the initial suggestion.
                 let is_rejected = self.asking.shown().is_some_and(|shown| shown.answer.fit == Fit::None);
                 let skills =
                     if is_rejected && self.chosen.is_none() { "none".to_owned() } else { id.to_string() };
@@ -280,19 +280,19 @@ impl Discover {
         }
     }
 
-    /// How many items a page continues: one stays in sight.
+    /// Returns how many items a page moves: one stays visible.
     fn page_items(&self) -> usize {
         let mut seen: Vec<usize> = self.drawn.items.iter().map(|(_, item)| *item).collect();
         seen.dedup();
         seen.len().saturating_sub(1).max(1)
     }
 
-    /// Whether the cursor is on the line that stands for all copies.
+    /// Returns whether the cursor is on the line that represents all copies.
     pub(super) fn on_copies(&self) -> bool {
         matches!(self.item(), Some(Item::Copies(_)))
     }
 
-    /// In one column Enter first shows why; else it opens the skill in Browse.
+    /// Opens the selected skill: with one column first the explanation, otherwise the skill in Browse.
     fn open(&mut self) -> Vec<Effect> {
         if self.drawn.folded && self.selected().is_some() {
             self.focus = Part::Why;

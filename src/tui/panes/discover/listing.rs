@@ -1,4 +1,4 @@
-//! The result list of one request: its first page comes with the answer, the others when they come into sight.
+//! The result list of a request: its first page comes with the answer, the others are loaded when they become visible.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -6,31 +6,31 @@ use std::sync::Arc;
 use skills_discovery::{Answer, Hit};
 use skills_skill::SkillId;
 
-/// Results of one page.
+/// Number of results per page.
 pub const PAGE_SIZE: usize = 40;
-/// Pages that are kept beside the first one; those farthest from the latest one go.
+/// Maximum number of cached pages after the first; those farthest from the latest one are dropped.
 const MAX_PAGES: usize = 24;
 
-/// What is asked for beside the answer to the request.
+/// A request for a part of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lookup {
-    /// One page of the list with this number.
+    /// A page of a list.
     Page {
-        /// The list it belongs to.
+        /// The number of the list.
         list: u64,
-        /// From 0.
+        /// Index of the page, from 0.
         page: usize,
     },
     /// The first page with another filter.
     Filter {
-        /// The list that it makes.
+        /// The number of the resulting list.
         list: u64,
         /// The filter text.
         text: String,
     },
-    /// One skill, with its place among all results.
+    /// A skill, with its rank among all results.
     Skill {
-        /// The list at the time of asking.
+        /// The number of the list at the time of the request.
         list: u64,
         /// The skill.
         id: SkillId,
@@ -40,18 +40,18 @@ pub enum Lookup {
 /// Results that match the request and the filter, in order.
 #[derive(Debug, Default)]
 pub struct Listing {
-    /// Counts up with every other list: what comes for an older one is dropped.
+    /// Incremented with every new list: responses for an older one are dropped.
     number: u64,
     filter: String,
     first: Option<Arc<Answer>>,
     pages: BTreeMap<usize, Arc<Answer>>,
     asked: HashSet<usize>,
-    /// Whether another list is on its way.
+    /// Whether a new list has been requested.
     pending: bool,
 }
 
 impl Listing {
-    /// Takes the first page of another list.
+    /// Sets the first page of a new list.
     pub fn set(&mut self, first: Option<Arc<Answer>>, filter: &str) {
         self.number += 1;
         self.replace(first, filter);
@@ -65,7 +65,7 @@ impl Listing {
         self.pending = false;
     }
 
-    /// Takes the first page that was asked for by [`Self::next`]; false when another one was asked for since.
+    /// Sets the first page that was requested with [`Self::next`]; returns `false` if another one was requested since.
     pub fn take_filtered(&mut self, list: u64, filter: &str, answer: &Arc<Answer>) -> bool {
         if list != self.number {
             return false;
@@ -74,38 +74,38 @@ impl Listing {
         true
     }
 
-    /// The number of the list that is asked for now; the present one stays until it comes.
+    /// Returns the number of a list that is requested now; the current one stays until it arrives.
     pub fn next(&mut self) -> u64 {
         self.number += 1;
         self.pending = true;
         self.number
     }
 
-    /// The list's number.
+    /// Returns the list's number.
     #[must_use]
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// The filter that the list was made with.
+    /// Returns the filter of the list.
     #[must_use]
     pub fn filter(&self) -> &str {
         &self.filter
     }
 
-    /// The first page.
+    /// Returns the first page.
     #[must_use]
     pub fn first(&self) -> Option<&Arc<Answer>> {
         self.first.as_ref()
     }
 
-    /// How many results there are.
+    /// Returns the number of results.
     #[must_use]
     pub fn total(&self) -> usize {
         self.first.as_ref().map_or(0, |first| first.results.len() + first.below_limit)
     }
 
-    /// A result, where its page is there.
+    /// Returns a result if its page is loaded.
     #[must_use]
     pub fn hit(&self, place: usize) -> Option<&Hit> {
         let first = self.first.as_ref()?;
@@ -115,25 +115,25 @@ impl Listing {
         self.pages.get(&(place / PAGE_SIZE))?.results.get(place % PAGE_SIZE)
     }
 
-    /// Its place among all results, from 1.
+    /// Returns the rank of a result among all, from 1.
     #[must_use]
     pub fn rank(&self, place: usize) -> Option<usize> {
         if self.filter.trim().is_empty() { Some(place + 1) } else { self.hit(place)?.rank }
     }
 
-    /// Results whose pages are there.
+    /// Returns the results whose pages are loaded.
     pub fn hits(&self) -> impl Iterator<Item = &Hit> {
         self.first.iter().chain(self.pages.values()).flat_map(|answer| &answer.results)
     }
 
-    /// The page of a place, where it has to be asked for: each once.
+    /// Returns the page of a result if it has to be requested; each page once.
     pub fn missing(&mut self, place: usize) -> Option<usize> {
         let page = place / PAGE_SIZE;
         let absent = !self.pending && place < self.total() && self.hit(place).is_none();
         (absent && self.asked.insert(page)).then_some(page)
     }
 
-    /// Takes a page; false when it belongs to another list.
+    /// Stores a page; returns `false` if it belongs to another list.
     pub fn take_page(&mut self, list: u64, page: usize, answer: &Arc<Answer>) -> bool {
         if list != self.number {
             return false;

@@ -1,5 +1,5 @@
-//! Pane 2: a request, the skills that fit it, and why. Every keystroke ranks again; the last good
-//! answer stays on screen until a newer one is there.
+//! Pane 2: a request, the skills that match it, and why. Every keystroke ranks again; the last successful answer stays
+//! on screen until a newer one arrives.
 
 mod against_view;
 mod ask;
@@ -48,7 +48,7 @@ enum Part {
     Why,
 }
 
-/// Something asked for once for the present answer.
+/// Data that is requested once for each answer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum ResultRequest {
     Levels(SkillId),
@@ -56,7 +56,7 @@ enum ResultRequest {
     Body(SkillId, String),
 }
 
-/// Where things were in the last frame.
+/// Areas of the last frame.
 #[derive(Debug, Default)]
 struct Drawn {
     intent: Rect,
@@ -66,13 +66,13 @@ struct Drawn {
     why: Rect,
     /// Whether the parts share one column.
     folded: bool,
-    /// Whether the nearest rival has a column of its own.
+    /// Whether the nearest rival has a separate column.
     third: bool,
-    /// Rows on screen with the place of their item among all items.
+    /// Visible rows with the index of their item.
     items: Vec<(Rect, usize)>,
 }
 
-/// Pane 2.
+/// The state of pane 2.
 #[derive(Default)]
 pub struct Discover {
     field: Field,
@@ -87,20 +87,20 @@ pub struct Discover {
     items: Vec<usize>,
     /// Index into `items`.
     cursor: usize,
-    /// What a person put the cursor on; none while it stays on the first by itself.
+    /// What the user put the cursor on; `None` while it stays on the first result by itself.
     chosen: Option<Chosen>,
-    /// What the cursor was on after the last answer.
+    /// The skill under the cursor after the last answer.
     held: Option<SkillId>,
-    /// A skill that is to be opened by its name, until its place is known.
+    /// A skill being opened by its name, until its rank is known.
     opening: Option<SkillId>,
-    /// One that was opened and is not a row of the list.
+    /// A skill that was opened and is not a row of the list.
     opened: Option<Opened>,
-    /// Whether the shadowed copies are listed one by one.
+    /// Whether shadowed copies are listed one by one.
     unfolded: bool,
     scan: ScanProgress,
-    /// Rows of screen lines, not of items.
+    /// Scroll position in screen lines, not items.
     results: Scroll,
-    /// Whether the window follows the cursor (the wheel lets go of it).
+    /// Whether the window follows the cursor (the wheel detaches it).
     follow: bool,
     why: Scroll,
     catalogue: Arc<Catalogue>,
@@ -113,19 +113,19 @@ pub struct Discover {
 }
 
 impl Discover {
-    /// An empty pane with the focus on the intent.
+    /// Creates an empty pane with the focus on the request.
     #[must_use]
     pub fn new(history: History) -> Self {
         Self { history, follow: true, ..Self::default() }
     }
 
-    /// The intents asked so far, for keeping.
+    /// Returns the history, to be stored.
     #[must_use]
     pub fn history(&self) -> &History {
         &self.history
     }
 
-    /// Asks for what is in the field. An empty field asks nothing.
+    /// Ranks the text of the field. An empty field clears the results.
     fn ask(&mut self) -> Vec<Effect> {
         if self.field.text().trim().is_empty() {
             self.asking.clear();
@@ -201,7 +201,7 @@ impl Discover {
         }
     }
 
-    /// Makes the list of the answer that is shown now.
+    /// Rebuilds the list from the answer that is shown.
     fn take_answer(&mut self) -> Vec<Effect> {
         self.opened = None;
         let answer = self.asking.shown().map(|s| Arc::clone(&s.answer));
@@ -216,7 +216,7 @@ impl Discover {
         }
     }
 
-    /// Asks for the results that the filter keeps. The present list stays until they are there.
+    /// Requests the results that match the filter. The current list stays until they arrive.
     fn filter_results(&mut self) -> Vec<Effect> {
         let Some(shown) = self.asking.shown() else { return Vec::new() };
         let text = self.filter.text().to_owned();
@@ -231,7 +231,7 @@ impl Discover {
         vec![Effect::Results { request, lookup: Lookup::Filter { list, text } }]
     }
 
-    /// Asks for the page of a place in the list, where it is not there.
+    /// Requests the page of a result if it is not loaded.
     fn want_place(&mut self, place: usize) {
         let Some(shown) = self.asking.shown() else { return };
         let mut request = self.options.request(&shown.intent, shown.typing);
@@ -243,7 +243,7 @@ impl Discover {
         }
     }
 
-    /// Forgets what was measured: skills may have changed.
+    /// Discards measurements: skills may have changed.
     fn clear_measurements(&mut self) {
         self.levels.clear();
         self.details.clear();
@@ -251,7 +251,7 @@ impl Discover {
         self.asked_for.clear();
     }
 
-    /// Notes something a frame found missing, once.
+    /// Records data that a frame lacked, once.
     fn want(&mut self, want: ResultRequest) {
         if !self.asked_for.insert(want.clone()) {
             return;

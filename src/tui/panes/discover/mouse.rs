@@ -1,4 +1,4 @@
-//! Clicks and the wheel in Discover, by the places of the last frame.
+//! Clicks and the wheel in Discover, using the areas of the last frame.
 
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::Position;
@@ -45,7 +45,7 @@ impl Discover {
     fn wheel(&mut self, at: Position, rows: isize) {
         if self.drawn.results.contains(at) {
             self.follow = false;
-            // The drawing keeps the offset inside the list.
+            // Drawing clamps the offset.
             self.results.offset = self.results.offset.saturating_add_signed(rows);
         } else if self.drawn.why.contains(at) {
             self.why.offset = self.why.offset.saturating_add_signed(rows).min(10_000);

@@ -1,4 +1,5 @@
-//! The result list: hits and sidecars in the order of the answer with bars on one fixed scale, then what was left out.
+//! Draws the result list: hits and sidecars in the order of the answer with bars on one fixed scale, then what was
+//! excluded.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -20,13 +21,13 @@ use crate::widgets::wrap::wrap_to;
 use skills_discovery::{Answer, Attachable, Excluded, ExcludedWhy, Filter, Fit, Hit, Mark, Signal};
 use skills_skill::AttachTarget;
 
-/// What a full bar means, unless the best score is higher: typing does not rescale.
+/// The score of a full bar, unless the best score is higher: typing does not change the scale.
 const SCALE: f64 = 3.5;
 
-/// What a row says about a skill that the request does not match.
+/// The note of a skill that the request does not match.
 const NO_MATCH: &str = "does not match the request";
 
-/// A row of the screen: which row of the list, and which of its lines.
+/// A row of the screen: the row of the list, and the line within it.
 #[derive(Debug, Clone, Copy)]
 enum Line {
     Row(usize, usize),
@@ -36,14 +37,14 @@ enum Line {
 /// Columns and scale, the same for all rows of a frame.
 struct Layout {
     density: Density,
-    /// Where names begin; ranks end a column before.
+    /// Column of names; ranks end one column before.
     name_x: u16,
     name_room: u16,
-    /// Where labels begin, where they have a column of their own.
+    /// Column of labels, if they have a separate one.
     label_x: Option<u16>,
     score_end: u16,
     bar: CellRange,
-    /// Where the notes of those that are left out begin.
+    /// Column of the notes of excluded skills.
     note_x: u16,
     fits_from: Option<f64>,
     none_fits: bool,
@@ -125,7 +126,7 @@ impl Discover {
         }
     }
 
-    /// The filter over the list, with how many results it keeps.
+    /// Draws the filter above the list, with the number of matches.
     fn draw_filter(&mut self, row: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
         let mut painter = Painter::new(buf, cx);
         painter.band(row, Role::Field);
@@ -142,7 +143,7 @@ impl Discover {
         }
     }
 
-    /// The list's name, from which score on a skill fits, and which results are in sight.
+    /// Returns the title: the list's name, the minimum score for a skill to fit, and which results are visible.
     fn results_title(&self, focused: bool, range: &str, width: u16, cx: &Draw<'_>) -> Title {
         let answer = self.asking.shown().map(|s| &s.answer);
         let none = answer.is_some_and(|a| a.fit == Fit::None && !a.results.is_empty());
@@ -170,7 +171,7 @@ impl Discover {
         };
         let digits = (answer.results.len() + answer.below_limit).to_string().len() as u16;
         let name_x = area.x + (digits + 2).max(4);
-        // The least that bars get: names are cut last.
+        // The minimum width of bars: names are truncated last.
         let bar_width = (area.width / 4).clamp(8, 24);
         let score_width = if best >= 9.995 { 5 } else { 4 };
         let most = area.right().saturating_sub(name_x + score_width + bar_width + 3);
@@ -199,7 +200,7 @@ impl Discover {
         };
         let left_out = self.listing.first().into_iter().flat_map(|first| &first.excluded);
         let longest_out = left_out.map(|e| cells(&shown(e.skill_id.as_str()))).max().unwrap_or(0);
-        // The one that was opened by its name keeps its name.
+        // The name of a skill that was opened by name is not truncated.
         let opened = self.opened.as_ref().map_or(0, |opened| cells(&shown(opened.id.as_str())));
         let out_width = longest_out.clamp(14, (area.width / 3).max(14)).max(opened.min(area.width / 2));
         Layout {
@@ -216,7 +217,7 @@ impl Discover {
         }
     }
 
-    /// The screen rows of the whole list.
+    /// Returns the screen rows of the entire list.
     fn lines(&self, layout: &Layout) -> Vec<Line> {
         let mut out = Vec::with_capacity(self.rows.len() * 2);
         let cursor_row = self.cursor_row();
@@ -263,12 +264,12 @@ impl Discover {
             && let Some(first) = lines.iter().position(of_cursor)
         {
             let last = lines.iter().rposition(of_cursor).unwrap_or(first);
-            // The heading above the first item comes into sight with it.
+            // Scroll the heading above the first item into view together with it.
             let first = if self.cursor == 0 { 0 } else { first };
             let (above, below) =
                 (self.results.offset.saturating_sub(height), self.results.offset + 2 * height);
             if first < above || last >= below {
-                // What was jumped to is seen between its neighbors.
+                // Show the target of a jump between its neighbors.
                 self.results.offset = first.saturating_sub(height / 3);
             } else if first < self.results.offset {
                 self.results.offset = first;
@@ -351,7 +352,7 @@ impl Discover {
         }
     }
 
-    /// What counted in a description. Marks by meaning only where meaning counted.
+    /// Returns the matches in a description. Semantic matches are marked only if the semantic signal mattered.
     pub(super) fn description_marks(&self, hit: &Hit) -> Vec<Mark> {
         let answer = self.asking.shown().map(|s| &s.answer);
         let fits = answer.and_then(|a| a.confidence).is_some_and(|c| hit.score >= c.fits_from);
@@ -361,7 +362,7 @@ impl Discover {
         marks.filter(|mark| !(weak && mark.signal == Signal::Semantic)).copied().collect()
     }
 
-    /// A line below a hit's own: its description, or in one column what its words gave.
+    /// Draws a line below a hit: its description, or with one column the contributions of words.
     fn draw_below(&self, hit: &Hit, part: usize, layout: &Layout, area: Rect, painter: &mut Painter<'_>) {
         let width = area.right().saturating_sub(layout.name_x + 2);
         if self.drawn.folded && part == 3 {
@@ -380,7 +381,7 @@ impl Discover {
         }
         let role = if self.drawn.folded { Role::Text } else { Role::Muted };
         let lines = if self.drawn.folded { 2 } else { layout.density.description() };
-        // A long description begins where it first counts, so that its words show without opening it.
+        // A long description begins at its first match, so that its matches are visible without opening it.
         let marks = self.description_marks(hit);
         let filtered = layout.filter.ranges(&hit.description);
         let sought: Vec<Mark> = filtered
@@ -401,7 +402,7 @@ impl Discover {
         }
     }
 
-    /// That there is nothing to rank, and where skills are looked for.
+    /// Draws that there are no skills to rank, and where skills are searched.
     fn draw_no_skills(&self, area: Rect, painter: &mut Painter<'_>) {
         let (x, width) = (area.x + 2, area.width.saturating_sub(4));
         let roots = &self.catalogue.roots;
@@ -459,17 +460,17 @@ impl Discover {
     }
 }
 
-/// The label of a row that is not a result of its own.
+/// The label of a sidecar's row.
 const SIDECAR: &str = "sidecar";
-/// The place of meaning among the signals.
+/// Index of the semantic signal.
 const SEMANTIC: usize = 3;
-/// The least share of a score that meaning has to give for its marks to show.
+/// Minimum share of a score for semantic matches to be marked.
 const MEANING_SHARE: f64 = 0.15;
 
-/// The role of most skills: the label that goes first where there is no room.
+/// The role of most skills: the first label to be dropped if space is short.
 const USUAL: &str = "procedure";
 
-/// The role, and the status where it says something.
+/// Returns the role, and the status if notable.
 fn label(hit: &Hit) -> String {
     let role = hit.role.to_string();
     match (hit.status.as_str(), role.as_str()) {
@@ -479,7 +480,7 @@ fn label(hit: &Hit) -> String {
     }
 }
 
-/// The stretches of a line with what a filter looks for underlined.
+/// Underlines the matches of a filter in the segments of a line.
 fn underlined(segs: &[Seg], filter: &Filter) -> Vec<Seg> {
     let mut out = Vec::new();
     for seg in segs {
@@ -495,7 +496,7 @@ fn underlined(segs: &[Seg], filter: &Filter) -> Vec<Seg> {
     out
 }
 
-/// Name, label and score of a row.
+/// Draws name, label and score of a row.
 fn draw_named(
     (id, label): (&str, &str),
     value: f64,
@@ -535,7 +536,7 @@ fn draw_hit(hit: &Hit, layout: &Layout, area: Rect, painter: &mut Painter<'_>, s
     }
 }
 
-/// A sidecar in its place by score: what it can be attached to stands where results have their bars.
+/// Draws a sidecar at its position by score, with its targets instead of a bar.
 fn draw_sidecar(
     sidecar: &Attachable,
     layout: &Layout,
@@ -551,7 +552,7 @@ fn draw_sidecar(
     painter.put(layout.bar.x, area.y, &cut_end(&note, room, painter.glyphs.ellipsis), Role::Muted, room);
 }
 
-/// A row that has no score to show: its name, and why.
+/// Draws a row without a score: its name and the reason.
 fn draw_other(id: &str, note: &str, layout: &Layout, area: Rect, painter: &mut Painter<'_>) {
     let x = layout.name_x;
     let room = layout.note_x.saturating_sub(x + 2);
@@ -561,7 +562,7 @@ fn draw_other(id: &str, note: &str, layout: &Layout, area: Rect, painter: &mut P
     painter.put(layout.note_x, area.y, &cut_end(note, room, painter.glyphs.ellipsis), Role::Muted, room);
 }
 
-/// `a copy, shadowed by ~/.claude/skills`: the path is cut in its middle, before that the words go.
+/// Formats `a copy, shadowed by ~/.claude/skills`: words are dropped first, then the path is truncated in its middle.
 fn why_left_out(excluded: &Excluded, room: u16, ellipsis: &str) -> String {
     let why = shown(&excluded.why);
     let ExcludedWhy::Shadowed(place) = &excluded.reason else { return why };
@@ -575,7 +576,7 @@ fn why_left_out(excluded: &Excluded, room: u16, ellipsis: &str) -> String {
     "shadowed".to_owned()
 }
 
-/// `to an output or artifact`; in narrow lists `to output, artifact`.
+/// Formats `to an output or artifact`; in narrow lists `to output, artifact`.
 fn targets(targets: &[AttachTarget], long: bool) -> String {
     let words: Vec<String> = targets.iter().map(ToString::to_string).collect();
     match (words.first(), long) {

@@ -1,37 +1,37 @@
-//! Where the lead over the nearest rival comes from, word by word, with a short reason for each.
+//! The lead over the nearest rival by words, with a short reason for each.
 
 use crate::widgets::breakdown::is_stop_word;
 use crate::widgets::text_width::{cells, cut_end, shown};
 use skills_discovery::{Answer, Hit, QueryWord, Signal, SignalSums, WordRow};
 
-/// Scores that are nearer than this look the same.
+/// Scores that differ by less are shown as equal.
 pub const LEVEL: f64 = 0.005;
 
 /// The label of all stop words together.
 const STOP_WORDS: &str = "stop words";
 
-/// One word's share in the lead.
+/// The contribution of a word to the lead.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Difference {
     /// The word, pair, or `rules`.
     pub label: String,
-    /// What the first has more (or, below zero, less).
+    /// The difference to the rival; negative if the rival has more.
     pub value: f64,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
 }
 
-/// Why a word made a difference, in a few words that say of which skill they hold: the rival's name is
-/// between the two parts, where there is one.
+/// Why a word made a difference, in a few words that name the skill to which they apply: the rival's name, if any, is
+/// between the two parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reason {
     before: &'static str,
-    /// What follows the rival's name; none where the selected skill is meant.
+    /// The text after the rival's name; `None` if the reason concerns the selected skill.
     after: Option<&'static str>,
 }
 
 impl Reason {
-    /// As a text of at most `room` cells: the rival's name is cut for it.
+    /// Formats the reason in at most `room` cells, truncating the rival's name.
     #[must_use]
     pub fn text(self, rival: &str, room: u16, ellipsis: &str) -> String {
         let Some(after) = self.after else { return cut_end(self.before, room, ellipsis).into_owned() };
@@ -44,21 +44,22 @@ impl Reason {
 /// A comparison of the selected hit with another one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison<'a> {
-    /// The other one.
+    /// The other hit.
     pub rival: &'a Hit,
     /// Selected score minus the rival's.
     pub lead: f64,
-    /// Differences, what speaks for the selected first; they add up to the lead.
+    /// Differences, those in favor of the selected hit first; they add up to the lead.
     pub rows: Vec<Difference>,
 }
 
-/// The hit to compare with: for the first of the list the second, for every other one the first.
+/// Returns the hit to compare with: for the first of the list the second, for every other one the first.
 #[must_use]
 pub fn nearest<'a>(answer: &'a Answer, selected: &Hit) -> Option<&'a Hit> {
     answer.results.iter().find(|hit| hit.skill_id != selected.skill_id)
 }
 
-/// Compares, with at most `max` rows; the smallest are gathered in the last, stop words of the request in one.
+/// Compares two hits in at most `max` rows; the smallest differences are summed in the last one, and stop words of the
+/// request in one.
 #[must_use]
 pub fn compare<'a>(selected: &Hit, rival: &'a Hit, words: &[QueryWord], max: usize) -> Comparison<'a> {
     fn of<'r>(row: &'r WordRow, words: &[QueryWord]) -> &'r str {
@@ -90,7 +91,7 @@ pub fn compare<'a>(selected: &Hit, rival: &'a Hit, words: &[QueryWord], max: usi
     }
     rows.sort_by(|a, b| b.value.abs().total_cmp(&a.value.abs()));
     let rest = if rows.len() > max && max > 0 { rows.split_off(max - 1) } else { Vec::new() };
-    // What decided comes first: for a lead what speaks for it, else what speaks against.
+    // The decisive rows come first: for a lead those in favor, else those against.
     let lead = selected.score - rival.score;
     if lead > -LEVEL {
         rows.sort_by(|a, b| b.value.total_cmp(&a.value));
@@ -105,7 +106,7 @@ pub fn compare<'a>(selected: &Hit, rival: &'a Hit, words: &[QueryWord], max: usi
     Comparison { rival, lead, rows }
 }
 
-/// Which signal made the difference, and for which of the two.
+/// Returns which signal made the difference, and in favor of which of the two.
 fn reason(label: &str, ours: &SignalSums, theirs: &SignalSums) -> Reason {
     let ahead = ours.iter().sum::<f64>() > theirs.iter().sum::<f64>();
     let (more, less) = if ahead { (ours, theirs) } else { (theirs, ours) };

@@ -1,26 +1,26 @@
-//! What the result list holds, in the order it is shown: results and sidecars in the order of the answer,
-//! then what was left out, and last a skill that was opened by its name and is in none of these places.
+//! The rows of the result list: results and sidecars in the order of the answer, then what was excluded, and last a
+//! skill that was opened by its name and is none of these.
 
 use super::listing::Listing;
 use skills_discovery::{Answer, Excluded, ExcludedWhy};
 use skills_skill::SkillId;
 
-/// Something the cursor can be on.
+/// An item that the cursor can be on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Item {
-    /// A result, by its place in the list.
+    /// A result, by its index in the list.
     Hit(usize),
-    /// A sidecar that matches, by its place in the answer.
+    /// A matching sidecar, by its index in the answer.
     Attachable(usize),
-    /// Left out, with a reason, by its place in the answer.
+    /// An excluded skill, by its index in the answer.
     Excluded(usize),
-    /// That many copies and other versions of ids that others have, in one line.
+    /// One line for this number of copies and other versions of shadowed ids.
     Copies(usize),
-    /// Opened by its name, and none of these.
+    /// A skill that was opened by its name and is none of these.
     Opened,
 }
 
-/// A skill that was opened by its name and has no row of its own.
+/// A skill that was opened by its name and has no row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Opened {
     /// The skill.
@@ -29,10 +29,10 @@ pub struct Opened {
     pub outcome: Outcome,
 }
 
-/// What a request makes of a skill that is not a result.
+/// The outcome of a request for a skill that is not a result.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
-    /// It matches and was left out.
+    /// It matches and was excluded.
     Excluded(Excluded),
     /// It is a sidecar, with its score.
     Sidecar(f64),
@@ -41,7 +41,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// From the answer about this skill alone.
+    /// Creates it from the answer about this skill alone.
     #[must_use]
     pub fn of(answer: &Answer) -> Self {
         match (answer.excluded.first(), answer.attachable.first()) {
@@ -55,13 +55,13 @@ impl Outcome {
 /// A row of the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Row {
-    /// A heading with the number of what is below it.
+    /// A heading with the number of items below it.
     Heading(&'static str, usize),
-    /// Something to be on.
+    /// An item.
     Item(Item),
 }
 
-/// All rows of a list, without blanks; copies one by one where they are unfolded.
+/// Returns all rows of a list, without blank ones; with `unfolded`, copies are listed one by one.
 #[must_use]
 pub fn rows(listing: &Listing, unfolded: bool, opened: bool) -> Vec<Row> {
     let Some(answer) = listing.first() else { return Vec::new() };
@@ -78,7 +78,7 @@ pub fn rows(listing: &Listing, unfolded: bool, opened: bool) -> Vec<Row> {
     }
     if !answer.excluded.is_empty() {
         out.push(Row::Heading("excluded", answer.excluded.len()));
-        // What the request itself left out says more than copies do.
+        // Exclusions by the request are more informative than copies.
         let shadowed = |i: &usize| matches!(answer.excluded[*i].reason, ExcludedWhy::Shadowed(_));
         let (copies, others): (Vec<usize>, Vec<usize>) = (0..answer.excluded.len()).partition(shadowed);
         let row = |i: usize| Row::Item(Item::Excluded(i));
@@ -96,20 +96,20 @@ pub fn rows(listing: &Listing, unfolded: bool, opened: bool) -> Vec<Row> {
     out
 }
 
-/// The rows the cursor can be on, by their places.
+/// Returns the indices of the rows that the cursor can be on.
 #[must_use]
 pub fn items(rows: &[Row]) -> Vec<usize> {
     rows.iter().enumerate().filter(|(_, row)| matches!(row, Row::Item(_))).map(|(at, _)| at).collect()
 }
 
-/// How much a hit shows of itself.
+/// How much of a hit is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Density {
     /// One line, no blank row before a heading.
     Dense,
     /// One line, a blank row before a heading.
     Tight,
-    /// A line of description below.
+    /// One additional line of description.
     Close,
     /// A line of description and a blank row.
     Airy,
@@ -117,11 +117,11 @@ pub enum Density {
     Roomy,
 }
 
-/// How many results should be seen without scrolling.
+/// Number of results that should be visible without scrolling.
 const IN_SIGHT: usize = 10;
 
 impl Density {
-    /// Lines of description.
+    /// Returns the number of lines of description.
     #[must_use]
     pub fn description(self) -> usize {
         match self {
@@ -131,13 +131,13 @@ impl Density {
         }
     }
 
-    /// Whether a blank row follows a hit.
+    /// Returns whether a blank row follows a hit.
     #[must_use]
     pub fn gap(self) -> bool {
         self >= Self::Airy
     }
 
-    /// The richest form in which the first hits fit; what comes after them may be scrolled to.
+    /// Returns the most detailed density in which the first hits fit; the rest may require scrolling.
     #[must_use]
     pub fn choose(rows: &[Row], width: u16, height: u16) -> Self {
         let all = rows.iter().filter(|r| matches!(r, Row::Item(Item::Hit(_)))).count();

@@ -1,6 +1,6 @@
-//! What the cursor is on while answers come and go: the first of the ranking until a person chooses another,
-//! and then that very bundle, known by its place on disk where the catalog tells it. While roots are read an
-//! id can pass from one bundle to another.
+//! The selection while answers change: the first result until the user selects another one, and then exactly that
+//! bundle, identified by its path if the catalog reports it. While roots are scanned, an id can pass from one bundle to
+//! another.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,19 +13,19 @@ use skills_api::Error;
 use skills_discovery::{Answer, Hit};
 use skills_skill::SkillId;
 
-/// What the person put the cursor on.
+/// What the user put the cursor on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Chosen {
-    /// A skill, and its state.
+    /// A skill, and its path.
     Skill(SkillId, Option<PathBuf>),
-    /// A place in the list whose page is on its way.
+    /// An index in the list whose page is being loaded.
     CellRange(usize),
     /// The line that represents all copies.
     Copies,
 }
 
 impl Discover {
-    /// The item under the cursor.
+    /// Returns the item under the cursor.
     pub(super) fn item(&self) -> Option<Item> {
         match self.rows.get(*self.items.get(self.cursor)?)? {
             rows::Row::Item(item) => Some(*item),
@@ -33,7 +33,7 @@ impl Discover {
         }
     }
 
-    /// The skill that an item is about, where its page is there.
+    /// Returns the skill of an item if its page is loaded.
     pub(super) fn skill_of(&self, item: Item) -> Option<&SkillId> {
         let answer = || self.listing.first();
         match item {
@@ -45,7 +45,7 @@ impl Discover {
         }
     }
 
-    /// The result under the cursor.
+    /// Returns the result under the cursor.
     pub(super) fn hit(&self) -> Option<&Hit> {
         match self.item()? {
             Item::Hit(place) => self.listing.hit(place),
@@ -53,7 +53,7 @@ impl Discover {
         }
     }
 
-    /// Its place among all results, from 1.
+    /// Returns its rank among all results, from 1.
     pub(super) fn rank(&self) -> Option<usize> {
         match self.item()? {
             Item::Hit(place) => self.listing.rank(place),
@@ -61,12 +61,12 @@ impl Discover {
         }
     }
 
-    /// The skill under the cursor.
+    /// Returns the skill under the cursor.
     pub(super) fn selected(&self) -> Option<&SkillId> {
         self.skill_of(self.item()?)
     }
 
-    /// Puts the cursor on an item because a person wants it there.
+    /// Moves the cursor to an item on behalf of the user.
     pub(super) fn choose(&mut self, place: usize) {
         if place == self.cursor {
             return;
@@ -90,7 +90,7 @@ impl Discover {
         self.catalogue.by_id(id.as_str()).map(|skill| skill.location.clone())
     }
 
-    /// Rows of the present list, and the cursor where it belongs in them.
+    /// Rebuilds the rows of the current list and restores the cursor.
     pub(super) fn set_rows(&mut self) {
         let before = self.held.take();
         self.rows = rows::rows(&self.listing, self.unfolded, self.opened.is_some());
@@ -98,7 +98,7 @@ impl Discover {
         let place = self.place_of_chosen();
         self.cursor = place.unwrap_or(0);
         self.held = self.selected().cloned();
-        // Reading on is not disturbed by an answer that leaves the selection where it was.
+        // An answer that keeps the selection must not change the scroll position.
         if self.held != before {
             self.follow = true;
             self.why.offset = 0;
@@ -123,7 +123,7 @@ impl Discover {
         })
     }
 
-    /// Asks where the chosen skill is now, where its page is not there.
+    /// Requests the rank of the selected skill if its page is not loaded.
     pub(super) fn find_chosen(&mut self) -> Vec<Effect> {
         match &self.chosen {
             Some(Chosen::Skill(id, _)) if self.place_of_chosen().is_none() => {
@@ -134,7 +134,7 @@ impl Discover {
         }
     }
 
-    /// Asks for the place and the breakdown of a skill.
+    /// Requests the rank and the score breakdown of a skill.
     pub(super) fn look_up(&self, id: SkillId) -> Vec<Effect> {
         let Some(shown) = self.asking.shown() else { return Vec::new() };
         let mut request = self.options.request(&shown.intent, shown.typing);
@@ -142,7 +142,7 @@ impl Discover {
         vec![Effect::Results { request, lookup: Lookup::Skill { list: self.listing.number(), id } }]
     }
 
-    /// Opens a skill by its name: in the ranking of the present request, or in Browse where there is none.
+    /// Opens a skill by its name: in the ranking of the current request, or in Browse if there is none.
     pub(super) fn open_by_name(&mut self, id: &SkillId) -> Vec<Effect> {
         if self.asking.shown().is_none() {
             return vec![Effect::Go(PaneId::Browse, Some(Target::Skill(id.clone())))];
@@ -154,7 +154,7 @@ impl Discover {
         if finished.is_empty() { self.look_up(id.clone()) } else { finished }
     }
 
-    /// Takes what was asked for beside the answer.
+    /// Handles the response to a lookup.
     pub(super) fn take_lookup(
         &mut self,
         lookup: &Lookup,
@@ -166,7 +166,7 @@ impl Discover {
                     self.page_came();
                 }
             }
-            // It is not asked for again before the next answer: the same error would come at every frame.
+            // It is not requested again before the next answer: otherwise the same error would appear in every frame.
             (Lookup::Page { .. }, Err(error)) => {
                 return vec![trouble("cannot load results", error)];
             }
@@ -192,7 +192,8 @@ impl Discover {
         Vec::new()
     }
 
-    /// What the cursor waits for may be there now; a skill that was opened may stand a place from where it was said.
+    /// Moves the cursor to the selected skill after its page was loaded; the rank may have changed since it was
+    /// reported.
     fn page_came(&mut self) {
         if let Some(place) = self.place_of_chosen() {
             self.follow |= place != self.cursor;
@@ -203,7 +204,7 @@ impl Discover {
         }
     }
 
-    /// Puts the cursor on a skill that was opened or chosen, by the answer about it alone.
+    /// Moves the cursor to a skill that was opened or selected, using the answer about it alone.
     fn place_skill(&mut self, id: &SkillId, answer: &Answer) {
         let opening = self.opening.take_if(|opening| opening == id).is_some();
         if !opening && !matches!(&self.chosen, Some(Chosen::Skill(chosen, _)) if chosen == id) {
@@ -250,7 +251,7 @@ impl Discover {
         self.held = self.selected().cloned();
     }
 
-    /// How much of the skills is read, while not all of it is: the verdict may still change.
+    /// Returns how many skills are loaded, until all are: the verdict may still change.
     pub(super) fn reading(&self) -> Option<(usize, usize)> {
         if !self.scan.done && self.scan.parsed < self.scan.found {
             return Some((self.scan.parsed, self.scan.found));

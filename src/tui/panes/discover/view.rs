@@ -1,4 +1,4 @@
-//! Where the parts of Discover are at each size.
+//! The layout of Discover at each size.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -13,15 +13,15 @@ use skills_discovery::Fit;
 
 /// Below this width the parts share one column.
 const FOLD: u16 = 80;
-/// From this width on there is air, and the contributions stand beneath the words.
+/// Minimum width for blank rows, and for contributions beneath the words.
 const WIDE: u16 = 100;
-/// From this width on the nearest rival has a column of its own.
+/// Minimum width for a separate column for the nearest rival.
 const THREE: u16 = 160;
 
-/// What this ranking is, said once on every screen.
+/// What this ranking is, shown on every screen.
 pub(super) const DISCLAIMER: &str = "ranking of this router, not of a client's model";
 
-/// The same for a place of that width.
+/// Returns the disclaimer that fits a width.
 pub(super) fn disclaimer(room: u16) -> &'static str {
     if usize::from(room) < DISCLAIMER.len() { "a router's ranking, not a model's" } else { DISCLAIMER }
 }
@@ -114,7 +114,7 @@ impl Discover {
         (middle, Some(Rect { x: middle.right() + 1, width: third, ..right }))
     }
 
-    /// One column: the intent, the verdict, and the list or why.
+    /// Draws one column: the request, the verdict, and the list or the explanation.
     fn folded(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
         self.draw_intent(Rect { height: 1, ..area }, 0, buf, cx);
         let verdict = self.verdict_lines(area.width, area.height, cx);
@@ -128,7 +128,7 @@ impl Discover {
         }
     }
 
-    /// One part over the whole pane.
+    /// Draws one part over the entire pane.
     fn one_part(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
         let title = self.options_title(area.width >= WIDE, self.focused(Part::Intent, cx));
         title.draw(&mut Painter::new(buf, cx), area.x, area.y, area.width);
@@ -144,7 +144,7 @@ impl Discover {
         }
     }
 
-    /// The title over the intent: the choices in force.
+    /// Returns the title above the request: the options.
     fn options_title(&self, long: bool, focused: bool) -> Title {
         let mut words = vec![self.options.policy.to_string()];
         words.push(self.options.role.map_or_else(|| "any role".to_owned(), |r| format!("only {r} skills")));
@@ -158,7 +158,7 @@ impl Discover {
     }
 }
 
-/// Where only ASCII is drawn, typographic signs of sentences and descriptions become their plain forms.
+/// Replaces typographic characters of sentences and descriptions by ASCII ones.
 fn only_ascii(area: Rect, buf: &mut Buffer) {
     for place in area.positions() {
         let Some(cell) = buf.cell_mut(place) else { continue };
@@ -174,7 +174,7 @@ fn only_ascii(area: Rect, buf: &mut Buffer) {
     }
 }
 
-/// The sign for how well the first result fits, and its role.
+/// Returns the glyph for how well the first result fits, and its role.
 pub(super) fn fit_sign(fit: Fit, cx: &Draw<'_>) -> (&'static str, Role) {
     match fit {
         Fit::High | Fit::Medium => (cx.glyphs.set, Role::Success),

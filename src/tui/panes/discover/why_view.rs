@@ -1,5 +1,5 @@
-//! Why the selected skill stands its state: ledger, description with marks, the lead over its nearest rival,
-//! and what the router could not do.
+//! Draws why the selected skill is ranked where it is: score breakdown, description with matches, the lead over its
+//! nearest rival, and limitations of the answer.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -21,7 +21,7 @@ use crate::widgets::text_width::{cells, cut_end, cut_middle, shown};
 use crate::widgets::wrap::wrap_to;
 use skills_discovery::{Answer, Fit, Hit, Mark, MatcherState};
 
-/// More rows than any explanation has.
+/// Maximum number of rows of an explanation.
 const TALLEST: u16 = 90;
 
 impl Discover {
@@ -35,7 +35,7 @@ impl Discover {
         let foot = u16::from(inside.height > 8);
         let window = inside.height - foot;
 
-        // Drawn whole on a sheet of its own, of which the window shows a part.
+        // Draw everything into a separate buffer, of which the window shows a part.
         let mut sheet = Buffer::empty(Rect::new(area.x, 0, area.width, TALLEST));
         sheet.set_style(sheet.area, cx.theme.style(Role::Base));
         let used = self.draw_sheet(&answer, airy, window, &mut sheet, cx);
@@ -99,7 +99,7 @@ impl Discover {
         title.note(format!("{} · {} · {effect}", hit.role, shown(&hit.status)))
     }
 
-    /// Draws everything from the top of the sheet; answers the rows it took.
+    /// Draws everything from the top of the buffer; returns the number of rows.
     fn draw_sheet(
         &mut self,
         answer: &Answer,
@@ -118,7 +118,7 @@ impl Discover {
             (Some(_), Some(hit)) => {
                 let hit = &hit;
                 let told = self.notices(answer).len() as u16 * 2;
-                // The card and the lead below it keep their rows.
+                // The description and the lead below it keep their rows.
                 let most = if airy { window.saturating_sub(y + told + 13).clamp(7, 18) } else { 9 };
                 y += draw_ledger(hit, answer, airy, Rect { y, height: most, ..column }, &mut painter) + 1;
                 let lead = if airy { 7 + told } else { 3 };
@@ -127,7 +127,7 @@ impl Discover {
                 let three = self.drawn.third;
                 let notices = self.notices(answer);
                 if !three && let Some(rival) = nearest(answer, hit) {
-                    // What is left over above the notices.
+                    // The remaining space above the notices.
                     let room = window.saturating_sub(y + 2 * notices.len() as u16 + 1).max(4);
                     let comparison = compare(hit, rival, &answer.words, usize::from(room.clamp(4, 8)));
                     y += if airy {
@@ -150,7 +150,7 @@ impl Discover {
         y
     }
 
-    /// The description as the catalog gives it to a model, with what counted in it.
+    /// Draws the description as the catalog passes it to a model, with the matches marked.
     pub(super) fn draw_card(
         &mut self,
         hit: &Hit,
@@ -188,7 +188,7 @@ impl Discover {
         self.levels.get(&hit.skill_id).cloned()
     }
 
-    /// Where the body says it, and the resources: for screens that have the height.
+    /// Draws where the body contains the words, and the resources: for screens that are tall enough.
     fn draw_levels(&mut self, hit: &Hit, column: Rect, mut y: u16, painter: &mut Painter<'_>) -> u16 {
         let intent = self.asking.shown().map(|s| s.intent.clone()).unwrap_or_default();
         let id = hit.skill_id.clone();
@@ -249,7 +249,7 @@ impl Discover {
         y
     }
 
-    /// What is known of an item that is not a result, and of a result whose page is on its way.
+    /// Draws what is known about an item that is not a result, or a result whose page is being loaded.
     fn draw_no_result(&self, item: Item, column: Rect, y: u16, painter: &mut Painter<'_>) -> u16 {
         let answer = self.listing.first();
         let sidecar = "a sidecar: it is attached to a target and never a result".to_owned();
@@ -305,7 +305,7 @@ impl Discover {
         y
     }
 
-    /// What the router could not do for this answer, and what is not in yet.
+    /// Returns the limitations of this answer, and what is not loaded yet.
     fn notices(&self, answer: &Answer) -> Vec<(bool, Vec<Seg>, String)> {
         let mut out = Vec::new();
         if let Some(error) = self.asking.error() {
@@ -339,7 +339,7 @@ fn draw_ledger(hit: &Hit, answer: &Answer, airy: bool, area: Rect, painter: &mut
     }
 }
 
-/// A name and description with marks, behind the rail of its level; answers the rows it took.
+/// Draws a name and description with matches, next to the rail of its level; returns the number of rows.
 fn draw_card(
     hit: &Hit,
     marks: &[Mark],
@@ -365,7 +365,7 @@ fn draw_card(
     rows
 }
 
-/// `ahead of xlsx by 1.22`: the name is cut before the amount is.
+/// Formats `ahead of xlsx by 1.22`: the name is truncated before the amount.
 fn lead_words(comparison: &Comparison<'_>, width: u16, painter: &Painter<'_>) -> RichLine {
     let rival = shown(comparison.rival.skill_id.as_str());
     let (word, by) = match comparison.lead {
@@ -383,14 +383,14 @@ fn lead_words(comparison: &Comparison<'_>, width: u16, painter: &Painter<'_>) ->
     ])
 }
 
-/// `ahead of xlsx by 1.22` and a bar for each word; answers the rows it took.
+/// Draws `ahead of xlsx by 1.22` and a bar for each word; returns the number of rows.
 fn draw_lead(comparison: &Comparison<'_>, column: Rect, y: u16, painter: &mut Painter<'_>) -> u16 {
     let line = lead_words(comparison, column.width, painter);
     painter.line(column.x, y, &line, column.width);
     1 + draw_differences(comparison, column, y + 1, painter)
 }
 
-/// The rows of a comparison: word, difference, bar from the center, reason.
+/// Draws the rows of a comparison: word, difference, bar from the center, reason.
 pub(crate) fn draw_differences(
     comparison: &Comparison<'_>,
     column: Rect,
@@ -403,7 +403,7 @@ pub(crate) fn draw_differences(
     let rival = shown(comparison.rival.skill_id.as_str());
     let reasons =
         comparison.rows.iter().map(|r| cells(&r.reason.text(&rival, u16::MAX, painter.glyphs.ellipsis)));
-    // Reasons are cut after bars are: they name the rival.
+    // Bars are truncated before reasons, because reasons name the rival.
     let rest = column.width.saturating_sub(label + 7 + 4 + reasons.max().unwrap_or(0));
     let half = (rest / 2).clamp(3, (column.width / 9).clamp(3, 8));
     let scale = comparison.rows.iter().map(|r| r.value.abs()).fold(0.5, f64::max);
@@ -425,7 +425,7 @@ pub(crate) fn draw_differences(
     comparison.rows.len() as u16
 }
 
-/// The lead in one line, for screens without room: `ahead of xlsx by +1.22: pdf, table`.
+/// Draws the lead in one line, for small screens: `ahead of xlsx by +1.22: pdf, table`.
 fn draw_lead_line(comparison: &Comparison<'_>, column: Rect, y: u16, painter: &mut Painter<'_>) -> u16 {
     let ahead = comparison.lead >= 0.0;
     let mut rows: Vec<_> = comparison.rows.iter().filter(|r| (r.value > 0.0) == ahead).collect();
