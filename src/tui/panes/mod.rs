@@ -1,4 +1,4 @@
-//! The panes of the workbench, each a folder of its own.
+//! The panes of the workbench, each in a folder.
 
 pub mod attach;
 pub mod browse;

@@ -403,7 +403,7 @@ pub(crate) fn draw_differences(
     let rival = shown(comparison.rival.skill_id.as_str());
     let reasons =
         comparison.rows.iter().map(|r| cells(&r.reason.text(&rival, u16::MAX, painter.glyphs.ellipsis)));
-    // Bars are truncated before reasons, because reasons name the rival.
+    // Bars shrink before reasons are truncated, because reasons name the rival.
     let rest = column.width.saturating_sub(label + 7 + 4 + reasons.max().unwrap_or(0));
     let half = (rest / 2).clamp(3, (column.width / 9).clamp(3, 8));
     let scale = comparison.rows.iter().map(|r| r.value.abs()).fold(0.5, f64::max);

@@ -1,4 +1,4 @@
-//! The right part: why the query under the cursor is answered as it is and what would help; pairs of skills that win
+//! Draws the right part: the reason for the result of the query under the cursor, and advice; pairs of skills that win
 //! queries of each other; the precision of each skill.
 
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::widgets::wrap::wrap_to;
 use skills_api::{Confusion, GoldenExplanation, GoldenResult, GoldenState, SkillPrecision};
 use skills_discovery::Advice;
 
-/// Rows of a pair and of its gap.
+/// Rows of a pair and of the gap after it.
 const PAIR_HEIGHT: usize = 3;
 
 impl Golden {
@@ -155,7 +155,7 @@ impl Golden {
     }
 }
 
-/// What is known without the breakdowns: labels, values and their roles.
+/// Returns what is known without the breakdowns: labels, values and their roles.
 fn facts(result: &GoldenResult, painter: &Painter<'_>) -> Vec<(&'static str, String, Role)> {
     let dot = painter.glyphs.dot;
     let rank = match result.rank {
@@ -187,7 +187,7 @@ fn facts(result: &GoldenResult, painter: &Painter<'_>) -> Vec<(&'static str, Str
     ]
 }
 
-/// Labels and values below each other; answers the rows they took.
+/// Draws labels and values below each other; returns the next row.
 fn put_pairs(pairs: &[(&str, String, Role)], area: Rect, y: u16, painter: &mut Painter<'_>) -> u16 {
     const LABEL: u16 = 9;
     let mut row = y;
@@ -203,7 +203,7 @@ fn put_pairs(pairs: &[(&str, String, Role)], area: Rect, y: u16, painter: &mut P
     row - y
 }
 
-/// The scores of the expected and the first skill, their difference by words, and the advice at the foot.
+/// Draws the scores of the expected and the first skill, their difference by words, and the advice at the bottom.
 fn draw_reasons(
     result: &GoldenResult,
     explanation: &Arc<GoldenExplanation>,
@@ -265,7 +265,7 @@ fn draw_reasons(
     }
 }
 
-/// One bold line, and what it does below.
+/// Formats an advice: one bold line, and its effect below.
 fn advice_lines(advice: &Advice, width: u16, painter: &Painter<'_>) -> Vec<RichLine> {
     let then = match advice.rank {
         Some(1) => "then first".to_owned(),
@@ -302,7 +302,7 @@ fn advice_lines(advice: &Advice, width: u16, painter: &Painter<'_>) -> Vec<RichL
     lines
 }
 
-/// A pair of skills and, from a center line, one block for each query that the skill on its side wins.
+/// Draws a pair of skills and, from a center line, one block for each query that the skill on that side wins.
 fn draw_pair(pair: &Confusion, area: Rect, y: u16, painter: &mut Painter<'_>) {
     let half = area.width / 2;
     let (a, b) = (shown(pair.a.as_str()), shown(pair.b.as_str()));

@@ -1,4 +1,4 @@
-//! The figures at the top of the pane: now, against the baseline, and over earlier baselines.
+//! Draws the metrics at the top of the pane: current values, the change since the baseline, and their history.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -15,14 +15,14 @@ use crate::widgets::rule::Title;
 use crate::widgets::text_width::cells;
 use skills_discovery::GoldenFigures;
 
-/// From this size on the figures have two rows and their history.
+/// Minimum size for metrics of two rows with their history.
 const MIN_WIDTH: u16 = 96;
 const MIN_HEIGHT: u16 = 26;
-/// Cells of a history.
+/// Maximum number of values in a history.
 const MAX_HISTORY: usize = 8;
 const STEPS: [&str; 8] = ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
 
-/// One figure of the head.
+/// A metric of the head.
 struct Figure {
     label: &'static str,
     short: &'static str,
@@ -69,7 +69,7 @@ impl Figure {
         format!("{value:.decimals$}", decimals = self.decimals)
     }
 
-    /// The change since a baseline: a sign and the difference, and its role.
+    /// Formats the change since a baseline: a sign and the difference, and its role.
     fn change(&self, now: f64, before: f64, painter: &Painter<'_>) -> (String, Role) {
         let difference = now - before;
         let smallest = 0.5 / 10_f64.powi(self.decimals as i32);
@@ -88,7 +88,7 @@ impl Figure {
 }
 
 impl Golden {
-    /// Draws the head; answers its rows.
+    /// Draws the head; returns the number of rows.
     pub(super) fn draw_head(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) -> u16 {
         let Some(measured) = self.measured.clone() else { return 0 };
         let is_roomy = area.width >= MIN_WIDTH && area.height >= MIN_HEIGHT;
@@ -136,7 +136,7 @@ impl Golden {
     }
 }
 
-/// All figures in one row.
+/// Draws all metrics in one row.
 fn draw_line(now: &GoldenFigures, before: Option<&GoldenFigures>, area: Rect, painter: &mut Painter<'_>) {
     let mut segs = Vec::new();
     for figure in &FIGURES {
@@ -154,7 +154,7 @@ fn draw_line(now: &GoldenFigures, before: Option<&GoldenFigures>, area: Rect, pa
     painter.line(area.x + 3, area.y + 1, &RichLine::from_segs(segs), area.width.saturating_sub(4));
 }
 
-/// Earlier baselines and the current value, on a scale from the lowest to the highest of them; ends before `end`.
+/// Draws earlier baselines and the current value, on a scale from the lowest to the highest of them; ends before `end`.
 fn draw_history(figure: &Figure, measured: &GoldenMeasurement, end: u16, y: u16, painter: &mut Painter<'_>) {
     if painter.glyphs.ascii || measured.baselines.is_empty() {
         return;

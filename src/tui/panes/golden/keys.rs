@@ -1,4 +1,4 @@
-//! What keys, clicks and the wheel do in the pane of the golden set.
+//! Keys, clicks and the wheel in the pane of the golden set.
 
 use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::buffer::Buffer;
@@ -205,19 +205,19 @@ impl Pane for Golden {
     }
 }
 
-/// The dialog that asks for something.
+/// Opens a dialog.
 fn ask(asking: Asking) -> Effect {
     Effect::Sheet(Box::new(Sheet::Ask { asking, typed: serde_json::Map::new() }))
 }
 
 impl Golden {
-    /// The skill that the query under the cursor is about: the expected one that is in the catalog.
+    /// Returns the skill of the query under the cursor: an expected one that is in the catalog.
     fn skill(&self) -> Option<&SkillId> {
         let query = &self.result()?.query;
         query.expect.iter().chain(&query.not).find(|id| self.catalogue.by_id(id.as_str()).is_some())
     }
 
-    /// The file with the query under the cursor, or why it cannot be changed from here.
+    /// Returns the file with the query under the cursor, or why it cannot be changed from here.
     fn file_of_query(&self) -> Result<&GoldenSource, String> {
         let none = || "no query selected".to_owned();
         let (measured, result) = (self.measured.as_ref().ok_or_else(none)?, self.result().ok_or_else(none)?);
@@ -253,7 +253,7 @@ impl Golden {
 
     fn set_tab(&mut self, tab: Tab) {
         (self.tab, self.detail.offset) = (tab, 0);
-        // In one column the tabs are on the other side.
+        // With one column the tabs are in the other part.
         if self.drawn.is_folded {
             self.focus = Part::Detail;
         }
@@ -274,7 +274,7 @@ impl Golden {
         Some(Vec::new())
     }
 
-    /// Moves the cursor, or scrolls the details; false for every other action.
+    /// Moves the cursor, or scrolls the details; returns `false` for every other action.
     fn move_cursor(&mut self, action: Action) -> bool {
         let scroll = if self.focus == Part::Detail { self.detail } else { self.scroll };
         let by = match action {
@@ -287,7 +287,7 @@ impl Golden {
             _ => return false,
         };
         if self.focus == Part::Detail {
-            // The drawing keeps the offset inside.
+            // Drawing clamps the offset.
             self.detail.offset = self.detail.offset.saturating_add_signed(by).min(100_000);
         } else {
             self.select(rows::moved(&self.rows, self.scroll.cursor, by));

@@ -1,4 +1,4 @@
-//! The list drawn: queries in columns, groups with their titles, the filter. Only visible rows are built.
+//! Draws the list: queries in columns, groups with their titles, the filter. Only visible rows are built.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -13,7 +13,7 @@ use crate::widgets::rule::Title;
 use crate::widgets::text_width::{cells, cut_end, shown};
 use skills_api::{GoldenResult, GoldenState};
 
-/// Columns of a row: first cell and width; 0 where there is no room.
+/// Columns of a row: first cell and width; 0 if there is no space.
 struct Columns {
     query: (u16, u16),
     expects: (u16, u16),
@@ -23,7 +23,7 @@ struct Columns {
 }
 
 impl Columns {
-    /// The names get what they need, up to a quarter each; the query gets the rest.
+    /// Computes the columns: names get what they need, up to a quarter each; the query gets the rest.
     fn of(area: Rect, results: &[GoldenResult]) -> Self {
         let by_end = area.right().saturating_sub(1);
         let start = area.x + 5;
@@ -74,7 +74,7 @@ impl Golden {
         let height = usize::from(list.height);
         if self.is_followed {
             self.scroll.follow(self.rows.len(), height);
-            // The title of a group comes into sight with its first query.
+            // Scroll the title of a group into view together with its first query.
             let above = self.scroll.cursor.saturating_sub(1);
             let is_first = self.scroll.offset == self.scroll.cursor && self.scroll.cursor > 0;
             if is_first && matches!(self.rows.get(above), Some(Row::Heading(_))) {
@@ -180,7 +180,7 @@ fn draw_query(
         GoldenState::Won | GoldenState::Rejected => (glyphs.ok, Role::Success),
     };
     painter.put(columns.query.0 - 2, y, sign, role, 1);
-    // Where it has changed since the baseline.
+    // Mark queries that changed since the baseline.
     match passed_before {
         Some(true) if is_failing => drop(painter.put(columns.query.0 - 3, y, glyphs.down, Role::Danger, 1)),
         Some(false) if !is_failing => drop(painter.put(columns.query.0 - 3, y, glyphs.up, Role::Success, 1)),

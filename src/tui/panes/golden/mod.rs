@@ -1,4 +1,4 @@
-//! Pane 6: the golden queries, failing ones first, with what won instead; why, and what would help.
+//! Pane 6: the golden queries, failing ones first, with the skill that ranked first instead, the reason, and advice.
 
 mod detail_view;
 mod head_view;
@@ -30,7 +30,7 @@ enum Part {
     Detail,
 }
 
-/// What the right part shows.
+/// The tab of the right part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Tab {
     #[default]
@@ -41,20 +41,20 @@ enum Tab {
 
 const TABS: [Tab; 3] = [Tab::Query, Tab::Confusions, Tab::Skills];
 
-/// Where things were in the last frame.
+/// Areas of the last frame.
 #[derive(Debug, Default)]
 struct Drawn {
     list: Rect,
     filter: Rect,
     detail: Rect,
-    /// Rows of queries with their place in the list.
+    /// Rows of queries with their index in the list.
     rows: Vec<(Rect, usize)>,
     /// Names of the tabs.
     tabs: Vec<(Rect, Tab)>,
     is_folded: bool,
 }
 
-/// Pane 6.
+/// The state of pane 6.
 #[derive(Default)]
 pub struct Golden {
     focus: Part,
@@ -82,7 +82,7 @@ pub struct Golden {
 }
 
 impl Golden {
-    /// A pane that has measured nothing.
+    /// Creates a pane without a measurement.
     #[must_use]
     pub fn new() -> Self {
         Self { is_stale: true, is_followed: true, ..Self::default() }
@@ -126,7 +126,7 @@ impl Golden {
         Vec::new()
     }
 
-    /// Measures where something has changed; called while the pane is shown.
+    /// Requests a measurement if something has changed; called while the pane is shown.
     fn refresh(&mut self) {
         if self.is_stale && !self.is_measuring {
             (self.is_stale, self.is_measuring) = (false, true);
@@ -134,7 +134,7 @@ impl Golden {
         }
     }
 
-    /// Makes the rows again; the cursor stays on its query.
+    /// Rebuilds the rows; the cursor stays on its query.
     fn set_rows(&mut self) {
         let before = self.result().map(|result| result.query.query.clone());
         let results = self.measured.as_ref().map_or(&[][..], |measured| &measured.report.results);
@@ -149,13 +149,13 @@ impl Golden {
         self.is_followed = true;
     }
 
-    /// The query under the cursor.
+    /// Returns the query under the cursor.
     fn result(&self) -> Option<&GoldenResult> {
         let Some(Row::Query(at)) = self.rows.get(self.scroll.cursor) else { return None };
         self.measured.as_ref()?.report.results.get(*at)
     }
 
-    /// What is known about the query under the cursor; requests it otherwise.
+    /// Returns the explanation of the query under the cursor; requests it if it is not loaded.
     fn explanation(&mut self) -> Option<Result<Arc<GoldenExplanation>, String>> {
         let query = self.result()?.query.clone();
         if let Some(known) = self.explanations.get(&query.query) {

@@ -1,19 +1,19 @@
-//! The rows of the list: lost queries, false triggers, won and rejected ones, each group with its title.
+//! The rows of the list: missed queries, false triggers, won and rejected ones, each group with its title.
 
 use skills_api::{GoldenResult, GoldenState};
 
 /// A row of the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Row {
-    /// Title of a group.
+    /// The title of a group.
     Heading(GoldenState),
-    /// Between groups.
+    /// A blank row between groups.
     Blank,
-    /// A query, by its place in the report.
+    /// A query, by its index in the report.
     Query(usize),
 }
 
-/// All rows whose query, expectation or winner has the words of the filter.
+/// Returns the rows whose query, expectation or winner contains all words of the filter.
 pub fn rows(results: &[GoldenResult], filter: &str) -> Vec<Row> {
     let words: Vec<String> = filter.split_whitespace().map(str::to_lowercase).collect();
     let has_words = |result: &GoldenResult| {
@@ -28,7 +28,7 @@ pub fn rows(results: &[GoldenResult], filter: &str) -> Vec<Row> {
             if group.is_some() {
                 out.push(Row::Blank);
             }
-            // The lost ones come below the names of the columns.
+            // Missed queries are directly below the column heads.
             if result.state != GoldenState::Lost {
                 out.push(Row::Heading(result.state));
             }
@@ -39,14 +39,14 @@ pub fn rows(results: &[GoldenResult], filter: &str) -> Vec<Row> {
     out
 }
 
-/// The row of a query at a place, or nearest to it.
+/// Returns the row of a query at an index, or nearest to it.
 pub fn nearest(rows: &[Row], at: usize) -> usize {
     let is_query = |row: &usize| matches!(rows.get(*row), Some(Row::Query(_)));
     let below = (at..rows.len()).find(is_query);
     below.or_else(|| (0..at.min(rows.len())).rev().find(is_query)).unwrap_or(0)
 }
 
-/// The row of a query that many queries further; stops at the ends.
+/// Returns the row of the query that is `by` queries further; stops at the ends.
 pub fn moved(rows: &[Row], at: usize, by: isize) -> usize {
     let queries: Vec<usize> = (0..rows.len()).filter(|row| matches!(rows[*row], Row::Query(_))).collect();
     let here = queries.partition_point(|row| *row < at);

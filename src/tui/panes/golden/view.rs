@@ -1,4 +1,4 @@
-//! Where the parts of the pane are at each size.
+//! The layout of the pane at each size.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -14,7 +14,7 @@ use crate::widgets::wrap::wrap;
 
 /// Below this width the parts share one column.
 const FOLD: u16 = 96;
-/// Cells of the details in a wide window.
+/// Width of the details in a wide window, in cells.
 const DETAIL_WIDTH: u16 = 44;
 
 impl Golden {
@@ -48,12 +48,12 @@ impl Golden {
         divider(&mut Painter::new(buf, cx), Rect { x: body.x + left, width: 1, ..body }, &[(body.y, joint)]);
     }
 
-    /// Whether a part has the focus; the filter is in the list.
+    /// Returns whether a part has the focus; the filter belongs to the list.
     pub(super) fn is_focused(&self, part: Part, cx: &Draw<'_>) -> bool {
         cx.focused && (self.focus == part || (part == Part::List && self.focus == Part::Filter))
     }
 
-    /// Without a query: what would be here, and how to begin.
+    /// Draws the pane without queries: its purpose, and how to begin.
     fn draw_empty(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
         let mut painter = Painter::new(buf, cx);
         let note = match (&self.error, &self.measured) {

@@ -1,4 +1,4 @@
-//! A proposal: its checks, diff, justification and effect as one text that scrolls, its decision below.
+//! Draws a proposal: its checks, diff, justification and effect as one scrollable text, and its decision below.
 
 use std::collections::BTreeMap;
 
@@ -21,13 +21,13 @@ use crate::widgets::wrap::wrap;
 use skills_api::{CheckResult, ProposalCheckKind, ProposalDecision, ProposalState, ProposalView};
 use skills_discovery::{ChangedQuery, GoldenChange};
 
-/// From this width on, a diff has two columns.
+/// Minimum width for a diff of two columns.
 const TWO_COLUMNS_WIDTH: u16 = 78;
-/// From this width on, changed queries are beside the figures.
+/// Minimum width for changed queries next to the metrics.
 const BESIDE_WIDTH: u16 = 72;
 /// Rows of the decision.
 const DECISION_ROWS: u16 = 4;
-/// Skills that are named among the changed queries.
+/// Maximum number of skills named among the changed queries.
 const MAX_RIVALS: usize = 6;
 
 /// A row of the text.
@@ -38,7 +38,7 @@ enum Line {
 }
 
 impl Proposals {
-    /// Draws it; answers the rows that have a rule.
+    /// Draws the proposal; returns the rows that have a rule.
     pub(super) fn draw_detail(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) -> Vec<u16> {
         let focused = cx.focused && self.focus == Part::Detail;
         self.drawn.detail = area;
@@ -281,7 +281,7 @@ fn counted_queries(queries: usize) -> String {
     if queries == 1 { "1 query".to_owned() } else { format!("{} queries", count(queries)) }
 }
 
-/// How many queries come from, or go to, each other skill; most first.
+/// Counts how many queries come from, or go to, each other skill; most first.
 fn rivals<'q>(
     queries: &'q [ChangedQuery],
     other: impl Fn(&'q ChangedQuery) -> Option<&'q skills_skill::SkillId>,

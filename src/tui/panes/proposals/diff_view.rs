@@ -1,5 +1,5 @@
-//! A diff as rows: one column, or the current text left and the proposed one right. Changed words have a color of
-//! their own on the tint of their line.
+//! A diff as rows: one column, or the current text left and the proposed one right. Changed words have a separate color
+//! on the tint of their line.
 
 use ratatui::style::Modifier;
 use similar::{ChangeTag, TextDiff};
@@ -10,27 +10,27 @@ use crate::widgets::text_width::shown;
 use crate::widgets::wrap::wrap;
 use skills_api::{Hunk, HunkLine};
 
-/// Cells of line number and sign.
+/// Width of line number and sign, in cells.
 const MARGIN: u16 = 6;
-/// Words of a changed part beyond which words are not compared one by one.
+/// Maximum size of a changed part whose words are compared, in bytes.
 const MAX_COMPARED_BYTES: usize = 20_000;
 
 /// A row of a diff.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DiffRow {
-    /// Over the full width.
+    /// A row over the full width.
     One(RichLine),
-    /// The current text and the proposed one; none where the other side is longer.
+    /// The current text and the proposed one; `None` if the other side is longer.
     Two(Option<RichLine>, Option<RichLine>),
 }
 
-/// The width of each column of a diff in two columns.
+/// Returns the width of each column of a diff in two columns.
 #[must_use]
 pub fn column_width(width: u16) -> u16 {
     width.saturating_sub(1) / 2
 }
 
-/// A part of a hunk: lines of both texts, or lines that differ.
+/// A part of a hunk: a common line, or lines that differ.
 enum Part<'h> {
     Same(&'h str),
     Changed(Vec<&'h str>, Vec<&'h str>),
@@ -54,7 +54,7 @@ fn parts(hunk: &Hunk) -> Vec<Part<'_>> {
     parts
 }
 
-/// The rows of a diff in this width.
+/// Returns the rows of a diff at a width.
 #[must_use]
 pub fn rows(hunks: &[Hunk], width: u16, two_columns: bool) -> Vec<DiffRow> {
     let mut rows = Vec::new();
@@ -108,7 +108,7 @@ fn push_pairs(rows: &mut Vec<DiffRow>, left: Vec<RichLine>, right: Vec<RichLine>
     rows.extend((0..height).map(|_| DiffRow::Two(left.next(), right.next())));
 }
 
-/// A line of a text, wrapped, with its number and sign.
+/// Wraps a line of a text, with its number and sign.
 fn lines(segs: Vec<Seg>, width: u16, number: usize, sign: char, band: Option<Role>) -> Vec<RichLine> {
     let sign_role = band.unwrap_or(Role::Muted);
     let wrapped = wrap(&segs, width.saturating_sub(MARGIN).max(8));
@@ -122,7 +122,7 @@ fn lines(segs: Vec<Seg>, width: u16, number: usize, sign: char, band: Option<Rol
     wrapped.into_iter().enumerate().map(line).collect()
 }
 
-/// Both sides with the words that differ marked, line by line.
+/// Returns both sides line by line, with the words that differ marked.
 fn compared(old: &[&str], new: &[&str]) -> (Vec<Vec<Seg>>, Vec<Vec<Seg>>) {
     let safe = |lines: &[&str]| lines.iter().map(|line| shown(line)).collect::<Vec<_>>().join("\n");
     let (old_text, new_text) = (safe(old), safe(new));
@@ -159,7 +159,7 @@ fn compared(old: &[&str], new: &[&str]) -> (Vec<Vec<Seg>>, Vec<Vec<Seg>>) {
     (side(ChangeTag::Delete, Role::DiffDel), side(ChangeTag::Insert, Role::DiffAdd))
 }
 
-/// The changes of a diff in one column, or those of undoing it.
+/// Returns the changes of a diff in one column, or those of reverting it.
 #[must_use]
 pub fn changed_lines(hunks: &[Hunk], width: u16, reversed: bool) -> Vec<RichLine> {
     let mut changes = Vec::new();
@@ -188,7 +188,7 @@ pub fn changed_lines(hunks: &[Hunk], width: u16, reversed: bool) -> Vec<RichLine
     rows(&changes, width, false).into_iter().map(one).collect()
 }
 
-/// How many words a diff adds and removes.
+/// Counts the words that a diff adds and removes.
 #[must_use]
 pub fn changed_words(hunks: &[Hunk]) -> (usize, usize) {
     let (mut added, mut removed) = (0, 0);

@@ -1,4 +1,4 @@
-//! Proposals as a pane: which keys it knows where, and what they do.
+//! Keys of the Proposals pane.
 
 use std::time::Instant;
 
@@ -211,7 +211,7 @@ impl Proposals {
         self.ask_selected()
     }
 
-    /// The draft editor with the proposed description.
+    /// Returns the effect that opens the draft editor with the proposed description.
     fn draft(&self) -> Option<Effect> {
         let view = self.view_of_selected()?;
         let skill = self.catalogue.as_ref()?.by_id(view.summary.skill_id.as_str())?;
@@ -220,7 +220,7 @@ impl Proposals {
     }
 }
 
-/// The complete proposal as text.
+/// Returns the effect that shows the complete proposal as text.
 fn reading(view: &ProposalView) -> Effect {
     let mut passages = vec![Passage::Heading("Diff".to_owned())];
     for line in view.diff.lines() {

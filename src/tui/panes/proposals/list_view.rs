@@ -1,4 +1,4 @@
-//! The list of proposals by state, and below it the versions of the selected skill.
+//! Draws the list of proposals by state, and below it the versions of the selected skill.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -15,13 +15,13 @@ use crate::widgets::rule::Title;
 use crate::widgets::text_width::{cut_end, shown};
 use skills_api::{ProposalState, ProposalSummary};
 
-/// Rows of the versions, with their title.
+/// Rows of the versions, including their title.
 const VERSION_ROWS: u16 = 7;
-/// Cells of the columns of a row: change of P@1, age.
+/// Width of the columns of a row, in cells: change of P@1, age.
 const GAIN_WIDTH: u16 = 7;
 const AGE_WIDTH: u16 = 6;
 
-/// Sign and role of a state.
+/// Returns glyph and role of a state.
 pub(super) fn sign(state: ProposalState, glyphs: &Glyphs) -> (&'static str, Role) {
     match state {
         ProposalState::Waiting => (glyphs.waiting, Role::Waiting),
@@ -40,7 +40,7 @@ pub(super) fn word(state: ProposalState) -> &'static str {
     }
 }
 
-/// A change of a figure between 0 and 1, with its sign.
+/// Formats a change of a metric between 0 and 1, with its sign.
 pub(super) fn gain(value: f64, glyphs: &Glyphs) -> String {
     if value.abs() < 5e-4 {
         return "0".to_owned();
@@ -77,7 +77,7 @@ impl Proposals {
         let rows = Rect { y: top, height: area.bottom().saturating_sub(top + versions), ..area };
         self.drawn.list = rows;
         self.scroll.follow(self.rows.len(), usize::from(rows.height));
-        // The name of a group comes into sight with its first proposal.
+        // Scroll the name of a group into view together with its first proposal.
         if self.scroll.offset == self.scroll.cursor && self.scroll.offset > 0 {
             self.scroll.offset -= 1;
         }

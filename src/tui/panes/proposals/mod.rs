@@ -1,4 +1,4 @@
-//! Pane 7: proposed changes of skills, what each would change, and their decisions.
+//! Pane 7: proposed changes of skills, the effects of each, and their decisions.
 
 mod detail_view;
 mod diff_view;
@@ -23,9 +23,9 @@ use crate::widgets::scroll::Scroll;
 use skills_api::{Error, Event, ProposalList, ProposalState, ProposalSummary, ProposalView};
 use skills_registry::Catalogue;
 
-/// How often the shown pane looks for proposals of others.
+/// Interval at which the active pane polls for changes by other processes.
 const LOOK_INTERVAL: Duration = Duration::from_secs(2);
-/// Views that are kept to come back to.
+/// Maximum number of cached proposals.
 const MAX_VIEWS: usize = 64;
 
 /// The states in the order of the list.
@@ -46,11 +46,11 @@ enum Part {
 enum Row {
     Blank,
     Group(ProposalState),
-    /// The place in the list of proposals.
+    /// A proposal, by its index in the list.
     Proposal(usize),
 }
 
-/// Where things were in the last frame.
+/// Areas of the last frame.
 #[derive(Debug, Default)]
 struct Drawn {
     list: Rect,
@@ -58,11 +58,11 @@ struct Drawn {
     detail: Rect,
     /// The row of the rule above the versions.
     versions_rule: Option<u16>,
-    /// Rows of the list with the place of their row among all rows.
+    /// Visible rows with their index among all rows.
     rows: Vec<(Rect, usize)>,
 }
 
-/// Pane 7.
+/// The state of pane 7.
 #[derive(Default)]
 pub struct Proposals {
     catalogue: Option<Arc<Catalogue>>,
@@ -74,13 +74,13 @@ pub struct Proposals {
     filter: Field,
     focus: Part,
     views: HashMap<String, Arc<ProposalView>>,
-    /// Proposals that were asked for and not answered yet.
+    /// Requested proposals whose response is pending.
     pending: Vec<String>,
     detail: Scroll,
     detail_rows: usize,
-    /// Whether the diff has one column although there is room for two.
+    /// Whether the diff has one column although two would fit.
     unified: bool,
-    /// When the list was asked for last; none while it is being asked for.
+    /// When the list was last requested; `None` while a request is in progress.
     looked: Option<Instant>,
     looking: bool,
     drawn: Drawn,
@@ -89,7 +89,7 @@ pub struct Proposals {
 impl Proposals {
     const ID: PaneId = PaneId::Proposals;
 
-    /// An empty pane with the focus on the list.
+    /// Creates an empty pane with the focus on the list.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -104,7 +104,7 @@ impl Proposals {
         self.summaries().iter().find(|one| one.proposal_id == *id)
     }
 
-    /// The selected proposal, once it is known.
+    /// Returns the selected proposal, once loaded.
     fn view_of_selected(&self) -> Option<&Arc<ProposalView>> {
         self.views.get(self.selected.as_ref()?)
     }
@@ -114,7 +114,7 @@ impl Proposals {
         vec![Effect::Proposals(ProposalAsk::List(self.list.clone()))]
     }
 
-    /// Asks for the selected proposal, unless it is known or asked for.
+    /// Requests the selected proposal, unless it is loaded or already requested.
     fn ask_selected(&mut self) -> Vec<Effect> {
         let Some(id) = self.selected.clone() else { return Vec::new() };
         if self.views.contains_key(&id) || self.pending.contains(&id) {
@@ -124,7 +124,7 @@ impl Proposals {
         vec![Effect::Proposals(ProposalAsk::Show(id))]
     }
 
-    /// Builds the rows again; the cursor stays on its proposal.
+    /// Rebuilds the rows; the cursor stays on its proposal.
     fn rebuild(&mut self) {
         let wanted = self.filter.text().trim().to_lowercase();
         let matches = |one: &ProposalSummary| {
@@ -172,7 +172,7 @@ impl Proposals {
         self.selected = id;
     }
 
-    /// Moves the cursor to the next proposal in a direction, by that many proposals.
+    /// Moves the cursor by a number of proposals.
     fn move_by(&mut self, by: isize) -> Vec<Effect> {
         let items: Vec<usize> =
             (0..self.rows.len()).filter(|at| matches!(self.rows[*at], Row::Proposal(_))).collect();
@@ -217,7 +217,7 @@ impl Proposals {
                 effects.extend(self.ask_selected());
                 effects
             }
-            // Checks and effects of what waits depend on the skills.
+            // Checks and effects of waiting proposals depend on the skills.
             Message::Catalogue(catalogue) => self.skills_changed(catalogue),
             Message::Event(Event::Catalogue(change)) => self.skills_changed(&change.catalogue),
             Message::Visit(Target::Proposal(id)) => {
@@ -232,7 +232,7 @@ impl Proposals {
         }
     }
 
-    /// Checks and effects of waiting proposals depend on the skills.
+    /// Handles a change of the catalog: checks and effects of waiting proposals depend on the skills.
     fn skills_changed(&mut self, catalogue: &Arc<Catalogue>) -> Vec<Effect> {
         self.catalogue = Some(Arc::clone(catalogue));
         self.views.clear();
@@ -248,7 +248,7 @@ impl Proposals {
             Ok(Some(list)) => {
                 self.error = None;
                 let before = self.list.replace(Arc::clone(list));
-                // What was decided elsewhere is shown as it is now.
+                // Reload proposals that were decided elsewhere.
                 for one in &list.proposals {
                     let known = before.iter().flat_map(|before| &before.proposals);
                     if known
@@ -271,7 +271,7 @@ impl Proposals {
         }
     }
 
-    /// Opens the dialog of a command on the selected proposal.
+    /// Opens the dialog for a command on the selected proposal.
     fn open_dialog(&self, command: ProposalCommand) -> Vec<Effect> {
         let Some(view) = self.view_of_selected() else { return Vec::new() };
         vec![Effect::Sheet(Box::new(Sheet::Proposal { view: Arc::clone(view), command }))]

@@ -6,7 +6,7 @@ use ratatui::layout::Position;
 use super::{Part, Proposals};
 use crate::pane::Effect;
 
-/// Rows of a turn of the wheel.
+/// Rows per step of the wheel.
 const WHEEL_ROWS: isize = 3;
 
 impl Proposals {

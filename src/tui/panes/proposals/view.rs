@@ -1,4 +1,4 @@
-//! Where the parts of Proposals are at each size.
+//! The layout of Proposals at each size.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;

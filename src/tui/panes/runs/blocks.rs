@@ -1,4 +1,4 @@
-//! The blocks of a run below its steps and what they are made of: what waits, results, checkpoints, lineage.
+//! Builds the blocks of a run below its steps: the pending approval, results, checkpoints, lineage.
 
 use serde_json::Value;
 
@@ -17,29 +17,29 @@ use skills_api::{DecisionSheet, RunDetail, StepView, orders_given};
 use skills_model::{CommandName, RunState};
 use skills_store::{EventKind, RunRecord};
 
-/// Lines of a corrected text that are listed.
+/// Maximum number of listed lines of a corrected text.
 const DIFFERING: usize = 8;
-/// Checkpoints listed.
+/// Maximum number of listed checkpoints.
 const POINTS: usize = 60;
 
-/// What a row is.
+/// The kind of a row.
 pub(super) enum Kind {
     Plain,
     /// A section's rule with a note on the right.
     Rule(String, String),
-    /// A bar of time: first cell and cells, from the bar's column.
+    /// A time bar: first cell and width, relative to the bar's column.
     Bar(u16, u16),
-    /// In the band of what waits for a person.
+    /// On the band of a pending approval.
     Waiting,
 }
 
-/// One row of the run.
+/// A row of the run.
 pub(super) struct Line {
     pub(super) text: RichLine,
     pub(super) right: RichLine,
     pub(super) kind: Kind,
     pub(super) stop: Option<Stop>,
-    /// Words on the right that do something when clicked, left to right.
+    /// Click targets on the right, from left to right.
     pub(super) buttons: Vec<(Action, String, String)>,
 }
 
@@ -78,7 +78,7 @@ impl Line {
     }
 }
 
-/// What the rows are made with.
+/// The parameters for building rows.
 pub(super) struct Making<'a> {
     pub(super) width: u16,
     pub(super) now_ms: i64,
@@ -99,7 +99,7 @@ impl Runs {
         if let Some((source, checkpoint)) = &record.source {
             let forked = self.detail.events().any(|event| event.event.kind == EventKind::RunForkedFrom);
             let how = if forked { "forked from " } else { "replayed from " };
-            // Beside it stand the words around it, the checkpoint, and what compares the two.
+            // Next to the id: the relation, the checkpoint, and the key that compares the two.
             let beside = cells(how) + cells(&format!(" at c{checkpoint}")) + cells("  = compare") + 1;
             let room = making.width.saturating_sub(beside).max(9);
             let whole = shown(&source.0);
@@ -168,7 +168,7 @@ impl Runs {
 }
 
 impl Runs {
-    /// Inputs that were corrected on the way: what they were and what they are.
+    /// Appends corrected inputs: the previous and the new value.
     fn corrected_lines(&self, making: &Making<'_>, out: &mut Vec<Line>) {
         for event in self.detail.events().filter(|event| event.event.kind == EventKind::RunResumed) {
             let data = &event.event.data;
@@ -182,7 +182,7 @@ impl Runs {
     }
 }
 
-/// An input as it was and as it is: side by side, or for texts of several lines the lines that differ.
+/// Appends a corrected input: both values in one row, or for texts of several lines the lines that differ.
 fn corrected_rows(name: &str, was: Option<&Value>, after: &Value, making: &Making<'_>, out: &mut Vec<Line>) {
     let glyphs = making.cx.glyphs;
     let name = Seg::new(format!("{}  ", shown(name)), Role::Strong);
@@ -232,7 +232,7 @@ fn labelled_row(label: &str, segs: Vec<Seg>, making: &Making<'_>, out: &mut Vec<
     out.extend(lines.into_iter().map(|line| Line::of(line.segs)));
 }
 
-/// What waits for a person, on its band.
+/// Appends the pending approval, on its band.
 pub(super) fn waiting_lines(
     step: &StepView,
     sheet: Option<&DecisionSheet>,
@@ -293,7 +293,7 @@ pub(super) fn waiting_lines(
     row("why", vec![Seg::new(cut(&sheet.why), Role::Text)]);
 }
 
-/// Its outcome, or why not.
+/// Appends the result of the run, or its error.
 pub(super) fn result_lines(detail: &RunDetail, record: &RunRecord, making: &Making<'_>, out: &mut Vec<Line>) {
     if let Some(error) = record.error.as_ref().filter(|_| record.state == RunState::Failed) {
         let text = |key: &str| error.get(key).and_then(Value::as_str).map(shown);

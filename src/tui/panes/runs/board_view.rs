@@ -1,4 +1,4 @@
-//! The board: one calm screen for a shift. What waits by deadline, what runs, why runs failed, who works.
+//! The board: one overview of a shift. Waiting runs by deadline, running ones, reasons of failures, and workers.
 
 use std::time::{Duration, Instant};
 
@@ -21,21 +21,21 @@ use skills_api::{Board, BoardRun, Error, WorkerState, WorkerView};
 use skills_model::RunState;
 use skills_store::RunId;
 
-/// How often the board is read again.
+/// Refresh interval of the board.
 const REFRESH: Duration = Duration::from_secs(5);
-/// Hours that `+` and `-` go through.
+/// Periods in hours that `+` and `-` select.
 const ZOOMS: [u32; 7] = [1, 2, 4, 8, 24, 72, 168];
-/// Width of what is said at the right.
+/// Width of the notes at the right.
 const NOTE: u16 = 24;
 
-/// What the cursor can be on.
+/// A position of the cursor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Spot {
     Run(RunId),
     Worker(String),
 }
 
-/// The board and where its cursor is.
+/// The state of the board.
 #[derive(Debug)]
 pub(super) struct BoardState {
     hours: u32,
@@ -43,13 +43,13 @@ pub(super) struct BoardState {
     error: Option<Error>,
     spots: Vec<Spot>,
     cursor: usize,
-    /// When it was asked for last; none while an answer is awaited.
+    /// When it was last requested; `None` before the first request.
     asked: Option<Instant>,
     waits: bool,
 }
 
 impl BoardState {
-    /// The run under the cursor.
+    /// Returns the run under the cursor.
     pub fn run(&self) -> Option<&RunId> {
         match self.spots.get(self.cursor)? {
             Spot::Run(run) => Some(run),
@@ -57,14 +57,14 @@ impl BoardState {
         }
     }
 
-    /// The worker under the cursor.
+    /// Returns the worker under the cursor.
     pub fn worker(&self) -> Option<&WorkerView> {
         let Spot::Worker(id) = self.spots.get(self.cursor)? else { return None };
         self.board.as_ref()?.workers.iter().find(|worker| worker.worker == *id)
     }
 }
 
-/// Signs of counts, from few to many.
+/// Returns the glyph of a count relative to the maximum.
 fn level(count: u32, most: u32, ascii: bool) -> &'static str {
     const UNICODE: [&str; 7] = ["▁", "▂", "▃", "▄", "▅", "▆", "▇"];
     const ASCII: [&str; 7] = ["1", "2", "3", "4", "5", "6", "7"];
@@ -75,7 +75,7 @@ fn level(count: u32, most: u32, ascii: bool) -> &'static str {
     if ascii { ASCII[at] } else { UNICODE[at] }
 }
 
-/// The time line in the middle of the board.
+/// The timeline in the middle of the board.
 #[derive(Debug, Clone, Copy)]
 struct TimeLine {
     x: u16,
@@ -85,7 +85,7 @@ struct TimeLine {
 }
 
 impl TimeLine {
-    /// The cell of a moment; the first one for what was before.
+    /// Returns the cell of a moment; the first one for earlier moments.
     fn cell(&self, at_ms: i64) -> u16 {
         let span = (self.now_ms - self.from_ms).max(1);
         let past = (at_ms - self.from_ms).clamp(0, span);
@@ -141,7 +141,7 @@ impl Runs {
         self.select_on_board()
     }
 
-    /// When the board is read again.
+    /// Returns when the board is next refreshed.
     pub(super) fn board_due(&self, now: Instant) -> Option<Instant> {
         let state = self.board.as_ref().filter(|state| !state.waits)?;
         Some(state.asked.map_or(now, |asked| asked + REFRESH))
@@ -154,7 +154,7 @@ impl Runs {
         self.ask_board()
     }
 
-    /// The run under the board's cursor becomes the one that commands are about.
+    /// Selects the run under the board's cursor for commands.
     fn select_on_board(&mut self) -> Vec<Effect> {
         let Some(id) = self.board.as_ref().and_then(|state| state.run().cloned()) else { return Vec::new() };
         if self.selected.as_ref() == Some(&id) && self.detail.is_of(&id) {
@@ -165,7 +165,7 @@ impl Runs {
         self.ask_detail()
     }
 
-    /// Puts the cursor on a row; a second click opens it.
+    /// Moves the cursor to a row; a second click opens it.
     pub(super) fn click_on_board(&mut self, spot: usize) -> Vec<Effect> {
         let Some(state) = &mut self.board else { return Vec::new() };
         if state.cursor == spot {
@@ -260,7 +260,7 @@ impl Runs {
         y += 1;
         board_hours(board, line, y, &mut Painter::new(buf, cx));
         y += 1;
-        // Workers keep their place at the foot; what does not fit above them is counted.
+        // Workers keep their rows at the bottom; what does not fit above them is counted.
         let workers =
             if area.height >= 20 { (board.workers.len() as u16 + 1).min(area.height / 4) } else { 1 };
         let bottom = area.bottom().saturating_sub(workers);
@@ -275,7 +275,7 @@ impl Runs {
             if name == "ended" {
                 y = self.board_failures(board, line, (y, bottom), area, buf, cx);
             }
-            // Failures and completed runs are counts: they are not pushed out by long lists.
+            // Failures and completed runs are only counts: keep their rows free when lists are long.
             let limit = if name == "ended" { bottom } else { bottom.saturating_sub(failed) };
             if runs.is_empty() || y + 1 >= limit {
                 spot += runs.len();
@@ -327,7 +327,7 @@ impl Runs {
             (glyphs.bad, Role::Danger, format!("{} failed", number(failed))),
             (glyphs.ok, Role::Success, format!("{} completed", number(completed))),
         ];
-        // Rare states are named only where there are runs in them.
+        // Rare states are shown only if there are runs in them.
         if signals > 0 {
             parts.insert(2, (glyphs.signal, Role::Text, format!("{} signal", number(signals))));
         }
@@ -357,7 +357,7 @@ impl Runs {
         }
     }
 
-    /// A run with its bar: working, waiting for approval, waiting for a signal.
+    /// Draws a run with its bar: running, waiting for approval, waiting for a signal.
     fn board_row(
         &self,
         run: &BoardRun,
@@ -429,7 +429,7 @@ impl Runs {
         painter.put(x, row.y, &cut_end(&note, room, painter.glyphs.ellipsis), note_role, room);
     }
 
-    /// Failures by reason and completed runs, counted over the time line. Answers the next row.
+    /// Draws counts of failures by reason and of completed runs over the timeline. Returns the next row.
     fn board_failures(
         &mut self,
         board: &Board,
@@ -563,12 +563,12 @@ impl Runs {
     }
 }
 
-/// A time of day to the minute: `17:00`.
+/// Formats a time of day to the minute: `17:00`.
 fn minute(at_ms: i64) -> String {
     time_of_day(at_ms).chars().take(5).collect()
 }
 
-/// The hours above the time line.
+/// Draws the hours above the timeline.
 fn board_hours(board: &Board, line: TimeLine, y: u16, painter: &mut Painter<'_>) {
     if line.width < 12 {
         return;
@@ -581,7 +581,7 @@ fn board_hours(board: &Board, line: TimeLine, y: u16, painter: &mut Painter<'_>)
     painter.right(line.x + line.width, y, "now", Role::Strong);
 }
 
-/// Counts per slice over the time line, on one scale.
+/// Draws counts per slice over the timeline, on one scale.
 fn draw_slices(slices: &[u32], line: TimeLine, y: u16, role: Role, painter: &mut Painter<'_>) {
     if slices.is_empty() || line.width == 0 {
         return;

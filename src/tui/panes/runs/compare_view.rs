@@ -1,4 +1,4 @@
-//! A run beside its source or a run made from it; which checkpoints or runs `=` compares.
+//! Compares a run with its source or a run created from it; selects the checkpoints or runs that `=` compares.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -25,14 +25,14 @@ use crate::widgets::wrap::wrap_to;
 use skills_api::{Change, ComparedRun, RunComparison, RunDetail, StepComparison, compare_runs};
 use skills_store::{RunId, RunRecord};
 
-/// Differences shown of one thing.
+/// Maximum number of displayed differences of one item.
 const MAX_DIFFERENCES: usize = 6;
-/// Other runs of a skill that are offered.
+/// Maximum number of other runs of a skill that are offered.
 const ALIKE: usize = 30;
 
 impl Runs {
-    /// The runs this one can be compared with, its source first; where it has no kin, other runs of its skill, newest
-    /// first.
+    /// Returns the runs this one can be compared with, its source first; without related runs, other runs of its skill,
+    /// newest first.
     fn relatives(&self) -> Vec<RunId> {
         let Some(run) = self.record() else { return Vec::new() };
         let mut out: Vec<RunId> = run.source.iter().map(|(run, _)| run.clone()).collect();
@@ -47,7 +47,7 @@ impl Runs {
         out
     }
 
-    /// Whether `=` has something to compare; else why not.
+    /// Returns why `=` has nothing to compare, if so.
     pub(super) fn comparable(&self) -> Result<(), String> {
         let points = self.detail.get().map_or(0, |detail| detail.checkpoints.len());
         let on_point = self.focus == Part::Detail && self.detail.checkpoint().is_some();
@@ -60,7 +60,8 @@ impl Runs {
         }
     }
 
-    /// On a checkpoint: what changed up to it. Else this run beside a relative; with several, one is chosen.
+    /// Compares: on a checkpoint, the changes up to it; otherwise this run with a related one. With several, the user
+    /// chooses one.
     pub(super) fn compare(&mut self) -> Vec<Effect> {
         let on_point = (self.focus == Part::Detail).then(|| self.detail.checkpoint()).flatten();
         if let (Some(number), Some(detail)) = (on_point, self.detail.get().cloned()) {
@@ -126,7 +127,7 @@ impl Runs {
         }
     }
 
-    /// What was chosen to compare with: a checkpoint's number, or `run ID`.
+    /// Handles the choice of what to compare with: a checkpoint's number, or `run ID`.
     pub(super) fn picked(&mut self, choice: &str) -> Vec<Effect> {
         if let Some(run) = choice.strip_prefix("run ") {
             return self.show_pair(RunId(run.to_owned()));
@@ -175,7 +176,7 @@ impl Runs {
     }
 }
 
-/// The complete comparison: where they diverge, their inputs, step by step, the outcome.
+/// Returns the complete comparison: the first difference, the inputs, each step, the outcome.
 fn pair_rows(comparison: &RunComparison, width: u16, cx: &Draw<'_>, turning: &'static str) -> Vec<RichLine> {
     let mut lines = Vec::new();
     match &comparison.first {
@@ -210,10 +211,10 @@ fn pair_rows(comparison: &RunComparison, width: u16, cx: &Draw<'_>, turning: &'s
     lines
 }
 
-/// The two columns of states and times, from the right edge.
+/// Width of each of the two columns of states and times, at the right edge.
 const COLUMN: u16 = 12;
 
-/// State and duration of each.
+/// Returns the state and the duration of both runs.
 fn heads(comparison: &RunComparison, width: u16) -> [RichLine; 2] {
     let first = width.saturating_sub(2 * COLUMN + 2);
     let row = |name: &str, of: &dyn Fn(&ComparedRun) -> String| {
@@ -272,7 +273,7 @@ fn pair_lines(
     }
 }
 
-/// Each place where something differs, with both values below it.
+/// Appends each difference, with both values below it.
 fn change_lines(what: &str, found: &[Change], width: u16, cx: &Draw<'_>, lines: &mut Vec<RichLine>) {
     for change in found.iter().take(MAX_DIFFERENCES) {
         lines.push(RichLine::of(format!("{what}{}", shown(&change.path)), Role::Muted));

@@ -1,4 +1,4 @@
-//! One run as it is shown: its detail, what was asked about it, the cursor in it, and what is shown instead.
+//! The state of the right part: the run's details, requests for it, the cursor, and what is shown instead.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -7,25 +7,25 @@ use crate::widgets::scroll::Scroll;
 use skills_api::{Error, RunDetail};
 use skills_store::{RunEvent, RunId};
 
-/// Details kept for coming back to.
+/// Maximum number of cached runs.
 const CACHE_SIZE: usize = 24;
 
-/// Something the cursor can be on.
+/// A position of the cursor.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Stop {
-    /// A step by its path.
+    /// A step, by its path.
     Step(String),
-    /// The output, of which only the end is shown until it is opened.
+    /// The output, truncated to its end until it is opened.
     Output,
-    /// A checkpoint by its number.
+    /// A checkpoint, by its number.
     Checkpoint(u64),
-    /// The run it comes from.
+    /// The run it was created from.
     Source(RunId),
-    /// A run that was made from it.
+    /// A run that was created from it.
     Descendant(RunId),
 }
 
-/// What the right part shows.
+/// The content of the right part.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Showing {
     /// The run.
@@ -33,13 +33,13 @@ pub enum Showing {
     Run,
     /// The state at a checkpoint, as a tree.
     State(u64),
-    /// What changed from one checkpoint to another.
+    /// The changes from one checkpoint to another.
     Changes(u64, u64),
-    /// This run beside another one, step by step.
+    /// The comparison with another run, step by step.
     Pair(RunId),
 }
 
-/// The right part.
+/// The state of the right part.
 #[derive(Debug, Default)]
 pub struct Detail {
     run: Option<RunId>,
@@ -48,23 +48,23 @@ pub struct Detail {
     error: Option<Error>,
     asked: HashSet<RunId>,
     again: HashSet<RunId>,
-    /// Events that came after the detail.
+    /// Events that are newer than the details.
     since: Vec<RunEvent>,
-    /// What is shown.
+    /// The content.
     pub showing: Showing,
     /// The cursor.
     pub stop: Option<Stop>,
     /// Whether the window follows the cursor.
     pub follow: bool,
-    /// First row in view.
+    /// First visible row.
     pub scroll: Scroll,
-    /// Steps whose inputs and results are shown, and whether all output is.
+    /// Steps whose inputs and results are shown, and whether the entire output is.
     pub opened: HashSet<Stop>,
-    /// Paths of a state that are folded.
+    /// Collapsed paths of a state.
     pub folded: HashSet<String>,
-    /// Cursor and window of a state.
+    /// Cursor and scroll position of a state.
     pub tree: Scroll,
-    /// The sheet to open as soon as the run's detail is there.
+    /// Whether the decision dialog opens as soon as the run is loaded.
     pub sheet_wanted: bool,
 }
 
@@ -80,12 +80,12 @@ impl Detail {
         *self = Self { run: Some(run.clone()), known, order, asked, again, ..Self::default() };
     }
 
-    /// Whether it is this run that is shown.
+    /// Returns whether this run is shown.
     pub fn is_of(&self, run: &RunId) -> bool {
         self.run.as_ref() == Some(run)
     }
 
-    /// Notes a question for a run; false where one is in progress, after which it is asked again.
+    /// Registers a request for a run; returns `false` if one is in progress, after which it is requested again.
     pub fn ask(&mut self, run: &RunId) -> bool {
         let new = self.asked.insert(run.clone());
         if !new {
@@ -94,7 +94,7 @@ impl Detail {
         new
     }
 
-    /// Takes an answer; true where the run shown has to be asked for again.
+    /// Handles a response; returns whether the shown run has to be requested again.
     pub fn take(
         &mut self,
         run: &RunId,
@@ -125,7 +125,7 @@ impl Detail {
         again && shown == Some(run)
     }
 
-    /// Events of the run shown that came since.
+    /// Adds newer events of the shown run.
     pub fn add_events(&mut self, run: &RunId, events: &[&RunEvent]) {
         if !self.is_of(run) {
             return;
@@ -134,28 +134,28 @@ impl Detail {
         self.since.extend(events.iter().filter(|event| event.number > last).map(|event| (*event).clone()));
     }
 
-    /// The run shown, as last reported.
+    /// Returns the shown run as last loaded.
     pub fn get(&self) -> Option<&Arc<RunDetail>> {
         self.known.get(self.run.as_ref()?)
     }
 
-    /// Another run, where it is known.
+    /// Returns another run if it is cached.
     pub fn other(&self, run: &RunId) -> Option<&Arc<RunDetail>> {
         self.known.get(run)
     }
 
-    /// Why there is none.
+    /// Returns why it could not be loaded.
     pub fn error(&self) -> Option<&Error> {
         self.error.as_ref()
     }
 
-    /// All events of the run shown, oldest first.
+    /// Returns all events of the shown run, oldest first.
     pub fn events(&self) -> impl DoubleEndedIterator<Item = &RunEvent> {
         let told = self.get().map(|detail| detail.events.as_slice()).unwrap_or_default();
         told.iter().chain(&self.since)
     }
 
-    /// Moves the cursor among the places it can be on.
+    /// Moves the cursor by a number of positions.
     pub fn step(&mut self, by: isize) {
         let stops = self.stops();
         let at = self.stop.as_ref().and_then(|stop| stops.iter().position(|other| other == stop));
@@ -168,7 +168,7 @@ impl Detail {
         self.follow = true;
     }
 
-    /// Every place the cursor can be on, from top to bottom.
+    /// Returns every position of the cursor, from top to bottom.
     pub fn stops(&self) -> Vec<Stop> {
         let Some(detail) = self.get() else { return Vec::new() };
         let mut out: Vec<Stop> = detail.steps.iter().map(|step| Stop::Step(step.step.clone())).collect();
@@ -179,7 +179,7 @@ impl Detail {
         out
     }
 
-    /// The checkpoint meant: the one under the cursor.
+    /// Returns the checkpoint being shown or under the cursor.
     pub fn checkpoint(&self) -> Option<u64> {
         match (&self.showing, &self.stop) {
             (Showing::State(number) | Showing::Changes(_, number), _) => Some(*number),

@@ -1,4 +1,4 @@
-//! One run drawn: state, steps with bars of time, what waits, output, checkpoints, where it comes from.
+//! Draws a run: state, steps with time bars, the pending approval, output, checkpoints, source.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -25,14 +25,14 @@ use skills_api::{PENDING_MS, RunDetail, StepState, sidecar_wishes, unworked};
 use skills_model::{Expiry, Gate, RunState};
 use skills_store::RunRecord;
 
-/// Wishes of sidecars that are reported above the steps.
+/// Maximum number of sidecars' control requests shown above the steps.
 const WISHES: usize = 2;
-/// Lines of output before it is opened, and at most.
+/// Lines of output before it is opened, and the maximum afterwards.
 const OUTPUT: usize = 8;
 const OUTPUT_OPEN: usize = 2_000;
 
 impl Runs {
-    /// Draws the right part; answers the rows of the rules that meet the divider.
+    /// Draws the right part; returns the rows of the rules that meet the divider.
     pub(super) fn draw_detail(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) -> Vec<u16> {
         self.drawn.detail = area;
         let focused = cx.focused && self.focus == Part::Detail;
@@ -97,7 +97,7 @@ impl Runs {
         if self.detail.follow
             && let Some(cursor) = lines.iter().position(at_cursor)
         {
-            // What belongs to the cursor's row comes into sight with it.
+            // Scroll the rows that belong to the cursor's row into view with it.
             let last = lines.iter().rposition(at_cursor).unwrap_or(cursor);
             if last >= scroll.offset + height {
                 scroll.offset = last + 1 - height;
@@ -182,7 +182,7 @@ impl Runs {
         out
     }
 
-    /// Two or three rows: the state and since when, who started it, how far it is, its trace.
+    /// Returns two or three rows: the state and its duration, who started the run, its progress, its trace id.
     fn state_lines(&self, record: &RunRecord, making: &Making<'_>) -> Vec<Line> {
         let glyphs = making.cx.glyphs;
         let (sign, role) = match record.state {
@@ -244,7 +244,7 @@ impl Runs {
             let lines = wrap_to(&[Seg::new(text, Role::Warning)], making.width, 2, glyphs.ellipsis);
             out.extend(lines.into_iter().map(|line| Line::of(line.segs)));
         }
-        // Which process can execute it is shown above the steps, if this one cannot.
+        // If this process cannot execute it, the rows above the steps say which one can.
         let here = self.detail.get().is_none_or(|detail| detail.elsewhere.is_none());
         let due = here && (record.state != RunState::Pending || passed > PENDING_MS);
         if let Some(why) = unworked(record, making.now_ms, age).filter(|_| due) {
@@ -283,7 +283,7 @@ impl Runs {
         out
     }
 
-    /// That this process cannot execute it, and which one can.
+    /// Appends that this process cannot execute it, and which one can.
     fn elsewhere_lines(detail: &RunDetail, making: &Making<'_>, out: &mut Vec<Line>) {
         let Some(why) = &detail.elsewhere else { return };
         let text = format!("{} {}", making.cx.glyphs.warn, shown(why));
@@ -291,7 +291,8 @@ impl Runs {
         out.extend(lines.into_iter().map(|line| Line::of(line.segs)));
     }
 
-    /// What sidecars asked for on this run, or this run as one, and its outcome by now: the newest first.
+    /// Appends control requests of sidecars on this run, or of this run as a sidecar, with their current outcome:
+    /// newest first.
     fn control_lines(&self, record: &RunRecord, making: &Making<'_>, out: &mut Vec<Line>) {
         let wishes = sidecar_wishes(record, self.detail.events());
         let mut told: Vec<(bool, String)> =
@@ -419,12 +420,12 @@ impl Runs {
     }
 }
 
-/// The column where bars begin, from the text's left edge.
+/// Returns the column at which time bars begin, relative to the text.
 fn bar_column(width: u16) -> u16 {
     if width >= 50 { 24 } else { (width / 2).max(18) }
 }
 
-/// The step that a checkpoint follows.
+/// Returns the step that a checkpoint follows.
 pub(super) fn label_of(detail: &RunDetail, number: u64) -> String {
     let point = detail.checkpoints.iter().find(|point| point.number == number);
     match point.and_then(|point| point.done.last()) {
@@ -433,7 +434,7 @@ pub(super) fn label_of(detail: &RunDetail, number: u64) -> String {
     }
 }
 
-/// A long id by its beginning and its last three.
+/// Abbreviates a long id to its beginning and its last three characters.
 pub(super) fn short_id(id: &str, ellipsis: &str) -> String {
     if id.chars().count() <= 14 {
         return id.to_owned();

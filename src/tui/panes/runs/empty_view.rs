@@ -1,5 +1,4 @@
-//! Before there is a run: what would be here, how to begin, and what scripts are sandboxed by on this
-//! machine.
+//! Draws the pane without runs: its purpose, how to begin, and the sandbox of scripts on this machine.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;

@@ -1,4 +1,4 @@
-//! What is known of runs, and which pages are asked for: open runs whole, ended ones page by page.
+//! The known runs, and requests for pages of them: all open runs, ended ones page by page.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,11 +7,11 @@ use crate::run_requests::RunAsk;
 use skills_model::RunState;
 use skills_store::{RunFilter, RunId, RunPage, RunRecord};
 
-/// Runs asked for at once.
+/// Number of runs per page.
 const PAGE: usize = 200;
-/// Runs asked for again at once when something happened; what is beyond them is asked one by one.
+/// Maximum number of open runs refreshed in one request; further ones are requested individually.
 const MAX_REFRESHED_RUNS: usize = 1_000;
-/// Runs asked for one by one after one answer.
+/// Maximum number of individual requests after a response.
 const SINGLES: usize = 32;
 
 const OPEN: [RunState; 5] = [
@@ -23,7 +23,7 @@ const OPEN: [RunState; 5] = [
 ];
 const ENDED: [RunState; 3] = [RunState::Completed, RunState::Failed, RunState::Canceled];
 
-/// Runs known, by id.
+/// Known runs, by id.
 #[derive(Debug, Default)]
 pub struct Known {
     runs: HashMap<RunId, (RunRecord, bool)>,
@@ -31,19 +31,19 @@ pub struct Known {
 }
 
 impl Known {
-    /// One run as it is.
+    /// Returns a run.
     pub fn get(&self, id: &RunId) -> Option<&RunRecord> {
         self.runs.get(id).map(|(run, _)| run)
     }
 
-    /// Takes a run as it is. *Listed* ones belong to the pages read so far; others were found by a filter.
+    /// Stores a run. *Listed* ones belong to the loaded pages; others were found by a filter.
     pub fn put(&mut self, run: RunRecord, listed: bool) {
         let before = self.is_listed(&run.id);
         self.listed += usize::from(listed && !before);
         self.runs.insert(run.id.clone(), (run, listed || before));
     }
 
-    /// Drops those that are not there any longer.
+    /// Drops runs that no longer exist.
     fn forget(&mut self, gone: impl Fn(&RunRecord) -> bool) {
         self.runs.retain(|_, (run, listed)| {
             let gone = gone(run);
@@ -52,28 +52,28 @@ impl Known {
         });
     }
 
-    /// Whether a run belongs to the pages read so far.
+    /// Returns whether a run belongs to the loaded pages.
     pub fn is_listed(&self, id: &RunId) -> bool {
         self.runs.get(id).is_some_and(|(_, listed)| *listed)
     }
 
-    /// How many belong to the pages read so far.
+    /// Returns the number of runs in the loaded pages.
     pub fn listed(&self) -> usize {
         self.listed
     }
 
-    /// All of them, with whether they are listed.
+    /// Returns all runs, with whether they are listed.
     pub fn iter(&self) -> impl Iterator<Item = (&RunRecord, bool)> {
         self.runs.values().map(|(run, listed)| (run, *listed))
     }
 
-    /// Those that wait for a person.
+    /// Returns the runs that wait for a person.
     pub fn waiting(&self) -> HashSet<RunId> {
         let waits = self.iter().filter(|(run, _)| run.state == RunState::WaitingForHuman);
         waits.map(|(run, _)| run.id.clone()).collect()
     }
 
-    /// Those that wait for a person now and did not before.
+    /// Returns the runs that wait for a person now and did not before.
     pub fn began_to_wait(&self, before: &HashSet<RunId>) -> Vec<RunRecord> {
         let mut out: Vec<RunRecord> = self
             .iter()
@@ -85,36 +85,36 @@ impl Known {
     }
 }
 
-/// What a page was asked for.
+/// The purpose of a page request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Why {
-    /// Everything that is not ended.
+    /// All runs that have not ended.
     Open,
-    /// The newest of those that ended.
+    /// The most recently ended runs.
     Ended,
-    /// The next older ones.
+    /// The next older runs.
     Older,
-    /// One that was known and is not where it was.
+    /// A known run that a page no longer contains.
     Single(RunId),
-    /// What a filter finds beyond the pages read.
+    /// Runs that match a filter beyond the loaded pages.
     Found,
 }
 
-/// Questions in progress.
+/// Requests in progress.
 #[derive(Debug, Default)]
 pub struct Feeds {
     generation: u64,
     asked: HashMap<u64, Why>,
-    /// Whether something happened since the question in progress.
+    /// Whether to repeat the requests in progress for open and for ended runs, because something changed since.
     again: (bool, bool),
-    /// Where the ended runs continue; none when all are read.
+    /// The cursor of the next page of ended runs; `None` if all are loaded.
     older: Option<String>,
     ended_read: usize,
-    /// Whether the open runs were read.
+    /// Whether the open runs have been loaded.
     open_read: bool,
-    /// Whether the next page of ended runs tells which are there at all.
+    /// Whether the next page of ended runs also shows which runs were deleted.
     whole: bool,
-    /// What failed last and was not answered since.
+    /// The last failed request, until one of its kind succeeds.
     failed: Option<Why>,
 }
 
@@ -129,19 +129,19 @@ impl Feeds {
         self.asked.values().any(|asked| asked == why)
     }
 
-    /// Forgets what was asked, and how far the pages were read.
+    /// Discards pending requests and the position in the pages.
     pub fn begin_anew(&mut self) {
         *self = Self { generation: self.generation, ..Self::default() };
     }
 
-    /// Asks for everything again: runs that were purged meanwhile go.
+    /// Requests everything again and drops runs that were purged in the meantime.
     pub fn refresh_all(&mut self, known: &Known) -> Vec<Effect> {
         self.whole = true;
         self.refresh(true, known)
     }
 
-    /// Asks for the open runs again, and for the newest ended ones where some ended. While one question is in
-    /// progress the next one waits for its answer.
+    /// Requests the open runs again, and the most recently ended ones if some ended. While a request is in progress,
+    /// the next one waits for its response.
     pub fn refresh(&mut self, ended: bool, known: &Known) -> Vec<Effect> {
         let mut out = Vec::new();
         if self.under_way(&Why::Open) {
@@ -160,7 +160,7 @@ impl Feeds {
         out
     }
 
-    /// Asks for the next older runs, where there are some and they are not asked for already.
+    /// Requests the next older runs, if there are any and they are not requested yet.
     pub fn older(&mut self) -> Option<Effect> {
         if self.under_way(&Why::Older) {
             return None;
@@ -170,7 +170,7 @@ impl Feeds {
         Some(self.ask(Why::Older, filter))
     }
 
-    /// Asks for what a text finds beyond the pages read, where there is anything beyond them.
+    /// Requests runs that match a text beyond the loaded pages, if there are further pages.
     pub fn find(&mut self, text: &str) -> Option<Effect> {
         let text = text.trim();
         if text.is_empty() || self.older.is_none() {
@@ -181,27 +181,27 @@ impl Feeds {
         Some(self.ask(Why::Found, filter))
     }
 
-    /// A question that failed.
+    /// Handles a failed request.
     pub fn failed(&mut self, generation: u64) {
         self.failed = self.asked.remove(&generation).or(self.failed.take());
     }
 
-    /// Whether a part of the list cannot be read, as far as is known.
+    /// Returns whether a part of the list could not be loaded.
     pub fn lacks_a_part(&self) -> bool {
         self.failed.is_some()
     }
 
-    /// Whether the open runs were read: which ones wait is known from then on.
+    /// Returns whether the open runs have been loaded: from then on it is known which ones wait.
     pub fn has_read_open(&self) -> bool {
         self.open_read
     }
 
-    /// Whether the open runs were read and no answer about the ended ones is awaited.
+    /// Returns whether the open runs have been loaded and no request for the ended ones is in progress.
     pub fn has_read_all(&self) -> bool {
         self.open_read && !self.under_way(&Why::Ended)
     }
 
-    /// Takes a page; answers what has to be asked because of it.
+    /// Handles a page; returns follow-up requests.
     pub fn take(&mut self, generation: u64, page: &RunPage, known: &mut Known) -> Vec<Effect> {
         let Some(why) = self.asked.remove(&generation) else { return Vec::new() };
         self.failed.take_if(|failed| *failed == why);
@@ -209,7 +209,8 @@ impl Feeds {
         let mut gone: Vec<RunId> = Vec::new();
         let here: HashSet<&RunId> = page.runs.iter().map(|run| &run.id).collect();
         if why == Why::Ended && std::mem::take(&mut self.whole) {
-            // Newest first, as ids are: of older ones than the last the page says nothing.
+            // Pages are ordered newest first, as ids are: this page does not show whether runs older than its last one
+            // exist.
             let last = page.next.as_ref().and(page.runs.last()).map(|run| &run.id);
             known.forget(|run| {
                 ENDED.contains(&run.state)
@@ -225,7 +226,7 @@ impl Feeds {
                 let open = known.iter().filter(|(run, _)| OPEN.contains(&run.state));
                 gone = open.map(|(run, _)| run.id.clone()).filter(|id| !here.contains(id)).collect();
             }
-            // The first page says where the second begins, until older ones have been read.
+            // The first page determines where the second begins, until older ones have been loaded.
             Why::Ended if self.ended_read <= page.runs.len() => {
                 self.older.clone_from(&page.next);
                 self.ended_read = page.runs.len();

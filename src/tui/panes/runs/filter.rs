@@ -1,4 +1,4 @@
-//! The filter of the list: read at each keystroke, completed with Tab, its mistakes shown below it.
+//! The filter of the list: parsed at each keystroke, completed with Tab, with errors shown below it.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use crate::field::Field;
 use crate::widgets::text_width::shown;
 use skills_store::{QUERY_KEYS, QUERY_STATES, RunQuery, RunRecord};
 
-/// The text, and what it means.
+/// The text, and the query parsed from it.
 #[derive(Debug, Default)]
 pub(super) struct Filter {
     pub field: Field,
@@ -16,7 +16,7 @@ pub(super) struct Filter {
 }
 
 impl Filter {
-    /// Reads the text again. One that cannot be read leaves the last one that could in force.
+    /// Parses the text. If it is invalid, the last valid query stays active.
     pub fn read(&mut self) {
         match RunQuery::parse(self.field.text()) {
             Ok(query) => (self.query, self.error) = (query, None),
@@ -29,12 +29,12 @@ impl Filter {
         self.read();
     }
 
-    /// Whether every run is listed.
+    /// Returns whether every run is listed.
     pub fn is_empty(&self) -> bool {
         self.query.is_empty()
     }
 
-    /// The text where it is a filter that leaves runs out.
+    /// Returns the text if it is a valid filter that is not empty.
     pub fn in_force(&self) -> Option<&str> {
         (self.error.is_none() && !self.is_empty()).then(|| self.field.text())
     }
@@ -43,7 +43,7 @@ impl Filter {
         self.query.matches(run, now_ms)
     }
 
-    /// What the last word of the text can become.
+    /// Returns the completions of the last word.
     pub fn completions(&self, known: &Known) -> Vec<String> {
         let text = self.field.text();
         let word = text.rsplit(char::is_whitespace).next().unwrap_or_default();
@@ -74,7 +74,7 @@ impl Filter {
         fits.map(|value| format!("{sign}{key}:{before}{comma}{}", quoted(value))).collect()
     }
 
-    /// Completes the last word as far as there is only one way; answers whether the text changed.
+    /// Completes the last word up to the first ambiguity; returns whether the text changed.
     pub fn complete(&mut self, known: &Known) -> bool {
         let all = self.completions(known);
         let Some(first) = all.first() else { return false };
@@ -98,10 +98,10 @@ impl Filter {
         true
     }
 
-    /// The line below the field: a mistake, or what can be typed.
+    /// Returns the line below the field, an error or the completions, and whether it is an error.
     pub fn hint(&self, known: &Known) -> (String, bool) {
         match &self.error {
-            // A term whose value is still to be typed is not a mistake yet.
+            // A term without its value is not an error yet.
             Some(error) if !self.field.text().ends_with(':') => (shown(error), true),
             _ => {
                 (self.completions(known).iter().map(|text| shown(text)).collect::<Vec<_>>().join("  "), false)
@@ -110,7 +110,7 @@ impl Filter {
     }
 }
 
-/// `input.NAME:` for the inputs of the runs that are known.
+/// Returns `input.NAME:` for the inputs of the known runs.
 fn input_names(known: &Known) -> BTreeSet<String> {
     let inputs = known.iter().filter_map(|(run, _)| run.inputs.as_object());
     inputs.flat_map(|inputs| inputs.keys()).map(|name| format!("input.{name}:")).collect()

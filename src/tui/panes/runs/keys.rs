@@ -1,4 +1,4 @@
-//! Runs as a pane: which keys it knows where, and what they do.
+//! Keys of the Runs pane.
 
 use std::time::Instant;
 
@@ -39,7 +39,7 @@ impl Pane for Runs {
     }
 
     fn act(&mut self, action: Action) -> Option<Vec<Effect>> {
-        // A key reaches the pane only when nothing is shown over it.
+        // A key reaches the pane only if no overlay is shown.
         self.followed = None;
         if self.board.is_some()
             && let Some(effects) = self.act_on_board(action)
@@ -135,7 +135,7 @@ impl Pane for Runs {
         let shown = self.record().map(|run| run.since_ms);
         let all = self.drawn.since.iter().copied().chain(shown);
         let ages = all.map(|since| clock_ms + until_older(clock_ms - since));
-        // What is left of a wait moves with the clock too, and its end is reported at that moment.
+        // The remaining time of a wait changes with the clock too, and its expiry is shown at that moment.
         let expiries = self.known.iter().filter_map(|(run, _)| run.expires_ms).filter(|at| *at > clock_ms);
         let expiries = expiries.map(|at| clock_ms + until_younger(at - clock_ms));
         let decided = self.record().and_then(|run| self.way_of(run)).map(|_| clock_ms + 1_000);
@@ -166,14 +166,14 @@ impl Pane for Runs {
     }
 }
 
-/// How far an action moves, in rows.
+/// Returns how many rows an action moves.
 pub(super) fn rows_of(action: Action, page: isize) -> Option<isize> {
     Some(match action {
         Action::Up => -1,
         Action::Down => 1,
         Action::PageUp => -page,
         Action::PageDown => page,
-        // Far enough for every list, without leaving the numbers.
+        // Far enough for every list, without overflow.
         Action::Top => isize::MIN / 2,
         Action::Bottom => isize::MAX / 2,
         _ => return None,
@@ -227,7 +227,7 @@ impl Runs {
         }
     }
 
-    /// Marks every run of the list; none, where all are marked.
+    /// Marks every run of the list, or unmarks all if all are marked.
     fn mark_all(&mut self) {
         let listed: Vec<skills_store::RunId> = self.rows.iter().filter_map(Row::run).cloned().collect();
         if listed.iter().all(|id| self.marked.contains_key(id)) {
@@ -263,7 +263,7 @@ impl Runs {
         self.scroll.cursor = list::moved(&self.rows, self.scroll.cursor, by);
         (self.follow, self.moved) = (true, true);
         let mut effects = self.selection_changed();
-        // The last run read: the next page.
+        // At the last loaded run: load the next page.
         let last = list::moved(&self.rows, self.scroll.cursor, 1) == self.scroll.cursor;
         if last && self.filter.is_empty() {
             effects.extend(self.feeds.older());
@@ -274,7 +274,7 @@ impl Runs {
     pub(super) fn filtered(&mut self) -> Vec<Effect> {
         self.filter.read();
         if !self.filter.is_empty() {
-            // While a filter is typed the first match is what is meant.
+            // While a filter is typed, the cursor is on the first match.
             self.moved = false;
         }
         self.build();
@@ -301,7 +301,7 @@ impl Runs {
                 let by = rows_of(action, self.detail.scroll.page())?;
                 self.detail.follow = false;
                 let offset = self.detail.scroll.offset.saturating_add_signed(by);
-                // The drawing keeps the offset inside.
+                // Drawing clamps the offset.
                 self.detail.scroll.offset = offset.min(100_000);
                 Some(Vec::new())
             }
@@ -320,7 +320,7 @@ impl Runs {
         }
     }
 
-    /// Enter and Space on what the cursor is on.
+    /// Handles Enter and Space at the cursor.
     fn open_stop(&mut self, action: Action) -> Option<Vec<Effect>> {
         let stop = self.detail.stop.clone()?;
         match stop {

@@ -1,4 +1,4 @@
-//! The list's rows: waiting for a person, running, waiting for others, done. Made again when a run changes.
+//! The rows of the list: waiting for a person, running, waiting for others, done. Rebuilt when a run changes.
 
 use super::feed::Known;
 use super::filter::Filter;
@@ -7,21 +7,21 @@ use crate::widgets::text_width::shown;
 use skills_model::{ApprovalReason, Gate, RunState};
 use skills_store::{RunId, RunRecord};
 
-/// The state of a run in the list.
+/// The group of a run in the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Group {
-    /// A person has to decide.
+    /// Waiting for a person's decision.
     You,
-    /// A worker has it, or will.
+    /// Executing, or about to.
     Running,
-    /// A signal, or a person to resume it.
+    /// Waiting for a signal, or paused.
     Others,
     /// Ended.
     Done,
 }
 
 impl Group {
-    /// As its heading says.
+    /// Returns the heading.
     pub fn title(self) -> &'static str {
         match self {
             Self::You => "waiting for you",
@@ -31,7 +31,7 @@ impl Group {
         }
     }
 
-    /// The group of a run.
+    /// Returns the group of a run.
     pub fn of(run: &RunRecord) -> Self {
         match run.state {
             RunState::WaitingForHuman => Self::You,
@@ -47,18 +47,17 @@ impl Group {
 /// A row of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Row {
-    /// A group's name.
+    /// The heading of a group.
     Heading(Group),
-    /// Between groups.
+    /// A blank row between groups.
     Blank,
     /// A run.
     Run(RunId),
-    /// That many that are not read yet.
+    /// The number of runs that are not loaded yet.
     Older(u64),
 }
 
-/// All rows: groups in their order, waiting ones oldest first, others newest first; with a filter only those that
-/// match it.
+/// Returns all rows: groups in order, waiting runs oldest first, others newest first; with a filter only matching ones.
 pub fn rows(known: &Known, filter: &Filter, now_ms: i64, older: u64) -> Vec<Row> {
     let mut found: Vec<(Group, i64, &RunRecord)> = Vec::new();
     for (run, listed) in known.iter() {
@@ -92,7 +91,7 @@ pub fn rows(known: &Known, filter: &Filter, now_ms: i64, older: u64) -> Vec<Row>
 }
 
 impl Row {
-    /// The run of the row.
+    /// Returns the run of the row.
     pub fn run(&self) -> Option<&RunId> {
         match self {
             Self::Run(id) => Some(id),
@@ -101,14 +100,14 @@ impl Row {
     }
 }
 
-/// The row of a run at a place or nearest to it.
+/// Returns the row of a run at an index or nearest to it.
 pub fn nearest_run(rows: &[Row], at: usize) -> Option<usize> {
     let is_run = |row: &usize| matches!(rows.get(*row), Some(Row::Run(_)));
     let below = (at..rows.len()).find(is_run);
     below.or_else(|| (0..at.min(rows.len())).rev().find(is_run))
 }
 
-/// The row of a run that many runs further; stops at the ends.
+/// Returns the row of the run that is `by` runs further; stops at the ends.
 pub fn moved(rows: &[Row], at: usize, by: isize) -> usize {
     let runs: Vec<usize> = (0..rows.len()).filter(|row| matches!(rows[*row], Row::Run(_))).collect();
     let here = runs.partition_point(|row| *row < at);
@@ -116,19 +115,19 @@ pub fn moved(rows: &[Row], at: usize, by: isize) -> usize {
     runs.get(next).copied().unwrap_or(0)
 }
 
-/// The last three characters of an id.
+/// Returns the last three characters of an id.
 pub fn tail(id: &RunId) -> String {
     let all: Vec<char> = shown(&id.0).chars().collect();
     all[all.len().saturating_sub(3)..].iter().collect::<String>().to_uppercase()
 }
 
-/// Whether a waiting run has timed out, although its wait has not been ended so far.
+/// Returns whether the wait of a run has expired, although the engine has not ended it yet.
 pub fn has_expired(run: &RunRecord, now_ms: i64) -> bool {
     let waits = matches!(run.state, RunState::WaitingForHuman | RunState::WaitingForSignal);
     waits && run.expires_ms.is_some_and(|at| at <= now_ms)
 }
 
-/// What the row says about the state, in two or three words; whether it asks for a person.
+/// Returns the state in two or three words, and whether it requires a person.
 pub fn word(run: &RunRecord, now_ms: i64) -> (String, bool) {
     match (run.state, &run.gate) {
         _ if has_expired(run, now_ms) => ("expired".to_owned(), false),
@@ -159,7 +158,7 @@ pub fn word(run: &RunRecord, now_ms: i64) -> (String, bool) {
     }
 }
 
-/// Why a run failed, in a few words.
+/// Returns briefly why a run failed.
 fn failure(run: &RunRecord) -> String {
     let why = run.failure().filter(|why| !why.is_empty());
     why.map_or_else(|| "failed".to_owned(), |why| shown(&why))

@@ -1,4 +1,4 @@
-//! The list drawn: groups, runs in columns, the filter, and how many are older. Only visible rows are built.
+//! Draws the list: groups, runs in columns, the filter, and the number of older runs. Only visible rows are built.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -19,14 +19,14 @@ use crate::widgets::wrap::wrap_to;
 use skills_model::RunState;
 use skills_store::RunRecord;
 
-/// Rows that say why a part of the list is missing.
+/// Maximum number of rows that explain why a part of the list is missing.
 const TROUBLE: u16 = 4;
 
-/// Columns of a row: the first cell and the width of each, 0 where there is no room for it.
+/// Columns of a row: the first cell and the width of each, 0 if there is no space for it.
 struct Columns {
     name: (u16, u16),
     id: u16,
-    /// None where the names would be cut for it.
+    /// `None` if names would be truncated for it.
     progress: Option<u16>,
     step: (u16, u16),
     word: (u16, u16),
@@ -34,14 +34,14 @@ struct Columns {
 }
 
 impl Columns {
-    /// Titles tell runs apart by their ends: if there are any, they take the width of the step column.
+    /// Computes the columns. Titles differ at their ends: if there are any, they take the width of the step column.
     fn of(area: Rect, has_titles: bool) -> Self {
         let age_end = area.right().saturating_sub(1);
         let end = age_end.saturating_sub(6);
         let x = area.x + 5;
         let inner = end.saturating_sub(x);
         if inner < 36 {
-            // A name tells more than a progress, which is next to the steps too.
+            // A name is more informative than the progress, which is also shown with the steps.
             let rest = inner.saturating_sub(6);
             let word = rest.saturating_sub(15).max(9);
             let name = rest.saturating_sub(word);
@@ -49,7 +49,7 @@ impl Columns {
             let word = (id + 5, end.saturating_sub(id + 5));
             return Self { name: (x, name), id, progress: None, step: (id + 5, 0), word, age_end };
         }
-        // Name, id, progress, step, word; the step is truncated first, then the word shrinks.
+        // Name, id, progress, step, state; the step is truncated first, then the state.
         let fixed = 5 + 6;
         let word = if inner >= 46 { 13 } else { 12 };
         let step = if inner >= 42 && !has_titles { (inner - fixed - word) * 2 / 5 } else { 0 };
@@ -105,7 +105,7 @@ impl Runs {
         let height = usize::from(list.height);
         if self.follow {
             self.scroll.follow(self.rows.len(), height);
-            // A group's name comes into sight with its first run.
+            // Scroll a group's heading into view together with its first run.
             let above = self.scroll.cursor.saturating_sub(1);
             let first = self.scroll.offset == self.scroll.cursor && self.scroll.cursor > 0;
             if first && matches!(self.rows.get(above), Some(Row::Heading(_))) {
@@ -157,7 +157,7 @@ impl Runs {
                 }
             }
         }
-        // The last rows in view: the next page is requested in advance.
+        // Prefetch the next page when the last rows are visible.
         let near_end = self.scroll.offset + 2 * height >= self.rows.len();
         if older_in_sight || (near_end && self.filter.is_empty()) {
             self.wanted.extend(self.feeds.older());
@@ -250,7 +250,7 @@ impl Runs {
             (None, true) => Role::Waiting,
             (None, false) => Role::Muted,
         };
-        // Without a column of its own the step stands where there is no word for the state.
+        // Without a column for the step, it is shown if there is no text for the state.
         let text = if word.is_empty() && step_room == 0 { step } else { word };
         painter.put(word_at, y, &cut_end(&text, word_room, painter.glyphs.ellipsis), word_role, word_room);
         let age_role = if quiet { Role::Muted } else { Role::Text };
@@ -258,7 +258,7 @@ impl Runs {
     }
 }
 
-/// Why a part of the list is missing, below what there is of it.
+/// Draws why a part of the list is missing, below the loaded part.
 fn trouble(message: &str, area: Rect, painter: &mut Painter<'_>) {
     let text = format!("some runs cannot be read: {}", shown(message));
     let lines = wrap_to(
@@ -273,12 +273,12 @@ fn trouble(message: &str, area: Rect, painter: &mut Painter<'_>) {
     }
 }
 
-/// From when the age in the list counts: a running run's from its launch, others' from their last change.
+/// Returns the start of the age in the list: a running run's launch, others' last change.
 pub(super) fn since(run: &RunRecord) -> i64 {
     if run.state.is_active() { run.created_ms } else { run.since_ms }
 }
 
-/// Sign and role of a run's state.
+/// Returns glyph and role of a run's state.
 pub fn state_sign(run: &RunRecord, painter: &Painter<'_>, turning: &'static str) -> (&'static str, Role) {
     let glyphs = painter.glyphs;
     match run.state {

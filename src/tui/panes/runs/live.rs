@@ -1,4 +1,4 @@
-//! What a run says while it continues: its events as lines, logs and results alike, with the time of day.
+//! The output of a run while it continues: its events as lines, both logs and results, with the time of day.
 
 use serde_json::Value;
 
@@ -11,8 +11,8 @@ use skills_model::Choice;
 use skills_skill::safe_text;
 use skills_store::{EventKind, RunEvent, RunId};
 
-/// The lines of an event in the output, the white space of what was printed as it is; none for one that says nothing
-/// to a person.
+/// Returns the lines of an event in the output, with the white space of printed text preserved; empty for an event
+/// without interest to a user.
 #[must_use]
 pub fn lines(event: &RunEvent, detail: &RunDetail, column: u16) -> Vec<RichLine> {
     let Some((text, role)) = full_text(event, detail) else { return Vec::new() };
@@ -34,7 +34,7 @@ pub fn lines(event: &RunEvent, detail: &RunDetail, column: u16) -> Vec<RichLine>
     text.trim_end_matches('\n').split('\n').enumerate().map(line).collect()
 }
 
-/// What an event says, of any number of lines: printed ones as they were printed, not made safe to draw.
+/// Returns the complete text of an event, of any number of lines: printed text verbatim, not made safe to draw.
 #[must_use]
 pub fn full_text(event: &RunEvent, detail: &RunDetail) -> Option<(String, Role)> {
     let (said, role) = said(event, detail)?;
@@ -43,7 +43,7 @@ pub fn full_text(event: &RunEvent, detail: &RunDetail) -> Option<(String, Role)>
     Some((printed.map_or(said, str::to_owned), role))
 }
 
-/// The column of the steps' names: as wide as the widest, within bounds.
+/// Returns the width of the column of step names: that of the longest, within limits.
 #[must_use]
 pub fn column(detail: &RunDetail) -> u16 {
     let widest = detail.steps.iter().map(|step| cells(&shown(&step.step))).max();
@@ -66,7 +66,7 @@ fn said(event: &RunEvent, detail: &RunDetail) -> Option<(String, Role)> {
         EventKind::StepCompleted => (completed(view.and_then(|view| view.gist.as_deref()), view), Role::Text),
         EventKind::StepSkipped => (reasoned("skipped", &text("reason")), Role::Muted),
         EventKind::StepFailed => {
-            // A later attempt that went well has another gist.
+            // A later attempt that succeeded has another summary.
             let failed = view.filter(|view| view.state == StepState::Failed);
             (reasoned("failed", &failure(data, failed.and_then(|view| view.gist.as_deref()))), Role::Danger)
         }
@@ -121,7 +121,7 @@ fn said(event: &RunEvent, detail: &RunDetail) -> Option<(String, Role)> {
     })
 }
 
-/// What a sidecar asked for, and of which run, or by which one; and its outcome.
+/// Describes a sidecar's control request: its target or its source, and its outcome.
 #[must_use]
 pub fn controlled(data: &Value) -> String {
     let text = |key: &str| data.get(key).and_then(Value::as_str).map(shown);
@@ -143,7 +143,7 @@ pub fn controlled(data: &Value) -> String {
     }
 }
 
-/// A person's decision at a gate: an approval, or the outcome of a step whose end was not observed.
+/// Describes a person's decision at a gate: an approval, or a choice for an unknown outcome.
 fn agreed(data: &Value, by: &str) -> String {
     match data.get("choice").and_then(Value::as_str) {
         Some("happened") => {
@@ -158,7 +158,8 @@ fn agreed(data: &Value, by: &str) -> String {
     }
 }
 
-/// Who marked a step as completed whose end was not observed, when, and with which comment; none if it was observed.
+/// Describes who marked a step with an unknown outcome as completed, when, and with which comment; `None` if its
+/// outcome was observed.
 #[must_use]
 pub fn said_to_have_happened(detail: &RunDetail, step: &str) -> Option<String> {
     let decided =
@@ -170,7 +171,7 @@ pub fn said_to_have_happened(detail: &RunDetail, step: &str) -> Option<String> {
     Some(format!("marked completed by {by} at {}{notes}", time_of_day(decided.at_ms)))
 }
 
-/// What a sidecar asked for, as it is now.
+/// Describes a sidecar's control request in its current state.
 #[must_use]
 pub fn wished(wish: &SidecarWish) -> String {
     let named = |skill: Option<&str>, run: &RunId| {
@@ -180,12 +181,12 @@ pub fn wished(wish: &SidecarWish) -> String {
     shown(&wish.sentence(named, time_of_day))
 }
 
-/// Whether a worker took the run from one that was lost.
+/// Returns whether a worker claimed the run from one that was lost.
 fn taken_over(data: &Value) -> bool {
     data.get("takeover").and_then(Value::as_bool) == Some(true)
 }
 
-/// Whether an event has a line.
+/// Returns whether an event has a line in the output.
 #[must_use]
 pub fn speaks(event: &RunEvent) -> bool {
     match &event.event.kind {
@@ -199,7 +200,7 @@ fn reasoned(what: &str, why: &str) -> String {
     if why.is_empty() { what.to_owned() } else { format!("{what}: {why}") }
 }
 
-/// `resumed from c1 with another file`.
+/// Formats `resumed from c1 with corrected file`.
 fn resumed(data: &Value) -> String {
     let from = data.get("checkpoint").and_then(Value::as_u64).map(|number| format!(" from c{number}"));
     let corrected =

@@ -1,4 +1,4 @@
-//! Pane 5: what runs, what waits for a person, the outcome of the rest; and one run whole, live from its
+//! Pane 5: running runs, runs that wait for a person, and ended ones; and the details of one run, updated from its
 //! events.
 
 mod blocks;
@@ -58,101 +58,101 @@ enum Part {
     Detail,
 }
 
-/// Where things were in the last frame.
+/// Areas of the last frame.
 #[derive(Debug, Default)]
 struct Drawn {
     list: Rect,
     filter: Rect,
     detail: Rect,
-    /// Rows of the list with the place of their row among all rows.
+    /// Visible rows with their index among all rows.
     rows: Vec<(Rect, usize)>,
-    /// Tabs with their places among all tabs.
+    /// Tabs with their index among all tabs.
     tabs: Vec<(Rect, usize)>,
     /// Values with the terms that add them to the filter.
     terms: Vec<(Rect, String)>,
-    /// Headers of columns with their names.
+    /// Column heads with their names.
     columns: Vec<(Rect, String)>,
-    /// Rows of the board with their places.
+    /// Rows of the board with their index.
     spots: Vec<(Rect, usize)>,
     stops: Vec<(Rect, Stop)>,
-    /// Words that do something when they are clicked.
+    /// Texts that trigger an action when clicked.
     buttons: Vec<(Rect, crate::action::Action)>,
-    /// The oldest moments whose ages are on the screen, milliseconds since 1970-01-01 UTC.
+    /// The start of relative times on the screen, in milliseconds since 1970-01-01 UTC.
     since: Vec<i64>,
     /// The wall clock of the frame.
     clock_ms: i64,
 }
 
-/// Pane 5.
+/// The state of pane 5.
 #[derive(Default)]
 pub struct Runs {
     known: Known,
     feeds: Feeds,
     counts: BTreeMap<RunState, u64>,
-    /// Whether what there is has been read once: only then an empty list says that there is nothing.
+    /// Whether the list has been loaded once: only then an empty list means that there are no runs.
     loaded: bool,
-    /// Runs of which it is known that they wait for a person; none before the open ones were read.
+    /// Runs that are known to wait for a person; `None` before the open ones were loaded.
     told_waiting: Option<HashSet<RunId>>,
     error: Option<Error>,
     rows: Vec<Row>,
     scroll: Scroll,
     follow: bool,
-    /// The run the cursor is on, wherever its row goes.
+    /// The run under the cursor, wherever its row moves.
     selected: Option<RunId>,
-    /// Whether a person put the cursor there; until then it stays on the first.
+    /// Whether the user moved the cursor; until then it stays on the first run.
     moved: bool,
     focus: Part,
     filter: Filter,
-    /// The name that is typed for a view.
+    /// The name being entered for a view.
     name: Field,
     /// Saved views.
     views: Vec<SavedView>,
-    /// The column that sorts the table, `-` in front for the largest first.
+    /// The column that sorts the table, with a `-` prefix for descending order.
     sort: Option<String>,
     settings: RunSettings,
     /// The board, while it is shown.
     board: Option<BoardState>,
-    /// Runs that the next command is for, instead of the one under the cursor, as they were when they were marked: by
-    /// the start of their state. A run that changed since is no longer marked.
+    /// Runs that the next command applies to instead of the one under the cursor, with the start of their state when
+    /// they were marked. A run that changed since is no longer marked.
     marked: HashMap<RunId, i64>,
     detail: Detail,
     catalogue: Arc<Catalogue>,
-    /// The isolation that scripts get on this machine, as reported by a run or contract.
+    /// The sandbox of scripts on this machine, as reported by a run or contract.
     machine: Option<String>,
-    /// Whether a contract was asked for to learn it.
+    /// Whether a contract was requested to determine it.
     probed: bool,
     tickets: u64,
-    /// Skills whose contract was asked for a launch.
+    /// The skill whose contract was requested for a launch.
     launching: Option<String>,
-    /// What was typed on sheets that were closed without sending it, by the sheet.
+    /// Drafts of dialogs that were closed without submitting.
     typed: Typed,
-    /// Decisions on their way to a core elsewhere, and whether calls get there.
+    /// Decisions in flight to a remote core, and whether it is reachable.
     way: OnTheWay,
     wanted: Vec<Effect>,
-    /// The run, or a step of it, that is shown in full and follows what happens.
+    /// The run, or a step of it, that is shown in the reader and follows new events.
     followed: Option<(RunId, Option<String>)>,
     drawn: Drawn,
 }
 
 impl Runs {
-    /// An empty pane with the focus on the list.
+    /// Creates an empty pane with the focus on the list.
     #[must_use]
     pub fn new() -> Self {
         Self::of(RunSettings::default())
     }
 
-    /// The same with the settings of a configuration.
+    /// Creates a pane with the settings of a configuration.
     #[must_use]
     pub fn of(settings: RunSettings) -> Self {
         Self { follow: true, sort: settings.sort.clone(), settings, ..Self::default() }
     }
 
-    /// The run under the cursor.
+    /// Returns the run under the cursor.
     fn record(&self) -> Option<&RunRecord> {
         self.known.get(self.selected.as_ref()?)
     }
 
-    /// How many runs are in these states, over all there are.
+    /// Returns the number of runs in these states, over the entire store.
     fn count(&self, states: &[RunState]) -> u64 {
         states.iter().filter_map(|state| self.counts.get(state)).sum()
     }
@@ -304,7 +304,7 @@ impl Runs {
         }
     }
 
-    /// The core is on another store: nothing of what was known is true any longer.
+    /// Resets everything after the core changed to another store.
     fn begin_anew(&mut self) -> Vec<Effect> {
         self.known = Known::default();
         self.feeds.begin_anew();
@@ -342,7 +342,7 @@ impl Runs {
         effects
     }
 
-    /// Skills have come or changed: what would execute a step is reported again.
+    /// Reloads what depends on skills after a change of the catalog, such as what would execute a step.
     fn look_again(&mut self) -> Vec<Effect> {
         let mut effects = self.probe();
         if self.loaded {
@@ -351,7 +351,7 @@ impl Runs {
         effects
     }
 
-    /// Before there is a run, a contract reports how scripts are sandboxed here.
+    /// Requests a contract to determine the sandbox of scripts while there are no runs.
     fn probe(&mut self) -> Vec<Effect> {
         if self.probed || !self.loaded || self.all() > 0 || self.machine.is_some() {
             return Vec::new();
@@ -361,7 +361,7 @@ impl Runs {
         skills.into_iter().map(|skill| Effect::Run(RunAsk::Contract(skill))).collect()
     }
 
-    /// Skills that may have a contract, told by their kind alone: enough to ask one for the isolation.
+    /// Returns skills that may have a contract, by their kind alone: sufficient to determine the sandbox.
     fn launchable(&self) -> impl Iterator<Item = &Arc<Skill>> {
         let skills = self.catalogue.entries.iter().map(|entry| &entry.skill);
         skills.filter(|skill| skill.kind.value == Kind::Tool)
@@ -390,9 +390,10 @@ impl Runs {
         effects
     }
 
-    /// Tells what began to wait since it was notified last, whichever answer brought it.
+    /// Announces runs that began to wait since the last announcement, whichever response reported them.
     fn tell_awaited(&mut self) -> Vec<Effect> {
-        // What waits when the workbench opens is not news, whichever part of the list is read first.
+        // Runs that already wait when the workbench opens are not announced, whichever part of the list is loaded
+        // first.
         if !self.feeds.has_read_open() {
             return Vec::new();
         }
@@ -432,7 +433,7 @@ impl Runs {
         asked.then(|| Effect::Run(RunAsk::Detail(run))).into_iter().collect()
     }
 
-    /// Makes the rows again; the cursor stays on its run.
+    /// Rebuilds the rows; the cursor stays on its run.
     fn build(&mut self) {
         let older = self.all().saturating_sub(self.known.listed() as u64);
         self.rows = rows(&self.known, &self.filter, self.drawn.clock_ms, older);
@@ -454,7 +455,7 @@ impl Runs {
         self.follow = true;
     }
 
-    /// Asks for what the cursor came to, where it is another run than before.
+    /// Requests the data of the run under the cursor if it is another one than before.
     fn selection_changed(&mut self) -> Vec<Effect> {
         let Some(Row::Run(id)) = self.rows.get(self.scroll.cursor) else { return Vec::new() };
         if self.selected.as_ref() == Some(id) && self.detail.is_of(id) {
@@ -466,7 +467,7 @@ impl Runs {
         self.ask_detail()
     }
 
-    /// Puts the cursor on a run, out of whatever filter hides it.
+    /// Moves the cursor to a run, resetting a filter that hides it.
     fn go_to(&mut self, run: &RunId) -> Vec<Effect> {
         if !self.filter.is_empty() {
             self.filter.clear();
@@ -491,11 +492,11 @@ impl Runs {
         source.map(|(run, _)| self.go_to(&run)).unwrap_or_default()
     }
 
-    /// Whether what is shown instead of the run is anything.
+    /// Returns whether something else is shown instead of the run.
     fn elsewhere(&self) -> bool {
         !matches!(self.detail.showing, Showing::Run)
     }
 
-    /// This pane's own id, for effects that name it.
+    /// The pane's own id, for effects that contain it.
     const ID: PaneId = PaneId::Runs;
 }

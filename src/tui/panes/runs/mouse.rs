@@ -1,4 +1,4 @@
-//! Clicks and the wheel in Runs, by the places of the last frame.
+//! Clicks and the wheel in Runs, using the areas of the last frame.
 
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::Position;
@@ -42,7 +42,7 @@ impl Runs {
         let column =
             self.drawn.columns.iter().find(|(rect, _)| rect.contains(at)).map(|(_, name)| name.clone());
         if let Some(column) = column {
-            // A second click on a header turns the order.
+            // A second click on a head reverses the order.
             self.sort = Some(if self.sort.as_ref() == Some(&column) { format!("-{column}") } else { column });
             self.build();
             return Vec::new();
@@ -80,7 +80,7 @@ impl Runs {
         }
         let stop = self.drawn.stops.iter().find(|(rect, _)| rect.contains(at)).map(|(_, stop)| stop.clone());
         if let (Some(stop), Showing::Run) = (stop, &self.detail.showing) {
-            // A second click on what the cursor is on opens it.
+            // A second click on the item under the cursor opens it.
             let again = self.detail.stop.as_ref() == Some(&stop);
             self.detail.stop = Some(stop);
             if again {
@@ -99,7 +99,7 @@ impl Runs {
                 Showing::Run => &mut self.detail.scroll,
                 _ => &mut self.detail.tree,
             };
-            // The drawing keeps the offset inside.
+            // Drawing clamps the offset.
             scroll.offset = scroll.offset.saturating_add_signed(rows).min(100_000);
             self.detail.follow = false;
         }

@@ -1,4 +1,5 @@
-//! What can be ordered of a run now, and the sheets that ask before it is. The run itself says what it takes.
+//! The available commands of a run, and the dialogs that confirm them. The run itself reports which commands it
+//! accepts.
 
 use std::sync::Arc;
 
@@ -18,11 +19,11 @@ use skills_model::{CommandName, Gate, RunState};
 use skills_skill::SkillId;
 use skills_store::{RunId, RunRecord};
 
-/// Other waiting runs whose sheets are asked for, to be decided together.
+/// Maximum number of other waiting runs that are loaded to be decided together.
 const TOGETHER: usize = 24;
 
 impl Runs {
-    /// Everything that can be done here, with why not where it cannot be done now.
+    /// Returns every command, with the reason why it is unavailable, if so.
     pub(super) fn offered(&self) -> Vec<Command> {
         if self.focus == Part::Name {
             return vec![offer(Action::Submit, "save"), offer(Action::Leave, "cancel")];
@@ -68,7 +69,7 @@ impl Runs {
                 Some(run) if run.allowed.contains(&name) => None,
                 Some(run) => Some(why_not(run, name)),
             };
-            // A signal that no step waits for is buffered: it has a key, but no place in the footer.
+            // A signal that no step waits for is buffered: it has a key, but is not in the footer.
             let footer =
                 name != CommandName::Signal || run.is_some_and(|run| run.state == RunState::WaitingForSignal);
             let command = Command { blocked, footer, ..offer(action, label) };
@@ -123,7 +124,7 @@ impl Runs {
         out
     }
 
-    /// What can be done on the board.
+    /// Returns the commands of the board.
     fn offered_on_board(&self, on_run: bool, on_worker: bool) -> Vec<Command> {
         let run = self.record();
         let takes = |name: CommandName| run.is_some_and(|run| on_run && run.allowed.contains(&name));
@@ -152,7 +153,7 @@ impl Runs {
         out
     }
 
-    /// What an action orders, asks or shows about the run; none where it is about moving.
+    /// Executes an action on the run; `None` for movements.
     pub(super) fn ordered(&mut self, action: Action) -> Option<Vec<Effect>> {
         if let Some(effects) = self.ordered_of_marked(action) {
             return Some(effects);
@@ -227,7 +228,7 @@ impl Runs {
         })
     }
 
-    /// The sheet for all marked runs, in the order of the list.
+    /// Opens the dialog for all marked runs, in the order of the list.
     fn ordered_of_marked(&mut self, action: Action) -> Option<Vec<Effect>> {
         if self.marked.is_empty() || self.focus != Part::List {
             return None;
@@ -235,12 +236,12 @@ impl Runs {
         let command = bulk_command(action)?;
         let marked: Vec<RunRecord> = self.marked_runs().cloned().collect();
         let ticket = self.next_ticket();
-        // Every run takes a number of its own.
+        // Every run takes one number.
         self.tickets += marked.len() as u64;
         Some(vec![Effect::Sheet(Box::new(Sheet::Bulk { command, runs: marked, ticket }))])
     }
 
-    /// Marked runs: those of the list in its order, then those that a filter hides.
+    /// Returns the marked runs: those of the list in its order, then those that a filter hides.
     fn marked_runs(&self) -> impl Iterator<Item = &RunRecord> {
         let listed = self.rows.iter().filter_map(Row::run).filter(|id| self.marked.contains_key(*id));
         let hidden = self.marked.keys().filter(|id| !self.rows.iter().any(|row| row.run() == Some(*id)));
@@ -260,8 +261,8 @@ impl Runs {
         vec![Effect::Sheet(Box::new(Sheet::Order { run, kind, checkpoints, chosen, typed, ticket }))]
     }
 
-    /// Opens the sheet with what is known of the run now, and asks for the others that wait like it. If
-    /// nothing is known of it yet, the sheet opens with the answer.
+    /// Opens the dialog with the known state of the run, and requests the other runs that wait for the same step. If
+    /// nothing is known yet, the dialog opens with the response.
     fn open_decision(&mut self) -> Vec<Effect> {
         let Some(run) = self.record().cloned() else { return Vec::new() };
         let Some(sheet) = self.detail.get().and_then(|detail| detail.sheet.clone()) else {
@@ -272,7 +273,7 @@ impl Runs {
         let ticket = self.next_ticket();
         let typed = self.typed.of(&name_of_decision(&run.id));
         let mut out = vec![Effect::Sheet(Box::new(Sheet::Decide { sheet: Box::new(sheet), typed, ticket }))];
-        // Scripts and trust change without an event: the sheet is compared with what is there now.
+        // Scripts and trust change without an event: reload the run to compare it with the dialog.
         out.extend(self.ask_detail());
         let step = |run: &RunRecord| match &run.gate {
             Some(Gate::Human { step, .. }) => Some(step.clone()),
@@ -294,7 +295,7 @@ impl Runs {
         out
     }
 
-    /// Asks for the result of a completed step whose end was not observed.
+    /// Opens the dialog for the result of a step whose outcome is unknown.
     pub(super) fn open_happened(&mut self, run: &RunId) -> Vec<Effect> {
         let sheet = self.detail.other(run).and_then(|detail| detail.sheet.clone());
         let (Some(record), Some(sheet)) = (self.known.get(run).cloned(), sheet) else {
@@ -315,7 +316,7 @@ impl Runs {
         vec![Effect::Sheet(Box::new(Sheet::Order { run, kind, checkpoints, chosen: None, typed, ticket }))]
     }
 
-    /// The sheet that waited for the run's detail.
+    /// Opens the dialog that waited for the run to be loaded.
     pub(super) fn open_awaited_sheet(&mut self, run: &RunId) -> Vec<Effect> {
         if !self.detail.sheet_wanted || self.selected.as_ref() != Some(run) {
             return Vec::new();
@@ -325,7 +326,7 @@ impl Runs {
         if there { self.open_decision() } else { self.no_sheet(run) }
     }
 
-    /// Lets a skill be chosen, beginning on that of the run under the cursor.
+    /// Lets the user choose a skill, with that of the run under the cursor preselected.
     pub(super) fn choose_skill(&self, ready: &[(SkillId, String)]) -> Vec<Effect> {
         let choices: Vec<(String, String, String)> = ready
             .iter()
@@ -349,9 +350,9 @@ impl Runs {
         vec![Effect::Sheet(Box::new(Sheet::Launch { view: Arc::clone(view), typed, ticket }))]
     }
 
-    /// What would be lost if the workbench ended now.
+    /// Describes what would be lost if the workbench quit now.
     pub(super) fn typed_and_unsent(&self) -> Option<String> {
-        // Notes for a decision that is no longer awaited are useless.
+        // Notes for a decision that is no longer pending are not worth keeping.
         let awaited = |run: &str| {
             let state = self.known.get(&RunId(run.to_owned())).map(|run| run.state);
             state == Some(RunState::WaitingForHuman)
@@ -414,7 +415,7 @@ fn copy_choices(run: &RunRecord) -> Picker {
     Picker { what: PickerKind::CopyAs, title: "Copy as".to_owned(), choices, current: Some(0) }
 }
 
-/// The command that an action sends to marked runs.
+/// Returns the command that an action sends to marked runs.
 fn bulk_command(action: Action) -> Option<CommandName> {
     Some(match action {
         Action::Approve => CommandName::Approve,
@@ -425,7 +426,7 @@ fn bulk_command(action: Action) -> Option<CommandName> {
     })
 }
 
-/// Why a run does not take a command, and what it would take.
+/// Describes why a run does not accept a command, and what it would accept.
 fn why_not(run: &RunRecord, command: CommandName) -> String {
     let state = state_word(run.state);
     match (command, run.state) {

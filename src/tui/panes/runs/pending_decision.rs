@@ -1,4 +1,4 @@
-//! What this workbench has decided and a core elsewhere has not answered yet, and whether calls get through to it.
+//! Decisions in flight to a remote core, and whether it is reachable.
 
 use std::collections::BTreeMap;
 
@@ -17,11 +17,11 @@ use skills_api::{ConnectionState, Error, Sending, UnderWay};
 use skills_model::{CommandName, Gate};
 use skills_store::{RunId, RunRecord};
 
-/// What is known of the way to the core.
+/// The state of communication with the core.
 #[derive(Debug, Default)]
 pub(super) struct OnTheWay {
     decisions: BTreeMap<RunId, UnderWay>,
-    /// Whether calls do not get through.
+    /// Whether the core is unreachable.
     lost: bool,
 }
 
@@ -38,19 +38,19 @@ impl Runs {
         }
     }
 
-    /// The decision on what a run waits for now that is on its way.
+    /// Returns the decision in flight for a run's current gate.
     pub(super) fn way_of(&self, run: &RunRecord) -> Option<&UnderWay> {
         let Some(Gate::Human { step, inputs_digest, .. }) = &run.gate else { return None };
         self.way.decisions.get(&run.id).filter(|way| way.is_for(&run.id.0, step, inputs_digest))
     }
 
-    /// Why nothing can be launched, where calls do not get through.
+    /// Returns why nothing can be launched, if the core is unreachable.
     pub(super) fn unreachable(&self) -> Option<String> {
         let why = "no connection: cannot launch";
         self.way.lost.then(|| why.to_owned())
     }
 
-    /// What can be done about a run whose decision is on its way, in place of deciding it.
+    /// Replaces the decision commands of a run whose decision is in flight.
     pub(super) fn on_its_way(&self, run: &RunRecord, name: CommandName, command: Command) -> Command {
         match (self.way_of(run), name) {
             (Some(_), CommandName::Approve) => Command { label: "your decision".to_owned(), ..command },
@@ -63,7 +63,7 @@ impl Runs {
         }
     }
 
-    /// The key that takes a decision back, where one can be.
+    /// Returns the command that withdraws a decision, disabled if there is none.
     pub(super) fn offered_back(&self, run: Option<&RunRecord>) -> Command {
         let unsent = run.and_then(|run| self.way_of(run)).is_some_and(is_unsent);
         let blocked = (!unsent).then(|| "no unsent decision".to_owned());
@@ -74,7 +74,7 @@ impl Runs {
         self.record().map(|run| Effect::Run(RunAsk::TakeBack(run.id.clone()))).into_iter().collect()
     }
 
-    /// What was decided and where that is, on the band of what waits, behind the row that names the step.
+    /// Inserts the decision and its progress on the band of the pending approval, after the row that names the step.
     pub(super) fn way_lines(&self, run: &RunRecord, at: usize, making: &Making<'_>, out: &mut Vec<Line>) {
         let Some(way) = self.way_of(run) else { return };
         let text = [Seg::new(describe(way, making.cx.now), Role::Waiting)];
@@ -91,7 +91,7 @@ impl Runs {
         out.splice(behind..behind, lines);
     }
 
-    /// The words kept for a decision that is complete, or for a launch: they went with it.
+    /// Discards the drafts of a completed decision or launch, because they were submitted with it.
     pub(super) fn said_all(&mut self, decided: Option<&RunId>, launched: Option<&str>) {
         let names = decided.map(name_of_decision).into_iter().chain(launched.map(name_of_launch));
         for name in names {
@@ -99,7 +99,7 @@ impl Runs {
         }
     }
 
-    /// An order that was not executed.
+    /// Handles a command that was not executed.
     pub(super) fn refused(&self, run: &RunId, error: &Error) -> Vec<Effect> {
         if UnderWay::was_taken_back(error) {
             let name = self.known.get(run).map_or_else(|| shown(&run.0), |run| shown(&run.skill_id));
@@ -108,7 +108,7 @@ impl Runs {
         vec![Effect::ErrorNotice(format!("{}: failed", shown(&run.0)), shown(&error.message))]
     }
 
-    /// Why the sheet that was wanted does not open.
+    /// Explains why the requested dialog does not open.
     pub(super) fn no_sheet(&self, run: &RunId) -> Vec<Effect> {
         let read = self.detail.other(run).is_some();
         let error = self.detail.error().filter(|_| self.detail.is_of(run));
