@@ -1,12 +1,12 @@
-//! How many colors the terminal has, and a theme's colors brought down to that number.
+//! The number of colors of the terminal, and the reduction of a theme's colors to that number.
 
 use ratatui::style::{Color, Style};
 use strum::{Display, EnumString};
 
-/// Colors of a terminal. The kebab-case names are those of the configuration.
+/// The color depth of a terminal. The kebab-case names are those of the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Display, EnumString)]
 pub enum Depth {
-    /// No color wanted (`NO_COLOR`) or none there.
+    /// No color wanted (`NO_COLOR`) or none available.
     #[strum(serialize = "none")]
     None,
     /// The sixteen of the terminal's own palette.
@@ -42,7 +42,7 @@ impl Depth {
     }
 }
 
-/// The style with each RGB color replaced by the nearest of the 256-color palette.
+/// Returns the style with each RGB color replaced by the nearest of the 256-color palette.
 #[must_use]
 pub fn to_256(style: Style) -> Style {
     let near = |colour| match colour {
@@ -71,7 +71,7 @@ fn nearest_index(red: u8, green: u8, blue: u8) -> u8 {
     }
 }
 
-/// Squared distance with the eye's weights for red, green and blue.
+/// Returns the squared distance, weighted by the eye's sensitivity to red, green and blue.
 fn distance(one: [u8; 3], other: [u8; 3]) -> u32 {
     one.iter()
         .zip(other)

@@ -1,5 +1,5 @@
-//! Checks that the shipped themes can be read: contrast by WCAG 2.2, and signals that eyes which do not
-//! tell red from green still tell apart.
+//! Checks that the shipped themes are legible: contrast by WCAG 2.2, and signal colors that are distinguishable with
+//! red-green color blindness.
 
 use ratatui::style::Color;
 
@@ -10,7 +10,7 @@ fn theme(name: &str) -> Theme {
     Theme::shipped(name, Depth::True).unwrap()
 }
 
-/// Contrast of a role's text on another role's ground; the page is the ground where it has none.
+/// Returns the contrast of a role's text on another role's background, or on the page if that role has none.
 fn on(theme: &Theme, role: Role, ground: Role) -> f64 {
     let fg = theme.style(role).fg.unwrap();
     let bg = theme.style(ground).bg.or(theme.style(Role::Base).bg).unwrap();
@@ -21,7 +21,7 @@ const FILLS: [Role; 5] =
     [Role::SignalName, Role::SignalDescription, Role::SignalBody, Role::SignalSemantic, Role::SignalRule];
 const MARKS: [Role; 4] = [Role::MarkName, Role::MarkDescription, Role::MarkBody, Role::MarkSemantic];
 
-/// Least contrast by role and ground.
+/// Minimum contrast by role and background.
 type Floor = (Role, Role, f64);
 
 fn assert_contrast(name: &str, floors: &[Floor], fills: (f64, f64), marks: f64) {
@@ -108,7 +108,7 @@ fn high_contrast_gives_every_text_seven_to_one() {
     }
 }
 
-/// A linear color as CIELAB (CIE 1976, under daylight).
+/// Converts a linear color to CIELAB (CIE 1976, under daylight).
 fn lab(rgb: [f64; 3]) -> [f64; 3] {
     let [red, green, blue] = rgb.map(|channel| channel.clamp(0.0, 1.0));
     let x = (0.412_456 * red + 0.357_576 * green + 0.180_438 * blue) / 0.950_47;

@@ -1,5 +1,5 @@
-//! Theme files into themes: the shipped six, a user's own that change only what they name, and the choice
-//! that a terminal's number of colors forces.
+//! Loads themes: the shipped six, a user's own that change only what they name, and the fallbacks for a terminal with
+//! few colors.
 
 use std::path::Path;
 use std::str::FromStr;
@@ -21,10 +21,10 @@ const SHIPPED: [(&str, &str); 6] = [
     ("mono", include_str!("../../../themes/mono.yaml")),
 ];
 
-/// How many themes may extend each other.
+/// Maximum number of themes in a chain of `extends`.
 const MAX_CHAIN_LEN: usize = 8;
 
-/// All themes that can be picked, parsed, still in full color.
+/// All available themes, parsed, in full color.
 #[derive(Debug, Clone)]
 pub struct Themes {
     files: Vec<ThemeFile>,
@@ -40,10 +40,10 @@ struct ThemeFile {
 }
 
 impl Themes {
-    /// The six that come with the program.
+    /// Returns the shipped themes.
     ///
     /// # Errors
-    /// None in a released program: a test loads each of them.
+    /// Returns an error if a shipped file is invalid; a test loads each of them.
     pub fn shipped() -> Result<Self, LocatedError> {
         let files = SHIPPED
             .iter()
@@ -52,8 +52,8 @@ impl Themes {
         Ok(Self { files })
     }
 
-    /// Adds every `*.yaml` of a directory. An invalid file is skipped and reported; a missing directory is fine.
-    /// A file with a shipped theme's name changes that theme, without a need for `extends`.
+    /// Adds every `*.yaml` of a directory. An invalid file is skipped and reported; a missing directory is ignored.
+    /// A file with a shipped theme's name changes that theme, without `extends`.
     #[must_use]
     pub fn with_dir(mut self, dir: &Path) -> (Self, Vec<LocatedError>) {
         let mut wrong = Vec::new();
@@ -78,7 +78,7 @@ impl Themes {
         (self, wrong)
     }
 
-    /// Names in the order of the picker, each once.
+    /// Returns the names in the order of the picker, each once.
     #[must_use]
     pub fn names(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
@@ -90,11 +90,11 @@ impl Themes {
         names
     }
 
-    /// The theme of that name as this terminal can show it: on sixteen colors `ansi` is in for a theme of RGB
-    /// colors, without color `mono` is in for every theme that has any.
+    /// Returns the theme of that name as this terminal can show it: on sixteen colors `ansi` replaces a theme of RGB
+    /// colors, without color `mono` replaces every theme that has colors.
     ///
     /// # Errors
-    /// An unknown name (with the nearest one), or an `extends` that leads nowhere or in a circle.
+    /// Returns an error for an unknown name (with the nearest one), or an `extends` with an unknown name or a cycle.
     pub fn theme(&self, name: &str, depth: Depth) -> Result<Theme, LocatedError> {
         let theme = self.resolve(name, self.files.len(), MAX_CHAIN_LEN)?;
         match depth {
@@ -109,7 +109,7 @@ impl Themes {
         }
     }
 
-    /// The last file of that name among the first `before`, over what it extends.
+    /// Resolves the last file of that name among the first `before`, applied to what it extends.
     fn resolve(&self, name: &str, before: usize, left: usize) -> Result<Theme, LocatedError> {
         let found = self.files[..before].iter().enumerate().rev().find(|(_, file)| file.name == name);
         let Some((at, file)) = found else {

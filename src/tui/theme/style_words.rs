@@ -1,10 +1,10 @@
-//! The words of a style in a theme file: `#f6f2e7 on #13151a bold` and back to numbers.
+//! Parses the words of a style in a theme file, such as `#f6f2e7 on #13151a bold`, and computes contrast.
 
 use ratatui::style::{Color, Modifier, Style};
 
-/// Reads a style. The error says which word is wrong.
+/// Parses a style. The error names the invalid word.
 ///
-/// `default` names no color: the cell keeps what is beneath it.
+/// `default` specifies no color: the cell keeps what is beneath it.
 pub fn parse_style(text: &str) -> Result<Style, String> {
     let mut style = Style::new();
     let mut words = text.split_whitespace();
@@ -73,7 +73,7 @@ fn parse_colour(word: &str) -> Result<Option<Color>, String> {
     Ok(Some(Color::Rgb(red, green, blue)))
 }
 
-/// Contrast ratio of two colors, 1 to 21; `None` unless both are RGB.
+/// Returns the contrast ratio of two colors, 1 to 21; `None` unless both are RGB.
 ///
 /// WCAG 2.2, <https://www.w3.org/TR/WCAG22/#dfn-contrast-ratio>.
 #[must_use]
@@ -82,7 +82,7 @@ pub fn contrast(one: Color, other: Color) -> Option<f64> {
     Some((one.max(other) + 0.05) / (one.min(other) + 0.05))
 }
 
-/// Relative luminance, 0 to 1 (WCAG 2.2).
+/// Returns the relative luminance, 0 to 1 (WCAG 2.2).
 #[must_use]
 pub fn luminance(colour: Color) -> Option<f64> {
     let Color::Rgb(red, green, blue) = colour else { return None };
@@ -90,7 +90,7 @@ pub fn luminance(colour: Color) -> Option<f64> {
     Some(0.2126 * red + 0.7152 * green + 0.0722 * blue)
 }
 
-/// One sRGB channel as linear light, 0 to 1.
+/// Converts an sRGB channel to linear light, 0 to 1.
 pub(super) fn linear(channel: u8) -> f64 {
     let share = f64::from(channel) / 255.0;
     if share <= 0.04045 { share / 12.92 } else { ((share + 0.055) / 1.055).powf(2.4) }

@@ -1,8 +1,8 @@
 //! Bars: stacked by signal on a fixed scale, and differences from a center line.
 //!
-//! Rows with air between them use full blocks and eighths: a cell where one signal ends and the next
-//! begins has the left one as its foreground and the right one as its background, so the picture is
-//! exact to an eighth of a cell. Rows that touch use lower blocks of whole cells, so rows stay apart.
+//! Rows separated by blank ones use full blocks and eighths: a cell where one signal ends and the next begins has the
+//! left one as its foreground and the right one as its background, so the picture is exact to an eighth of a cell.
+//! Adjacent rows use lower blocks of whole cells, so that rows remain distinct.
 
 use ratatui::style::Style;
 
@@ -10,7 +10,7 @@ use super::painter::Painter;
 use crate::theme::{BarStyle, Role};
 use skills_discovery::SignalSums;
 
-/// The roles of the five signals, in their order.
+/// The roles of the five signals, in order.
 pub const SIGNALS: [Role; 5] =
     [Role::SignalName, Role::SignalDescription, Role::SignalBody, Role::SignalSemantic, Role::SignalRule];
 
@@ -18,23 +18,23 @@ const LETTERS: [&str; 5] = ["n", "d", "b", "s", "r"];
 const SHADES: [&str; 5] = ["█", "▓", "▒", "░", "·"];
 const EIGHTHS: [&str; 9] = [" ", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"];
 
-/// Where a stacked bar is and what a full one means.
+/// Position and scale of a stacked bar.
 #[derive(Debug, Clone, Copy)]
 pub struct CellRange {
     /// First column.
     pub x: u16,
     /// Row.
     pub y: u16,
-    /// Cells of a full bar.
+    /// Width of a full bar, in cells.
     pub width: u16,
     /// The value of a full bar.
     pub scale: f64,
-    /// Whether rows are separate (eighths) or touch (full cells, lower blocks).
+    /// Whether rows are separated (eighths) or adjacent (full cells, lower blocks).
     pub air: bool,
 }
 
 impl CellRange {
-    /// The column that a value falls in.
+    /// Returns the column of a value.
     #[must_use]
     pub fn column(&self, value: f64) -> u16 {
         let cell = (value / self.scale * f64::from(self.width)).floor().max(0.0) as u16;
@@ -42,17 +42,17 @@ impl CellRange {
     }
 }
 
-/// Draws a bar stacked by signal, as long as the sum. What is negative shortens it from its end.
-/// The row's band has to be there before.
+/// Draws a bar stacked by signal, as long as the sum. Negative values shorten it from its end.
+/// The row's band must be drawn before.
 pub fn stacked(painter: &mut Painter<'_>, place: CellRange, sums: &SignalSums) {
     let total: f64 = sums.iter().sum();
-    // What is shown as nothing has no bar.
+    // A value displayed as zero has no bar.
     if place.width == 0 || place.scale <= 0.0 || total < 0.005 {
         return;
     }
     let eighths = total / place.scale * f64::from(place.width) * 8.0;
     if painter.theme.bars == BarStyle::Eighths && !painter.glyphs.ascii && !place.air && eighths < 7.5 {
-        // Less than a cell: eighths of its largest signal, so that small ones still differ.
+        // Less than a cell: eighths of its largest signal, so that small values still differ.
         let largest = (0..5).max_by(|a, b| sums[*a].total_cmp(&sums[*b])).unwrap_or(0);
         let sign = EIGHTHS[(eighths.round() as usize).clamp(1, 7)];
         painter.put(place.x, place.y, sign, SIGNALS[largest], 1);
@@ -66,7 +66,7 @@ pub fn stacked(painter: &mut Painter<'_>, place: CellRange, sums: &SignalSums) {
     }
 }
 
-/// Ends of the segments, in units of the bar, ascending and cut where the sum ends.
+/// Returns the ends of the segments in units of the bar, ascending and limited to the sum.
 fn ends(sums: &SignalSums, scale: f64, units: f64) -> [f64; 5] {
     let total = sums.iter().sum::<f64>().clamp(0.0, scale);
     let mut at = 0.0;
@@ -103,8 +103,8 @@ fn exact(painter: &mut Painter<'_>, place: CellRange, sums: &SignalSums) {
     }
 }
 
-/// The segments inside one cell with their eighths, at most two: the largest ones, in their order.
-/// A boundary with the empty ground keeps the ground, so two signals in the last cell fill it.
+/// Returns the segments inside one cell with their eighths, at most two: the largest ones, in order.
+/// A boundary with the empty background keeps the background, so two signals in the last cell fill it.
 fn cell_segments(ends: &[u32; 5], from: u32, to: u32) -> Vec<(usize, u32)> {
     let mut out = Vec::with_capacity(2);
     let mut start = 0;
@@ -121,21 +121,21 @@ fn cell_segments(ends: &[u32; 5], from: u32, to: u32) -> Vec<(usize, u32)> {
             out.remove(least);
         }
     }
-    // What had no room goes to the right one: inside a bar no ground shows between signals.
+    // The eighths of dropped segments go to the right one: inside a bar no background shows between signals.
     if let [(_, first), (_, second)] = &mut out[..] {
         *second = covered - *first;
     }
     if let [(first, cover), (_, second)] = out[..]
         && cover + second < 8
     {
-        // Three parts (two signals and the ground) cannot share a cell: the larger signal keeps it.
+        // Three parts (two signals and the background) cannot share a cell: the larger signal keeps it.
         let keep = if cover >= second { first } else { out[1].0 };
         return vec![(keep, cover + second)];
     }
     out
 }
 
-/// The signs of the signals in a bar of whole cells.
+/// Returns the glyphs of the signals in a bar of whole cells.
 #[must_use]
 pub fn signs(painter: &Painter<'_>) -> [&'static str; 5] {
     match painter.theme.bars {
@@ -145,7 +145,7 @@ pub fn signs(painter: &Painter<'_>) -> [&'static str; 5] {
     }
 }
 
-/// Cells per segment by largest remainder, so that they add up to the bar's own length.
+/// Returns the cells of each segment by largest remainder, so that they add up to the length of the bar.
 #[must_use]
 pub fn whole_cells(sums: &SignalSums, scale: f64, width: u16) -> [u16; 5] {
     let ends = ends(sums, scale, f64::from(width));
@@ -177,13 +177,13 @@ fn draw_cells(painter: &mut Painter<'_>, place: CellRange, sums: &SignalSums, si
     }
 }
 
-/// Whether signals are reported by letters: then a legend needs a space between letter and name.
+/// Returns whether signals are distinguished by letters: then a legend needs a space between letter and name.
 #[must_use]
 pub fn lettered(painter: &Painter<'_>) -> bool {
     painter.theme.bars == BarStyle::Letters || painter.glyphs.ascii
 }
 
-/// The symbol of a signal before its name in a legend.
+/// Draws the glyph of a signal before its name in a legend.
 pub fn legend(painter: &mut Painter<'_>, x: u16, y: u16, signal: usize) {
     let sign = match painter.theme.bars {
         _ if lettered(painter) => LETTERS[signal],
@@ -193,7 +193,7 @@ pub fn legend(painter: &mut Painter<'_>, x: u16, y: u16, signal: usize) {
     painter.put(x, y, sign, SIGNALS[signal], 1);
 }
 
-/// A neutral bar: a share of a whole, with the rest as a line.
+/// Draws a neutral bar: a fraction of the width, with the rest as a line.
 pub fn share(painter: &mut Painter<'_>, x: u16, y: u16, width: u16, share: f64) {
     let cells = (share.clamp(0.0, 1.0) * f64::from(width)).round() as u16;
     painter.run(x + cells, y, painter.glyphs.rule, width - cells, Role::Faint);
@@ -201,8 +201,8 @@ pub fn share(painter: &mut Painter<'_>, x: u16, y: u16, width: u16, share: f64) 
     painter.run(x, y, sign, cells, Role::Level1);
 }
 
-/// A difference from the center line: to the right what speaks for the first, to the left what speaks against
-/// it. `half` cells to each side, a full one means `scale`.
+/// Draws a difference from the center line: to the right in favor of the first, to the left against it. `half` is the
+/// number of cells on each side, which corresponds to `scale`.
 pub fn difference(painter: &mut Painter<'_>, x: u16, y: u16, half: u16, scale: f64, value: f64) {
     painter.put(x + half, y, painter.glyphs.bar, Role::Rule, 1);
     if value.abs() < 0.005 || scale <= 0.0 {

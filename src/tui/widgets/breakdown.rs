@@ -1,4 +1,4 @@
-//! The score as a ledger: words down, signals across; it adds up both ways and its header is the legend.
+//! Draws the score breakdown: words in rows, signals in columns; both add up to the score, and the head is the legend.
 
 use ratatui::layout::Rect;
 
@@ -11,33 +11,33 @@ use skills_discovery::{Breakdown, QueryWord, Signal, SignalSums, WordRow};
 
 /// Widths of the columns name, description, body, semantic, sum.
 const COLUMNS: [u16; 5] = [7, 7, 7, 10, 6];
-/// The same where a letter and a space are before each name.
+/// The widths if a letter and a space precede each name.
 const LETTERED: [u16; 5] = [8, 9, 8, 7, 6];
 const HEADS: [&str; 4] = ["name", "descr", "body", "semantic"];
-/// The width below which the ledger leaves its columns out.
+/// Below this width the breakdown is drawn without its columns.
 pub const FULL_WIDTH: u16 = 52;
 
-/// One row, ready to draw.
+/// A row, ready to draw.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
     /// The word, pair, `rules`, or `3 more`.
     pub label: String,
     /// Shown instead of columns: the rules that applied, with their values.
     pub rules: Option<String>,
-    /// Columns.
+    /// Values by signal.
     pub by_signal: SignalSums,
-    /// Their sum.
+    /// The sum of the values.
     pub sum: f64,
 }
 
-/// Whether a row is that of a stop word of the request.
+/// Returns whether a row belongs to a stop word of the request.
 #[must_use]
 pub fn is_stop_word(row: &WordRow, words: &[QueryWord]) -> bool {
     row.query_word.and_then(|i| words.get(i)).is_some_and(|word| word.stop)
 }
 
-/// The same breakdown with its stop words in one row, where there are several: columns still add up.
-/// Parts keep the row they had, as only rule rows show theirs.
+/// Returns the breakdown with its stop words merged into one row, if there are several: columns still add up. Terms
+/// keep their row index, as only rule rows show theirs.
 #[must_use]
 pub fn stop_words_as_one(breakdown: &Breakdown, words: &[QueryWord]) -> Breakdown {
     let count = breakdown.words.iter().filter(|row| is_stop_word(row, words)).count();
@@ -57,21 +57,21 @@ pub fn stop_words_as_one(breakdown: &Breakdown, words: &[QueryWord]) -> Breakdow
             last = Some(place);
         }
     }
-    // Emptied rows are not shown; places stay as the parts know them.
+    // Emptied rows are not shown; indices must stay as the terms refer to them.
     if let Some(place) = last {
         out.words[place] = one;
     }
     out
 }
 
-/// The rows of a breakdown, at most `max`: the smallest are gathered in one, so that it still adds up.
+/// Returns the rows of a breakdown, at most `max`: the smallest are merged into one, so that it still adds up.
 #[must_use]
 pub fn rows(breakdown: &Breakdown, max: usize, painter: &Painter<'_>) -> Vec<Row> {
     let all: Vec<Row> = breakdown
         .words
         .iter()
         .enumerate()
-        // A row that would show nothing but dots says nothing.
+        // Skip rows that would contain only dots.
         .filter(|(_, row)| row.by_signal.iter().chain([&row.sum]).any(|v| v.abs() >= 0.005))
         .map(|(index, row)| {
             let ruled = row.by_signal[..4].iter().all(|v| v.abs() < 0.0005);
@@ -106,13 +106,13 @@ fn rule_text(breakdown: &Breakdown, word: usize, painter: &Painter<'_>) -> Strin
     texts.join(&format!(" {} ", painter.glyphs.dot))
 }
 
-/// The largest row sum, never so small that noise fills a bar.
+/// Returns the largest row sum, with a minimum so that noise does not fill a bar.
 #[must_use]
 pub fn row_scale(rows: &[Row]) -> f64 {
     rows.iter().map(|r| r.sum).fold(0.6, f64::max)
 }
 
-/// Draws it with all columns; answers the rows it took.
+/// Draws the breakdown with all columns; returns the number of rows.
 pub fn full(painter: &mut Painter<'_>, area: Rect, breakdown: &Breakdown, total: f64) -> u16 {
     let rows = rows(breakdown, usize::from(area.height.saturating_sub(3)), painter);
     let columns = if lettered(painter) { LETTERED } else { COLUMNS };
@@ -173,13 +173,13 @@ pub fn full(painter: &mut Painter<'_>, area: Rect, breakdown: &Breakdown, total:
     y + 1 - area.y
 }
 
-/// Draws words, sums and bars alone, with a legend below where asked; answers the rows it took.
+/// Draws words, sums and bars alone, with an optional legend below; returns the number of rows.
 pub fn compact(painter: &mut Painter<'_>, area: Rect, breakdown: &Breakdown, with_legend: bool) -> u16 {
     let room = area.height.saturating_sub(u16::from(with_legend));
     let rows = rows(breakdown, usize::from(room), painter);
     let longest = rows.iter().map(|r| cells(&r.label)).max().unwrap_or(0);
     let word = longest.clamp(9, 18).min(area.width.saturating_sub(12)).max(4);
-    // A sum with a sign needs a cell more.
+    // A sum with a sign needs one more cell.
     let sum = rows.iter().map(|row| cells(&score(row.sum, painter.glyphs))).max().unwrap_or(0).max(4);
     let end = area.x + word + 1 + sum;
     let scale = row_scale(&rows);

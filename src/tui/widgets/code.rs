@@ -1,4 +1,4 @@
-//! Syntax highlighting into roles. The grammars are parsed on first use (about 100 ms): call it off the UI task.
+//! Syntax highlighting by roles. The grammars are parsed on first use (about 100 ms): call it off the UI task.
 
 use std::sync::OnceLock;
 
@@ -8,7 +8,7 @@ use super::rich::Seg;
 use crate::theme::Role;
 use skills_skill::safe_text;
 
-/// Longer texts and lines are shown without colors: some grammars are slow on them.
+/// Maximum size of highlighted texts and lines: some grammars are slow on longer ones.
 const MAX_BYTES: usize = 256 * 1024;
 const MAX_LINE: usize = 2_000;
 
@@ -17,7 +17,7 @@ fn syntaxes() -> &'static SyntaxSet {
     SYNTAXES.get_or_init(two_face::syntax::extra_newlines)
 }
 
-/// Scopes and their roles; the innermost scope that is listed decides.
+/// Scopes and their roles; the innermost listed scope determines the role.
 fn scope_roles() -> &'static [(Scope, Role)] {
     static ROLES: OnceLock<Vec<(Scope, Role)>> = OnceLock::new();
     ROLES.get_or_init(|| {
@@ -49,7 +49,7 @@ fn role_of(stack: &ScopeStack) -> Role {
     stack.as_slice().iter().rev().find_map(listed).unwrap_or(Role::Text)
 }
 
-/// Whether there is a grammar of that name, extension or alias.
+/// Returns the grammar of a name, extension or alias.
 fn find(syntax: &str) -> Option<&'static SyntaxReference> {
     let token = match syntax {
         "" | "text" | "txt" => return None,
@@ -59,7 +59,7 @@ fn find(syntax: &str) -> Option<&'static SyntaxReference> {
     syntaxes().find_syntax_by_token(token)
 }
 
-/// Lines of a text in the roles of code, each line safe to draw; tabs become four spaces.
+/// Highlights the lines of a text, each safe to draw; tabs become four spaces.
 #[must_use]
 pub fn highlight(text: &str, syntax: &str) -> Vec<Vec<Seg>> {
     let Some(grammar) = find(syntax).filter(|_| text.len() <= MAX_BYTES) else {

@@ -1,18 +1,18 @@
-//! A graph of steps drawn downwards with lines: one lane a dependency, parallel branches side by side. Makes
-//! rows of signs; what is next to them is the caller's.
+//! Layout of a dependency graph of steps, drawn downwards with lines: one lane for each dependency, parallel branches
+//! side by side. Returns rows of line characters; the caller draws what is next to them.
 
-/// One row of the drawing.
+/// A row of the drawing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DagRow {
-    /// The lines, two cells a lane; as wide as the widest row.
+    /// The lines, two cells for each lane; as wide as the widest row.
     pub lines: String,
-    /// The node that begins in this row, with the column of its sign in `lines`.
+    /// The node that begins in this row, with the column of its glyph in `lines`.
     pub node: Option<(usize, usize)>,
-    /// The node that this row belongs to and the row's number in it; none for rows that only join and part.
+    /// The node that this row belongs to, and the row's index in it; `None` for rows that only join and split lanes.
     pub of: Option<(usize, usize)>,
 }
 
-/// Signs of lines.
+/// The line characters.
 struct Signs {
     down: char,
     across: char,
@@ -45,9 +45,9 @@ const ASCII: Signs = Signs {
     end_part: '+',
 };
 
-/// The rows of a graph. `before[n]` are the nodes that have to be through before node `n`; `heights[n]` is
-/// how many rows it takes, one at least. Nodes come in an order in which each is behind those before it, else
-/// as given. None where the graph has a circle, or needs more than `most` lanes side by side.
+/// Returns the rows of a graph. `before[n]` are the nodes that node `n` depends on; `heights[n]` is the number of its
+/// rows, at least one. Nodes are in topological order, otherwise in the given one. Returns `None` if the graph has a
+/// cycle, or needs more than `most` parallel lanes.
 #[must_use]
 pub fn rows(before: &[Vec<usize>], heights: &[usize], most: usize, ascii: bool) -> Option<Vec<DagRow>> {
     let order = in_order(before)?;
@@ -112,7 +112,7 @@ pub fn rows(before: &[Vec<usize>], heights: &[usize], most: usize, ascii: bool) 
     Some(out)
 }
 
-/// Each node behind those before it, the given order kept where it can be; none for a circle.
+/// Sorts the nodes topologically, preserving the given order where possible; `None` for a cycle.
 fn in_order(before: &[Vec<usize>]) -> Option<Vec<usize>> {
     let mut order: Vec<usize> = Vec::with_capacity(before.len());
     let mut placed = vec![false; before.len()];
@@ -126,9 +126,9 @@ fn in_order(before: &[Vec<usize>]) -> Option<Vec<usize>> {
     Some(order)
 }
 
-/// For each node those that directly follow it: without edges that a longer way makes superfluous.
+/// Returns the direct successors of each node, without redundant edges (transitive reduction).
 fn children(before: &[Vec<usize>], order: &[usize]) -> Vec<Vec<usize>> {
-    // above[n] holds every node that is before n in any number of steps.
+    // above[n] contains every node that is before n in any number of steps.
     let mut above: Vec<Vec<bool>> = vec![vec![false; before.len()]; before.len()];
     for node in order {
         for one in &before[*node] {
@@ -164,7 +164,7 @@ fn free(lanes: &mut Vec<Option<usize>>, from: usize) -> usize {
     }
 }
 
-/// Every lane in use goes down; the one with the node leaves its cell free for the node's sign.
+/// Draws a line downwards in every used lane; the lane of the node leaves its cell free for the node's glyph.
 fn downwards(lanes: &[Option<usize>], node: Option<usize>, signs: &Signs) -> String {
     let mut line = String::new();
     for (at, lane) in lanes.iter().enumerate() {
@@ -174,7 +174,7 @@ fn downwards(lanes: &[Option<usize>], node: Option<usize>, signs: &Signs) -> Str
     line
 }
 
-/// A line from one lane to another, with those that join or part there and those that it crosses.
+/// Draws a line from one lane to another, with the lanes that join or split there and those that it crosses.
 fn across(
     lanes: &[Option<usize>],
     from: usize,

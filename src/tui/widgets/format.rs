@@ -1,9 +1,9 @@
-//! Numbers as people read them in columns: two decimals, thousands apart, `3.2k`, `41 kB`.
+//! Number formats for columns: two decimals, thousands separators, `3.2k`, `41 kB`.
 
 use crate::glyphs::Glyphs;
 use skills_skill::tokens::TokenCount;
 
-/// A score or an term with two decimals; nothing is a dot.
+/// Formats a score or a term with two decimals; zero is a dot.
 #[must_use]
 pub fn score(value: f64, glyphs: &Glyphs) -> String {
     if value.abs() < 0.005 {
@@ -15,13 +15,13 @@ pub fn score(value: f64, glyphs: &Glyphs) -> String {
     }
 }
 
-/// A score that is shown as `0.00` when it is nothing (totals, ranks).
+/// Formats a score, with zero as `0.00` (totals, ranks).
 #[must_use]
 pub fn plain_score(value: f64, glyphs: &Glyphs) -> String {
     if value <= -0.005 { format!("{}{:.2}", glyphs.minus, -value) } else { format!("{:.2}", value.max(0.0)) }
 }
 
-/// A difference, always with its sign.
+/// Formats a difference, always with its sign.
 #[must_use]
 pub fn signed(value: f64, glyphs: &Glyphs) -> String {
     if value.abs() < 0.005 {
@@ -33,7 +33,7 @@ pub fn signed(value: f64, glyphs: &Glyphs) -> String {
     }
 }
 
-/// Tokens: `24`, `0.9k`, `3.2k`, `128k`.
+/// Formats tokens: `24`, `0.9k`, `3.2k`, `128k`.
 #[must_use]
 pub fn tokens(count: u32) -> String {
     match count {
@@ -43,13 +43,13 @@ pub fn tokens(count: u32) -> String {
     }
 }
 
-/// The same, with a sign before an estimate: `≈3.2k`.
+/// Formats tokens, with a sign before an estimate: `≈3.2k`.
 #[must_use]
 pub fn token_count(count: TokenCount, glyphs: &Glyphs) -> String {
     format!("{}{}", if count.estimated { glyphs.about } else { "" }, tokens(count.tokens))
 }
 
-/// Bytes: `512 B`, `9.8 kB`, `41 kB`, `1.2 MB`.
+/// Formats bytes: `512 B`, `9.8 kB`, `41 kB`, `1.2 MB`.
 #[must_use]
 pub fn bytes(count: u64) -> String {
     let value = count as f64;
@@ -62,7 +62,7 @@ pub fn bytes(count: u64) -> String {
     }
 }
 
-/// A count with its thousands apart: `14 639`.
+/// Formats a count with thousands separators: `14 639`.
 #[must_use]
 pub fn count(value: usize) -> String {
     let digits = value.to_string();
@@ -76,13 +76,13 @@ pub fn count(value: usize) -> String {
     out
 }
 
-/// A count with its noun: `1 skill`, `312 skills`.
+/// Formats a count with its noun: `1 skill`, `312 skills`.
 #[must_use]
 pub fn counted(value: usize, noun: &str) -> String {
     format!("{} {noun}{}", count(value), if value == 1 { "" } else { "s" })
 }
 
-/// Microseconds as milliseconds: `0.6 ms`, `12 ms`, `1.4 s`.
+/// Formats microseconds as milliseconds: `0.6 ms`, `12 ms`, `1.4 s`.
 #[must_use]
 pub fn took(micros: u64) -> String {
     match micros {

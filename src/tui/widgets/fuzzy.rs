@@ -1,11 +1,11 @@
-//! Fuzzy filter over names: a score for each, the matched letters only for what is drawn.
+//! A fuzzy filter over names: a score for each name, and the matched letters for drawn ones.
 
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str, Utf32String};
 
 use skills_api::QueryWords;
 
-/// A filter text and its matcher. Words are matched in any order, each letter by letter.
+/// A filter text and its matcher. Words are matched in any order, each by its letters.
 pub struct Fuzzy {
     matcher: Matcher,
     pattern: Pattern,
@@ -25,31 +25,31 @@ impl Default for Fuzzy {
 }
 
 impl Fuzzy {
-    /// Takes a new filter text.
+    /// Sets the filter text.
     pub fn set(&mut self, text: &str) {
         self.empty = text.trim().is_empty();
         self.words = QueryWords::new(text);
         self.pattern.reparse(text, CaseMatching::Smart, Normalization::Smart);
     }
 
-    /// Whether there is nothing to filter by.
+    /// Returns whether the filter is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.empty
     }
 
-    /// How well a name matches; `None` when it does not. Everything matches an empty filter.
+    /// Returns how well a name matches; `None` if it does not. Everything matches an empty filter.
     pub fn score(&mut self, name: &Utf32String) -> Option<u32> {
         if self.empty { Some(0) } else { self.pattern.score(name.slice(..), &mut self.matcher) }
     }
 
-    /// Whether a longer text has every word of the filter, each at the beginning of a word.
+    /// Returns whether a longer text contains every word of the filter, each at the beginning of a word.
     #[must_use]
     pub fn finds(&self, text: &str) -> bool {
         self.words.is_in(text)
     }
 
-    /// The matched characters of a text, ascending and without doubles.
+    /// Returns the indices of the matched characters of a text, ascending and deduplicated.
     pub fn letters(&mut self, text: &str) -> Vec<u32> {
         if self.empty {
             return Vec::new();

@@ -1,9 +1,9 @@
-//! The beginning of a file that is not text: offsets, bytes, and the characters among them.
+//! A hex dump of the beginning of a binary file: offsets, bytes, and characters.
 
 use super::rich::{RichLine, Seg};
 use crate::theme::Role;
 
-/// Rows of 16 bytes, or of 8 where the width does not allow 16.
+/// Formats rows of 16 bytes, or of 8 if the width does not suffice.
 #[must_use]
 pub fn hex(bytes: &[u8], width: u16) -> Vec<RichLine> {
     let per_row = if width >= 76 { 16 } else { 8 };

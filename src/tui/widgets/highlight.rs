@@ -1,4 +1,4 @@
-//! Texts with the stretches that counted for a score: tinted by signal, in brackets where only ASCII is drawn.
+//! Texts with the matches that contributed to a score: tinted by signal, or in brackets with ASCII.
 
 use ratatui::style::Modifier;
 use unicode_width::UnicodeWidthStr;
@@ -8,7 +8,7 @@ use crate::theme::Role;
 use skills_discovery::{Mark, Signal};
 use skills_skill::safe_text;
 
-/// The role of a mark.
+/// Returns the role of a match.
 #[must_use]
 pub fn mark_role(signal: Signal) -> Role {
     match signal {
@@ -19,8 +19,8 @@ pub fn mark_role(signal: Signal) -> Role {
     }
 }
 
-/// A raw text of a bundle as stretches on one line: marked ones in their signal's tint, the rest in
-/// `role`. White space runs become one space. Marks that do not fall on characters are left out.
+/// Returns an untrusted text as segments on one line: matches in their signal's tint, the rest in `role`. White space
+/// is collapsed to single spaces. Marks that are not on character boundaries are ignored.
 #[must_use]
 pub fn marked(raw: &str, marks: &[Mark], role: Role, ascii: bool) -> Vec<Seg> {
     let mut segs = Vec::new();
@@ -52,8 +52,8 @@ pub fn marked(raw: &str, marks: &[Mark], role: Role, ascii: bool) -> Vec<Seg> {
     segs
 }
 
-/// Where to begin so that the first mark shows within `room` cells: at the text's beginning where that is
-/// enough, else at a word some way before the mark. A byte offset into `raw`.
+/// Returns the byte offset in `raw` of an excerpt that shows the first match within `room` cells: 0 if that suffices,
+/// else a word boundary before the match.
 #[must_use]
 pub fn excerpt_from(raw: &str, marks: &[Mark], room: u16) -> usize {
     let Some(first) = marks.first() else { return 0 };
@@ -76,7 +76,7 @@ pub fn excerpt_from(raw: &str, marks: &[Mark], room: u16) -> usize {
     from
 }
 
-/// Marks of a text as marks of its rest from `from` on.
+/// Returns the marks of a text relative to its rest from `from` on.
 #[must_use]
 pub fn marks_from(marks: &[Mark], from: usize) -> Vec<Mark> {
     let from = u32::try_from(from).unwrap_or(u32::MAX);
@@ -84,7 +84,7 @@ pub fn marks_from(marks: &[Mark], from: usize) -> Vec<Mark> {
     rest.map(|mark| Mark { start: mark.start - from, end: mark.end - from, signal: mark.signal }).collect()
 }
 
-/// Appends text with single spaces; a space at its end waits for what comes next.
+/// Appends text with single spaces; a space at its end is deferred until more text follows.
 fn push(segs: &mut Vec<Seg>, raw: &str, role: Role, pending_space: &mut bool) {
     let mut out = String::new();
     let mut rest = raw;

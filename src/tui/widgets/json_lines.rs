@@ -1,4 +1,4 @@
-//! JSON as lines in roles: a tree that folds, and a value laid out whole for a sheet. Always safe to draw.
+//! JSON as lines with roles: a collapsible tree, and a complete value for a dialog. Always safe to draw.
 
 use std::collections::HashSet;
 
@@ -13,19 +13,19 @@ use crate::theme::Role;
 /// A row of a tree.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TreeRow {
-    /// Its state: keys and indices, `/` between them.
+    /// Its path: keys and indices, separated by `/`.
     pub path: String,
-    /// How deep.
+    /// Nesting depth.
     pub depth: usize,
     /// The key or index.
     pub name: String,
-    /// The value, or how much a folded or open one holds.
+    /// The value, or the number of members of a list or object.
     pub value: Seg,
-    /// Whether it can be folded, and is.
+    /// Whether it is collapsed; `None` if it cannot be.
     pub folded: Option<bool>,
 }
 
-/// All rows of a value; what is in `folded` stays closed.
+/// Returns all rows of a value; paths in `folded` are collapsed.
 #[must_use]
 pub fn tree<S: std::hash::BuildHasher>(value: &Value, folded: &HashSet<String, S>) -> Vec<TreeRow> {
     let mut out = Vec::new();
@@ -61,7 +61,7 @@ fn children<S: std::hash::BuildHasher>(
     }
 }
 
-/// A value in a few words: scalars in full, others by their content.
+/// Formats a value briefly: scalars in full, others by their number of members.
 #[must_use]
 pub fn short(value: &Value) -> Seg {
     match value {
@@ -77,7 +77,7 @@ pub fn short(value: &Value) -> Seg {
     }
 }
 
-/// A value on one line, cut to a width; what is cut off is reported by size.
+/// Formats a value on one line, truncated to a width; the rest is reported by size.
 #[must_use]
 pub fn on_one_line(value: &Value, width: u16, ellipsis: &str) -> Vec<Seg> {
     let (text, role) = match value {
@@ -98,10 +98,10 @@ pub fn on_one_line(value: &Value, width: u16, ellipsis: &str) -> Vec<Seg> {
     ]
 }
 
-/// Lines of one text value before the rest is only counted.
+/// Maximum number of lines of a text value; the rest is only counted.
 const TEXT_LINES: usize = 60;
 
-/// Every field of an object (or the value itself) in full: names in a column, texts wrapped.
+/// Formats every field of an object (or the value itself) in full: names in a column, texts wrapped.
 #[must_use]
 pub fn fields(value: &Value, width: u16) -> Vec<RichLine> {
     let Value::Object(map) = value else { return laid_out(value, width) };
@@ -154,17 +154,17 @@ fn laid_out(value: &Value, width: u16) -> Vec<RichLine> {
     out
 }
 
-/// JSON on as few lines as a width allows: what fits on a line is on one, so that a list of small objects
-/// reads like a table.
+/// Formats JSON on as few lines as a width allows: what fits on a line is on one, so that a list of small objects reads
+/// like a table.
 fn dense(value: &Value, width: u16) -> Vec<String> {
     let mut out = Vec::new();
     put_dense(value, "", 0, width, "", &mut out);
     out
 }
 
-/// Indentation of JSON inside JSON.
+/// Indentation of nested JSON.
 const INSIDE: usize = 2;
-/// Deeper than this everything is on one line, to be wrapped.
+/// Maximum nesting depth; deeper values are on one line, to be wrapped.
 const DEEPEST: usize = 24;
 
 fn put_dense(value: &Value, name: &str, depth: usize, width: u16, behind: &str, out: &mut Vec<String>) {
@@ -197,7 +197,7 @@ fn put_dense(value: &Value, name: &str, depth: usize, width: u16, behind: &str, 
     out.push(format!("{indent}{close}{behind}"));
 }
 
-/// JSON on one line with air between its parts.
+/// Formats JSON on one line with spaces between its parts.
 fn flat(value: &Value) -> String {
     match value {
         Value::Array(items) => format!("[{}]", items.iter().map(flat).collect::<Vec<_>>().join(", ")),

@@ -1,5 +1,5 @@
-//! A value pretty printed as JSON in roles: small lists and objects stay on one line, long ones can be
-//! shown by their beginning with a count of the rest. Always safe to draw.
+//! A value pretty-printed as JSON with roles: small lists and objects are on one line, long ones can be truncated with
+//! a count of the rest. Always safe to draw.
 
 use serde_json::Value;
 
@@ -10,29 +10,29 @@ use super::wrap::break_code;
 use crate::theme::Role;
 use skills_skill::safe_text;
 
-/// Cells per level.
+/// Indentation per level, in cells.
 const INDENT: usize = 2;
-/// A list or an object that takes more cells gets lines of its own.
+/// Maximum width of a list or an object on one line.
 const ON_ONE_LINE: u16 = 72;
-/// What is shown of a long list, object and text while it is collapsed.
+/// Maximum number of displayed items of a list, members of an object and lines of a text while collapsed.
 const ITEMS: usize = 2;
 const FIELDS: usize = 16;
 const TEXT_LINES: usize = 6;
-/// Nested deeper than this it is only counted, however much is asked for.
+/// Maximum nesting depth; deeper values are only counted, even if everything is shown.
 const DEEPEST: usize = 48;
 
-/// How it is laid out.
+/// The layout parameters.
 #[derive(Debug, Clone, Copy)]
 pub struct Layout<'a> {
-    /// Cells there are.
+    /// Available width, in cells.
     pub width: u16,
     /// Whether everything is shown.
     pub whole: bool,
-    /// The sign of omission.
+    /// The ellipsis.
     pub ellipsis: &'a str,
 }
 
-/// The lines of a value, and whether something was left out.
+/// Returns the lines of a value, and whether something was omitted.
 #[must_use]
 pub fn lines(value: &Value, layout: Layout<'_>) -> (Vec<RichLine>, bool) {
     let mut printer = Printer { layout, out: Vec::new(), left_out: false };
@@ -47,7 +47,7 @@ struct Printer<'a> {
 }
 
 impl Printer<'_> {
-    /// Prints a value behind `before` (its key), followed by `after` (a comma).
+    /// Prints a value after `before` (its key), followed by `after` (a comma).
     fn print(&mut self, value: &Value, depth: usize, before: Vec<Seg>, after: &str) {
         let indent = depth * INDENT;
         let head: u16 = before.iter().map(|seg| cells(&seg.text)).sum();
@@ -89,7 +89,7 @@ impl Printer<'_> {
         }
     }
 
-    /// A text that is too long for its line: broken behind its line breaks, then at the width.
+    /// Prints a text that is too long for its line: broken after its line breaks, then at the width.
     fn text(&mut self, text: &str, indent: usize, before: Vec<Seg>, after: &str) {
         let quoted = quoted(text);
         let head: u16 = before.iter().map(|seg| cells(&seg.text)).sum();
@@ -128,7 +128,7 @@ impl Printer<'_> {
         }
     }
 
-    /// How many members are shown: all, or the first few where far more would follow.
+    /// Returns how many members are shown: all, or the first few if many more would follow.
     fn shown_of(&self, len: usize, few: usize) -> usize {
         if self.layout.whole || len <= few + 2 { len } else { few }
     }
@@ -164,12 +164,12 @@ fn preview_text(value: &Value) -> String {
     }
 }
 
-/// A text as JSON writes it, safe to draw.
+/// Returns a text as a JSON string, safe to draw.
 fn quoted(text: &str) -> String {
     safe_text::line(&Value::from(text).to_string()).into_owned()
 }
 
-/// The pieces of a quoted text, each ending behind a line break as JSON writes it.
+/// Splits a quoted text after each escaped line break.
 fn behind_breaks(quoted: &str) -> Vec<&str> {
     let mut out = Vec::new();
     let (mut start, mut escaped) = (0, false);
@@ -184,7 +184,7 @@ fn behind_breaks(quoted: &str) -> Vec<&str> {
     out
 }
 
-/// A value on one line, where it is short and not nested twice.
+/// Formats a value on one line if it is short and nested at most once.
 fn inline(value: &Value, room: u16) -> Option<Vec<Seg>> {
     let mut segs = Vec::new();
     push_inline(value, 0, usize::from(room), &mut segs)?;
@@ -193,7 +193,7 @@ fn inline(value: &Value, room: u16) -> Option<Vec<Seg>> {
 }
 
 fn push_inline(value: &Value, depth: usize, room: usize, segs: &mut Vec<Seg>) -> Option<()> {
-    // Whatever has more parts than cells cannot fit.
+    // A value with more parts than cells cannot fit.
     if segs.len() > room.max(4) {
         return None;
     }

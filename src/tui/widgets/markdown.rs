@@ -1,5 +1,5 @@
-//! Markdown as it is read: headings, lists, quotes, tables, links and highlighted code, wrapped to a
-//! width (`CommonMark` 0.31 with tables, task lists, strikethrough and footnotes).
+//! Renders Markdown: headings, lists, quotes, tables, links and highlighted code, wrapped to a width (`CommonMark` 0.31
+//! with tables, task lists, strikethrough and footnotes).
 
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 use ratatui::style::Modifier;
@@ -12,7 +12,7 @@ use crate::glyphs::{ASCII, Glyphs, UNICODE};
 use crate::theme::Role;
 use skills_skill::{safe_text, slice};
 
-/// Lines of a Markdown text at a width. Line numbers in [`RichLine::source`] count in `text` from 1.
+/// Returns the lines of a Markdown text at a width. Line numbers in [`RichLine::source`] refer to `text`, from 1.
 #[must_use]
 pub fn render(text: &str, width: u16, ascii: bool) -> Vec<RichLine> {
     let options = Options::ENABLE_TABLES
@@ -36,10 +36,11 @@ pub fn render(text: &str, width: u16, ascii: bool) -> Vec<RichLine> {
     writer.out
 }
 
-/// Drawing holds every line with its styles, many times the text; no body that a model should read is so long.
+/// Maximum size of a rendered text: drawing keeps every line with its styles, many times the size of the text, and no
+/// body for a model should be longer.
 const MAX_DRAWN_BYTES: usize = 256 * 1024;
 
-/// A list or quote that is open: what is before its first line and before the others.
+/// An open list or quote: the prefix of its first line and of the others.
 struct Indent {
     first: Vec<Seg>,
     rest: Vec<Seg>,
@@ -95,7 +96,7 @@ impl<'t> Writer<'t> {
         }
     }
 
-    /// The source line of a byte offset; offsets mostly ascend, so counting continues from the last one.
+    /// Returns the source line of a byte offset; offsets mostly ascend, so counting continues from the last one.
     fn source(&mut self, offset: usize) -> u32 {
         let (from, line) = if offset >= self.counted.0 { self.counted } else { (0, 1) };
         let more = self.text[from..offset].matches('\n').count();
@@ -278,13 +279,13 @@ impl<'t> Writer<'t> {
         self.inline.push(seg);
     }
 
-    /// The width left inside the open lists and quotes.
+    /// Returns the remaining width inside the open lists and quotes.
     fn available_width(&self) -> u16 {
         let indent: usize = self.indents.iter().flat_map(|i| &i.rest).map(|s| s.text.width()).sum();
         self.width.saturating_sub(indent as u16).max(8)
     }
 
-    /// The blank row before a block, where one is due.
+    /// Adds the blank row before a block, if one is pending.
     fn begin(&mut self) {
         if std::mem::take(&mut self.blank_wanted) && !self.out.is_empty() {
             let prefix = self.indents.iter().flat_map(|i| i.rest.clone()).collect();
@@ -292,7 +293,7 @@ impl<'t> Writer<'t> {
         }
     }
 
-    /// A line behind the open lists' and quotes' marks.
+    /// Adds a line after the prefixes of the open lists and quotes.
     fn line(&mut self, segs: Vec<Seg>, band: Option<Role>) {
         let mut all = Vec::new();
         for indent in &mut self.indents {
@@ -303,7 +304,7 @@ impl<'t> Writer<'t> {
         self.out.push(RichLine { segs: all, band, source: 0 });
     }
 
-    /// Ends the present line, continuing with the same block.
+    /// Ends the current line within the same block.
     fn flush_lines(&mut self) {
         if self.table.is_some() {
             return;
@@ -323,7 +324,7 @@ impl<'t> Writer<'t> {
         }
     }
 
-    /// Ends the present block.
+    /// Ends the current block.
     fn flush(&mut self) {
         self.flush_lines();
     }
@@ -373,7 +374,7 @@ impl<'t> Writer<'t> {
     }
 }
 
-/// Widths of a table's columns, two cells apart; the widest are truncated first when they do not fit.
+/// Returns the widths of a table's columns, two cells apart; the widest are reduced first if they do not fit.
 fn column_widths(table: &Table, room: u16) -> Vec<u16> {
     let columns = table.rows.iter().map(Vec::len).max().unwrap_or(0);
     let mut widths = vec![1_u16; columns];

@@ -1,4 +1,4 @@
-//! Parts that panes are drawn from: ruled titles, bars, ledgers, lists, rendered texts.
+//! Widgets of panes: ruled titles, bars, score breakdowns, lists, rendered texts.
 
 pub mod bars;
 pub mod breakdown;

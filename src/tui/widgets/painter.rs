@@ -10,33 +10,33 @@ use crate::glyphs::Glyphs;
 use crate::pane::Draw;
 use crate::theme::{Role, Theme};
 
-/// A buffer with the theme and the signs that are in force.
+/// A buffer with the active theme and glyphs.
 pub struct Painter<'a> {
-    /// Where it writes.
+    /// The target buffer.
     pub buf: &'a mut Buffer,
     /// Styles.
     pub theme: &'a Theme,
-    /// Signs.
+    /// Glyphs.
     pub glyphs: &'a Glyphs,
 }
 
 impl<'a> Painter<'a> {
-    /// A painter for one frame.
+    /// Creates a painter for one frame.
     pub fn new(buf: &'a mut Buffer, cx: &Draw<'a>) -> Self {
         Self { buf, theme: cx.theme, glyphs: cx.glyphs }
     }
 
-    /// Writes text from `x`, at most `max` cells; answers the column after it.
+    /// Writes text from `x`, at most `max` cells; returns the column after it.
     pub fn put(&mut self, x: u16, y: u16, text: &str, role: Role, max: u16) -> u16 {
         self.styled(x, y, text, self.theme.style(role), max)
     }
 
-    /// As [`Self::put`], with more weight or underline.
+    /// Writes text like [`Self::put`], with additional modifiers.
     pub fn put_plus(&mut self, x: u16, y: u16, text: &str, role: Role, plus: Modifier, max: u16) -> u16 {
         self.styled(x, y, text, self.theme.style(role).add_modifier(plus), max)
     }
 
-    /// Writes text in a style of its own.
+    /// Writes text in a style.
     pub fn styled(&mut self, x: u16, y: u16, text: &str, style: Style, max: u16) -> u16 {
         let area = self.buf.area;
         if y < area.top() || y >= area.bottom() || x < area.left() || x >= area.right() {
@@ -45,7 +45,7 @@ impl<'a> Painter<'a> {
         self.buf.set_stringn(x, y, text, usize::from(max), style).0
     }
 
-    /// Writes text so that it ends before `end`; answers the column it begins in.
+    /// Writes text so that it ends before `end`; returns its first column.
     pub fn right(&mut self, end: u16, y: u16, text: &str, role: Role) -> u16 {
         let width = text.width() as u16;
         let x = end.saturating_sub(width);
@@ -53,7 +53,7 @@ impl<'a> Painter<'a> {
         x
     }
 
-    /// A line in roles; answers the column after it.
+    /// Writes a line; returns the column after it.
     pub fn line(&mut self, x: u16, y: u16, line: &RichLine, max: u16) -> u16 {
         let end = x.saturating_add(max);
         if let Some(band) = line.band {
@@ -64,7 +64,7 @@ impl<'a> Painter<'a> {
             .fold(x, |at, seg| self.put_plus(at, y, &seg.text, seg.role, seg.plus, end.saturating_sub(at)))
     }
 
-    /// A line in roles that ends before `end`; answers the column it begins in.
+    /// Writes a line that ends before `end`; returns its first column.
     pub fn line_right(&mut self, end: u16, y: u16, line: &RichLine) -> u16 {
         let width = line.width() as u16;
         let x = end.saturating_sub(width);
@@ -72,20 +72,20 @@ impl<'a> Painter<'a> {
         x
     }
 
-    /// Lays a role's style over an area, leaving what is in it.
+    /// Applies a role's style to an area, preserving its content.
     pub fn band(&mut self, area: Rect, role: Role) {
         let area = area.intersection(self.buf.area);
         self.buf.set_style(area, self.theme.style(role));
     }
 
-    /// The same sign along a row.
+    /// Repeats a glyph along a row.
     pub fn run(&mut self, x: u16, y: u16, sign: &str, count: u16, role: Role) {
         for at in x..x.saturating_add(count) {
             self.put(at, y, sign, role, 1);
         }
     }
 
-    /// The rail left of everything at one level of disclosure.
+    /// Draws the rail to the left of content at a disclosure level.
     pub fn rail(&mut self, x: u16, y: u16, height: u16, level: usize) {
         let (sign, role) = match level {
             1 => (self.glyphs.levels[1], Role::Level1),

@@ -1,10 +1,10 @@
-//! Ages, durations and times of day as people read them: `12 s`, `2 m`, `4 h`, `1.2 s`, `00:44:58`.
+//! Formats of ages, durations and times of day: `12 s`, `2 m`, `4 h`, `1.2 s`, `00:44:58`.
 
 use std::sync::OnceLock;
 
 use jiff::tz::TimeZone;
 
-/// How long ago, in one unit: `now`, `12 s`, `2 m`, `4 h`, `3 d`.
+/// Formats an age in one unit: `now`, `12 s`, `2 m`, `4 h`, `3 d`.
 #[must_use]
 pub fn age(millis: i64) -> String {
     let seconds = millis.max(0) / 1000;
@@ -17,19 +17,19 @@ pub fn age(millis: i64) -> String {
     }
 }
 
-/// How long ago, with the word: `just now`, `12 s ago`.
+/// Formats an age with a suffix: `just now`, `12 s ago`.
 #[must_use]
 pub fn ago(millis: i64) -> String {
     if millis < 1_000 { "just now".to_owned() } else { format!("{} ago", age(millis)) }
 }
 
-/// How long it has lasted, with the word: `just now`, `for 12 s`.
+/// Formats how long something has lasted: `just now`, `for 12 s`.
 #[must_use]
 pub fn lasting(millis: i64) -> String {
     if millis < 1_000 { "just now".to_owned() } else { format!("for {}", age(millis)) }
 }
 
-/// The unit in which [`age`] tells that many milliseconds.
+/// Returns the unit in milliseconds in which [`age`] formats an age.
 fn unit(millis: i64) -> i64 {
     match millis {
         ..60_000 => 1_000,
@@ -39,7 +39,7 @@ fn unit(millis: i64) -> i64 {
     }
 }
 
-/// After how many milliseconds [`age`] says something else.
+/// Returns after how many milliseconds the text of [`age`] changes.
 #[must_use]
 pub fn until_older(millis: i64) -> i64 {
     let millis = millis.max(0);
@@ -47,14 +47,14 @@ pub fn until_older(millis: i64) -> i64 {
     unit - millis % unit
 }
 
-/// After how many milliseconds [`age`] of what is left says something else, as it grows less.
+/// Returns after how many milliseconds the text of [`age`] changes for a remaining time, which decreases.
 #[must_use]
 pub fn until_younger(millis: i64) -> i64 {
     let millis = millis.max(0);
     (millis % unit(millis) + 1).min(millis.max(1))
 }
 
-/// How long something took: `< 1 ms`, `12 ms`, `1.2 s`, `4 m 05 s`, `2 h 10 m`.
+/// Formats a duration: `< 1 ms`, `12 ms`, `1.2 s`, `4 m 05 s`, `2 h 10 m`.
 #[must_use]
 pub fn duration(millis: i64) -> String {
     match millis {
@@ -69,7 +69,7 @@ pub fn duration(millis: i64) -> String {
 /// The user's time zone; the system's by default.
 static ZONE: OnceLock<TimeZone> = OnceLock::new();
 
-/// Times of day are reported in this zone from now on; only the first one given counts.
+/// Sets the time zone of formatted times; only the first call has an effect.
 pub fn set_time_zone(zone: TimeZone) {
     drop(ZONE.set(zone));
 }
@@ -83,7 +83,7 @@ fn format_time_in(millis: i64, form: &str, zone: &TimeZone) -> Option<String> {
     Some(time.to_zoned(zone.clone()).strftime(form).to_string())
 }
 
-/// A day and the time of it here, to the minute: `22 Nov 12:04`; nothing where it is not known.
+/// Formats a local date and time to the minute: `22 Nov 12:04`; empty if unknown.
 #[must_use]
 pub fn moment(millis: i64) -> String {
     Some(millis)
@@ -92,7 +92,7 @@ pub fn moment(millis: i64) -> String {
         .unwrap_or_default()
 }
 
-/// A day here: `2026-11-22`; nothing where it is not known.
+/// Formats a local date: `2026-11-22`; empty if unknown.
 #[must_use]
 pub fn day(millis: i64) -> String {
     Some(millis)
@@ -101,7 +101,7 @@ pub fn day(millis: i64) -> String {
         .unwrap_or_default()
 }
 
-/// The time of day here: `00:44:58`.
+/// Formats the local time of day: `00:44:58`.
 #[must_use]
 pub fn time_of_day(millis: i64) -> String {
     format_time(millis, "%H:%M:%S").unwrap_or_else(|| "--:--:--".to_owned())

@@ -1,11 +1,11 @@
-//! Renders a text for drawing: Markdown, or code in any syntax we have a grammar for. Runs off the UI task.
+//! Renders a text for drawing: Markdown, or code with an available grammar. Runs off the UI task.
 
 use super::rich::RichLine;
 use super::wrap::break_code;
 use super::{code, markdown};
 use crate::pane::RenderJob;
 
-/// What a render job asks for. Every line carries the line of the source it begins in.
+/// Executes a render job. Every line contains the source line it begins in.
 #[must_use]
 pub fn render(job: &RenderJob) -> Vec<RichLine> {
     match job.syntax.as_str() {

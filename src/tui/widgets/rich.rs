@@ -1,35 +1,36 @@
-//! Text with roles instead of colors: made once off the UI task, styled by the theme when it is drawn, so
-//! that another theme needs no second rendering.
+//! Text with roles instead of colors: rendered once off the UI task and styled by the theme when it is drawn, so that a
+//! change of the theme requires no rendering.
 
 use ratatui::style::Modifier;
 use unicode_width::UnicodeWidthStr;
 
 use crate::theme::Role;
 
-/// A stretch of text in one role. Its text is already safe to draw.
+/// A segment of text in one role. Its text is already safe to draw.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seg {
     /// What is there.
     pub text: String,
     /// How it is styled.
     pub role: Role,
-    /// Weight or underline on top of the role's style.
+    /// Modifiers in addition to the role's style.
     pub plus: Modifier,
 }
 
 impl Seg {
-    /// A stretch in a role as the theme has it.
+    /// Creates a segment in a role.
     pub fn new(text: impl Into<String>, role: Role) -> Self {
         Self { text: text.into(), role, plus: Modifier::empty() }
     }
 
-    /// Other text in the same look. A stretch may be megabytes long, so its own text is not copied for that.
+    /// Returns a segment of other text in the same style. A segment may be megabytes long, so its text is not cloned
+    /// for that.
     #[must_use]
     pub fn with_text(&self, text: impl Into<String>) -> Self {
         Self { text: text.into(), role: self.role, plus: self.plus }
     }
 
-    /// The same stretch with more weight, underline or slant.
+    /// Adds modifiers to the segment.
     #[must_use]
     pub fn with(mut self, plus: Modifier) -> Self {
         self.plus |= plus;
@@ -40,7 +41,7 @@ impl Seg {
 /// One line as drawn.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RichLine {
-    /// Its stretches from left to right.
+    /// Its segments from left to right.
     pub segs: Vec<Seg>,
     /// A band under the full line (code is on `surface`).
     pub band: Option<Role>,
@@ -49,24 +50,24 @@ pub struct RichLine {
 }
 
 impl RichLine {
-    /// A line of one stretch.
+    /// Creates a line of one segment.
     pub fn of(text: impl Into<String>, role: Role) -> Self {
         Self { segs: vec![Seg::new(text, role)], band: None, source: 0 }
     }
 
-    /// A line of several stretches.
+    /// Creates a line of several segments.
     #[must_use]
     pub fn from_segs(segs: Vec<Seg>) -> Self {
         Self { segs, band: None, source: 0 }
     }
 
-    /// Its width in cells.
+    /// Returns its width in cells.
     #[must_use]
     pub fn width(&self) -> usize {
         self.segs.iter().map(|s| s.text.width()).sum()
     }
 
-    /// The text alone.
+    /// Returns the text alone.
     #[must_use]
     pub fn plain(&self) -> String {
         self.segs.iter().map(|s| s.text.as_str()).collect()

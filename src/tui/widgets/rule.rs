@@ -1,4 +1,4 @@
-//! A part's title on a rule, and the line between two parts. The part with the focus has a heavy rule.
+//! A part's title on a rule, and the divider between two parts. The focused part has a heavy rule.
 
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
@@ -8,24 +8,24 @@ use super::rich::{RichLine, Seg};
 use super::wrap::cut_line;
 use crate::theme::Role;
 
-/// What is on a rule.
+/// The content of a rule.
 #[derive(Debug, Clone, Default)]
 pub struct Title {
     /// Left: the part's name.
     pub name: RichLine,
-    /// Right: what is worth knowing about it; dropped before the name is cut.
+    /// Right: a note about the part; dropped before the name is truncated.
     pub note: RichLine,
     /// Whether the part has the focus.
     pub focused: bool,
 }
 
 impl Title {
-    /// A title of one word or phrase.
+    /// Creates a title of one word or phrase.
     pub fn of(name: impl Into<String>, focused: bool) -> Self {
         Self { name: RichLine::of(name, Role::Text), note: RichLine::default(), focused }
     }
 
-    /// The same with a note on the right.
+    /// Adds a note on the right.
     #[must_use]
     pub fn note(mut self, note: impl Into<String>) -> Self {
         self.note = RichLine::of(note, Role::Muted);
@@ -76,12 +76,12 @@ fn pen_note(painter: &mut Painter<'_>, end: u16, y: u16, note: &RichLine) -> u16
 /// How a divider meets a rule in one row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Joint {
-    /// The rule runs through, the divider begins below it.
+    /// A continuous rule; the divider begins below it.
     Top {
         /// Whether that rule is heavy.
         heavy: bool,
     },
-    /// Rules on both sides, the divider continues.
+    /// Rules on both sides; the divider continues.
     Cross {
         /// Whether the left one is heavy.
         left: bool,
@@ -100,7 +100,7 @@ pub enum Joint {
     },
 }
 
-/// The one line between two parts, from `area.top()` down, one cell wide, with joints at its rows.
+/// Draws the divider between two parts, from `area.top()` down, one cell wide, with joints at its rows.
 pub fn divider(painter: &mut Painter<'_>, area: Rect, joints: &[(u16, Joint)]) {
     for y in area.top()..area.bottom() {
         let joint = joints.iter().find(|(row, _)| *row == y).map(|(_, joint)| *joint);
@@ -118,7 +118,7 @@ pub fn divider(painter: &mut Painter<'_>, area: Rect, joints: &[(u16, Joint)]) {
             Some(Joint::Right { heavy: false }) => "├",
             Some(Joint::Right { heavy: true }) => "┝",
         };
-        // A title or a note that stands across the divider keeps its letters and spaces.
+        // A title or a note that crosses the divider keeps its letters and spaces.
         let is_rule = |x: u16| {
             let sign = painter.buf.cell((x, y)).map(ratatui::buffer::Cell::symbol);
             sign.is_some_and(|s| s == painter.glyphs.rule || s == painter.glyphs.heavy)
@@ -131,7 +131,7 @@ pub fn divider(painter: &mut Painter<'_>, area: Rect, joints: &[(u16, Joint)]) {
     }
 }
 
-/// Words apart by two spaces, `label value label value`: labels muted, values plain.
+/// Formats `label value   label value`: pairs separated by three spaces, labels muted.
 #[must_use]
 pub fn pairs(items: &[(&str, String)]) -> RichLine {
     let mut segs = Vec::with_capacity(items.len() * 3);

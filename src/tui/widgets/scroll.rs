@@ -12,18 +12,18 @@ pub struct Scroll {
 }
 
 impl Scroll {
-    /// Moves the cursor by rows and stays inside `len`.
+    /// Moves the cursor by rows, within `len`.
     pub fn by(&mut self, rows: isize, len: usize) {
         self.cursor = self.cursor.saturating_add_signed(rows).min(len.saturating_sub(1));
     }
 
-    /// How far a page goes: one row stays in sight.
+    /// Returns the rows of a page: one row stays visible.
     #[must_use]
     pub fn page(&self) -> isize {
         isize::try_from(self.height.saturating_sub(1).max(1)).unwrap_or(1)
     }
 
-    /// Moves the window so that the cursor is inside and nothing empty is shown below the end.
+    /// Moves the window so that it contains the cursor and shows no empty rows after the end.
     pub fn follow(&mut self, len: usize, height: usize) {
         self.height = height;
         self.cursor = self.cursor.min(len.saturating_sub(1));

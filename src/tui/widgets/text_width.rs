@@ -1,4 +1,4 @@
-//! Widths in cells, and texts cut to them: names at the end, paths in the middle.
+//! Widths in cells, and truncation to a width: names at the end, paths in the middle.
 
 use std::borrow::Cow;
 
@@ -7,8 +7,8 @@ use unicode_width::UnicodeWidthStr;
 
 use skills_skill::safe_text;
 
-/// Text of a bundle as one line that is safe to draw: white space runs become one space, and what
-/// could act on the terminal or hide becomes visible.
+/// Returns untrusted text as one line that is safe to draw: white space is collapsed to single spaces, and characters
+/// that could control the terminal or are invisible are made visible.
 #[must_use]
 pub fn shown(raw: &str) -> String {
     let mut out = String::with_capacity(raw.len());
@@ -21,13 +21,13 @@ pub fn shown(raw: &str) -> String {
     out
 }
 
-/// Width in cells.
+/// Returns the width in cells.
 #[must_use]
 pub fn cells(text: &str) -> u16 {
     u16::try_from(text.width()).unwrap_or(u16::MAX)
 }
 
-/// The longest beginning that is at most `max` cells wide.
+/// Returns the longest prefix that is at most `max` cells wide.
 #[must_use]
 pub fn head(text: &str, max: u16) -> &str {
     let mut used = 0;
@@ -51,7 +51,7 @@ fn tail(text: &str, max: u16) -> &str {
     text
 }
 
-/// Cuts at the end, with the sign of omission as the last thing.
+/// Truncates at the end, followed by the ellipsis.
 #[must_use]
 pub fn cut_end<'a>(text: &'a str, max: u16, ellipsis: &str) -> Cow<'a, str> {
     if cells(text) <= max {
@@ -61,7 +61,7 @@ pub fn cut_end<'a>(text: &'a str, max: u16, ellipsis: &str) -> Cow<'a, str> {
     Cow::Owned(format!("{}{}", head(text, room), head(ellipsis, max)))
 }
 
-/// Cuts in the middle: a path's beginning and its file both say something.
+/// Truncates in the middle: both the beginning of a path and its file name are informative.
 #[must_use]
 pub fn cut_middle<'a>(text: &'a str, max: u16, ellipsis: &str) -> Cow<'a, str> {
     if cells(text) <= max {

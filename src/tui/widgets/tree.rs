@@ -1,4 +1,4 @@
-//! A bundle's files as a tree: folders can be folded, files can be chosen.
+//! A bundle's files as a tree with collapsible folders and selectable files.
 
 use std::collections::HashSet;
 
@@ -7,19 +7,19 @@ use std::collections::HashSet;
 pub struct TreeRow {
     /// Its depth.
     pub depth: usize,
-    /// The last part of its path.
+    /// The last component of its path.
     pub name: String,
-    /// The full path inside the bundle, `/` between parts.
+    /// The full path inside the bundle, separated by `/`.
     pub path: String,
-    /// Index into the files given; none for a folder.
+    /// Index into the given files; `None` for a folder.
     pub file: Option<usize>,
-    /// Files below a folder.
+    /// Number of files below a folder.
     pub files: usize,
-    /// Whether a folder is folded.
+    /// Whether a folder is collapsed.
     pub folded: bool,
 }
 
-/// Rows in the order of the paths (sorted, as the bundle lists them), folded folders without content.
+/// Returns rows in the order of the paths (sorted, as the bundle lists them), collapsed folders without content.
 #[must_use]
 pub fn rows<S: std::hash::BuildHasher>(paths: &[&str], folded: &HashSet<String, S>) -> Vec<TreeRow> {
     let mut out: Vec<TreeRow> = Vec::new();

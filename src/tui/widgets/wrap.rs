@@ -1,4 +1,4 @@
-//! Lines in roles, wrapped at words and cut at a width. A word may change its role inside.
+//! Wraps lines with roles at words, and truncates them to a width. A word may contain several roles.
 
 use ratatui::style::Modifier;
 use unicode_segmentation::UnicodeSegmentation as _;
@@ -8,7 +8,7 @@ use super::rich::{RichLine, Seg};
 use super::text_width::head;
 use crate::theme::Role;
 
-/// Wraps at spaces to `width` cells; words that are longer are broken. Spaces at line ends are dropped.
+/// Wraps at spaces to `width` cells; longer words are broken. Spaces at line ends are dropped.
 #[must_use]
 pub fn wrap(segs: &[Seg], width: u16) -> Vec<Vec<Seg>> {
     let width = usize::from(width.max(1));
@@ -49,7 +49,7 @@ enum Piece {
     Break,
 }
 
-/// A stretch broken where the line is full.
+/// Breaks a segment where the line is full.
 fn pieces(seg: &Seg, width: usize, used: &mut usize) -> Vec<Piece> {
     let mut out = Vec::new();
     let mut part = String::new();
@@ -78,7 +78,7 @@ fn join(line: &mut Vec<Seg>, seg: Seg) {
     }
 }
 
-/// Words with the space after them, each in the roles of its stretches.
+/// Splits segments into words with the space after each; a word may consist of several segments.
 fn words(segs: &[Seg]) -> Vec<(Vec<Seg>, Option<Seg>)> {
     let mut out: Vec<(Vec<Seg>, Option<Seg>)> = Vec::new();
     let mut word: Vec<Seg> = Vec::new();
@@ -104,7 +104,7 @@ fn words(segs: &[Seg]) -> Vec<(Vec<Seg>, Option<Seg>)> {
     out
 }
 
-/// Breaks behind a space where there is one to break at, else at the width; keeps every space: for code.
+/// Breaks after a space if possible, else at the width; preserves every space: for code.
 #[must_use]
 pub fn break_code(segs: &[Seg], width: u16) -> Vec<Vec<Seg>> {
     let width = usize::from(width.max(1));
@@ -139,7 +139,7 @@ fn joined(graphemes: &[(&str, &Seg)]) -> Vec<Seg> {
     line
 }
 
-/// Cuts a line at the end, with the sign of omission.
+/// Truncates a line at the end, with the ellipsis.
 #[must_use]
 pub fn cut_line(line: &RichLine, max: u16, ellipsis: &str) -> RichLine {
     if line.width() <= usize::from(max) {
@@ -167,7 +167,7 @@ fn is_mark(role: Role) -> bool {
     matches!(role, Role::MarkName | Role::MarkDescription | Role::MarkBody | Role::MarkSemantic)
 }
 
-/// Wraps to at most `max_lines`; the last one ends in the sign of omission when there was more.
+/// Wraps to at most `max_lines`; if there are more, the last one ends with the ellipsis.
 #[must_use]
 pub fn wrap_to(segs: &[Seg], width: u16, max_lines: usize, ellipsis: &str) -> Vec<RichLine> {
     let lines = wrap(segs, width);

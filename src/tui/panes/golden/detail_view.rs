@@ -187,7 +187,7 @@ fn facts(result: &GoldenResult, painter: &Painter<'_>) -> Vec<(&'static str, Str
     ]
 }
 
-/// Draws labels and values below each other; returns the next row.
+/// Draws labels and values below each other; returns the number of rows.
 fn put_pairs(pairs: &[(&str, String, Role)], area: Rect, y: u16, painter: &mut Painter<'_>) -> u16 {
     const LABEL: u16 = 9;
     let mut row = y;

@@ -1,4 +1,4 @@
-//! What `v` shows in full: the step, checkpoint or run under the cursor, with all its results and output.
+//! The content of the reader for `v`: the step, checkpoint or run under the cursor, with all results and output.
 
 use serde_json::{Map, Value, json};
 
@@ -14,7 +14,7 @@ use skills_api::{RunDetail, StepView};
 use skills_store::RunEvent;
 
 impl Runs {
-    /// Opens what the cursor is on as a text of its own.
+    /// Opens the item under the cursor in the reader.
     pub(super) fn read_whole(&mut self) -> Vec<Effect> {
         let Some(detail) = self.detail.get() else {
             return vec![Effect::Toast("loading the run".to_owned())];
@@ -36,7 +36,7 @@ impl Runs {
         vec![Effect::Read(Box::new(reading))]
     }
 
-    /// What is shown in full, as it is now.
+    /// Returns the update of the reader with the current state.
     pub(super) fn read_again(&self) -> Option<Effect> {
         let (id, path) = self.followed.as_ref()?;
         let detail = self.detail.get().filter(|detail| detail.run.id == *id)?;
@@ -91,7 +91,7 @@ fn step(detail: &RunDetail, view: &StepView, events: &[&RunEvent]) -> Reading {
     }
 }
 
-/// Whether an event is about a step or a part of it.
+/// Returns whether an event concerns a step or a part of it.
 fn of_step(event: &RunEvent, step: &str) -> bool {
     let about = event.event.step.as_deref().and_then(|at| at.strip_prefix(step));
     about.is_some_and(|rest| rest.is_empty() || rest.starts_with(['[', '/', '~']))
@@ -122,7 +122,7 @@ fn value(name: &str, value: Option<&Value>, none: &str, passages: &mut Vec<Passa
     });
 }
 
-/// What was printed and what happened, as it came.
+/// Appends output and events in order.
 fn printed<'e>(
     detail: &RunDetail,
     events: impl Iterator<Item = &'e &'e RunEvent>,

@@ -1,4 +1,4 @@
-//! A checkpoint opened: its state as a tree that folds, and what changed from one checkpoint to another.
+//! Draws a checkpoint: its state as a collapsible tree, and the changes from one checkpoint to another.
 
 use std::collections::HashSet;
 
@@ -20,7 +20,7 @@ use crate::widgets::scroll::Scroll;
 use crate::widgets::text_width::{cells, cut_end, cut_middle, shown};
 use skills_api::{RunDetail, changes};
 
-/// Lists longer than this begin folded.
+/// Longer lists are initially collapsed.
 const LONG: usize = 12;
 
 impl Runs {
@@ -37,7 +37,7 @@ impl Runs {
             tree(&point.state, &open).iter().filter(long).map(|row| row.path.clone()).collect();
     }
 
-    /// The checkpoint before or after the one shown.
+    /// Shows the checkpoint before or after the current one.
     pub(super) fn neighbour_state(&mut self, by: isize) {
         let Some(detail) = self.detail.get().cloned() else { return };
         let (Showing::State(number) | Showing::Changes(_, number)) = self.detail.showing.clone() else {
@@ -176,7 +176,7 @@ impl Runs {
     }
 }
 
-/// Draws the part of a text that its scroll shows, two cells from the left.
+/// Draws the visible part of a text, indented by two cells.
 pub(super) fn scrolled(scroll: &mut Scroll, lines: &[RichLine], area: Rect, painter: &mut Painter<'_>) {
     scroll.height = usize::from(area.height);
     scroll.offset = scroll.offset.min(lines.len().saturating_sub(scroll.height));
@@ -196,7 +196,7 @@ pub(super) fn scrolled(scroll: &mut Scroll, lines: &[RichLine], area: Rect, pain
     }
 }
 
-/// How many members the value at a path has.
+/// Returns the number of members of the value at a path.
 fn members(state: &serde_json::Value, path: &str) -> usize {
     let found = path.split('/').try_fold(state, |value, part| match value {
         serde_json::Value::Object(map) => map.get(part),

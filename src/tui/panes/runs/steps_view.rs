@@ -1,4 +1,4 @@
-//! The steps of a run with bars of time. Time in which nothing ran (a night before an approval) takes no room.
+//! Draws the steps of a run with time bars. Idle time (such as a night before an approval) takes no space.
 
 use crate::glyphs::Glyphs;
 use crate::theme::Role;
@@ -8,15 +8,15 @@ use crate::widgets::rich::{RichLine, Seg};
 use crate::widgets::text_width::{cells, cut_end, shown};
 use skills_api::{StepState, StepView};
 
-/// When each step ran, on an axis without idle time.
+/// The time axis of the steps, without idle time.
 pub struct Axis {
-    /// Busy stretches, in milliseconds since 1970-01-01 UTC, in order and apart.
+    /// Disjoint busy intervals in order, in milliseconds since 1970-01-01 UTC.
     busy: Vec<(i64, i64)>,
     all: i64,
 }
 
 impl Axis {
-    /// The axis of these steps; a running one lasts until now.
+    /// Creates the axis of these steps; a running step extends to the current time.
     pub fn of(steps: &[StepView], now_ms: i64) -> Self {
         let mut spans: Vec<(i64, i64)> = steps.iter().filter_map(|step| span(step, now_ms)).collect();
         spans.sort_unstable();
@@ -31,12 +31,12 @@ impl Axis {
         Self { busy, all }
     }
 
-    /// Busy milliseconds before a moment.
+    /// Returns the busy milliseconds before a moment.
     fn place(&self, at: i64) -> i64 {
         self.busy.iter().map(|(start, end)| at.clamp(*start, *end) - start).sum()
     }
 
-    /// First cell and number of cells of a step in that many; none for one that has not begun.
+    /// Returns the first cell and the number of cells of a step within a width; `None` for a step that has not begun.
     pub fn bar(&self, step: &StepView, now_ms: i64, width: u16) -> Option<(u16, u16)> {
         let (start, end) = span(step, now_ms)?;
         if width == 0 {
@@ -56,7 +56,7 @@ fn span(step: &StepView, now_ms: i64) -> Option<(i64, i64)> {
     Some((start, end.max(start)))
 }
 
-/// Sign and role of a step's state.
+/// Returns glyph and role of a step's state.
 pub fn sign(state: StepState, glyphs: &Glyphs, spinner: &'static str) -> (&'static str, Role) {
     match state {
         StepState::Pending => (glyphs.pending, Role::Muted),
@@ -70,7 +70,7 @@ pub fn sign(state: StepState, glyphs: &Glyphs, spinner: &'static str) -> (&'stat
     }
 }
 
-/// Symbol, name and duration, in `width` cells; the bar follows.
+/// Formats glyph, name and duration in `width` cells; the bar follows.
 pub fn head(step: &StepView, now_ms: i64, width: u16, glyphs: &Glyphs, spinner: &'static str) -> RichLine {
     let (sign, role) = sign(step.state, glyphs, spinner);
     let took = span(step, now_ms).map(|(start, end)| duration(end - start)).unwrap_or_default();
@@ -97,14 +97,14 @@ pub fn head(step: &StepView, now_ms: i64, width: u16, glyphs: &Glyphs, spinner: 
     ])
 }
 
-/// Whether a step runs for more than three times as long as 95 of 100 runs of it take.
+/// Returns whether a running step takes more than three times its 95th percentile.
 fn is_slow(step: &StepView, now_ms: i64) -> bool {
     let Some((usual, (start, end))) = step.p95_ms.zip(span(step, now_ms)) else { return false };
     step.state == StepState::Running
         && u64::try_from(end - start).is_ok_and(|took| took > usual.saturating_mul(3))
 }
 
-/// What an opened step shows below itself.
+/// Returns the lines below an opened step.
 pub fn inside(step: &StepView, width: u16) -> Vec<RichLine> {
     let mut out = Vec::new();
     let mut row = |label: &str, text: &str| {

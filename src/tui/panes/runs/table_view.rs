@@ -1,4 +1,4 @@
-//! The list as a table over the full width: a header, facets of the differences, one row per run in separate columns.
+//! Draws the list as a table over the full width: column heads, facets, and a row for each run.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -17,7 +17,7 @@ use skills_api::facets;
 use skills_model::RunState;
 use skills_store::{RunRecord, WorkerId};
 
-/// Runs whose facets are computed in one frame.
+/// Maximum number of runs whose facets are computed in one frame.
 const MAX_FACET_RUNS: usize = 2_000;
 
 /// A column with its first cell and width.
@@ -28,12 +28,12 @@ struct Column {
 }
 
 impl Runs {
-    /// Whether runs are shown as a table: a filter or a view is in force.
+    /// Returns whether runs are shown as a table: a filter or a view is active.
     pub(super) fn is_table(&self) -> bool {
         !self.filter.field.text().trim().is_empty()
     }
 
-    /// Draws facets, header and rows.
+    /// Draws facets, column heads and rows.
     pub(super) fn draw_table(&mut self, area: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
         let focused = cx.focused && self.focus != Part::Detail;
         let mut y = area.y;
@@ -131,7 +131,7 @@ impl Runs {
         }
     }
 
-    /// One line with the most telling field and its values. Answers its rows.
+    /// Draws one line with the most informative field and its values. Returns the number of rows.
     fn draw_facets(&mut self, row: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) -> u16 {
         let listed = self.rows.iter().filter_map(Row::run).take(MAX_FACET_RUNS);
         let runs: Vec<RunRecord> = listed.filter_map(|id| self.known.get(id).cloned()).collect();
@@ -166,7 +166,7 @@ impl Runs {
         1
     }
 
-    /// The columns of the settings that have room: what tells runs apart keeps it longest.
+    /// Returns the configured columns that fit: those that distinguish runs are kept longest.
     fn columns(&self, area: Rect, records: &[(usize, RunRecord)], now_ms: i64) -> Vec<Column> {
         let mut names: Vec<String> = self.settings.columns.clone();
         let wanted = |name: &str| -> u16 {
@@ -184,7 +184,7 @@ impl Runs {
         };
         let room = area.width.saturating_sub(6);
         let sum = |names: &[String]| names.iter().map(|name| wanted(name) + 2).sum::<u16>().saturating_sub(2);
-        // What the detail shows too, or the title, goes first.
+        // Columns that are also in the details, or in the title, are dropped first.
         for expendable in ["skill", "by", "progress", "id", "worker", "approver", "step", "error"] {
             if sum(&names) > room {
                 names.retain(|name| name != expendable);
@@ -207,7 +207,7 @@ impl Runs {
         columns
     }
 
-    /// Text and role of a cell.
+    /// Returns text and role of a cell.
     fn cell(&self, run: &RunRecord, column: &str, at_cursor: bool, now_ms: i64) -> (String, Role) {
         let muted = |text: String| (text, Role::Muted);
         match column {
@@ -233,7 +233,7 @@ impl Runs {
         }
     }
 
-    /// What is left of a wait, in the role of its urgency.
+    /// Returns the remaining time of a wait, in the role of its urgency.
     pub(super) fn deadline(&self, expires_ms: Option<i64>, now_ms: i64) -> (String, Role) {
         let Some(at) = expires_ms else { return ("no deadline".to_owned(), Role::Muted) };
         let left = at - now_ms;
@@ -270,7 +270,7 @@ impl Runs {
     }
 }
 
-/// What asks for a person first.
+/// Returns the sort rank of a state: states that require a person come first.
 fn state_order(state: RunState) -> u8 {
     match state {
         RunState::WaitingForHuman => 0,
@@ -283,7 +283,7 @@ fn state_order(state: RunState) -> u8 {
     }
 }
 
-/// Whether a column is aligned to the right: numbers that are compared.
+/// Returns whether a column is right-aligned, because its numbers are compared.
 fn is_right(column: &str) -> bool {
     matches!(column, "age")
 }

@@ -1,4 +1,4 @@
-//! Where the parts of Runs are at each size.
+//! The layout of Runs at each size.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -12,7 +12,7 @@ use crate::widgets::rule::{Joint, divider};
 /// Below this width the parts share one column.
 const FOLD: u16 = 80;
 
-/// The spinner's sign now: by the wall clock, so that every one on the screen turns alike.
+/// Returns the spinner's current glyph, by the wall clock, so that all spinners on the screen are in phase.
 pub fn spinner(cx: &Draw<'_>) -> &'static str {
     let turns = cx.clock_ms.rem_euclid(3_600_000) / i64::try_from(SPIN.as_millis()).unwrap_or(100).max(1);
     let signs = cx.glyphs.running;
@@ -39,7 +39,7 @@ impl Runs {
             return;
         }
         if self.is_table() {
-            // Columns need the width: what is selected is shown below.
+            // Columns need the width, so the selected run is shown below.
             let height = (area.height * 3 / 5).max(9).min(area.height.saturating_sub(6));
             self.draw_list(Rect { height, ..area }, buf, cx);
             let below = Rect { y: area.y + height, height: area.height - height, ..area };

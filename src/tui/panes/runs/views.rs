@@ -1,4 +1,4 @@
-//! Views of the list: the board, filters that every store has, and saved ones, as tabs with their counts.
+//! Views of the list as tabs with their counts: the board, built-in filters, and saved ones.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -15,25 +15,25 @@ use skills_api::{SavedView, term};
 use skills_model::RunState;
 use skills_store::{RunQuery, RunRecord};
 
-/// Characters of the name of a saved view on its tab.
+/// Maximum number of characters of a saved view's name on its tab.
 const MAX_TAB: u16 = 20;
 
-/// Characters of that name where room is short.
+/// Maximum number of characters of that name if space is short.
 const MAX_SHORT_TAB: u16 = 8;
-/// Short names of the tabs that every store has.
+/// Short names of the built-in tabs.
 const SHORT: [(&str, &str); 3] = [("Waiting", "Wait"), ("Running", "Run"), ("Failed", "Fail")];
 
 /// A name with its count.
 type Label = (String, Option<(String, Role)>);
 
-/// How much the tabs say.
+/// How detailed the tabs are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Detail {
     /// Names and counts.
     All,
-    /// Names, the count of what waits, and that of the tab in force.
+    /// Names, the count of waiting runs, and that of the active tab.
     Waiting,
-    /// Short names, and the count of what waits.
+    /// Short names, and the count of waiting runs.
     Short,
     /// Short names.
     Names,
@@ -48,7 +48,7 @@ pub(super) enum Tab {
 }
 
 impl Runs {
-    /// Every tab, in order: all runs first, the board last.
+    /// Returns every tab in order: all runs first, the board last.
     pub(super) fn tabs(&self) -> Vec<Tab> {
         let filter = |name: &str, filter: &str| Tab::Filter(name.to_owned(), filter.to_owned());
         let mut tabs = vec![
@@ -62,7 +62,7 @@ impl Runs {
         tabs
     }
 
-    /// The tab in force; none where another filter is typed.
+    /// Returns the active tab; `None` if another filter is entered.
     pub(super) fn tab(&self) -> Option<usize> {
         let text = self.filter.field.text().trim();
         self.tabs().iter().position(|tab| match tab {
@@ -94,7 +94,7 @@ impl Runs {
         }
     }
 
-    /// How many runs a tab has; with a sign where more may match than were read.
+    /// Returns the number of runs of a tab, with a suffix if more may match than are loaded.
     fn tab_count(&self, tab: &Tab, now_ms: i64) -> Option<(String, u64)> {
         let Tab::Filter(name, filter) = tab else { return None };
         let number = match name.as_str() {
@@ -112,7 +112,7 @@ impl Runs {
         Some((count(usize::try_from(number).unwrap_or(usize::MAX)), number))
     }
 
-    /// The names of the tabs with their counts, as long as asked for.
+    /// Returns the names of the tabs with their counts, as detailed as requested.
     fn labels(&self, detail: Detail, cx: &Draw<'_>) -> Vec<Label> {
         let active = self.tab();
         let label = |(at, tab): (usize, &Tab)| {
@@ -143,7 +143,7 @@ impl Runs {
         self.tabs().iter().enumerate().map(label).collect()
     }
 
-    /// Draws the tabs into one row, with fewer counts and shorter names where there is no room for all.
+    /// Draws the tabs in one row, with fewer counts and shorter names if space is short.
     pub(super) fn draw_tabs(&mut self, row: Rect, buf: &mut Buffer, cx: &mut Draw<'_>) {
         if self.focus == Part::Name {
             let mut painter = Painter::new(buf, cx);
@@ -169,7 +169,7 @@ impl Runs {
         let last = self.labels(Detail::Names, cx);
         let labels = labels.find(|labels| total(labels) <= room + 2).unwrap_or(last);
         let is_cut = total(&labels) > room + 2;
-        // Tabs without room are behind a sign on their side, which opens the nearest of them.
+        // Tabs that do not fit are represented by a glyph on their side, which opens the nearest of them.
         let mut first = 0;
         while is_cut
             && first < active.unwrap_or(0)
@@ -211,7 +211,7 @@ impl Runs {
         }
     }
 
-    /// `V`: asks for the name under which the filter is saved.
+    /// Handles `V`: asks for the name under which the filter is saved.
     pub(super) fn begin_saving(&mut self) -> Vec<Effect> {
         let Some(filter) = self.filter.in_force() else {
             return vec![Effect::Toast("type a filter first (/), then save it".to_owned())];
@@ -239,7 +239,7 @@ impl Runs {
         self.views = views.to_vec();
     }
 
-    /// `+`: lets a value of the run under the cursor be chosen, which is added to the filter.
+    /// Handles `+`: lets the user choose a value of the run under the cursor to add to the filter.
     pub(super) fn choose_term(&self) -> Vec<Effect> {
         let Some(run) = self.record() else { return Vec::new() };
         let choices: Vec<(String, String, String)> =
@@ -257,7 +257,7 @@ impl Runs {
         self.filtered()
     }
 
-    /// `o`: lets the column be chosen that sorts the table.
+    /// Handles `o`: lets the user choose the column that sorts the table.
     pub(super) fn choose_sort(&self) -> Vec<Effect> {
         let mut choices =
             vec![(String::new(), "as they are".to_owned(), "waiting first, then newest".to_owned())];
@@ -272,7 +272,7 @@ impl Runs {
     }
 }
 
-/// Terms that a run matches, the most telling first.
+/// Returns terms that a run matches, most informative first.
 fn terms_of(run: &RunRecord) -> Vec<String> {
     let mut terms = Vec::new();
     if let Some(reason) = run.failure().filter(|reason| !reason.is_empty()) {

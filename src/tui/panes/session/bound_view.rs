@@ -1,4 +1,4 @@
-//! How full the client's catalog is, in the client's own unit, and how many skills it does not list, and why.
+//! Draws the fill level of the client's catalog in the client's own unit, and how many skills it does not list and why.
 
 use ratatui::layout::Rect;
 
@@ -10,13 +10,13 @@ use crate::widgets::text_width::{cells, cut_end, shown};
 use skills_api::NotListed;
 use skills_session::{Fill, Made, Unit};
 
-/// Rows that the box below needs to say anything.
+/// Minimum number of rows of the box below.
 const SINCE: usize = 5;
-/// Rows of counts that come before that box.
+/// Number of rows of counts that have precedence over that box.
 const MIN_WINDOW_SIZE: usize = 4;
 
 impl SessionPane {
-    /// Below the sizes by level; answers the row below.
+    /// Draws it below the sizes by level; returns the row below.
     pub(super) fn draw_bound(&self, area: Rect, painter: &mut Painter<'_>) -> u16 {
         let Some(composed) = &self.composed else { return area.y };
         let mut y = area.y;
@@ -34,7 +34,7 @@ impl SessionPane {
         }
         let made = composed.allowance.as_ref().map(|fill| fill.made).unwrap_or_default();
         let rows = counts(made, &composed.not_listed);
-        // What changed since the last call keeps a few rows where there are enough for both.
+        // The box of changes since the last call keeps a few rows if there are enough for both.
         let free = usize::from(area.bottom().saturating_sub(y));
         let kept = if free >= rows.len() + SINCE {
             rows.len()
@@ -57,8 +57,8 @@ impl SessionPane {
     }
 }
 
-/// What the client does not show as it is written, in numbers: what its bound made of the catalog, then what
-/// it does not list at all, by the reason.
+/// Counts what the client does not show in full: the effects of its budget on the catalog, then the skills it does not
+/// list, by reason.
 fn counts(made: Made, not_listed: &[NotListed]) -> Vec<(usize, String, String)> {
     let bound = [
         (made.omitted, "omitted", "budget exhausted"),
@@ -72,7 +72,7 @@ fn counts(made: Made, not_listed: &[NotListed]) -> Vec<(usize, String, String)> 
     all.map(|(many, what, why)| (many, format!("{} {what}: ", count(many)), why)).collect()
 }
 
-/// As many as there are rows for; the last row says how many more there are, and of how many skills.
+/// Returns as many counts as fit; the last row says how many more there are, and of how many skills.
 fn fitting(rows: &[(usize, String, String)], most: usize) -> Vec<(String, String)> {
     let told = |(_, head, why): &(usize, String, String)| (head.clone(), why.clone());
     if rows.len() <= most || most == 0 {
@@ -84,7 +84,7 @@ fn fitting(rows: &[(usize, String, String)], most: usize) -> Vec<(String, String
     first.iter().map(told).chain([more]).collect()
 }
 
-/// From the longest way of saying it to the shortest.
+/// Formats the fill level, from the longest form to the shortest.
 fn filled(fill: &Fill, warn: &str) -> Vec<String> {
     let Some(limit) = fill.limit else {
         if fill.unbounded {

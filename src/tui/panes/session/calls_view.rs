@@ -1,4 +1,4 @@
-//! The last calls of the runtime tools, and what scripts would run in.
+//! Draws the last calls of the runtime tools, and the sandbox of scripts.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;

@@ -1,4 +1,4 @@
-//! The composed call as lines to draw: rails by level, long stretches folded, every line safe.
+//! The composed call as lines to draw: rails by level, long sections collapsed, every line safe.
 
 use std::sync::Arc;
 
@@ -13,21 +13,21 @@ use skills_api::{ComposedView, DiffLine, LevelSize};
 use skills_session::{Entry, Part, PartKind, Turn};
 use skills_skill::safe_text;
 
-/// Entries of the catalog, and lines of a body, that stay in sight when folded.
+/// Number of catalog entries, and of lines of a body, that stay visible when collapsed.
 const FOLDED_ROWS: usize = 3;
 
-/// A line of what the model is given.
+/// A line of the composed call.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Line {
-    /// Its level of disclosure; 0 for rules and prompts.
+    /// Its disclosure level; 0 for rules and prompts.
     pub level: usize,
     /// The text.
     pub text: RichLine,
-    /// What is at its right.
+    /// The note at the right.
     pub note: String,
-    /// What it folds or unfolds.
+    /// The section that it collapses or expands.
     pub fold: Option<Fold>,
-    /// Stands for more than it shows: cut where it is too long, instead of continuing in the next row.
+    /// Whether it abbreviates a longer text: it is truncated instead of wrapped.
     pub short: bool,
 }
 
@@ -41,7 +41,8 @@ impl Line {
     }
 }
 
-/// The lines as rows of at most `width` cells: nothing that a model is given is cut off, but what is folded.
+/// Wraps the lines to rows of at most `width` cells: nothing that the model receives is truncated, except collapsed
+/// sections.
 pub(super) fn fitted(lines: Vec<Line>, width: u16) -> Vec<Line> {
     let mut rows = Vec::with_capacity(lines.len());
     for line in lines {
@@ -65,7 +66,7 @@ fn plain(text: &str, role: Role) -> RichLine {
     RichLine::of(safe_text::line(text), role)
 }
 
-/// Lines of markup: tags in the color of code, what is between them as text.
+/// Formats a line of markup: tags in the color of code, the rest as text.
 fn markup(text: &str) -> RichLine {
     let mut segs = Vec::new();
     let mut rest = text;
@@ -84,8 +85,8 @@ fn markup(text: &str) -> RichLine {
     RichLine::from_segs(segs)
 }
 
-/// The whole call, and below it the bodies that are in answers of the transcript. `open` says what is
-/// unfolded.
+/// Returns the lines of the entire call, and below it the bodies in tool results of the transcript. `open` returns
+/// whether a section is expanded.
 pub(super) fn lines(view: &ComposedView, entries: &[Arc<Entry>], open: &dyn Fn(&Fold) -> bool) -> Vec<Line> {
     let composed = &view.composed;
     let mut out = Vec::new();
@@ -114,7 +115,7 @@ pub(super) fn lines(view: &ComposedView, entries: &[Arc<Entry>], open: &dyn Fn(&
             PartKind::Available => {
                 listed += 1;
                 if !whole && listed <= FOLDED_ROWS {
-                    // An entry in a line; unfolded it is as it is sent.
+                    // An entry on one line; expanded, as it is sent.
                     let entry: Vec<&str> = text.lines().collect();
                     let line = Line::new(1, markup(&format!("  {}", entry.concat())));
                     out.push(Line { short: true, note: cost, ..line });
@@ -148,7 +149,7 @@ pub(super) fn lines(view: &ComposedView, entries: &[Arc<Entry>], open: &dyn Fn(&
     out
 }
 
-/// Bodies that calls answered with, as the model reads them.
+/// Appends bodies in tool results, as the model reads them.
 fn answers(out: &mut Vec<Line>, view: &ComposedView, entries: &[Arc<Entry>], open: &dyn Fn(&Fold) -> bool) {
     if view.given.is_empty() {
         return;
@@ -182,12 +183,12 @@ fn base(out: &mut Vec<Line>, text: &str, part: &Part, view: &ComposedView) {
     }
 }
 
-/// What a part costs. Anyone who draws it replaces the sign of an estimate where the terminal has it not.
+/// Formats the cost of a part. When it is drawn, the sign of an estimate is replaced by the terminal's glyph.
 fn cost_of(size: LevelSize) -> String {
     token_count(size.count(), &UNICODE)
 }
 
-/// The text around the bodies.
+/// Appends the text around the bodies.
 fn around(out: &mut Vec<Line>, text: &str, view: &ComposedView) {
     let opening = text.starts_with("<active");
     if opening {
@@ -202,7 +203,7 @@ fn around(out: &mut Vec<Line>, text: &str, view: &ComposedView) {
     out.push(line);
 }
 
-/// A body between its first and its last line, of which no more than a few lines are shown until it is unfolded.
+/// Appends a body between its first and its last line, truncated to a few lines until it is expanded.
 fn body(
     out: &mut Vec<Line>,
     name: &str,
@@ -225,7 +226,7 @@ fn body(
     }
 }
 
-/// What differs from the last call, below what was set in another way.
+/// Returns the differences from the last call, below the settings that changed.
 pub(super) fn difference(told: &[String], diff: &[DiffLine]) -> Vec<Line> {
     let head = told.iter().map(|told| Line::new(0, plain(told, Role::Info)));
     let gap = (!told.is_empty()).then(Line::gap);
@@ -245,7 +246,7 @@ pub(super) fn difference(told: &[String], diff: &[DiffLine]) -> Vec<Line> {
     head.chain(gap).chain(lines).collect()
 }
 
-/// The history, each entry in a line; an open one in full.
+/// Returns the transcript, each entry on one line; an expanded one in full.
 pub(super) fn transcript(entries: &[Arc<Entry>], open: &dyn Fn(&Fold) -> bool) -> Vec<Line> {
     let mut out = Vec::new();
     for entry in entries {
@@ -266,7 +267,7 @@ pub(super) fn transcript(entries: &[Arc<Entry>], open: &dyn Fn(&Fold) -> bool) -
     out
 }
 
-/// Level, line, note and full text of an entry.
+/// Returns level, line, note and full text of an entry.
 pub(super) fn turn(entry: &Entry) -> (usize, Vec<Seg>, String, String) {
     let number = Seg::new(format!("{:>3}  ", entry.number), Role::Muted);
     match &entry.turn {
@@ -307,7 +308,7 @@ pub(super) fn turn(entry: &Entry) -> (usize, Vec<Seg>, String, String) {
     }
 }
 
-/// Arguments in a few words: without what was not given.
+/// Formats arguments briefly, without empty ones.
 fn brief(arguments: &serde_json::Value) -> String {
     let Some(object) = arguments.as_object() else { return String::new() };
     let empty = |value: &serde_json::Value| {

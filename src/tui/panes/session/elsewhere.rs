@@ -1,5 +1,5 @@
-//! What others do with the session that is shown: another process, a model over MCP. Looked at again while it
-//! is shown, and distinguished from what was done here.
+//! Changes to the session by others: another process, a model over MCP. Polled while the session is shown, and
+//! distinguished from changes made here.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,31 +11,31 @@ use crate::widgets::format::counted;
 use crate::widgets::text_width::shown;
 use skills_api::{LoadedFrom, SessionView};
 
-/// Between two looks.
+/// Poll interval.
 const EVERY: Duration = Duration::from_secs(2);
 
-/// What is known of what others do.
+/// The state of polling for changes by others.
 #[derive(Debug, Default)]
 pub(super) struct Others {
     looked: Option<Instant>,
     looking: bool,
-    /// Something that changes the session was asked for here since, and is not answered yet.
+    /// Whether a change was requested here whose response is pending.
     acting: bool,
     newest: Option<Newest>,
 }
 
 impl Others {
-    /// When to look again.
+    /// Returns when to poll next.
     pub fn due(&self, now: Instant) -> Option<Instant> {
         (!self.looking && !self.acting).then(|| self.looked.map_or(now, |looked| looked + EVERY))
     }
 
-    /// Notes what is asked for here: its answer says the outcome of the session.
+    /// Registers effects of this pane: the response to a change reports the session's state.
     pub fn acting(&mut self, effects: &[Effect]) {
         self.acting |= effects.iter().any(changes);
     }
 
-    /// An answer of that kind came.
+    /// Registers the response to a change.
     pub fn answered(&mut self) {
         self.acting = false;
     }
@@ -64,12 +64,12 @@ impl SessionPane {
             self.others.acting(&effects);
             return effects;
         };
-        // Nothing tells when a file outside of the roots changes.
+        // There is no notification for changes of files outside of the roots.
         let outside = session.standing.values().any(|standing| standing.roots != LoadedFrom::Here);
         self.look_at_it(outside)
     }
 
-    /// Whether others changed the session, and where `whole`, how its skills are in any case.
+    /// Checks whether others changed the session; with `whole`, also returns the state of its skills in any case.
     pub(super) fn look_at_it(&mut self, whole: bool) -> Vec<Effect> {
         let Some(session) = &self.session else { return Vec::new() };
         self.others.looking = true;
@@ -92,13 +92,13 @@ impl SessionPane {
             return Vec::new();
         };
         if self.others.acting {
-            // The answer that is in progress tells the same, and whose doing it is.
+            // The pending response reports the same, and that the change was made here.
             return Vec::new();
         }
         self.others.newest = newest.cloned();
         let Some(after) = changed.filter(|after| after.version >= before.version) else { return Vec::new() };
         if after.version == before.version {
-            // The session is the same: its files or the roots are others.
+            // The session is the same, but its files or the roots changed.
             if after.standing == before.standing {
                 return Vec::new();
             }
@@ -113,7 +113,7 @@ impl SessionPane {
     }
 }
 
-/// The change made elsewhere, in a few words.
+/// Describes the change made elsewhere briefly.
 fn difference(before: &SessionView, after: &SessionView) -> String {
     let names =
         |view: &SessionView| -> Vec<String> { view.active.iter().map(|skill| skill.name.clone()).collect() };
@@ -164,7 +164,7 @@ mod tests {
         assert!(pane.message(&Message::Session(refused(Code::UpstreamFailure))).is_empty());
         assert!(asks(&pane.message(&following)), "the connection is back");
         assert!(pane.message(&following).is_empty(), "once");
-        // The news can be faster than the failure.
+        // The event can arrive before the failure.
         pane.message(&Message::Session(refused(Code::UpstreamTimeout)));
         let now = Instant::now();
         assert_eq!(pane.looks_at(now), Some(now));

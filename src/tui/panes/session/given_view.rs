@@ -1,4 +1,4 @@
-//! Draws what the model is given: the composed call or its difference, the request, the transcript.
+//! Draws the input of the model: the composed call or its diff, the request, the transcript.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
@@ -19,16 +19,16 @@ use crate::widgets::wrap::{cut_line, wrap_to};
 use skills_api::ComposedView;
 use skills_session::{Speaker, Turn};
 
-/// Cells of a title beside its note.
+/// Width of a title next to its note, in cells.
 const TITLE: u16 = 36;
 
-/// Cells for a line beside its rail.
+/// Returns the width of a line next to its rail.
 fn room(area: Rect) -> u16 {
     area.width.saturating_sub(6)
 }
 
 impl SessionPane {
-    /// The composed call as rows of that width; laid out again only when something of it changed.
+    /// Returns the composed call as rows of a width; cached until its content changes.
     fn rows(&mut self, width: u16) -> Arc<[Line]> {
         let Some(composed) = self.composed.clone() else { return Arc::new([]) };
         let mut open: Vec<&Fold> = self.open.iter().collect();
@@ -47,7 +47,7 @@ impl SessionPane {
         rows
     }
 
-    /// The difference as rows of that width; laid out again only when something of it changed.
+    /// Returns the diff as rows of a width; cached until its content changes.
     fn diff_rows(&mut self, composed: &ComposedView, told: &[String], width: u16) -> Arc<[Line]> {
         let lines = composed.diff.as_deref().unwrap_or_default();
         let mut hasher = DefaultHasher::new();
@@ -163,7 +163,7 @@ impl SessionPane {
         for (line, y) in rich.iter().skip(self.given.offset).take(height).zip(area.y..) {
             painter.line(area.x + 2, y, line, width);
         }
-        // The title drops a note that does not fit: which service this is stays.
+        // The title drops a note that does not fit, but the service is always named.
         let (dot, size) = (cx.glyphs.dot, bytes(text.len() as u64));
         let notes = [
             format!("{api} {dot} {size} {dot} Enter: the next {dot} y copies"),
@@ -174,8 +174,8 @@ impl SessionPane {
         notes.iter().find(fits).cloned().unwrap_or_else(|| api.to_string())
     }
 
-    /// The key that helps, and what the service would object to; answers the place below. It is notified for
-    /// as long as it holds, and no longer.
+    /// Draws the key that helps, and the errors that the service is expected to report; returns the area below. The
+    /// message is shown as long as it applies.
     fn draw_objections(&self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> Rect {
         let Some(session) = self.session.as_ref().filter(|_| !self.objections.is_empty()) else {
             return area;
@@ -206,7 +206,7 @@ impl SessionPane {
         Rect { y: below, height: area.bottom() - below, ..area }
     }
 
-    /// Lines with their rails, from the state of the window.
+    /// Draws lines with their rails, from the scroll position.
     pub(super) fn draw_lines(&mut self, lines: &[Line], area: Rect, buf: &mut Buffer, cx: &Draw<'_>) {
         let height = usize::from(area.height);
         self.given.height = height;
@@ -239,7 +239,7 @@ impl SessionPane {
         }
     }
 
-    /// Folds or unfolds the first thing in sight that folds.
+    /// Collapses or expands the first visible section.
     pub(super) fn fold_in_sight(&mut self) {
         if let Some((_, fold)) = self.drawn.folds.first().cloned() {
             self.toggle(fold);
@@ -252,7 +252,7 @@ impl SessionPane {
         }
     }
 
-    /// Unfolds a skill's body and scrolls to it.
+    /// Expands a skill's body and scrolls to it.
     pub(super) fn reveal(&mut self, name: &str) {
         let fold = Fold::Body(name.to_owned());
         self.open.insert(fold.clone());

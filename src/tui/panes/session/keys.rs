@@ -1,4 +1,4 @@
-//! The session's pane: which keys it knows where, and what they do.
+//! Keys of the Session pane.
 
 use std::time::Instant;
 
@@ -16,10 +16,10 @@ use crate::widgets::format::bytes;
 use crate::widgets::text_width::shown as safe;
 use skills_api::{LevelsView, LoadedFrom, SettingsChange, Standing};
 
-/// The choice of a new session with the settings of the one that is open.
+/// The choice of a new session with the settings of the current one.
 pub(super) const LIKE_THIS: &str = "like";
 
-/// A chooser, opened on what is in force, else on its first row.
+/// Returns the effect that opens a chooser with the current value selected, or the first one.
 pub(super) fn pick(
     what: PickerKind,
     title: &str,
@@ -122,7 +122,7 @@ impl Pane for SessionPane {
 
     fn wanted(&mut self) -> Vec<Effect> {
         if !self.asked {
-            // The store is opened when the pane is shown, not before.
+            // The store is opened when the pane is first shown, not before.
             self.asked = true;
             self.wanted.push(Effect::Session(SessionAsk::Latest));
         }
@@ -249,13 +249,12 @@ impl SessionPane {
             }
             _ => return None,
         };
-        // The length is known to the drawing, which keeps the offset inside the text.
+        // Drawing knows the length and clamps the offset.
         self.given.offset = self.given.offset.saturating_add_signed(rows).min(1_000_000);
         Some(Vec::new())
     }
 
-    /// Loaded skills whose text in the roots has changed, and every skill that is not loaded, for a fuzzy
-    /// picker.
+    /// Returns a picker of active skills whose text in the roots has changed, and of every skill that is not loaded.
     fn loadable(&self) -> Effect {
         let loaded: Vec<&str> = self.active().iter().map(|skill| skill.name.as_str()).collect();
         let anew = loaded.iter().filter_map(|name| {
@@ -273,7 +272,8 @@ impl SessionPane {
         pick(PickerKind::SkillToLoad, "Load a skill", anew.chain(others).collect(), None)
     }
 
-    /// Why no other order can be had: it is a load of them all, and one would be lost or be another one.
+    /// Returns why the skills cannot be reordered: that reloads them all, and one cannot be loaded again or has
+    /// changed.
     fn unmovable(&self) -> Option<String> {
         let session = self.session.as_ref()?;
         let lost = |standing: &Standing| standing.roots != LoadedFrom::Here || !standing.has_file();
@@ -281,17 +281,17 @@ impl SessionPane {
         Some(format!("reordering reloads all skills, and {} cannot be reloaded: u unloads it", safe(name)))
     }
 
-    /// Asks which files the selected skill has; the chooser opens when they are known.
+    /// Requests the files of the selected skill; the chooser opens with the response.
     fn files(&mut self, what: PickerKind) -> Option<Vec<Effect>> {
         let skill = self.selected()?;
-        // By its place: the roots may have another skill of this name, or not have it at all.
+        // Look it up by location: the roots may contain another skill of this name, or none.
         let here = self.catalogue.by_location(&skill.location);
         let id = here.filter(|here| here.id.as_str() == skill.name).map(|here| here.id.clone());
         self.choosing = Some(what);
         Some(id.map_or_else(|| self.count_levels(), |id| vec![Effect::Describe(id)]))
     }
 
-    /// The same chooser for a skill that the roots do not hold, from what the session knows of it.
+    /// Returns the same chooser for a skill that is not in the roots, from the data of the session.
     pub(super) fn choose_loaded_file(&mut self, levels: &LevelsView) -> Option<Effect> {
         if self.selected()?.name != levels.skill_id.as_str() {
             return None;
@@ -304,14 +304,14 @@ impl SessionPane {
         Some(file_chooser(what, levels.skill_id.as_str(), files))
     }
 
-    /// The chooser over a skill's files.
+    /// Returns the chooser of a skill's files.
     pub(super) fn choose_file(&mut self, detail: &skills_api::SkillDetail) -> Option<Effect> {
         let what = self.choosing.take()?;
         let files = detail.files.iter().map(|file| (file.path.as_str(), file.bytes));
         Some(file_chooser(what, detail.summary.skill_id.as_str(), files))
     }
 
-    /// The sheet before a script runs: what it is given, what it is shut into; no comes first.
+    /// Returns the dialog before a script runs: its arguments and its sandbox; "Cancel" comes first.
     pub(super) fn script_sheet(&self, path: &str) -> Option<Effect> {
         let session = self.session.as_ref()?;
         let skill = self.selected()?.name.clone();
@@ -325,7 +325,7 @@ impl SessionPane {
         Some(Effect::Sheet(Box::new(Sheet::Ask { asking, typed })))
     }
 
-    /// A new session; where this one is set in a way of its own, the person says whether the new one is, too.
+    /// Creates a session; if this one has its own settings, the user chooses whether to copy them.
     fn new_session(&self) -> Effect {
         let own = self.session.as_ref().map(|session| session.own_settings()).unwrap_or_default();
         if own.is_empty() {
@@ -344,7 +344,7 @@ impl SessionPane {
         Effect::Session(SessionAsk::New(settings))
     }
 
-    /// Settings of a new session: those of this one.
+    /// Returns the settings of this session for a new one.
     fn like(&self) -> SettingsChange {
         let Some(session) = &self.session else { return SettingsChange::default() };
         let settings = session.settings.clone();
@@ -360,7 +360,7 @@ impl SessionPane {
         }
     }
 
-    /// Another order is a load of the same skills in that order.
+    /// Reorders the active skills by loading them again in the new order.
     fn reorder(&mut self, by: isize) -> Option<Vec<Effect>> {
         self.cursor.checked_add_signed(by).filter(|to| *to < self.active().len())?;
         let (session, skill) = (self.id()?.to_owned(), self.selected()?.name.clone());
@@ -406,7 +406,7 @@ impl SessionPane {
     }
 }
 
-/// The chooser over a skill's files, or over its scripts.
+/// Returns the chooser of a skill's files, or of its scripts.
 fn file_chooser<'a>(what: PickerKind, name: &str, files: impl Iterator<Item = (&'a str, u64)>) -> Effect {
     let (scripts, name) = (what == PickerKind::ScriptToRun, safe(name));
     let choices: Vec<_> = files

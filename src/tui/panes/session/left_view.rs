@@ -1,4 +1,4 @@
-//! The left part: who speaks in which session, active skills in load order, and the budget by level.
+//! Draws the left part: the agent and the session, active skills in load order, and the budget by level.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -32,7 +32,7 @@ impl SessionPane {
         self.draw_since(rest, buf, cx);
     }
 
-    /// Answers the row below it.
+    /// Draws the active skills; returns the row below.
     fn draw_active(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> u16 {
         let Some(session) = self.session.clone() else { return area.y };
         let focused = cx.focused && self.focus == Part::Active;
@@ -65,7 +65,7 @@ impl SessionPane {
             }
             let standing = self.standing_of(&skill.name);
             let digest: String = skill.digest.trim_start_matches("sha256:").chars().take(4).collect();
-            // What is to be reported is marked however narrow it is; a digest only where there is room.
+            // A status mark is shown at any width; a digest only if it fits.
             let mark = match (standing.file, standing.roots) {
                 (LoadedFile::Changed, _) => Some(painter.glyphs.edited),
                 (LoadedFile::Unchanged, LoadedFrom::Here) => None,
@@ -115,7 +115,8 @@ impl SessionPane {
                 }
                 _ => vec![String::new()],
             };
-            // What it sees stays; its name is cut where both are too long, and `agent` goes before that.
+            // The client view is kept; the agent's name is truncated if both are too long, and the word `agent` is
+            // dropped before that.
             let least = cells(sees.last().map_or("", String::as_str));
             let label = if cells(&agent) + least + 6 <= whole { "agent " } else { "" };
             let name = cut_end(&agent, whole.saturating_sub(least + cells(label)), painter.glyphs.ellipsis);
@@ -126,7 +127,7 @@ impl SessionPane {
                 painter.put(end, y, sees, Role::Muted, room);
             }
             y += 1;
-            // Which session this is: without it two of them look alike.
+            // The session's id distinguishes similar sessions.
             let short = short_id(&session.session_id);
             let (begun, changed) = (moment(session.created_ms), moment(session.changed_ms));
             let all = [
@@ -143,7 +144,7 @@ impl SessionPane {
         y + 1
     }
 
-    /// Answers the row below it.
+    /// Draws the budget; returns the row below.
     fn draw_budget(&self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> u16 {
         let (Some(session), Some(composed)) = (&self.session, &self.composed) else { return area.y };
         if area.height < 7 {
@@ -204,14 +205,14 @@ impl SessionPane {
     }
 }
 
-/// The status of the selected skill, and how to fix it.
+/// Describes the status of the selected skill, and how to fix it.
 fn standing_in_words(standing: Standing) -> Option<String> {
     let told = standing.describe()?;
     let then = if standing.loads_anew() { "l reloads it" } else { "the loaded version is kept" };
     Some(format!("{told}; {then}"))
 }
 
-/// From when to when, the day said once where it is one: `22 Nov 12:04 to 12:31`.
+/// Formats a time span, with the day once if it is the same: `22 Nov 12:04 to 12:31`.
 fn span(begun: &str, changed: &str) -> String {
     let days = (begun.rsplit_once(' '), changed.rsplit_once(' '));
     match days {
@@ -221,7 +222,7 @@ fn span(begun: &str, changed: &str) -> String {
     }
 }
 
-/// Entries of the catalog in a call.
+/// Returns the number of catalog entries in a call.
 fn listed(composed: &skills_api::ComposedView) -> usize {
     let parts = &composed.composed.parts;
     parts.iter().filter(|p| p.kind == PartKind::Available && p.skill.is_some()).count()

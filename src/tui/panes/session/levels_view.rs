@@ -1,4 +1,4 @@
-//! One skill at all three levels of disclosure, side by side where there is room.
+//! Draws a skill at all three disclosure levels, side by side if there is enough space.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -16,12 +16,12 @@ use skills_api::{LevelSize, LevelsView, LoadedFrom};
 use skills_session::{Fill, Part, PartKind};
 use skills_skill::safe_text;
 
-/// From this width on the levels are side by side.
+/// Minimum width for levels side by side.
 const BESIDE: u16 = 72;
 
 impl SessionPane {
     pub(super) fn draw_levels(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> String {
-        // What is kept may be of a skill that is not loaded any longer.
+        // The cached levels may belong to a skill that is no longer loaded.
         let Some(levels) = self.levels_of_selected().cloned() else {
             let failed =
                 self.no_levels.as_ref().filter(|(of, _)| self.selected().is_some_and(|s| s.name == *of));
@@ -40,7 +40,7 @@ impl SessionPane {
         let mut painter = Painter::new(buf, cx);
         let told = self.listed_as(levels.skill_id.as_str(), painter.glyphs);
         let first = told.entry.as_ref().map_or(LevelSize::default(), |(size, _)| *size);
-        // As the call has it: in an answer its bytes are others than in the instructions.
+        // Use the size in the call: in a tool result the body has other bytes than in the instructions.
         let name = levels.skill_id.as_str();
         let call = self.composed.as_ref();
         let body = call.and_then(|call| call.body_size(name)).unwrap_or(levels.l2);
@@ -54,7 +54,7 @@ impl SessionPane {
         }
         let entry = told.entry.map_or_else(|| told.missing.clone(), |(_, entry)| entry);
         let entry = if beside { entry } else { entry.lines().collect() };
-        // The totals of the catalog stay in view below a long entry.
+        // The totals of the catalog stay visible below a long entry.
         let facts = if beside { told.facts } else { vec![told.facts.join(", ")] };
         let rows = (facts.len() as u16).min(below[0].height.saturating_sub(1));
         let above = Rect { height: below[0].height.saturating_sub(rows + u16::from(beside)), ..below[0] };
@@ -77,18 +77,19 @@ impl SessionPane {
     }
 }
 
-/// What the next call's catalog says of a skill, and how large it is in all.
+/// The entry of a skill in the next call's catalog, and the catalog's totals.
 struct CatalogCost {
-    /// Size and text of its entry; none where the catalog has none.
+    /// Size and text of its entry; `None` if the catalog has none.
     entry: Option<(LevelSize, String)>,
-    /// What is said instead.
+    /// The text shown instead.
     missing: String,
-    /// Totals of the catalog, the most important first.
+    /// Totals of the catalog, most important first.
     facts: Vec<String>,
 }
 
 impl SessionPane {
-    /// As the session's client has it: counted in the call itself, as every other figure of the pane is.
+    /// Returns the entry in the view of the session's client, counted in the call itself like every other number of the
+    /// pane.
     fn listed_as(&self, skill: &str, glyphs: &Glyphs) -> CatalogCost {
         let client = self.session.as_ref().and_then(|session| session.settings.client.as_deref()).map(shown);
         let who =
@@ -96,7 +97,8 @@ impl SessionPane {
         let Some(composed) = &self.composed else {
             return CatalogCost { entry: None, missing: "counting".to_owned(), facts: vec![who] };
         };
-        // A loaded skill is named with the reason; one that the client would list and that has none went for room.
+        // A loaded skill is listed with the reason; one that the client would list and has no reason was omitted for
+        // the budget.
         let bound = composed.allowance.as_ref().filter(|fill| fill.made.omitted > 0);
         let named = composed.not_listed.iter().find(|group| group.names.iter().any(|name| name == skill));
         let roots = self.standing_of(skill).roots;
@@ -135,7 +137,7 @@ impl SessionPane {
     }
 }
 
-/// Why there is no entry of a skill that was truncated to others.
+/// Describes why a skill has no entry: the budget was exhausted by others.
 fn left_out(client: &str, fill: &Fill) -> String {
     let (left, out) = (counted(fill.made.omitted, "skill"), "no entry: over budget");
     match fill.limit {
@@ -151,7 +153,7 @@ fn side_by_side(area: Rect) -> [Rect; 3] {
     [0, 1, 2].map(|at| Rect { x: area.x + 2 + at * each, width: each.saturating_sub(2), ..area })
 }
 
-/// One below the other: what there is little of takes no more than it needs, and the body takes the rest.
+/// Returns the areas of the levels below each other: small ones take what they need, the body takes the rest.
 fn stacked(area: Rect, files: usize) -> [Rect; 3] {
     let most = (area.height / 4).max(2);
     let first = most.min(4);
@@ -167,7 +169,7 @@ fn stacked(area: Rect, files: usize) -> [Rect; 3] {
     [place(area.y, first), place(second, body), place((second + body + 1).min(area.bottom()), last)]
 }
 
-/// Name and size of a level, over two rows or in one; answers the place below.
+/// Draws name and size of a level, in two rows or in one; returns the area below.
 fn head(
     painter: &mut Painter<'_>,
     place: Rect,

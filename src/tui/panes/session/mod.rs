@@ -1,5 +1,5 @@
-//! Pane 4: a session as a model sees it. Which skills are loaded, what the next call is given byte for byte, what
-//! each level of disclosure costs, and what changed since the last call.
+//! Pane 4: a session as a model sees it. Shows the active skills, the exact bytes of the next call, the cost of each
+//! disclosure level, and what changed since the last call.
 
 mod bound_view;
 mod calls_view;
@@ -37,7 +37,7 @@ enum Part {
     Given,
 }
 
-/// What of the next call is shown.
+/// The tab of the right part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Tab {
     #[default]
@@ -54,7 +54,7 @@ const TABS: [(Tab, &str); 4] = [
     (Tab::Transcript, "Transcript"),
 ];
 
-/// A stretch of the composed text that can be folded.
+/// A section of the composed text that can be collapsed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Fold {
     /// All entries of the catalog.
@@ -65,7 +65,7 @@ enum Fold {
     Entry(u64),
 }
 
-/// Where things were in the last frame.
+/// Areas of the last frame.
 #[derive(Debug, Default)]
 struct Drawn {
     active: Rect,
@@ -73,22 +73,22 @@ struct Drawn {
     tabs: Vec<(Rect, Tab)>,
     /// Rows of the active list, with their index.
     rows: Vec<(Rect, usize)>,
-    /// Rows of the given text that fold.
+    /// Rows of the text that collapse or expand a section.
     folds: Vec<(Rect, Fold)>,
 }
 
-/// Pane 4.
+/// The state of pane 4.
 #[derive(Default)]
 pub struct SessionPane {
     session: Option<Arc<SessionView>>,
     composed: Option<Arc<ComposedView>>,
-    /// How many next calls are asked for and not answered.
+    /// Number of pending requests for the next call.
     composing: usize,
-    /// Whether several of them were at once.
+    /// Whether several of them were pending at the same time.
     overlapped: bool,
     /// Why there is no session or no composed call.
     trouble: Option<String>,
-    /// Whether that is so because no call gets through: it is asked for again.
+    /// Whether that is because the core is unreachable: then it is requested again.
     unreached: bool,
     catalogue: Arc<Catalogue>,
     focus: Part,
@@ -96,38 +96,38 @@ pub struct SessionPane {
     /// The active skill under the cursor.
     cursor: usize,
     given: Scroll,
-    /// The fold under the cursor, among those of the text.
+    /// The section under the cursor, among those of the text.
     fold: usize,
     open: HashSet<Fold>,
-    /// Show what differs from the last call instead of the call.
+    /// Whether to show the difference from the last call instead of the call.
     diff: bool,
     api: Option<Api>,
     payload: Option<(Api, Arc<str>)>,
-    /// What the service would object to in that request.
+    /// Errors that the service is expected to report for that request.
     objections: Vec<String>,
-    /// What was typed on sheets and not sent, by the sheet's name.
+    /// Drafts of dialogs, by the dialog's name.
     typed: Typed,
     rendered: BTreeMap<u64, Arc<[RichLine]>>,
-    /// The composed call as rows, and of what.
+    /// The cached rows of the composed call, with the hash of their input.
     laid_out: Option<(u64, Arc<[context_view::Line]>)>,
     levels: Option<Arc<LevelsView>>,
-    /// Of which skill the levels could not be reported, and why.
+    /// The skill whose levels could not be loaded, and why.
     no_levels: Option<(String, String)>,
-    /// Whether a session was asked for.
+    /// Whether a session was requested.
     asked: bool,
     /// A skill to load once a session is open.
     waiting_load: Option<String>,
     wanted: Vec<Effect>,
     asked_for: HashSet<u64>,
-    /// What others do with the session.
+    /// The state of polling for changes by others.
     others: elsewhere::Others,
-    /// What the files that were asked for are wanted for.
+    /// The chooser for which files were requested.
     choosing: Option<PickerKind>,
     drawn: Drawn,
 }
 
 impl SessionPane {
-    /// A pane that asks for a session once it is looked at.
+    /// Creates a pane that requests a session once it is shown.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -145,7 +145,7 @@ impl SessionPane {
         self.session.as_ref().map(|session| session.session_id.as_str())
     }
 
-    /// Asks for the next call again, and for what hangs on it.
+    /// Requests the next call again, and what depends on it.
     fn compose(&mut self) -> Vec<Effect> {
         let Some(id) = self.id().map(str::to_owned) else { return Vec::new() };
         self.composing += 1;
@@ -153,8 +153,8 @@ impl SessionPane {
         vec![Effect::Session(SessionAsk::Compose(id, false))]
     }
 
-    /// A next call came. Of two that were in progress at once the older may come last: then it is asked for
-    /// once more.
+    /// Registers a composed call. Of two requests pending at the same time, the response to the older may arrive last:
+    /// then it is requested once more.
     fn composed_once(&mut self) -> Vec<Effect> {
         self.composing = self.composing.saturating_sub(1);
         if self.composing > 0 || !std::mem::take(&mut self.overlapped) {
@@ -168,7 +168,7 @@ impl SessionPane {
         vec![Effect::Session(SessionAsk::Tool { session, tool: tool.to_owned(), arguments, approved })]
     }
 
-    /// A session whose skills were changed: the cursor stays on its skill.
+    /// Shows a session; the cursor stays on its skill.
     fn show(&mut self, session: Arc<SessionView>) {
         let name = self.selected().map(|skill| skill.name.clone());
         let other = self.id() != Some(session.session_id.as_str());
@@ -182,14 +182,14 @@ impl SessionPane {
         }
         self.session = Some(session);
         (self.trouble, self.unreached) = (None, false);
-        // A skill that was just loaded is what one wants to see.
+        // Select a skill that was just loaded.
         let name = name.filter(|_| !more);
         self.cursor = name
             .and_then(|name| self.active().iter().position(|skill| skill.name == name))
             .unwrap_or_else(|| self.active().len().saturating_sub(1));
     }
 
-    /// Turns to a tab and asks for what it shows.
+    /// Switches to a tab and requests its content.
     fn turn(&mut self, tab: Tab) -> Vec<Effect> {
         self.tab = tab;
         self.given = Scroll::default();
@@ -201,7 +201,7 @@ impl SessionPane {
         }
     }
 
-    /// The request as another service takes it.
+    /// Shows the request in the next service's format.
     fn next_api(&mut self) -> Vec<Effect> {
         let all: Vec<Api> = Api::iter().collect();
         let at = all.iter().position(|api| Some(*api) == self.api).unwrap_or(0);
@@ -209,7 +209,7 @@ impl SessionPane {
         self.ask_payload()
     }
 
-    /// The selected skill's levels, where they are known of what is loaded now.
+    /// Returns the selected skill's levels if they are loaded for its current version.
     fn levels_of_selected(&self) -> Option<&Arc<LevelsView>> {
         let skill = self.selected()?;
         let of_it =
@@ -221,7 +221,7 @@ impl SessionPane {
         if self.levels_of_selected().is_some() { Vec::new() } else { self.count_levels() }
     }
 
-    /// Asks for the selected skill's levels, known or not.
+    /// Requests the selected skill's levels, whether they are loaded or not.
     fn count_levels(&mut self) -> Vec<Effect> {
         self.no_levels = None;
         let (Some(session), Some(skill)) = (self.id(), self.selected()) else { return Vec::new() };
@@ -229,7 +229,7 @@ impl SessionPane {
         vec![Effect::Session(SessionAsk::Levels { session, skill })]
     }
 
-    /// How the selected skill is to its file and the roots.
+    /// Returns the drift of the selected skill from its file and the roots.
     fn selected_drift(&self) -> Standing {
         self.selected().map(|skill| self.standing_of(&skill.name)).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Clicks and the wheel on the session's pane, by the last drawn frame.
+//! Clicks and the wheel in Session, using the areas of the last frame.
 
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::Position;
@@ -6,7 +6,7 @@ use ratatui::layout::Position;
 use super::{Part, SessionPane, Tab};
 use crate::pane::Effect;
 
-/// Rows that the wheel moves.
+/// Rows per step of the wheel.
 const WHEEL: isize = 3;
 
 impl SessionPane {

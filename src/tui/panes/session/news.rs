@@ -1,4 +1,4 @@
-//! What the session's pane is reported, and what it asks for then.
+//! Messages of the Session pane, and the requests that they cause.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ impl SessionPane {
                 Vec::new()
             }
             Message::Visit(Target::Skill(skill)) => {
-                // Nothing is open yet when the first skill is loaded from another pane.
+                // No session is open yet when the first skill is loaded from another pane.
                 let load = json!({"names": [skill.as_str()], "mode": "add"});
                 if let Some(_) = self.id() {
                     self.call("skills.load", load, false)
@@ -58,7 +58,7 @@ impl SessionPane {
         }
     }
 
-    /// The core is on another store: this session is not there any longer.
+    /// Resets the pane after the core changed to another store, in which this session does not exist.
     fn begin_anew(&mut self) -> Vec<Effect> {
         if self.session.take().is_none() {
             return Vec::new();
@@ -68,7 +68,7 @@ impl SessionPane {
         vec![Effect::Session(SessionAsk::Latest)]
     }
 
-    /// Calls get through again: what could not be fetched meanwhile is.
+    /// Handles a restored connection: loads what failed in the meantime.
     fn reached(&mut self) -> Vec<Effect> {
         if self.unreached {
             return self.ask_again();
@@ -76,13 +76,13 @@ impl SessionPane {
         if self.session.is_some() && self.composed.is_none() { self.refresh() } else { Vec::new() }
     }
 
-    /// Asks once more for the session that could not be fetched.
+    /// Requests the session that could not be loaded again.
     pub(super) fn ask_again(&mut self) -> Vec<Effect> {
         (self.unreached, self.asked) = (false, true);
         vec![Effect::Session(SessionAsk::Latest)]
     }
 
-    /// The catalog is another one: the next call may be, too.
+    /// Reloads everything after a change of the catalog, which may change the next call.
     fn again(&mut self) -> Vec<Effect> {
         let mut effects = self.look_at_it(true);
         effects.extend(self.compose());
@@ -91,7 +91,7 @@ impl SessionPane {
             Tab::Payload => effects.extend(self.ask_payload()),
             Tab::Composed | Tab::Transcript => {}
         }
-        // Files may be others, too: they are counted again when they are looked at.
+        // Files may have changed too: they are counted again when they are shown.
         if self.tab != Tab::PerLevel {
             self.levels = None;
         }
@@ -116,7 +116,7 @@ impl SessionPane {
                     self.trouble = Some(error.message.clone());
                     self.unreached = matches!(error.code, Code::UpstreamFailure | Code::UpstreamTimeout);
                     if self.unreached {
-                        // The pane says it where the session would be, for as long as it holds.
+                        // The pane shows the error in place of the session, as long as it applies.
                         return Vec::new();
                     }
                 }
@@ -171,7 +171,7 @@ impl SessionPane {
                 (self.choosing, self.no_levels) = (None, Some((skill.clone(), error.message.clone())));
                 vec![Effect::ErrorNotice("the session".to_owned(), error.message.clone())]
             }
-            // Browse asks for it.
+            // Browse requested it.
             SessionTold::Budget(..) => Vec::new(),
             SessionTold::Listed(Ok(sessions)) => {
                 let choices = sessions
@@ -222,7 +222,7 @@ impl SessionPane {
         }
     }
 
-    /// Asks for what hangs on the session's state.
+    /// Requests what depends on the session's state.
     pub(super) fn refresh(&mut self) -> Vec<Effect> {
         let mut effects = self.compose();
         match self.tab {
@@ -233,7 +233,7 @@ impl SessionPane {
         effects
     }
 
-    /// What the person learns of a tool's answer in addition to what the pane shows anyway.
+    /// Returns notices about a tool's result that the pane does not show anyway.
     fn answered(
         &mut self,
         tool: &str,

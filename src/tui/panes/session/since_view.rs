@@ -1,4 +1,4 @@
-//! What the next call has that the last one had not, and in what other way it is made.
+//! Draws what the next call contains that the last one did not, and which settings changed.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::widgets::text_width::{cut_end, shown};
 use skills_api::{DiffLine, SinceLast};
 use skills_session::Form;
 
-/// Up to that many entries of the catalog are reported by name.
+/// Maximum number of catalog entries listed by name.
 const MAX_NAMED_ENTRIES: usize = 4;
 
 impl SessionPane {
@@ -67,8 +67,7 @@ impl SessionPane {
     }
 }
 
-/// Without the count of entries that only came or only went, where the catalog is reported as before and
-/// after.
+/// Drops the count of added or removed entries if the catalog's size before and after is already shown.
 fn without_told_twice(changes: Vec<(bool, String)>, since: Option<&SinceLast>) -> Vec<(bool, String)> {
     let counted = |(_, what): &(bool, String)| what.ends_with(" entries");
     let told = since.is_some_and(|since| !since.changes.is_empty() && since.entries.0 != since.entries.1);
@@ -78,7 +77,7 @@ fn without_told_twice(changes: Vec<(bool, String)>, since: Option<&SinceLast>) -
     changes.into_iter().filter(|change| !counted(change)).collect()
 }
 
-/// Settings that are others now, and how the catalog grew or shrank by that.
+/// Returns the changed settings, and the resulting change of the catalog's size.
 fn settings(since: &SinceLast, to: &str) -> Vec<String> {
     let changed = since
         .changes
@@ -95,8 +94,8 @@ fn settings(since: &SinceLast, to: &str) -> Vec<String> {
     changed.chain(entries).chain(described).chain(reordered).collect()
 }
 
-/// Bodies and entries that came and went; many entries are counted. Lines of anything else are counted after
-/// them, those of an entry that only reads otherwise not: they are notified by its outcome.
+/// Returns added and removed bodies and entries; many entries are counted. Other lines are counted after them, except
+/// those of an entry whose text alone changed: they are covered by its outcome.
 fn changes(diff: &[DiffLine], form: Form) -> Vec<(bool, String)> {
     let mut bodies = Vec::new();
     let mut entries: BTreeMap<String, (bool, bool)> = BTreeMap::new();
@@ -118,7 +117,7 @@ fn changes(diff: &[DiffLine], form: Form) -> Vec<(bool, String)> {
         if before && (*side || text.ends_with("</description>")) {
             continue;
         }
-        // A body that came or went is reported by its name, and its lines with it.
+        // An added or removed body is reported by its name, which covers its lines.
         let inside = if added { &mut within.0 } else { &mut within.1 };
         if *inside {
             *inside = text != "</skill>";
@@ -163,14 +162,14 @@ fn changes(diff: &[DiffLine], form: Form) -> Vec<(bool, String)> {
     out
 }
 
-/// Whether a description continues behind this line.
+/// Returns whether a description continues after this line.
 fn described(before: bool, line: &str) -> bool {
     let begins = line.starts_with("<description>");
     let ends = line.ends_with("</description>") || AROUND.iter().any(|start| line.starts_with(start));
     begins && !line.ends_with("</description>") || before && !ends
 }
 
-/// How the lines begin that stand around entries and bodies, or within an entry: they come and go with these.
+/// Beginnings of lines around entries and bodies, or within an entry: they change together with these.
 const AROUND: [&str; 9] = [
     "<skill>",
     "</skill>",
@@ -183,7 +182,7 @@ const AROUND: [&str; 9] = [
     "[Available Skills]",
 ];
 
-/// The name of the entry that this line is, or begins with.
+/// Returns the name of the entry that this line contains or begins.
 fn entry(line: &str, form: Form) -> Option<&str> {
     let xml = line.strip_prefix("<name>").and_then(|rest| rest.strip_suffix("</name>"));
     let bullet = || Some(line.strip_prefix("- ")?.split_once(": ")?.0).filter(|name| !name.contains(' '));

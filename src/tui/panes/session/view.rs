@@ -1,4 +1,4 @@
-//! Where the parts of the session's pane are at each size.
+//! The layout of Session at each size.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -15,7 +15,7 @@ use crate::widgets::wrap::wrap;
 
 /// Below this width the parts share one column.
 const FOLD: u16 = 80;
-/// Rows of the list of calls, with its title.
+/// Rows of the list of calls, including its title.
 const CALLS: u16 = 7;
 
 impl SessionPane {
@@ -58,14 +58,14 @@ impl SessionPane {
         }
     }
 
-    /// The right part; answers the row of the calls' rule, where there is one.
+    /// Draws the right part; returns the row of the calls' rule, if there is one.
     fn draw_right(&mut self, area: Rect, buf: &mut Buffer, cx: &Draw<'_>) -> Option<u16> {
         self.drawn.given = area;
         let focused = cx.focused && self.focus == Part::Given;
         let calls = (area.height >= 24 && self.tab != Tab::Transcript).then_some(CALLS);
         let body = Rect { y: area.y + 3, height: area.height.saturating_sub(3 + calls.unwrap_or(0)), ..area };
         self.draw_tabs(Rect { y: area.y + 1, height: 1, ..area }, buf, cx);
-        // Without it there is no sign whether a body that is not in the text is delivered at all.
+        // It shows whether bodies that are not in the text are delivered at all.
         if let (Tab::Composed, Some(session)) = (self.tab, &self.session) {
             let room = area.width.saturating_sub(3);
             let told = session.settings.instructions.label();
