@@ -63,7 +63,7 @@ pub struct Calls {
 
 type Rendering = (RenderJob, Arc<[RichLine]>);
 
-/// Counts a task as in progress until it is dropped, however it ends.
+/// A guard that counts a task as in progress until it is dropped, however the task ends.
 struct Running(Arc<AtomicUsize>);
 
 impl Drop for Running {

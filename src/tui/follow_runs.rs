@@ -16,7 +16,7 @@ use skills_config::Invocation;
 const WAIT_MS: u64 = 30_000;
 /// Maximum number of events per response.
 const EVENT_PAGE_SIZE: usize = 512;
-/// Minimum interval between two forwarded responses: ten frames a second show everything.
+/// Minimum interval between two forwarded responses: about twelve updates a second suffice on a screen.
 const BETWEEN: Duration = Duration::from_millis(80);
 /// Delay after a failure, and when a core returns before the requested wait is over.
 const PAUSE: Duration = Duration::from_secs(1);

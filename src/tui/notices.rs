@@ -36,7 +36,7 @@ pub struct Notices {
 }
 
 impl Notices {
-    /// Shows a note from now on.
+    /// Shows a note.
     pub fn note(&mut self, text: impl Into<String>, now: Instant) {
         self.notes.push_back((text.into(), now));
         if self.notes.len() > MAX_NOTES {

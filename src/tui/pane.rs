@@ -143,8 +143,7 @@ pub enum Effect {
     ErrorNotice(String, String),
     /// Announce that something began to wait for a person, if another pane is shown.
     Awaited(String),
-    /// Keep the fields of a dialog that closes without submitting, by the dialog's name; drafts are not discarded by
-    /// themselves.
+    /// Keep the fields of a dialog that closes without submitting, by the dialog's name, until they are submitted.
     /// The pane receives [`Message::Kept`].
     Keep(String, Map<String, Value>),
 }

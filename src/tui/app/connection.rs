@@ -27,7 +27,7 @@ impl App {
             (ConnectionState::Lost { .. }, ConnectionState::Lost { why, .. }) => {
                 self.notices.retell(&what, reason(why));
             }
-            // The header shows it, and it may be over in a moment.
+            // The header shows it, and the connection may recover shortly.
             (_, ConnectionState::Silent { .. }) => {}
             (_, ConnectionState::Lost { why, .. }) => self.notices.error(what, reason(why)),
             (ConnectionState::Lost { since, .. }, ConnectionState::Connected) => {

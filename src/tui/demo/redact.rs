@@ -16,7 +16,7 @@ impl Redaction {
         if home.len() > 1 {
             pairs.push((home.to_owned(), "~".to_owned()));
         }
-        // A name of one or two letters is part of too many words.
+        // A name of one or two letters occurs in too many words.
         if let Some(user) = user.filter(|user| user.chars().count() > 2 && *user != "root") {
             pairs.push((user.to_owned(), "user".to_owned()));
         }

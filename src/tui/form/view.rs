@@ -125,7 +125,7 @@ impl Form {
             cx.cursor = cursor;
         }
         let mut painter = Painter::new(buf, cx);
-        // The last cell of a field is always free.
+        // The last cell of a field is always free, so the scroll arrows fit.
         let edge = area.right() - 1;
         if self.offset > 0 {
             painter.put(edge, area.y, painter.glyphs.up, Role::Muted, 1);

@@ -506,7 +506,7 @@ impl Overlay for DraftEditor {
         let inside = frame(area, painter, &title, note, false);
         let is_wide = inside.width >= TWO_COLUMNS;
         let left_width = if is_wide { inside.width * 53 / 100 } else { inside.width };
-        // A title begins two cells before its text.
+        // Titles are outdented by two cells.
         let left = Rect { x: inside.x + 1, width: left_width.saturating_sub(1), ..inside };
         let (top, cursor) = self.draw_fields(left, painter);
         let notes = self.notes();

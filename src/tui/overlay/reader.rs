@@ -52,7 +52,7 @@ pub struct Reading {
     pub draft: Option<Drafting>,
 }
 
-/// A part of a reading.
+/// A part of the reader's content.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Passage {
     /// The heading of the parts below it.
@@ -76,7 +76,7 @@ pub enum Passage {
         shown: String,
         /// The rest.
         cut: String,
-        /// Words of the rest that are needed.
+        /// Words of the rest that the request needs.
         lost: Vec<String>,
     },
     /// A description in which matches are marked.

@@ -9,9 +9,9 @@ use crate::theme::Role;
 /// A segment of text in one role. Its text is already safe to draw.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seg {
-    /// What is there.
+    /// The text.
     pub text: String,
-    /// How it is styled.
+    /// The role, which determines its style.
     pub role: Role,
     /// Modifiers in addition to the role's style.
     pub plus: Modifier,
@@ -38,7 +38,7 @@ impl Seg {
     }
 }
 
-/// One line as drawn.
+/// A line, ready to draw.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RichLine {
     /// Its segments from left to right.

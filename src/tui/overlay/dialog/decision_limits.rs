@@ -20,7 +20,7 @@ pub(super) fn then(expiry: Expiry) -> &'static str {
 }
 
 impl Decision {
-    /// Deselects expired gates: they can no longer be decided.
+    /// Deselects expired gates and records that they can no longer be decided.
     pub(super) fn let_expire(&mut self, now: Instant) {
         let clock = parts::clock(self.opened, now);
         let mut over = Vec::new();

@@ -128,7 +128,7 @@ impl OrderSheet {
                 sheet.show_assignee();
                 sheet.focus = Focus::Form;
             }
-            // A confirmation of something that stops a run begins on "Cancel".
+            // The focus stays on the button that closes the dialog: these commands take effect immediately.
             OrderKind::Cancel | OrderKind::Replay | OrderKind::Fork => {}
         }
         sheet

@@ -1,4 +1,4 @@
-//! Draws the dialogs with fields: the run, the effects of the order, the fields, the buttons.
+//! Draws the dialogs with fields: the run, the effects of the command, the fields, the buttons.
 
 use std::time::Instant;
 

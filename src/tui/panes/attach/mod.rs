@@ -171,7 +171,7 @@ impl Attach {
                 self.sending = None;
                 self.last = Some(Last::of(attached));
                 self.following = (false, false);
-                // A key for the run must not be typed into a field.
+                // The next key is likely for the run and must not be typed into a field.
                 self.focus = Part::Button;
                 let mut effects = self.ask_preview();
                 // The run may have continued before this response arrived.

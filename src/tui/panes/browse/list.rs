@@ -21,7 +21,7 @@ pub enum GroupBy {
     Domain,
     /// By role.
     Role,
-    /// Not at all.
+    /// No grouping.
     None,
 }
 

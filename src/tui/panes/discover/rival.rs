@@ -46,7 +46,7 @@ impl Reason {
 pub struct Comparison<'a> {
     /// The other hit.
     pub rival: &'a Hit,
-    /// Selected score minus the rival's.
+    /// Score of the selected hit minus that of the rival.
     pub lead: f64,
     /// Differences, those in favor of the selected hit first; they add up to the lead.
     pub rows: Vec<Difference>,
