@@ -441,7 +441,7 @@ impl Calls {
             // The UI task itself sends these, so it must not wait for its own queue. The receiver is dropped only while
             // the workbench shuts down.
             if let Err(TrySendError::Full(one)) = self.news.try_send(one) {
-                self.spawn("telling", async { vec![one] });
+                self.spawn("notify", async { vec![one] });
             }
         }
     }

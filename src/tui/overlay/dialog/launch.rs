@@ -203,11 +203,7 @@ impl LaunchSheet {
         };
         let mut asking = self.view.steps.iter().filter(|step| !step.gates.is_empty());
         for step in asking.by_ref().take(if roomy { 3 } else { 1 }) {
-            row(
-                "requires approval",
-                &format!("before {}: {}", step.id, step.gates.join("; ")),
-                Role::Waiting,
-            );
+            row("approval", &format!("before {}: {}", step.id, step.gates.join("; ")), Role::Waiting);
         }
         let more = asking.count();
         if more > 0 {
@@ -219,7 +215,7 @@ impl LaunchSheet {
             .collect();
         if !unasked.is_empty() {
             let change = if unasked.len() == 1 { "changes" } else { "change" };
-            row("unasked", &format!("{} {change} external state", unasked.join(", ")), Role::Warning);
+            row("no approval", &format!("{} {change} external state", unasked.join(", ")), Role::Warning);
         }
         row("isolation", &self.view.isolation, Role::Text);
         out
