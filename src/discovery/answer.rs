@@ -1,4 +1,4 @@
-//! What the router answers: results with a breakdown that is the score, and what it left out and why.
+//! The router's answer: results with their score breakdowns, and excluded skills with the reason.
 
 use std::borrow::Cow;
 
