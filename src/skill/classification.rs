@@ -1,4 +1,4 @@
-//! What part a skill plays: `metadata.classification`, kind and status, stated or inferred.
+//! Classification of a skill: `metadata.classification`, kind and status, stated or inferred.
 
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumIter, EnumString, IntoStaticStr};
@@ -111,7 +111,7 @@ impl From<Status> for String {
 }
 
 impl Status {
-    /// The word as it is shown.
+    /// Returns the status as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
@@ -133,12 +133,12 @@ pub struct Stated<T> {
 }
 
 impl<T> Stated<T> {
-    /// A value that the file states.
+    /// Creates a value that the file states.
     pub fn written(value: T) -> Self {
         Self { value, inferred: false }
     }
 
-    /// A value that the reader filled in.
+    /// Creates a value that was inferred.
     pub fn inferred(value: T) -> Self {
         Self { value, inferred: true }
     }

@@ -1,4 +1,4 @@
-//! What a contract says, checked and typed. Made only by the parser.
+//! The checked and typed form of a contract. Created only by the parser.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -59,7 +59,7 @@ pub struct Field {
 }
 
 impl Field {
-    /// A field of this type and nothing else said about it.
+    /// Creates a field of this type without further properties.
     #[must_use]
     pub fn of(kind: FieldType) -> Self {
         Self { kind, required: false, description: None, default: None, allowed: Vec::new(), items: None }
@@ -248,7 +248,7 @@ pub struct Contract {
     pub steps: Vec<Step>,
     /// All findings of the parser: unknown keys, missing producers, contradictions.
     pub findings: Vec<Finding>,
-    /// Its state.
+    /// Path of the file.
     pub location: PathBuf,
 }
 
@@ -379,7 +379,7 @@ pub struct Capability {
     pub properties: Properties,
     /// What has to happen first.
     pub safety: Safety,
-    /// Its state.
+    /// Path of the file.
     pub location: PathBuf,
 }
 
@@ -438,7 +438,7 @@ pub struct Binding {
     pub fallback: Option<String>,
     /// Everything else of `metadata` (method, response mode, …).
     pub metadata: Map<String, Value>,
-    /// Its state.
+    /// Path of the file.
     pub location: PathBuf,
 }
 
@@ -449,6 +449,6 @@ pub struct Service {
     pub id: String,
     /// As written: base address, module, command, auth reference; secrets are named, never held.
     pub settings: Map<String, Value>,
-    /// Its state.
+    /// Path of the file.
     pub location: PathBuf,
 }
