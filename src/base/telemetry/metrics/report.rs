@@ -1,4 +1,4 @@
-//! Metrics as data, read back out of the text form: both say the same because one is made of the other.
+//! Metrics as data, parsed from the text format, so that both are always consistent.
 
 use std::collections::BTreeMap;
 
@@ -87,7 +87,7 @@ pub struct Bucket {
 }
 
 impl Distribution {
-    /// The value below which this share of all lies, by a straight line through its bucket.
+    /// Estimates the value below which this share of all values lies, by linear interpolation in its bucket.
     fn quantile(&self, share: f64) -> Option<f64> {
         let rank = share * self.count as f64;
         let (mut below, mut from) = (0_u64, 0.0);
@@ -103,7 +103,7 @@ impl Distribution {
     }
 }
 
-/// Reads the text form. `names` gives the dotted name for one of the text.
+/// Parses the text format. `names` maps names in the text to dotted names.
 pub(super) fn report(text: &str, since_ms: i64, names: &BTreeMap<String, &'static str>) -> MetricsReport {
     let mut families: BTreeMap<String, MetricFamily> = BTreeMap::new();
     for line in text.lines() {
@@ -179,7 +179,7 @@ fn to_count(value: f64) -> u64 {
     value as u64
 }
 
-/// Puts a sample where it belongs: `part` is what follows the family's name.
+/// Adds a sample to its family: `part` is the suffix after the family's name.
 fn add(family: &mut MetricFamily, part: &str, mut labels: BTreeMap<String, String>, value: f64) {
     let bound = labels.remove("le");
     let known = family.samples.iter().position(|sample| sample.labels == labels);
@@ -204,7 +204,7 @@ fn add(family: &mut MetricFamily, part: &str, mut labels: BTreeMap<String, Strin
     }
 }
 
-/// A line with a value.
+/// A parsed line with a value.
 struct Read<'t> {
     name: &'t str,
     labels: BTreeMap<String, String>,
@@ -222,7 +222,7 @@ fn sample(line: &str) -> Option<Read<'_>> {
     Some(Read { name, labels, value })
 }
 
-/// `key="value",…}` with its escapes; answers what follows as well.
+/// Parses `key="value",…}` with escapes; returns the rest of the text as well.
 fn read_labels(text: &str) -> Option<(BTreeMap<String, String>, &str)> {
     let mut labels = BTreeMap::new();
     let mut rest = text;
