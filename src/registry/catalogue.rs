@@ -1,4 +1,4 @@
-//! The snapshot: all skills of all roots at one moment, who won an id and who lost it.
+//! The catalog snapshot: all skills of all roots at one point in time, with winners and shadowed skills.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -145,7 +145,7 @@ pub struct Change {
 }
 
 impl Change {
-    /// What one snapshot changed against another.
+    /// Computes the changes of one snapshot against another.
     #[must_use]
     pub fn between(old: &Catalogue, new: &Arc<Catalogue>) -> Self {
         super::assemble::difference(old, new)
@@ -176,7 +176,7 @@ impl Catalogue {
         map.get(id).copied()
     }
 
-    /// The winner, or the shadowed one, with that very id.
+    /// Returns the winner or the shadowed skill with exactly that id.
     #[must_use]
     pub fn by_id(&self, id: &str) -> Option<&Arc<Skill>> {
         match self.slot(id)? {
@@ -185,7 +185,7 @@ impl Catalogue {
         }
     }
 
-    /// The winner with that very id, with its root.
+    /// Returns the winner with exactly that id, with its root.
     #[must_use]
     pub fn entry(&self, id: &str) -> Option<&Entry> {
         match self.slot(id)? {
@@ -194,7 +194,7 @@ impl Catalogue {
         }
     }
 
-    /// The shadowed one with that very id (`id@3f9a01c2`).
+    /// Returns the shadowed skill with exactly that id (`id@3f9a01c2`).
     #[must_use]
     pub fn shadowed_by_id(&self, id: &str) -> Option<&Shadowed> {
         match self.slot(id)? {
@@ -203,7 +203,7 @@ impl Catalogue {
         }
     }
 
-    /// The skill whose file or folder is at this path, also by another path to the same file.
+    /// Returns the skill whose file or folder is at this path, also through an alias.
     #[must_use]
     pub fn by_location(&self, path: &Path) -> Option<&Arc<Skill>> {
         let at = |file: &Path| file == path || file.parent() == Some(path);

@@ -1,4 +1,4 @@
-//! Who may approve a run's gates, and how many have to.
+//! Who may approve the gates of a run, and how many approvals are required.
 
 use std::collections::BTreeSet;
 
@@ -63,17 +63,17 @@ impl Default for RequiredApprovals {
     }
 }
 
-/// Somebody who wants to approve.
+/// A person who wants to approve.
 #[derive(Debug, Clone, Copy)]
 pub struct Approver<'a> {
-    /// Their names: of the key or the account, and the one they gave.
+    /// Their names: that of the key or the account, and the one they provided.
     pub names: &'a [&'a str],
     /// The scopes of their key.
     pub scopes: &'a BTreeSet<String>,
 }
 
 impl RequiredApprovals {
-    /// The strictest of several rules.
+    /// Combines several rules into the strictest requirements.
     pub(super) fn of<'r>(rules: impl Iterator<Item = &'r ApprovalRule>) -> Self {
         let mut all = Self::default();
         for rule in rules {
@@ -90,13 +90,14 @@ impl RequiredApprovals {
         all
     }
 
-    /// Whether they require more than one approval by anyone.
+    /// Returns whether more is required than one approval by anyone.
     #[must_use]
     pub fn is_strict(&self) -> bool {
         self.need > 1 || self.not_by_starter || !self.of.is_empty()
     }
 
-    /// Why an approval does not count; none where it does. `waited_s` is how long the gate has waited.
+    /// Returns why an approval does not count; `None` if it does. `waited_s` is how long the gate has waited, in
+    /// seconds.
     #[must_use]
     pub fn refuses(&self, approver: Approver<'_>, started_by: &str, waited_s: u64) -> Option<String> {
         if self.not_by_starter && approver.names.contains(&started_by) {

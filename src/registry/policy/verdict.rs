@@ -1,4 +1,4 @@
-//! What the rules say together about one skill.
+//! The combined result of all rules for one skill.
 
 use serde::{Deserialize, Serialize};
 use strum::Display;
@@ -6,8 +6,8 @@ use strum::Display;
 use super::approvals::{ApprovalRule, RequiredApprovals};
 use super::matching::{Criteria, Subject};
 
-/// Most that all preferences together add to a score: enough to decide between two that fit about as well, too little
-/// to bring up what does not fit.
+/// Maximum sum of all preferences in a score: enough to decide between two skills that fit about equally well, too
+/// little to promote one that does not fit.
 pub const MAX_PREFERENCE: f64 = 0.5;
 
 /// What a rule does.
@@ -42,7 +42,7 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// The rule as it is read: `deny id deploy.* (line 4: through the pipeline only)`.
+    /// Returns the rule as text: `deny id deploy.* (line 4: through the pipeline only)`.
     #[must_use]
     pub fn words(&self) -> String {
         let reason = self.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
@@ -80,30 +80,30 @@ pub struct Verdict {
     pub rules: Vec<Matched>,
 }
 
-/// All rules. Without any, everything is allowed.
+/// All rules. Without rules, everything is allowed.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, schemars::JsonSchema)]
 pub struct Policy {
-    /// The rules: deny, allow, require approval, prefer; in each the order of the file.
+    /// The rules, grouped as deny, allow, require approval, prefer; within each group in file order.
     pub rules: Vec<Rule>,
-    /// Who may approve, and how many have to.
+    /// Who may approve, and how many approvals are required.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub approvals: Vec<ApprovalRule>,
 }
 
 impl Policy {
-    /// What the rules say together about approvals of a run of this skill.
+    /// Returns the combined requirements for approvals of a run of this skill.
     #[must_use]
     pub fn approvals(&self, subject: &Subject<'_>) -> RequiredApprovals {
         RequiredApprovals::of(self.approvals.iter().filter(|rule| rule.criteria.fit(subject)))
     }
 
-    /// Whether there is no rule.
+    /// Returns whether there are no rules.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty() && self.approvals.is_empty()
     }
 
-    /// What the rules say together about a skill.
+    /// Returns the combined result of the rules for a skill.
     #[must_use]
     pub fn verdict(&self, subject: &Subject<'_>) -> Verdict {
         let fitting: Vec<&Rule> = self.rules.iter().filter(|rule| rule.criteria.fit(subject)).collect();
