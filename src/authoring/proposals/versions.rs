@@ -1,4 +1,4 @@
-//! The versions of a skill's file that its proposals know of: who wrote each, when and why.
+//! The known versions of a skill's file: who wrote each, when and why.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -33,7 +33,7 @@ pub struct SkillVersion {
     pub current: bool,
 }
 
-/// The versions, oldest first, by the proposals of one file and its present digest.
+/// Returns the versions, oldest first, from the proposals of one file and its current digest.
 #[must_use]
 pub fn versions<'p>(
     proposals: impl IntoIterator<Item = &'p Proposal>,
@@ -73,7 +73,7 @@ pub fn versions<'p>(
         key(a).cmp(&key(b)).then_with(|| a.proposal.facts.proposal_id.cmp(&b.proposal.facts.proposal_id))
     });
     let mut versions: Vec<SkillVersion> = Vec::new();
-    // Written by hand, or before there were proposals.
+    // Written manually, or before there were proposals.
     let other = |digest| SkillVersion {
         number: 0,
         digest,
