@@ -94,7 +94,7 @@ pub struct Collision {
 }
 
 impl Collision {
-    /// Whether enough requests are lost to need a review.
+    /// Returns whether enough requests are lost to need a review.
     #[must_use]
     pub fn is_severe(&self) -> bool {
         self.share >= COLLIDES_FROM && self.lost >= COLLIDES_FROM_PROBES

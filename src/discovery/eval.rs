@@ -91,7 +91,7 @@ pub struct NearMisses {
 /// Result of an evaluation; fractions of 1.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EvalReport {
-    /// Requests that have a skill.
+    /// Requests that have an expected skill.
     pub queries: usize,
     /// Share of requests with an expected skill first.
     pub p_at_1: f64,
@@ -111,7 +111,7 @@ pub struct EvalReport {
     /// Near misses; `None` if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub near_misses: Option<NearMisses>,
-    /// Requests that have a skill but were answered with no match.
+    /// Requests with an expected skill that are rejected.
     pub wrongly_rejected: usize,
     /// Latency of a request.
     pub latency_us: LatencyUs,
@@ -347,15 +347,15 @@ pub struct ChangedQuery {
 /// A figure that got worse.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Regression {
-    /// `p_at_1`, `hit_at_5`, `mrr_at_10`, `out_of_scope_rejected`.
+    /// The figure: `p_at_1`, `hit_at_5`, `mrr_at_10` or `out_of_scope_rejected`.
     pub figure: String,
-    /// In the baseline.
+    /// Its value in the baseline.
     pub was: f64,
-    /// Now.
+    /// Its current value.
     pub now: f64,
 }
 
-/// The figures of a baseline, as an earlier report has them.
+/// The figures of a baseline, taken from an earlier report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Baseline {
     /// See [`EvalReport::p_at_1`].

@@ -10,7 +10,7 @@ use skills_skill::{IndexText, SkillId, yaml_message};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Expect {
-    /// One of these should come first.
+    /// One of these skills should be first.
     AnyOf(Vec<SkillId>),
     /// No skill fits.
     Nothing,
@@ -27,7 +27,7 @@ pub struct Case {
     pub expect: Expect,
 }
 
-/// A golden set that cannot be read.
+/// Why a golden set is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum GoldenError {
     /// An invalid line of JSON lines.

@@ -8,7 +8,7 @@ use super::tables::Postings;
 /// The fields that are ranked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum View {
-    /// All of them.
+    /// All fields.
     All,
     /// Name, description and tags.
     Short,

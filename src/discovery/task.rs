@@ -18,7 +18,7 @@ const CLAUSE_STEMS: usize = 6;
 /// The task of a request; ranges are bytes of the intent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Task {
-    /// Head of the sentence that asks.
+    /// Head of the sentence with the request.
     pub head: Range<usize>,
     /// Heads of all sentences.
     pub heads: Vec<Range<usize>>,

@@ -237,7 +237,7 @@ pub struct RoleTerms {
 pub struct StatusTerms {
     /// Ready for use.
     pub stable: f64,
-    /// May change.
+    /// Subject to change.
     pub experimental: f64,
     /// Anything else.
     pub other: f64,
@@ -247,11 +247,11 @@ pub struct StatusTerms {
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rules {
-    /// By role.
+    /// Terms by role.
     pub role: RoleTerms,
-    /// By status.
+    /// Terms by status.
     pub status: StatusTerms,
-    /// A read-only skill for a read-only request.
+    /// Term of a read-only skill for a read-only request.
     pub read_only: f64,
 }
 

@@ -369,7 +369,7 @@ pub enum Command {
     },
     /// A person cancels the run.
     Cancel,
-    /// A sidecar requests that no further step begins until a person resumes the run.
+    /// A sidecar requests that no further step starts until a person resumes the run.
     Pause,
     /// The gate that waits for a decision no longer matches what would be executed: it is replaced by this one.
     Ask(Gate),
@@ -437,7 +437,7 @@ pub enum Next {
         lease: Lease,
         /// Whether it is paused now.
         held: bool,
-        /// What it waits for now.
+        /// The gate that it waits for now.
         gate: Option<Gate>,
     },
     /// No change; the first result remains valid (a repeated decision or cancellation).

@@ -131,16 +131,16 @@ enum Slot {
     Shadowed(usize),
 }
 
-/// What a new snapshot changed against the one before. Ids of winners only.
+/// The changes of a snapshot against the previous one. Contains only ids of winners.
 #[derive(Debug, Clone, Default)]
 pub struct Change {
     /// The new snapshot.
     pub catalogue: Arc<Catalogue>,
-    /// Ids that were not there before.
+    /// Ids that are new.
     pub added: Vec<SkillId>,
     /// Ids whose record changed.
     pub changed: Vec<SkillId>,
-    /// Ids that are gone.
+    /// Ids that were removed.
     pub removed: Vec<SkillId>,
 }
 

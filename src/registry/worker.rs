@@ -107,7 +107,7 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// Runs until it is told to stop.
+    /// Runs until it receives a command to stop.
     pub fn run(mut self) {
         fail_point!("first-scan");
         self.first_scan();

@@ -117,7 +117,7 @@ pub(super) struct Evidence {
     pub adopts: bool,
     /// Whether the files that the script writes go to a separate file system.
     pub disk: Option<Result<(), String>>,
-    /// The program runs as root and can give that up.
+    /// Whether the Seatbelt profile of macOS isolates the script.
     pub seatbelt: bool,
 }
 

@@ -204,7 +204,7 @@ fn quote(text: &str, block: &Block<'_>, around: &Surroundings<'_>) -> Option<Quo
     Some(Quoted { key, value, defect, colon: !reserved, sure, swallowed })
 }
 
-/// Inserts quotes: double ones if nothing inside needs an escape, otherwise single ones with `'` doubled.
+/// Inserts quotes: double quotes if nothing inside needs an escape, otherwise single quotes with `'` doubled.
 fn put_in(text: &str, quoted: Vec<Quoted>) -> Repaired {
     let mut inserted = Vec::new();
     let mut out = String::with_capacity(text.len() + 16);

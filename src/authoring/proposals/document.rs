@@ -62,7 +62,7 @@ pub struct Facts {
     pub skill_id: SkillId,
     /// The skill's file.
     pub location: PathBuf,
-    /// The same without links, as it was when the change was proposed; none in proposals of earlier versions.
+    /// The file's real path when the change was proposed; absent in proposals of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub real: Option<PathBuf>,
     /// Digest of the file that the diff was made for.
@@ -81,10 +81,10 @@ pub struct Facts {
     /// The decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<ProposalDecision>,
-    /// Who undid it.
+    /// The rollback.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollback: Option<ProposalDecision>,
-    /// The effect on the golden sets, measured when it was proposed; none where there was no golden set.
+    /// The effect on the golden sets, measured when it was proposed; absent without golden sets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effect: Option<GoldenChange>,
 }
@@ -96,7 +96,7 @@ pub struct Proposal {
     pub facts: Facts,
     /// Why the change is proposed.
     pub justification: String,
-    /// What supports it.
+    /// Supporting evidence.
     pub evidence: Option<String>,
     /// The unified diff.
     pub diff: String,

@@ -24,7 +24,7 @@ const VERSIONS: &str = "versions";
 /// Why an operation on a proposal failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ProposalError {
-    /// There is no such proposal.
+    /// The proposal does not exist.
     #[error("there is no proposal {id}")]
     NotFound {
         /// The requested id.

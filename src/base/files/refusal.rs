@@ -21,18 +21,18 @@ pub enum OpenError {
         /// Which link, and where it leads.
         why: String,
     },
-    /// There is no such file.
+    /// The file does not exist.
     #[error("there is no file {path}")]
     NotFound {
         /// The path.
         path: String,
     },
-    /// It is a folder, a pipe, a socket or a device.
+    /// The path names a folder, a pipe, a socket or a device.
     #[error("{path} is {what}, not a file")]
     NotRegular {
         /// The path.
         path: String,
-        /// What it is.
+        /// The kind of file.
         what: &'static str,
     },
     /// The file is in a pseudo file system of the kernel, such as `/proc`.

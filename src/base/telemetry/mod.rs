@@ -28,7 +28,7 @@ const DEFAULT: &str = "warn,skills=info";
 /// The part of the log that also goes to stderr. The workbench draws there and uses `Never`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stderr {
-    /// Nothing.
+    /// No output.
     Never,
     /// Warnings and errors (`-v`).
     Warnings,

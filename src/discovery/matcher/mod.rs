@@ -47,7 +47,7 @@ pub(crate) enum Failure {
     /// Its model is unusable.
     #[error(transparent)]
     Model(#[from] EmbeddingError),
-    /// It took too long.
+    /// It exceeded its time limit.
     #[error("it took longer than {0} ms")]
     Budget(u64),
 }
@@ -188,7 +188,7 @@ impl Columns {
     /// Maximum number of pooled columns: two for each of several concurrent requests.
     const MAX_KEPT: usize = 8;
 
-    /// An empty column with `slots` slots.
+    /// Returns an empty column with `slots` slots.
     pub fn take(&self, slots: usize) -> Column {
         let mut column = self.kept().pop().unwrap_or_default();
         column.reset(slots);

@@ -30,11 +30,11 @@ pub(super) enum Field {
     Missing,
     /// A text.
     Text(String),
-    /// A number, `true` or `false`, as it is written.
+    /// A number, `true` or `false`, as written.
     Scalar(String),
-    /// A list or a mapping, as it is written.
+    /// A list or a mapping, as written.
     List(String),
-    /// Nothing, `null` or `~`, as it is written.
+    /// Nothing, `null` or `~`, as written.
     Null(String),
 }
 

@@ -543,7 +543,8 @@ pub(super) fn check(body: &str, start: usize, root_dir: &Path, notes: &mut Notes
             }
             ReferenceKind::File => {
                 let first = reference.name.split('/').next().unwrap_or_default();
-                // A folder of that name makes it a path of the bundle; otherwise it may be one of the reader's project.
+                // If a folder with that name exists, it is a path of the bundle; otherwise it may refer to the user's
+                // project.
                 let is_of_bundle = reference.is_certain || root_dir.join(first).is_dir();
                 if is_of_bundle && !root_dir.join(&reference.name).exists() {
                     missing.push(reference);
