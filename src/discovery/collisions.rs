@@ -104,7 +104,7 @@ impl Collision {
 /// Skills that win each other's requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Cluster {
-    /// A term that its skills have in common, and other clusters do not; two where one does not tell them apart.
+    /// A term that its skills have in common and other clusters do not; two terms if one is not unique.
     pub label: String,
     /// The skills; neighbors lose most to each other.
     pub skills: Vec<SkillId>,
@@ -117,9 +117,9 @@ pub struct CollisionMap {
     pub skills: usize,
     /// Probe requests that were ranked.
     pub probes: usize,
-    /// Those that another skill than their own wins.
+    /// Probe requests that another skill than their own wins.
     pub lost: usize,
-    /// Probe requests of a skill, at most; fewer in a large collection.
+    /// Maximum number of probe requests per skill; smaller in a large collection.
     pub probes_per_skill: usize,
     /// Skills that win each other's requests: clusters with the most collisions first, then the largest.
     pub clusters: Vec<Cluster>,

@@ -67,7 +67,7 @@ pub struct GoldenFigures {
     /// Queries that no skill fits, or that one skill must not win.
     #[serde(default)]
     pub out_of_scope: usize,
-    /// Share of them that are not false triggers; none if there are none.
+    /// Share of them that are not false triggers; absent if there are none.
     #[serde(default)]
     pub out_of_scope_rejected: Option<f64>,
 }
@@ -114,7 +114,7 @@ pub struct Attraction {
     pub word: String,
     /// Queries that the skill wins wrongly, and to which this word contributes most.
     pub queries: Vec<String>,
-    /// The skills that these queries belong to.
+    /// The expected skills of these queries.
     pub skills: Vec<SkillId>,
 }
 
@@ -127,7 +127,7 @@ pub struct Advice {
     pub word: String,
     /// By how much the skill's score rises.
     pub gain: f64,
-    /// The skill's rank then; none if it is not a result.
+    /// The skill's rank after the change; none if it is not a result.
     pub rank: Option<usize>,
     /// Queries of the golden set that the change wins.
     #[serde(default)]

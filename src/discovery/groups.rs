@@ -16,27 +16,27 @@ const MIN_TEMPLATE_WORDS: usize = 5;
 /// Maximum number of compared words of a description.
 const MAX_WORDS: usize = 80;
 
-/// How the descriptions of a group are alike.
+/// How the descriptions of a group are similar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::Display)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum GroupKind {
-    /// The same description, but for case and punctuation.
+    /// Identical descriptions, except for case and punctuation.
     Identical,
-    /// The same description, but for one word or the words of the names.
+    /// Identical descriptions, except for one word or the words of the names.
     Template,
-    /// The same name: only one of them is used.
+    /// Identical names: only one of the skills is used.
     Shadowed,
 }
 
 /// Skills with the same or nearly the same text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SimilarGroup {
-    /// How they are alike.
+    /// How they are similar.
     pub kind: GroupKind,
     /// The skills.
     pub skills: Vec<SkillId>,
-    /// What they share; of a template with `{…}` for the words that differ.
+    /// Their common text; in a template, `{…}` replaces the words that differ.
     pub text: String,
 }
 

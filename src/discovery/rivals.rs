@@ -63,7 +63,7 @@ pub struct RivalReport {
     pub made: usize,
     /// Those that it wins.
     pub kept: usize,
-    /// Its clauses.
+    /// The clauses of its description.
     pub clauses: Vec<ProbedClause>,
     /// Probe requests that it does not win.
     pub lost: Vec<LostProbe>,
@@ -71,7 +71,7 @@ pub struct RivalReport {
     pub golden: usize,
     /// Those that it wins.
     pub golden_kept: usize,
-    /// Its rivals, the one that takes most first.
+    /// Its rivals, the one that wins most requests first.
     pub rivals: Vec<Rival>,
 }
 
@@ -86,7 +86,7 @@ pub struct PairSide {
     pub kept: usize,
     /// Those that the other side wins.
     pub lost: usize,
-    /// Its clauses.
+    /// The clauses of its description.
     pub clauses: Vec<ProbedClause>,
     /// Terms that only this side has, the most useful first.
     pub own_terms: Vec<String>,
@@ -94,22 +94,22 @@ pub struct PairSide {
     pub separable: usize,
     /// Those of them that it wins.
     pub separable_kept: usize,
-    /// The clause that separates it from the other side: the one that it keeps best, by terms of its own.
+    /// The clause that separates it from the other side: the one with terms of its own whose requests it wins most.
     pub separating_clause: Option<String>,
-    /// The clause that it loses most of.
+    /// The clause whose requests it loses most.
     pub lost_clause: Option<String>,
 }
 
-/// What could be done about a pair.
+/// A way to separate a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::Display)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum AdviceKind {
     /// Add to both descriptions what they are not for.
     AddExclusion,
-    /// Make one skill of the two.
+    /// Merge the two into one skill.
     Merge,
-    /// Leave each contested clause to the side that keeps it.
+    /// Assign each contested clause to the side that wins it.
     Split,
 }
 
@@ -118,7 +118,7 @@ pub enum AdviceKind {
 pub struct AdvisedText {
     /// The skill.
     pub skill_id: SkillId,
-    /// Its description then.
+    /// Its new description.
     pub description: String,
 }
 
@@ -127,36 +127,36 @@ pub struct AdvisedText {
 pub struct PairAdvice {
     /// What to do.
     pub kind: AdviceKind,
-    /// Probe requests of both that another skill than the right one wins, now.
+    /// Current number of probe requests of both that another skill than the expected one wins.
     pub lost_before: usize,
-    /// The same with the option.
+    /// The same number with the option.
     pub lost_after: usize,
-    /// Golden queries won then, minus those won now; none without a golden set.
+    /// Change of the number of golden queries won; absent without a golden set.
     pub golden: Option<i64>,
-    /// Tokens of both descriptions then, minus those now.
+    /// Change of the number of tokens of both descriptions.
     pub tokens: i64,
-    /// The descriptions that it writes; of a merge the one that remains.
+    /// The new descriptions; for a merge, that of the remaining skill.
     pub texts: Vec<AdvisedText>,
     /// The skill that a merge removes.
     pub removed: Option<SkillId>,
-    /// Whether it helps, and most of all options.
+    /// Whether it is an improvement, and the best of all options.
     pub is_best: bool,
 }
 
 /// Two skills and what would separate them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PairReport {
-    /// The first.
+    /// The first skill.
     pub a: PairSide,
-    /// The second.
+    /// The second skill.
     pub b: PairSide,
     /// Golden queries that expect one of them.
     pub golden: Vec<GoldenDuel>,
     /// Cosine of the two meanings; not used for the advice.
     pub similarity: f64,
-    /// Probe requests of both without a term of only one side.
+    /// Probe requests of both without a distinguishing term.
     pub shared: usize,
-    /// Those of them that their own side loses to the other.
+    /// Number of those that their own side loses to the other.
     pub shared_lost: usize,
     /// The options, the best first.
     pub advice: Vec<PairAdvice>,

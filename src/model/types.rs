@@ -75,13 +75,13 @@ pub enum Gate {
         /// SHA-256 of what would be executed, in canonical JSON: the step with its occurrence, its
         /// capability and its inputs. An approval applies to exactly this, once.
         inputs_digest: String,
-        /// Why a person is asked.
+        /// Why a decision is required.
         why: ApprovalReason,
-        /// Approvals so far, where one is not enough.
+        /// Approvals so far, if several are required.
         #[serde(default, skip_serializing_if = "Approvals::is_empty")]
         approvals: Approvals,
     },
-    /// A signal of this name.
+    /// A signal with this name.
     Signal {
         /// The step.
         step: String,
@@ -90,10 +90,10 @@ pub enum Gate {
     },
 }
 
-/// Approvals of a gate that needs several, each of another person.
+/// Approvals of a gate that requires several, each from a different person.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Approvals {
-    /// How many are needed, as the rule said when the last one was recorded.
+    /// Number of required approvals, according to the rule when the last one was recorded.
     pub need: u32,
     /// Who has approved, oldest first.
     pub by: Vec<String>,
@@ -128,7 +128,7 @@ impl Gate {
     }
 }
 
-/// Why a person is asked.
+/// Why a decision is required.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalReason {
@@ -202,9 +202,9 @@ pub enum Choice {
     Rerun,
     /// It was completed: continue with the given result.
     Happened,
-    /// Skip it; its outputs are missing.
+    /// Skip it, without outputs.
     Skip,
-    /// Let the run fail there.
+    /// Fail the run at this step.
     Fail,
 }
 
@@ -249,14 +249,14 @@ pub enum Verdict {
 /// A recorded decision, so that repeating it returns the same result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Decision {
-    /// Yes or no.
+    /// Approval or denial.
     pub verdict: Verdict,
     /// The step it concerned.
     pub step: String,
-    /// What would run, as the gate had it. Empty in a denial that names its step alone, until it is bound to the gate
-    /// ([`Decision::bound_to`]).
+    /// Digest of what would be executed, as stated by the gate. Empty in a denial that names only its step, until it
+    /// is bound to the gate ([`Decision::bound_to`]).
     pub inputs_digest: String,
-    /// What to do about an unknown outcome; belongs to an approval of such a gate, and to no other.
+    /// How to resolve an unknown outcome; only valid in an approval of such a gate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub choice: Option<Choice>,
     /// Result of the step, for the choice `happened`: an object of its outputs.
@@ -383,7 +383,7 @@ pub enum Command {
     Fork,
 }
 
-/// A command's name, as adapters offer it.
+/// The name of a command, as offered by adapters.
 #[derive(
     Debug,
     Clone,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use skills_skill::{RejectedBundle, Skill, SkillId};
 
-/// Who named a root.
+/// Where a root comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RootOrigin {
@@ -30,13 +30,13 @@ pub enum RootOrigin {
     Shipped,
 }
 
-/// What was found at the path of a root.
+/// The state of a root on disk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RootState {
-    /// Read.
+    /// It was read.
     Present,
-    /// No such folder.
+    /// The folder does not exist.
     Missing,
     /// Not readable; the error of the operating system.
     Unreadable(String),
@@ -49,27 +49,27 @@ pub struct Root {
     pub path: PathBuf,
     /// For display: `~/.claude/skills`, `./.agents/skills`, `shipped`.
     pub label: String,
-    /// Who named it.
+    /// Where it comes from.
     pub origin: RootOrigin,
-    /// What was found.
+    /// Its state on disk.
     pub state: RootState,
     /// Whether file events are available there (else it is polled).
     pub live: bool,
 }
 
-/// A bundle whose id was taken by one of higher precedence. Listed, addressable, not ranked.
+/// A bundle whose id was taken by one of higher precedence. It is listed and addressable, but not ranked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Shadowed {
-    /// The record; its id is `id@` + eight hex digits of its digest. Where several losers would get
-    /// the same one (copies), all but the first have `.` + six hex digits of their location's SHA-256 more.
+    /// The record; its id is `id@` + eight hex digits of its digest. If several shadowed skills have the same digest
+    /// (copies), all but the first also have `.` + six hex digits of their location's SHA-256.
     pub skill: Arc<Skill>,
     /// Index into [`Catalogue::roots`].
     pub root: usize,
-    /// The id it lost.
+    /// The id for which another bundle has precedence.
     pub lost: SkillId,
     /// Location of the winner.
     pub winner: PathBuf,
-    /// Whether its SKILL.md is byte for byte the winner's.
+    /// Whether its SKILL.md is byte for byte equal to the winner's.
     pub identical: bool,
 }
 
@@ -86,11 +86,11 @@ pub struct Entry {
 /// file counts once, at the path of highest precedence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Alias {
-    /// Absolute path of the file, as found.
+    /// Absolute path, as found.
     pub location: PathBuf,
     /// Index into [`Catalogue::roots`].
     pub root: usize,
-    /// Location of the entry, shadowed or refused one that it is.
+    /// Location of the entry, shadowed skill or rejected bundle that is the same file.
     pub same_as: PathBuf,
 }
 
@@ -101,16 +101,16 @@ pub struct Catalogue {
     pub generation: u64,
     /// Roots in order of precedence, missing ones included.
     pub roots: Vec<Root>,
-    /// Winners, by root order and inside a root by path.
+    /// Winners, by root, and within a root by path.
     pub entries: Vec<Entry>,
-    /// Losers, in the same order.
+    /// Shadowed skills, in the same order.
     pub shadowed: Vec<Shadowed>,
-    /// Refused bundles.
+    /// Rejected bundles.
     pub refused: Vec<RejectedBundle>,
     /// Further paths to the files above.
     #[serde(default)]
     pub aliases: Vec<Alias>,
-    /// Where an id stands; built on first use.
+    /// Positions of ids; built on first use.
     #[serde(skip)]
     pub lookup: Lookup,
 }
@@ -152,7 +152,7 @@ impl Change {
     }
 }
 
-/// How far a scan is.
+/// Progress of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ScanProgress {
     /// Files found so far.

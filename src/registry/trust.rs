@@ -31,21 +31,20 @@ pub use self::trust_snapshot::TrustSnapshot;
 pub enum TrustState {
     /// It ships with this program.
     Shipped,
-    /// The person's settings name it or a folder above it: trusted as it is, whatever changes.
+    /// The user's settings name it or a folder above it: trusted in any version.
     Config {
-        /// The folder that they name.
+        /// The named folder.
         #[serde(rename = "named")]
         path: PathBuf,
     },
-    /// The person trusted exactly these files.
+    /// The user trusted exactly these files.
     Pinned {
-        /// When: RFC 3339, UTC.
+        /// Time, as RFC 3339 in UTC.
         at: String,
     },
-    /// It was trusted, and is not what it was.
+    /// It was trusted, but has changed since.
     Changed {
-        /// Files that differ: `scripts/run.py`, `new.sh (new)`, `old.md (gone)`; or why it cannot be
-        /// reported.
+        /// Files that differ: `scripts/run.py`, `new.sh (new)`, `old.md (gone)`; or why the differences are unknown.
         #[serde(rename = "changed")]
         files: Vec<String>,
     },
@@ -53,7 +52,7 @@ pub enum TrustState {
     Untrusted,
 }
 
-/// [`TrustState`] in one word, as lists show it.
+/// [`TrustState`] as one word, for lists.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, Display, schemars::JsonSchema,
 )]
@@ -62,7 +61,7 @@ pub enum TrustState {
 pub enum Trusted {
     /// It ships with this program.
     Shipped,
-    /// By configuration or by a pin.
+    /// Trusted by configuration or by a pin.
     Yes,
     /// Trusted, but changed since.
     Changed,

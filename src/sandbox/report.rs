@@ -5,24 +5,24 @@ use strum::{Display, EnumIter, IntoEnumIterator};
 
 use super::plan::{Findings, Leak};
 
-/// How much of the promise this machine keeps.
+/// How many of the guarantees this machine can give.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Display, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Level {
-    /// Nothing isolates the script: run without it on demand.
+    /// The script is not isolated: it runs without a sandbox on request.
     Unsandboxed,
-    /// Files or network cannot be closed off here; scripts are refused.
+    /// Files or network cannot be isolated here; scripts are rejected.
     Unavailable,
-    /// Files, network and environment are closed off; some other promise is kept in part only.
+    /// Files, network and environment are isolated; another guarantee holds only partly.
     Partial,
-    /// Every promise holds.
+    /// Every guarantee holds.
     Full,
 }
 
-/// What is promised about a script.
+/// A guarantee about a script.
 #[derive(
     Clone,
     Copy,
@@ -41,15 +41,15 @@ pub enum Level {
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Promise {
-    /// It reads its bundle and its interpreter and writes its work directory, and no other file.
+    /// It reads only its bundle and its interpreter, and writes only to its work directory.
     Files,
-    /// It reaches no network and no socket of another program.
+    /// It has no access to the network or to sockets of other programs.
     Network,
-    /// It sees none of the variables of the program or of other processes.
+    /// It sees no variables of the program or of other processes.
     Environment,
     /// It cannot signal, trace or change other processes.
     Processes,
-    /// It cannot get new rights: namespaces, mounts, keys, set-user-id programs.
+    /// It cannot gain new privileges: namespaces, mounts, keys, set-user-id programs.
     Privileges,
     /// Memory is limited.
     Memory,
@@ -61,35 +61,35 @@ pub enum Promise {
     Disk,
     /// The number of processes is limited.
     ProcessCount,
-    /// Nothing it started outlives it.
+    /// No process that it started outlives it.
     Lifetime,
-    /// Time by the clock is limited.
+    /// Elapsed time is limited.
     Time,
-    /// Kept output is limited.
+    /// Stored output is limited.
     Output,
 }
 
-/// Whether a promise holds.
+/// Whether a guarantee holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Display, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Held {
     /// It holds.
     Yes,
-    /// It holds with the exception that the text beside it names.
+    /// It holds with the exception stated in the text.
     Partly,
     /// It does not hold.
     No,
 }
 
-/// One promise, whether it holds, and by what or why not.
+/// One guarantee, whether it holds, and how or why not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Coverage {
-    /// The promise.
+    /// The guarantee.
     pub promise: Promise,
     /// Whether it holds.
     pub held: Held,
-    /// By what means, or what is missing.
+    /// The mechanism, or what is missing.
     pub how: String,
 }
 
@@ -98,13 +98,13 @@ pub struct Coverage {
 pub struct Report {
     /// The summary.
     pub level: Level,
-    /// Every promise, in a fixed order.
+    /// Every guarantee, in a fixed order.
     pub coverage: Vec<Coverage>,
-    /// The means in force, as "Landlock ABI 7", "seccomp".
+    /// The mechanisms in force, such as "Landlock ABI 7" and "seccomp".
     pub means: Vec<String>,
-    /// Means that this platform has and this machine does not give, each with its reason.
+    /// Mechanisms of this platform that are not available on this machine, each with the reason.
     pub missing: Vec<String>,
-    /// This platform's isolation is untested.
+    /// Whether the isolation of this platform is untested.
     pub untested: bool,
 }
 

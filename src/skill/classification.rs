@@ -87,7 +87,7 @@ pub enum Status {
     Stable,
     /// May change.
     Experimental,
-    /// Not for use: left out of recommendations unless asked for.
+    /// Not for use: excluded from recommendations unless requested.
     Deprecated,
     /// Any other word.
     Other(String),
@@ -153,6 +153,6 @@ pub struct Classification {
     pub invocation: Stated<Invocation>,
     /// Valid targets in the order of the file; empty for direct skills.
     pub attach_targets: Vec<AttachTarget>,
-    /// What it does; default enrich.
+    /// Its effects; default enrich.
     pub effect_mode: Stated<EffectMode>,
 }

@@ -54,17 +54,17 @@ pub struct Clients {
 /// One indexed skill. Body and resources are read on demand.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Skill {
-    /// The name to load it by.
+    /// The id by which it is loaded.
     pub id: SkillId,
     /// `name` of the frontmatter; default: the folder name.
     pub name: String,
-    /// The text by which a router selects; raw text of the bundle (display it through `safe_text`).
+    /// The text by which a router selects; untrusted text of the bundle (display it through `safe_text`).
     pub description: String,
-    /// Absolute path of `SKILL.md` (or `skill.yaml` where there is no other).
+    /// Absolute path of `SKILL.md` (or `skill.yaml` if there is no other main file).
     pub location: PathBuf,
     /// Absolute path of the bundle's folder.
     pub root_dir: PathBuf,
-    /// Facts or tool.
+    /// Whether it contains facts or is a tool.
     pub kind: Stated<Kind>,
     /// Its status.
     pub status: Stated<Status>,
@@ -94,7 +94,7 @@ pub struct Skill {
     pub has_body: bool,
     /// All repairs of the parser and findings of the linter about this bundle alone.
     pub findings: Vec<Finding>,
-    /// Its location, where the paths above go through links; never reported.
+    /// Its real paths, if the paths above contain links; never serialized.
     #[serde(skip)]
     pub real: Option<Box<RealPaths>>,
 }

@@ -37,7 +37,7 @@ pub enum QualityState {
     Draft,
     /// It conforms to the specification and its status is stable.
     Validated,
-    /// Tested: golden requests find it, and its contract completed.
+    /// Tested: golden queries find it, and its contract completed.
     LabVerified,
     /// It is trusted, and its runs complete.
     Trusted,

@@ -42,7 +42,7 @@ pub struct Hunk {
     pub old_start: usize,
     /// First line in the proposed text, from 1.
     pub new_start: usize,
-    /// Its lines, without line ends.
+    /// Its lines, without line endings.
     pub lines: Vec<HunkLine>,
 }
 

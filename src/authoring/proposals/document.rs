@@ -30,17 +30,17 @@ use skills_skill::{Digest, SkillId};
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum ProposalState {
-    /// Waits for a decision.
+    /// Waiting for a decision.
     Waiting,
     /// Approved and applied.
     Approved,
     /// Denied.
     Denied,
-    /// Applied, and undone later.
+    /// Applied and later rolled back.
     RolledBack,
 }
 
-/// Who decided, when, and what was said.
+/// Who decided, when, and with which notes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProposalDecision {
     /// Who.

@@ -9,11 +9,11 @@ use skills_skill::Digest;
 /// A version of a skill's file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SkillVersion {
-    /// Counts up from 1.
+    /// Sequence number, from 1.
     pub number: usize,
     /// Digest of the file.
     pub digest: Digest,
-    /// Who approved it; none for what was not written by a proposal.
+    /// Who approved it; absent if it was not written by a proposal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
     /// When, milliseconds since 1970-01-01 UTC.
@@ -28,7 +28,7 @@ pub struct SkillVersion {
     /// Whether it is a rollback to the version before the proposal.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub rollback: bool,
-    /// Whether the file has it now.
+    /// Whether it is the current content of the file.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub current: bool,
 }

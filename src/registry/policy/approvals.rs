@@ -10,43 +10,43 @@ use super::matching::Criteria;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NotBy {
-    /// Who started the run.
+    /// The person who started the run.
     Starter,
 }
 
 /// One rule of `approvals`.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct ApprovalRule {
-    /// Which skills it is about; every skill where there is none.
+    /// The skills to which it applies; all skills without criteria.
     #[serde(flatten)]
     pub criteria: Criteria,
-    /// How many different people have to approve.
+    /// Number of different people who have to approve.
     pub need: u32,
     /// Whose approval does not count.
     pub not_by: Option<NotBy>,
-    /// Names of keys and `scope:NAME`: who may approve; anyone where it is empty.
+    /// Who may approve, as names of keys and `scope:NAME`; anyone if it is empty.
     pub of: Vec<String>,
-    /// Seconds after which others are notified of a gate that still waits.
+    /// Time in seconds after which others are notified of a waiting gate.
     pub escalate_after_s: Option<u64>,
-    /// Who is notified and may approve then, too.
+    /// Who is notified and may then approve as well.
     pub escalate_to: Vec<String>,
     /// Its line in the file, from 1.
     pub line: u32,
 }
 
-/// What all rules together require of the approvals of a run.
+/// The combined requirements of all rules for the approvals of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RequiredApprovals {
-    /// How many different people have to approve.
+    /// Number of different people who have to approve.
     pub need: u32,
-    /// Whether the approval of who started the run does not count.
+    /// Whether an approval by the person who started the run does not count.
     pub not_by_starter: bool,
-    /// Lists of who may approve: an approver has to be on each.
+    /// Lists of possible approvers: an approver must be in each of them.
     pub of: Vec<Vec<String>>,
-    /// Seconds after which others are notified.
+    /// Time in seconds after which others are notified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub escalate_after_s: Option<u64>,
-    /// Who is notified and may approve then, too.
+    /// Who is notified and may then approve as well.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub escalate_to: Vec<String>,
 }

@@ -53,7 +53,7 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// Where a `root` criterion points.
+/// The value of a `root` criterion.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RootPattern {
@@ -78,9 +78,9 @@ pub struct Criteria {
     pub effect: Vec<EffectMode>,
     /// Roots.
     pub root: Vec<RootPattern>,
-    /// Labels of a run as `NAME=VALUE`, with `*` and `?` in the value. No skill alone has any.
+    /// Labels of a run as `NAME=VALUE`, with `*` and `?` in the value. Never matches a skill without a run.
     pub label: Vec<String>,
-    /// Ids that are taken out again.
+    /// Ids that are excluded.
     pub except: Vec<String>,
 }
 

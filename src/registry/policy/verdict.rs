@@ -10,32 +10,32 @@ use super::matching::{Criteria, Subject};
 /// little to promote one that does not fit.
 pub const MAX_PREFERENCE: f64 = 0.5;
 
-/// What a rule does.
+/// The effect of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Display, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Effect {
-    /// Puts it on the list of what may be.
+    /// Adds it to the allowed skills.
     Allow,
-    /// Neither found, run nor attached.
+    /// It must not be found, run or attached.
     Deny,
-    /// A person approves before the first step.
+    /// Requires approval before the first step.
     RequireApproval,
-    /// A term of the score.
+    /// Adds a term to the score.
     Prefer,
 }
 
 /// One rule of the file.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Rule {
-    /// What it does.
+    /// Its effect.
     pub effect: Effect,
-    /// Whom it is about.
+    /// The skills to which it applies.
     #[serde(flatten)]
     pub criteria: Criteria,
-    /// Why, in the person's words.
+    /// The reason, in the user's words.
     pub reason: Option<String>,
-    /// What a preference adds.
+    /// The score term of a preference.
     pub by: Option<f64>,
     /// Its line in the file, from 1.
     pub line: u32,
@@ -50,31 +50,31 @@ impl Rule {
     }
 }
 
-/// A rule that matched, and whether it counts.
+/// A rule that matched, and whether it has an effect.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Matched {
-    /// What it does.
+    /// Its effect.
     pub effect: Effect,
-    /// The rule as it is read.
+    /// The rule as text.
     pub rule: String,
     /// Its line in the file.
     pub line: u32,
-    /// What it adds to the score, where it does; as far as the bound lets it.
+    /// Its contribution to the score, if any, after applying the bound.
     pub by: Option<f64>,
-    /// False where a `deny` makes it idle.
+    /// False if a `deny` overrides it.
     pub counts: bool,
 }
 
-/// What the policy says about a skill.
+/// The result of the policy for a skill.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Verdict {
     /// Whether it may be found, run and attached.
     pub allowed: bool,
-    /// Why not, if not.
+    /// The rule that denies it, if any.
     pub denied_by: Option<String>,
-    /// The rule that wants a person's approval before the first step, if any (the first in the file).
+    /// The first rule in the file that requires approval before the first step, if any.
     pub require_approval: Option<String>,
-    /// What is added to its score.
+    /// Its contribution to the score.
     pub prefer: f64,
     /// Every rule that matched, in the order of the file's effects: deny, allow, require approval, prefer.
     pub rules: Vec<Matched>,

@@ -20,11 +20,11 @@ pub struct MetricsReport {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MetricKind {
-    /// Counts up.
+    /// A value that only increases.
     Counter,
-    /// Goes up and down.
+    /// A value that increases and decreases.
     Gauge,
-    /// Counts by size.
+    /// A distribution of values.
     Histogram,
     /// Anything else.
     Unknown,
@@ -37,13 +37,13 @@ pub struct MetricFamily {
     pub name: String,
     /// Its name in the text form.
     pub text_name: String,
-    /// Its content.
+    /// Its description.
     pub help: String,
     /// Its kind.
     pub kind: MetricKind,
-    /// Its unit, where it has one (`seconds`).
+    /// Its unit, if it has one (`seconds`).
     pub unit: Option<String>,
-    /// One for each set of labels.
+    /// One sample for each set of labels.
     pub samples: Vec<MetricSample>,
 }
 
@@ -55,7 +55,7 @@ pub struct MetricSample {
     /// The value, except for a histogram.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<f64>,
-    /// Of a histogram.
+    /// The distribution, for a histogram.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub distribution: Option<Distribution>,
 }
@@ -63,15 +63,15 @@ pub struct MetricSample {
 /// Distribution of a histogram.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Distribution {
-    /// How many.
+    /// Number of values.
     pub count: u64,
     /// Their sum.
     pub sum: f64,
     /// Median, estimated from the buckets; absent without values, or past the last bound.
     pub p50: Option<f64>,
-    /// 95th percentile, estimated as `p50`.
+    /// 95th percentile, estimated in the same way.
     pub p95: Option<f64>,
-    /// 99th percentile, estimated as `p50`.
+    /// 99th percentile, estimated in the same way.
     pub p99: Option<f64>,
     /// Cumulative number of values up to each bound.
     pub buckets: Vec<Bucket>,
@@ -80,7 +80,7 @@ pub struct Distribution {
 /// A bucket of a histogram.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Bucket {
-    /// Upper bound; none for the last one, which has all values.
+    /// Upper bound; none for the last bucket, which counts all values.
     pub le: Option<f64>,
     /// Number of values up to it.
     pub count: u64,
