@@ -1,5 +1,5 @@
-//! Baselines of golden sets: what a user set the current figures to be compared with, and earlier ones, in one file of
-//! the state folder.
+//! Baselines of golden sets: the figures that a user chose for comparison, and earlier ones, in one file of the state
+//! folder.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,9 +10,9 @@ use skills_base::private_files;
 use skills_discovery::GoldenFigures;
 use skills_skill::{SkillId, read_regular_text};
 
-/// Baselines of one golden set that are kept.
+/// Maximum number of stored baselines of one golden set.
 const MAX_BASELINES: usize = 12;
-/// Larger files are not read.
+/// Maximum size of the file in bytes.
 const MAX_BYTES: u64 = 16 << 20;
 
 /// Figures of a golden set at one time.
@@ -33,7 +33,7 @@ pub struct GoldenBaseline {
 /// Baselines by golden set.
 type Stored = BTreeMap<String, Vec<GoldenBaseline>>;
 
-/// The baselines of a golden set, oldest first. `key` tells golden sets apart.
+/// Returns the baselines of a golden set, oldest first. `key` identifies the golden set.
 #[must_use]
 pub fn baselines(file: &Path, key: &str) -> Vec<GoldenBaseline> {
     stored(file).remove(key).unwrap_or_default()
@@ -55,10 +55,10 @@ fn stored(file: &Path) -> Stored {
     })
 }
 
-/// Adds a baseline, and answers all of the golden set.
+/// Adds a baseline, and returns all baselines of the golden set.
 ///
 /// # Errors
-/// When the file cannot be written.
+/// Returns an error if the file cannot be written.
 pub fn add_baseline(file: &Path, key: &str, baseline: GoldenBaseline) -> io::Result<Vec<GoldenBaseline>> {
     let mut stored = stored(file);
     let own = stored.entry(key.to_owned()).or_default();

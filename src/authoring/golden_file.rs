@@ -1,4 +1,4 @@
-//! Edits of a `golden.yaml`: comments, order and quoting of everything else stay.
+//! Edits of a `golden.yaml` that preserve comments, order and quoting of everything else.
 
 use std::fs::File;
 use std::ops::Range;
@@ -11,27 +11,27 @@ use skills_skill::SkillId;
 
 use crate::write_back::{WriteError, replace_real_file};
 
-/// Larger files are not edited.
+/// Maximum size of an edited file in bytes.
 const MAX_BYTES: u64 = 16 << 20;
 
-/// A change of a golden set. Places count the queries of the file from 0.
+/// A change of a golden set. Positions count the queries of the file from 0.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GoldenEdit {
     /// Adds queries at the end.
     Add(Vec<Case>),
-    /// Replaces the query in a place.
+    /// Replaces the query at a position.
     Replace(usize, Case),
-    /// Removes the query in a place.
+    /// Removes the query at a position.
     Remove(usize),
 }
 
 /// Why a golden set cannot be edited.
 #[derive(Debug, thiserror::Error)]
 pub enum EditError {
-    /// It cannot be read as it is.
+    /// The file is not a valid golden set.
     #[error("{0}")]
     Invalid(#[from] GoldenError),
-    /// The query in that place is another one now.
+    /// The query at that position has changed.
     #[error("the golden set has changed; read it again before editing")]
     Changed,
     /// The change would affect other content.
@@ -45,17 +45,17 @@ pub enum EditError {
     Write(#[from] WriteError),
 }
 
-/// The queries of a file and its text; both empty for a file that does not exist.
+/// Reads the queries of a file and its text; both are empty for a file that does not exist.
 ///
 /// # Errors
-/// When the file cannot be read, or is a link out of its folder.
+/// Returns an error if the file cannot be read, or is a link out of its folder.
 pub fn read_golden(file: &Path) -> Result<(Vec<Case>, String), EditError> {
     let text = read(file)?.map(|(_, text)| text).unwrap_or_default();
     let cases = if is_empty(&text) { Vec::new() } else { golden_yaml(&text)? };
     Ok((cases, text))
 }
 
-/// The real path of a file and its text; none for a file that does not exist.
+/// Returns the real path of a file and its text; `None` for a file that does not exist.
 fn read(file: &Path) -> Result<Option<(PathBuf, String)>, OpenError> {
     let read = |real: PathBuf| files::read_text(&real, MAX_BYTES).map(|text| (real, text));
     match files::resolve_named(file).and_then(read) {
@@ -65,12 +65,13 @@ fn read(file: &Path) -> Result<Option<(PathBuf, String)>, OpenError> {
     }
 }
 
-/// Edits a file in one step. `expected` is the query that the caller saw in the place of the edit: if another one is
-/// there now, its present place is edited. Processes that edit files of one folder wait for each other. Answers the
-/// queries that the file has afterwards.
+/// Edits a file atomically. `expected` is the query that the caller saw at the position of the edit: if another one is
+/// there now, the edit is applied at the query's current position. Processes that edit files in the same folder are
+/// serialized. Returns the queries of the file after the edit.
 ///
 /// # Errors
-/// When the file lacks the expected query or already has the added one, is a link out of its folder, or cannot be written.
+/// Returns an error if the file lacks the expected query or already has the added one, is a link out of its folder, or
+/// cannot be written.
 pub fn edit_golden(file: &Path, edit: &GoldenEdit, expected: Option<&Case>) -> Result<Vec<Case>, EditError> {
     let io = |error: std::io::Error| WriteError::Io(file.display().to_string(), error.to_string());
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -88,7 +89,7 @@ pub fn edit_golden(file: &Path, edit: &GoldenEdit, expected: Option<&Case>) -> R
         _ => Ok(at),
     };
     let edit = match edit {
-        // The caller has looked: what is there now was added since.
+        // The caller checked for duplicates, so this query was added since.
         GoldenEdit::Add(new) if new.iter().any(|new| cases.iter().any(|case| case.query == new.query)) => {
             return Err(EditError::Changed);
         }
@@ -106,8 +107,8 @@ pub fn edit_golden(file: &Path, edit: &GoldenEdit, expected: Option<&Case>) -> R
     Ok(golden_yaml(&written)?)
 }
 
-/// Locks a folder until the file is dropped or the process ends (`flock(2)`): a lock file would be one more file in
-/// the user's repository. None where the system cannot lock folders.
+/// Locks a folder until the file is dropped or the process ends (`flock(2)`): a lock file would be an additional file
+/// in the user's repository. Returns `None` if the system cannot lock folders.
 fn lock(folder: &Path) -> Option<File> {
     let opened = File::open(folder).ok()?;
     match opened.lock() {
@@ -119,14 +120,14 @@ fn lock(folder: &Path) -> Option<File> {
     }
 }
 
-/// Queries to add, compared with those of a golden set.
+/// Queries to be added, compared with those of a golden set.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NewCases {
-    /// Queries that the set does not have.
+    /// Queries that are not in the set.
     pub new: Vec<Case>,
-    /// Number of queries that the set has, with the same expectation.
+    /// Number of queries that are in the set with the same expectation.
     pub known: usize,
-    /// Queries that the set has with another expectation.
+    /// Queries that are in the set with another expectation.
     pub conflicts: Vec<Case>,
 }
 
@@ -144,10 +145,11 @@ pub fn split_new(known: &[Case], cases: Vec<Case>) -> NewCases {
     split
 }
 
-/// The text after an edit.
+/// Returns the text after an edit.
 ///
 /// # Errors
-/// When the text is not a golden set, has no query in that place, or the result would not read back exactly.
+/// Returns an error if the text is not a golden set, has no query at that position, or the result would not parse to
+/// exactly the intended queries.
 pub fn edited(text: &str, edit: &GoldenEdit) -> Result<String, EditError> {
     let before = if is_empty(text) { Vec::new() } else { golden_yaml(text)? };
     let line_end = if text.contains("\r\n") { "\r\n" } else { "\n" };
@@ -188,7 +190,7 @@ pub fn edited(text: &str, edit: &GoldenEdit) -> Result<String, EditError> {
     if after == wanted { Ok(out) } else { Err(EditError::NotExact) }
 }
 
-/// Whether a text has no queries: nothing but blank lines and comments, or an empty list.
+/// Returns whether a text has no queries: only blank lines and comments, or an empty list.
 fn is_empty(text: &str) -> bool {
     let mut content = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     content.all(|line| line == "---" || line == "[]")
@@ -196,13 +198,13 @@ fn is_empty(text: &str) -> bool {
 
 /// One entry of the list.
 struct Item<'a> {
-    /// Its lines, without comments and blank lines after it.
+    /// The byte range of its lines, without comments and blank lines after it.
     lines: Range<usize>,
-    /// Before its hyphen.
+    /// Indentation before its hyphen.
     indent: &'a str,
 }
 
-/// The entries of a block list at the top of a file.
+/// Returns the entries of a block list at the top level of a file.
 fn items(text: &str) -> Vec<Item<'_>> {
     let mut items: Vec<Item<'_>> = Vec::new();
     let mut at = 0;
@@ -226,7 +228,7 @@ fn items(text: &str) -> Vec<Item<'_>> {
 }
 
 impl Item<'_> {
-    /// The bytes of the values of its keys: from behind the colon to the end of the value, without a comment.
+    /// Returns the byte ranges of a key and of its value, without a trailing comment.
     fn value(&self, text: &str, key: &str) -> Option<(Range<usize>, Range<usize>)> {
         let mut at = self.lines.start;
         let mut found: Option<(Range<usize>, usize)> = None;
@@ -266,7 +268,7 @@ impl Item<'_> {
         Some((name, from..from + length))
     }
 
-    /// Writes what differs between two cases into its place; the entry is written again where that is not possible.
+    /// Writes the differences between two cases in place; rewrites the entry if that is not possible.
     fn replace(&self, out: &mut String, text: &str, old: &Case, new: &Case, line_end: &str) {
         let mut changes: Vec<(Range<usize>, String)> = Vec::new();
         let mut is_complete = true;
@@ -315,7 +317,7 @@ fn expectation(expect: &Expect) -> (&'static str, String) {
     }
 }
 
-/// A text as a YAML scalar: without quotes where it reads back as the same text in block and flow style.
+/// Formats a text as a YAML scalar: unquoted if it parses to the same text in block and flow style.
 fn scalar(text: &str) -> String {
     let begins = text.chars().next().is_some_and(char::is_alphabetic);
     let simple = |c: char| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_' | '.' | '/' | '\'' | '?' | '!');

@@ -25,7 +25,7 @@ pub enum GoldenFormat {
 }
 
 impl GoldenFormat {
-    /// The format of a file, by its extension.
+    /// Returns the format of a file, by its extension.
     #[must_use]
     pub fn of(file: &Path) -> Option<Self> {
         let extension = file.extension()?.to_str()?.to_ascii_lowercase();
@@ -40,32 +40,32 @@ impl GoldenFormat {
 /// Why a file is not a golden set.
 #[derive(Debug, thiserror::Error)]
 pub enum FormatError {
-    /// A format that has its own message.
+    /// An error of a format with its own messages.
     #[error(transparent)]
     Golden(#[from] GoldenError),
-    /// The file of one skill, and the skill is not known.
+    /// An evaluation file of one skill, without the id of the skill.
     #[error("an evaluation file belongs to one skill; name it")]
     NoSkill,
-    /// A table that cannot be read.
+    /// A table that cannot be parsed.
     #[error("invalid CSV: {0}")]
     Csv(#[from] csv::Error),
-    /// A table without the needed columns.
+    /// A table without the required columns.
     #[error("the table needs a column `query`, and `expect`, `not` or `should_trigger`")]
     Columns,
-    /// A row that expects nothing.
+    /// A row without an expectation.
     #[error(
         "line {0}: needs an id or `none` in `expect`, an id in `not`, or `true` or `false` in `should_trigger`"
     )]
     Row(u64),
-    /// Queries that the format cannot hold.
+    /// Queries that the format cannot represent.
     #[error("this format holds the queries of one skill; {0} of the queries belong to others")]
     Others(usize),
 }
 
-/// Reads a golden set. `skill` is the skill of an evaluation file.
+/// Parses a golden set. `skill` is the skill of an evaluation file.
 ///
 /// # Errors
-/// When the text does not have the format.
+/// Returns an error if the text does not have the format.
 pub fn parse_golden(
     format: GoldenFormat,
     text: &str,
@@ -83,7 +83,7 @@ pub fn parse_golden(
     Ok(cases)
 }
 
-/// The skill that an evaluation file belongs to: `skill_name` in it, else the folder that contains its `evals` folder.
+/// Returns the skill of an evaluation file: its `skill_name`, or the folder that contains its `evals` folder.
 #[must_use]
 pub fn skill_of_evals(file: &Path, text: &str) -> Option<SkillId> {
     let stated = serde_json::from_str::<serde_json::Value>(text).ok();
@@ -127,10 +127,10 @@ fn table(text: &str, skill: Option<&SkillId>) -> Result<Vec<Case>, FormatError> 
     Ok(cases)
 }
 
-/// Writes a golden set. `skill` is the skill of an evaluation file, or the only one whose queries are written.
+/// Formats a golden set. `skill` is the skill of an evaluation file, or the only skill whose queries are written.
 ///
 /// # Errors
-/// When the format cannot hold all queries.
+/// Returns an error if the format cannot represent all queries.
 pub fn format_golden(
     format: GoldenFormat,
     cases: &[Case],

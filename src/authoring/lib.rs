@@ -1,4 +1,4 @@
-//! What authors do with skills beyond reading them.
+//! Functions for authors of skills: golden sets, governance, proposals, and edits of descriptions.
 
 pub mod golden_baseline;
 pub mod golden_file;

@@ -1,4 +1,4 @@
-//! Writes a new description into the frontmatter of a file; every other byte stays.
+//! Writes a new description into the frontmatter of a file; every other byte is preserved.
 
 use std::ops::Range;
 use std::path::Path;
@@ -9,24 +9,24 @@ use skills_skill::{frontmatter_range, parse};
 /// Why a description cannot be written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WriteError {
-    /// The file has no field that could be replaced.
+    /// The file has no description field that can be replaced.
     #[error("the frontmatter has no `description` at the start of a line; add one manually")]
     NoField,
-    /// What would be written does not read back as the description.
+    /// The result would not parse to the intended description.
     #[error("the description cannot be changed without affecting other content; edit the file manually")]
     NotExact,
-    /// The file is not what was read.
+    /// The file differs from what was read.
     #[error("{0} has changed since it was read; read it again before writing")]
     Changed(String),
-    /// The file system refused.
+    /// The file system returned an error.
     #[error("{0}: {1}")]
     Io(String, String),
 }
 
-/// `source` with another description.
+/// Returns `source` with another description.
 ///
 /// # Errors
-/// When there is no description to replace, or the result would not read back exactly.
+/// Returns an error if there is no description to replace, or the result would not parse to exactly that description.
 pub fn with_description(location: &Path, source: &str, description: &str) -> Result<String, WriteError> {
     let yaml = frontmatter_range(source);
     let (value, style) = value_of(source, yaml).ok_or(WriteError::NoField)?;
@@ -44,12 +44,12 @@ pub fn with_description(location: &Path, source: &str, description: &str) -> Res
                 after.as_ref().is_some_and(|after| (&before.1, &before.2) == (&after.1, &after.2))
             })
     };
-    // The present style first; double quotes hold every text.
+    // The current style is tried first; double quotes can represent every text.
     let candidates = [styled(description, &style, line_end), styled(description, &Style::Double, line_end)];
     candidates.into_iter().flatten().map(written).find(fits).ok_or(WriteError::NotExact)
 }
 
-/// Description, the other fields, and the body.
+/// Returns the description, the other fields, and the body.
 fn read(location: &Path, source: &str) -> Option<(String, serde_json::Value, String)> {
     let skill = parse(location, source.as_bytes(), 0).ok()?;
     let mut fields = skills_skill::frontmatter_json(source)?;
@@ -57,17 +57,17 @@ fn read(location: &Path, source: &str) -> Option<(String, serde_json::Value, Str
     Some((skill.description, serde_json::Value::Object(fields), skills_skill::body(source).to_owned()))
 }
 
-/// How a value is written.
+/// Style of a YAML scalar.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Style {
     Plain,
     Single,
     Double,
-    /// With the header (`>-`) and the indent of the text.
+    /// With the header (`>-`) and the indentation of the text.
     Block(String, String),
 }
 
-/// The bytes of the description's value, and its style. A comment behind the value is not part of it.
+/// Returns the byte range of the description's value, and its style. A trailing comment is not part of it.
 fn value_of(source: &str, yaml: Range<usize>) -> Option<(Range<usize>, Style)> {
     let text = source.get(yaml.clone())?;
     let mut at = 0;
@@ -101,7 +101,7 @@ fn value_of(source: &str, yaml: Range<usize>) -> Option<(Range<usize>, Style)> {
             let indent = if indent.is_empty() { "  " } else { indent };
             (whole.len(), Style::Block(header.trim_end().to_owned(), indent.to_owned()))
         }
-        // An empty value has no place of its own.
+        // An empty value has no range.
         None => return None,
         _ => (
             whole
@@ -114,7 +114,7 @@ fn value_of(source: &str, yaml: Range<usize>) -> Option<(Range<usize>, Style)> {
     Some((base..base + length, style))
 }
 
-/// Length of a quoted scalar at the start of `text`.
+/// Returns the length of a quoted scalar at the start of `text`.
 fn closing(text: &str, quote: char) -> Option<usize> {
     let mut letters = text.char_indices().skip(1).peekable();
     while let Some((at, letter)) = letters.next() {
@@ -135,7 +135,7 @@ fn closing(text: &str, quote: char) -> Option<usize> {
     None
 }
 
-/// Columns of text in a folded block.
+/// Maximum number of columns of text in a folded block.
 const FOLD_WIDTH: usize = 100;
 
 fn styled(text: &str, style: &Style, line_end: &str) -> Option<String> {
@@ -174,11 +174,11 @@ fn styled(text: &str, style: &Style, line_end: &str) -> Option<String> {
     }
 }
 
-/// Replaces a file whose present content is `read`, in one step; permissions stay. A link stays one: its target is
-/// replaced.
+/// Atomically replaces a file whose current content is `read`; permissions are preserved. A link remains a link: its
+/// target is replaced.
 ///
 /// # Errors
-/// When the file changed meanwhile or cannot be written.
+/// Returns an error if the file has changed, or cannot be written.
 pub fn replace_file(location: &Path, read: &[u8], write: &[u8]) -> Result<(), WriteError> {
     let real = location
         .canonicalize()
@@ -186,10 +186,11 @@ pub fn replace_file(location: &Path, read: &[u8], write: &[u8]) -> Result<(), Wr
     replace_real_file(&real, read, write)
 }
 
-/// As [`replace_file`], by the path that the file really had when it was read: no link is followed.
+/// Replaces a file like [`replace_file`], by its real path when it was read: no link is followed.
 ///
 /// # Errors
-/// As [`replace_file`], and for a link in the place of the file or of one of its folders.
+/// Returns an error under the conditions of [`replace_file`], and if a link has replaced the file or one of its
+/// folders.
 pub fn replace_real_file(real: &Path, read: &[u8], write: &[u8]) -> Result<(), WriteError> {
     let shown = real.display().to_string();
     match files::replace_file(real, read, write) {

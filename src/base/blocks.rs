@@ -1,5 +1,4 @@
-//! Content that is not read whole: it is in blocks, each with a checksum that is compared when the block is
-//! read.
+//! Content that is read in blocks, each with a checksum that is verified when the block is read.
 
 use std::fmt;
 use std::fs::File;
@@ -7,23 +6,23 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Bytes of a block.
+/// Size of a block in bytes.
 const BLOCK: usize = 16 * 1024;
-/// Bytes behind the checksums: their own checksum, and the length of the content.
+/// Number of bytes after the checksums: their own checksum, and the length of the content.
 const TRAILER: usize = 12;
 
-/// Where content can be read piece by piece.
+/// A source that supports reads at any offset.
 pub trait ReadAt: Send + Sync + fmt::Debug {
-    /// Fills `out` with what is at a place.
+    /// Fills `out` with the bytes at an offset.
     ///
     /// # Errors
-    /// The system's; `UnexpectedEof` where there is less.
+    /// Returns an error of the system, and `UnexpectedEof` if there are fewer bytes.
     fn read_exact_at(&self, out: &mut [u8], at: u64) -> io::Result<()>;
 
-    /// How many bytes there are.
+    /// Returns the total number of bytes.
     ///
     /// # Errors
-    /// The system's.
+    /// Returns an error of the system.
     fn length(&self) -> io::Result<u64>;
 }
 
@@ -40,7 +39,7 @@ impl ReadAt for Vec<u8> {
     }
 }
 
-/// Writes content with the checksums of its blocks behind it.
+/// Writes content followed by the checksums of its blocks.
 pub struct BlockWriter<W> {
     out: W,
     hash: crc32fast::Hasher,
@@ -50,7 +49,7 @@ pub struct BlockWriter<W> {
 }
 
 impl<W: Write> BlockWriter<W> {
-    /// Writes into `out`.
+    /// Creates a writer to `out`.
     pub fn new(out: W) -> Self {
         Self { out, hash: crc32fast::Hasher::new(), filled: 0, sums: Vec::new(), length: 0 }
     }
@@ -98,7 +97,7 @@ impl<W: Write> Write for BlockWriter<W> {
     }
 }
 
-/// Content that [`BlockWriter`] wrote.
+/// Content written by [`BlockWriter`].
 pub struct Blocks {
     source: Box<dyn ReadAt>,
     sums: Vec<u32>,
@@ -116,7 +115,7 @@ impl fmt::Debug for Blocks {
 }
 
 impl Blocks {
-    /// Reads the checksums. `damaged` is set as soon as something read is not what was written.
+    /// Reads the checksums. `damaged` is set as soon as a read finds a mismatch.
     pub fn open(source: Box<dyn ReadAt>, damaged: Arc<AtomicBool>) -> io::Result<Self> {
         let cut = || io::Error::new(io::ErrorKind::InvalidData, "truncated");
         let whole = source.length()?;
@@ -138,19 +137,19 @@ impl Blocks {
         Ok(Self { source, sums, length, damaged })
     }
 
-    /// Bytes of the content.
+    /// Returns the length of the content in bytes.
     #[must_use]
     pub fn length(&self) -> u64 {
         self.length
     }
 
-    /// Reads everything from a place on, piece by piece.
+    /// Returns a reader of the content from an offset on.
     #[must_use]
     pub fn reader(&self, from: u64) -> Reader<'_> {
         Reader { blocks: self, at: from, block: None, bytes: Vec::new() }
     }
 
-    /// Notes that something read is not what was written.
+    /// Records a mismatch and returns the corresponding error.
     pub fn damaged(&self) -> io::Error {
         if !self.damaged.swap(true, Ordering::Relaxed) {
             tracing::error!("a cache is damaged and is rebuilt");
@@ -173,7 +172,7 @@ impl Blocks {
         Ok(block)
     }
 
-    /// Reads a piece.
+    /// Reads a range of the content.
     pub fn read(&self, from: u64, length: usize) -> io::Result<Vec<u8>> {
         let end = from.checked_add(length as u64).filter(|end| *end <= self.length);
         let end = end.ok_or_else(|| self.damaged())?;
@@ -194,20 +193,20 @@ impl Blocks {
     }
 }
 
-/// Reads from a place on, one block at a time: nothing is kept of what was read.
+/// Reads sequentially from an offset, one block at a time, without caching earlier blocks.
 pub struct Reader<'a> {
     blocks: &'a Blocks,
     at: u64,
-    /// The block that was read last.
+    /// The last block that was read.
     block: Option<(u64, Vec<u8>)>,
     bytes: Vec<u8>,
 }
 
 impl Reader<'_> {
-    /// The next bytes.
+    /// Returns the next bytes.
     ///
     /// # Errors
-    /// The system's; what is not what was written.
+    /// Returns an error of the system, and an error for content that differs from what was written.
     pub fn take(&mut self, length: usize) -> io::Result<&[u8]> {
         self.bytes.clear();
         let end = self.at.checked_add(length as u64).filter(|end| *end <= self.blocks.length);
@@ -232,24 +231,24 @@ impl Reader<'_> {
         Ok(&self.bytes)
     }
 
-    /// The next record, as [`BlockWriter::record`] wrote it.
+    /// Returns the next record that [`BlockWriter::record`] wrote.
     ///
     /// # Errors
-    /// As [`Reader::take`].
+    /// Returns an error under the conditions of [`Reader::take`].
     pub fn record(&mut self) -> io::Result<&[u8]> {
         let length = self.take(4)?;
         let length = u32::from_le_bytes(std::array::from_fn(|i| length[i]));
         self.take(length as usize)
     }
 
-    /// Where the next bytes lie.
+    /// Returns the offset of the next bytes.
     #[must_use]
     pub fn at(&self) -> u64 {
         self.at
     }
 }
 
-/// A file that is read piece by piece from a place on. It stays what it is when another one takes its name.
+/// A file that is read in parts from an offset on. It stays the same file if another one replaces its name.
 #[derive(Debug)]
 pub struct FileFrom {
     file: Source,
@@ -257,7 +256,7 @@ pub struct FileFrom {
 }
 
 impl FileFrom {
-    /// The content behind the first `from` bytes.
+    /// Creates a source for the content after the first `from` bytes.
     #[must_use]
     pub fn new(file: File, from: u64) -> Self {
         Self { file: Source::new(file), from }

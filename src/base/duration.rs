@@ -1,11 +1,11 @@
-//! Durations as people write them: `90s`, `10m`, `4h`, `30d`, `2w`.
+//! Durations in human-readable form: `90s`, `10m`, `4h`, `30d`, `2w`.
 
 use std::time::Duration;
 
-/// Longest duration that is accepted, in seconds: about 34,000 years.
+/// Maximum duration in seconds: about 34,000 years.
 const MAX_SECONDS: u64 = 1 << 40;
 
-/// Reads a number with a unit; none for everything else.
+/// Parses a number with a unit; returns `None` for anything else.
 #[must_use]
 pub fn parse(text: &str) -> Option<Duration> {
     let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit())?);

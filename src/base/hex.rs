@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// Two digits for each byte.
+/// Encodes bytes as two digits each.
 #[must_use]
 pub fn encode(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
@@ -12,7 +12,7 @@ pub fn encode(bytes: &[u8]) -> String {
     })
 }
 
-/// The bytes of an even, positive number of digits.
+/// Decodes an even, positive number of digits.
 #[must_use]
 pub fn decode(text: &str) -> Option<Vec<u8>> {
     let digits = text.as_bytes();

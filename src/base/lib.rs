@@ -1,5 +1,4 @@
-//! What every other crate may use: files, private storage, checksummed blocks, logging, metrics and
-//! the audit log.
+//! Foundation of all other crates: files, private storage, checksummed blocks, logging, metrics and the audit log.
 #![forbid(unsafe_code)]
 
 pub mod audit;

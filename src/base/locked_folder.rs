@@ -1,5 +1,5 @@
-//! Temporary folders that end with their process: deleted with the value, or, if the process was killed, by the next one
-//! that looks. A lock file in the folder tells the two apart.
+//! Temporary folders bound to their process: deleted with the value, or, if the process was killed, by the next
+//! process that cleans up. A lock file in the folder distinguishes the two cases.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
@@ -8,15 +8,15 @@ use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
 
-/// The file in a folder that its owner keeps locked (flock(2)); the lock ends with the process.
+/// The file in a folder that its owner keeps locked (`flock(2)`); the system releases the lock when the process ends.
 const LOCK: &str = "lock";
-/// How long a folder without that file is left alone: an earlier version made none, and may still be running.
+/// Age from which a folder without a lock file is deleted: an earlier version created none, and may still be running.
 const UNLOCKED_FOR: Duration = Duration::from_secs(24 * 60 * 60);
-/// The same for an empty folder: its process was killed right after creating it, or right before deleting it.
+/// The same age for an empty folder: its process was killed right after creating it, or right before deleting it.
 const EMPTY_FOR: Duration = Duration::from_secs(60);
-/// Folders that another process may clear while they are created, before this one gives up.
+/// Maximum number of attempts to create a folder, since another process may delete it at the same time.
 const MAX_TRIES: u32 = 10;
-/// Levels of folders that are opened for deletion: each takes some of the stack.
+/// Maximum depth of folders whose permissions are restored for deletion: the recursion uses stack.
 const MAX_NESTED: usize = 256;
 
 /// A temporary folder of this process.
@@ -28,10 +28,10 @@ pub struct LockedFolder {
 }
 
 impl LockedFolder {
-    /// Creates a folder whose name begins with `prefix`. With `traversable`, other users may pass through it.
+    /// Creates a folder whose name begins with `prefix`. With `traversable`, other users may traverse it.
     ///
     /// # Errors
-    /// The system's.
+    /// Returns an error of the system.
     pub fn create_in(base: &Path, prefix: &str, traversable: bool) -> io::Result<Self> {
         for _ in 0..MAX_TRIES {
             let folder = tempfile::Builder::new().prefix(prefix).tempdir_in(base)?;
@@ -42,7 +42,7 @@ impl LockedFolder {
             #[cfg(unix)]
             std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
             let lock = options.open(&path)?;
-            // Another process may have taken it for a leftover in between.
+            // Another process may have treated it as abandoned in between.
             if lock.try_lock().is_ok() && path.exists() {
                 return Ok(Self { folder, _lock: lock });
             }
@@ -50,7 +50,7 @@ impl LockedFolder {
         Err(io::Error::other("each new folder was taken for a leftover"))
     }
 
-    /// The folder.
+    /// Returns the path of the folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.folder.path()
@@ -59,12 +59,12 @@ impl LockedFolder {
 
 impl Drop for LockedFolder {
     fn drop(&mut self) {
-        // Failures are left to the folder's own removal, and to the next start.
+        // Failures are left to the removal of the folder itself, and to the next start.
         let _ = clear_contents(self.folder.path());
     }
 }
 
-/// A folder whose process is gone; locked, so that no other process deletes it too.
+/// A folder whose process has ended; locked, so that no other process deletes it concurrently.
 #[derive(Debug)]
 pub struct Leftover {
     path: PathBuf,
@@ -72,23 +72,23 @@ pub struct Leftover {
 }
 
 impl Leftover {
-    /// The folder.
+    /// Returns the path of the folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Deletes it.
+    /// Deletes the folder.
     ///
     /// # Errors
-    /// The system's.
+    /// Returns an error of the system.
     pub fn clear(self) -> io::Result<()> {
         clear_contents(&self.path)?;
         fs::remove_dir_all(&self.path)
     }
 }
 
-/// The folders of this user in `base` whose names begin with `prefix` and whose processes are gone.
+/// Returns the folders of this user in `base` whose names begin with `prefix` and whose processes have ended.
 pub fn leftovers(base: &Path, prefix: &str) -> impl Iterator<Item = Leftover> {
     let entries = fs::read_dir(base).into_iter().flatten().flatten();
     let named =
@@ -99,8 +99,8 @@ pub fn leftovers(base: &Path, prefix: &str) -> impl Iterator<Item = Leftover> {
     })
 }
 
-/// Takes the lock of a folder whose owner is gone, or the folder itself if it has none: it was made by an earlier
-/// version, or its process was killed in between. Folders of other users are theirs to clear.
+/// Locks a folder whose owner has ended, or the folder itself if it has no lock file: it was created by an earlier
+/// version, or its process was killed in between. Folders of other users are skipped.
 fn abandoned(folder: &Path) -> Option<File> {
     let metadata = fs::symlink_metadata(folder).ok()?;
     if !metadata.is_dir() || !is_own(&metadata) {
@@ -118,7 +118,7 @@ fn abandoned(folder: &Path) -> Option<File> {
     }
 }
 
-/// Opens a lock file; neither a link is followed nor a pipe waited for.
+/// Opens a lock file, without following links or blocking on a pipe.
 fn open_lock(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
@@ -141,9 +141,9 @@ fn is_own(_: &Metadata) -> bool {
     true
 }
 
-/// Deletes everything in a folder but its lock, so that a process killed meanwhile leaves a folder that is recognized.
+/// Deletes everything in a folder but its lock file, so that a process killed meanwhile leaves a recognizable folder.
 fn clear_contents(folder: &Path) -> io::Result<()> {
-    // A script may have closed its own folders.
+    // A script may have removed the permissions of its own folders.
     open_folders(folder, 0);
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
@@ -159,7 +159,7 @@ fn clear_contents(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes folders readable and writable for their owner, who is about to delete them.
+/// Makes folders readable and writable for their owner, before they are deleted.
 fn open_folders(folder: &Path, depth: usize) {
     let is_folder = fs::symlink_metadata(folder).is_ok_and(|metadata| metadata.is_dir());
     if !is_folder || depth > MAX_NESTED {

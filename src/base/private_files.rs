@@ -1,4 +1,4 @@
-//! Files and folders that only their owner may read, whatever the umask says.
+//! Files and folders that only their owner can read, regardless of the umask.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -9,11 +9,10 @@ pub const FILE_MODE: u32 = 0o600;
 /// Mode of folders that this program creates.
 pub const FOLDER_MODE: u32 = 0o700;
 
-/// Creates a folder and those above it that are missing, each for its owner alone. A folder that exists stays as it
-/// is.
+/// Creates a folder and its missing parents, each accessible only to its owner. An existing folder stays unchanged.
 ///
 /// # Errors
-/// What the system says.
+/// Returns an error of the system.
 pub fn create_folder(folder: &Path) -> io::Result<()> {
     if folder.is_dir() {
         return Ok(());
@@ -22,7 +21,7 @@ pub fn create_folder(folder: &Path) -> io::Result<()> {
         create_folder(parent)?;
     }
     match create_one(folder) {
-        // Another process was faster, or the path ends in `..`.
+        // Another process created it first, or the path ends in `..`.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => Ok(()),
         created => created,
     }
@@ -32,7 +31,7 @@ pub fn create_folder(folder: &Path) -> io::Result<()> {
 fn create_one(folder: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt as _;
     fs::DirBuilder::new().mode(FOLDER_MODE).create(folder)?;
-    // A umask can only take bits away, also those of the owner.
+    // A umask can only remove permissions, but also those of the owner.
     set_mode(folder, FOLDER_MODE)
 }
 
@@ -41,14 +40,14 @@ fn create_one(folder: &Path) -> io::Result<()> {
     fs::create_dir(folder)
 }
 
-/// Creates an empty file with exactly these permissions; `false` when something has its name already.
+/// Creates an empty file with exactly these permissions; returns false if the name already exists.
 ///
 /// # Errors
-/// What the system says.
+/// Returns an error of the system.
 pub fn create_file(file: &Path, mode: u32) -> io::Result<bool> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
-    // Never wider than asked for, not even before the permissions are set.
+    // Never more permissions than requested, even before they are set.
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, mode & FILE_MODE);
     match options.open(file) {
@@ -58,11 +57,11 @@ pub fn create_file(file: &Path, mode: u32) -> io::Result<bool> {
     }
 }
 
-/// Opens a file for appending and reading, creating it where it is missing, and takes the rights of others away from
-/// one that exists.
+/// Opens a file for appending and reading, creating it if it is missing, and removes the permissions of other users
+/// from an existing one.
 ///
 /// # Errors
-/// What the system says.
+/// Returns an error of the system.
 pub fn open_append(file: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.create(true).append(true).read(true);
@@ -70,7 +69,7 @@ pub fn open_append(file: &Path) -> io::Result<File> {
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, FILE_MODE);
     let opened = options.open(file)?;
     if let Err(error) = restrict(file, FILE_MODE) {
-        // A file of another account: it can be appended to all the same.
+        // A file of another account can still be appended to.
         tracing::debug!("cannot change the permissions of {}: {error}", file.display());
     }
     Ok(opened)
@@ -79,22 +78,22 @@ pub fn open_append(file: &Path) -> io::Result<File> {
 /// Replaces a file's content atomically; only the owner may read it.
 ///
 /// # Errors
-/// The system's error; the file is then unchanged.
+/// Returns an error of the system; the file is then unchanged.
 pub fn replace(file: &Path, content: &[u8]) -> io::Result<()> {
     use std::io::Write as _;
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     create_folder(folder)?;
-    // Temporary files of this crate are readable by their owner alone.
+    // Temporary files of the `tempfile` crate are readable only by their owner.
     let mut draft = tempfile::NamedTempFile::new_in(folder)?;
     draft.write_all(content)?;
     draft.as_file().sync_all()?;
     draft.persist(file).map(drop).map_err(|error| error.error)
 }
 
-/// The permissions of a file or folder that go beyond `mode`, if any: `0o644` beside `0o600` gives `0o044`.
+/// Returns the permissions of a file or folder beyond `mode`, if any: `0o644` with mode `0o600` gives `0o044`.
 ///
 /// # Errors
-/// What the system says.
+/// Returns an error of the system.
 #[cfg(unix)]
 pub fn excess(path: &Path, mode: u32) -> io::Result<Option<u32>> {
     use std::os::unix::fs::PermissionsExt as _;
@@ -102,20 +101,19 @@ pub fn excess(path: &Path, mode: u32) -> io::Result<Option<u32>> {
     Ok(Some(present & !mode).filter(|excess| *excess != 0))
 }
 
-/// No permissions to compare on this system.
+/// Returns `None`: this system has no such permissions.
 ///
 /// # Errors
-/// None.
+/// Never fails.
 #[cfg(not(unix))]
 pub fn excess(_: &Path, _: u32) -> io::Result<Option<u32>> {
     Ok(None)
 }
 
-/// Takes permissions beyond `mode` away from a file or folder; a missing one is not an error, a link is left
-/// alone.
+/// Removes permissions beyond `mode` from a file or folder; a missing one is not an error, a link is skipped.
 ///
 /// # Errors
-/// What the system says.
+/// Returns an error of the system.
 pub fn restrict(path: &Path, mode: u32) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(found) if found.file_type().is_symlink() => Ok(()),
@@ -140,20 +138,20 @@ fn remove_bits(_: &Path, _: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives a file or folder exactly these permissions.
+/// Sets exactly these permissions on a file or folder.
 ///
 /// # Errors
-/// What the system says.
+/// Returns an error of the system.
 #[cfg(unix)]
 pub fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
     fs::set_permissions(path, fs::Permissions::from_mode(mode))
 }
 
-/// No permissions to set on this system.
+/// Does nothing: this system has no such permissions.
 ///
 /// # Errors
-/// None.
+/// Never fails.
 #[cfg(not(unix))]
 pub fn set_mode(_: &Path, _: u32) -> io::Result<()> {
     Ok(())

@@ -1,4 +1,4 @@
-//! Where files live: the XDG folders, `~`, and how a path is shown to a person.
+//! File locations: the XDG folders, `~`, and the display form of paths.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -8,25 +8,25 @@ use skills_base::private_files;
 
 const NAME: &str = "skill-workbench";
 
-/// The home folder and the environment variables, as values, so that what depends on them can be tested.
+/// The home folder and the environment variables, as values, so that code that depends on them can be tested.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Env {
-    /// The person's home folder.
+    /// The user's home folder.
     pub home: PathBuf,
-    /// Environment variables; those that are not UTF-8 are left out.
+    /// Environment variables; those that are not UTF-8 are omitted.
     pub vars: BTreeMap<String, String>,
 }
 
 impl Env {
-    /// A home folder and no variables.
+    /// Creates an environment with a home folder and no variables.
     pub fn at(home: impl Into<PathBuf>) -> Self {
         Self { home: home.into(), vars: BTreeMap::new() }
     }
 
-    /// The environment of this process.
+    /// Returns the environment of this process.
     ///
     /// # Errors
-    /// When the system does not say where home is.
+    /// Returns an error if the home folder cannot be determined.
     pub fn of_process() -> Result<Self, ConfigError> {
         let home = etcetera::home_dir().map_err(|_| ConfigError::NoHome)?;
         let text = |(key, value): (std::ffi::OsString, std::ffi::OsString)| {
@@ -35,33 +35,33 @@ impl Env {
         Ok(Self { home, vars: std::env::vars_os().filter_map(text).collect() })
     }
 
-    /// A variable's value; an empty one counts as not set.
+    /// Returns the value of a variable; an empty value counts as unset.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.vars.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 }
 
-/// This program's folders, by the XDG Base Directory Specification on Linux and macOS alike
-/// (<https://specifications.freedesktop.org/basedir-spec/latest/>). None of them need exist.
+/// The folders of this program, according to the XDG Base Directory Specification on both Linux and macOS
+/// (<https://specifications.freedesktop.org/basedir-spec/latest/>). They need not exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dirs {
-    /// The person's home folder.
+    /// The user's home folder.
     pub home: PathBuf,
-    /// Settings and themes of the person.
+    /// Settings and themes of the user.
     pub config: PathBuf,
-    /// What must not be lost.
+    /// Data that must not be lost.
     pub data: PathBuf,
-    /// What can be made again: the warm-start cache, unpacked skills.
+    /// Data that can be regenerated: the warm-start cache, unpacked skills.
     pub cache: PathBuf,
-    /// Logs, histories.
+    /// Logs and histories.
     pub state: PathBuf,
-    /// The person's settings file, where it is not the usual one.
+    /// The user's settings file, if it is not the default one.
     settings: Option<PathBuf>,
 }
 
 impl Dirs {
-    /// The folders for an environment. A relative `XDG_…` value is ignored, as the specification says.
+    /// Returns the folders for an environment. A relative `XDG_…` value is ignored, as the specification requires.
     #[must_use]
     pub fn new(env: &Env) -> Self {
         let base = |name: &str, default: &str| {
@@ -78,14 +78,14 @@ impl Dirs {
         }
     }
 
-    /// The record of stores that were opened, by their paths.
+    /// Returns the path of the list of stores that were opened.
     #[must_use]
     pub fn known_stores(&self) -> PathBuf {
         self.state.join("stores.json")
     }
 
-    /// Takes the rights of others away from this program's own folders, where they exist. What cannot be changed (a
-    /// folder of another account) stays as it is.
+    /// Removes the permissions of other users from the folders of this program, if they exist. Folders whose
+    /// permissions cannot be changed (those of another account) stay unchanged.
     pub fn restrict(&self) {
         for folder in [&self.config, &self.data, &self.cache, &self.state] {
             if let Err(error) = private_files::restrict(folder, private_files::FOLDER_MODE) {
@@ -94,21 +94,21 @@ impl Dirs {
         }
     }
 
-    /// The person's settings file: `SKILLS_CONFIG`, else `config.yaml` among the settings.
+    /// Returns the path of the user's settings file: `SKILLS_CONFIG`, or `config.yaml` in the settings folder.
     #[must_use]
     pub fn config_file(&self) -> PathBuf {
         self.settings.clone().unwrap_or_else(|| self.config.join("config.yaml"))
     }
 
-    /// The log that is written to; the one before it ends in `.old`.
+    /// Returns the path of the log file; the previous one has the suffix `.old`.
     #[must_use]
     pub fn log_file(&self) -> PathBuf {
         self.state.join("skills.log")
     }
 }
 
-/// `~` and `~/…` become the home folder, a relative path is taken from `base`; `.` and `..` are resolved
-/// in the text, without asking the disk.
+/// Expands `~` and `~/…` to the home folder, and resolves a relative path against `base`; `.` and `..` are resolved
+/// lexically, without file system access.
 #[must_use]
 pub fn expand(path: &str, base: &Path, home: &Path) -> PathBuf {
     let whole = match path.strip_prefix('~') {
@@ -129,7 +129,8 @@ pub fn expand(path: &str, base: &Path, home: &Path) -> PathBuf {
     out
 }
 
-/// A path as a person reads it: `./…` below the working directory, `~/…` below home, else whole.
+/// Returns the display form of a path: `./…` below the working directory, `~/…` below the home folder, otherwise the
+/// absolute path.
 #[must_use]
 pub fn shown(path: &Path, cwd: &Path, home: &Path) -> String {
     let below = |base: &Path, sign: &str| {
@@ -142,7 +143,7 @@ pub fn shown(path: &Path, cwd: &Path, home: &Path) -> String {
     in_cwd().or_else(in_home).unwrap_or_else(|| path.to_string_lossy().into_owned())
 }
 
-/// The nearest folder at or above `cwd` that holds `.git` (a folder, or the file of a worktree).
+/// Returns the nearest folder at or above `cwd` that contains `.git` (a folder, or the file of a worktree).
 #[must_use]
 pub fn repository_root(cwd: &Path) -> Option<PathBuf> {
     cwd.ancestors().find(|dir| dir.join(".git").exists()).map(Path::to_owned)

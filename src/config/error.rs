@@ -1,16 +1,16 @@
-//! What can be wrong in a setting: the file, line and column, and what is allowed there.
+//! Errors in settings: file, line and column, and the allowed values.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// A place in a settings file. Lines and columns count from 1; a column counts characters.
+/// A position in a settings file. Lines and columns count from 1; columns count characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LocationInFile {
     /// The file.
     pub file: PathBuf,
-    /// Line in it.
+    /// The line.
     pub line: u32,
-    /// Column in that line.
+    /// The column.
     pub column: u32,
 }
 
@@ -20,38 +20,38 @@ impl fmt::Display for LocationInFile {
     }
 }
 
-/// Why the settings cannot be used.
+/// Why the settings are invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// A key or value in a file.
+    /// An invalid key or value in a file.
     #[error("{place}: {message}; {allowed}")]
     InFile {
-        /// Where.
+        /// The position.
         place: LocationInFile,
         /// What is wrong.
         message: String,
-        /// What may be there.
+        /// The allowed values.
         allowed: String,
     },
-    /// The value of an environment variable.
+    /// An invalid value of an environment variable.
     #[error("{name}={value}: {allowed}")]
     InEnvironment {
         /// The variable.
         name: String,
         /// Its value.
         value: String,
-        /// What may be there.
+        /// The allowed values.
         allowed: String,
     },
-    /// The file is there but cannot be read.
+    /// The file exists but cannot be read.
     #[error("{}: cannot be read ({why}); repair its permissions or remove it", file.display())]
     Unreadable {
         /// The file.
         file: PathBuf,
-        /// The operating system's words.
+        /// The error of the operating system.
         why: String,
     },
-    /// The system does not say where home is.
+    /// The home folder cannot be determined.
     #[error("cannot determine the home directory; set HOME")]
     NoHome,
 }

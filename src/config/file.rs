@@ -1,4 +1,4 @@
-//! One settings file: YAML to a typed layer, with every mistake located and what is allowed named.
+//! Parses one settings file: YAML to a typed layer; every error has its position and the allowed values.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +12,7 @@ use super::values::{AuditLog, GlyphSet, RankPolicy, WrittenKeys, WrittenRoot};
 use super::{ConfigError, LocationInFile};
 use skills_skill::contract::Conformance;
 
-/// What a file says; nothing where it is silent.
+/// The content of a settings file; `None` for keys that it does not contain.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Layer {
@@ -48,7 +48,7 @@ pub(super) struct Layer {
     pub progress: Option<bool>,
 }
 
-/// Where scripts write and how much, as a file says it.
+/// The `scripts` section of a file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct ScriptsLayer {
@@ -57,7 +57,7 @@ pub(super) struct ScriptsLayer {
     pub work_dir: Option<Spanned<String>>,
 }
 
-/// How a person is notified that a run waits, as a file says it.
+/// The `notify` section of a file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct NotifyLayer {
@@ -66,7 +66,7 @@ pub(super) struct NotifyLayer {
     pub webhook: Option<Spanned<WebhookLayer>>,
 }
 
-/// Where reminders go as messages.
+/// The `webhook` of the `notify` section.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WebhookLayer {
@@ -74,7 +74,7 @@ pub(super) struct WebhookLayer {
     pub secret_env: Spanned<String>,
 }
 
-/// Switches of the links a file names.
+/// The matchers that a file enables or disables.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct LinkLayer {
@@ -86,7 +86,7 @@ pub(super) struct LinkLayer {
     pub semantic: Option<bool>,
 }
 
-/// What may be after each key.
+/// The allowed values of each key.
 const ALLOWED: [(&str, &str); 30] = [
     ("roots", "a list of folders, each a path or `{path: …, label: …}`"),
     ("watch", "`true` or `false`"),
@@ -135,22 +135,22 @@ const ALLOWED: [(&str, &str); 30] = [
     ("progress", "`true` or `false`"),
 ];
 
-/// Most that a script may be allowed to write.
+/// Maximum values of the limits for scripts.
 const MAX_SCRIPT_DISK_MB: u64 = 1 << 20;
 const MAX_SCRIPT_FILES: u64 = 10_000_000;
 
-/// Most workers of one process.
+/// Maximum number of workers of one process.
 const MAX_WORKERS: usize = 64;
 
-/// Most results a limit may ask for.
+/// Maximum value of `limit`.
 pub(super) const MAX_LIMIT: usize = 1000;
 
-/// What may be after a key as text.
+/// Returns the allowed values of a key as text.
 pub(super) fn allowed(key: &str) -> Option<&'static str> {
     ALLOWED.iter().find(|(name, _)| *name == key).map(|(_, words)| *words)
 }
 
-/// Reads a layer. An empty file says nothing.
+/// Parses a layer. An empty file is an empty layer.
 pub(super) fn parse(file: &Path, text: &str) -> Result<Layer, ConfigError> {
     let options = serde_saphyr::options! { strict_booleans: true };
     let layer: Option<Layer> = serde_saphyr::from_str_with_options(text, options).map_err(|error| {
@@ -191,7 +191,7 @@ pub(super) fn parse(file: &Path, text: &str) -> Result<Layer, ConfigError> {
     Ok(layer)
 }
 
-/// The known key that is most like the unknown one in the parser's message.
+/// Returns the known key that is most similar to the unknown key in the parser's message.
 fn near_key<'a>(said: &str, known: &'a str) -> Option<&'a str> {
     let unknown = said.split_once("unknown field `")?.1.split('`').next()?;
     let names = known.split(", ").map(|name| name.trim_matches('`'));
@@ -200,10 +200,10 @@ fn near_key<'a>(said: &str, known: &'a str) -> Option<&'a str> {
     (alike >= NEAR_KEY).then_some(name)
 }
 
-/// How alike an unknown key and a known one must be for the known one to be offered (Jaro-Winkler, 0 to 1).
+/// Minimum similarity of an unknown key to a suggested one (Jaro-Winkler, 0 to 1).
 const NEAR_KEY: f64 = 0.8;
 
-/// The parser's words as a person would say them.
+/// Rewrites the parser's message in the terms of the user interface.
 fn in_plain_words(said: &str) -> String {
     const WORDS: [(&str, &str); 8] = [
         ("unknown field", "unknown key"),
@@ -218,7 +218,7 @@ fn in_plain_words(said: &str) -> String {
     WORDS.iter().fold(said.to_owned(), |said, (theirs, ours)| said.replace(theirs, ours))
 }
 
-/// A mistake at a place.
+/// Creates an error at a position.
 pub(super) fn wrong(
     place: LocationInFile,
     message: impl Into<String>,
@@ -227,7 +227,7 @@ pub(super) fn wrong(
     ConfigError::InFile { place, message: message.into(), allowed: allowed.into() }
 }
 
-/// A parser's location as a place.
+/// Converts the parser's location to a position.
 pub(super) fn place(file: &Path, at: Location) -> LocationInFile {
     let number = |n: u64| u32::try_from(n).unwrap_or(u32::MAX).max(1);
     LocationInFile { file: file.to_owned(), line: number(at.line()), column: number(at.column()) }
@@ -238,7 +238,7 @@ fn known_keys() -> String {
     format!("allowed: a map with the keys {}", names.join(", "))
 }
 
-/// The top-level key that a line belongs to.
+/// Returns the top-level key that a line belongs to.
 fn key_at(text: &str, line: u64) -> Option<&str> {
     let upto = text.lines().take(usize::try_from(line).ok()?);
     let top = |line: &&str| line.starts_with(|c: char| c.is_ascii_alphabetic());

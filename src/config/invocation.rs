@@ -1,7 +1,7 @@
-//! How this program was called, as far as it decides what is seen: a command that is copied or printed leads to the same
-//! skills and the same runs.
+//! The global options with which this program was invoked, so that a command that is copied or printed refers to the
+//! same skills and the same runs.
 
-/// Commands that are refused with `--connect`.
+/// Commands that are rejected with `--connect`.
 const LOCAL: [&str; 10] = [
     "serve",
     "keys",
@@ -15,32 +15,32 @@ const LOCAL: [&str; 10] = [
     "completions",
 ];
 
-/// The program's name with the options that every command takes. Never a key.
+/// The program's name with its global options. Never contains a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invocation(Vec<String>);
 
 impl Default for Invocation {
-    /// Called without options.
+    /// Creates an invocation without options.
     fn default() -> Self {
         Self::with(Vec::new())
     }
 }
 
 impl Invocation {
-    /// Called with these options.
+    /// Creates an invocation with these options.
     #[must_use]
     pub fn with(options: Vec<String>) -> Self {
         Self(std::iter::once("skills".to_owned()).chain(options).collect())
     }
 
-    /// A command line of these words.
+    /// Returns a command line of these words.
     #[must_use]
     pub fn line(&self, words: &[&str]) -> String {
         let all = self.0.iter().map(String::as_str).chain(words.iter().copied());
         all.map(quoted).collect::<Vec<_>>().join(" ")
     }
 
-    /// A command line that is written already, `skills …`, completed with the options. One that has them stays as it is.
+    /// Adds the options to a complete command line, `skills …`. One that already has them stays unchanged.
     #[must_use]
     pub fn completed(&self, line: &str) -> String {
         let own = self.line(&[]);
@@ -52,7 +52,7 @@ impl Invocation {
         }
     }
 
-    /// A text whose commands are at its beginning, behind a grave accent or in brackets, each completed.
+    /// Adds the options to the commands in a text: at its start, after a backtick, or in parentheses.
     #[must_use]
     pub fn completed_in(&self, text: &str) -> String {
         let own = self.line(&[]);
@@ -69,8 +69,8 @@ impl Invocation {
         })
     }
 
-    /// Whether a command can be called with the options: one that works on its own machine, as that which a service is
-    /// begun with, is of no service; and one that begins with a store is for that store.
+    /// Returns whether a command accepts the options: commands that only work locally, such as those that start a
+    /// service, do not accept `--connect`; and a command that starts with `--store` already selects a store.
     fn takes(&self, command: &str) -> bool {
         if command.starts_with("--store ") {
             return false;
@@ -80,7 +80,7 @@ impl Invocation {
     }
 }
 
-/// A word as a POSIX shell reads it back.
+/// Quotes a word for a POSIX shell.
 #[must_use]
 pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,~".contains(c);

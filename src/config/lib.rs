@@ -1,8 +1,8 @@
-//! Configuration: where files live (XDG), what the user and the project say.
+//! Configuration: file locations (XDG), and the settings of the user and the project.
 //!
-//! Later layers win over earlier ones: defaults, the user's `config.yaml`, the project's
-//! `.skill-workbench.yaml`, environment variables (`SKILLS_…`), arguments. Lists of roots are joined,
-//! the nearest first; maps are merged key by key.
+//! Later layers take precedence over earlier ones: defaults, the user's `config.yaml`, the project's
+//! `.skill-workbench.yaml`, environment variables (`SKILLS_…`), arguments. Lists of roots are concatenated, the most
+//! specific layer first; maps are merged key by key.
 
 mod dirs;
 mod error;

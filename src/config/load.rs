@@ -1,4 +1,4 @@
-//! Joins the layers: defaults, the user's file, the project's file, environment, arguments.
+//! Merges the layers: defaults, the user's file, the project's file, environment, arguments.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,10 +13,10 @@ use skills_base::private_files::FILE_MODE;
 use skills_skill::client;
 use skills_skill::contract::{Conformance, Endpoint};
 
-/// Name of the project's settings file, looked for from the working directory up to the repository root.
+/// Name of the project's settings file, which is searched from the working directory up to the repository root.
 pub const PROJECT_FILE: &str = ".skill-workbench.yaml";
 
-/// Environment variables that set something, each with what it takes.
+/// Environment variables with settings, each with its meaning.
 pub const VARIABLES: [(&str, &str); 16] = [
     ("SKILLS_CONFIG", "a configuration file to use instead of the default config.yaml"),
     ("SKILLS_ROOTS", "folders, separated as in PATH; take precedence over the files"),
@@ -36,14 +36,14 @@ pub const VARIABLES: [(&str, &str); 16] = [
     ("SKILLS_PROGRESS", "`true` or `false`"),
 ];
 
-/// What the command line says about settings; nothing where it is silent.
+/// Settings from the command line; `None` for options that are not given.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Arguments {
     /// `--root`, as given.
     pub roots: Vec<PathBuf>,
-    /// `--demo`: the shipped skills alone.
+    /// `--demo`: only the shipped skills.
     pub demo: bool,
-    /// `--no-watch` gives false.
+    /// False with `--no-watch`.
     pub watch: Option<bool>,
     /// `--theme`.
     pub theme: Option<String>,
@@ -61,99 +61,99 @@ pub struct Arguments {
     pub api_key_file: Option<PathBuf>,
 }
 
-/// A root out of a settings file or the environment.
+/// A root from a settings file or the environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RootChoice {
     /// Absolute path.
     pub path: PathBuf,
-    /// How the person calls it.
+    /// The user's label for it.
     pub label: Option<String>,
 }
 
-/// All settings in force.
+/// The effective settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// Where files live.
+    /// File locations.
     pub dirs: Dirs,
-    /// The working directory that relative paths and project folders start from.
+    /// The working directory, the base of relative paths and project folders.
     pub cwd: PathBuf,
-    /// The repository that the working directory is in.
+    /// The repository that contains the working directory.
     pub repository: Option<PathBuf>,
-    /// Folders given as arguments, absolute; when there are any, they are the only roots.
+    /// Folders given as arguments, absolute; if there are any, they are the only roots.
     pub argument_roots: Vec<PathBuf>,
-    /// Only the shipped skills.
+    /// Whether only the shipped skills are used.
     pub demo: bool,
-    /// Folders from environment, project file, user file, in that order.
+    /// Folders from environment, project file and user file, in that order.
     pub roots: Vec<RootChoice>,
-    /// Whether changes on disk are followed.
+    /// Whether changes on disk are watched.
     pub watch: bool,
-    /// Name of a theme; none chooses by the terminal's background.
+    /// Name of a theme; `None` selects one by the terminal's background.
     pub theme: Option<String>,
-    /// Which signs the screen is drawn with.
+    /// The characters that are used for drawing.
     pub glyphs: GlyphSet,
-    /// Key bindings over the default ones.
+    /// Key bindings that override the defaults.
     pub keys: Keys,
     /// Command line of the editor.
     pub editor: Option<String>,
-    /// Which links of the routing chain are on.
+    /// Which matchers are enabled.
     pub links: Links,
     /// How rules combine with the text score.
     pub policy: RankPolicy,
-    /// How many results at most, where somebody said so.
+    /// Maximum number of results, if configured.
     pub limit: Option<usize>,
-    /// Whether headings and bodies count.
+    /// Whether headings and bodies are ranked.
     pub with_body: bool,
-    /// The client in whose eyes the catalog is shown.
+    /// The client whose view of the catalog is shown.
     pub client: Option<String>,
-    /// Folders whose contracts, scripts and bindings may run as they are; absolute.
+    /// Folders whose contracts, scripts and bindings are trusted in any version; absolute.
     pub trust: Vec<PathBuf>,
-    /// The file of the person's policy, where it is not the usual one; absolute.
+    /// The user's policy file, if it is not the default one; absolute.
     pub policy_file: Option<PathBuf>,
-    /// Where the services of bindings are, by their ids.
+    /// Upstream services of bindings, by id.
     pub services: BTreeMap<String, Endpoint>,
-    /// Which binding executes a capability, where the default is not wanted.
+    /// The binding of a capability, where the default is overridden.
     pub bindings: BTreeMap<String, String>,
-    /// How much must be known about a binding before it is used.
+    /// Minimum conformance level of a binding.
     pub conformance: Conformance,
-    /// What the audit log keeps.
+    /// The level of detail of the audit log.
     pub audit: AuditLog,
     /// Where runs are stored, `sqlite:PATH` or `memory:`; default: a file in the data folder.
     pub store: Option<String>,
-    /// Permissions of the store's files: more than 0600 lets the group of their folder in.
+    /// Permissions of the store's files; more than 0600 gives access to the group of their folder.
     pub store_mode: u32,
-    /// Whether a store that is not there is refused, instead of created.
+    /// Whether a missing store is an error instead of being created.
     pub store_must_exist: bool,
     /// Maximum number of concurrent runs of a process; the default depends on the machine.
     pub workers: Option<usize>,
     /// Where scripts write, and how much.
     pub scripts: Scripts,
-    /// How a person is notified that a run waits.
+    /// How the user is notified that a run is waiting.
     pub notify: Notify,
     /// How runs are listed and how long they wait.
     pub runs: RunSettings,
     /// When ended runs are deleted.
     pub retention: Retention,
-    /// Whether nothing on the screen moves by itself.
+    /// Whether animations are disabled.
     pub reduced_motion: bool,
-    /// Whether commands are a linear dialog of labeled lines, for screen readers.
+    /// Whether commands use a linear dialog of labeled lines, for screen readers.
     pub plain: bool,
-    /// Features of the terminal that are used: those it is known to support, unless the settings say otherwise.
+    /// Terminal features in use: the detected ones, unless overridden by the settings.
     pub terminal: TerminalFeatures,
-    /// The address of the service to work on, instead of this machine.
+    /// The address of the service to use instead of this machine.
     pub connect: Option<String>,
-    /// The file with the key to it; absolute.
+    /// The file with the API key for it; absolute.
     pub api_key_file: Option<PathBuf>,
-    /// Settings files that were read, the user's first.
+    /// The settings files that were read, the user's first.
     pub files: Vec<PathBuf>,
-    /// Where single values were written: `theme`, `client`, `keys.CONTEXT.ACTION`.
+    /// Positions of single values: `theme`, `client`, `keys.CONTEXT.ACTION`.
     pub places: BTreeMap<String, LocationInFile>,
 }
 
 impl Config {
-    /// Settings in force for a working directory and an environment.
+    /// Loads the settings for a working directory and an environment.
     ///
     /// # Errors
-    /// The first mistake in a file or variable; [`check`] gives them all.
+    /// Returns the first error in a file or variable; [`check`] returns all of them.
     pub fn load(cwd: &Path, env: &Env, arguments: &Arguments) -> Result<Self, ConfigError> {
         let mut config = Self::defaults(cwd, env);
         for (file, own) in config.candidates() {
@@ -167,7 +167,7 @@ impl Config {
         Ok(config)
     }
 
-    /// The default settings.
+    /// Returns the default settings.
     #[must_use]
     pub fn defaults(cwd: &Path, env: &Env) -> Self {
         Self {
@@ -211,8 +211,8 @@ impl Config {
         }
     }
 
-    /// Where golden queries of the user are stored: `golden.yaml` next to the project's settings file, else among the
-    /// user's settings. None for the demonstration, which leaves no files.
+    /// Returns the file for golden queries of the user: `golden.yaml` next to the project's settings file, or in the
+    /// user's settings folder. `None` for the demonstration, which leaves no files.
     #[must_use]
     pub fn golden_file(&self) -> Option<PathBuf> {
         let is_project = |file: &&PathBuf| file.file_name().is_some_and(|name| name == PROJECT_FILE);
@@ -220,7 +220,7 @@ impl Config {
         (!self.demo).then(|| project.unwrap_or(&self.dirs.config).join("golden.yaml"))
     }
 
-    /// Files that may hold settings, in order of application, and whether each is the person's own.
+    /// Returns the possible settings files in order of application, and whether each is the user's own.
     fn candidates(&self) -> Vec<(PathBuf, bool)> {
         let top = self.repository.as_deref().unwrap_or(&self.cwd);
         let inside = self.cwd.ancestors().take_while(|dir| dir.starts_with(top));
@@ -450,7 +450,7 @@ impl Config {
             self.client = Some(client.to_owned());
         }
         if env.get("SKILLS_API_KEY").is_some() {
-            // The key itself is said nearer than the file that another setting names.
+            // The key itself takes precedence over a file with a key in another layer.
             self.api_key_file = None;
         }
         self.connect = env.get("SKILLS_CONNECT").map(str::to_owned).or(self.connect.take());
@@ -471,11 +471,12 @@ impl Config {
         self.theme = arguments.theme.clone().or(self.theme.take());
         self.client = arguments.client.clone().or(self.client.take());
         let given = arguments.store.as_deref().map(|store| store_place(store, &self.cwd, &self.dirs.home));
-        // A look at the shipped skills leaves nothing behind, unless somebody says where.
+        // A demonstration leaves no files, unless a store is given.
         let passing = arguments.demo.then(|| MEMORY_STORE.to_owned());
         self.store = given.or(passing).or(self.store.take());
         self.store_must_exist = arguments.store_must_exist;
-        // Who names roots or a store of this machine means this machine, unless an address is given beside.
+        // Roots or a store given as arguments refer to this machine, so they override a configured address unless
+        // `--connect` is also given.
         let here = arguments.demo || !arguments.roots.is_empty() || arguments.store.is_some();
         self.connect = arguments.connect.clone().or(self.connect.take().filter(|_| !here));
         let file = arguments.api_key_file.as_ref();
@@ -484,10 +485,10 @@ impl Config {
     }
 }
 
-/// The store that ends with the process.
+/// The store that exists only as long as the process.
 pub const MEMORY_STORE: &str = "memory:";
 
-/// A store's address with its path made absolute from a folder.
+/// Makes the path in a store's address absolute.
 fn store_place(store: &str, folder: &Path, home: &Path) -> String {
     match store.strip_prefix("sqlite:") {
         Some(path) => format!("sqlite:{}", expand(path, folder, home).display()),
@@ -495,7 +496,7 @@ fn store_place(store: &str, folder: &Path, home: &Path) -> String {
     }
 }
 
-/// Everything that is wrong in the settings files and variables, at most one mistake a file.
+/// Returns the errors in the settings files and variables, at most one per file.
 #[must_use]
 pub fn check(cwd: &Path, env: &Env) -> Vec<ConfigError> {
     let mut config = Config::defaults(cwd, env);
@@ -511,7 +512,7 @@ pub fn check(cwd: &Path, env: &Env) -> Vec<ConfigError> {
     wrong
 }
 
-/// Reads a settings file. A project's comes from elsewhere: as a pipe or a link to a device it would never end.
+/// Reads a settings file. A project's file is untrusted: a pipe, or a link to a device, would never end.
 fn read(file: &Path, own: bool) -> Result<Option<Layer>, ConfigError> {
     let text = if own {
         skills_base::files::read_user_text(file)
@@ -536,7 +537,7 @@ fn variable<T: FromStr>(env: &Env, name: &str) -> Result<Option<T>, ConfigError>
     parsed.transpose()
 }
 
-/// A variable that is switched on by `true` or `1`.
+/// Parses a boolean variable, which may also be `1` or `0`.
 fn switch(env: &Env, name: &str) -> Result<Option<bool>, ConfigError> {
     match env.get(name) {
         Some("1") => Ok(Some(true)),
@@ -555,10 +556,10 @@ fn in_environment(name: &str, value: &str) -> ConfigError {
     }
 }
 
-/// Bytes of a project's settings file, at most.
+/// Maximum size of a project's settings file in bytes.
 const MAX_PROJECT_FILE_BYTES: u64 = 1 << 20;
 
-/// A key that only the person's own file may hold.
+/// Creates the error for a key that is only allowed in the user's own file.
 fn own_only(file: &Path, at: serde_saphyr::Location, message: &str) -> ConfigError {
     wrong(place(file, at), message, "allowed: in your own config.yaml only")
 }

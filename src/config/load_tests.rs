@@ -1,4 +1,4 @@
-//! What a person gets from their files, variables and arguments together.
+//! Settings from files, variables and arguments in combination.
 
 use super::*;
 

@@ -1,5 +1,4 @@
-//! `notify:` of a settings file: how a person is notified that a run waits for them. Nothing, unless asked
-//! for.
+//! The `notify` setting: how the user is notified that a run is waiting. Disabled by default.
 
 use std::path::Path;
 
@@ -8,34 +7,34 @@ use serde_saphyr::Spanned;
 use super::ConfigError;
 use super::file::{NotifyLayer, place, wrong};
 
-/// How a person is notified that a run waits.
+/// How the user is notified that a run is waiting.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Notify {
-    /// The terminal's bell.
+    /// Whether to ring the terminal's bell.
     pub bell: bool,
-    /// A notification of the desktop through the terminal (OSC 9 and OSC 777).
+    /// Whether to show a desktop notification through the terminal (OSC 9 and OSC 777).
     pub osc: bool,
     /// A signed message to another program.
     pub webhook: Option<WebhookTo>,
 }
 
-/// Where messages go.
+/// Destination of webhook messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebhookTo {
     /// The address.
     pub url: String,
-    /// The environment variable that holds the secret messages are signed with.
+    /// The environment variable that contains the signing secret.
     pub secret_env: String,
 }
 
 impl Notify {
-    /// Whether anybody is to be notified.
+    /// Returns whether any notification is enabled.
     #[must_use]
     pub fn is_on(&self) -> bool {
         *self != Self::default()
     }
 
-    /// Joins what a file says over this.
+    /// Applies the settings of a file.
     pub(super) fn apply(&mut self, written: Spanned<NotifyLayer>, file: &Path) -> Result<(), ConfigError> {
         let layer = written.value;
         self.bell = layer.bell.unwrap_or(self.bell);

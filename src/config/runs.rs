@@ -1,4 +1,4 @@
-//! `runs:` and `retention:` of a settings file: how runs are listed, when waits end, and when ended runs are deleted.
+//! The `runs` and `retention` settings: how runs are listed, when waits expire, and when ended runs are deleted.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,7 +11,7 @@ use super::ConfigError;
 use super::file::{place, wrong};
 use skills_base::duration;
 
-/// Columns of the run list, with their names in the settings.
+/// Columns of the run list, by their names in the settings.
 pub const RUN_COLUMNS: [&str; 12] = [
     "state", "title", "skill", "id", "progress", "step", "error", "by", "approver", "worker", "deadline",
     "age",
@@ -20,19 +20,19 @@ pub const RUN_COLUMNS: [&str; 12] = [
 /// How runs are listed and how long they wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunSettings {
-    /// How long a run waits for an approval or a signal, where neither launch nor contract says.
+    /// How long a run waits for an approval or a signal, if neither launch nor contract specifies it.
     pub expires_in: Option<Duration>,
-    /// A deadline nearer than this is shown as a warning.
+    /// A deadline closer than this is shown as a warning.
     pub warn_before: Duration,
-    /// A deadline nearer than this is shown as danger.
+    /// A deadline closer than this is shown as danger.
     pub danger_before: Duration,
-    /// Columns of the table of runs, from the left.
+    /// Columns of the run list, from the left.
     pub columns: Vec<String>,
-    /// The column that sorts the table; with `-` in front the largest comes first.
+    /// The sort column of the run list; the prefix `-` sorts in descending order.
     pub sort: Option<String>,
-    /// Filters by their names.
+    /// Named filters.
     pub views: BTreeMap<String, String>,
-    /// Labels of runs whose values become labels of metrics.
+    /// Labels of runs that become labels of metrics.
     pub metric_labels: Vec<String>,
 }
 
@@ -51,12 +51,12 @@ impl Default for RunSettings {
     }
 }
 
-/// When ended runs are deleted, by how they ended; default: never.
+/// When ended runs are deleted, by final state; default: never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Retention {
     /// Completed runs.
     pub completed: Option<Duration>,
-    /// Failed runs, which cannot be resumed any longer then.
+    /// Failed runs; a deleted run cannot be resumed.
     pub failed: Option<Duration>,
     /// Canceled and denied runs.
     pub canceled: Option<Duration>,
@@ -83,7 +83,7 @@ pub(super) struct RetentionLayer {
 }
 
 impl RunSettings {
-    /// Joins what a file says over this.
+    /// Applies the settings of a file.
     pub(super) fn apply(&mut self, layer: RunsLayer, file: &Path) -> Result<(), ConfigError> {
         if let Some(written) = layer.expires_in {
             self.expires_in = Some(read(&written, "runs.expires_in", file)?);
@@ -115,7 +115,7 @@ impl RunSettings {
 }
 
 impl Retention {
-    /// Joins what a file says over this.
+    /// Applies the settings of a file.
     pub(super) fn apply(&mut self, layer: &RetentionLayer, file: &Path) -> Result<(), ConfigError> {
         for (slot, written, key) in [
             (&mut self.completed, &layer.completed, "retention.completed"),

@@ -1,4 +1,4 @@
-//! `services:` of a settings file: which address, program or script is behind the name that bindings use.
+//! The `services` setting: the address, program or script of each service that bindings refer to.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path};
@@ -11,10 +11,10 @@ use super::file::{place, wrong};
 use super::{ConfigError, expand};
 use skills_skill::contract::{Endpoint, Reach};
 
-/// What may be under a service.
+/// Allowed keys of a service.
 const ALLOWED: &str = "allowed: one of `url` (with `headers`), `command` (with `args` and `env`) and `script`, and `timeout_seconds`";
 
-/// A service as written.
+/// A service as written in a file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct ServiceLayer {
@@ -27,7 +27,7 @@ pub(super) struct ServiceLayer {
     pub timeout_seconds: Option<Spanned<f64>>,
 }
 
-/// A service as meant. Paths are relative to the file's folder; `home` stands for `~`.
+/// Validates a service. Paths are relative to the file's folder; `~` is expanded to `home`.
 pub(super) fn endpoint(
     id: &str,
     written: Spanned<ServiceLayer>,
@@ -107,7 +107,7 @@ pub(super) fn endpoint(
     Ok(Endpoint { reach, timeout })
 }
 
-/// Why a text is not an address that requests can go to.
+/// Returns why a text is not a valid service address, or `None` if it is.
 fn no_address(url: &str) -> Option<&'static str> {
     let Some(rest) = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://")) else {
         return Some("it does not begin with http:// or https://");
@@ -127,7 +127,7 @@ fn no_address(url: &str) -> Option<&'static str> {
     }
 }
 
-/// A path split at its last folder `scripts`: the bundle, and the script in it.
+/// Splits a path at its last folder `scripts` into the bundle and the script in it.
 fn in_scripts(path: &Path) -> Option<(std::path::PathBuf, std::path::PathBuf)> {
     let parts: Vec<Component<'_>> = path.components().collect();
     let at = parts.iter().rposition(|part| *part == Component::Normal("scripts".as_ref()))?;

@@ -1,6 +1,6 @@
-//! The settings file that `skills config edit` starts from.
+//! The settings file that `skills config edit` creates.
 
-/// Every key with its meaning, commented out; removing `#: ` puts a line in force.
+/// Every key with its meaning, commented out; removing `#: ` activates a line.
 pub const TEMPLATE: &str = "\
 # Settings of Skill Workbench. Remove '#: ' before a line to activate it.
 # A project may have a .skill-workbench.yaml with the same keys in its repository, but for those that are

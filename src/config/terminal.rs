@@ -1,25 +1,27 @@
-//! Optional features of terminals: hyperlinks (OSC 8, <https://gist.github.com/egmontkob/eb114294efbcd5adb1944c9f3cb5feda>) and
-//! progress (OSC 9;4, <https://conemu.github.io/en/AnsiEscapeCodes.html#ConEmu_specific_OSC>). A terminal cannot be asked for
-//! them; it is known by its environment.
+//! Optional features of terminals: hyperlinks (OSC 8,
+//! <https://gist.github.com/egmontkob/eb114294efbcd5adb1944c9f3cb5feda>) and progress (OSC 9;4,
+//! <https://conemu.github.io/en/AnsiEscapeCodes.html#ConEmu_specific_OSC>). Terminals cannot be queried for them, so
+//! they are detected by environment variables.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
 use super::Env;
 
-/// What a terminal supports, or is to be used.
+/// Features that a terminal supports, or that are enabled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TerminalFeatures {
-    /// Text can be a hyperlink.
+    /// Whether text can be a hyperlink.
     pub hyperlinks: bool,
-    /// The terminal shows the progress of a command outside of its text: in the tab, in the task bar.
+    /// Whether the terminal shows the progress of a command outside of its text: in the tab, in the task bar.
     pub progress: bool,
-    /// Notifications can be withdrawn (OSC 99).
+    /// Whether notifications can be withdrawn (OSC 99).
     pub withdrawable_notifications: bool,
 }
 
 impl TerminalFeatures {
-    /// Of the terminal with this environment. `FORCE_HYPERLINK` decides about hyperlinks, `0` against them.
+    /// Detects the features of the terminal with this environment. `FORCE_HYPERLINK` overrides the detection of
+    /// hyperlinks; `0` disables them.
     #[must_use]
     pub fn of(env: &Env) -> Self {
         let is = |name: &str, values: &[&str]| env.get(name).is_some_and(|value| values.contains(&value));
@@ -28,7 +30,8 @@ impl TerminalFeatures {
         if is_dumb {
             return Self::default();
         }
-        // A multiplexer keeps the variables of the terminal that it was started in, and passes neither on by itself.
+        // A multiplexer keeps the variables of the terminal in which it was started, but passes on neither feature by
+        // default.
         let term = env.get("TERM").unwrap_or_default();
         let is_inside =
             has("TMUX") || has("STY") || ["screen", "tmux"].iter().any(|name| term.starts_with(name));
@@ -60,13 +63,14 @@ impl TerminalFeatures {
     }
 }
 
-/// Whether paths of this machine mean the same to the terminal: not over SSH.
+/// Returns whether paths of this machine are valid for the terminal, which is not the case over SSH.
 #[must_use]
 pub fn is_terminal_local(env: &Env) -> bool {
     env.get("SSH_CONNECTION").is_none() && env.get("SSH_TTY").is_none()
 }
 
-/// Text that leads to an address. Without effect for an address with characters that could end the sequence.
+/// Returns text with a hyperlink to an address; without the link if the address has characters that could end the
+/// control sequence.
 #[must_use]
 pub fn hyperlink(uri: &str, text: &str) -> String {
     if uri.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -76,7 +80,7 @@ pub fn hyperlink(uri: &str, text: &str) -> String {
     }
 }
 
-/// The address of a file; none for a relative path.
+/// Returns the `file:` URI of a path; `None` for a relative path.
 #[must_use]
 pub fn file_uri(path: &Path) -> Option<String> {
     let mut uri = "file://".to_owned();
@@ -90,20 +94,20 @@ pub fn file_uri(path: &Path) -> Option<String> {
     Some(uri)
 }
 
-/// What the terminal shows as progress.
+/// The progress shown by the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TerminalProgress {
-    /// Nothing.
+    /// No progress.
     #[default]
     Hidden,
-    /// Something continues; how far it is is not known.
+    /// In progress, with unknown completion.
     Busy,
-    /// The percentage that is done.
+    /// Completed percentage.
     Percent(u8),
 }
 
 impl TerminalProgress {
-    /// How much of it is done.
+    /// Returns the progress of `done` items of `total`.
     #[must_use]
     pub fn of(done: usize, total: usize) -> Self {
         match done.saturating_mul(100).checked_div(total) {
@@ -112,7 +116,7 @@ impl TerminalProgress {
         }
     }
 
-    /// The control sequence.
+    /// Returns the control sequence.
     #[must_use]
     pub fn sequence(self) -> String {
         let (state, percent) = match self {

@@ -1,4 +1,4 @@
-//! The types of single settings.
+//! Types of individual settings.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,35 +8,35 @@ use serde::Deserialize;
 use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
 use strum::{Display, EnumString};
 
-/// Which signs the screen is drawn with.
+/// The characters that are used for drawing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Display, EnumString)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum GlyphSet {
-    /// By what the terminal can do.
+    /// Depends on the capabilities of the terminal.
     #[default]
     Auto,
     /// Box drawing, blocks, arrows.
     Unicode,
-    /// Plain ASCII.
+    /// ASCII only.
     Ascii,
 }
 
-/// What the audit log keeps.
+/// The level of detail of the audit log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Display, EnumString)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum AuditLog {
-    /// There is none.
+    /// Disabled.
     Off,
-    /// What happened to what, and by whom; digests instead of contents.
+    /// Events, subjects and principals; digests instead of contents.
     #[default]
     Standard,
-    /// Contents too, without secrets.
+    /// Also contents, without secrets.
     Full,
 }
 
-/// How rule terms meet the text score. The same two words as the router's policy.
+/// How rule terms combine with the text score. Has the same values as the router's policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Display, EnumString)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
@@ -48,7 +48,7 @@ pub enum RankPolicy {
     Strict,
 }
 
-/// Which links of the routing chain are on.
+/// Which matchers are enabled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "one switch a link, as in the file")]
 #[allow(missing_docs, reason = "named as in every answer's link report")]
@@ -68,7 +68,7 @@ impl Default for Links {
 }
 
 impl Links {
-    /// The names of the links that are switched off.
+    /// Returns the names of the disabled matchers.
     pub fn off(self) -> impl Iterator<Item = &'static str> {
         let all = [
             ("exact", self.exact),
@@ -82,10 +82,10 @@ impl Links {
     }
 }
 
-/// Key bindings as written: context → action → keys. The workbench gives them their types.
+/// Key bindings as written: context → action → keys. The workbench parses them.
 pub type Keys = BTreeMap<String, BTreeMap<String, Vec<String>>>;
 
-/// `root` as text, or as `{path, label}`.
+/// A root, written as text or as `{path, label}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct WrittenRoot {
     pub path: String,
@@ -121,7 +121,7 @@ impl<'de> Deserialize<'de> for WrittenRoot {
     }
 }
 
-/// One key as text, or a list of keys.
+/// Keys, written as one text or as a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct WrittenKeys(pub Vec<String>);
 
@@ -159,13 +159,13 @@ impl<'de> Deserialize<'de> for WrittenKeys {
     }
 }
 
-/// How much a script may write in a step, and where; with defaults.
+/// How much a script may write in a step, and where; `None` for defaults.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Scripts {
-    /// Bytes of everything it writes.
+    /// Maximum total bytes written.
     pub disk: Option<u64>,
-    /// Files, folders and links that it makes.
+    /// Maximum number of files, folders and links created.
     pub files: Option<u64>,
-    /// The folder in which work folders are made; absolute.
+    /// The folder in which working directories are created; absolute.
     pub work_dir: Option<PathBuf>,
 }

@@ -1,33 +1,33 @@
-//! Adjustments of the order by a policy: score terms for single skills, and skills to leave out, each with its reason.
-//! The router knows nothing of why; it keeps the sums right and shows every one of them.
+//! Adjustments of a ranking by a policy: additional score terms for single skills, and skills to exclude, each with
+//! its reason. The router does not know the policy; it only includes these terms in the sums and in the breakdown.
 
 use std::collections::HashMap;
 
 use skills_skill::SkillId;
 
-/// What becomes of one skill.
+/// The adjustment of one skill.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Adjustment {
-    /// Why the skill is left out of the results, as a sentence.
+    /// Why the skill is excluded from the results, as a sentence.
     pub leave_out: Option<String>,
-    /// Terms of its score, each with its label.
+    /// Additional score terms, each with its label.
     pub terms: Vec<(String, f64)>,
-    /// A person is asked before it runs; why.
+    /// Why running the skill requires approval; `None` if it does not.
     pub needs_approval: Option<String>,
 }
 
-/// Adjustments by skill; a skill without one is taken as it is.
+/// Adjustments by skill; a skill without an entry is ranked unchanged.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Adjustments(HashMap<SkillId, Adjustment>);
 
 impl Adjustments {
-    /// Whether nothing is adjusted.
+    /// Returns whether no skill is adjusted.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The adjustment for a skill, if any.
+    /// Returns the adjustment of a skill, if any.
     #[must_use]
     pub fn of(&self, skill: &SkillId) -> Option<&Adjustment> {
         if self.0.is_empty() { None } else { self.0.get(skill) }
@@ -41,7 +41,7 @@ impl FromIterator<(SkillId, Adjustment)> for Adjustments {
 }
 
 impl Adjustment {
-    /// What its terms add together.
+    /// Returns the sum of the terms.
     #[must_use]
     pub fn sum(&self) -> f64 {
         self.terms.iter().map(|(_, value)| value).sum()

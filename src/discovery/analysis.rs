@@ -1,5 +1,5 @@
-//! The dear half of indexing: one skill's texts become counted stems, pairs, word pieces and a vector.
-//! Pure, and the same on every thread; putting the result into the index is the cheap half.
+//! The expensive half of indexing: turns the texts of one skill into counted stems, pairs, word pieces and a vector.
+//! Pure and deterministic, so it runs on any thread; inserting the result into the index is the cheap half.
 
 use super::document::{Document, name_words};
 use super::embedding::{DIM, Embedding};
@@ -13,54 +13,54 @@ use super::tokenize::Words;
 use super::weights::{Limits, Weights};
 use skills_skill::slice;
 
-/// One vector value in the index: 32,767 represents 1.
+/// Fixed-point scale of vector values in the index: 32,767 represents 1.
 pub(crate) const UNIT: f64 = 32_767.0;
 
-/// A skill, counted.
+/// The counted texts of a skill.
 #[derive(Debug, Clone)]
 pub(crate) struct Analysis {
     /// The skill without its headings and body.
     pub document: Document,
-    /// Whether headings and body were there.
+    /// Whether headings and body were available.
     pub read: bool,
-    /// Whether there was any text in them.
+    /// Whether headings and body contain any text.
     pub has_body: bool,
-    /// Distinct stems and how each is written first.
+    /// Distinct stems, each with its first written form.
     pub stems: Vec<(String, String)>,
     /// Counts by stem (index into `stems`).
     pub counts: Vec<Counts>,
     /// Counts by pair of adjacent content stems.
     pub pairs: Vec<(u32, u32, Counts)>,
-    /// Stems by field.
+    /// Number of stems by field.
     pub lengths: [u16; field::COUNT],
-    /// Pairs by field.
+    /// Number of pairs by field.
     pub pair_lengths: [u16; field::COUNT],
-    /// Distinct word pieces, and whether the name has them.
+    /// Distinct word pieces, and whether the name contains them.
     pub pieces: Vec<(u16, bool)>,
     /// Distinct word pieces of the name.
     pub name_pieces: Vec<u16>,
     /// Normalized vector of name and description.
     pub vector: Box<[i16; DIM]>,
-    /// Words of name and description: index into `stems` and place.
+    /// Words of name and description: index into `stems` and position.
     pub places: [Vec<Place>; 2],
-    /// Word pieces of the description: token and place.
+    /// Word pieces of the description: token and position.
     pub piece_places: Vec<Place>,
-    /// What the description says the skill is not for; stems as indices into `stems`.
+    /// Exclusion clauses of the description; stems as indices into `stems`.
     pub exclusions: Vec<Exclusion>,
     /// Written forms with their stems (index into `stems`).
     pub forms: Vec<(String, u32)>,
-    /// Stems of its verbs (index into `stems`).
+    /// Stems of the skill's verbs (indices into `stems`).
     pub verbs: Vec<u32>,
-    /// Stems of each clause of its description (index into `stems`), the longest first.
+    /// Stems of each clause of the description (indices into `stems`), longest first.
     pub clauses: Vec<Vec<u32>>,
-    /// The language of its description, where it is not English.
+    /// The language of the description, if it is not English.
     pub language: Option<Language>,
 }
 
 /// A position in a short text; positions beyond 64 KiB are not recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Place {
-    /// A stem, or a word piece.
+    /// Number of a stem, or a word piece token.
     pub what: u32,
     /// First byte.
     pub start: u16,
@@ -74,7 +74,7 @@ impl Place {
     }
 }
 
-/// Counts one skill.
+/// Analyzes one skill.
 pub(crate) fn analyse(
     mut document: Document,
     words: &Words,
@@ -86,7 +86,7 @@ pub(crate) fn analyse(
     let text = document.text.take();
     let stated = head(&document.description);
     let name = name_words(head(&document.name));
-    // What a description excludes earns nothing.
+    // Excluded text must not contribute to the score.
     let description = without(stated, &exclusion_ranges(stated, lexicon));
     let mut counting = Counting::default();
     counting.text(0, &name, words);
@@ -141,10 +141,10 @@ fn pieces(
     (all, name_pieces)
 }
 
-/// Bytes of a name, a description, a tag or a heading that are ranked by; the longest public description has 3,000.
+/// Maximum indexed bytes of a name, a description, a tag or a heading; the longest public description has 3,000.
 const MAX_FIELD_BYTES: usize = 16 * 1024;
 
-/// The beginning of a field.
+/// Returns at most [`MAX_FIELD_BYTES`] bytes of a field.
 fn head(text: &str) -> &str {
     let end = (0..=MAX_FIELD_BYTES.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
     slice(text, ..end.unwrap_or(0))
@@ -166,7 +166,7 @@ struct Counting {
 }
 
 impl Counting {
-    /// Counts a piece of text whose adjacent words form pairs.
+    /// Counts the words of a text and the pairs of adjacent ones.
     fn text(&mut self, field: usize, text: &str, words: &Words) {
         let mut before: Option<u32> = None;
         words.each(text, |word| {
@@ -190,12 +190,12 @@ impl Counting {
         });
     }
 
-    /// The number of a stem that is written like this.
+    /// Returns the number of a stem and records the written form of the word.
     fn written(&mut self, stem: String, text: String, written: &str) -> u32 {
         if let Some(number) = self.forms.get(&text) {
             return *number;
         }
-        // `c++` and the like are stored under a normalized form that is never written.
+        // `c++` and similar words are stored under a normalized form that never occurs in text.
         let literal = written.to_lowercase().starts_with(&text);
         let number = self.number(stem, text.clone());
         if literal {
@@ -204,11 +204,11 @@ impl Counting {
         number
     }
 
-    /// Adds what a description says the skill does.
+    /// Records the verbs and clauses of the skill.
     fn phrasing(&mut self, phrasing: Phrasing) {
         self.verbs = phrasing.verbs.into_iter().map(|stem| self.number(stem.clone(), stem)).collect();
         for mut clause in phrasing.clauses {
-            // A long stem is likely to be a rare one: few requests ask for it.
+            // Longest first: a long stem is likely to be rare, so few requests look it up.
             clause.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
             let numbers = clause.into_iter().map(|stem| self.number(stem.clone(), stem)).collect();
             self.clauses.push(numbers);

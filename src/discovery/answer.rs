@@ -1,4 +1,4 @@
-//! What the router answers: results with a breakdown that is the score, and what it left out and why.
+//! The router's answer: results with their score breakdowns, and excluded skills with the reason.
 
 use std::borrow::Cow;
 
@@ -57,7 +57,7 @@ pub enum PartKind {
     NameCover,
     /// A word piece's share of the centered cosine.
     Meaning,
-    /// The main verb of the request is one of the skill's.
+    /// The main verb of the request is one of the skill's verbs.
     Task,
     /// A word of a description clause that the request contains completely.
     Clause,
@@ -69,7 +69,7 @@ pub enum PartKind {
     RuleStatus,
     /// Read-only term.
     RuleReadOnly,
-    /// A preference of the person's policy.
+    /// A preference of the user's policy.
     Policy,
 }
 
@@ -273,9 +273,9 @@ pub enum Fit {
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Lead {
-    /// No other skill comes near.
+    /// No other skill has a similar score.
     Clear,
-    /// See also the next.
+    /// The second result has a similar score.
     Ambiguous,
 }
 
@@ -284,13 +284,13 @@ pub enum Lead {
 pub struct Confidence {
     /// Its label.
     pub fit: Fit,
-    /// Calibrated probability that the first result fits, 0 to 1; shown only as a word.
+    /// Calibrated probability that the first result fits, 0 to 1; displayed only as a label.
     pub p_fit: f64,
     /// Below this score, no skill fits.
     pub fits_from: f64,
-    /// From this score on, it fits without "unsure".
+    /// From this score on, it fits without the label "unsure".
     pub sure_from: f64,
-    /// First compared with second.
+    /// Lead of the first result over the second.
     pub lead: Lead,
 }
 
@@ -328,7 +328,7 @@ pub struct RequestLanguage {
 /// Whether the first result fits, with its evidence and as a sentence, which every adapter shows.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Verdict {
-    /// The first result; none when there is no result.
+    /// The first result; none if there are no results.
     pub skill_id: Option<SkillId>,
     /// Whether it fits; the same as [`Answer::fit`].
     pub fit: Fit,
@@ -352,7 +352,7 @@ pub struct QueryWord {
     pub stop: bool,
     /// Whether index or embedding know it.
     pub known: bool,
-    /// How it was interpreted instead, if it was.
+    /// The interpretation that replaces the word, if any.
     pub correction: Option<Correction>,
 }
 
@@ -412,7 +412,7 @@ pub struct Answer {
     /// The verdict about the first result.
     #[serde(default)]
     pub verdict: Verdict,
-    /// Fit, thresholds and lead; none when nothing could be ranked.
+    /// Fit, thresholds and lead; none if nothing could be ranked.
     pub confidence: Option<Confidence>,
     /// The words of the request as interpreted.
     pub words: Vec<QueryWord>,
@@ -421,7 +421,7 @@ pub struct Answer {
     pub matchers: Vec<MatcherReport>,
     /// `bodies` or `short`: which weights were used.
     pub profile: String,
-    /// Skills that were ranked over.
+    /// Number of ranked skills.
     pub skills: usize,
     /// Number of those whose body is not indexed yet.
     pub bodies_missing: usize,

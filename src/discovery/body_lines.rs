@@ -1,4 +1,4 @@
-//! The lines of a body that hold words of a request, for showing them.
+//! Selects the lines of a body that contain words of a request, for display.
 
 use std::collections::HashSet;
 
@@ -6,7 +6,7 @@ use super::answer::{BodyLine, Signal};
 use super::marks::by_stem;
 use super::tokenize::Words;
 
-/// Each line with whether it belongs to a code fence (its marks included).
+/// Yields each line and whether it belongs to a code fence, including the fence delimiters.
 pub(crate) fn lines_outside_fences(text: &str) -> impl Iterator<Item = (&str, bool)> {
     let mut open: Option<&str> = None;
     text.lines().map(move |line| {
@@ -26,8 +26,8 @@ pub(crate) fn lines_outside_fences(text: &str) -> impl Iterator<Item = (&str, bo
     })
 }
 
-/// The lines of a body with the most words of a request, at most `limit`, in order; fenced code does not
-/// count. `first_line` is the number of the body's first line in its file.
+/// Returns at most `limit` lines of a body with the most words of a request, in order; fenced code is skipped.
+/// `first_line` is the number of the body's first line in its file.
 pub(crate) fn body_lines(
     body: &str,
     first_line: u32,

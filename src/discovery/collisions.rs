@@ -1,5 +1,5 @@
-//! Which skills match each other's requests: probe requests of every skill are ranked against all, and a request that
-//! another skill wins is a loss to that skill.
+//! Collisions between skills: probe requests of every skill are ranked against the whole collection, and a request
+//! that another skill wins counts as a loss to that skill.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write as _;
@@ -19,27 +19,28 @@ use super::router::{RequestError, Router};
 use super::segment::Key;
 use skills_skill::SkillId;
 
-/// Probe requests of a skill, at most.
+/// Maximum number of probe requests per skill.
 pub const MAX_PROBES: usize = 24;
-/// Probe requests of a skill, at least, however large the collection is.
+/// Minimum number of probe requests per skill, however large the collection is.
 const MIN_PROBES: usize = 3;
-/// Probe requests of a collection, about: what two cores rank in less than a minute among 14,639 skills.
+/// Approximate number of probe requests for a collection: two cores rank this many in less than a minute with 14,639
+/// skills.
 const PROBE_BUDGET: usize = 45_000;
-/// Share of a skill's probes from which losing them to one other skill is a collision.
+/// Minimum share of a skill's probes lost to a single rival for a collision.
 pub const COLLIDES_FROM: f64 = 0.20;
-/// Lost probes from which it is one: a single one may be an accident of wording.
+/// Minimum number of lost probes for a collision: a single one may be an accident of wording.
 const COLLIDES_FROM_PROBES: usize = 2;
-/// Share from which two skills belong to one cluster.
+/// Minimum share of lost probes that puts two skills into one cluster.
 const CLUSTERS_FROM: f64 = 0.10;
-/// Skills of a cluster, at most: what one screen shows as a matrix.
+/// Maximum number of skills in a cluster: what one screen shows as a matrix.
 pub const MAX_CLUSTER: usize = 24;
 
-/// Terms that say nothing about what a cluster is about, in any form.
+/// Terms too generic to label a cluster, in any inflected form.
 const GENERIC_TERMS: &str = "use user new create build make add run write get set help work manage perform implement \
     generate handle provide support need want include ensure apply follow enable skill tool task agent guide best \
     practice expert based various complete";
 
-/// Words by stem: how many skills have it, and a form of it.
+/// Terms by stem: the number of skills that contain it, and one written form.
 type Terms = BTreeMap<String, (usize, String)>;
 
 /// A clause of a description, with the results of its probe requests.
@@ -93,7 +94,7 @@ pub struct Collision {
 }
 
 impl Collision {
-    /// Whether enough requests are lost to need a review.
+    /// Returns whether enough requests are lost to need a review.
     #[must_use]
     pub fn is_severe(&self) -> bool {
         self.share >= COLLIDES_FROM && self.lost >= COLLIDES_FROM_PROBES
@@ -103,7 +104,7 @@ impl Collision {
 /// Skills that win each other's requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Cluster {
-    /// A term that its skills have in common, and other clusters do not; two where one does not tell them apart.
+    /// A term that its skills have in common and other clusters do not; two terms if one is not unique.
     pub label: String,
     /// The skills; neighbors lose most to each other.
     pub skills: Vec<SkillId>,
@@ -116,9 +117,9 @@ pub struct CollisionMap {
     pub skills: usize,
     /// Probe requests that were ranked.
     pub probes: usize,
-    /// Those that another skill than their own wins.
+    /// Probe requests that another skill than their own wins.
     pub lost: usize,
-    /// Probe requests of a skill, at most; fewer in a large collection.
+    /// Maximum number of probe requests per skill; smaller in a large collection.
     pub probes_per_skill: usize,
     /// Skills that win each other's requests: clusters with the most collisions first, then the largest.
     pub clusters: Vec<Cluster>,
@@ -130,15 +131,15 @@ pub struct CollisionMap {
     pub groups: Vec<SimilarGroup>,
 }
 
-/// The ranking of one skill's probes.
+/// The ranked probes of one skill.
 pub(crate) struct Probing {
     pub clauses: Vec<ProbeClause>,
-    /// By clause and probe: who wins.
+    /// The winner of each probe, by clause.
     pub winners: Vec<Vec<Option<SkillId>>>,
 }
 
 impl Probing {
-    /// Probes of the clauses with their winners.
+    /// Iterates over all probes with their winners.
     pub fn each(&self) -> impl Iterator<Item = (&str, Option<&SkillId>)> {
         self.clauses.iter().zip(&self.winners).flat_map(|(clause, winners)| {
             clause.probes.iter().map(String::as_str).zip(winners.iter().map(Option::as_ref))
@@ -162,7 +163,7 @@ impl Probing {
         self.clauses.iter().zip(&self.winners).map(clause).collect()
     }
 
-    /// Probes lost to each other skill, the most first.
+    /// Returns how many probes each other skill wins, the most first.
     pub fn lost_to(&self, own: &SkillId) -> Vec<(&SkillId, usize)> {
         let mut lost: BTreeMap<&SkillId, usize> = BTreeMap::new();
         for winner in self.each().filter_map(|(_, winner)| winner).filter(|winner| *winner != own) {
@@ -174,20 +175,20 @@ impl Probing {
     }
 }
 
-/// Probe requests of each skill of a collection of this size, at most.
+/// Returns the maximum number of probe requests per skill for a collection of this size.
 #[must_use]
 pub fn probes_per_skill(skills: usize) -> usize {
     (PROBE_BUDGET / skills.max(1)).clamp(MIN_PROBES, MAX_PROBES)
 }
 
 impl Router {
-    /// The first result of a request.
+    /// Returns the first result of a request.
     pub(crate) fn winner(&self, query: &str) -> Result<Option<SkillId>, RequestError> {
         let request = Request { intent: query.to_owned(), limit: 1, ..Request::default() };
         Ok(self.discover(&request)?.results.into_iter().next().map(|hit| hit.skill_id))
     }
 
-    /// Ranks the probes of some clauses.
+    /// Ranks the probes of the given clauses.
     pub(crate) fn probing(&self, clauses: Vec<ProbeClause>) -> Result<Probing, RequestError> {
         let winners = clauses
             .iter()
@@ -196,13 +197,13 @@ impl Router {
         Ok(Probing { clauses, winners })
     }
 
-    /// The document of a skill, without headings and body.
+    /// Returns the document of a skill, without headings and body.
     pub(crate) fn document(&self, id: &SkillId) -> Option<&Document> {
         let slot = self.index.slot_of(id)?;
         self.index.entry(slot).map(|entry| &entry.document)
     }
 
-    /// Documents that can be results, by id.
+    /// Returns the documents that can be results, sorted by id.
     fn ranked_documents(&self) -> Vec<&Document> {
         let mut documents: Vec<&Document> = self
             .index
@@ -215,8 +216,8 @@ impl Router {
         documents
     }
 
-    /// How near in meaning two skills are: the cosine of their vectors without the mean of the collection. A candidate
-    /// for review, no proof.
+    /// Returns the semantic similarity of two skills: the cosine of their vectors after subtracting the mean of the
+    /// collection. A high value suggests a review; it proves nothing.
     #[must_use]
     pub fn similarity(&self, a: &SkillId, b: &SkillId) -> Option<f64> {
         let centred = |id: &SkillId| {
@@ -231,7 +232,7 @@ impl Router {
         Some(super::embedding::dot(&centred(a)?, &centred(b)?))
     }
 
-    /// The skills nearest in meaning, the nearest first.
+    /// Returns the semantically most similar skills, most similar first.
     pub(crate) fn nearest(&self, id: &SkillId, limit: usize) -> Vec<(SkillId, f64)> {
         let others =
             self.ranked_documents().into_iter().map(|document| &document.id).filter(|other| *other != id);
@@ -242,13 +243,13 @@ impl Router {
         near
     }
 
-    /// Skills whose headings and bodies are still to be read.
+    /// Returns the number of skills whose headings and bodies are not read yet.
     #[must_use]
     pub fn unread(&self) -> usize {
         self.index.unread()
     }
 
-    /// What identifies the present content of the index: with the same key the same requests have the same winners.
+    /// Returns a digest of the index content: with the same key, the same requests have the same winners.
     #[must_use]
     pub fn content_key(&self) -> String {
         let mut documents: Vec<&Document> = self.index.entries().map(|(_, entry)| &entry.document).collect();
@@ -272,15 +273,15 @@ impl Router {
         skills_skill::Digest::of(text.as_bytes()).to_string()
     }
 
-    /// Groups of skills with the same or nearly the same text.
+    /// Returns groups of skills with identical or nearly identical text.
     #[must_use]
     pub fn similar_groups(&self) -> Vec<SimilarGroup> {
         let all: Vec<&Document> = self.index.entries().map(|(_, entry)| &entry.document).collect();
         groups(&all, &self.words)
     }
 
-    /// Probes every skill against all others, on the threads of the calling pool. `done` counts skills; nothing is
-    /// returned once `stop` is set.
+    /// Ranks the probes of every skill against all others, on the threads of the calling pool. `done` counts finished
+    /// skills; returns `None` once `stop` is set.
     #[must_use]
     pub fn collision_map(&self, done: &AtomicUsize, stop: &AtomicBool) -> Option<CollisionMap> {
         let documents = self.ranked_documents();
@@ -334,7 +335,7 @@ impl Router {
         Some(map)
     }
 
-    /// Groups of skills that lose to each other, by the strongest losses first.
+    /// Groups skills that lose to each other, starting with the strongest losses.
     fn clusters(&self, collisions: &[Collision]) -> Vec<Cluster> {
         let mut weights: BTreeMap<(&SkillId, &SkillId), f64> = BTreeMap::new();
         for collision in collisions.iter().filter(|collision| collision.share >= CLUSTERS_FROM) {
@@ -387,13 +388,13 @@ impl Router {
         clusters.into_iter().map(|(_, cluster)| cluster).collect()
     }
 
-    /// A name for each cluster: a term that many of its skills have and few others, of their names before that of their
-    /// descriptions. Clusters with the same term get a second one.
+    /// Labels each cluster with a term that many of its skills contain and few others do, preferring terms of names to
+    /// terms of descriptions. Clusters with the same term get a second one.
     fn labels(&self, clusters: &[Vec<&SkillId>]) -> Vec<String> {
         let generic: HashSet<String> =
             self.words.split(GENERIC_TERMS).into_iter().map(|word| word.stem).collect();
         let terms: Vec<[Terms; 2]> = clusters.iter().map(|skills| self.terms(skills, &generic)).collect();
-        // In how many clusters a term is common.
+        // The number of clusters in which a term is common.
         let mut spread: HashMap<&str, usize> = HashMap::new();
         for (skills, terms) in clusters.iter().zip(&terms) {
             let is_common = |count: usize| count >= skills.len().div_ceil(2).max(2);
@@ -442,7 +443,7 @@ impl Router {
         clusters.iter().zip(&terms).map(label).collect()
     }
 
-    /// Terms of the names and of the descriptions of skills, without generic ones.
+    /// Counts the terms of the names and of the descriptions of skills, without generic ones.
     fn terms(&self, skills: &[&SkillId], generic: &HashSet<String>) -> [Terms; 2] {
         let mut out = [Terms::new(), Terms::new()];
         for document in skills.iter().filter_map(|id| self.document(id)) {
@@ -461,8 +462,8 @@ impl Router {
     }
 }
 
-/// Members so that each stands next to those it loses most to: the pair with the greatest weight first, then always the
-/// one with the greatest weight to those that are placed.
+/// Orders the members so that each is adjacent to those it loses most to: starts with the pair of greatest weight,
+/// then repeatedly appends the member with the greatest total weight to those already placed.
 fn in_order<'a>(mut left: Vec<&'a SkillId>, weight: &impl Fn(&SkillId, &SkillId) -> f64) -> Vec<&'a SkillId> {
     left.sort();
     let total = |id: &SkillId, others: &[&SkillId]| others.iter().map(|other| weight(id, other)).sum::<f64>();
@@ -478,29 +479,29 @@ fn in_order<'a>(mut left: Vec<&'a SkillId>, weight: &impl Fn(&SkillId, &SkillId)
 }
 
 impl CollisionMap {
-    /// Losses from which a person should look.
+    /// Iterates over the collisions that need a review.
     pub fn severe(&self) -> impl Iterator<Item = &Collision> {
         self.collisions.iter().filter(|collision| collision.is_severe())
     }
 
-    /// What a skill loses to another one; none where it loses nothing.
+    /// Returns the losses of a skill to another one, or `None` if there are none.
     #[must_use]
     pub fn collision(&self, skill: &SkillId, rival: &SkillId) -> Option<&Collision> {
         self.collisions.iter().find(|collision| collision.skill_id == *skill && collision.rival == *rival)
     }
 
-    /// The cluster of a skill.
+    /// Returns the cluster of a skill.
     #[must_use]
     pub fn cluster_of(&self, skill: &SkillId) -> Option<&Cluster> {
         self.clusters.iter().find(|cluster| cluster.skills.contains(skill))
     }
 
-    /// Groups that have a skill, by kind.
+    /// Iterates over the groups that contain a skill, by kind.
     pub fn groups_of<'a>(&'a self, skill: &'a SkillId) -> impl Iterator<Item = &'a SimilarGroup> {
         self.groups.iter().filter(move |group| group.skills.contains(skill))
     }
 
-    /// How many groups of a kind there are.
+    /// Returns the number of groups of a kind.
     #[must_use]
     pub fn count(&self, kind: GroupKind) -> usize {
         self.groups.iter().filter(|group| group.kind == kind).count()

@@ -1,10 +1,10 @@
-//! How well a score fits: a fitted function of it, said as a word.
+//! Confidence: a fitted function of the score, reported as a label.
 
 use super::answer::{Confidence, Fit, Lead};
 use super::weights::Fitted;
 
-/// Confidence from the first score, of which `base` are rule terms, and the margin to the next (infinite when there
-/// is no other).
+/// Computes the confidence from the first score, of which `base` are rule terms, and its margin over the second
+/// (infinite if there is no second result).
 pub(crate) fn confidence(fitted: &Fitted, score: f64, margin: f64, base: f64) -> Confidence {
     let z = score - base;
     let fit = if z < fitted.fits_from {
@@ -26,7 +26,7 @@ pub(crate) fn confidence(fitted: &Fitted, score: f64, margin: f64, base: f64) ->
 }
 
 impl Fitted {
-    /// σ(α·z + β).
+    /// Computes σ(α·z + β).
     pub(crate) fn p_fit(&self, z: f64) -> f64 {
         sigmoid(self.slope * z + self.offset)
     }
@@ -36,9 +36,9 @@ fn sigmoid(x: f64) -> f64 {
     1.0 / (1.0 + (-x).exp())
 }
 
-/// Slope and offset of σ(α·z + β) by Newton's method on (z, fits) pairs: logistic regression.
+/// Fits slope and offset of σ(α·z + β) to (z, fits) pairs: logistic regression by Newton's method.
 ///
-/// Answers `None` when the pairs do not determine it (too few, or perfectly separated).
+/// Returns `None` if the pairs do not determine them (too few, or perfectly separated).
 #[must_use]
 pub fn fit_confidence(pairs: &[(f64, bool)]) -> Option<(f64, f64)> {
     let (mut a, mut b) = (0.0, 0.0);
@@ -68,7 +68,7 @@ pub fn fit_confidence(pairs: &[(f64, bool)]) -> Option<(f64, f64)> {
     None
 }
 
-/// The value that a share of the values reaches or passes, e.g. 0.94 for the z that keeps 94 % of them.
+/// Returns the largest value that the given share of the values reaches; 0.94 gives the z that keeps 94 % of them.
 #[must_use]
 pub fn keeps(values: &[f64], share: f64) -> Option<f64> {
     let mut sorted = values.to_vec();
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_known_curve_is_found_again() {
-        // 100 draws at each z, as many of them fitting as the curve says.
+        // 100 draws at each z, with the proportion of fits given by the curve.
         let mut pairs = Vec::new();
         for step in 0..20 {
             let z = f64::from(step) * 0.15;

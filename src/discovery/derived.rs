@@ -1,4 +1,4 @@
-//! What follows from the sums over all documents: norms of lengths and the collection's mean vector.
+//! Values derived from the sums over all documents: length norms and the mean vector of the collection.
 
 use std::sync::OnceLock;
 
@@ -8,17 +8,17 @@ use super::field;
 use super::sums::Sums;
 use super::weights::Weights;
 
-/// Norms by length of each field.
+/// Norms of each field by length.
 type Norms = [Vec<f32>; field::COUNT];
 
-/// Recomputed after every change of the index.
+/// Derived values; recomputed after every change of the index.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Derived {
     /// `w_f / (1 − b_f + b_f · len_f / avglen_f)` of stems, by slot.
     pub norms: Vec<[f32; field::COUNT]>,
-    /// The same of pairs.
+    /// The same norms for pairs.
     pub pair_norms: Vec<[f32; field::COUNT]>,
-    /// Those of the body alone: most postings need no other.
+    /// The body norms alone: most postings need no other.
     pub body_norms: Vec<f32>,
     /// Mean vector of the collection.
     pub mean: Vec<f64>,
@@ -32,7 +32,7 @@ pub(crate) struct Derived {
 pub(crate) type Lengths = ([u16; field::COUNT], [u16; field::COUNT]);
 
 impl Derived {
-    /// From the sums, the lengths by slot, and the vectors slot by slot.
+    /// Computes the values from the sums, the lengths by slot, and the vectors slot by slot.
     pub fn new(sums: &Sums, lengths: &[Lengths], vectors: &[i16], weights: &Weights) -> Self {
         let longest =
             lengths.iter().fold(([0; field::COUNT], [0; field::COUNT]), |(a, b): Lengths, (c, d)| {
@@ -66,7 +66,7 @@ fn norms(longest: &[u16; field::COUNT], of: impl Fn(usize) -> (f64, f64, f64)) -
     })
 }
 
-/// 1 / |d − offset| from |d|² − 2·d·offset + |offset|², with integer products.
+/// Computes 1 / |d − offset| from |d|² − 2·d·offset + |offset|², with integer products.
 fn centred(offset: &[f64; DIM], vectors: &[i16]) -> Vec<f32> {
     let whole: [i16; DIM] = offset.map(|v| (v * UNIT).round() as i16);
     let own = dot(offset, offset) as f32;

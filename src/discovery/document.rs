@@ -1,43 +1,43 @@
-//! What the router knows of a skill: the texts it ranks by, and the facts its rules use.
+//! The router's view of a skill: the texts it ranks by, and the facts its rules use.
 
 use serde::{Deserialize, Serialize};
 
 use skills_skill::{AttachTarget, Digest, EffectMode, IndexText, Invocation, Role, Skill, SkillId, Status};
 
-/// One skill as the router takes it.
+/// A skill as input of the router.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Document {
-    /// The name to load it by.
+    /// The id by which it is loaded.
     pub id: SkillId,
     /// Its name.
     pub name: String,
-    /// What a router selects on.
+    /// The text by which a model selects it.
     pub description: String,
     /// Tags.
     pub tags: Vec<String>,
-    /// Headings and body; `None` while they have not been read. Only their statistics stay in the index.
+    /// Headings and body; `None` until they have been read. Only their statistics stay in the index.
     #[serde(skip)]
     pub text: Option<IndexText>,
-    /// Role in an answer.
+    /// Its role in an answer.
     pub role: Role,
     /// How it may be invoked.
     pub invocation: Invocation,
     /// Its status.
     pub status: Status,
-    /// What it does.
+    /// Its effects.
     pub effect_mode: EffectMode,
     /// What it can be attached to.
     pub attach_targets: Vec<AttachTarget>,
     /// Subject area.
     pub domain: Option<String>,
-    /// For a shadowed one, the winner's place as a person reads it.
+    /// For a shadowed skill, the display form of the winner's location.
     pub shadowed_by: Option<String>,
-    /// Digest of its file: a cached index knows by it that nothing changed.
+    /// Digest of its file, by which a cached index detects that nothing changed.
     pub digest: Option<Digest>,
 }
 
 impl Document {
-    /// A procedure with a name and a description and nothing else.
+    /// Creates a procedure with only an id, a name and a description.
     pub fn new(id: impl Into<String>, name: impl Into<String>, description: impl Into<String>) -> Self {
         Self {
             id: SkillId::new(id),
@@ -56,7 +56,7 @@ impl Document {
         }
     }
 
-    /// From a record, and its headings and body where they have been read.
+    /// Creates a document from a skill record, and its headings and body if they have been read.
     #[must_use]
     pub fn from_skill(skill: &Skill, text: Option<IndexText>) -> Self {
         Self {
@@ -76,13 +76,13 @@ impl Document {
         }
     }
 
-    /// Marked as a bundle that lost its id; `winner` is the winner's place as a person reads it.
+    /// Marks the document as shadowed; `winner` is the display form of the winner's location.
     #[must_use]
     pub fn shadowed(self, winner: impl Into<String>) -> Self {
         Self { shadowed_by: Some(winner.into()), ..self }
     }
 
-    /// Whether both say the same, apart from headings and body, which the digest stands for.
+    /// Returns whether both have the same facts; headings and body are compared by the digest.
     pub(crate) fn same_facts(&self, other: &Self) -> bool {
         self.digest.is_some()
             && self.id == other.id
@@ -100,7 +100,7 @@ impl Document {
     }
 }
 
-/// A name's parts as words: `-`, `_` and `/` become spaces.
+/// Splits a name into words: `-`, `_` and `/` become spaces.
 pub(crate) fn name_words(name: &str) -> String {
     name.replace(['-', '_', '/'], " ")
 }

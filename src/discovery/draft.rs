@@ -1,4 +1,4 @@
-//! The ranking as if one skill were written otherwise, and what that changes on a golden set.
+//! Rankings with a draft of one skill, and its effects on a golden set.
 
 use rayon::prelude::*;
 use schemars::JsonSchema;
@@ -13,8 +13,8 @@ use super::router::{RequestError, Router};
 use skills_skill::{Digest, SkillId};
 
 impl Router {
-    /// A copy of the index in its current state, without time limits for matchers: measurements give the same
-    /// figures on a busy machine. It shares the documents and tables, so it takes little time and memory.
+    /// Returns a copy of the router in its current state, without time limits for matchers, so that measurements give
+    /// the same figures on a busy machine. It shares documents and tables, so it is cheap in time and memory.
     #[must_use]
     pub fn snapshot(&self) -> Self {
         Self {
@@ -30,8 +30,8 @@ impl Router {
         }
     }
 
-    /// A snapshot in which `document` takes the place of the skill with its id. Its results are those of an index that
-    /// is built from scratch.
+    /// Returns a snapshot in which `document` replaces the skill with its id. Its results equal those of an index
+    /// built from scratch.
     #[must_use]
     pub fn with_document(&self, document: Document) -> Self {
         let mut draft = self.snapshot();
@@ -41,7 +41,7 @@ impl Router {
 }
 
 impl Router {
-    /// The indexed description of a skill and the clauses of it that state what the skill is not for.
+    /// Returns the indexed description of a skill and its exclusion clauses.
     #[must_use]
     pub fn exclusion_clauses(&self, skill: &SkillId) -> Option<(String, Vec<String>)> {
         let entry = self.index.slot_of(skill).and_then(|slot| self.index.entry(slot))?;
@@ -67,7 +67,7 @@ pub struct GoldenFigures {
     /// Queries that no skill fits, or that one skill must not win.
     #[serde(default)]
     pub out_of_scope: usize,
-    /// Share of them that are not false triggers; none if there are none.
+    /// Share of them that are not false triggers; absent if there are none.
     #[serde(default)]
     pub out_of_scope_rejected: Option<f64>,
 }
@@ -86,7 +86,7 @@ impl From<&EvalReport> for GoldenFigures {
 }
 
 impl GoldenFigures {
-    /// Counts the outcomes of cases.
+    /// Computes the metrics from the outcomes of cases.
     #[must_use]
     pub fn of(cases: &[Case], outcomes: &[Outcome]) -> Self {
         (&EvalReport::new(cases, outcomes)).into()
@@ -114,7 +114,7 @@ pub struct Attraction {
     pub word: String,
     /// Queries that the skill wins wrongly, and to which this word contributes most.
     pub queries: Vec<String>,
-    /// The skills that these queries belong to.
+    /// The expected skills of these queries.
     pub skills: Vec<SkillId>,
 }
 
@@ -127,7 +127,7 @@ pub struct Advice {
     pub word: String,
     /// By how much the skill's score rises.
     pub gain: f64,
-    /// The skill's rank then; none if it is not a result.
+    /// The skill's rank after the change; none if it is not a result.
     pub rank: Option<usize>,
     /// Queries of the golden set that the change wins.
     #[serde(default)]
@@ -162,7 +162,7 @@ pub struct Split {
 }
 
 impl Split {
-    /// From this difference of the gains on, the scopes of skills overlap; below it, the wording is what decides.
+    /// Difference of the gains from which the scopes of skills overlap; below it, the wording decides.
     pub const WIDE_GAP: f64 = 0.05;
 
     fn new(cases: &[Case], before: &[Outcome], after: &[Outcome]) -> Self {
@@ -181,23 +181,23 @@ impl Split {
         Self { prompt: half(false), held_out: half(true) }
     }
 
-    /// Queries of each half from which on they can be compared.
+    /// Minimum number of queries of each half for a comparison.
     pub const MIN_QUERIES: usize = 5;
 
-    /// Whether both halves have enough queries to be compared.
+    /// Returns whether both halves have enough queries for a comparison.
     #[must_use]
     pub fn is_telling(&self) -> bool {
         self.prompt.queries >= Self::MIN_QUERIES && self.held_out.queries >= Self::MIN_QUERIES
     }
 
-    /// The gain on queries of the prompt minus the gain on held-out queries.
+    /// Returns the gain on queries of the prompt minus the gain on held-out queries.
     #[must_use]
     pub fn gap(&self) -> f64 {
         (self.prompt.after - self.prompt.before) - (self.held_out.after - self.held_out.before)
     }
 }
 
-/// Whether a query is never part of a rewrite prompt.
+/// Returns whether a query is held out, that is, never part of a rewrite prompt.
 #[must_use]
 pub fn is_held_out(query: &str) -> bool {
     let digest = Digest::of(query.trim().as_bytes()).to_string();
@@ -247,7 +247,7 @@ pub fn compare(cases: &[Case], before: &[Outcome], after: &[Outcome]) -> GoldenC
             (false, false) => &mut change.rejected,
             (false, true) => &mut change.triggered,
         };
-        // A skill that does not fit is not the winner of a query that none fits.
+        // A first result that does not fit is not the winner of an out-of-scope query.
         let winner = |outcome: &Outcome| {
             let wins = outcome.fits || matches!(case.expect, Expect::AnyOf(_));
             outcome.first.clone().filter(|_| wins)
@@ -257,7 +257,7 @@ pub fn compare(cases: &[Case], before: &[Outcome], after: &[Outcome]) -> GoldenC
     change
 }
 
-/// The clauses of a description: sentences, and their parts between semicolons.
+/// Splits a description into clauses: sentences, and their parts between semicolons.
 #[must_use]
 pub fn clauses(description: &str) -> Vec<String> {
     let mut out = Vec::new();
@@ -278,11 +278,11 @@ pub fn clauses(description: &str) -> Vec<String> {
     out.into_iter().filter(|clause| clause.chars().any(char::is_alphanumeric)).collect()
 }
 
-/// What each clause of a document's description is worth on a golden set; most valuable first. `full` are the outcomes
-/// with all of them.
+/// Measures the value of each clause of a document's description on a golden set, most valuable first. `full` holds
+/// the outcomes with all clauses.
 ///
 /// # Errors
-/// When a case has an empty query.
+/// Returns an error if a case has an empty query.
 pub fn clause_values(
     router: &Router,
     document: &Document,
@@ -314,10 +314,11 @@ pub fn clause_values(
     Ok(values)
 }
 
-/// The words of a document that attract queries which the skill should not win; `outcomes` are those of `router`.
+/// Finds the words of a document that attract queries which the skill should not win; `outcomes` are those of
+/// `router`.
 ///
 /// # Errors
-/// When a case has an empty query.
+/// Returns an error if a case has an empty query.
 pub fn attractions(
     router: &Router,
     skill: &SkillId,
@@ -346,7 +347,7 @@ pub fn attractions(
     Ok(found)
 }
 
-/// The word of the request that name and description contribute most for.
+/// Returns the word of the request with the largest contribution by name and description.
 fn main_word(hit: &Hit) -> Option<String> {
     let words = hit.breakdown.words.iter().filter(|row| row.query_word.is_some());
     let written = |row: &&super::answer::WordRow| {
@@ -356,17 +357,17 @@ fn main_word(hit: &Hit) -> Option<String> {
     (written(&best) > 0.0).then(|| best.label.clone())
 }
 
-/// Lost queries for which words are tried, and words tried for each.
+/// Maximum numbers of lost queries for which words are tried, and of words tried for each.
 const MAX_ADVISED: usize = 5;
 const MAX_WORDS: usize = 6;
-/// Changes of a description that are measured on the golden set for one query.
+/// Maximum number of changes of a description that are measured on the golden set for one query.
 const MAX_MEASURED: usize = 3;
 
-/// For the skill's lost queries, the missing words that help most, each measured by a draft. `current` are the outcomes
-/// of `router`.
+/// Finds, for the skill's lost queries, the missing words that help most, each measured by a draft. `current` holds
+/// the outcomes of `router`.
 ///
 /// # Errors
-/// When a case has an empty query.
+/// Returns an error if a case has an empty query.
 pub fn advice(
     router: &Router,
     document: &Document,
@@ -381,11 +382,11 @@ pub fn advice(
     Ok(all.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
 }
 
-/// The missing words of a query that would help the skill most, measured by a draft: they raise its rank, and win more
-/// queries of the golden set than they lose. None where no such words are found.
+/// Finds the missing words of a query that would help the skill most, measured by a draft: they raise its rank and win
+/// more queries of the golden set than they lose. Returns an empty list if there are no such words.
 ///
 /// # Errors
-/// When a case has an empty query.
+/// Returns an error if a case has an empty query.
 pub fn advise(
     router: &Router,
     document: &Document,
@@ -437,10 +438,11 @@ pub fn advise(
     Ok(None)
 }
 
-/// Rank of the best of some skills for a query, wherever it is, and how far the first result is ahead of it.
+/// Returns the rank of the best of some skills for a query, without a limit, and how far the first result is ahead of
+/// it.
 ///
 /// # Errors
-/// When the query is empty.
+/// Returns an error if the query is empty.
 pub fn rank_of(
     router: &Router,
     query: &str,
@@ -457,11 +459,11 @@ pub fn rank_of(
     Ok(best)
 }
 
-/// Where a skill is for a query.
+/// Position of a skill in the ranking for a query.
 struct Place {
     rank: Option<usize>,
     score: Option<f64>,
-    /// Words of the query that it lacks.
+    /// Words of the query that the skill lacks.
     missing: Vec<String>,
 }
 
@@ -564,7 +566,7 @@ mod tests {
         let words = ["spreadsheet", "stripe", "receipt", "pull"];
         assert!(found[0].word.split(' ').all(|word| words.contains(&word)), "{found:?}");
         assert_eq!((found[0].rank, found[0].won, found[0].lost), (Some(1), 1, 0));
-        // The advice is what a draft with the word gives.
+        // The advice must equal the result of a draft with the word.
         let description = format!("{} {}", document.description, found[0].word);
         let draft = router.with_document(Document { description, ..document });
         let first = outcome(&draft, &cases()[0], EvalOptions::default()).unwrap().first;

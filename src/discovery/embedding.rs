@@ -7,10 +7,10 @@ use half::f16;
 use super::fast_hash::hash;
 use skills_skill::slice;
 
-/// The table that is part of this program.
+/// The embedded table.
 static SHIPPED: &[u8] = include_bytes!("../../assets/embedding/skill-embed-128.bin");
 
-/// Values of a vector.
+/// Number of dimensions of a vector.
 pub(crate) const DIM: usize = 128;
 
 /// A model file that cannot be used.
@@ -18,7 +18,7 @@ pub(crate) const DIM: usize = 128;
 #[error("invalid embedding: {0}")]
 pub struct EmbeddingError(&'static str);
 
-/// Where a piece of a text came from.
+/// A word piece and its range in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Piece {
     /// Index into the table.
@@ -35,34 +35,34 @@ pub struct Embedding {
     bytes: Vec<u8>,
     shipped: bool,
     tokens: usize,
-    /// Bytes of the longest token: no piece of a word is longer.
+    /// Length of the longest token in bytes: no word piece is longer.
     longest: usize,
     scales: usize,
     matrix: usize,
     offsets: usize,
     blob: usize,
-    /// Tokens by the hash of their text: open addressing, a power of two long.
+    /// Tokens by the hash of their text: open addressing; the size is a power of two.
     table: Vec<u16>,
 }
 
-/// An unused place of the table.
+/// Marks an empty entry of the hash table.
 const EMPTY: u16 = u16::MAX;
 
 impl Embedding {
-    /// The table that is part of this program; read once.
+    /// Returns the embedded table, which is parsed once.
     ///
     /// # Errors
-    /// When the file in the program is damaged.
+    /// Returns an error if the embedded file is damaged.
     pub fn shipped() -> Result<Arc<Self>, EmbeddingError> {
         static ONCE: OnceLock<Result<Arc<Embedding>, EmbeddingError>> = OnceLock::new();
         ONCE.get_or_init(|| Self::checked(Vec::new(), true).map(Arc::new)).clone()
     }
 
-    /// Reads a table. Form, little endian: magic `SKEMB01\0`; u32 version (1), n, d; u32 byte offsets of
-    /// scales (n × f16), matrix (n × d × i8), string offsets ((n+1) × u32), string blob; u32 file size.
+    /// Parses a table. Format, little endian: magic `SKEMB01\0`; u32 version (1), n, d; u32 byte offsets of scales (n
+    /// × f16), matrix (n × d × i8), string offsets ((n+1) × u32), string blob; u32 file size.
     ///
     /// # Errors
-    /// When the bytes have not that form.
+    /// Returns an error if the bytes do not have that format.
     pub fn parse(bytes: Vec<u8>) -> Result<Self, EmbeddingError> {
         Self::checked(bytes, false)
     }
@@ -106,12 +106,12 @@ impl Embedding {
         if self.shipped { SHIPPED } else { &self.bytes }
     }
 
-    /// How many tokens there are.
+    /// Returns the number of tokens.
     pub(crate) fn len(&self) -> usize {
         self.tokens
     }
 
-    /// A token's text; later pieces of a word start with `##`.
+    /// Returns the text of a token; continuation pieces of a word start with `##`.
     pub(crate) fn text(&self, token: u16) -> &str {
         std::str::from_utf8(self.token_bytes(usize::from(token))).unwrap_or_default()
     }
@@ -123,13 +123,13 @@ impl Embedding {
         &bytes[self.blob + from..self.blob + to]
     }
 
-    /// The token with that very text.
+    /// Finds the token with exactly that text.
     pub(crate) fn find(&self, text: &str) -> Option<u16> {
         let token = self.table[self.place(text.as_bytes())];
         (token != EMPTY).then_some(token)
     }
 
-    /// Where a token is in the table, or would go.
+    /// Returns the position of a token in the hash table, or of the empty entry where it would be inserted.
     fn place(&self, text: &[u8]) -> usize {
         let mask = self.table.len() - 1;
         let mut at = hash(text) as usize & mask;
@@ -139,7 +139,7 @@ impl Embedding {
         at
     }
 
-    /// The only complete word of the table that is one edit from a word and starts like it.
+    /// Returns the only complete word of the table that is one edit away from a word and has the same first letter.
     pub(crate) fn only_near(&self, word: &str) -> Option<String> {
         let first = word.get(..1)?;
         let from = self.from(first);
@@ -154,7 +154,7 @@ impl Embedding {
         near.next().is_none().then_some(only)
     }
 
-    /// The first token that is not before a text.
+    /// Returns the first token that is not less than a text.
     fn from(&self, text: &str) -> usize {
         let (mut low, mut high) = (0, self.tokens);
         while low < high {
@@ -171,7 +171,7 @@ impl Embedding {
         }
     }
 
-    /// A token's vector: scale times row.
+    /// Computes a token's vector: scale times row.
     pub(crate) fn vector(&self, token: u16) -> impl Iterator<Item = f64> + '_ {
         let bytes = self.bytes();
         let i = usize::from(token);
@@ -181,7 +181,7 @@ impl Embedding {
         bytes[row..row + DIM].iter().map(move |b| f64::from(b.cast_signed()) * scale)
     }
 
-    /// Inner product of a token's vector with another vector.
+    /// Computes the inner product of a token's vector with another vector.
     pub(crate) fn product(&self, token: u16, other: &[f64; DIM]) -> f64 {
         const LANES: usize = 8;
         let bytes = self.bytes();
@@ -200,7 +200,7 @@ impl Embedding {
         scale * sums.iter().sum::<f64>()
     }
 
-    /// The same with an integer vector, and faster; exact to about four digits.
+    /// Computes the inner product with an integer vector: faster, and exact to about four digits.
     pub(crate) fn rough_product(&self, token: u16, other: &[i16; DIM]) -> f64 {
         let bytes = self.bytes();
         let i = usize::from(token);
@@ -212,8 +212,9 @@ impl Embedding {
         scale * f64::from(sum)
     }
 
-    /// Word pieces of a text, at most `limit`: each run of ASCII letters and digits; the whole word if it is
-    /// a token, else its camelCase parts by greedy longest match. A part with a hole gives nothing.
+    /// Splits a text into at most `limit` word pieces. Each run of ASCII letters and digits is one token if it is in
+    /// the table, else its camelCase parts are split by greedy longest match. A part that cannot be covered completely
+    /// yields no pieces.
     pub(crate) fn pieces(&self, text: &str, limit: usize) -> Vec<Piece> {
         let mut out = Vec::new();
         let bytes = text.as_bytes();
@@ -278,7 +279,7 @@ impl Embedding {
         }
     }
 
-    /// A text's vector: the normalized sum of its pieces; zero when it has none.
+    /// Computes the vector of a text: the normalized sum of its pieces, or zero if there are none.
     pub(crate) fn encode(&self, text: &str, limit: usize) -> [f64; DIM] {
         let mut sum = [0.0; DIM];
         for piece in self.pieces(text, limit) {
@@ -289,7 +290,7 @@ impl Embedding {
     }
 }
 
-/// Scales to length one; a zero vector stays.
+/// Scales a vector to length one; a zero vector stays zero.
 pub(crate) fn normalise(v: &mut [f64; DIM]) {
     let length = dot(v, v).sqrt();
     if length > 0.0 {
@@ -299,7 +300,7 @@ pub(crate) fn normalise(v: &mut [f64; DIM]) {
     }
 }
 
-/// Inner product.
+/// Computes the inner product.
 pub(crate) fn dot(a: &[f64; DIM], b: &[f64; DIM]) -> f64 {
     a.iter().zip(b).map(|(x, y)| x * y).sum()
 }
@@ -312,7 +313,7 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
 mod tests {
     use super::*;
 
-    /// Texts with the token ids and the first eight values of their vectors as the original gives them.
+    /// Texts with the token ids and the first eight values of their vectors as computed by the original model.
     #[derive(serde::Deserialize)]
     struct Vectors {
         vectors: Vec<Case>,

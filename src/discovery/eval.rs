@@ -1,4 +1,4 @@
-//! How good the ranking is on a golden set, and whether it got worse.
+//! Evaluation of the ranking on a golden set, and comparison with a baseline.
 
 use std::time::Instant;
 
@@ -13,15 +13,15 @@ use super::request::{Policy, Request};
 use super::router::{RequestError, Router};
 use skills_skill::SkillId;
 
-/// Acceptance rates by which thresholds are compared.
+/// Acceptance rates for which thresholds are computed.
 const KEPT_SHARES: [f64; 3] = [0.90, 0.94, 0.98];
 
-/// How to ask.
+/// Options of an evaluation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EvalOptions {
     /// How rules combine with the text score.
     pub policy: Policy,
-    /// Whether headings and bodies count.
+    /// Whether headings and bodies are ranked.
     pub with_body: bool,
 }
 
@@ -31,116 +31,117 @@ impl Default for EvalOptions {
     }
 }
 
-/// Percentiles of the time one request took, microseconds.
+/// Latency percentiles of one request, in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct LatencyUs {
-    /// Half of the requests took at most this.
+    /// The median.
     pub p50: u64,
-    /// 99 of 100 took at most this.
+    /// The 99th percentile.
     pub p99: u64,
 }
 
-/// A request whose expected skill did not come first.
+/// A request whose expected skill is not first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Lost {
     /// The request.
     pub query: String,
-    /// What should have come first.
+    /// The expected skills.
     pub expected: Vec<SkillId>,
-    /// Place of the best of them, from 1; none when it is not among the first ten.
+    /// Rank of the best of them, from 1; `None` if it is not among the first ten.
     pub rank: Option<usize>,
-    /// What came first instead.
+    /// The first result instead.
     pub won: Option<SkillId>,
-    /// How far ahead of the expected skill it is, where both have a score.
+    /// How far its score exceeds that of the expected skill, if both have a score.
     pub by: Option<f64>,
 }
 
-/// A request that fits nothing, or not this skill, and got a skill all the same.
+/// A request for which a skill fits although none, or another one, should.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FalseTrigger {
     /// The request.
     pub query: String,
-    /// What came first.
+    /// The first result.
     pub won: SkillId,
-    /// Whether just this skill must not win (a near miss); else none should.
+    /// Whether only this skill must not win (a near miss); otherwise no skill should fit.
     pub near_miss: bool,
 }
 
-/// A threshold, and what it does.
+/// A threshold and its effects.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct OperatingPoint {
-    /// Share of the requests with a skill that get one.
+    /// Share of the requests with an expected skill that are accepted.
     pub kept: f64,
-    /// Share of the requests that fit nothing to which that is said; near misses are not among them.
+    /// Share of the out-of-scope requests that are rejected, without near misses.
     pub rejected: Option<f64>,
-    /// The score from which a skill fits that shares more than one word with the request.
+    /// The threshold for a skill that shares more than one word with the request.
     pub threshold: Option<f64>,
 }
 
-/// Requests that one certain skill must not win.
+/// Requests that one particular skill must not win.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NearMisses {
-    /// How many there are.
+    /// Number of such requests.
     pub queries: usize,
-    /// How many of them have the forbidden skill first.
+    /// Number of them for which the forbidden skill is first.
     pub forbidden_first: usize,
-    /// To how many of them it was said that it fits.
+    /// Number of them for which the forbidden skill is first and fits.
     pub routed: usize,
 }
 
 /// Result of an evaluation; fractions of 1.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EvalReport {
-    /// Requests that have a skill.
+    /// Requests that have an expected skill.
     pub queries: usize,
-    /// Share of queries with an expected skill first.
+    /// Share of requests with an expected skill first.
     pub p_at_1: f64,
-    /// Share with an expected skill among the first five.
+    /// Share of requests with an expected skill among the first five.
     pub hit_at_5: f64,
-    /// Mean of 1/place of the best expected skill, 0 past the tenth.
+    /// Mean reciprocal rank of the best expected skill, 0 past the tenth.
     pub mrr_at_10: f64,
-    /// Of requests that fit nothing, the share that "no skill fits" was said to, and of near misses the
-    /// share that did not go to the forbidden skill; none when there are no such requests.
+    /// Share of the out-of-scope requests that are rejected, and of the near misses that the forbidden skill does not
+    /// win; `None` if there are no such requests.
     pub out_of_scope_rejected: Option<f64>,
-    /// Requests that fit nothing, near misses included.
+    /// Number of out-of-scope requests, including near misses.
     pub out_of_scope: usize,
     /// The current threshold: requests accepted, and out-of-scope requests rejected.
     pub present: OperatingPoint,
-    /// The thresholds that keep 90, 94 and 98 per cent.
+    /// The thresholds that accept 90, 94 and 98 % of the requests with an expected skill.
     pub thresholds: Vec<OperatingPoint>,
-    /// Near misses; none when there are none.
+    /// Near misses; `None` if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub near_misses: Option<NearMisses>,
-    /// Requests that have a skill but were answered with no match.
+    /// Requests with an expected skill that are rejected.
     pub wrongly_rejected: usize,
-    /// Time a request took.
+    /// Latency of a request.
     pub latency_us: LatencyUs,
-    /// Requests that went elsewhere.
+    /// Requests that another skill wins.
     pub lost: Vec<Lost>,
-    /// Requests that should have had no match, or a different one.
+    /// Requests for which a skill fits although none, or another one, should.
     pub false_triggers: Vec<FalseTrigger>,
 }
 
-/// What the ranking did with the query of a case.
+/// The result of the ranking for the query of a case.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Outcome {
     /// The first result.
     pub first: Option<SkillId>,
     /// Whether the first result fits.
     pub fits: bool,
-    /// Rank of the best expected skill, from 1; none where it is not among the first ten.
+    /// Rank of the best expected skill, from 1; `None` if it is not among the first ten.
     pub rank: Option<usize>,
-    /// Score of the first result minus that of the expected skill; where that is first, minus that of the second.
+    /// Score of the first result minus that of the best expected skill; if that is the first, minus that of the
+    /// second.
     pub by: Option<f64>,
-    /// Score of the first result minus the threshold; none where something else than the score decides.
+    /// Score of the first result minus the threshold; `None` if the verdict does not depend on the score.
     pub margin: Option<f64>,
-    /// The threshold from which the first result fits.
+    /// The threshold at which the first result fits.
     threshold: Option<f64>,
     took_us: u64,
 }
 
 impl Outcome {
-    /// Whether what the case expects happened.
+    /// Returns whether the outcome is what the case expects.
     #[must_use]
     pub fn is_expected(&self, expect: &Expect) -> bool {
         match expect {
@@ -154,7 +155,7 @@ impl Outcome {
 /// Ranks the query of a case.
 ///
 /// # Errors
-/// When the query is empty.
+/// Returns an error if the query is empty.
 pub fn outcome(router: &Router, case: &Case, options: EvalOptions) -> Result<Outcome, RequestError> {
     let request = Request {
         intent: case.query.clone(),
@@ -195,22 +196,23 @@ pub fn outcome(router: &Router, case: &Case, options: EvalOptions) -> Result<Out
 /// Ranks the queries of all cases, on all cores.
 ///
 /// # Errors
-/// When a query is empty.
+/// Returns an error if a query is empty.
 pub fn outcomes(router: &Router, cases: &[Case], options: EvalOptions) -> Result<Vec<Outcome>, RequestError> {
     cases.par_iter().map(|case| outcome(router, case, options)).collect()
 }
 
-/// Ranks the queries of all cases one by one, as the times of single requests matter, and counts.
+/// Ranks the queries of all cases one after the other, so that latencies are those of single requests, and computes
+/// the report.
 ///
 /// # Errors
-/// When a query is empty.
+/// Returns an error if a query is empty.
 pub fn eval(router: &Router, cases: &[Case], options: EvalOptions) -> Result<EvalReport, RequestError> {
     let outcomes = cases.iter().map(|case| outcome(router, case, options));
     Ok(EvalReport::new(cases, &outcomes.collect::<Result<Vec<_>, _>>()?))
 }
 
 impl EvalReport {
-    /// Counts the outcomes of cases.
+    /// Computes the report from the outcomes of cases.
     #[must_use]
     pub fn new(cases: &[Case], outcomes: &[Outcome]) -> Self {
         let mut lost = Vec::new();
@@ -276,14 +278,13 @@ impl EvalReport {
     }
 }
 
-/// Scores of the first results of some requests. A request rejected for a reason other than its score is rejected at
-/// every threshold.
+/// Scores of the first results. A request rejected for a reason other than its score is rejected at every threshold.
 #[derive(Default)]
 struct Scores {
-    /// How far above the threshold that held for it, by request.
+    /// Distance of each score above the threshold in force for it, by request.
     fitting: Vec<f64>,
     stray: Vec<f64>,
-    /// The lowest threshold of any.
+    /// The lowest threshold in force for any request.
     threshold: Option<f64>,
     fits: usize,
     rejected: usize,
@@ -346,15 +347,15 @@ pub struct ChangedQuery {
 /// A figure that got worse.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Regression {
-    /// `p_at_1`, `hit_at_5`, `mrr_at_10`, `out_of_scope_rejected`.
+    /// The figure: `p_at_1`, `hit_at_5`, `mrr_at_10` or `out_of_scope_rejected`.
     pub figure: String,
-    /// In the baseline.
+    /// Its value in the baseline.
     pub was: f64,
-    /// Now.
+    /// Its current value.
     pub now: f64,
 }
 
-/// The figures of a baseline, as an earlier report has them.
+/// The figures of a baseline, taken from an earlier report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Baseline {
     /// See [`EvalReport::p_at_1`].
@@ -383,7 +384,8 @@ impl From<EvalReport> for Baseline {
     }
 }
 
-/// Queries of `cases` whose first result is another one than in the baseline; none where the baseline has no queries.
+/// Returns the queries of `cases` whose first result differs from the baseline, or `None` if the baseline has no
+/// queries.
 #[must_use]
 pub fn changed_winners(now: &EvalReport, cases: &[Case], baseline: &Baseline) -> Option<Vec<ChangedQuery>> {
     let before = baseline.lost.as_ref()?;
@@ -392,7 +394,7 @@ pub fn changed_winners(now: &EvalReport, cases: &[Case], baseline: &Baseline) ->
     };
     let changed = cases.iter().filter_map(|case| {
         let Expect::AnyOf(expected) = &case.expect else { return None };
-        // What is not lost was won by a skill that is expected.
+        // A query that is not lost was won by an expected skill.
         let (from, to) = match (of(before, &case.query), of(&now.lost, &case.query)) {
             (None, None) => return None,
             (Some(from), Some(to)) => (from, to),
@@ -405,7 +407,7 @@ pub fn changed_winners(now: &EvalReport, cases: &[Case], baseline: &Baseline) ->
     Some(changed.collect())
 }
 
-/// The figures that fell by more than `tolerance` (a fraction of 1) against a baseline.
+/// Returns the figures that are lower than in a baseline by more than `tolerance` (a fraction of 1).
 #[must_use]
 pub fn regressions(now: &EvalReport, baseline: &Baseline, tolerance: f64) -> Vec<Regression> {
     let figures = [

@@ -1,16 +1,16 @@
-//! A fast hash for short keys. It does not resist chosen collisions: a slow lookup of a skill's own words costs only
-//! that skill's author.
+//! A fast hash for short keys. It is not collision-resistant: crafted keys slow down only the lookup of the words of
+//! the skill that contains them.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// Builds fast hashers.
+/// Builds [`Fast`] hashers.
 pub(crate) type FastBuildHasher = BuildHasherDefault<Fast>;
 
-/// A map with the fast hash.
+/// A map that uses [`Fast`].
 pub(crate) type FastMap<K, V> = HashMap<K, V, FastBuildHasher>;
 
-/// A set with the fast hash.
+/// A set that uses [`Fast`].
 pub(crate) type FastSet<K> = HashSet<K, FastBuildHasher>;
 
 /// Multiply and rotate, eight bytes at a time (the scheme of Firefox's hasher).
@@ -25,7 +25,7 @@ impl Fast {
 
 impl Hasher for Fast {
     fn finish(&self) -> u64 {
-        // The tables use the lowest and the highest bits: mix once more (the finalizer of MurmurHash3).
+        // The hash tables use the lowest and the highest bits: mix once more (the finalizer of MurmurHash3).
         let h = (self.0 ^ (self.0 >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
         h ^ (h >> 33)
     }
@@ -57,7 +57,7 @@ impl Hasher for Fast {
     }
 }
 
-/// Hash of a text.
+/// Hashes a text.
 pub(crate) fn hash(text: impl AsRef<[u8]>) -> u64 {
     let mut hasher = Fast::default();
     hasher.write(text.as_ref());

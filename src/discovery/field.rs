@@ -1,18 +1,18 @@
 //! The five fields of a skill, and how often a stem occurs in each, packed into 16 bits.
 
-/// Names of the fields as they are shown, in the order of every array over fields.
+/// Display names of the fields, in the order of every array over fields.
 pub(crate) const NAMES: [&str; 5] = ["name", "description", "tags", "headings", "body"];
 
-/// How many fields there are.
+/// Number of fields.
 pub(crate) const COUNT: usize = NAMES.len();
 
-/// The field of the body.
+/// Index of the body field.
 pub(crate) const BODY: usize = COUNT - 1;
 
-/// Shift and width of each field's count. Larger counts are cut: tf saturates long before.
+/// Shift and width of each field's count. Larger counts are clamped: tf saturates long before.
 const LAYOUT: [(u16, u16); COUNT] = [(14, 2), (10, 4), (8, 2), (5, 3), (0, 5)];
 
-/// Bits of name, description and tags.
+/// Mask of name, description and tags.
 const SHORT: u16 = 0xFF00;
 
 /// Occurrences by field.
@@ -20,7 +20,7 @@ const SHORT: u16 = 0xFF00;
 pub(crate) struct Counts(pub u16);
 
 impl Counts {
-    /// Packs, cutting what does not fit.
+    /// Packs counts, clamping those that do not fit.
     pub fn pack(counts: [u16; COUNT]) -> Self {
         let bits = counts
             .iter()
@@ -29,29 +29,29 @@ impl Counts {
         Self(bits)
     }
 
-    /// Occurrences in one field.
+    /// Returns the occurrences in one field.
     pub fn of(self, field: usize) -> u16 {
         let (shift, width) = LAYOUT[field];
         (self.0 >> shift) & ((1 << width) - 1)
     }
 
-    /// Without headings and body.
+    /// Returns the counts without headings and body.
     pub fn without_body(self) -> Self {
         Self(self.0 & SHORT)
     }
 
-    /// In headings or body only.
+    /// Returns whether all occurrences are in headings or body.
     pub fn body_only(self) -> bool {
         self.0 & SHORT == 0 && self.0 != 0
     }
 
-    /// In the body only, and not in its headings.
+    /// Returns whether all occurrences are in the body text, none in headings.
     pub fn in_body_text_only(self) -> bool {
         let (_, bits) = LAYOUT[BODY];
         self.0 < 1 << bits
     }
 
-    /// Nowhere.
+    /// Returns whether there are no occurrences.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }

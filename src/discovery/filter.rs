@@ -1,28 +1,28 @@
-//! Words that must occur in a skill's id, name or description, ignoring case.
+//! A filter of words that must occur in a skill's id, name or description, ignoring case.
 
 use std::ops::Range;
 
-/// A filter text as its words.
+/// A parsed filter.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// In lower case.
+    /// The words in lower case.
     words: Vec<String>,
 }
 
 impl Filter {
-    /// The words of a text, at white space.
+    /// Splits a filter text at whitespace.
     #[must_use]
     pub fn new(text: &str) -> Self {
         Self { words: text.split_whitespace().map(str::to_lowercase).collect() }
     }
 
-    /// Whether each word occurs in one of these texts. An empty filter matches everything.
+    /// Returns whether each word occurs in at least one of the texts. An empty filter matches everything.
     #[must_use]
     pub fn matches(&self, texts: &[&str]) -> bool {
         self.words.iter().all(|word| texts.iter().any(|text| find(text, word).is_some()))
     }
 
-    /// Byte ranges of the filter's words in a text, in order, without overlaps.
+    /// Returns the byte ranges of the filter's words in a text, in order, without overlaps.
     #[must_use]
     pub fn ranges(&self, text: &str) -> Vec<Range<usize>> {
         let mut found: Vec<Range<usize>> = Vec::new();
@@ -45,7 +45,7 @@ impl Filter {
     }
 }
 
-/// The first place of a word in lower case in a text.
+/// Finds the first occurrence of a lower-case word in a text, ignoring case.
 fn find(text: &str, word: &str) -> Option<Range<usize>> {
     if word.is_empty() {
         return None;

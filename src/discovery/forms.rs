@@ -1,4 +1,4 @@
-//! Every written form of the index's words, for correcting towards any of them.
+//! All written forms of the indexed words, as candidates for corrections.
 
 use super::fast_hash::hash;
 use super::vocabulary::StemId;
@@ -6,7 +6,7 @@ use skills_skill::slice;
 
 const EMPTY: u32 = u32::MAX;
 
-/// Minimum and maximum letters of a stored form.
+/// Minimum and maximum number of letters of a stored form.
 const LETTERS: std::ops::RangeInclusive<usize> = 3..=32;
 
 /// Written forms with their stems, in one block of text.
@@ -15,24 +15,24 @@ pub(crate) struct Forms {
     text: String,
     ends: Vec<u32>,
     stems: Vec<StemId>,
-    /// Which letters a form has, a bit each, and how many letters.
+    /// Bit set of the letters of each form, and their number.
     letters: Vec<(u32, u8)>,
-    /// Open addressing, a power of two long.
+    /// Hash table with open addressing; the size is a power of two.
     table: Vec<u32>,
-    /// How many forms each stem has, up to 255.
+    /// Number of forms of each stem, saturating at 255.
     counts: Vec<u8>,
 }
 
-/// A form near a word.
+/// A form close to a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Near<'a> {
-    /// Edits between them.
+    /// Edit distance.
     pub distance: usize,
     pub form: &'a str,
     pub stem: StemId,
 }
 
-/// A bit for each letter of a word.
+/// Returns the bit set of the letters of a word.
 pub(crate) fn letter_bits(word: &str) -> u32 {
     word.chars().fold(0, |bits, c| {
         let at = if c.is_ascii_lowercase() { u32::from(c) - u32::from('a') } else { 26 + u32::from(c) % 6 };
@@ -41,7 +41,7 @@ pub(crate) fn letter_bits(word: &str) -> u32 {
 }
 
 impl Forms {
-    /// Takes a form in, unless it is there or no word of letters.
+    /// Inserts a form, unless it is already there or contains other characters than letters.
     pub fn insert(&mut self, form: &str, stem: StemId) {
         let length = form.chars().count();
         if !LETTERS.contains(&length) || !form.chars().all(char::is_alphabetic) {
@@ -75,7 +75,7 @@ impl Forms {
         slice(&self.text, start as usize..self.ends[at] as usize)
     }
 
-    /// Whether any skill has a form.
+    /// Returns whether any skill contains a form.
     pub fn contains(&self, form: &str) -> bool {
         !self.table.is_empty() && self.table[self.place(form)] != EMPTY
     }
@@ -97,16 +97,16 @@ impl Forms {
         }
     }
 
-    /// Whether a stem has been seen in one form only.
+    /// Returns whether a stem occurs in one form only.
     pub fn is_only_form(&self, stem: StemId) -> bool {
         self.counts.get(stem as usize) == Some(&1)
     }
 
-    /// Forms within `edits` edits of a word; `take` sees them in insertion order.
+    /// Calls `take` with each form within `edits` edits of a word, in insertion order.
     pub fn near<'a>(&'a self, word: &str, edits: usize, mut take: impl FnMut(Near<'a>)) {
         let (bits, length) = (letter_bits(word), word.chars().count());
         for (at, (other, letters)) in self.letters.iter().enumerate() {
-            // An edit changes two letters of the set at most.
+            // One edit changes at most two letters of the set.
             if (bits ^ other).count_ones() as usize > 2 * edits
                 || usize::from(*letters).abs_diff(length) > edits
             {
@@ -120,12 +120,12 @@ impl Forms {
         }
     }
 
-    /// The parts that a cache keeps.
+    /// Returns the parts that the cache stores.
     pub fn parts(&self) -> (&str, &[u32], &[StemId]) {
         (&self.text, &self.ends, &self.stems)
     }
 
-    /// From the parts of a cache; none when they do not fit together.
+    /// Creates the forms from the parts of a cache; returns `None` if they are inconsistent.
     pub fn from_parts(text: String, ends: Vec<u32>, stems: Vec<StemId>) -> Option<Self> {
         let mut last = 0;
         for end in &ends {

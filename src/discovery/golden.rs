@@ -1,55 +1,55 @@
-//! Golden sets: requests with the skills that should win. Read from `golden.yaml`, from JSON lines,
-//! and from the evaluation files that skills bring along.
+//! Golden sets: requests with the skills that should win. Read from `golden.yaml`, from JSON lines, and from the
+//! evaluation files of skills.
 
 use serde::{Deserialize, Serialize};
 
 use super::document::Document;
 use skills_skill::{IndexText, SkillId, yaml_message};
 
-/// What should happen with a request.
+/// The expected result of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Expect {
-    /// One of these should come first.
+    /// One of these skills should be first.
     AnyOf(Vec<SkillId>),
     /// No skill fits.
     Nothing,
-    /// This one must not come first as fitting.
+    /// This skill must not be first with a fit.
     Not(SkillId),
 }
 
-/// A request with what should happen.
+/// A request with its expected result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Case {
     /// The request.
     pub query: String,
-    /// What should happen.
+    /// The expected result.
     pub expect: Expect,
 }
 
-/// A golden set that cannot be read.
+/// Why a golden set is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum GoldenError {
-    /// A line of JSON lines.
+    /// An invalid line of JSON lines.
     #[error("line {line} is not a {what}: {error}")]
     Line {
-        /// From 1.
+        /// The line number, from 1.
         line: usize,
-        /// What it should be.
+        /// What the line should be.
         what: &'static str,
-        /// The reader's words.
+        /// The parse error.
         error: serde_json::Error,
     },
-    /// The YAML form.
+    /// An invalid YAML golden set.
     #[error("invalid golden set: {0}; each entry needs `query: …` with `expect: [id, …]` or `expect: none`")]
     Yaml(String),
-    /// An evaluation file.
+    /// An invalid evaluation file.
     #[error(
         "invalid evaluation file: {0}; expected a list of `{{\"query\", \"should_trigger\"}}`, or \
             `{{\"evals\": [{{\"prompt\"}}]}}`"
     )]
     Evals(serde_json::Error),
-    /// `expect` and `not` together, or neither.
+    /// An entry has both `expect` and `not`, or neither.
     #[error("`{query}` needs either `expect` or `not`")]
     Either {
         /// The request of the entry.
@@ -60,10 +60,10 @@ pub enum GoldenError {
     Word {
         /// The request of the entry.
         query: String,
-        /// As given.
+        /// The word.
         word: String,
     },
-    /// No skill is expected, and `none` is not said.
+    /// The list of expected skills is empty.
     #[error("`{query}` has an empty list; use `none` if no skill fits")]
     Empty {
         /// The request of the entry.
@@ -88,11 +88,11 @@ enum YamlExpect {
     Word(String),
 }
 
-/// Reads a `golden.yaml`: a list of `query` with `expect` (a list of ids, or `none`) or with `not` (an id that must not
-/// win).
+/// Parses a `golden.yaml`: a list of `query` with `expect` (a list of ids, or `none`) or with `not` (an id that must
+/// not win).
 ///
 /// # Errors
-/// When it has not that form.
+/// Returns an error if the text does not have that format.
 pub fn golden_yaml(text: &str) -> Result<Vec<Case>, GoldenError> {
     let cases: Vec<YamlCase> =
         serde_saphyr::from_str(text).map_err(|error| GoldenError::Yaml(yaml_message(&error)))?;
@@ -142,10 +142,10 @@ fn lines<T: serde::de::DeserializeOwned>(text: &str, what: &'static str) -> Resu
     text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).map(of).collect()
 }
 
-/// Reads skills from JSON lines: `id`, `name`, `description`, `tags`, and where there are `headings`, `body`.
+/// Parses skills from JSON lines: `id`, `name`, `description`, `tags`, and optionally `headings` and `body`.
 ///
 /// # Errors
-/// When a line has not that form.
+/// Returns an error if a line does not have that format.
 pub fn skills_jsonl(text: &str) -> Result<Vec<Document>, GoldenError> {
     let documents = lines::<LineSkill>(text, "skill")?.into_iter().map(|line| {
         let text = (line.headings.is_some() || line.body.is_some()).then(|| IndexText {
@@ -157,11 +157,11 @@ pub fn skills_jsonl(text: &str) -> Result<Vec<Document>, GoldenError> {
     Ok(documents.collect())
 }
 
-/// Reads requests from JSON lines: `query` with `relevant` (ids), with `not_skill` (an id that must not
-/// win), or alone (no skill fits).
+/// Parses requests from JSON lines: `query` with `relevant` (ids), with `not_skill` (an id that must not win), or
+/// alone (no skill fits).
 ///
 /// # Errors
-/// When a line has not that form.
+/// Returns an error if a line does not have that format.
 pub fn queries_jsonl(text: &str) -> Result<Vec<Case>, GoldenError> {
     let cases = lines::<LineQuery>(text, "query")?.into_iter().map(|line| {
         let expect = match (line.relevant.is_empty(), line.not_skill) {
@@ -186,8 +186,8 @@ fn triggers() -> bool {
     true
 }
 
-/// The two forms that are in use: a list of queries, or tasks for a comparison with and without the skill, which the
-/// skill is expected to be used for.
+/// The two formats in use: a list of queries, or a list of tasks that compare results with and without the skill; the
+/// skill is expected for each task.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Evals {
@@ -195,10 +195,11 @@ enum Evals {
     Tasks { evals: Vec<Eval> },
 }
 
-/// Reads the evaluation file of a skill: a JSON list of `query` and `should_trigger`, or `evals` with a `prompt` each.
+/// Parses the evaluation file of a skill: a JSON list of `query` and `should_trigger`, or `evals` with a `prompt`
+/// each.
 ///
 /// # Errors
-/// When it has not that form.
+/// Returns an error if the text does not have that format.
 pub fn skill_evals(skill: &SkillId, json: &str) -> Result<Vec<Case>, GoldenError> {
     let evals = match serde_json::from_str(json).map_err(GoldenError::Evals)? {
         Evals::List(evals) | Evals::Tasks { evals } => evals,

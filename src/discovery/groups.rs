@@ -1,4 +1,4 @@
-//! Skills whose descriptions are the same text, or one text with a few other words.
+//! Groups of skills with identical descriptions, or descriptions that differ in a few words.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -9,38 +9,38 @@ use super::document::Document;
 use super::tokenize::Words;
 use skills_skill::SkillId;
 
-/// Skills that a template has at least, to be reported.
+/// Minimum number of skills of a reported template.
 const MIN_TEMPLATE: usize = 3;
 /// Minimum number of words of a template, in addition to the one that differs.
 const MIN_TEMPLATE_WORDS: usize = 5;
-/// Words of a description that are compared.
+/// Maximum number of compared words of a description.
 const MAX_WORDS: usize = 80;
 
-/// How the descriptions of a group are alike.
+/// How the descriptions of a group are similar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::Display)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum GroupKind {
-    /// The same description, but for case and punctuation.
+    /// Identical descriptions, except for case and punctuation.
     Identical,
-    /// The same description, but for one word or the words of the names.
+    /// Identical descriptions, except for one word or the words of the names.
     Template,
-    /// The same name: only one of them is used.
+    /// Identical names: only one of the skills is used.
     Shadowed,
 }
 
 /// Skills with the same or nearly the same text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SimilarGroup {
-    /// How they are alike.
+    /// How they are similar.
     pub kind: GroupKind,
     /// The skills.
     pub skills: Vec<SkillId>,
-    /// What they share; of a template with `{…}` for the words that differ.
+    /// Their common text; in a template, `{…}` replaces the words that differ.
     pub text: String,
 }
 
-/// Groups of documents that can be results, the largest first; `shadowed` are those that lost their name.
+/// Groups the documents that can be results, largest group first; `shadowed` skills form groups of their own.
 pub(crate) fn groups(documents: &[&Document], words: &Words) -> Vec<SimilarGroup> {
     let (shadowed, ranked): (Vec<&Document>, Vec<&Document>) =
         documents.iter().copied().partition(|document| document.shadowed_by.is_some());
@@ -86,14 +86,15 @@ fn group(kind: GroupKind, members: &[usize], ranked: &[&Document], text: String)
     SimilarGroup { kind, skills, text }
 }
 
-/// The words of a text that a form leaves out.
+/// The words of a text that a form masks.
 #[derive(Debug, Clone, Copy)]
 enum Mask {
     One(usize),
     Name,
 }
 
-/// Texts that are alike when one word, or every word of the name, is left out. A skill is in the largest only.
+/// Finds texts that are equal when one word, or every word of the name, is masked. A skill is only in its largest
+/// group.
 fn templates(ranked: &[&Document], texts: &[Vec<String>], grouped: &HashSet<usize>) -> Vec<SimilarGroup> {
     let form = |at: usize, mask: Mask| match mask {
         Mask::One(left_out) => masked(&texts[at], |place, _| place == left_out),
@@ -103,7 +104,7 @@ fn templates(ranked: &[&Document], texts: &[Vec<String>], grouped: &HashSet<usiz
             masked(&texts[at], |_, word| is_of_name(word))
         }
     };
-    // Hashes of forms: the forms of a large collection would take hundreds of megabytes.
+    // Stores hashes of the forms: the forms of a large collection would take hundreds of megabytes.
     let mut by_form: HashMap<u64, (Mask, Vec<usize>)> = HashMap::new();
     for (at, text) in texts.iter().enumerate() {
         if grouped.contains(&at) || text.len() <= MIN_TEMPLATE_WORDS {
@@ -142,10 +143,10 @@ fn hashed(form: &[&str]) -> u64 {
     hasher.finish()
 }
 
-/// Stands for the words that differ.
+/// Placeholder of the words that differ.
 const BLANK: &str = "{…}";
 
-/// The words of a text with a blank for those that are left out; neighboring blanks are one.
+/// Replaces masked words of a text by a placeholder; adjacent placeholders are merged.
 fn masked(text: &[String], is_left_out: impl Fn(usize, &str) -> bool) -> Vec<&str> {
     let mut out: Vec<&str> = Vec::with_capacity(text.len());
     for (place, word) in text.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! A ranked candidate as a result: breakdown, reason, marks, exclusion note.
+//! Converts a ranked candidate to a result: breakdown, reason, marks, exclusion note.
 
 use super::analysis::UNIT;
 use super::answer::{Group, Hit, Signal};
@@ -13,7 +13,7 @@ use super::sorting::Ranked;
 use super::vocabulary::StemId;
 use skills_skill::Role;
 
-/// The result for a candidate whose score terms are known.
+/// Builds the result of a candidate whose score terms are known.
 pub(crate) fn hit(asked: &QueryContext<'_>, candidate: &Ranked, addends: Vec<ScoreTerm>) -> Option<Hit> {
     let breakdown = breakdown(addends, asked.reading);
     let content = asked.reading.words.iter().zip(asked.stems).filter(|(read, _)| !read.word.stop);
@@ -64,7 +64,7 @@ pub(crate) fn hit(asked: &QueryContext<'_>, candidate: &Ranked, addends: Vec<Sco
     })
 }
 
-/// The request's direction in the embedding, centered, as integers.
+/// Computes the centered vector of the request in the embedding, as integers.
 pub(crate) fn direction(reading: &Reading, cx: &Context<'_>) -> [i16; DIM] {
     let mut sum = [0.0; DIM];
     if let Ok(model) = &cx.model {

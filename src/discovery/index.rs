@@ -1,5 +1,5 @@
-//! The index: documents in slots, their postings in segments, and the averages that scores need.
-//! It holds statistics of bodies, never their text.
+//! The index: documents in slots, their postings in segments, and the averages for scoring. It stores statistics of
+//! bodies, never their text.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -24,48 +24,48 @@ use super::vocabulary::Vocabulary;
 use super::weights::Weights;
 use skills_skill::{EffectMode, Role, SkillId, Status};
 
-/// Segments of about one size that are merged into one.
+/// Number of segments of similar size that are merged into one.
 const FAN: usize = 8;
 
-/// Behind the stems of each clause.
+/// Terminates the stems of each clause.
 pub(crate) const NO_STEM: u32 = u32::MAX;
 
-/// The home of an empty slot.
+/// Segment number of an empty slot.
 const NOWHERE: u32 = u32::MAX;
 
-/// The data kept of a document in addition to its postings.
+/// The data of a document in addition to its postings.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
     /// The skill, without headings and body.
     pub document: Document,
     /// Whether headings and body have been read.
     pub read: bool,
-    /// Whether there was any text in them.
+    /// Whether headings and body contain any text.
     pub has_body: bool,
-    /// Stems by field.
+    /// Number of stems by field.
     pub lengths: [u16; field::COUNT],
-    /// Pairs by field.
+    /// Number of pairs by field.
     pub pair_lengths: [u16; field::COUNT],
     /// Distinct word pieces of name, description and tags.
     pub pieces: Box<[u16]>,
     /// Distinct word pieces of the name.
     pub name_pieces: Box<[u16]>,
-    /// Words of name and description: stem and place.
+    /// Words of name and description: stem and position.
     pub places: [Box<[Place]>; 2],
-    /// Word pieces of the description: token and place.
+    /// Word pieces of the description: token and position.
     pub piece_places: Box<[Place]>,
-    /// What the description says the skill is not for.
+    /// Exclusion clauses of the description.
     pub exclusions: Box<[Exclusion]>,
     /// Stems of its clauses, each clause terminated by `NO_STEM`.
     pub clauses: Box<[u32]>,
-    /// The language of its description, where it is not English.
+    /// The language of the description, if it is not English.
     pub language: Option<Language>,
-    /// Where its postings are: segment (by number) and place in it.
+    /// Location of its postings: segment number and local number in the segment.
     pub home: (u32, u16),
 }
 
 impl Entry {
-    /// The stems of the clause that starts at a place, which a posting has from 1.
+    /// Returns the stems of the clause at a position, which postings count from 1.
     pub fn clause(&self, place: u16) -> &[u32] {
         let rest = self.clauses.get(usize::from(place) - 1..).unwrap_or_default();
         rest.split(|stem| *stem == NO_STEM).next().unwrap_or_default()
@@ -75,22 +75,22 @@ impl Entry {
 /// The data of a clause's posting: enough to skip most of them without reading the document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ClausePosting {
-    /// Where the clause starts among those of its document, from 1.
+    /// Position of the clause's first stem in its document, from 1.
     pub place: u16,
-    /// The mark of its second stem; 0 where it has one stem.
+    /// Hash of the clause's second stem; 0 if it has only one stem.
     second: u8,
 }
 
 impl ClausePosting {
     const MARK_BITS: u32 = 6;
 
-    /// For a clause with these stems; none where it starts too far behind to be noted.
+    /// Creates the posting data of a clause; returns `None` if its position does not fit.
     fn new(place: usize, clause: &[u32]) -> Option<Self> {
         let place = u16::try_from(place).ok().filter(|place| *place < 1 << (u16::BITS - Self::MARK_BITS))?;
         Some(Self { place, second: clause.get(1).map_or(0, |stem| Self::mark(*stem)) })
     }
 
-    /// A number from 1 to 63 for a stem.
+    /// Hashes a stem to a number from 1 to 63.
     fn mark(stem: u32) -> u8 {
         (stem % ((1 << Self::MARK_BITS) - 1) + 1) as u8
     }
@@ -99,39 +99,39 @@ impl ClausePosting {
         Counts((self.place << Self::MARK_BITS) | u16::from(self.second))
     }
 
-    /// From the counts of its posting.
+    /// Unpacks the data from the counts of a posting.
     pub fn unpack(counts: Counts) -> Self {
         Self { place: counts.0 >> Self::MARK_BITS, second: (counts.0 & ((1 << Self::MARK_BITS) - 1)) as u8 }
     }
 
-    /// Whether it has one stem.
+    /// Returns whether the clause has only one stem.
     pub fn is_single(self) -> bool {
         self.second == 0
     }
 
-    /// A set of the marks of stems, for [`Self::may_be_of`].
+    /// Returns the bit set of the hashes of stems, for [`Self::may_be_of`].
     pub fn marks(stems: impl Iterator<Item = u32>) -> u64 {
         stems.fold(1, |marks, stem| marks | 1 << Self::mark(stem))
     }
 
-    /// Whether its second stem may be one of those.
+    /// Returns whether the second stem may be in the set.
     pub fn may_be_of(self, marks: u64) -> bool {
         marks >> self.second & 1 == 1
     }
 }
 
-/// The facts that rules use, stored compactly: they are read for every candidate of every request.
+/// Facts for the rules, stored compactly because they are read for every candidate of every request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Facts {
-    /// Role in an answer.
+    /// Its role in an answer.
     pub role: Role,
-    /// Whether it may be a result at all, domain apart: neither shadowed nor deprecated.
+    /// Whether it can be a result, regardless of its domain: neither shadowed nor deprecated.
     pub offered: bool,
-    /// Whether another skill takes its place.
+    /// Whether it is shadowed by another skill.
     pub shadowed: bool,
-    /// Place of its status in the literal order.
+    /// Rank of its status in the literal order.
     pub status: u8,
-    /// Whether it changes nothing.
+    /// Whether it is read-only.
     pub read_only: bool,
 }
 
@@ -147,17 +147,17 @@ impl Facts {
     }
 }
 
-/// Documents, postings, averages.
+/// The index: documents, postings and averages.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Index {
     pub vocabulary: Vocabulary,
     /// Written forms of the words.
     pub forms: Forms,
-    /// Ids, names and tags by their plain form.
+    /// Ids, names and tags in normalized form.
     pub labels: Labels,
     segments: Vec<(u32, Segment)>,
     next_segment: u32,
-    /// Copies of an index share them.
+    /// The documents, shared by copies of the index.
     slots: Vec<Option<Arc<Entry>>>,
     /// Segment of each slot's document; `NOWHERE` for an empty slot.
     homes: Vec<u32>,
@@ -165,77 +165,77 @@ pub(crate) struct Index {
     facts: Vec<Option<Facts>>,
     free: Vec<u32>,
     by_id: HashMap<SkillId, u32>,
-    /// `DIM` values a slot, `UNIT` for 1.
+    /// Fixed-point vectors: `DIM` values per slot, `UNIT` represents 1.
     vectors: Vec<i16>,
     sums: Sums,
-    /// Set by what is read from a file.
+    /// Set when data read from a file turns out to be damaged.
     pub damaged: Arc<AtomicBool>,
     /// Values derived from the sums, by slot; recomputed after every change.
     pub derived: Derived,
 }
 
 impl Index {
-    /// How many documents there are.
+    /// Returns the number of documents.
     pub fn len(&self) -> usize {
         self.sums.documents
     }
 
-    /// How many of them can be an answer: all but the shadowed copies.
+    /// Returns the number of documents that can be results: all but the shadowed ones.
     pub fn ranked(&self) -> usize {
         self.sums.documents - self.sums.shadowed
     }
 
-    /// The language of most descriptions; none for English.
+    /// Returns the language of most descriptions; `None` for English.
     pub fn language(&self) -> Option<Language> {
         self.sums.language()
     }
 
-    /// How many of them have a body with any text.
+    /// Returns the number of documents that have a body with any text.
     pub fn bodies(&self) -> usize {
         self.sums.bodies
     }
 
-    /// How many of them have headings and body still to be read.
+    /// Returns the number of documents whose headings and body are not read yet.
     pub fn unread(&self) -> usize {
         self.sums.documents - self.sums.read
     }
 
-    /// How many slots there are, empty ones included.
+    /// Returns the number of slots, including empty ones.
     pub fn slots(&self) -> usize {
         self.slots.len()
     }
 
-    /// The document in a slot.
+    /// Returns the document in a slot.
     pub fn entry(&self, slot: usize) -> Option<&Entry> {
         self.slots.get(slot).and_then(Option::as_deref)
     }
 
-    /// All documents with their slots.
+    /// Iterates over all documents with their slots.
     pub fn entries(&self) -> impl Iterator<Item = (usize, &Entry)> {
         self.slots.iter().enumerate().filter_map(|(slot, e)| e.as_deref().map(|e| (slot, e)))
     }
 
-    /// The slot of a document.
+    /// Returns the slot of a document.
     pub fn slot_of(&self, id: &SkillId) -> Option<usize> {
         self.by_id.get(id).map(|slot| *slot as usize)
     }
 
-    /// A document's vector.
+    /// Returns the vector of a document.
     pub fn vector(&self, slot: usize) -> &[i16] {
         &self.vectors[slot * DIM..(slot + 1) * DIM]
     }
 
-    /// All vectors, slot by slot.
+    /// Returns all vectors, slot by slot.
     pub fn vectors(&self) -> &[i16] {
         &self.vectors
     }
 
-    /// The postings of a key; `None` when no document has it.
+    /// Returns the postings of a key; `None` if no document has it.
     pub fn find(&self, key: Key, view: View) -> Option<Found<'_>> {
         Found::new(self, key, view)
     }
 
-    /// How many documents have a key, as far as `view` sees.
+    /// Returns the number of documents that have a key in the fields of `view`.
     pub fn frequency(&self, key: Key, view: View) -> usize {
         // Without dead documents, postings need not be read.
         if view == View::All && !self.segments.iter().any(|(_, segment)| segment.has_dead()) {
@@ -244,12 +244,12 @@ impl Index {
         self.find(key, view).map_or(0, |found| found.documents)
     }
 
-    /// How rare a word piece is in names, descriptions and tags.
+    /// Returns the rarity of a word piece in names, descriptions and tags.
     pub fn piece_rarity(&self, token: u16) -> f64 {
         rarity(self.len(), self.sums.pieces.get(usize::from(token)).map_or(0, |n| *n as usize))
     }
 
-    /// The summed rarity of the word pieces of each name, by slot.
+    /// Returns the summed rarity of the word pieces of each name, by slot.
     pub fn name_totals(&self) -> &[f32] {
         self.derived.name_totals.get_or_init(|| {
             let mut rarities = vec![None; self.sums.pieces.len()];
@@ -263,29 +263,29 @@ impl Index {
         })
     }
 
-    /// The segments with their numbers.
+    /// Returns the segments with their numbers.
     pub fn segments(&self) -> &[(u32, Segment)] {
         &self.segments
     }
 
-    /// The facts that rules use, by slot; none for an empty slot.
+    /// Returns the facts for the rules, by slot; `None` for an empty slot.
     pub fn facts(&self) -> &[Option<Facts>] {
         &self.facts
     }
 
-    /// The number of the segment that holds a slot's document.
+    /// Returns the number of the segment that contains a slot's document.
     pub fn home(&self, slot: usize) -> u32 {
         self.homes[slot]
     }
 
-    /// Takes documents out and puts others in (an id that is there is replaced).
+    /// Removes documents, and inserts or replaces others.
     pub fn change(&mut self, upserts: Vec<Analysis>, removed: &[SkillId], weights: &Weights) {
         for id in removed {
             self.remove(id);
         }
         let mut upserts = upserts.into_iter().peekable();
         while upserts.peek().is_some() {
-            // Large changes go in pieces, so that the memory to sort them stays small.
+            // Large changes are inserted in batches, which bounds the memory for sorting.
             let batch: Vec<Analysis> = upserts.by_ref().take(2_048).collect();
             self.insert(batch);
             self.merge_segments();
@@ -294,7 +294,7 @@ impl Index {
         self.derive(weights);
     }
 
-    /// Everything in one segment.
+    /// Returns the whole index as one segment.
     pub fn as_one(&self) -> Cow<'_, Segment> {
         match (self.joined(), &self.segments[..]) {
             (Some(joined), _) => Cow::Owned(joined),
@@ -303,12 +303,12 @@ impl Index {
         }
     }
 
-    /// Whether a part of the index that is in a file differs from what was written.
+    /// Returns whether the part of the index in a file was found to be damaged.
     pub fn is_damaged(&self) -> bool {
         self.damaged.load(Ordering::Relaxed)
     }
 
-    /// All segments as one without the dead; none where they are that already.
+    /// Merges all segments into one without dead documents; returns `None` if that is already their state.
     pub fn joined(&self) -> Option<Segment> {
         let whole = self.segments.len() < 2 && !self.segments.iter().any(|(_, s)| s.has_dead());
         if whole {
@@ -318,13 +318,13 @@ impl Index {
         Some(Segment::merge(&parts, |slot, which| self.homes[slot as usize] == numbers[which]))
     }
 
-    /// Takes what [`Index::joined`] gave in place of all segments; nothing may have changed since then.
+    /// Replaces all segments by the result of [`Index::joined`]; the index must not have changed since.
     pub fn replace(&mut self, joined: Segment) {
         let parts: Vec<Segment> = std::mem::take(&mut self.segments).into_iter().map(|(_, s)| s).collect();
         self.settle_in(&parts, joined);
     }
 
-    /// From one segment whose documents are the entries in order.
+    /// Creates an index from one segment whose documents are the entries in order.
     pub fn from_one(
         segment: Segment,
         entries: Vec<Entry>,
@@ -372,7 +372,7 @@ impl Index {
         let mut slots = Vec::with_capacity(batch.len());
         let mut replaced = Vec::new();
         for analysis in batch {
-            // The same id twice in one batch: the later one wins.
+            // If an id occurs twice in one batch, the later one wins.
             let before = self.slot_of(&analysis.document.id).and_then(|slot| self.entry(slot));
             replaced.extend(before.filter(|e| e.home.0 == number).map(|e| e.home.1));
             self.remove(&analysis.document.id);
@@ -391,7 +391,7 @@ impl Index {
                 self.forms.insert(form, ids[*stem as usize]);
             }
             let posting = |counts| Posting { local, counts };
-            // A stem that occurs only in an exclusion, in lower case, is in no field.
+            // A stem that occurs only in an exclusion, in lower case, has no counts in any field.
             let stems = ids.iter().zip(&analysis.counts).filter(|(_, counts)| !counts.is_empty());
             entries.extend(stems.map(|(id, counts)| (Key::stem(*id), posting(*counts))));
             entries.extend(
@@ -456,7 +456,7 @@ impl Index {
         self.segments.push((number, segment));
     }
 
-    /// Merges segments of about one size once there are enough of them; drops the dead.
+    /// Merges segments of similar size once there are [`FAN`] of them, and drops dead documents.
     fn merge_segments(&mut self) {
         loop {
             let tier = |s: &Segment| s.alive().max(1).ilog(FAN);
@@ -489,12 +489,12 @@ impl Index {
         self.settle_in(&parts, merged);
     }
 
-    /// Puts a segment in the place of those that it was merged from.
+    /// Replaces segments by the segment that they were merged into.
     fn settle_in(&mut self, parts: &[Segment], merged: Segment) {
         let number = self.next_segment;
         self.next_segment += 1;
         for slot in parts.iter().flat_map(|p| &p.slots) {
-            // A slot that no segment holds any more can be used again.
+            // A slot that no segment refers to anymore is free.
             if self.slots[*slot as usize].is_none() {
                 self.free.push(*slot);
             }
@@ -511,7 +511,7 @@ impl Index {
         }
     }
 
-    /// Norms and mean after a change of the sums.
+    /// Recomputes norms and mean after a change of the sums.
     pub fn derive(&mut self, weights: &Weights) {
         self.derived = Derived::new(&self.sums, &self.lengths, &self.vectors, weights);
     }

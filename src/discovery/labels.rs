@@ -1,17 +1,17 @@
-//! Ids, names and tags by their plain form, for requests that name a skill.
+//! Ids, names and tags in normalized form, for requests that name a skill.
 
 use std::collections::HashMap;
 
 use super::document::{Document, name_words};
 
-/// Slots by plain id or name, and by plain tag.
+/// Slots by normalized id or name, and by normalized tag.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Labels {
     names: HashMap<String, Vec<u32>>,
     tags: HashMap<String, Vec<u32>>,
 }
 
-/// Lower case, `-`, `_` and `/` as spaces, one space between words.
+/// Normalizes a label: lower case, `-`, `_` and `/` as spaces, one space between words.
 pub(crate) fn normalize_label(text: &str) -> String {
     name_words(text).split_whitespace().map(str::to_lowercase).collect::<Vec<_>>().join(" ")
 }
@@ -30,7 +30,7 @@ fn keys(document: &Document) -> (Vec<String>, Vec<String>) {
 }
 
 impl Labels {
-    /// Takes a document in.
+    /// Adds a document.
     pub fn insert(&mut self, document: &Document, slot: u32) {
         let (names, tags) = keys(document);
         for name in names {
@@ -41,7 +41,7 @@ impl Labels {
         }
     }
 
-    /// Takes a document out.
+    /// Removes a document.
     pub fn remove(&mut self, document: &Document, slot: u32) {
         let (names, tags) = keys(document);
         for (map, keys) in [(&mut self.names, names), (&mut self.tags, tags)] {
@@ -56,12 +56,12 @@ impl Labels {
         }
     }
 
-    /// Slots of skills whose id or name has this plain form.
+    /// Returns the slots of skills whose id or name has this normalized form.
     pub fn named(&self, plain: &str) -> &[u32] {
         self.names.get(plain).map_or(&[], Vec::as_slice)
     }
 
-    /// Slots of skills with a tag of this plain form.
+    /// Returns the slots of skills with a tag of this normalized form.
     pub fn tagged(&self, plain: &str) -> &[u32] {
         self.tags.get(plain).map_or(&[], Vec::as_slice)
     }

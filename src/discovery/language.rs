@@ -1,29 +1,29 @@
-//! In which language a text is written, as far as its script and its function words tell.
+//! Language detection by script and function words.
 
 use std::cmp::Reverse;
 
 use super::phrases::Lexicon;
 use super::tokenize::{Words, is_unspaced};
 
-/// A language that is not English: a place in the phrases file, or a script.
+/// A language other than English: one of the phrases file, or a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub(crate) enum Language {
-    /// By its function words: index into [`Lexicon::languages`].
+    /// Detected by its function words: index into [`Lexicon::languages`].
     Listed(u8),
     /// Han characters without Kana or Hangul.
     Chinese,
-    /// With Kana.
+    /// A text with Kana.
     Japanese,
-    /// With Hangul.
+    /// A text with Hangul.
     Korean,
-    /// Another script than Latin.
+    /// A script other than Latin.
     OtherScript,
-    /// One of several languages with the same function words.
+    /// One of several languages with the same number of function words.
     Undetermined,
 }
 
 impl Language {
-    /// Whether a word is one of its function words.
+    /// Returns whether a word is one of its function words.
     pub fn has_function_word(self, word: &str, lexicon: &Lexicon) -> bool {
         let languages = lexicon.function_words.get(word).copied().unwrap_or_default();
         match self {
@@ -33,7 +33,7 @@ impl Language {
         }
     }
 
-    /// Code and English name.
+    /// Returns its code and English name.
     pub fn name(self, lexicon: &Lexicon) -> (String, String) {
         let of = |code: &str, name: &str| (code.to_owned(), name.to_owned());
         match self {
@@ -51,7 +51,7 @@ impl Language {
     }
 }
 
-/// What a text shows of its language.
+/// Language evidence in a text.
 #[derive(Debug, Default)]
 struct Evidence {
     latin: usize,
@@ -59,11 +59,11 @@ struct Evidence {
     hangul: usize,
     unspaced: usize,
     other: usize,
-    /// Stop words of English.
+    /// Number of English stop words.
     english: usize,
-    /// By language: its function words, and stop words of English that it has not.
+    /// By language: number of its function words, and of English stop words that it does not have.
     listed: Vec<(usize, usize)>,
-    /// By language: its letters.
+    /// By language: number of its distinguishing letters.
     letters: Vec<usize>,
 }
 
@@ -100,10 +100,10 @@ impl Evidence {
     }
 
     fn script(&self) -> Option<Language> {
-        /// What a character of a script without spaces is worth in letters.
+        /// Weight of a character of a script without spaces, in letters.
         const WORTH: usize = 3;
         let unspaced = self.kana + self.hangul + self.unspaced;
-        // Without any English around them, a few are enough.
+        // Without English words, half as much is enough.
         let needed = if self.english == 0 { self.latin / 2 } else { self.latin };
         if unspaced * WORTH > needed && unspaced > 1 {
             return Some(match (self.kana, self.hangul) {
@@ -115,8 +115,8 @@ impl Evidence {
         (self.other > self.latin).then_some(Language::OtherScript)
     }
 
-    /// The language with the most function words, when they are more than the English ones. Among languages that have
-    /// as many, letters decide; without them, the language is undetermined.
+    /// Returns the language with the most function words, if they outnumber the English ones. Ties are resolved by
+    /// distinguishing letters; without them, the language is undetermined.
     fn listed(&self) -> Option<(Language, usize, usize)> {
         let (at, (foreign, english)) =
             self.listed.iter().enumerate().max_by_key(|(at, (foreign, english))| {
@@ -133,14 +133,15 @@ impl Evidence {
     }
 }
 
-/// The language of a description; none for English and for an undetermined language.
+/// Detects the language of a description; returns `None` for English and for an undetermined language.
 pub(crate) fn of_description(text: &str, words: &Words, lexicon: &Lexicon) -> Option<Language> {
     let evidence = Evidence::new(text, words, lexicon);
     let listed = || evidence.listed().filter(|(_, hits, _)| *hits >= 2).map(|(language, ..)| language);
     evidence.script().or_else(listed).filter(|language| *language != Language::Undetermined)
 }
 
-/// The language of a request with so many unknown content words; none for English and for what cannot be told.
+/// Detects the language of a request with `unknown` unknown content words; returns `None` for English and if there is
+/// too little evidence.
 pub(crate) fn of_request(text: &str, unknown: usize, words: &Words, lexicon: &Lexicon) -> Option<Language> {
     let evidence = Evidence::new(text, words, lexicon);
     let enough =

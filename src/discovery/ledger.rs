@@ -1,4 +1,4 @@
-//! Score terms grouped by word and signal: the breakdown, whose sum is the score.
+//! Groups score terms by word and signal into the breakdown, whose sum is the score.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use super::answer::{Breakdown, Part, Signal, WordRow};
 use super::matcher::{Row, ScoreTerm};
 use super::reading::Reading;
 
-/// The place of a signal in every array over signals.
+/// Returns the index of a signal in every array over signals.
 pub(crate) fn column(signal: Signal) -> usize {
     match signal {
         Signal::Name => 0,

@@ -1,10 +1,10 @@
-//! Which skill fits a request, and why: the matcher chain, the index, the score and its breakdown,
-//! policies, confidence, golden sets. No I/O except for its model file.
+//! Skill ranking: finds the skills that fit a request and explains why. Contains the matcher chain, the index, the
+//! score and its breakdown, policies, confidence and golden sets. No I/O except for its model file.
 //!
-//! A request goes through [`Router::discover`]: its words are read (`reading`), every matcher of the chain
-//! (`matcher`) gives each skill a score term, candidates are sorted (`sorting`), and the best are
-//! explained term by term (`ledger`, `hit`). All constants are in `assets/ranker/weights.yaml`.
-// Text of bundles is untrusted: a wrong range must not abort the program.
+//! [`Router::discover`] splits a request into words (`reading`), lets every matcher of the chain (`matcher`) add a
+//! score term to each skill, sorts the candidates (`sorting`), and explains the best ones term by term (`ledger`,
+//! `hit`). All constants are in `assets/ranker/weights.yaml`.
+// Text of bundles is untrusted: an invalid range must not abort the program.
 #![cfg_attr(not(test), deny(clippy::string_slice))]
 
 mod adjust;

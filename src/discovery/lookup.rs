@@ -1,21 +1,21 @@
-//! A key of the index, found once: where its postings are in every segment, and what they say.
+//! Lookup of a key in the index: its postings in every segment, found once.
 
 use super::field::Counts;
 use super::index::Index;
 use super::segment::{Key, Posting, Segment};
 use super::tables::Postings;
 
-/// Which fields count.
+/// The fields that are ranked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum View {
-    /// All of them.
+    /// All fields.
     All,
     /// Name, description and tags.
     Short,
 }
 
 impl View {
-    /// The counts in the fields that count.
+    /// Returns the counts in the fields of this view.
     pub fn of(self, counts: Counts) -> Counts {
         match self {
             Self::All => counts,
@@ -32,18 +32,18 @@ struct Part<'a> {
     postings: Postings<'a>,
 }
 
-/// The postings of a key.
+/// The postings of a key in all segments.
 #[derive(Debug, Clone)]
 pub(crate) struct Found<'a> {
     index: &'a Index,
     parts: Vec<Part<'a>>,
     view: View,
-    /// Living documents that have the key.
+    /// Number of live documents that have the key.
     pub documents: usize,
 }
 
 impl<'a> Found<'a> {
-    /// Looks a key up; `None` when no living document has it.
+    /// Looks up a key; returns `None` if no live document has it.
     pub fn new(index: &'a Index, key: Key, view: View) -> Option<Self> {
         let parts: Vec<Part<'a>> = index
             .segments()
@@ -65,7 +65,7 @@ impl<'a> Found<'a> {
         n
     }
 
-    /// Hands every living document with its counts to `take`.
+    /// Calls `take` with each live document and its counts.
     pub fn each(&self, mut take: impl FnMut(usize, Counts)) {
         for part in &self.parts {
             let checked = part.segment.has_dead();
@@ -83,7 +83,7 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// The counts in one document.
+    /// Returns the counts in one document.
     pub fn counts(&self, slot: usize) -> Option<Counts> {
         let (number, local) = self.index.entry(slot)?.home;
         let part = self.parts.iter().find(|p| p.number == number)?;

@@ -1,5 +1,4 @@
-//! Ranges to highlight in a name and a description, and the exclusion sentence that a request
-//! matches.
+//! Ranges to highlight in a name and a description, and the exclusion clause that a request matches.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,7 +13,7 @@ use super::vocabulary::StemId;
 use super::weights::Weights;
 use skills_skill::slice;
 
-/// Content stems of a request, completions included.
+/// Collects the content stems of a request, including completions.
 pub(crate) fn stems<'a>(reading: &'a Reading, written: impl Fn(u32) -> &'a str) -> HashSet<&'a str> {
     let mut out = HashSet::new();
     for read in reading.words.iter().filter(|w| !w.word.stop) {
@@ -26,7 +25,7 @@ pub(crate) fn stems<'a>(reading: &'a Reading, written: impl Fn(u32) -> &'a str) 
     out
 }
 
-/// Stretches of a text whose stems the request has.
+/// Marks the words of a text whose stems occur in the request.
 pub(crate) fn by_stem(text: &str, stems: &HashSet<&str>, words: &Words, signal: Signal) -> Vec<Mark> {
     let mut out: Vec<Mark> = Vec::new();
     words.each(text, |word| {
@@ -34,7 +33,7 @@ pub(crate) fn by_stem(text: &str, stems: &HashSet<&str>, words: &Words, signal: 
             return;
         }
         match out.last_mut() {
-            // Pairs of characters overlap: one stretch.
+            // Pairs of characters overlap: merge them into one range.
             Some(last) if last.end > word.start => last.end = last.end.max(word.end),
             _ => out.push(Mark { start: word.start, end: word.end, signal }),
         }
@@ -42,7 +41,7 @@ pub(crate) fn by_stem(text: &str, stems: &HashSet<&str>, words: &Words, signal: 
     out
 }
 
-/// The same for a text whose words are known by number; those of the request are sorted.
+/// Marks the words of a text whose stem numbers are in `numbers`, which must be sorted.
 pub(crate) fn by_number(places: &[Place], numbers: &[StemId], signal: Signal) -> Vec<Mark> {
     let mut out: Vec<Mark> = Vec::new();
     for place in places.iter().filter(|p| numbers.binary_search(&p.what).is_ok()) {
@@ -55,8 +54,8 @@ pub(crate) fn by_number(places: &[Place], numbers: &[StemId], signal: Signal) ->
     out
 }
 
-/// Words of a text that no stem matched but whose pieces carry at least `share` of its likeness to the
-/// request's direction `query`; at most `limit`, in order of the text.
+/// Marks words of a text that no stem matched but whose word pieces contribute at least `share` of its similarity to
+/// the request's vector `query`; at most `limit`, in text order.
 pub(crate) fn by_meaning(
     (text, pieces): (&str, &[Place]),
     taken: &[Mark],
@@ -95,8 +94,8 @@ pub(crate) fn by_meaning(
     found.into_iter().map(|(_, start, end)| Mark { start, end, signal: Signal::Semantic }).collect()
 }
 
-/// Sentences of a description that say what the skill is not for, and the content stems after the cue,
-/// each with the number that `number` gives it.
+/// Finds the exclusion sentences of a description, with the content stems after the cue; `number` maps each stem to
+/// its number.
 pub(crate) fn exclusions(
     description: &str,
     cues: &[String],
@@ -124,7 +123,7 @@ pub(crate) fn exclusions(
     out
 }
 
-/// Parts a text at its stops. A dot inside a word (`.xlsx`, `1.2`) is none.
+/// Splits a text into sentences. A dot inside a word (`.xlsx`, `1.2`) does not end a sentence.
 fn sentences(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -143,25 +142,25 @@ fn sentences(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// A sentence about what a skill is not for.
+/// A clause that states what a skill is not for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub(crate) struct Exclusion {
     /// First byte in the description.
     pub start: u32,
     /// Byte after the last.
     pub end: u32,
-    /// Stems that it excludes.
+    /// Stems of the excluded subject.
     pub stems: Vec<u32>,
 }
 
-/// The first exclusion that a request with these sorted stems touches, as its sentence.
+/// Returns the first exclusion clause that shares a stem with a request; `asked` must be sorted.
 pub(crate) fn exclusion(description: &str, all: &[Exclusion], asked: &[StemId]) -> Option<String> {
     let touched = all.iter().find(|e| e.stems.iter().any(|stem| asked.binary_search(stem).is_ok()))?;
     Some(description.get(touched.start as usize..touched.end as usize)?.trim().to_owned())
 }
 
-/// The exclusion clause of a description that a request matches, with the shipped phrases and without an index: also for
-/// a skill that is not a result.
+/// Returns the exclusion clause of a description that a request matches, using the shipped phrases and no index, so
+/// that it also works for a skill that is not a result.
 #[must_use]
 pub fn matched_exclusion(description: &str, request: &str) -> Option<String> {
     let weights = Weights::shipped().ok()?;

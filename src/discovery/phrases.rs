@@ -1,5 +1,5 @@
-//! The phrases file: verbs, asking forms, exclusion phrases and function words of languages, as written
-//! (`assets/ranker/phrases.yaml`), and compiled for matching.
+//! The phrases file (`assets/ranker/phrases.yaml`): verbs, request openings, exclusion phrases and function words of
+//! languages, as written and compiled for matching.
 
 use serde::Deserialize;
 
@@ -7,7 +7,7 @@ use super::fast_hash::{FastMap, FastSet};
 use super::tokenize::Words;
 use skills_skill::slice;
 
-/// A language by its function words.
+/// A language, defined by its function words.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LanguageWords {
@@ -23,15 +23,15 @@ pub struct LanguageWords {
     pub letters: String,
 }
 
-/// Phrases that start or hold a clause about what a skill is not for.
+/// Phrases that mark a clause about what a skill is not for.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExclusionPhrases {
-    /// At the start of a segment.
+    /// Phrases at the start of a segment.
     pub openings: Vec<String>,
-    /// Inside of a segment.
+    /// Phrases inside a segment.
     pub inside: Vec<String>,
-    /// Words before `inside` that make it a condition instead.
+    /// Words before a phrase of `inside` that turn it into a condition.
     #[serde(deserialize_with = "word_list")]
     pub conditions: Vec<String>,
 }
@@ -43,10 +43,10 @@ pub struct Phrases {
     /// Verbs of requests and skills.
     #[serde(deserialize_with = "word_list")]
     pub verbs: Vec<String>,
-    /// Words before the sentence that asks.
+    /// Polite words before the actual request.
     #[serde(deserialize_with = "word_list")]
     pub politeness: Vec<String>,
-    /// Openings that ask for something.
+    /// Openings of a request, such as “can you”.
     pub asking_forms: Vec<String>,
     /// Words that may follow such an opening.
     #[serde(deserialize_with = "word_list")]
@@ -54,11 +54,11 @@ pub struct Phrases {
     /// Words that end the head of a request.
     #[serde(deserialize_with = "word_list")]
     pub head_cues: Vec<String>,
-    /// The same in several words.
+    /// Sequences of words that end the head of a request.
     pub head_phrases: Vec<String>,
-    /// What makes a sentence of a description say when to use the skill.
+    /// Phrases of a description that introduce when to use the skill.
     pub trigger_cues: Vec<String>,
-    /// What makes a clause of a description an exclusion.
+    /// Phrases that make a clause of a description an exclusion.
     pub exclusions: ExclusionPhrases,
     /// Languages by their function words.
     pub languages: Vec<LanguageWords>,
@@ -68,7 +68,7 @@ fn word_list<'de, D: serde::Deserializer<'de>>(d: D) -> Result<Vec<String>, D::E
     Ok(String::deserialize(d)?.split_whitespace().map(str::to_owned).collect())
 }
 
-/// A sequence of words, each with its alternatives.
+/// A sequence of words, each with alternatives.
 #[derive(Debug, Clone)]
 pub(crate) struct Pattern(Vec<Vec<String>>);
 
@@ -78,7 +78,7 @@ impl Pattern {
         Self(text.split_whitespace().map(word).collect())
     }
 
-    /// How many tokens from `at` on it covers; none when it does not match.
+    /// Returns the number of tokens from `at` on that the pattern matches; `None` if it does not match.
     pub fn covers(&self, tokens: &[Token<'_>], at: usize) -> Option<usize> {
         let rest = tokens.get(at..at + self.0.len())?;
         let all = rest.iter().zip(&self.0).all(|(token, words)| words.contains(&token.text));
@@ -93,13 +93,13 @@ pub(crate) struct Token<'a> {
     pub start: usize,
     /// Byte after the last.
     pub end: usize,
-    /// As written.
+    /// The text as written.
     pub written: &'a str,
-    /// Lower case, with a straight apostrophe.
+    /// The text in lower case, with a straight apostrophe.
     pub text: String,
 }
 
-/// The tokens of a text; offsets count from `base`.
+/// Splits a text into tokens; their offsets count from `base`.
 pub(crate) fn tokens(text: &str, base: usize) -> Vec<Token<'_>> {
     let mut out = Vec::new();
     let mut chars = text.char_indices().peekable();
@@ -128,7 +128,7 @@ pub(crate) fn tokens(text: &str, base: usize) -> Vec<Token<'_>> {
     out
 }
 
-/// The phrases, ready for matching.
+/// The phrases, compiled for matching.
 #[derive(Debug)]
 pub(crate) struct Lexicon {
     /// Stems of the verbs.
@@ -144,9 +144,9 @@ pub(crate) struct Lexicon {
     pub exclusion_conditions: FastSet<String>,
     /// Code and English name of each language.
     pub languages: Vec<(String, String)>,
-    /// Letters of each language, by the same places.
+    /// Distinguishing letters of each language, in the order of `languages`.
     pub letters: Vec<String>,
-    /// Function words, with a bit for each language that has them.
+    /// Function words, with a bit set of the languages that have them.
     pub function_words: FastMap<String, u32>,
 }
 
@@ -179,7 +179,7 @@ impl Lexicon {
     }
 }
 
-/// The longest match of any pattern at a token.
+/// Returns the length of the longest match of any pattern at a token.
 pub(crate) fn longest(patterns: &[Pattern], tokens: &[Token<'_>], at: usize) -> Option<usize> {
     patterns.iter().filter_map(|pattern| pattern.covers(tokens, at)).max()
 }

@@ -1,4 +1,4 @@
-//! Probe requests: what a description claims, clause by clause, as requests that a person could make.
+//! Probe requests: requests that a user could make, derived clause by clause from the claims of a description.
 
 use std::ops::Range;
 
@@ -9,23 +9,23 @@ use super::task::{exclusion_ranges, segments, sentences};
 use super::tokenize::Words;
 use skills_skill::slice;
 
-/// Content words of a probe, at most: requests are rarely longer.
+/// Maximum number of content words of a probe: requests are rarely longer.
 const MAX_PROBE_WORDS: usize = 14;
 /// Minimum number of content words of a probe: one word is not specific to one skill.
 const MIN_PROBE_WORDS: usize = 2;
 
-/// A part of a description that claims something, and the requests made from it.
+/// A clause of a description that makes a claim, and the requests derived from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProbeClause {
     /// The clause as written.
     pub text: String,
-    /// Requests made from it.
+    /// Requests derived from it.
     pub probes: Vec<String>,
 }
 
 impl Router {
-    /// The clauses of a document's description with at most `limit` probe requests, each clause in turn. What the
-    /// description excludes claims nothing.
+    /// Returns the clauses of a document's description with at most `limit` probe requests, distributed round-robin
+    /// over the clauses. Excluded text yields no probes.
     #[must_use]
     pub fn probes(&self, document: &Document, limit: usize) -> Vec<ProbeClause> {
         let mut clauses = clauses(&document.description, &self.words, &self.lexicon);
@@ -34,7 +34,7 @@ impl Router {
     }
 }
 
-/// Keeps `limit` probes: the first of each clause, then the second of each, and so on.
+/// Limits the probes round-robin: keeps the first of each clause, then the second of each, and so on.
 fn limit_in_turn(clauses: &mut Vec<ProbeClause>, limit: usize) {
     let mut kept = vec![0; clauses.len()];
     let mut left = limit;
@@ -75,7 +75,7 @@ fn clauses(description: &str, words: &Words, lexicon: &Lexicon) -> Vec<ProbeClau
     out
 }
 
-/// The part of a segment before what is excluded in it.
+/// Returns the part of a segment before its first exclusion.
 fn outside(segment: &Range<usize>, excluded: &[Range<usize>]) -> Option<Range<usize>> {
     let first = excluded.iter().find(|range| range.start < segment.end && range.end > segment.start);
     match first {
@@ -85,7 +85,7 @@ fn outside(segment: &Range<usize>, excluded: &[Range<usize>]) -> Option<Range<us
     }
 }
 
-/// A segment behind its opening: “Use when the user asks to …”.
+/// Returns a segment without its opening, such as “Use when the user asks to …”.
 fn without_cue(text: &str, segment: Range<usize>, lexicon: &Lexicon) -> Range<usize> {
     let tokens = tokens(slice(text, segment.clone()), segment.start);
     let mut at = 0;
@@ -100,7 +100,7 @@ fn without_cue(text: &str, segment: Range<usize>, lexicon: &Lexicon) -> Range<us
     tokens.get(at).map_or(segment.end..segment.end, |token| token.start..segment.end)
 }
 
-/// Words of an opening that carry no subject.
+/// Words of an opening that do not name a subject.
 const OPENING: &[&str] = &[
     "a",
     "about",
@@ -167,7 +167,7 @@ fn probes_of(text: &str, words: &Words, lexicon: &Lexicon) -> Vec<String> {
     if items.len() < 2 {
         return out;
     }
-    // “Extracts tables, forms and images”: each item is a request with the verb of the first.
+    // “Extracts tables, forms and images”: each item becomes a request with the verb of the first.
     let verb = words
         .split(text)
         .into_iter()
@@ -186,7 +186,7 @@ fn probes_of(text: &str, words: &Words, lexicon: &Lexicon) -> Vec<String> {
     out
 }
 
-/// Texts between quotation marks: examples of requests.
+/// Returns the texts in quotation marks, which are example requests.
 fn quoted(text: &str) -> Vec<&str> {
     let mut out = Vec::new();
     for (open, close) in [('"', '"'), ('“', '”')] {
@@ -200,7 +200,7 @@ fn quoted(text: &str) -> Vec<&str> {
     out
 }
 
-/// The items of an enumeration.
+/// Splits an enumeration into its items.
 fn items(text: &str) -> Vec<&str> {
     text.split([',', '、', '，', ':'])
         .flat_map(|part| part.split(" and "))

@@ -1,4 +1,4 @@
-//! One request through the chain: reading, columns of every matcher, candidates, order, answer.
+//! Ranks one request: reading, columns of every matcher, candidates, order, answer.
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,24 +21,24 @@ use super::vocabulary::StemId;
 use super::weights::Profile;
 use skills_skill::SkillId;
 
-/// Candidates that are scored exactly beyond the limit: the columns are single precision.
+/// Number of candidates beyond the limit that are scored exactly, because the columns have single precision.
 const SLACK: usize = 2;
 
-/// Everything about one request that the steps hand on.
+/// The data of one request that its processing steps share.
 pub(crate) struct QueryContext<'a> {
     pub router: &'a Router,
     pub request: &'a Request,
     pub adjustments: &'a Adjustments,
     pub reading: &'a Reading,
-    /// By word of the request: its stems in the index.
+    /// The stems in the index of each word of the request.
     pub stems: &'a [Vec<StemId>],
     pub cx: &'a Context<'a>,
     pub read_only: bool,
-    /// The request's direction in the embedding, centered.
+    /// The centered vector of the request in the embedding.
     pub direction: &'a [i16; DIM],
 }
 
-/// A matcher that scored and can explain its terms.
+/// A matcher that scored and can still explain its terms.
 struct Running<'a> {
     matcher: usize,
     scorer: Box<dyn Scorer + 'a>,
@@ -56,7 +56,7 @@ struct Ranking<'r, 'a> {
     started: Instant,
 }
 
-/// The order of the results of a request, without their breakdowns.
+/// The order of the results of a request, without breakdowns.
 #[derive(Debug, Clone)]
 pub(crate) struct Order {
     /// The first results with their scores.
@@ -67,7 +67,7 @@ pub(crate) struct Order {
     pub confidence: Option<Confidence>,
 }
 
-/// Answers a request that is not empty.
+/// Answers a non-empty request.
 pub(crate) fn rank(router: &Router, request: &Request, adjustments: &Adjustments) -> Answer {
     ranking(router, request, adjustments, |ranking| {
         let Ranking { asked, sorted, ranked, verdict, confidence, reports, profile, started } = ranking;
@@ -92,7 +92,7 @@ pub(crate) fn rank(router: &Router, request: &Request, adjustments: &Adjustments
     })
 }
 
-/// The same order and verdict as [`rank`], for those who need no breakdowns: it takes less time.
+/// Computes the same order and verdict as [`rank`] without breakdowns, which takes less time.
 pub(crate) fn order(router: &Router, request: &Request) -> Order {
     ranking(router, request, &Adjustments::default(), |ranking| {
         let id = |slot| router.index.entry(slot).map(|entry| entry.document.id.clone());
@@ -168,7 +168,7 @@ fn ranking<T>(
     };
     let sorted = sort(&asked, &sums);
     router.columns.give(sums);
-    // Beside the page, as many as may change places with its ends.
+    // Includes as many results around the page as may change places with those at its ends.
     let start = request.offset.saturating_sub(SLACK);
     let end = request.offset.saturating_add(request.limit).saturating_add(SLACK);
     let page = sorted.results.get(start..end.min(sorted.results.len())).unwrap_or_default();
@@ -198,7 +198,7 @@ fn ranking<T>(
     })
 }
 
-/// Candidates with all their score terms, in the order of their exact scores.
+/// Computes all score terms of candidates, and sorts them by exact score.
 fn exact(
     asked: &QueryContext<'_>,
     running: &[Running<'_>],
@@ -220,7 +220,7 @@ fn exact(
     ranked
 }
 
-/// The weights in force: those for bodies where at least half of the skills have one.
+/// Returns the profile in use: the one for bodies if at least half of the skills have one.
 fn profile<'a>(router: &'a Router, request: &Request) -> (&'static str, &'a Profile) {
     let profiles = &router.weights.profiles;
     if request.with_body && router.index.bodies() * 2 >= router.index.len().max(1) {
@@ -235,7 +235,7 @@ fn report(router: &Router, matcher: &dyn Matcher) -> MatcherReport {
     MatcherReport { matcher: matcher.name().to_owned(), state, candidates: 0, took_us: 0 }
 }
 
-/// Runs one step of a matcher and catches its errors and panics for the report.
+/// Runs one step of a matcher, and records errors and panics in its report.
 fn contained<T>(report: &mut MatcherReport, step: impl FnOnce() -> Result<T, Failure>) -> Option<T> {
     if !matches!(report.state, MatcherState::Idle | MatcherState::Ran) {
         return None;
@@ -289,7 +289,7 @@ fn score<'a>(
     Some(scorer)
 }
 
-/// All score terms of one slot. A matcher that fails to explain its part loses it and is reported.
+/// Collects all score terms of one slot. A matcher that fails to explain its terms contributes none and is reported.
 fn explain(running: &[Running<'_>], reports: &mut [MatcherReport], slot: usize) -> Vec<ScoreTerm> {
     let mut out = Vec::new();
     for matcher in running {
@@ -305,14 +305,14 @@ fn explain(running: &[Running<'_>], reports: &mut [MatcherReport], slot: usize) 
     out
 }
 
-/// Whether a term comes from a stop word that occurs in a skill.
+/// Returns whether a term comes from a stop word that occurs in a skill.
 fn of_stop_word(addend: &ScoreTerm, reading: &Reading) -> bool {
     let Row::Word(word) = addend.row else { return false };
     matches!(addend.kind, PartKind::Term | PartKind::BodyOnly | PartKind::Presence)
         && !reading.is_content(word)
 }
 
-/// Scales what stop words gave down to what they may give together.
+/// Scales the terms of stop words down to their limit for one request.
 fn limit_stop_words(asked: &QueryContext<'_>, addends: &mut [ScoreTerm]) {
     let most = asked.cx.weights.stop_words_limit.most;
     let of_stop_words = |a: &&mut ScoreTerm| of_stop_word(a, asked.reading);
@@ -322,7 +322,7 @@ fn limit_stop_words(asked: &QueryContext<'_>, addends: &mut [ScoreTerm]) {
     }
 }
 
-/// The stems of the index that a word of the request may be.
+/// Returns the stems of the index that a word of the request may stand for.
 fn stems(read: &ReadWord, cx: &Context<'_>) -> Vec<StemId> {
     if read.completions.is_empty() {
         cx.index.vocabulary.find(&read.word.stem).into_iter().collect()
@@ -331,21 +331,21 @@ fn stems(read: &ReadWord, cx: &Context<'_>) -> Vec<StemId> {
     }
 }
 
-/// How many content words neither index nor embedding knows.
+/// Returns the number of content words that neither index nor embedding knows.
 fn unknown_words(reading: &Reading, cx: &Context<'_>) -> usize {
     let content = (0..reading.words.len()).filter(|at| !reading.words[*at].word.stop);
     content.filter(|at| !is_known(reading, cx, *at)).count()
 }
 
-/// Whether the word pieces of an unknown word are syllables at best: those of a short one, and of one with letters that
-/// the embedding does not have.
+/// Returns whether the word pieces of an unknown word carry no meaning: those of a short word, and of one with
+/// characters that the embedding does not have.
 fn means_nothing(reading: &Reading, cx: &Context<'_>, at: usize) -> bool {
     let text = &reading.words[at].word.text;
     let short = text.chars().count() < cx.weights.typo.pieces_from && !is_acronym(reading.written(at));
     (short || !text.is_ascii()) && !is_known(reading, cx, at)
 }
 
-/// Whether index or embedding knows a word of the request.
+/// Returns whether index or embedding knows a word of the request.
 fn is_known(reading: &Reading, cx: &Context<'_>, at: usize) -> bool {
     let read = &reading.words[at];
     !read.completions.is_empty()
@@ -353,7 +353,7 @@ fn is_known(reading: &Reading, cx: &Context<'_>, at: usize) -> bool {
         || cx.model.as_ref().is_ok_and(|m| m.find(&read.word.text).is_some())
 }
 
-/// How `policy` orders.
+/// Returns whether the request uses the strict policy.
 pub(crate) fn strict(request: &Request) -> bool {
     request.policy == Policy::Strict
 }

@@ -1,4 +1,4 @@
-//! A request as the router reads it: words with their corrections, and the word pieces of the embedding.
+//! The reading of a request: its words with corrections, and the word pieces of the embedding.
 
 use super::answer::{Correction, QueryWord};
 use super::embedding::Embedding;
@@ -9,7 +9,7 @@ use super::tokenize::{Word, Words};
 use super::vocabulary::StemId;
 use skills_skill::slice;
 
-/// A piece of a request and the word it belongs to.
+/// A word piece of a request and the word it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ReadPiece {
     /// The token.
@@ -21,40 +21,40 @@ pub(crate) struct ReadPiece {
 /// A word of a request.
 #[derive(Debug, Clone)]
 pub(crate) struct ReadWord {
-    /// As read: after a correction its text and stem are those of the correction.
+    /// The word as read: after a correction, text and stem are those of the correction.
     pub word: Word,
-    /// How it was interpreted instead, if it was.
+    /// The interpretation that replaces the word, if any.
     pub correction: Option<Correction>,
-    /// Stems it may complete to, when it is unfinished.
+    /// Possible completions of an unfinished word.
     pub completions: Vec<StemId>,
     /// Whether it is a proper name that no skill contains.
     pub name: bool,
 }
 
 impl ReadWord {
-    /// A word as it is written.
+    /// Creates a word without corrections.
     pub fn new(word: Word) -> Self {
         Self { word, correction: None, completions: Vec::new(), name: false }
     }
 }
 
-/// Whether a word is written in capitals only.
+/// Returns whether a word is written in capitals only.
 pub(crate) fn is_acronym(written: &str) -> bool {
     written.chars().all(char::is_uppercase)
 }
 
-/// A request, read.
+/// A parsed request.
 #[derive(Debug, Clone)]
 pub(crate) struct Reading {
-    /// As written.
+    /// The text as written.
     pub intent: String,
     /// Its words.
     pub words: Vec<ReadWord>,
     /// Its word pieces; set by [`Reading::cut`] after the words.
     pub pieces: Vec<ReadPiece>,
-    /// Its intent; set by [`Reading::understand`] after the words.
+    /// Its task; set by [`Reading::understand`] after the words.
     pub task: Task,
-    /// Its language, where it is not English.
+    /// Its language, if it is not English.
     pub language: Option<Language>,
 }
 
@@ -65,8 +65,8 @@ impl Reading {
         Self { intent: intent.to_owned(), words, pieces: Vec::new(), task: Task::default(), language: None }
     }
 
-    /// Cuts the words into word pieces. A corrected word gives those of its correction, an unfinished one those of its
-    /// only completion, and those for which `means_nothing` none.
+    /// Splits the words into word pieces. A corrected word yields the pieces of its correction, an unfinished one
+    /// those of its only completion, and words for which `means_nothing` returns true yield none.
     pub fn cut(&mut self, model: &Embedding, limit: usize, means_nothing: impl Fn(usize) -> bool) {
         let mut out: Vec<ReadPiece> = Vec::new();
         for piece in model.pieces(&self.intent, limit) {
@@ -94,12 +94,13 @@ impl Reading {
         self.pieces = out;
     }
 
-    /// Finds the task in it.
+    /// Determines the task of the request.
     pub fn understand(&mut self, words: &Words, lexicon: &Lexicon) {
         self.task = Task::read(&self.intent, &self.words, words, lexicon);
     }
 
-    /// Finds proper names: unknown words that are capitalized inside a sentence of a request with words in lower case.
+    /// Marks proper names: unknown words that are capitalized inside a sentence, if the request also has lower-case
+    /// words.
     pub fn find_names(&mut self, is_unknown: impl Fn(&ReadWord) -> bool) {
         let is_lower = |at: usize| self.written(at).chars().all(char::is_lowercase);
         if !(0..self.words.len()).any(|at| !self.words[at].word.stop && is_lower(at)) {
@@ -121,25 +122,25 @@ impl Reading {
         letters.next().is_some_and(char::is_uppercase) && letters.any(char::is_lowercase) && !starts_sentence
     }
 
-    /// Whether any word with this one's stem is not a stop word.
+    /// Returns whether any word with the same stem is not a stop word.
     pub fn is_content(&self, word: usize) -> bool {
         let stem = &self.words[word].word.stem;
         self.words.iter().any(|w| !w.word.stop && w.word.stem == *stem)
     }
 
-    /// The representative of all words with this one's stem: the first.
+    /// Returns the first word with the same stem, which represents all of them.
     pub fn row(&self, word: usize) -> usize {
         let stem = &self.words[word].word.stem;
         self.words.iter().position(|w| w.word.stem == *stem).unwrap_or(word)
     }
 
-    /// A word as written in the request.
+    /// Returns a word as written in the request.
     pub fn written(&self, word: usize) -> &str {
         let w = &self.words[word].word;
         slice(&self.intent, w.start as usize..w.end as usize)
     }
 
-    /// A word as it was read: as written, or its correction.
+    /// Returns the text that a word was read as: as written, or its correction.
     pub fn read_as(&self, word: usize) -> &str {
         match &self.words[word].correction {
             Some(Correction::Typo(other)) => other,
@@ -147,13 +148,13 @@ impl Reading {
         }
     }
 
-    /// Whether a word was read as another; other capitals make no other word.
+    /// Returns whether a word was read as another one; different capitalization does not count.
     pub fn is_corrected(&self, word: usize) -> bool {
         matches!(&self.words[word].correction, Some(Correction::Typo(other))
             if *other != self.written(word).to_lowercase())
     }
 
-    /// The words as an answer shows them; `known` tells by word.
+    /// Returns the words for an answer; `known` tells whether a word is known.
     pub fn shown(&self, known: impl Fn(usize) -> bool) -> Vec<QueryWord> {
         self.words
             .iter()

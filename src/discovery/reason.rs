@@ -1,4 +1,4 @@
-//! One sentence about why a skill is where it is, made from the largest parts of its score.
+//! Summarizes in one sentence why a skill has its rank, from the largest terms of its score.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ use super::reading::Reading;
 use super::tokenize::is_unspaced;
 use skills_skill::slice;
 
-/// Words a sentence names at most, by place.
+/// Maximum number of words that a sentence names for each place.
 const MAX_NAMED_WORDS: usize = 3;
 
 /// Where a word of the request occurs in a skill, and the quoted text.
@@ -21,7 +21,7 @@ struct MatchedWord {
     quote: String,
 }
 
-/// Places, the best first.
+/// Where words of a request occur, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Place {
     NameAndDescription,
@@ -29,7 +29,7 @@ enum Place {
     Description,
     Tags,
     Body,
-    /// In the body, and in the clause of the description that excludes it.
+    /// In the body, and in an exclusion clause of the description.
     Excluded,
 }
 
@@ -38,7 +38,7 @@ impl Place {
         matches!(self, Self::Body | Self::Excluded)
     }
 
-    /// A clause about the matched words.
+    /// Describes where the matched words occur.
     fn clause(self, words: &str) -> String {
         match self {
             Self::NameAndDescription => format!("name and description contain {words}"),
@@ -51,7 +51,7 @@ impl Place {
     }
 }
 
-/// The sentence, without a final period. Quotes from a skill are verbatim.
+/// Returns the sentence, without a final period. Quotes from a skill are verbatim.
 pub(crate) fn reason(breakdown: &Breakdown, asked: &QueryContext<'_>, entry: &Entry) -> String {
     let reading = asked.reading;
     if let Some(part) = breakdown.parts.iter().find(|p| p.kind == PartKind::Exact) {
@@ -68,7 +68,7 @@ pub(crate) fn reason(breakdown: &Breakdown, asked: &QueryContext<'_>, entry: &En
             format!("the request names “{}”", part.label)
         };
     }
-    // What each content word gave by standing somewhere.
+    // The contribution of each content word through its occurrences.
     let mut given: BTreeMap<usize, f64> = BTreeMap::new();
     for part in breakdown.parts.iter().filter(|p| p.kind == PartKind::Term) {
         let Some(word) = breakdown.words[part.word].query_word.filter(|at| reading.is_content(*at)) else {
@@ -93,7 +93,7 @@ pub(crate) fn reason(breakdown: &Breakdown, asked: &QueryContext<'_>, entry: &En
         .take(2)
         .map(|(place, mut words)| {
             words.sort_by(|a, b| b.0.total_cmp(&a.0));
-            // “GitHub” matches both “git” and “hub”.
+            // “GitHub” matches both “git” and “hub”: quote it once.
             let mut quoted = BTreeSet::new();
             words.retain(|(.., quote)| quoted.insert(quote.to_lowercase()));
             words.truncate(MAX_NAMED_WORDS);
@@ -124,7 +124,7 @@ pub(crate) fn reason(breakdown: &Breakdown, asked: &QueryContext<'_>, entry: &En
     clauses.join("; ")
 }
 
-/// The complete description of a skill, with what it excludes; each part is made when it is first needed.
+/// The complete description of a skill and the stems that it excludes, computed on first use.
 #[derive(Default)]
 struct Described {
     lower: OnceCell<String>,
@@ -137,7 +137,8 @@ fn stems_of(text: &str, asked: &QueryContext<'_>) -> Vec<u32> {
     found
 }
 
-/// How each word with this stem starts: stemming changes the last letter of a stem at most, and more of short ones.
+/// Returns the prefix that all words with this stem share: stemming changes at most the last letter of a stem, and
+/// more of short ones.
 fn common_start(stem: &str) -> &str {
     const SHORT: usize = 3;
     if stem.chars().count() <= SHORT {
@@ -146,7 +147,7 @@ fn common_start(stem: &str) -> &str {
     stem.char_indices().next_back().map_or("", |(last, _)| slice(stem, ..last))
 }
 
-/// Where a word of the request occurs in a skill, as written there.
+/// Finds where a word of the request occurs in a skill, and how it is written there.
 fn find_word(
     word: usize,
     asked: &QueryContext<'_>,
@@ -190,14 +191,15 @@ fn find_word(
             is(Place::Tags, best(&forms))
         })
         .or_else(|| {
-            // The text of a body is not available here: only a word with one form in all skills is certain.
+            // The text of the body is not available here, so only a word with a single form in all skills can be
+            // quoted.
             let stem = *stems.first()?;
             let only = stems.len() == 1 && index.forms.is_only_form(stem);
             let read = reading.read_as(word);
             let quote = if only {
                 quote(index.vocabulary.written(stem))
             } else if !read.chars().any(|c| c.is_alphabetic() && !is_unspaced(c)) {
-                // Numbers and characters have no other form.
+                // Numbers and characters of unspaced scripts have no other forms.
                 quote(read)
             } else {
                 let known = index.forms.contains(&read.to_lowercase());
@@ -213,7 +215,7 @@ fn find_word(
         })
 }
 
-/// What meaning adds beyond words in common, and the words it is said of.
+/// Describes the semantic contribution beyond shared words, and returns the words that it names.
 fn meaning(
     breakdown: &Breakdown,
     reading: &Reading,
@@ -244,7 +246,7 @@ fn meaning(
     Some((text, near))
 }
 
-/// The run of ASCII letters and digits around a word of a text: `FastAPI` around `Fast`.
+/// Extends a word to the surrounding run of ASCII letters and digits: `Fast` to `FastAPI`.
 fn whole_word(text: &str, word: Range<usize>) -> &str {
     let is_inner = |at: usize| text.as_bytes().get(at).is_some_and(u8::is_ascii_alphanumeric);
     let (mut start, mut end) = (word.start, word.end);
@@ -261,7 +263,7 @@ fn quote(word: &str) -> String {
     format!("“{word}”")
 }
 
-/// Words of the request, as they were read. Overlapping pairs of characters are one text.
+/// Quotes words of the request as they were read, merging overlapping pairs of characters.
 fn quoted(words: &[usize], reading: &Reading) -> String {
     let mut texts: Vec<(Range<usize>, String)> = Vec::new();
     for word in words {
@@ -278,7 +280,7 @@ fn quoted(words: &[usize], reading: &Reading) -> String {
     listed(texts.into_iter().map(|(_, text)| quote(&text)))
 }
 
-/// `a, b and c`.
+/// Joins words as `a, b and c`.
 fn listed(words: impl Iterator<Item = String>) -> String {
     let words: Vec<String> = words.collect();
     match words.split_last() {

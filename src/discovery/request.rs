@@ -1,4 +1,4 @@
-//! What is asked of the router.
+//! Requests to the router.
 
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumIter, EnumString};
@@ -73,7 +73,7 @@ fn is_zero(value: &usize) -> bool {
 }
 
 impl Request {
-    /// Whether it keeps only some of the skills that match.
+    /// Returns whether a filter or a single skill restricts the results.
     #[must_use]
     pub fn is_narrowed(&self) -> bool {
         self.skill.is_some() || !self.filter.trim().is_empty()

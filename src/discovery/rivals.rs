@@ -1,4 +1,4 @@
-//! The rivals of one skill, and a pair of skills with what would separate them.
+//! Rivals of one skill, and comparison of a pair of skills.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
@@ -17,13 +17,13 @@ use super::segment::Key;
 use super::task::{exclusion_ranges, without};
 use skills_skill::SkillId;
 
-/// Rivals of a report, at most.
+/// Maximum number of rivals in a report.
 const MAX_RIVALS: usize = 12;
-/// Skills that are near in meaning and become candidates without winning a request.
+/// Maximum number of semantically similar skills that are listed without winning a request.
 const MAX_NEAR: usize = 5;
-/// Cosine from which two skills are a candidate for review.
+/// Cosine from which two skills are listed for review.
 const NEAR_FROM: f64 = 0.5;
-/// Lost requests and queries that are listed.
+/// Maximum number of lost requests and queries that are listed.
 const MAX_EXAMPLES: usize = 12;
 
 /// A golden query, and who wins it.
@@ -63,7 +63,7 @@ pub struct RivalReport {
     pub made: usize,
     /// Those that it wins.
     pub kept: usize,
-    /// Its clauses.
+    /// The clauses of its description.
     pub clauses: Vec<ProbedClause>,
     /// Probe requests that it does not win.
     pub lost: Vec<LostProbe>,
@@ -71,7 +71,7 @@ pub struct RivalReport {
     pub golden: usize,
     /// Those that it wins.
     pub golden_kept: usize,
-    /// Its rivals, the one that takes most first.
+    /// Its rivals, the one that wins most requests first.
     pub rivals: Vec<Rival>,
 }
 
@@ -86,7 +86,7 @@ pub struct PairSide {
     pub kept: usize,
     /// Those that the other side wins.
     pub lost: usize,
-    /// Its clauses.
+    /// The clauses of its description.
     pub clauses: Vec<ProbedClause>,
     /// Terms that only this side has, the most useful first.
     pub own_terms: Vec<String>,
@@ -94,22 +94,22 @@ pub struct PairSide {
     pub separable: usize,
     /// Those of them that it wins.
     pub separable_kept: usize,
-    /// The clause that separates it from the other side: the one that it keeps best, by terms of its own.
+    /// The clause that separates it from the other side: the one with terms of its own whose requests it wins most.
     pub separating_clause: Option<String>,
-    /// The clause that it loses most of.
+    /// The clause whose requests it loses most.
     pub lost_clause: Option<String>,
 }
 
-/// What could be done about a pair.
+/// A way to separate a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::Display)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum AdviceKind {
     /// Add to both descriptions what they are not for.
     AddExclusion,
-    /// Make one skill of the two.
+    /// Merge the two into one skill.
     Merge,
-    /// Leave each contested clause to the side that keeps it.
+    /// Assign each contested clause to the side that wins it.
     Split,
 }
 
@@ -118,7 +118,7 @@ pub enum AdviceKind {
 pub struct AdvisedText {
     /// The skill.
     pub skill_id: SkillId,
-    /// Its description then.
+    /// Its new description.
     pub description: String,
 }
 
@@ -127,46 +127,46 @@ pub struct AdvisedText {
 pub struct PairAdvice {
     /// What to do.
     pub kind: AdviceKind,
-    /// Probe requests of both that another skill than the right one wins, now.
+    /// Current number of probe requests of both that another skill than the expected one wins.
     pub lost_before: usize,
-    /// The same with the option.
+    /// The same number with the option.
     pub lost_after: usize,
-    /// Golden queries won then, minus those won now; none without a golden set.
+    /// Change of the number of golden queries won; absent without a golden set.
     pub golden: Option<i64>,
-    /// Tokens of both descriptions then, minus those now.
+    /// Change of the number of tokens of both descriptions.
     pub tokens: i64,
-    /// The descriptions that it writes; of a merge the one that remains.
+    /// The new descriptions; for a merge, that of the remaining skill.
     pub texts: Vec<AdvisedText>,
     /// The skill that a merge removes.
     pub removed: Option<SkillId>,
-    /// Whether it helps, and most of all options.
+    /// Whether it is an improvement, and the best of all options.
     pub is_best: bool,
 }
 
 /// Two skills and what would separate them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PairReport {
-    /// The first.
+    /// The first skill.
     pub a: PairSide,
-    /// The second.
+    /// The second skill.
     pub b: PairSide,
     /// Golden queries that expect one of them.
     pub golden: Vec<GoldenDuel>,
     /// Cosine of the two meanings; not used for the advice.
     pub similarity: f64,
-    /// Probe requests of both without a term of only one side.
+    /// Probe requests of both without a distinguishing term.
     pub shared: usize,
-    /// Those of them that their own side loses to the other.
+    /// Number of those that their own side loses to the other.
     pub shared_lost: usize,
     /// The options, the best first.
     pub advice: Vec<PairAdvice>,
 }
 
 impl Router {
-    /// The rivals of a skill.
+    /// Reports the rivals of a skill; `None` if the skill is unknown.
     ///
     /// # Errors
-    /// When a case has an empty query.
+    /// Returns an error if a case has an empty query.
     pub fn rivals(&self, id: &SkillId, cases: &[Case]) -> Result<Option<RivalReport>, RequestError> {
         let Some(document) = self.document(id) else { return Ok(None) };
         let own = self.probing(self.probes(document, MAX_PROBES))?;
@@ -232,11 +232,11 @@ impl Router {
         }))
     }
 
-    /// Two skills with what would separate them. `tokens` counts those of a text, `complete` gives a document its
+    /// Compares two skills. `tokens` counts the tokens of a text; `complete` returns the document of a skill with
     /// headings and body.
     ///
     /// # Errors
-    /// When a case has an empty query.
+    /// Returns an error if a case has an empty query.
     pub fn pair(
         &self,
         (a, b): (&SkillId, &SkillId),
@@ -279,7 +279,7 @@ impl Router {
         }))
     }
 
-    /// Content stems of what a document claims, with the word that has each first.
+    /// Returns the content stems of what a document claims, each with the first word that has it.
     fn stems(&self, document: &Document) -> BTreeMap<String, String> {
         let excluded = exclusion_ranges(&document.description, &self.lexicon);
         let text = format!(
@@ -301,7 +301,7 @@ impl Router {
         (self.len() as f64 / documents.max(1) as f64).ln()
     }
 
-    /// A router with other documents, and without some.
+    /// Returns a copy of the router with some documents replaced and others removed.
     fn with_changes(&self, documents: Vec<Document>, removed: &[SkillId]) -> Self {
         let mut draft = self.snapshot();
         draft.update(documents, removed);
@@ -317,7 +317,7 @@ struct Pair<'a> {
     stems: [BTreeMap<String, String>; 2],
 }
 
-/// What a draft of the index must answer, and with which skill.
+/// Requests with the skill that should win each.
 type Wanted<'a> = Vec<(&'a str, &'a SkillId)>;
 
 impl Pair<'_> {
@@ -325,7 +325,7 @@ impl Pair<'_> {
         &self.documents[side].id
     }
 
-    /// Stems that a side has and the other has not.
+    /// Returns the stems that a side has and the other one does not.
     fn own_stems(&self, side: usize) -> HashSet<&str> {
         let other = &self.stems[1 - side];
         self.stems[side].keys().filter(|stem| !other.contains_key(*stem)).map(String::as_str).collect()
@@ -383,7 +383,8 @@ impl Pair<'_> {
         }
     }
 
-    /// Probes of both without a term of only one side, and those that their own side loses to the other.
+    /// Counts the probes of both sides without a distinguishing term, and those of them that their own side loses to
+    /// the other.
     fn shared(&self) -> (usize, usize) {
         let (mut shared, mut lost) = (0, 0);
         for side in [0, 1] {
@@ -396,7 +397,7 @@ impl Pair<'_> {
         (shared, lost)
     }
 
-    /// All probes with the skill that should win each.
+    /// Returns all probes with the skill that should win each.
     fn wanted(&self) -> Wanted<'_> {
         let of = |side: usize| self.probings[side].each().map(move |(probe, _)| (probe, self.id(side)));
         of(0).chain(of(1)).collect()
@@ -441,7 +442,7 @@ impl Pair<'_> {
                 is_best: false,
             });
         }
-        // A change that loses golden queries is not advised, however many probes it wins.
+        // A change that loses golden queries ranks last, however many probes it wins.
         let rank = |advice: &PairAdvice| (advice.golden.unwrap_or(0) < 0, advice.lost_after, advice.tokens);
         options.sort_by_key(rank);
         if let Some(first) = options.first_mut() {
@@ -452,7 +453,8 @@ impl Pair<'_> {
         Ok(options)
     }
 
-    /// Golden queries won with a draft, minus those won now. What expected a removed skill expects the other one.
+    /// Counts the golden queries won with a draft, minus those won now. Queries that expected a removed skill expect
+    /// the other one.
     fn golden_change(
         &self,
         now: &EvalReport,
@@ -477,7 +479,7 @@ impl Pair<'_> {
         Ok(Some(won(&then) - won(now)))
     }
 
-    /// “Not for X; see B.” in both descriptions, where X is what the other keeps by terms of its own.
+    /// Adds “Not for X; see B.” to both descriptions, where X is the clause that separates the other side.
     fn exclusion(&self, sides: &[PairSide; 2]) -> Option<Draft<'_>> {
         let mut documents = Vec::new();
         for side in [0, 1] {
@@ -500,7 +502,7 @@ impl Pair<'_> {
         })
     }
 
-    /// One skill with the clauses of both, each once.
+    /// Merges both into one skill with the clauses of both, without repetition.
     fn merge(&self) -> Draft<'_> {
         let keeper = usize::from(self.probings[1].won_by(self.id(1)) > self.probings[0].won_by(self.id(0)));
         let (kept, given) = (&self.documents[keeper], &self.documents[1 - keeper]);
@@ -509,7 +511,7 @@ impl Pair<'_> {
         for sentence in sentences(&given.description) {
             let words = self.router.words.split(&sentence);
             let new = words.iter().filter(|word| !word.stop && !stems.contains_key(&word.stem)).count();
-            // A sentence that adds nothing is left out, and so is one that excludes the skill it is merged with.
+            // Skips sentences that add nothing, and sentences that exclude the skill merged in.
             if new > 0
                 && !exclusion_ranges(&sentence, &self.router.lexicon)
                     .iter()
@@ -530,7 +532,7 @@ impl Pair<'_> {
         Draft { kind: AdviceKind::Merge, documents: vec![document], removed: vec![given.id.clone()], wanted }
     }
 
-    /// Each clause that a side loses to the other for the most part is left to the other.
+    /// Removes from each side the clauses of which it loses most probes to the other.
     fn split(&self) -> Option<Draft<'_>> {
         let mut documents = Vec::new();
         let mut moved: HashSet<&str> = HashSet::new();
@@ -568,7 +570,7 @@ impl Pair<'_> {
     }
 }
 
-/// An option before it is measured.
+/// An option that is not measured yet.
 struct Draft<'a> {
     kind: AdviceKind,
     documents: Vec<Document>,
@@ -576,7 +578,7 @@ struct Draft<'a> {
     wanted: Wanted<'a>,
 }
 
-/// Probes that another skill than the wanted one wins.
+/// Counts the probes that another skill than the expected one wins.
 fn lost(router: &Router, wanted: &Wanted<'_>) -> Result<usize, RequestError> {
     let mut lost = 0;
     for (probe, id) in wanted {
@@ -585,7 +587,7 @@ fn lost(router: &Router, wanted: &Wanted<'_>) -> Result<usize, RequestError> {
     Ok(lost)
 }
 
-/// A clause as the object of “Not for …”: its first letter small, unless it begins with a name.
+/// Converts a clause to the object of “Not for …”: lower-cases its first letter, unless it begins with a name.
 fn as_object(clause: &str) -> String {
     let clause = clause.trim_end_matches(['.', ';', ',']);
     let mut letters = clause.chars();
@@ -595,10 +597,10 @@ fn as_object(clause: &str) -> String {
     if is_name { clause.to_owned() } else { format!("{}{rest}", first.to_lowercase()) }
 }
 
-/// A description without one clause, with the punctuation and spaces that it leaves.
+/// Removes one clause from a description, with adjacent punctuation and spaces.
 fn without_clause(description: &str, clause: &str) -> String {
     let Some((before, after)) = description.split_once(clause) else { return description.to_owned() };
-    // The opening of the sentence (“Use for”) goes with its only clause.
+    // An opening (“Use for”) is removed along with its only clause.
     let open = before.rsplit(['.', '!', '?', ';']).next().unwrap_or_default();
     let sentences = before.strip_suffix(open).unwrap_or_default();
     let after = after.trim_start_matches(['.', ';', ',', '!', '?']);

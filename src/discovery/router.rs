@@ -1,4 +1,4 @@
-//! The router: takes documents, keeps the index, answers requests.
+//! The router: maintains the index and answers requests.
 
 use std::collections::{BTreeSet, HashSet};
 use std::io;
@@ -28,7 +28,7 @@ use skills_skill::SkillId;
 /// A request that cannot be answered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
-    /// Nothing but blanks.
+    /// The request is blank.
     #[error("the request is empty; describe your task in a few words")]
     Empty,
 }
@@ -37,13 +37,13 @@ pub enum RequestError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no matcher `{name}`; known: {known}")]
 pub struct UnknownMatcher {
-    /// As given.
+    /// The name that was requested.
     pub name: String,
-    /// Those there are, joined.
+    /// The known names, separated by commas.
     pub known: String,
 }
 
-/// Ranks skills for requests. Shared by reference for asking; [`Router::update`] needs it alone.
+/// Ranks skills for requests. Requests share it by reference; [`Router::update`] needs exclusive access.
 pub struct Router {
     pub(super) weights: Weights,
     pub(super) words: Arc<Words>,
@@ -56,7 +56,7 @@ pub struct Router {
     pub(super) revision: Revision,
 }
 
-/// The state of an index: two routers with the same revision rank alike.
+/// Identifies a state of an index: routers with the same revision return the same rankings.
 #[derive(Debug, Clone, Default)]
 pub struct Revision(Arc<()>);
 
@@ -66,29 +66,29 @@ impl PartialEq for Revision {
     }
 }
 
-/// Skills whose words are counted and that are not in the index yet.
+/// Skills that are analyzed but not in the index yet.
 #[derive(Debug)]
 pub struct Counted(Vec<Analysis>);
 
-/// What was written of an index, to find it again there.
+/// Receipt of [`Router::write_snapshot`], with which [`Router::keep_in`] maps the written documents to slots.
 #[derive(Debug)]
 pub struct Written {
-    /// Of the documents, in the order in which they were written.
+    /// Slots of the documents in the order in which they were written.
     slots: Vec<u32>,
 }
 
-/// The index in one piece, not in use yet.
+/// The index merged into one segment, not in use yet.
 #[derive(Debug)]
 pub struct Joined(Segment);
 
 impl Router {
-    /// An empty router with the embedding of this program. A model that cannot be used leaves out what
-    /// needs it, visibly in every answer.
+    /// Creates an empty router with the embedded model. If a model is unusable, the matchers that need it are skipped,
+    /// which every answer reports.
     pub fn new(weights: Weights) -> Self {
         Self::with_model(weights, Embedding::shipped())
     }
 
-    /// An empty router with this embedding, or the reason why there is none.
+    /// Creates an empty router with this embedding, or with the reason why there is none.
     pub fn with_model(weights: Weights, model: Result<Arc<Embedding>, EmbeddingError>) -> Self {
         let words = Arc::new(Words::new(weights.stop_words.clone()));
         let lexicon = Arc::new(Lexicon::new(&weights.phrases, &words));
@@ -108,7 +108,7 @@ impl Router {
     /// Disables matchers by name.
     ///
     /// # Errors
-    /// When there is no such matcher.
+    /// Returns an error if there is no such matcher.
     pub fn without_links<I: IntoIterator<Item = S>, S: Into<String>>(
         mut self,
         names: I,
@@ -123,46 +123,46 @@ impl Router {
         Ok(self)
     }
 
-    /// The weights in force.
+    /// Returns the weights in use.
     pub fn weights(&self) -> &Weights {
         &self.weights
     }
 
-    /// How many skills are indexed.
+    /// Returns the number of indexed skills.
     pub fn len(&self) -> usize {
         self.index.len()
     }
 
-    /// Whether nothing is indexed.
+    /// Returns whether no skill is indexed.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many of them have headings and body in the index.
+    /// Returns the number of skills whose bodies are indexed.
     pub fn bodies(&self) -> usize {
         self.index.bodies()
     }
 
-    /// Ids in the index, in no particular order.
+    /// Iterates over the indexed ids, in arbitrary order.
     pub fn ids(&self) -> impl Iterator<Item = &SkillId> {
         self.index.entries().map(|(_, e)| &e.document.id)
     }
 
-    /// Whether the index holds this skill as it is, headings and body included: then there is no need to
-    /// read them again. The digest of the document stands for them; without one the answer is no.
+    /// Returns whether the index contains this skill unchanged, including headings and body, so that they need not be
+    /// read again. They are compared by the document's digest; without a digest, returns false.
     pub fn is_current(&self, document: &Document) -> bool {
         let entry = self.index.slot_of(&document.id).and_then(|slot| self.index.entry(slot));
         entry.is_some_and(|e| e.read && e.document.same_facts(document))
     }
 
-    /// Puts skills in (one that is there is replaced) and takes others out.
+    /// Inserts or replaces skills, and removes others.
     pub fn update(&mut self, upserts: Vec<Document>, removed: &[SkillId]) {
         let counted = self.count(upserts);
         self.put(counted, removed);
     }
 
-    /// Counts the words of skills, on all cores: the long half of an update, which changes nothing, so that
-    /// questions are answered meanwhile. Large changes are best handed over in pieces of a few hundred.
+    /// Analyzes skills on all cores: the slow half of an update, which changes nothing, so that requests are answered
+    /// meanwhile. Large changes should be split into batches of a few hundred.
     #[must_use]
     pub fn count(&self, documents: Vec<Document>) -> Counted {
         Counted(if documents.len() < 4 {
@@ -172,14 +172,15 @@ impl Router {
         })
     }
 
-    /// Puts counted skills into the index and takes others out: the short half of an update.
+    /// Inserts analyzed skills into the index and removes others: the fast half of an update.
     pub fn put(&mut self, counted: Counted, removed: &[SkillId]) {
         self.index.change(counted.0, removed, &self.weights);
         self.revision = Revision::default();
     }
 
-    /// The index in one piece, where many changes have left it in several: requests are answered quicker then. Made
-    /// beside requests, and given to [`Router::adopt`] before anything else changes; none beyond 60,000 skills.
+    /// Merges an index that many changes have fragmented, which makes requests faster. Computed while requests are
+    /// answered; pass the result to [`Router::adopt`] before any other change. Returns `None` if there is nothing to
+    /// merge, or with more than 60,000 skills.
     #[must_use]
     pub fn joined(&self) -> Option<Joined> {
         if self.len() > CAPACITY {
@@ -188,7 +189,7 @@ impl Router {
         self.index.joined().map(Joined)
     }
 
-    /// Takes what [`Router::joined`] gave in place of the pieces. Answers stay what they are.
+    /// Replaces the segments by the result of [`Router::joined`]. Answers do not change.
     pub fn adopt(&mut self, joined: Joined) {
         self.index.replace(joined.0);
     }
@@ -197,10 +198,11 @@ impl Router {
         analyse(document, &self.words, &self.lexicon, self.model.as_deref().ok(), &self.weights)
     }
 
-    /// Writes the index for [`Router::restore`] at the next start; nothing above 60,000 skills, where it is rebuilt.
+    /// Writes the index for [`Router::restore`] at the next start. Writes nothing and returns `None` above 60,000
+    /// skills, where the index is rebuilt at each start.
     ///
     /// # Errors
-    /// Errors of the writer.
+    /// Returns the errors of the writer.
     pub fn write_snapshot(&self, out: impl io::Write) -> io::Result<Option<Written>> {
         if self.len() > CAPACITY {
             return Ok(None);
@@ -208,47 +210,48 @@ impl Router {
         snapshot::write(&self.index, self.stamp(), out).map(|slots| Some(Written { slots }))
     }
 
-    /// Leaves the tables of the index where they were just written: from here on they are read there as requests need
-    /// them. Nothing may have changed since.
+    /// Releases the tables of the index from memory and reads them on demand from where they were just written. The
+    /// index must not have changed since.
     ///
     /// # Errors
-    /// When what is there is not what was written; the present index then stays.
+    /// Returns an error if the source is not what was written; the current index then stays in use.
     pub fn keep_in(&mut self, written: Written, source: Box<dyn ReadAt>) -> Result<(), SnapshotError> {
         let kept = snapshot::segment(source, self.stamp(), &self.index.damaged, written.slots)?;
         self.index.replace(kept);
         Ok(())
     }
 
-    /// Takes an index in place of the present one. Its tables stay in the source, and are read there as requests need
-    /// them. Afterwards [`Router::is_current`] tells what has changed since it was written.
+    /// Replaces the current index by a stored one. Its tables stay in the source and are read on demand. Afterwards,
+    /// [`Router::is_current`] tells what has changed since it was written.
     ///
     /// # Errors
-    /// When it is damaged, or was made by another version or with other weights; the present index then stays.
+    /// Returns an error if the source is damaged, or was written by another version or with other weights; the current
+    /// index then stays in use.
     pub fn restore(&mut self, source: Box<dyn ReadAt>) -> Result<(), SnapshotError> {
         self.index = snapshot::read(source, self.stamp(), &self.weights)?;
         self.revision = Revision::default();
         Ok(())
     }
 
-    /// Whether a part of the index that is in a file differs from what was written: answers may lack skills, and the
-    /// index must be rebuilt.
+    /// Returns whether the part of the index in a file was found to be damaged: answers may lack skills, and the index
+    /// must be rebuilt.
     pub fn is_damaged(&self) -> bool {
         self.index.is_damaged()
     }
 
-    /// Forgets every skill.
+    /// Removes all skills.
     pub fn clear(&mut self) {
         self.index = Index::default();
         self.revision = Revision::default();
     }
 
-    /// The state of the index: another one after each change of its skills.
+    /// Returns the revision of the index, which changes with every update.
     #[must_use]
     pub fn revision(&self) -> Revision {
         self.revision.clone()
     }
 
-    /// What an index depends on besides its documents: stop words, limits, cues, and whether there is an embedding.
+    /// Hashes what an index depends on in addition to its documents: stop words, limits, cues, and the embedding.
     pub(super) fn stamp(&self) -> u64 {
         let mut stops: Vec<&String> = self.weights.stop_words.iter().collect();
         stops.sort_unstable();
@@ -262,15 +265,15 @@ impl Router {
     /// Ranks the skills for a request.
     ///
     /// # Errors
-    /// When the intent is empty.
+    /// Returns an error if the intent is empty.
     pub fn discover(&self, request: &Request) -> Result<Answer, RequestError> {
         self.discover_adjusted(request, &Adjustments::default())
     }
 
-    /// The same, with score terms and exclusions of a policy.
+    /// Ranks the skills for a request, with the score terms and exclusions of a policy.
     ///
     /// # Errors
-    /// As [`Self::discover`].
+    /// Returns an error if the intent is empty.
     pub fn discover_adjusted(
         &self,
         request: &Request,
@@ -282,8 +285,8 @@ impl Router {
         Ok(ranking::rank(self, request, adjustments))
     }
 
-    /// The first results of a request with their scores, and the verdict: what [`Self::discover`] says without the
-    /// breakdowns.
+    /// Returns the first results of a request with their scores, and the verdict: the answer of [`Self::discover`]
+    /// without breakdowns.
     pub(crate) fn order(&self, request: &Request) -> Result<Order, RequestError> {
         if request.intent.trim().is_empty() {
             return Err(RequestError::Empty);
@@ -291,8 +294,8 @@ impl Router {
         Ok(ranking::order(self, request))
     }
 
-    /// The lines of a body with the most words of a request, at most `limit`, in order of the file.
-    /// `first_line` is the number of the body's first line in its file.
+    /// Returns at most `limit` lines of a body with the most words of a request, in file order. `first_line` is the
+    /// number of the body's first line in its file.
     pub fn body_lines(&self, body: &str, first_line: u32, intent: &str, limit: usize) -> Vec<BodyLine> {
         let reading = Reading::new(intent, &self.words);
         let stems: HashSet<&str> = marks::stems(&reading, |id| self.index.vocabulary.stem(id));

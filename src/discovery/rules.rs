@@ -1,5 +1,5 @@
-//! Rule terms of the blended policy: role, status, and read-only skills for requests that only want to know; and
-//! the terms that the person's own policy adds under either order.
+//! Rule terms of the blended policy (role, status, and read-only skills for read-only requests), and the terms of the
+//! user's policy, which apply under either ranking policy.
 
 use super::answer::{PartKind, Signal};
 use super::index::Facts;
@@ -9,7 +9,7 @@ use super::sorting::Ranked;
 use super::weights::Rules;
 use skills_skill::{Role, Status};
 
-/// Place of a role in the literal order.
+/// Returns the rank of a role in the literal order.
 pub(crate) fn role_rank(role: Role) -> u8 {
     match role {
         Role::Procedure => 0,
@@ -18,7 +18,7 @@ pub(crate) fn role_rank(role: Role) -> u8 {
     }
 }
 
-/// Place of a status in the literal order.
+/// Returns the rank of a status in the literal order.
 pub(crate) fn status_rank(status: &Status) -> u8 {
     match status {
         Status::Stable => 0,
@@ -27,7 +27,7 @@ pub(crate) fn status_rank(status: &Status) -> u8 {
     }
 }
 
-/// The term of each rule: role, status, read-only intent.
+/// Returns the term of each rule: role, status, read-only intent.
 pub(crate) fn terms(rules: &Rules, facts: Facts, read_only: bool) -> [f64; 3] {
     let role = match facts.role {
         Role::Procedure => rules.role.procedure,
@@ -42,7 +42,7 @@ pub(crate) fn terms(rules: &Rules, facts: Facts, read_only: bool) -> [f64; 3] {
     [role, status, if read_only && facts.read_only { rules.read_only } else { 0.0 }]
 }
 
-/// Adds the rule terms of a candidate; under the strict policy rules are an order, not terms.
+/// Appends the rule terms of a candidate; under the strict policy, rules are an order instead of terms.
 pub(crate) fn add(asked: &QueryContext<'_>, candidate: &Ranked, addends: &mut Vec<ScoreTerm>) {
     let index = asked.cx.index;
     let Some(entry) = index.entry(candidate.slot) else { return };

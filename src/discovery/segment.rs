@@ -1,5 +1,5 @@
-//! An immutable piece of the index: for each key the documents that have it. A changed document goes
-//! into a new segment and its old place is marked dead; merging drops the dead.
+//! An immutable part of the index: maps each key to the documents that have it. A changed document goes into a new
+//! segment and is marked as dead in the old one; merging drops dead documents.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -7,35 +7,36 @@ use std::sync::Arc;
 use super::field::Counts;
 use super::tables::{Owned, Postings, Tables};
 
-/// Documents a segment can hold: they are numbered with 16 bits inside it.
+/// Maximum number of documents in a segment, which numbers them with 16 bits.
 pub(crate) const CAPACITY: usize = 60_000;
 
-/// What is looked up.
+/// A lookup key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key(pub u64);
 
 impl Key {
-    /// A stem.
+    /// Key of a stem.
     pub fn stem(id: u32) -> Self {
         Self(u64::from(id))
     }
 
-    /// Two adjacent content stems.
+    /// Key of two adjacent content stems.
     pub fn pair(first: u32, second: u32) -> Self {
         Self(((u64::from(first) + 1) << 32) | u64::from(second))
     }
 
-    /// A stem among a skill's verbs.
+    /// Key of a stem among a skill's verbs.
     pub fn verb(id: u32) -> Self {
         Self((0b101 << 61) | u64::from(id))
     }
 
-    /// Clauses that are found by this stem of theirs; a posting's counts are a [`super::index::ClausePosting`].
+    /// Key of the clauses that are indexed under one of their stems; a posting's counts are a
+    /// [`super::index::ClausePosting`].
     pub fn clause(id: u32) -> Self {
         Self((0b110 << 61) | u64::from(id))
     }
 
-    /// A word piece of the embedding.
+    /// Key of a word piece of the embedding.
     pub fn word_piece(token: u16) -> Self {
         Self((1 << 63) | u64::from(token))
     }
@@ -44,9 +45,9 @@ impl Key {
 /// A document of a segment and the counts of the key in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Posting {
-    /// Number inside the segment.
+    /// Number of the document in the segment.
     pub local: u16,
-    /// How often the key occurs in each field; for a word piece 1 when the name has it.
+    /// Occurrences of the key by field; for a word piece, 1 if the name has it.
     pub counts: Counts,
 }
 
@@ -55,12 +56,12 @@ impl Posting {
         (u32::from(self.local) << 16) | u32::from(self.counts.0)
     }
 
-    /// From its packed form.
+    /// Unpacks a posting.
     pub fn unpack(bits: u32) -> Self {
         Self { local: (bits >> 16) as u16, counts: Counts(bits as u16) }
     }
 
-    /// The counts of one document among postings.
+    /// Finds the counts of one document among postings.
     pub fn search(postings: &[u32], local: u16) -> Option<Counts> {
         let at = postings.partition_point(|bits| ((bits >> 16) as u16) < local);
         postings.get(at).map(|bits| Self::unpack(*bits)).filter(|p| p.local == local).map(|p| p.counts)
@@ -71,14 +72,14 @@ impl Posting {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Segment {
     tables: Tables,
-    /// Slot in the index of each document.
+    /// Slot of each document in the index.
     pub(super) slots: Vec<u32>,
-    /// Those of them that are dead.
+    /// Local numbers of dead documents.
     pub(super) dead: Vec<u16>,
 }
 
 impl Segment {
-    /// From the entries of some documents, in any order.
+    /// Builds a segment from entries in any order.
     pub fn build(mut entries: Vec<(Key, Posting)>, slots: Vec<u32>) -> Self {
         use rayon::slice::ParallelSliceMut as _;
         if entries.len() > 100_000 {
@@ -94,17 +95,17 @@ impl Segment {
         Self::new(close(tables), slots)
     }
 
-    /// From tables whose documents have these slots.
+    /// Creates a segment from tables and the slots of their documents.
     pub fn new(tables: Tables, slots: Vec<u32>) -> Self {
         Self { tables, slots, dead: Vec::new() }
     }
 
-    /// Its tables.
+    /// Returns the tables.
     pub fn tables(&self) -> &Tables {
         &self.tables
     }
 
-    /// Packed postings of a key, in order of documents.
+    /// Returns the packed postings of a key, in document order.
     pub fn range(&self, key: Key) -> Postings<'_> {
         self.tables.range(key.0)
     }
@@ -114,27 +115,27 @@ impl Segment {
         self.dead.push(local);
     }
 
-    /// Whether any document is dead.
+    /// Returns whether any document is dead.
     pub fn has_dead(&self) -> bool {
         !self.dead.is_empty()
     }
 
-    /// How many of some postings belong to dead documents.
+    /// Counts the postings of dead documents.
     pub fn dead_among(&self, postings: &[u32]) -> usize {
         self.dead.iter().filter(|local| Posting::search(postings, **local).is_some()).count()
     }
 
-    /// The slot of a document.
+    /// Returns the slot of a document.
     pub fn slot(&self, local: u16) -> usize {
         self.slots[usize::from(local)] as usize
     }
 
-    /// How many documents are alive.
+    /// Returns the number of live documents.
     pub fn alive(&self) -> usize {
         self.slots.len() - self.dead.len()
     }
 
-    /// One segment out of several, without the dead. `lives` tells by slot.
+    /// Merges segments into one without dead documents. `lives` tells whether the document in a slot is alive.
     pub fn merge(parts: &[&Self], lives: impl Fn(u32, usize) -> bool) -> Self {
         let (mut out, mut slots) = (Owned::default(), Vec::new());
         let mut numbers: Vec<Vec<Option<u16>>> = Vec::with_capacity(parts.len());

@@ -1,5 +1,5 @@
-//! The index in a file, for a warm start: documents through postcard, vectors and tables little endian, in blocks that
-//! are checked when they are read. A reader takes documents and vectors at once; the tables stay in the file.
+//! The index in a file, for a warm start: documents as postcard, vectors and tables in little endian, in blocks that
+//! are verified when they are read. Documents and vectors are loaded at once; the tables stay in the file.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -18,24 +18,24 @@ use super::vocabulary::Vocabulary;
 use super::weights::Weights;
 use skills_base::blocks::{BlockWriter, Blocks, ReadAt};
 
-/// Counts up with every change of the form, of words, stems or limits.
+/// Format version; incremented with every change of the format, of tokenization, stemming or limits.
 const VERSION: u32 = 6;
 
 /// Why bytes are not a valid index.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SnapshotError {
-    /// Another version wrote it, or it was made with other weights or another embedding.
+    /// Written by another version, with other weights, or with another embedding.
     #[error("the cached index was created by another version or with other weights")]
     Version,
-    /// Not what was written.
+    /// The content differs from what was written.
     #[error("the cached index is damaged: {0}")]
     Damaged(&'static str),
 }
 
-/// Bytes before the documents: version, stamp, and how long what follows is.
+/// Number of bytes before the documents: version, stamp, and the lengths of the parts.
 const PREAMBLE: usize = 36;
 
-/// What goes through postcard of a document, as it is read.
+/// The serialized form of a document, for reading.
 #[derive(Deserialize)]
 struct KeptEntry {
     document: Document,
@@ -52,7 +52,7 @@ struct KeptEntry {
     language: Option<super::language::Language>,
 }
 
-/// The borrowed form, for writing.
+/// The borrowed form of [`KeptEntry`], for writing.
 #[derive(Serialize)]
 struct EntryRef<'a> {
     document: &'a Document,
@@ -69,10 +69,10 @@ struct EntryRef<'a> {
     language: Option<super::language::Language>,
 }
 
-/// Writes an index. `stamp` says what it depends on beside the documents: weights and embedding. Answers the slots of
-/// the documents in the order in which they were written.
+/// Writes an index. `stamp` identifies what it depends on in addition to the documents: weights and embedding. Returns
+/// the slots of the documents in the order in which they were written.
 pub(crate) fn write(index: &Index, stamp: u64, out: impl Write) -> io::Result<Vec<u32>> {
-    // One segment, documents in its order: slots are renumbered.
+    // The file has one segment with documents in its order: slots are renumbered.
     let segment = index.as_one();
     let entries = || segment.slots.iter().filter_map(|slot| index.entry(*slot as usize));
     let tables = segment.tables().owned();
@@ -111,7 +111,7 @@ pub(crate) fn write(index: &Index, stamp: u64, out: impl Write) -> io::Result<Ve
     Ok(segment.slots.clone())
 }
 
-/// Opens what [`write`] wrote; answers the lengths of its parts.
+/// Opens a written index; returns its blocks and the lengths of its parts.
 fn open(
     source: Box<dyn ReadAt>,
     stamp: u64,
@@ -127,7 +127,7 @@ fn open(
     Ok((blocks, std::array::from_fn(|i| lengths[i])))
 }
 
-/// The tables of an index that [`write`] wrote from these slots, to take the place of those in memory.
+/// Opens the tables of an index that was written from these slots, to replace those in memory.
 pub(crate) fn segment(
     source: Box<dyn ReadAt>,
     stamp: u64,
@@ -141,13 +141,13 @@ pub(crate) fn segment(
     Ok(Segment::new(tables(blocks, slots.len(), keys, postings)?, slots))
 }
 
-/// The tables are the last of all.
+/// Opens the tables, which are at the end of the file.
 fn tables(blocks: Arc<Blocks>, documents: usize, keys: u64, postings: u64) -> Result<Tables, SnapshotError> {
     let stored = StoredTables::open(blocks, documents, keys, postings);
     Ok(Tables::StoredTables(Arc::new(stored.map_err(|_| SnapshotError::Damaged("its tables"))?)))
 }
 
-/// Reads what [`write`] wrote, its tables only as they are asked for.
+/// Reads a written index; its tables are read on demand.
 pub(crate) fn read(source: Box<dyn ReadAt>, stamp: u64, weights: &Weights) -> Result<Index, SnapshotError> {
     let damaged = Arc::<AtomicBool>::default();
     let (blocks, [documents, keys, postings]) = open(source, stamp, &damaged)?;

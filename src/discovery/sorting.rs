@@ -1,4 +1,4 @@
-//! Candidates in order, separate from those that are not results: attachable skills and skills left out for a reason.
+//! Sorts candidates and partitions them into results, attachable skills, and excluded skills with the reason.
 
 use std::cmp::Ordering;
 
@@ -14,9 +14,9 @@ use skills_skill::{Role, Status};
 /// Number of first results used for the verdict, plus a margin for those whose order changes with the exact score.
 const FIRST: usize = 4;
 
-/// Hands each skill that matches at all to `take`, with z as the columns say.
+/// Calls `take` with each skill that matches, with z from the columns.
 fn candidates(asked: &QueryContext<'_>, sums: &Column, mut take: impl FnMut(Ranked)) {
-    // A request of nothing but stop words is matched by stop words.
+    // Only a request that consists of stop words is matched by stop words.
     let content = asked.reading.words.iter().any(|w| !w.word.stop);
     let need = matched::CONTENT | matched::EXACT | matched::MEANING | if content { 0 } else { matched::STOP };
     let slots = sums.matched.iter().zip(&sums.values).zip(asked.cx.index.facts());
@@ -27,21 +27,21 @@ fn candidates(asked: &QueryContext<'_>, sums: &Column, mut take: impl FnMut(Rank
     }
 }
 
-/// A candidate with what its place depends on.
+/// A candidate with its sort keys.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Ranked {
     pub slot: usize,
-    /// Before rule terms.
+    /// The score before rule terms.
     pub z: f64,
     pub score: f64,
-    /// Place by rule: role, status, match, read-only; all zero under the blended policy.
+    /// Ranks by rule: role, status, match, read-only; all zero under the blended policy.
     pub rules: [u8; 4],
-    /// Place among all results, from 1, where the request keeps only some of them.
+    /// Rank among all results, from 1, if the request is narrowed.
     pub rank: Option<usize>,
 }
 
 impl Ranked {
-    /// From what the columns say.
+    /// Creates a candidate from the values of the columns.
     pub fn new(asked: &QueryContext<'_>, slot: usize, facts: Facts, z: f64, flags: u8) -> Self {
         let preferred = own(asked, slot).map_or(0.0, Adjustment::sum);
         if !strict(asked.request) {
@@ -71,7 +71,7 @@ impl Ranked {
         }
     }
 
-    /// Order of an answer: by rule (under the strict policy), by score, by id.
+    /// Compares candidates by rule (under the strict policy), then by score, then by id.
     pub fn compare(&self, other: &Self, index: &Index) -> Ordering {
         let id = |slot| index.entry(slot).map(|e| &e.document.id);
         self.rules
@@ -81,25 +81,26 @@ impl Ranked {
     }
 }
 
-/// Candidates by outcome.
+/// Candidates, partitioned by outcome.
 pub(crate) struct Sorted {
-    /// The first of all results.
+    /// The first of all results, regardless of filters.
     pub first: Vec<Ranked>,
-    /// The best results that the request keeps, in order: enough for the page and what may change places with its ends.
+    /// The best results that pass the filters, in order: enough for the page and for those that may change places with
+    /// its ends.
     pub results: Vec<Ranked>,
-    /// How many results the request keeps.
+    /// Number of results that pass the filters.
     pub matches: usize,
     /// Sidecars, best first.
     pub attachable: Vec<Attachable>,
-    /// Left out, best first.
+    /// Excluded skills, best first.
     pub excluded: Vec<Excluded>,
 }
 
-/// Puts candidates where they belong.
+/// Partitions candidates by outcome.
 pub(crate) fn sort(asked: &QueryContext<'_>, sums: &Column) -> Sorted {
     let index = asked.cx.index;
     let request = asked.request;
-    // A filter needs the place of every result.
+    // A filter needs the rank of every result.
     let limit = |n: usize| if request.is_narrowed() { usize::MAX } else { n };
     let mut results = Best::new(limit(request.offset.saturating_add(request.limit).saturating_add(16)));
     let mut sidecars = Best::new(limit(request.limit));
@@ -169,7 +170,7 @@ pub(crate) fn sort(asked: &QueryContext<'_>, sums: &Column) -> Sorted {
     }
 }
 
-/// Whether the request keeps a skill.
+/// Returns whether a skill passes the filters of the request.
 fn is_kept(asked: &QueryContext<'_>, filter: &Filter, slot: usize) -> bool {
     asked.cx.index.entry(slot).is_some_and(|entry| {
         let d = &entry.document;
@@ -178,11 +179,11 @@ fn is_kept(asked: &QueryContext<'_>, filter: &Filter, slot: usize) -> bool {
     })
 }
 
-/// How many results are ranked before each of some sidecars.
+/// Counts the results that rank before each sidecar.
 struct ResultsBefore<'a> {
-    /// In order.
+    /// The sidecars, in order.
     sidecars: &'a [Ranked],
-    /// By place among the sidecars.
+    /// Counts by position among the sidecars.
     counts: Vec<usize>,
 }
 
@@ -204,18 +205,18 @@ impl<'a> ResultsBefore<'a> {
     }
 }
 
-/// The best of many candidates, without keeping the others.
+/// Collects the best of many candidates without storing all of them.
 struct Best {
     limit: usize,
     kept: Vec<Ranked>,
-    /// The last one that can still be among the best, after more than `limit` were pushed.
+    /// The worst candidate that can still be among the best, once more than `limit` were pushed.
     last: Option<Ranked>,
-    /// How many candidates were pushed.
+    /// Number of pushed candidates.
     pushed: usize,
 }
 
 impl Best {
-    /// How many more than `limit` are kept before the worst of them are dropped.
+    /// Number of candidates beyond `limit` that are stored before the worst are dropped.
     const SLACK: usize = 128;
 
     fn new(limit: usize) -> Self {
@@ -233,7 +234,7 @@ impl Best {
         }
     }
 
-    /// Drops all but the best.
+    /// Drops all but the best `limit` candidates.
     fn cut(&mut self, index: &Index) {
         if self.limit > 0 && self.kept.len() > self.limit {
             self.kept.select_nth_unstable_by(self.limit - 1, |a, b| a.compare(b, index));
@@ -242,7 +243,7 @@ impl Best {
         self.last = self.kept.last().cloned();
     }
 
-    /// In order.
+    /// Returns the best candidates, in order.
     fn sorted(mut self, index: &Index) -> Vec<Ranked> {
         self.cut(index);
         self.kept.sort_unstable_by(|a, b| a.compare(b, index));
@@ -255,11 +256,11 @@ enum Place {
     Result,
     Attachable,
     Excluded,
-    /// Gone.
+    /// The slot is empty.
     Nowhere,
 }
 
-/// The policy's adjustment of this skill, if any.
+/// Returns the policy's adjustment of this skill, if any.
 fn own<'a>(asked: &QueryContext<'a>, slot: usize) -> Option<&'a Adjustment> {
     if asked.adjustments.is_empty() {
         return None;
@@ -270,7 +271,7 @@ fn own<'a>(asked: &QueryContext<'a>, slot: usize) -> Option<&'a Adjustment> {
 fn place(asked: &QueryContext<'_>, slot: usize) -> Place {
     let request = asked.request;
     let Some(facts) = asked.cx.index.facts()[slot] else { return Place::Nowhere };
-    // The usual cases do not read the document itself.
+    // The common cases are decided without reading the document.
     let usual = facts.offered && request.domain.is_empty() && asked.adjustments.is_empty();
     match (request.role_filter, facts.role) {
         _ if facts.shadowed => Place::Excluded,
@@ -282,7 +283,7 @@ fn place(asked: &QueryContext<'_>, slot: usize) -> Place {
     }
 }
 
-/// Why a candidate is left out.
+/// Returns why a candidate is excluded, if it is.
 fn exclusion(asked: &QueryContext<'_>, slot: usize) -> Option<ExcludedWhy> {
     let request = asked.request;
     let d = &asked.cx.index.entry(slot)?.document;

@@ -1,4 +1,4 @@
-//! Sums over all documents, from which averages follow.
+//! Sums over all documents, from which averages are computed.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::field;
 use super::index::Entry;
 use super::language::Language;
 
-/// Sums over all documents; integers, so that subtracting one is exact.
+/// Sums over all documents; integers, so that subtraction is exact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Sums {
     pub documents: usize,
@@ -21,9 +21,9 @@ pub(crate) struct Sums {
     pub pair_filled: [u64; field::COUNT],
     pub vectors: [i64; DIM],
     pub with_vector: usize,
-    /// Documents by word piece of name, description or tags.
+    /// Number of documents by word piece of name, description or tags.
     pub pieces: Vec<u32>,
-    /// Documents by the language of their description.
+    /// Number of documents by the language of their description.
     pub languages: BTreeMap<Option<Language>, usize>,
 }
 
@@ -47,7 +47,7 @@ impl Default for Sums {
 }
 
 impl Sums {
-    /// Adds a document, or takes it away.
+    /// Adds or subtracts a document.
     pub fn apply(&mut self, entry: &Entry, vector: &[i16; DIM], add: bool) {
         let sign = |sum: &mut u64, n: u64| *sum = if add { *sum + n } else { *sum - n };
         let count =
@@ -76,7 +76,7 @@ impl Sums {
         }
     }
 
-    /// The language of most descriptions; none for English.
+    /// Returns the language of most descriptions; `None` for English.
     pub fn language(&self) -> Option<Language> {
         self.languages
             .iter()
@@ -84,7 +84,7 @@ impl Sums {
             .and_then(|(language, _)| *language)
     }
 
-    /// Average length of a field over the documents that have it: of stems, of pairs.
+    /// Returns the average lengths of a field over the documents that have it, in stems and in pairs.
     pub fn average(&self, field: usize) -> (f64, f64) {
         let mean = |sum: u64, n: u64| if n == 0 { 1.0 } else { sum as f64 / n as f64 };
         (
@@ -93,7 +93,7 @@ impl Sums {
         )
     }
 
-    /// Mean of all vectors.
+    /// Returns the mean of all vectors.
     pub fn mean(&self) -> [f64; DIM] {
         let n = self.with_vector.max(1) as f64;
         self.vectors.map(|sum| sum as f64 / UNIT / n)

@@ -1,4 +1,4 @@
-//! The tables of a segment, sorted keys with their postings: in memory, or in the file of the cache, where they are read
+//! The tables of a segment, sorted keys with their postings: in memory, or in the cache file, from which they are read
 //! on demand.
 
 use std::borrow::Cow;
@@ -11,14 +11,14 @@ use skills_base::blocks::Blocks;
 
 use super::fast_hash::FastBuildHasher;
 
-/// Keys between two that stay in memory.
+/// Number of keys in a group; the first key of each group stays in memory.
 const GROUP: usize = 256;
-/// Groups of keys that are cached at most: 6 MiB.
+/// Maximum number of cached groups of keys: 6 MiB.
 const MAX_GROUPS: usize = 2_048;
-/// Postings that are cached at most: 8 MiB.
+/// Maximum number of cached postings: 8 MiB.
 const MAX_POSTINGS: usize = 2 * 1024 * 1024;
 
-/// Packed postings of a key: of tables in memory, or of a cache.
+/// Packed postings of a key, borrowed from tables in memory or shared with a cache.
 #[derive(Debug, Clone)]
 pub(crate) enum Postings<'a> {
     Borrowed(&'a [u32]),
@@ -43,7 +43,7 @@ pub(crate) struct Owned {
     /// Start of each key's postings, and the end of the last.
     pub starts: Vec<u32>,
     pub postings: Vec<u32>,
-    /// The first key of each group: a search in them stays in the processor's cache.
+    /// The first key of each group: a binary search in them stays in the processor's cache.
     firsts: Vec<u64>,
 }
 
@@ -53,14 +53,14 @@ impl Owned {
         &self.postings[self.starts[at] as usize..self.starts[at + 1] as usize]
     }
 
-    /// The place of a key.
+    /// Returns the position of a key.
     fn find(&self, key: u64) -> Option<usize> {
         let group = self.firsts.partition_point(|first| *first <= key).checked_sub(1)?;
         let keys = &self.keys[group * GROUP..self.keys.len().min((group + 1) * GROUP)];
         keys.binary_search(&key).ok().map(|at| group * GROUP + at)
     }
 
-    /// Adds a posting to the last key, or to one after it.
+    /// Appends a posting to the last key, or to a new key after it.
     pub fn push(&mut self, key: u64, posting: u32) {
         if self.keys.last() != Some(&key) {
             if self.keys.len().is_multiple_of(GROUP) {
@@ -105,11 +105,11 @@ pub(crate) fn words<const N: usize>(
     out.write_all(&piece)
 }
 
-/// Tables in a file.
+/// Tables stored in a file.
 #[derive(Debug)]
 pub(crate) struct StoredTables {
     blocks: Arc<Blocks>,
-    /// Offset of the keys; the rest follows them.
+    /// Offset of the keys; the other parts follow them.
     from: u64,
     documents: usize,
     keys: usize,
@@ -119,16 +119,16 @@ pub(crate) struct StoredTables {
     cached: Mutex<Cached>,
 }
 
-/// What was read last.
+/// Recently read groups and postings.
 #[derive(Debug)]
 struct Cached {
     groups: LruCache<usize, Arc<KeyGroup>, FastBuildHasher>,
     postings: LruCache<u64, Arc<[u32]>, FastBuildHasher>,
-    /// The length of all cached postings.
+    /// Number of all cached postings.
     length: usize,
 }
 
-/// Some keys, where the postings of each start, and where the last ones end.
+/// A group of keys, with the start of each key's postings and the end of the last.
 #[derive(Debug)]
 struct KeyGroup {
     keys: Vec<u64>,
@@ -168,7 +168,7 @@ impl Cached {
 }
 
 impl StoredTables {
-    /// Tables of so many documents that [`Owned::write`] wrote at the end.
+    /// Opens tables that [`Owned::write`] wrote at the end of the file, for this number of documents.
     pub fn open(blocks: Arc<Blocks>, documents: usize, keys: u64, postings: u64) -> io::Result<Self> {
         let firsts = keys.div_ceil(GROUP as u64);
         let bytes = [keys.checked_mul(8), keys.checked_add(1).and_then(|starts| starts.checked_mul(4))]
@@ -194,7 +194,7 @@ impl StoredTables {
         Ok(stored)
     }
 
-    /// Where they begin.
+    /// Returns the offset of the tables.
     pub fn from(&self) -> u64 {
         self.from
     }
@@ -222,14 +222,14 @@ impl StoredTables {
         let Some((start, length)) = self.find(key)? else { return Ok(Postings::Borrowed(&[])) };
         let bytes = self.blocks.read(self.postings_at() + start as u64 * 4, length * 4)?;
         let mut postings = numbers(&bytes, u32::from_le_bytes);
-        // A file may hold anything.
+        // The file is untrusted: drop postings of documents that do not exist.
         postings.retain(|bits| ((bits >> 16) as usize) < self.documents);
         let postings: Arc<[u32]> = postings.into();
         self.cached().add_postings(key, &postings);
         Ok(Postings::Shared(postings))
     }
 
-    /// Where the postings of a key start, and how many there are.
+    /// Returns the start and the number of the postings of a key.
     fn find(&self, key: u64) -> io::Result<Option<(usize, usize)>> {
         let Some(number) = self.firsts.partition_point(|first| *first <= key).checked_sub(1) else {
             return Ok(None);
@@ -269,12 +269,12 @@ impl StoredTables {
     }
 }
 
-/// Numbers of one width out of bytes.
+/// Decodes numbers of one width.
 pub(crate) fn numbers<const N: usize, T>(bytes: &[u8], number: impl Fn([u8; N]) -> T) -> Vec<T> {
     bytes.as_chunks::<N>().0.iter().map(|bytes| number(*bytes)).collect()
 }
 
-/// Where the tables of a segment are. Copies share them.
+/// The tables of a segment, in memory or in a file. Copies share them.
 #[derive(Debug, Clone)]
 pub(crate) enum Tables {
     Owned(Arc<Owned>),
@@ -288,7 +288,8 @@ impl Default for Tables {
 }
 
 impl Tables {
-    /// Packed postings of a key, in order of documents. What cannot be read has none, and is noted as damage.
+    /// Returns the packed postings of a key, in document order. Returns none if they cannot be read, and records the
+    /// damage.
     pub fn range(&self, key: u64) -> Postings<'_> {
         match self {
             Self::Owned(tables) => Postings::Borrowed(tables.range(key)),
@@ -296,7 +297,7 @@ impl Tables {
         }
     }
 
-    /// How many postings a key has.
+    /// Returns the number of postings of a key.
     pub fn count(&self, key: u64) -> usize {
         match self {
             Self::Owned(tables) => tables.range(key).len(),
@@ -304,7 +305,7 @@ impl Tables {
         }
     }
 
-    /// All of them in memory. What cannot be read is empty, and is noted as damage.
+    /// Returns all tables in memory. Returns empty tables if they cannot be read, and records the damage.
     pub fn owned(&self) -> Cow<'_, Owned> {
         match self {
             Self::Owned(tables) => Cow::Borrowed(tables),

@@ -1,5 +1,5 @@
-//! What a request asks for: the sentence that asks, its head (the text before "for …", "about …", "using …"),
-//! and the main verb of the head. And from the other side: the verbs and clauses of a skill's description.
+//! The task of a request: the sentence that asks, its head (the text before "for …", "about …", "using …"), and the
+//! main verb of the head. Correspondingly, the verbs and clauses of a skill's description.
 
 use std::ops::Range;
 
@@ -8,17 +8,17 @@ use super::reading::ReadWord;
 use super::tokenize::Words;
 use skills_skill::slice;
 
-/// Words that a head needs before a cue may end it.
+/// Minimum number of words in a head before a cue may end it.
 const HEAD_WORDS: usize = 2;
-/// Content words of a head among which the main verb is looked for.
+/// Number of content words of a head among which the main verb is searched.
 const VERB_WITHIN: usize = 4;
-/// Stems of a clause at most.
+/// Maximum number of stems of a clause.
 const CLAUSE_STEMS: usize = 6;
 
 /// The task of a request; ranges are bytes of the intent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Task {
-    /// Head of the sentence that asks.
+    /// Head of the sentence with the request.
     pub head: Range<usize>,
     /// Heads of all sentences.
     pub heads: Vec<Range<usize>>,
@@ -47,7 +47,7 @@ impl Task {
         Self { head, heads, verb }
     }
 
-    /// Whether a position of the intent is in any head.
+    /// Returns whether a position of the intent is in any head.
     pub fn in_heads(&self, at: usize) -> bool {
         self.heads.iter().any(|head| head.contains(&at))
     }
@@ -56,7 +56,7 @@ impl Task {
 struct Sentence<'a> {
     range: Range<usize>,
     tokens: Vec<Token<'a>>,
-    /// The first token after politeness and asking form.
+    /// The first token after polite words and the opening.
     from: usize,
     asks: bool,
 }
@@ -82,7 +82,7 @@ impl<'a> Sentence<'a> {
         Self { range, tokens, from, asks }
     }
 
-    /// Up to the first cue after two content words.
+    /// Returns the head: the text up to the first cue after two content words.
     fn head(&self, intent: &str, cut_at_semicolon: bool, words: &Words, lexicon: &Lexicon) -> Range<usize> {
         let Some(first) = self.tokens.get(self.from) else { return Range::default() };
         let mut content = 0;
@@ -104,12 +104,12 @@ impl<'a> Sentence<'a> {
     }
 }
 
-/// A dash between blanks.
+/// Returns whether the gap is a dash surrounded by whitespace, or contains an em dash.
 fn is_dash(gap: &str) -> bool {
     matches!(gap.trim(), "-" | "–" | "—" | "--") && gap.starts_with(char::is_whitespace) || gap.contains('—')
 }
 
-/// Whether the word around a token is a path or the name of a file.
+/// Returns whether the word around a token is a path or a file name.
 fn is_path(text: &str, token: &Token<'_>) -> bool {
     let from = slice(text, ..token.start).rfind(char::is_whitespace).map_or(0, |at| at + 1);
     let to = slice(text, token.end..).find(char::is_whitespace).map_or(text.len(), |at| token.end + at);
@@ -123,7 +123,8 @@ fn is_path(text: &str, token: &Token<'_>) -> bool {
     word.contains(['/', '\\']) || word.rsplit_once('.').is_some_and(file)
 }
 
-/// Sentences of a text outside of code fences: they end at `. ! ?` before a blank, and with the line.
+/// Splits a text outside of code fences into sentences, which end at `. ! ?` before whitespace and at the end of a
+/// line.
 pub(crate) fn sentences(text: &str) -> Vec<Range<usize>> {
     let mut out = Vec::new();
     let mut fence: Option<&str> = None;
@@ -166,13 +167,13 @@ pub(crate) fn sentences(text: &str) -> Vec<Range<usize>> {
 /// Verbs and clauses of a skill, as stems.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Phrasing {
-    /// Stems of the verbs that say what it does or when it is used.
+    /// Stems of the verbs that state what it does or when it is used.
     pub verbs: Vec<String>,
-    /// Distinct content stems of each clause of the description that has one to six.
+    /// Distinct content stems of each clause of the description that has between one and six of them.
     pub clauses: Vec<Vec<String>>,
 }
 
-/// Reads name (as words) and description (without its exclusions).
+/// Extracts verbs and clauses from a name (as words) and a description (without its exclusions).
 pub(crate) fn phrasing(name: &str, description: &str, words: &Words, lexicon: &Lexicon) -> Phrasing {
     let mut out = Phrasing::default();
     let mut verb = |stem: &str| {
@@ -219,7 +220,7 @@ pub(crate) fn phrasing(name: &str, description: &str, words: &Words, lexicon: &L
     out
 }
 
-/// Punctuation, quotes, or a dash between blanks.
+/// Returns whether a gap contains punctuation, quotes, or a dash.
 fn ends_clause(gap: &str) -> bool {
     gap.contains(|c: char| {
         matches!(
@@ -259,7 +260,7 @@ fn ends_clause(gap: &str) -> bool {
     }) || gap.contains(" - ")
 }
 
-/// What a description says the skill is not for, as byte ranges in order.
+/// Returns the byte ranges of a description that state what the skill is not for, in order.
 pub(crate) fn exclusion_ranges(description: &str, lexicon: &Lexicon) -> Vec<Range<usize>> {
     let mut out: Vec<Range<usize>> = Vec::new();
     for sentence in sentences(description) {
@@ -294,7 +295,7 @@ pub(crate) fn exclusion_ranges(description: &str, lexicon: &Lexicon) -> Vec<Rang
     out
 }
 
-/// `For X, see Y.`
+/// Returns whether a sentence refers to another skill: `For X, see Y.`
 fn refers_elsewhere(text: &str, sentence: &Range<usize>) -> bool {
     let tokens = tokens(slice(text, sentence.clone()), sentence.start);
     tokens.first().is_some_and(|t| t.text == "for")
@@ -304,7 +305,7 @@ fn refers_elsewhere(text: &str, sentence: &Range<usize>) -> bool {
         })
 }
 
-/// Parts of a sentence between semicolons, dashes and brackets.
+/// Splits a sentence at semicolons, dashes and brackets.
 pub(crate) fn segments(text: &str, sentence: Range<usize>) -> Vec<Range<usize>> {
     let mut out = Vec::new();
     let mut from = sentence.start;
@@ -325,7 +326,7 @@ pub(crate) fn segments(text: &str, sentence: Range<usize>) -> Vec<Range<usize>> 
     out
 }
 
-/// A text with ranges of it blanked out, every other byte in its place.
+/// Blanks out ranges of a text; all other bytes keep their positions.
 pub(crate) fn without(text: &str, ranges: &[Range<usize>]) -> String {
     let mut out = String::with_capacity(text.len());
     let mut from = 0;

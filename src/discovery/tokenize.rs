@@ -1,5 +1,5 @@
-//! How a text becomes words and stems: camelCase, `c++` and `c#`, apostrophes, stop words, Snowball
-//! English, and pairs of characters for scripts that write without spaces.
+//! Splits texts into words and stems: camelCase, `c++` and `c#`, apostrophes, stop words, the Snowball stemmer for
+//! English, and pairs of characters for scripts that are written without spaces.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -9,7 +9,7 @@ use rust_stemmers::{Algorithm, Stemmer};
 use super::fast_hash::{FastMap, FastSet};
 use skills_skill::slice;
 
-/// Stems that a thread remembers: stemming is dear, and texts repeat their words.
+/// Maximum number of stems that a thread caches: stemming is expensive, and texts repeat their words.
 const REMEMBERED: usize = 20_000;
 
 thread_local! {
@@ -25,9 +25,9 @@ pub(crate) struct Word {
     pub end: u32,
     /// Lower case, without apostrophes: `sheets`, `csharp`, `表格`.
     pub text: String,
-    /// What the index knows it by: `sheet`, `csharp`, `表格`.
+    /// The form in the index: `sheet`, `csharp`, `表格`.
     pub stem: String,
-    /// Whether it carries little meaning.
+    /// Whether it is a stop word.
     pub stop: bool,
 }
 
@@ -38,22 +38,22 @@ pub(crate) struct Words {
 }
 
 impl Words {
-    /// With these stop words.
+    /// Creates a tokenizer with these stop words.
     pub fn new(stops: HashSet<String>) -> Self {
         Self { stemmer: Stemmer::create(Algorithm::English), stops: stops.into_iter().collect() }
     }
 
-    /// Whether a lower-case word carries little meaning.
+    /// Returns whether a lower-case word is a stop word.
     pub fn is_stop(&self, word: &str) -> bool {
         self.stops.contains(word)
     }
 
-    /// The words that say little.
+    /// Iterates over the stop words.
     pub fn stops(&self) -> impl Iterator<Item = &str> {
         self.stops.iter().map(String::as_str)
     }
 
-    /// The stem of a lower-case word.
+    /// Returns the stem of a lower-case word.
     pub fn stem(&self, word: &str) -> String {
         STEMS.with_borrow_mut(|stems| {
             if let Some(stem) = stems.get(word) {
@@ -67,14 +67,14 @@ impl Words {
         })
     }
 
-    /// All words of a text, in order.
+    /// Returns all words of a text, in order.
     pub fn split(&self, text: &str) -> Vec<Word> {
         let mut out = Vec::new();
         self.each(text, |word| out.push(word));
         out
     }
 
-    /// Hands each word of a text to `take`, in order.
+    /// Calls `take` with each word of a text, in order.
     pub fn each(&self, text: &str, mut take: impl FnMut(Word)) {
         let mut chars = text.char_indices().peekable();
         while let Some((start, first)) = chars.next() {
@@ -93,7 +93,7 @@ impl Words {
             if !first.is_alphanumeric() {
                 continue;
             }
-            // A run of letters and digits up to a camelCase border.
+            // A run of letters and digits up to a camelCase boundary.
             let mut end = start + first.len_utf8();
             let mut last = first;
             while let Some(&(at, c)) = chars.peek() {
@@ -123,7 +123,7 @@ impl Words {
                 take(Word { start, end, text: name.to_owned(), stem: name.to_owned(), stop: false });
                 continue;
             }
-            // An apostrophe tail: `user's`, `don't`, `I'm`.
+            // A suffix with an apostrophe: `user's`, `don't`, `I'm`.
             let mut tail = 0;
             if let Some(mark) = rest.chars().next().filter(|c| matches!(c, '\'' | '’')) {
                 let letters: usize = slice(rest, mark.len_utf8()..)
@@ -154,12 +154,13 @@ impl Words {
     }
 }
 
-/// A combining mark inside a word (accents, Indic vowel signs) that `is_alphanumeric` leaves out.
+/// Returns whether a character is a combining mark inside a word (accents, Indic vowel signs), which `is_alphanumeric`
+/// does not include.
 fn is_mark(c: char) -> bool {
     matches!(u32::from(c), 0x0300..=0x036F | 0x0900..=0x0903 | 0x093A..=0x094F | 0x0E31..=0x0E4E | 0x064B..=0x065F)
 }
 
-/// `aB` → `a B`, `ABc` → `A Bc`; ASCII only.
+/// Returns whether a camelCase boundary precedes `c`: `aB` → `a B`, `ABc` → `A Bc`; ASCII only.
 fn border(last: char, c: char, next: Option<char>) -> bool {
     if !c.is_ascii_uppercase() {
         return false;
@@ -167,7 +168,8 @@ fn border(last: char, c: char, next: Option<char>) -> bool {
     last.is_ascii_lowercase() || (last.is_ascii_uppercase() && next.is_some_and(|n| n.is_ascii_lowercase()))
 }
 
-/// Scripts written without spaces between words: Han, Hiragana, Katakana, Hangul, Thai, Lao, Khmer, Burmese.
+/// Returns whether a character belongs to a script written without spaces between words: Han, Hiragana, Katakana,
+/// Hangul, Thai, Lao, Khmer, Burmese.
 pub(crate) fn is_unspaced(c: char) -> bool {
     matches!(u32::from(c),
         0x3040..=0x30FF | 0x31F0..=0x31FF | 0x3400..=0x4DBF | 0x4E00..=0x9FFF | 0xF900..=0xFAFF
@@ -175,7 +177,7 @@ pub(crate) fn is_unspaced(c: char) -> bool {
         | 0x1780..=0x17FF | 0x20000..=0x3FFFF)
 }
 
-/// A run without spaces as overlapping pairs of characters; a single one by itself.
+/// Splits a run without spaces into overlapping pairs of characters; a single character is a word by itself.
 fn pairs(text: &str, start: usize, end: usize, take: &mut impl FnMut(Word)) {
     let run = slice(text, start..end);
     let ends: Vec<(usize, usize)> =

@@ -1,5 +1,5 @@
-//! Whether the first result fits: its score against thresholds that grow with the collection, and the cases in which
-//! a score says too much: stop words, another language, words that were read as others.
+//! The verdict about the first result: compares its score with thresholds that grow with the collection, and handles
+//! the cases in which the score is misleading: stop words, other languages, corrected words.
 
 use std::collections::BTreeSet;
 
@@ -10,23 +10,24 @@ use super::matcher::{Row, ScoreTerm};
 use super::ranking::{QueryContext, strict};
 use super::sorting::Ranked;
 
-/// Share of a request's content words that the first result has to contain when the request is in another language.
+/// Minimum share of a request's content words that the first result must contain if the request is in another
+/// language.
 const SHARED_WORDS: f64 = 0.5;
 
-/// The same for a request that has function words of both languages.
+/// The same share for a request that has function words of both languages.
 const SHARED_WORDS_MIXED: f64 = 0.33;
 
-/// What the score terms of the first result say about it.
+/// Evidence for the first result in its score terms.
 struct Evidence {
-    /// Without rules, stop words and general wording.
+    /// Sum without rules, stop words and general wording.
     content: f64,
-    /// What words gave that were read as others.
+    /// Sum of the terms of words that were read as others.
     corrected: f64,
-    /// Whether it is named.
+    /// Whether the request names the skill.
     exact: bool,
-    /// Words of the request that occur in name, description or tags.
+    /// Number of words of the request that occur in name, description or tags.
     matched: usize,
-    /// Those of them that stand there as they are written in the request, function words of another language apart.
+    /// Number of those that occur as written in the request, except function words of another language.
     matched_as_written: usize,
 }
 
@@ -66,7 +67,8 @@ impl Evidence {
     }
 }
 
-/// The verdict about the first of the ranked, with the thresholds it was measured by; `known` tells by word.
+/// Returns the verdict about the first of the ranked candidates, with the thresholds used; `known` tells whether a
+/// word is known.
 pub(crate) fn verdict(
     asked: &QueryContext<'_>,
     ranked: &[(Ranked, Vec<ScoreTerm>)],
@@ -75,7 +77,7 @@ pub(crate) fn verdict(
     let reading = asked.reading;
     let content: Vec<usize> =
         (0..reading.words.len()).filter(|at| reading.row(*at) == *at && reading.is_content(*at)).collect();
-    // A request in the language of most skills is not in a foreign one.
+    // A request in the language of most skills is not in a foreign language.
     let own = asked.cx.index.language();
     let language = reading.language.filter(|language| match own {
         Some(_) if *language == Language::Undetermined => false,
@@ -94,9 +96,9 @@ pub(crate) fn verdict(
     let skill = entry.map(|e| e.document.id.clone());
     let evidence = Evidence::new(asked, addends);
     let rules = &asked.cx.weights.rules;
-    // Scores hold rule terms, which most skills have in full: so does the threshold.
+    // Scores include rule terms, which most skills have in full, so the threshold includes them as well.
     let terms = if strict(asked.request) { 0.0 } else { rules.role.procedure + rules.status.stable };
-    // One word of several may be there by chance: more has to speak for it.
+    // A single word of several may match by chance, which requires a higher score.
     let by_chance = !evidence.exact && content.len() > 1 && evidence.matched < 2;
     let base = terms + if by_chance { asked.cx.profile.single_word } else { 0.0 };
     let is_function_word = |at: usize| {
@@ -108,7 +110,7 @@ pub(crate) fn verdict(
     let of_language = content.iter().filter(|at| is_function_word(**at)).count();
     let shares_words = evidence.matched_as_written > 1
         && evidence.matched_as_written as f64 >= share * (content.len() - of_language) as f64;
-    // The first result speaks the language of the request, which the embedding does not read.
+    // The first result is in the language of the request, which the embedding does not cover.
     let same_language = match (reading.language, entry.and_then(|e| e.language)) {
         (Some(Language::Undetermined), Some(Language::Listed(_))) => true,
         (request, skill) => request.is_some() && request == skill,
@@ -151,7 +153,7 @@ pub(crate) fn verdict(
     (with_sentence(asked, skill, fit, reason, language, second), Some(confidence))
 }
 
-/// The verdict with its sentence.
+/// Completes the verdict with its sentence.
 fn with_sentence(
     asked: &QueryContext<'_>,
     skill_id: Option<skills_skill::SkillId>,

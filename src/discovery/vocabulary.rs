@@ -1,38 +1,38 @@
-//! Stems and the numbers the index knows them by, in one block of text.
+//! Interned stems and their numbers, in one block of text.
 
 use super::fast_hash::hash;
 use skills_skill::slice;
 
-/// A stem's number.
+/// Number of a stem.
 pub(crate) type StemId = u32;
 
 const EMPTY: u32 = u32::MAX;
 
-/// Interned stems, each with one of its written forms for showing.
+/// Interned stems, each with one of its written forms for display.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Vocabulary {
     text: String,
     /// End of stem and end of written form of each entry, in `text`.
     ends: Vec<(u32, u32)>,
-    /// Open addressing, a power of two long.
+    /// Hash table with open addressing; the size is a power of two.
     table: Vec<u32>,
-    /// Numbers by first byte.
+    /// Stem numbers by first byte.
     initials: Vec<Vec<StemId>>,
 }
 
 impl Vocabulary {
-    /// How many stems there are.
+    /// Returns the number of stems.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// The stem with that number.
+    /// Returns the stem with this number.
     pub fn stem(&self, id: StemId) -> &str {
         let (stem_end, _) = self.ends[id as usize];
         slice(&self.text, self.start(id) as usize..stem_end as usize)
     }
 
-    /// How the stem is written where it was first seen.
+    /// Returns the written form in which the stem was first seen.
     pub fn written(&self, id: StemId) -> &str {
         let (from, to) = self.ends[id as usize];
         if from == to { self.stem(id) } else { slice(&self.text, from as usize..to as usize) }
@@ -42,7 +42,7 @@ impl Vocabulary {
         if id == 0 { 0 } else { self.ends[id as usize - 1].1 }
     }
 
-    /// The number of a stem.
+    /// Returns the number of a stem.
     pub fn find(&self, stem: &str) -> Option<StemId> {
         if self.table.is_empty() {
             return None;
@@ -51,7 +51,7 @@ impl Vocabulary {
         (id != EMPTY).then_some(id)
     }
 
-    /// The number of a stem, given to it now if it has none.
+    /// Returns the number of a stem, assigning one if it has none.
     pub fn intern(&mut self, stem: &str, written: &str) -> StemId {
         if self.ends.len() * 2 >= self.table.len() {
             self.grow();
@@ -83,13 +83,13 @@ impl Vocabulary {
         self.initials[usize::from(first)].push(id);
     }
 
-    /// The stems that start with the same byte as a text.
+    /// Returns the stems that start with the same byte as a text.
     pub fn same_initial(&self, text: &str) -> &[StemId] {
         let first = text.bytes().next().unwrap_or_default();
         self.initials.get(usize::from(first)).map_or(&[], Vec::as_slice)
     }
 
-    /// Where the stem is, or where it would go.
+    /// Returns the position of a stem in the hash table, or of the empty entry where it would be inserted.
     fn place(&self, stem: &str) -> usize {
         let mask = self.table.len() - 1;
         let mut at = hash(stem) as usize & mask;
@@ -107,12 +107,12 @@ impl Vocabulary {
         }
     }
 
-    /// The parts that a cache keeps.
+    /// Returns the parts that the cache stores.
     pub fn parts(&self) -> (&str, &[(u32, u32)]) {
         (&self.text, &self.ends)
     }
 
-    /// From the parts of a cache; none when they do not fit together.
+    /// Creates the vocabulary from the parts of a cache; returns `None` if they are inconsistent.
     pub fn from_parts(text: String, ends: Vec<(u32, u32)>) -> Option<Self> {
         let mut last = 0;
         for &(a, b) in &ends {

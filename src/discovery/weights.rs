@@ -1,4 +1,4 @@
-//! The router's numbers: `assets/ranker/weights.yaml`, typed and checked.
+//! The constants of the router: `assets/ranker/weights.yaml`, typed and validated.
 
 use std::collections::HashSet;
 
@@ -6,28 +6,28 @@ use serde::Deserialize;
 
 use super::phrases::Phrases;
 
-/// The weights file that this program ships.
+/// The embedded weights file.
 const SHIPPED: &str = include_str!("../../assets/ranker/weights.yaml");
-/// The phrases file that this program ships.
+/// The embedded phrases file.
 const PHRASES: &str = include_str!("../../assets/ranker/phrases.yaml");
 
-/// A weights file that cannot be used.
+/// Why a weights file is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum WeightsError {
-    /// Not the form of a weights file.
+    /// The weights file cannot be parsed.
     #[error("invalid weights file: {0}; compare it with assets/ranker/weights.yaml")]
     Form(String),
-    /// Not the form of a phrases file.
+    /// The phrases file cannot be parsed.
     #[error("invalid phrases file: {0}")]
     Phrases(String),
-    /// A value outside of what makes sense.
+    /// A value is out of range.
     #[error("the weights file says {field} = {value}; it must be {must}")]
     Value {
-        /// Dotted key.
+        /// The dotted key.
         field: &'static str,
-        /// As given.
+        /// The value in the file.
         value: f64,
-        /// What it must be.
+        /// The allowed range.
         must: &'static str,
     },
 }
@@ -61,7 +61,7 @@ pub struct Fields {
 }
 
 impl Fields {
-    /// In the order of [`super::field::NAMES`].
+    /// Returns the fields in the order of [`super::field::NAMES`].
     pub(crate) fn all(&self) -> [FieldWeight; 5] {
         [self.name, self.description, self.tags, self.headings, self.body]
     }
@@ -77,24 +77,24 @@ pub struct Fitted {
     pub offset: f64,
     /// Below this z, no skill fits.
     pub fits_from: f64,
-    /// Above this z, it fits without "unsure".
+    /// Above this z, it fits without the label "unsure".
     pub sure_from: f64,
     /// Above this z, it fits clearly.
     pub high_from: f64,
     /// From this margin between first and second on, the first is clear.
     pub lead: f64,
-    /// Number of skills for which the constants hold as they are.
+    /// Number of skills for which the constants were fitted.
     pub at: u32,
-    /// How much the thresholds grow per e-fold more skills: rarity, and with it a score, grows with their number.
+    /// Growth of the thresholds per e-fold more skills: rarity, and with it a score, grows with their number.
     pub growth: f64,
-    /// How much they shrink per e-fold fewer.
+    /// Decrease of the thresholds per e-fold fewer skills.
     pub growth_below: f64,
-    /// The share by which `lead` grows and shrinks so.
+    /// The relative change of `lead` per unit of that growth.
     pub lead_growth: f64,
 }
 
 impl Fitted {
-    /// The constants for scores that are smaller by this share.
+    /// Returns the constants for scores that are smaller by this factor.
     #[must_use]
     pub fn scaled(&self, share: f64) -> Self {
         Self {
@@ -107,7 +107,7 @@ impl Fitted {
         }
     }
 
-    /// The constants for a collection of this many skills.
+    /// Returns the constants for a collection of this many skills.
     #[must_use]
     pub fn at(&self, skills: usize) -> Self {
         /// The lowest threshold, and the smallest share of `lead`.
@@ -130,27 +130,27 @@ impl Fitted {
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
-    /// Of BM25F over stems.
+    /// Weight of BM25F over stems.
     pub lexical: f64,
-    /// Of BM25F over adjacent pairs.
+    /// Weight of BM25F over adjacent pairs.
     pub bigram: f64,
-    /// Of stems that occur in headings or body only.
+    /// Weight of stems that occur in headings or body only.
     pub body: f64,
-    /// Of presence.
+    /// Weight of presence.
     pub presence: f64,
-    /// Of the covered share of the name.
+    /// Weight of the covered share of the name.
     pub name: f64,
-    /// Of the centered cosine.
+    /// Weight of the centered cosine.
     pub meaning: f64,
-    /// Of the main verb of the request, where it is one of the skill's.
+    /// Weight of the main verb of the request, if it is one of the skill's verbs.
     pub verb: f64,
-    /// Of the presence of the request's head, for long requests.
+    /// Weight of the presence of the request's head, for long requests.
     pub head: f64,
-    /// Of description clauses that occur completely in the request.
+    /// Weight of description clauses that occur completely in the request.
     pub clause: f64,
-    /// How much higher the thresholds are for a skill that matches only one of several words of a request.
+    /// Increase of the thresholds for a skill that matches only one of several words of a request.
     pub single_word: f64,
-    /// Whether a name counts as covered by words in the heads of sentences only.
+    /// Whether only words in the heads of sentences count for covering a name.
     pub name_in_heads: bool,
     /// Fitted confidence.
     pub confidence: Fitted,
@@ -160,34 +160,34 @@ pub struct Profile {
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CommonStopWords {
-    /// Share of the skills above which a stop word is left out.
+    /// Share of the skills above which a stop word is ignored.
     pub share: f64,
     /// Minimum number of skills for a meaningful share.
     pub from_skills: usize,
 }
 
-/// What stop words may do.
+/// Limits of the influence of stop words.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StopWordLimits {
-    /// What those of a request may add to a score together.
+    /// Maximum contribution of all stop words of a request to a score.
     pub most: f64,
-    /// Share of the threshold that a fit needs from other words.
+    /// Share of the threshold that other words must contribute for a fit.
     pub content_share: f64,
 }
 
-/// From how many words on a request is a long one.
+/// The number of words from which a request counts as long.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LongRequests {
-    /// Up to here it is not.
+    /// Up to this number, it does not count as long.
     pub from: usize,
-    /// From here on it is wholly.
+    /// From this number on, it counts as fully long.
     pub full: usize,
 }
 
 impl LongRequests {
-    /// How long a request with this number of words is, 0 to 1.
+    /// Returns how long a request with this number of words is, from 0 to 1.
     #[must_use]
     pub fn share(&self, words: usize) -> f64 {
         let range = self.full.saturating_sub(self.from).max(1) as f64;
@@ -199,9 +199,9 @@ impl LongRequests {
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profiles {
-    /// Where at least half of the skills have a body.
+    /// Used if at least half of the skills have a body.
     pub bodies: Profile,
-    /// Else.
+    /// Used otherwise.
     pub short: Profile,
 }
 
@@ -211,7 +211,7 @@ pub struct Profiles {
 pub struct Exact {
     /// The request is an id or a name.
     pub whole: f64,
-    /// More than that, or than `named`, where it is the id: names are shared, ids are not.
+    /// Added to `whole` or `named` if it is the id: several skills can share a name, but not an id.
     pub id: f64,
     /// The request names a skill.
     pub named: f64,
@@ -223,11 +223,11 @@ pub struct Exact {
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RoleTerms {
-    /// A complete job.
+    /// A procedure.
     pub procedure: f64,
-    /// A part of a job.
+    /// A utility.
     pub utility: f64,
-    /// Attached only.
+    /// A sidecar.
     pub sidecar: f64,
 }
 
@@ -237,7 +237,7 @@ pub struct RoleTerms {
 pub struct StatusTerms {
     /// Ready for use.
     pub stable: f64,
-    /// May change.
+    /// Subject to change.
     pub experimental: f64,
     /// Anything else.
     pub other: f64,
@@ -247,45 +247,46 @@ pub struct StatusTerms {
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rules {
-    /// By role.
+    /// Terms by role.
     pub role: RoleTerms,
-    /// By status.
+    /// Terms by status.
     pub status: StatusTerms,
-    /// A read-only skill for a read-only request.
+    /// Term of a read-only skill for a read-only request.
     pub read_only: f64,
 }
 
-/// When a word is corrected.
+/// Thresholds and weights of typo correction.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Typo {
-    /// Letters a word needs.
+    /// Minimum number of letters of a word.
     pub min_letters: usize,
-    /// Letters it needs where only one word comes near.
+    /// Minimum number of letters if only one word is similar.
     pub min_letters_unique: usize,
-    /// Letters it needs where two of them are turned.
+    /// Minimum number of letters if two of them are transposed.
     pub min_letters_turned: usize,
-    /// Letters from which two edits are allowed.
+    /// Number of letters from which two edits are allowed.
     pub two_edits_from: usize,
-    /// What turned letters speak for a word, in units of rarity.
+    /// Bonus for transposed letters, in units of rarity.
     pub turned: f64,
-    /// What the same first letter speaks for it.
+    /// Bonus for the same first letter.
     pub same_start: f64,
-    /// What speaks for a stop word; for another word it is what skills that say it say of the rest of the request.
+    /// Bonus for a stop word; for another word, the bonus is how well the skills that contain it match the rest of the
+    /// request.
     pub stop_word: f64,
-    /// Letters from which the word pieces of an unknown word count.
+    /// Number of letters from which the word pieces of an unknown word count.
     pub pieces_from: usize,
-    /// Time it may take, milliseconds.
+    /// Time limit in milliseconds.
     pub budget_ms: u64,
 }
 
-/// When an unfinished word is completed.
+/// Limits of completing an unfinished word.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Completion {
-    /// Letters a fragment needs.
+    /// Minimum number of letters of a fragment.
     pub min_letters: usize,
-    /// Words it is completed to at most.
+    /// Maximum number of completions.
     pub words: usize,
 }
 
@@ -293,31 +294,31 @@ pub struct Completion {
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Semantic {
-    /// Time it may take, milliseconds.
+    /// Time limit in milliseconds.
     pub budget_ms: u64,
-    /// Share of the likeness that marks a word of a description.
+    /// Minimum share of the similarity for marking a word of a description.
     pub mark_share: f64,
-    /// Words marked at most.
+    /// Maximum number of marked words.
     pub marks: usize,
 }
 
-/// How much of a text counts.
+/// Limits of indexed and ranked text.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
-    /// Headings of a body.
+    /// Maximum number of headings of a body.
     pub headings: usize,
-    /// Characters of a body.
+    /// Maximum number of characters of a body.
     pub body_chars: usize,
-    /// Word pieces of a text's vector.
+    /// Maximum number of word pieces of a text's vector.
     pub query_pieces: usize,
-    /// Maximum word pieces of a skill for the presence matcher.
+    /// Maximum number of word pieces of a skill for the presence matcher.
     pub document_pieces: usize,
-    /// Excluded skills that are listed.
+    /// Maximum number of listed excluded skills.
     pub excluded: usize,
 }
 
-/// Everything the router ranks with.
+/// All constants of the router.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Weights {
@@ -327,41 +328,41 @@ pub struct Weights {
     pub saturation: f64,
     /// g of a stop word.
     pub stop_word_weight: f64,
-    /// What stop words may do.
+    /// Limits of the influence of stop words.
     pub stop_words_limit: StopWordLimits,
-    /// From how many words on a request is a long one.
+    /// The number of words from which a request counts as long.
     pub long_requests: LongRequests,
-    /// Stop words that are left out altogether.
+    /// Stop words that are ignored because they are too common.
     pub common_stop_words: CommonStopWords,
-    /// What thresholds are multiplied by where request and skill share a language that the embedding does not read.
+    /// Factor of the thresholds if request and skill share a language that the embedding does not cover.
     pub unread_language: f64,
-    /// Share of the mean vector taken off, 0 to 1.
+    /// Share of the mean vector that is subtracted, 0 to 1.
     pub centring: f64,
     /// Weights of the terms of z.
     pub profiles: Profiles,
-    /// Centered cosine that makes a candidate by itself.
+    /// Minimum centered cosine that makes a skill a candidate by itself.
     pub cosine_floor: f64,
     /// Exact matches.
     pub exact: Exact,
     /// Rule terms.
     pub rules: Rules,
-    /// First words of requests that only want to know.
+    /// First words of read-only requests.
     #[serde(deserialize_with = "word_set")]
     pub read_only_words: HashSet<String>,
-    /// Corrections.
+    /// Typo correction.
     pub typo: Typo,
-    /// Completions.
+    /// Completion of unfinished words.
     pub completion: Completion,
     /// The semantic matcher.
     pub semantic: Semantic,
-    /// What makes a sentence an exclusion, lower case.
+    /// Phrases that make a sentence an exclusion, lower case.
     pub exclusion_cues: Vec<String>,
-    /// Limits of texts.
+    /// Limits of indexed and ranked text.
     pub limits: Limits,
-    /// Words that say little, as written (lower case, apostrophes in).
+    /// Stop words as written (lower case, with apostrophes).
     #[serde(deserialize_with = "word_set")]
     pub stop_words: HashSet<String>,
-    /// Verbs, forms of asking, exclusions and function words; a file of its own.
+    /// Verbs, request openings, exclusions and function words; loaded from a separate file.
     #[serde(skip)]
     pub phrases: Phrases,
 }
@@ -371,7 +372,8 @@ fn word_set<'de, D: serde::Deserializer<'de>>(d: D) -> Result<HashSet<String>, D
 }
 
 impl Weights {
-    /// The same without time budgets: for measuring, which must not depend on how busy a machine is.
+    /// Returns the weights with generous time limits, for measurements that must not depend on the load of the
+    /// machine.
     #[must_use]
     pub fn patient(mut self) -> Self {
         const MINUTE_MS: u64 = 60_000;
@@ -380,18 +382,18 @@ impl Weights {
         self
     }
 
-    /// The weights that this program ships.
+    /// Returns the embedded weights.
     ///
     /// # Errors
-    /// Never with the shipped file; a test reads it.
+    /// Never fails with the shipped file, which a test parses.
     pub fn shipped() -> Result<Self, WeightsError> {
         Self::parse(SHIPPED)
     }
 
-    /// Reads a weights file.
+    /// Parses a weights file.
     ///
     /// # Errors
-    /// When it has not the form, or a number is outside of its range.
+    /// Returns an error if the file does not have the expected form, or a number is out of range.
     pub fn parse(yaml: &str) -> Result<Self, WeightsError> {
         let mut weights: Self =
             serde_saphyr::from_str(yaml).map_err(|error| WeightsError::Form(error.to_string()))?;

@@ -1,4 +1,4 @@
-//! What is executed: the states of a run and the commands that move it.
+//! The run model: the states of a run and the commands that change them.
 
 mod state;
 mod types;

@@ -1,9 +1,9 @@
-//! The state machine of a run: one pure function, [`transition`], is the only place that knows which
-//! command moves which state where. Stores and adapters call it; [`allowed`] lists what a run takes now.
+//! The state machine of a run: one pure function, [`transition`], defines which command leads from which state to
+//! which other one. Stores and adapters call it; [`allowed`] lists the commands that a run currently accepts.
 //!
-//! A *lease* is a worker's right to write to a run; each claim raises the run's *fence*, and a write
-//! carries the fence it was claimed with, so that a worker which slept past its lease cannot write
-//! (M. Kleppmann, "How to do distributed locking", 2016, calls this a fencing token).
+//! A *lease* is a worker's right to write to a run; each claim increments the run's *fence*, and every write carries
+//! the fence of its claim, so that a worker whose lease expired while it was suspended cannot write (M. Kleppmann,
+//! "How to do distributed locking", 2016, calls this a fencing token).
 
 use strum::IntoEnumIterator as _;
 
@@ -12,7 +12,7 @@ use super::types::{
     RunSnapshot, RunState, TransitionError, Verdict, WorkerReport, time_was_over,
 };
 
-/// The commands of people that a run takes now, in the order of [`CommandName`].
+/// Returns the user commands that a run currently accepts, in the order of [`CommandName`].
 #[must_use]
 pub fn allowed(run: &RunSnapshot) -> Vec<CommandName> {
     CommandName::iter()
@@ -31,10 +31,10 @@ fn takes_resume(run: &RunSnapshot) -> bool {
     run.state == RunState::Failed || (run.state == RunState::Pending && run.held)
 }
 
-/// The table: where `command` leads a run that stands like this, or why not.
+/// Looks up the transition table: returns the result of `command` for a run in this state.
 ///
 /// # Errors
-/// [`TransitionError`], with what the run takes instead.
+/// Returns a [`TransitionError`] with the commands that the run accepts instead.
 pub fn transition(run: &RunSnapshot, command: &Command) -> Result<Next, TransitionError> {
     match command {
         Command::Claim { lease_expired, attempts_used_up } => claim(run, *lease_expired, *attempts_used_up),
@@ -56,7 +56,7 @@ fn to(run: &RunSnapshot, state: RunState) -> Next {
     Next::Move { state, fence: run.fence, lease: Lease::Release, held: false, gate: None }
 }
 
-/// What a run waited for is there: it continues, unless it was paused meanwhile.
+/// Returns the transition of a run whose wait has ended: it continues, unless it was paused in the meantime.
 fn on_with(run: &RunSnapshot) -> Next {
     Next::Move {
         state: RunState::Pending,
@@ -149,9 +149,9 @@ fn decide(run: &RunSnapshot, decision: &Decision) -> Result<Next, TransitionErro
     }
 }
 
-/// Counts an approval. The run waits on until as many different people as the rule requires have approved.
+/// Records an approval. The run keeps waiting until as many different people as the rule requires have approved.
 fn endorse(run: &RunSnapshot, decision: &Decision, by: &str, need: u32) -> Result<Next, TransitionError> {
-    // Whatever refuses a single approval refuses one of several.
+    // Conditions that reject a single approval also reject one of several.
     let decided = decide(run, decision)?;
     let (Next::Move { .. }, Some(Gate::Human { step, inputs_digest, why, approvals })) =
         (&decided, &run.gate)
@@ -179,7 +179,7 @@ fn endorse(run: &RunSnapshot, decision: &Decision, by: &str, need: u32) -> Resul
     })
 }
 
-/// A choice belongs to the approval of an unknown outcome, and such an approval needs one.
+/// Checks that an approval has a choice if and only if it is for an unknown outcome.
 fn fits(step: &str, why: &ApprovalReason, decision: &Decision) -> Result<(), TransitionError> {
     let unknown = *why == ApprovalReason::UnknownOutcome && decision.verdict == Verdict::Approve;
     match (unknown, decision.choice) {
@@ -251,8 +251,8 @@ fn cancel(run: &RunSnapshot) -> Result<Next, TransitionError> {
     }
 }
 
-/// Holds a run if nothing is lost by it: at once where no worker has it, else before its next step, or when
-/// what it waits for is there.
+/// Pauses a run without losing work: immediately if no worker owns it, otherwise before its next step, or when its
+/// wait ends.
 fn pause(run: &RunSnapshot) -> Result<Next, TransitionError> {
     if run.state.is_terminal() || run.state == RunState::Failed {
         return Err(invalid(run, "pause", Some("nothing of it is being executed".to_owned())));
@@ -264,7 +264,7 @@ fn pause(run: &RunSnapshot) -> Result<Next, TransitionError> {
     Ok(Next::Move { state: run.state, fence: run.fence, lease, held: true, gate: run.gate.clone() })
 }
 
-/// Another question about the step that waits, in place of the one that stands.
+/// Replaces the gate of the waiting step by another one.
 fn ask(run: &RunSnapshot, gate: &Gate) -> Result<Next, TransitionError> {
     match (run.state, &run.gate, gate) {
         (RunState::WaitingForHuman, Some(present), wanted) if present.is_same_question(wanted) => {
@@ -298,7 +298,7 @@ fn resume(run: &RunSnapshot) -> Result<Next, TransitionError> {
 }
 
 fn invalid(run: &RunSnapshot, command: &str, needed: Option<String>) -> TransitionError {
-    // Who comes too late learns that, and when it would not have been.
+    // If the wait has expired, the error reports it with the time of the deadline.
     let needed = needed.or_else(|| run.expired_ms.map(time_was_over));
     TransitionError::Invalid { command: command.to_owned(), state: run.state, needed, allowed: allowed(run) }
 }

@@ -1,4 +1,4 @@
-//! The words of a run's life: its states, what it waits for, what people decide, and every command there is.
+//! The types of a run: its states, gates, decisions, and all commands.
 
 use std::collections::BTreeMap;
 
@@ -44,19 +44,20 @@ pub enum RunState {
 }
 
 impl RunState {
-    /// Whether a worker holds it.
+    /// Returns whether a worker owns it.
     #[must_use]
     pub fn is_active(self) -> bool {
         matches!(self, Self::Running | Self::Replaying)
     }
 
-    /// Whether nothing moves it any more but `replay` and `fork`, which make new runs.
+    /// Returns whether no command changes it anymore except `replay` and `fork`, which create new runs.
     #[must_use]
     pub fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Canceled)
     }
 
-    /// The word of the older run-status routes, which know no cancellation: canceled shows as failed.
+    /// Returns the state for the older run-status routes, which do not support cancellation: canceled is shown as
+    /// failed.
     #[must_use]
     pub fn legacy(self) -> Self {
         if self == Self::Canceled { Self::Failed } else { self }
@@ -74,13 +75,13 @@ pub enum Gate {
         /// SHA-256 of what would be executed, in canonical JSON: the step with its occurrence, its
         /// capability and its inputs. An approval applies to exactly this, once.
         inputs_digest: String,
-        /// Why a person is asked.
+        /// Why a decision is required.
         why: ApprovalReason,
-        /// Approvals so far, where one is not enough.
+        /// Approvals so far, if several are required.
         #[serde(default, skip_serializing_if = "Approvals::is_empty")]
         approvals: Approvals,
     },
-    /// A signal of this name.
+    /// A signal with this name.
     Signal {
         /// The step.
         step: String,
@@ -89,17 +90,17 @@ pub enum Gate {
     },
 }
 
-/// Approvals of a gate that needs several, each of another person.
+/// Approvals of a gate that requires several, each from a different person.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Approvals {
-    /// How many are needed, as the rule said when the last one was recorded.
+    /// Number of required approvals, according to the rule when the last one was recorded.
     pub need: u32,
     /// Who has approved, oldest first.
     pub by: Vec<String>,
 }
 
 impl Approvals {
-    /// Whether there is no approval yet.
+    /// Returns whether there is no approval yet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.by.is_empty()
@@ -107,14 +108,14 @@ impl Approvals {
 }
 
 impl Gate {
-    /// An unanswered question to a person.
+    /// Creates a gate that waits for approval.
     #[must_use]
     pub fn human(step: impl Into<String>, inputs_digest: impl Into<String>, why: ApprovalReason) -> Self {
         let (step, inputs_digest) = (step.into(), inputs_digest.into());
         Self::Human { step, inputs_digest, why, approvals: Approvals::default() }
     }
 
-    /// Whether both ask the same, whatever approvals were recorded.
+    /// Returns whether both require the same decision, regardless of recorded approvals.
     #[must_use]
     pub fn is_same_question(&self, other: &Self) -> bool {
         match (self, other) {
@@ -127,7 +128,7 @@ impl Gate {
     }
 }
 
-/// Why a person is asked.
+/// Why a decision is required.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalReason {
@@ -163,7 +164,7 @@ pub enum ApprovalReason {
 }
 
 impl ApprovalReason {
-    /// In words, as they are behind "because".
+    /// Returns the reason as text, as used after "because".
     #[must_use]
     pub fn in_words(&self) -> String {
         match self {
@@ -201,9 +202,9 @@ pub enum Choice {
     Rerun,
     /// It was completed: continue with the given result.
     Happened,
-    /// Skip it; its outputs are missing.
+    /// Skip it, without outputs.
     Skip,
-    /// Let the run fail there.
+    /// Fail the run at this step.
     Fail,
 }
 
@@ -248,14 +249,14 @@ pub enum Verdict {
 /// A recorded decision, so that repeating it returns the same result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Decision {
-    /// Yes or no.
+    /// Approval or denial.
     pub verdict: Verdict,
     /// The step it concerned.
     pub step: String,
-    /// What would run, as the gate had it. Empty in a denial that names its step alone, until it is bound to the gate
-    /// ([`Decision::bound_to`]).
+    /// Digest of what would be executed, as stated by the gate. Empty in a denial that names only its step, until it
+    /// is bound to the gate ([`Decision::bound_to`]).
     pub inputs_digest: String,
-    /// What to do about an unknown outcome; belongs to an approval of such a gate, and to no other.
+    /// How to resolve an unknown outcome; only valid in an approval of such a gate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub choice: Option<Choice>,
     /// Result of the step, for the choice `happened`: an object of its outputs.
@@ -264,21 +265,21 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// Whether `gate` asks exactly what this decides.
+    /// Returns whether this decides exactly `gate`.
     #[must_use]
     pub fn answers(&self, gate: Option<&Gate>) -> bool {
         matches!(gate, Some(Gate::Human { step, inputs_digest, .. })
             if *step == self.step && *inputs_digest == self.inputs_digest)
     }
 
-    /// Whether both are about the same question.
+    /// Returns whether both are for the same gate.
     #[must_use]
     pub fn same_gate(&self, other: &Self) -> bool {
         self.step == other.step && self.inputs_digest == other.inputs_digest
     }
 
-    /// A denial that names its step alone, with the digest of the gate that waits at this step, else with that of the
-    /// newest earlier denial of the step, which it repeats. Every other decision as it is.
+    /// Completes a denial that names only its step: sets the digest of the gate that waits at this step, or otherwise
+    /// that of the newest earlier denial of the step, which it repeats. Returns every other decision unchanged.
     #[must_use]
     pub fn bound_to<'d>(
         mut self,
@@ -298,34 +299,34 @@ impl Decision {
     }
 }
 
-/// What the table needs to know of a run.
+/// The properties of a run that the transition table depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunSnapshot {
     /// Its state.
     pub state: RunState,
-    /// No further step begins until it is resumed: a fork, or a run that was paused. A pending one is not claimed,
-    /// an active one stops before its next step, a waiting one when what it waits for arrives.
+    /// Whether no further step starts until it is resumed: a fork, or a paused run. A pending run is not claimed, an
+    /// active one stops before its next step, a waiting one when its wait ends.
     pub held: bool,
     /// Whether recorded steps have to be restored before new ones run.
     pub replays: bool,
-    /// The present fence.
+    /// The current fencing token.
     pub fence: u64,
     /// What it waits for, in the two waiting states.
     pub gate: Option<Gate>,
     /// The last decision, if any.
     pub decided: Option<Decision>,
-    /// When the time of its wait was over, where that is what ended it; milliseconds since 1970-01-01 UTC.
+    /// Time at which its wait expired, if that is how the wait ended; milliseconds since 1970-01-01 UTC.
     pub expired_ms: Option<i64>,
 }
 
-/// What a worker reports about a run it holds.
+/// A worker's report about a run that it owns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WorkerReport {
-    /// A step is complete; more follow. A replay whose restored steps are past becomes running.
+    /// A step is complete; more follow. A replay whose recorded steps are all restored becomes running.
     Checkpoint,
-    /// A gate asks; the lease is released.
+    /// A gate requires a decision; the lease is released.
     Wait(Gate),
-    /// It was paused and nothing of it is in progress any longer; the lease is released.
+    /// The run was paused and none of its steps is in progress anymore; the lease is released.
     Hold,
     /// All steps are complete.
     Complete,
@@ -333,21 +334,21 @@ pub enum WorkerReport {
     Fail,
 }
 
-/// Everything that can be asked of a run.
+/// All commands of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
-    /// A worker wants it.
+    /// A worker claims the run.
     Claim {
-        /// Whether the present lease has run out, by the store's clock.
+        /// Whether the current lease has expired, by the store's clock.
         lease_expired: bool,
-        /// Whether claims after a lost lease are used up.
+        /// Whether the maximum number of claims after a lost lease is reached.
         attempts_used_up: bool,
     },
-    /// A worker reports, with the fence it was given.
+    /// A worker reports progress, with its fencing token.
     Work {
-        /// The fence of its claim.
+        /// The fencing token of its claim.
         fence: u64,
-        /// What it reports.
+        /// The report.
         report: WorkerReport,
     },
     /// A person decides a gate.
@@ -366,23 +367,23 @@ pub enum Command {
         /// Its name.
         name: String,
     },
-    /// A person stops it.
+    /// A person cancels the run.
     Cancel,
-    /// A sidecar requests that no further step begins until a person resumes the run.
+    /// A sidecar requests that no further step starts until a person resumes the run.
     Pause,
-    /// What waits for a person would do something else now than what it asked about: it asks about that instead.
+    /// The gate that waits for a decision no longer matches what would be executed: it is replaced by this one.
     Ask(Gate),
-    /// Let a held or failed run continue.
+    /// A person lets a paused or failed run continue.
     Resume,
-    /// The time of a waiting run is over.
+    /// The wait of the run expires.
     Expire(Expiry),
-    /// A new run that continues from a checkpoint of this one.
+    /// Creates a new run that continues from a checkpoint of this one.
     Replay,
-    /// A new held run that keeps the link to this one.
+    /// Creates a new paused run with a link to this one.
     Fork,
 }
 
-/// A command's name, as adapters offer it.
+/// The name of a command, as offered by adapters.
 #[derive(
     Debug,
     Clone,
@@ -412,77 +413,77 @@ pub enum CommandName {
     Fork,
 }
 
-/// The outcome of the lease.
+/// The effect of a transition on the lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lease {
-    /// As it is.
+    /// Unchanged.
     Keep,
-    /// Given to the worker that claims, under the new fence.
+    /// Granted to the claiming worker, with the new fencing token.
     Grant,
-    /// Given back or taken away.
+    /// Released or revoked.
     Release,
 }
 
-/// What a command leads to.
+/// The result of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Next {
-    /// The run moves.
+    /// The state of the run changes.
     Move {
         /// New state.
         state: RunState,
-        /// New fence.
+        /// New fencing token.
         fence: u64,
-        /// The outcome of the lease.
+        /// The effect on the lease.
         lease: Lease,
-        /// Whether it is held now.
+        /// Whether it is paused now.
         held: bool,
-        /// What it waits for now.
+        /// The gate that it waits for now.
         gate: Option<Gate>,
     },
-    /// Nothing moves; the first answer holds (a decision or a cancel sent again).
+    /// No change; the first result remains valid (a repeated decision or cancellation).
     Same,
-    /// Nothing moves; the signal is kept until a step asks for it.
+    /// No change; the signal is buffered until a step waits for it.
     Kept,
-    /// A new run is made from this one.
+    /// A new run is created from this one.
     NewRun {
-        /// Whether it waits for `resume` (a fork) or starts at once (a replay).
+        /// Whether it is paused (a fork) or starts immediately (a replay).
         held: bool,
     },
 }
 
-/// Why a command is refused.
+/// Why a command is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TransitionError {
-    /// The state does not take it (HTTP 409, `invalid_transition`).
+    /// The state does not accept it (HTTP 409, `invalid_transition`).
     #[error("{}", invalid(.command, *.state, .needed.as_deref(), .allowed))]
     Invalid {
         /// The command.
         command: String,
         /// The state.
         state: RunState,
-        /// What is needed instead as text.
+        /// What is required instead, as text.
         needed: Option<String>,
-        /// Its current inputs.
+        /// The commands that it currently accepts.
         allowed: Vec<CommandName>,
     },
-    /// The run was decided otherwise, or the decision is for another gate (409).
+    /// The run was decided differently, or the decision is for another gate (409).
     #[error("{0}")]
     OtherDecision(String),
-    /// A worker whose claim is no longer the present one; its write changes nothing.
+    /// The worker's claim is no longer the current one; its write has no effect.
     #[error("stale fencing token {given}, current {present}: another worker owns the run")]
     StaleFence {
-        /// The worker's.
+        /// The worker's fencing token.
         given: u64,
-        /// The run's.
+        /// The run's fencing token.
         present: u64,
     },
-    /// The run is paused: nothing more of it begins.
+    /// The run is paused: no further step starts.
     #[error("the run is paused; resume it first")]
     Held,
-    /// The time of the waiting run is not over (any longer).
+    /// The wait of the run has not expired, or is already over.
     #[error("the run has not expired")]
     NotOver,
-    /// Nothing to claim here now.
+    /// The run cannot be claimed in its current state.
     #[error("the run cannot be claimed now")]
     NotClaimable,
 }
@@ -493,11 +494,11 @@ fn invalid(command: &str, state: RunState, needed: Option<&str>, allowed: &[Comm
     if same.is_empty() {
         return format!("a {state} run does not accept {command}{needed}; accepted: {}", list(allowed));
     }
-    // It takes such a command, only not this one.
+    // The command is accepted in general, but not this one.
     format!("the run does not accept this {command}{needed}; otherwise accepted: {}", list(&others))
 }
 
-/// `expired at 2026-07-14 09:28:30 UTC`.
+/// Formats a deadline: `expired at 2026-07-14 09:28:30 UTC`.
 pub fn time_was_over(at_ms: i64) -> String {
     let at = jiff::Timestamp::from_millisecond(at_ms).unwrap_or_default();
     format!("expired at {} UTC", at.strftime("%Y-%m-%d %H:%M:%S"))

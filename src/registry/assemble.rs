@@ -1,9 +1,9 @@
-//! Makes the catalog from what is in the roots: who wins an id, who is shadowed, which paths lead to the same
-//! file.
+//! Builds the catalog from the content of the roots: which skill wins an id, which is shadowed, and which paths lead
+//! to the same file.
 //!
-//! Records count by root, inside a root the shallower path first (a copy for a client or a language lies
-//! deeper than what it was copied from), then by path. The first with an id wins it. A real file counts once,
-//! at its first place; its other places are aliases. A link never changes the state of a file.
+//! Records are ordered by root, inside a root by depth (a copy for a client or a language is deeper than its
+//! original), then by path. The first record with an id wins it. A real file counts once, at its first path; its other
+//! paths are aliases. A link never changes the path under which its target is listed.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsStr;
@@ -14,10 +14,10 @@ use super::tree::{Outcome, Record, Tree};
 use super::{Alias, Catalogue, Change, Entry, Root, RootOrigin, RootState, Shadowed};
 use skills_skill::{Digest, Skill, SkillId, slice};
 
-/// A snapshot of the tree. `live` says for each root whether events reach us there.
+/// Builds a snapshot of the tree. `live` tells for each root whether file events are available.
 pub(super) fn assemble(tree: &Tree, live: &[bool], generation: u64) -> Catalogue {
     let stands_in = |root: usize| tree.grounds[root].spec.origin == RootOrigin::Shipped;
-    // The shipped skills are in only while there is nothing else.
+    // The shipped skills are only listed if there are no others.
     let own = tree.records.keys().any(|(root, _)| !stands_in(*root));
     let counts = |root: usize| !(own && stands_in(root));
     let roots = tree.grounds.iter().enumerate().map(|(i, ground)| Root {
@@ -29,7 +29,7 @@ pub(super) fn assemble(tree: &Tree, live: &[bool], generation: u64) -> Catalogue
     });
     let mut out = Catalogue { generation, roots: roots.collect(), ..Catalogue::default() };
     let mut winners: HashMap<&SkillId, &Arc<Skill>> = HashMap::new();
-    // By bytes: a real path has one form, and taking paths apart would cost more than everything else here.
+    // Compared by bytes: a real path has one form, and comparing components would dominate the time of this function.
     let mut places: HashMap<&OsStr, &Path> = HashMap::new();
     let mut entries: Vec<(usize, Entry)> = Vec::new();
     let mut losers: Vec<(usize, usize, &Record, &Arc<Skill>, &Arc<Skill>)> = Vec::new();
@@ -54,7 +54,7 @@ pub(super) fn assemble(tree: &Tree, live: &[bool], generation: u64) -> Catalogue
             },
         }
     }
-    // Who wins is settled; lists are by root and path, as records are.
+    // The winners are determined; lists are sorted by root and path, like the records.
     entries.sort_unstable_by_key(|(place, _)| *place);
     out.entries = entries.into_iter().map(|(_, entry)| entry).collect();
     out.refused.sort_by(|a, b| a.location.cmp(&b.location));
@@ -90,13 +90,13 @@ pub(super) fn assemble(tree: &Tree, live: &[bool], generation: u64) -> Catalogue
     out
 }
 
-/// How many folders lie above a path; roots of one kind have one form, so that separators are enough.
+/// Returns the depth of a path; roots of one kind have the same form, so counting separators is sufficient.
 fn depth(path: &Path) -> usize {
     path.as_os_str().as_encoded_bytes().split(|byte| *byte == b'/').count()
 }
 
-/// The loser's record under an id of its own: `id@` + 8 digits of its digest, and where that is taken
-/// (copies of one file) `.` + 6 and more digits of its location's digest.
+/// Returns the shadowed skill's record under a unique id: `id@` + 8 digits of its digest, and if that is taken (copies
+/// of one file) `.` + 6 or more digits of its location's digest.
 fn under_own_id(record: &Record, skill: &Arc<Skill>, taken: &mut HashSet<SkillId>) -> Arc<Skill> {
     let short = skill.id.shadowed(skill.digest);
     let mut id = short.clone();
@@ -111,7 +111,7 @@ fn under_own_id(record: &Record, skill: &Arc<Skill>, taken: &mut HashSet<SkillId
     if named.id == id { Arc::clone(named) } else { Arc::new(Skill { id, ..(**skill).clone() }) }
 }
 
-/// What a new snapshot changed.
+/// Computes the changes of a new snapshot.
 pub(super) fn difference(old: &Catalogue, new: &Arc<Catalogue>) -> Change {
     let before: HashMap<&SkillId, &Arc<Skill>> =
         old.entries.iter().map(|e| (&e.skill.id, &e.skill)).collect();

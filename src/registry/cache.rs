@@ -1,7 +1,8 @@
-//! The warm-start cache: what reading each bundle gave, good as long as size and time of its file are.
+//! The warm-start cache: the result of reading each bundle, valid as long as size and modification time of its file
+//! are unchanged.
 //!
-//! Layout: eight bytes of magic, then records in checked blocks: the build stamp, and a line (postcard) for each bundle.
-//! Anything unexpected drops the whole file: it is made again by the next scan.
+//! Layout: eight bytes of magic, then records in checksummed blocks: the build stamp, and a line (postcard) for each
+//! bundle. Anything unexpected invalidates the whole file, which the next scan rebuilds.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read as _, Write as _};
@@ -17,10 +18,10 @@ use super::tree::{Known, Outcome, Stamp, Tree};
 use skills_base::blocks::{BlockWriter, Blocks, FileFrom};
 use skills_base::private_files;
 
-/// Counts up when the layout changes. (A change of the parser shows in the build stamp.)
+/// Incremented when the layout changes. (A change of the parser changes the build stamp.)
 const MAGIC: &[u8; 8] = b"SKILLS\x00\x02";
 
-/// Caches of other root sets that were unused for this long are removed.
+/// Age from which unused caches of other root sets are deleted.
 const CACHE_MAX_AGE: Duration = Duration::from_secs(30 * 24 * 3600);
 
 #[derive(Serialize)]
@@ -37,7 +38,7 @@ struct OwnedLine {
     outcome: Outcome,
 }
 
-/// The cache file of a set of roots.
+/// Returns the cache file of a set of roots.
 #[must_use]
 pub(super) fn file(folder: &Path, roots: &[RootSpec]) -> PathBuf {
     let mut hash = Sha256::new();
@@ -49,10 +50,10 @@ pub(super) fn file(folder: &Path, roots: &[RootSpec]) -> PathBuf {
     folder.join(format!("catalogue-{key:016x}.bin"))
 }
 
-/// Reads a cache that this very build wrote.
+/// Reads a cache, if it was written by the same build.
 ///
 /// # Errors
-/// Why it is not used as text for diagnostics.
+/// Returns the reason why it is not used, for diagnostics.
 pub(super) fn load(file: &Path, build: &str) -> Result<Known, String> {
     let opened = File::open(file).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => "not found".to_owned(),
@@ -79,7 +80,7 @@ pub(super) fn load(file: &Path, build: &str) -> Result<Known, String> {
     Ok(known)
 }
 
-/// Writes what is in the tree, atomically.
+/// Writes the content of the tree atomically.
 pub(super) fn save(file: &Path, build: &str, tree: &Tree, now: SystemTime) -> io::Result<()> {
     let folder = file.parent().unwrap_or(file);
     private_files::create_folder(folder)?;

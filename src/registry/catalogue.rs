@@ -1,4 +1,4 @@
-//! The snapshot: all skills of all roots at one moment, who won an id and who lost it.
+//! The catalog snapshot: all skills of all roots at one point in time, with winners and shadowed skills.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use skills_skill::{RejectedBundle, Skill, SkillId};
 
-/// Who named a root.
+/// Where a root comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RootOrigin {
@@ -30,13 +30,13 @@ pub enum RootOrigin {
     Shipped,
 }
 
-/// What was found at the path of a root.
+/// The state of a root on disk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RootState {
-    /// Read.
+    /// It was read.
     Present,
-    /// No such folder.
+    /// The folder does not exist.
     Missing,
     /// Not readable; the error of the operating system.
     Unreadable(String),
@@ -49,27 +49,27 @@ pub struct Root {
     pub path: PathBuf,
     /// For display: `~/.claude/skills`, `./.agents/skills`, `shipped`.
     pub label: String,
-    /// Who named it.
+    /// Where it comes from.
     pub origin: RootOrigin,
-    /// What was found.
+    /// Its state on disk.
     pub state: RootState,
     /// Whether file events are available there (else it is polled).
     pub live: bool,
 }
 
-/// A bundle whose id was taken by one of higher precedence. Listed, addressable, not ranked.
+/// A bundle whose id was taken by one of higher precedence. It is listed and addressable, but not ranked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Shadowed {
-    /// The record; its id is `id@` + eight hex digits of its digest. Where several losers would get
-    /// the same one (copies), all but the first have `.` + six hex digits of their location's SHA-256 more.
+    /// The record; its id is `id@` + eight hex digits of its digest. If several shadowed skills have the same digest
+    /// (copies), all but the first also have `.` + six hex digits of their location's SHA-256.
     pub skill: Arc<Skill>,
     /// Index into [`Catalogue::roots`].
     pub root: usize,
-    /// The id it lost.
+    /// The id for which another bundle has precedence.
     pub lost: SkillId,
     /// Location of the winner.
     pub winner: PathBuf,
-    /// Whether its SKILL.md is byte for byte the winner's.
+    /// Whether its SKILL.md is byte for byte equal to the winner's.
     pub identical: bool,
 }
 
@@ -86,11 +86,11 @@ pub struct Entry {
 /// file counts once, at the path of highest precedence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Alias {
-    /// Absolute path of the file, as found.
+    /// Absolute path, as found.
     pub location: PathBuf,
     /// Index into [`Catalogue::roots`].
     pub root: usize,
-    /// Location of the entry, shadowed or refused one that it is.
+    /// Location of the entry, shadowed skill or rejected bundle that is the same file.
     pub same_as: PathBuf,
 }
 
@@ -101,16 +101,16 @@ pub struct Catalogue {
     pub generation: u64,
     /// Roots in order of precedence, missing ones included.
     pub roots: Vec<Root>,
-    /// Winners, by root order and inside a root by path.
+    /// Winners, by root, and within a root by path.
     pub entries: Vec<Entry>,
-    /// Losers, in the same order.
+    /// Shadowed skills, in the same order.
     pub shadowed: Vec<Shadowed>,
-    /// Refused bundles.
+    /// Rejected bundles.
     pub refused: Vec<RejectedBundle>,
     /// Further paths to the files above.
     #[serde(default)]
     pub aliases: Vec<Alias>,
-    /// Where an id stands; built on first use.
+    /// Positions of ids; built on first use.
     #[serde(skip)]
     pub lookup: Lookup,
 }
@@ -131,28 +131,28 @@ enum Slot {
     Shadowed(usize),
 }
 
-/// What a new snapshot changed against the one before. Ids of winners only.
+/// The changes of a snapshot against the previous one. Contains only ids of winners.
 #[derive(Debug, Clone, Default)]
 pub struct Change {
     /// The new snapshot.
     pub catalogue: Arc<Catalogue>,
-    /// Ids that were not there before.
+    /// Ids that are new.
     pub added: Vec<SkillId>,
     /// Ids whose record changed.
     pub changed: Vec<SkillId>,
-    /// Ids that are gone.
+    /// Ids that were removed.
     pub removed: Vec<SkillId>,
 }
 
 impl Change {
-    /// What one snapshot changed against another.
+    /// Computes the changes of one snapshot against another.
     #[must_use]
     pub fn between(old: &Catalogue, new: &Arc<Catalogue>) -> Self {
         super::assemble::difference(old, new)
     }
 }
 
-/// How far a scan is.
+/// Progress of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ScanProgress {
     /// Files found so far.
@@ -176,7 +176,7 @@ impl Catalogue {
         map.get(id).copied()
     }
 
-    /// The winner, or the shadowed one, with that very id.
+    /// Returns the winner or the shadowed skill with exactly that id.
     #[must_use]
     pub fn by_id(&self, id: &str) -> Option<&Arc<Skill>> {
         match self.slot(id)? {
@@ -185,7 +185,7 @@ impl Catalogue {
         }
     }
 
-    /// The winner with that very id, with its root.
+    /// Returns the winner with exactly that id, with its root.
     #[must_use]
     pub fn entry(&self, id: &str) -> Option<&Entry> {
         match self.slot(id)? {
@@ -194,7 +194,7 @@ impl Catalogue {
         }
     }
 
-    /// The shadowed one with that very id (`id@3f9a01c2`).
+    /// Returns the shadowed skill with exactly that id (`id@3f9a01c2`).
     #[must_use]
     pub fn shadowed_by_id(&self, id: &str) -> Option<&Shadowed> {
         match self.slot(id)? {
@@ -203,7 +203,7 @@ impl Catalogue {
         }
     }
 
-    /// The skill whose file or folder is at this path, also by another path to the same file.
+    /// Returns the skill whose file or folder is at this path, also through an alias.
     #[must_use]
     pub fn by_location(&self, path: &Path) -> Option<&Arc<Skill>> {
         let at = |file: &Path| file == path || file.parent() == Some(path);

@@ -1,4 +1,4 @@
-//! From changed paths to the pieces of the tree that have to be read again.
+//! Maps changed paths to the parts of the tree that have to be read again.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -8,8 +8,7 @@ use super::tree::{Key, Scan, ScanReport, ScannedRoot, Tree, ground};
 use super::walk::{self, Seen, passes_skipped};
 use skills_skill::is_main_file;
 
-/// Brings the tree up to date with what happened at these paths (as watched). The result is what
-/// reading everything again would give.
+/// Updates the tree after changes at these paths (as watched). The result equals that of a complete rescan.
 pub(super) fn apply(tree: &mut Tree, paths: &BTreeSet<PathBuf>, scan: &Scan<'_>) {
     revisit_roots(tree, scan);
     let mut places = BTreeSet::new();
@@ -55,12 +54,12 @@ pub(super) fn apply(tree: &mut Tree, paths: &BTreeSet<PathBuf>, scan: &Scan<'_>)
     }
 }
 
-/// Reads a folder again from the top; bundles whose stamp is unchanged are not parsed.
+/// Rescans a folder; bundles with an unchanged stamp are not parsed.
 pub(super) fn rescan(tree: &mut Tree, root: usize, folder: &Path, scan: &Scan<'_>) {
     let known = known_below(tree, root, folder);
     tree.forget(root, folder);
     tree.scan(root, folder, &Scan { known: &known, ..*scan }, &mut |_, _| {});
-    // A folder in the place of a main file is what the folder above says of it.
+    // A folder with the name of a main file is reported by its parent folder.
     let main = folder.file_name().and_then(|name| name.to_str()).is_some_and(is_main_file);
     if let Some(above) =
         folder.parent().filter(|above| main && above.starts_with(&tree.grounds[root].spec.path))
@@ -69,7 +68,7 @@ pub(super) fn rescan(tree: &mut Tree, root: usize, folder: &Path, scan: &Scan<'_
     }
 }
 
-/// What is known of the bundles at and below a folder.
+/// Returns the known outcomes of the bundles at and below a folder.
 fn known_below(tree: &Tree, root: usize, folder: &Path) -> super::tree::Known {
     let here = tree.records.range((root, folder.into())..);
     let here = here.take_while(|((r, path), _)| *r == root && path.starts_with(folder));
@@ -90,7 +89,7 @@ fn relink(tree: &mut Tree, root: usize, path: &Path, scan: &Scan<'_>) {
     }
 }
 
-/// Roots that came, went, or lead elsewhere since they were looked at.
+/// Rescans roots that appeared, disappeared, or resolve to another folder since the last scan.
 fn revisit_roots(tree: &mut Tree, scan: &Scan<'_>) {
     for root in 0..tree.grounds.len() {
         let ScannedRoot { spec, state, real } = &tree.grounds[root];
@@ -105,7 +104,7 @@ fn revisit_roots(tree: &mut Tree, scan: &Scan<'_>) {
         if present {
             tree.scan(root, &path, scan, &mut |_, _| {});
         }
-        // What was a link out of the roots may lead into one now, and the other way round.
+        // A link that led out of the roots may now lead into one, and vice versa.
         let links = tree.links.keys().chain(tree.refused_links.keys()).cloned().collect::<Vec<_>>();
         for (root, link) in links {
             tree.links.remove(&(root, link.clone()));
@@ -115,7 +114,7 @@ fn revisit_roots(tree: &mut Tree, scan: &Scan<'_>) {
     }
 }
 
-/// The places in the roots that a watched path is: a folder that two roots reach is watched once.
+/// Collects the paths in the roots that correspond to a watched path: a folder that two roots contain is watched once.
 fn images(tree: &Tree, path: &Path, out: &mut BTreeSet<Key>) {
     let mounts: Vec<(usize, &Path, &Path)> = tree
         .grounds

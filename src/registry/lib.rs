@@ -1,6 +1,6 @@
-//! Where skills come from: roots, scan, precedence and shadowing, hot reload, warm-start cache.
-//! Hands out immutable snapshots ([`Catalogue`]) and a stream of changes. Never ranks.
-// Text of bundles is foreign: a range that is wrong must not end the program.
+//! Skill discovery on disk: roots, scan, precedence and shadowing, hot reload, warm-start cache. Provides immutable
+//! snapshots ([`Catalogue`]) and a stream of changes. Does not rank.
+// Text of bundles is untrusted: an invalid range must not abort the program.
 #![cfg_attr(not(test), deny(clippy::string_slice))]
 
 mod assemble;

@@ -1,4 +1,4 @@
-//! The registry as its users see it: a snapshot, a stream of changes, a wish to read again.
+//! The public interface of the registry: a snapshot, a stream of changes, and requests to rescan.
 
 use std::io;
 use std::path::PathBuf;
@@ -17,29 +17,30 @@ use super::{Catalogue, Change, ScanProgress, cache};
 use skills_config::Config;
 use skills_skill::client::profiles;
 
-/// What a registry reads and how.
+/// Settings of a registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// Roots in order of precedence.
     pub roots: Vec<RootSpec>,
-    /// When the embedded skills are read.
+    /// When the embedded skills are listed.
     pub shipped: ShippedUse,
-    /// Where the warm-start cache and the unpacked skills lie.
+    /// The folder of the warm-start cache and the unpacked skills.
     pub cache_dir: PathBuf,
     /// Whether the warm-start cache is used.
     pub cache: bool,
-    /// Which build wrote a cache: one of another build is not used, its parser may differ.
+    /// Identifies the build that wrote a cache: a cache of another build is not used, because its parser may differ.
     pub build: String,
-    /// Whether changes on disk are followed.
+    /// Whether changes on disk are watched.
     pub watch: bool,
-    /// Whether file events are used to follow them; without, all roots are polled.
+    /// Whether file events are used for watching; otherwise, all roots are polled.
     pub events: bool,
-    /// How often roots without file events are read again.
+    /// Interval at which roots without file events are rescanned.
     pub poll: Duration,
 }
 
 impl Settings {
-    /// What the configuration says. The build is reported by version, size and time of the program's file.
+    /// Creates the settings from the configuration. The build is identified by version, size and modification time of
+    /// the program's file.
     #[must_use]
     pub fn new(config: &Config) -> Self {
         let (roots, shipped) = resolve(config, profiles());
@@ -63,11 +64,11 @@ impl Settings {
 pub enum RegistryEvent {
     /// A new snapshot.
     Change(Arc<Change>),
-    /// The first scan continues; at most about 20 a second.
+    /// Progress of the first scan; at most about 20 times per second.
     Progress(ScanProgress),
 }
 
-/// Reads the roots in the background and keeps up with them. Dropping it ends its threads.
+/// Reads the roots in the background and keeps the catalog up to date. Dropping it ends its threads.
 pub struct Registry {
     shared: Arc<Shared>,
     commands: Commands,
@@ -76,10 +77,10 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Starts reading; returns at once, with an empty snapshot that fills.
+    /// Starts reading; returns immediately, with an empty snapshot that is filled over time.
     ///
     /// # Errors
-    /// When the system gives no thread.
+    /// Returns an error if the system cannot start a thread.
     pub fn open(settings: Settings) -> io::Result<Self> {
         let (send, commands) = Commands::channel();
         let shared = Arc::new(Shared {
@@ -106,40 +107,40 @@ impl Registry {
         Ok(Self { shared, commands: send, thread: Some(thread), cache_file })
     }
 
-    /// The present snapshot.
+    /// Returns the current snapshot.
     #[must_use]
     pub fn snapshot(&self) -> Arc<Catalogue> {
         self.shared.snapshot()
     }
 
-    /// Scan reports from now on. A receiver that lags reads the current snapshot instead.
+    /// Subscribes to events from now on. A receiver that lags should read the current snapshot instead.
     #[must_use]
     pub fn events(&self) -> broadcast::Receiver<RegistryEvent> {
         self.shared.events.subscribe()
     }
 
-    /// How far the first scan is.
+    /// Returns the progress of the first scan.
     #[must_use]
     pub fn progress(&self) -> ScanProgress {
         *self.shared.progress.borrow()
     }
 
-    /// Asks for all roots to be read again; the outcome comes as a change.
+    /// Requests a rescan of all roots; the result arrives as a change.
     pub fn rescan(&self) {
-        // The thread only goes away with the registry.
+        // The thread ends only with the registry.
         self.commands.tell(Command::Rescan);
     }
 
-    /// Reads all roots again, and answers the snapshot after it.
+    /// Rescans all roots, and returns the snapshot afterwards.
     pub async fn reread(&self) -> Arc<Catalogue> {
         let (done, read) = oneshot::channel();
         self.commands.ask(Command::Reread(done)).await;
-        // Unanswered where the registry goes away.
+        // Fails only if the registry is dropped.
         let _ = read.await;
         self.snapshot()
     }
 
-    /// Waits until the first scan is complete, and answers its snapshot.
+    /// Waits until the first scan is complete, and returns its snapshot.
     pub async fn wait_scanned(&self) -> Arc<Catalogue> {
         let mut progress = self.shared.progress.subscribe();
         // The sender lives as long as `self`.
@@ -147,20 +148,20 @@ impl Registry {
         self.snapshot()
     }
 
-    /// As [`Self::wait_scanned`], for callers outside of a runtime.
+    /// Blocks until the first scan is complete, for callers outside of a runtime; see [`Self::wait_scanned`].
     #[allow(clippy::must_use_candidate, reason = "waiting is an effect of its own")]
     pub fn wait_scanned_blocking(&self) -> Arc<Catalogue> {
         futures::executor::block_on(self.wait_scanned())
     }
 
-    /// Where the warm-start cache lies, and its outcome at start: `used`, `rebuilt: …`, `off`.
+    /// Returns the path of the warm-start cache, and its status at the start: `used`, `rebuilt: …`, `off`.
     #[must_use]
     pub fn cache(&self) -> (PathBuf, String) {
         let said = self.shared.cache.read().unwrap_or_else(PoisonError::into_inner).clone();
         (self.cache_file.clone(), said)
     }
 
-    /// How many files were parsed since the start; those taken from the cache do not count.
+    /// Returns the number of files parsed since the start; those taken from the cache do not count.
     #[must_use]
     pub fn parsed(&self) -> usize {
         self.shared.parsed.load(Ordering::Relaxed)

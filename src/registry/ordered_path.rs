@@ -4,8 +4,8 @@ use std::cmp::Ordering;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
-/// A path in the order of its components, compared by bytes: [`Path`] takes both paths apart at every comparison,
-/// which costs more than reading a large tree.
+/// A path ordered by its components, compared by bytes: [`Path`] splits both paths into components for every
+/// comparison, which takes longer than reading a large tree.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct OrderedPath(PathBuf);
 
@@ -16,7 +16,7 @@ impl From<PathBuf> for OrderedPath {
             && !bytes.ends_with(b"/.")
             && !bytes.windows(2).any(|pair| pair == b"//")
             && !bytes.windows(3).any(|three| three == b"/./");
-        // Collected from its components, equal paths have equal bytes.
+        // Collected from components, equal paths have equal bytes.
         Self(if is_plain { path } else { path.components().collect() })
     }
 }
@@ -60,7 +60,7 @@ mod tests {
         fn components_are_compared_by_bytes(a in "/[ab./!-]{0,12}", b in "/[ab./!-]{0,12}") {
             let (a, b) = (PathBuf::from(a), PathBuf::from(b));
             let ordered = OrderedPath::from(a.clone()).cmp(&OrderedPath::from(b.clone()));
-            // `Path` itself orders `..` before every name; a name such as `!` is before it in bytes.
+            // `Path` itself orders `..` before every name; a name such as `!` precedes it in bytes.
             let components = |path: &Path| path.iter().map(|part| part.as_encoded_bytes().to_vec()).collect::<Vec<_>>();
             proptest::prop_assert_eq!(ordered, components(&a).cmp(&components(&b)));
         }

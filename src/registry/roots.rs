@@ -1,9 +1,8 @@
-//! Which folders are read, in order of precedence.
+//! Determines the roots, in order of precedence.
 //!
-//! Folders given as arguments are the only ones: a person who points at a folder means that folder.
-//! Otherwise: settings, then the known clients' folders of the project (nearest folder first, up to the
-//! repository root), then those of the home folder. The shipped skills are in when all of these hold nothing,
-//! or alone when asked for.
+//! Folders given as arguments are the only roots, because the user selected them explicitly. Otherwise: settings, then
+//! the known clients' folders of the project (nearest folder first, up to the repository root), then those of the home
+//! folder. The shipped skills are listed if all of these are empty, or alone on request.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -12,29 +11,29 @@ use super::RootOrigin;
 use skills_config::{Config, shown};
 use skills_skill::client::{Folder, Profile, Scope};
 
-/// A root before anybody looked at the disk.
+/// A root before it is accessed on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RootSpec {
     /// Absolute path.
     pub path: PathBuf,
-    /// As a person reads it.
+    /// Its display form.
     pub label: String,
-    /// Who named it.
+    /// Where it comes from.
     pub origin: RootOrigin,
 }
 
-/// When the skills embedded in this program are read.
+/// When the skills embedded in this program are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ShippedUse {
-    /// Never: the person named folders.
+    /// Never: the user specified folders.
     Never,
-    /// When no root holds a bundle.
+    /// If no root contains a bundle.
     WhenEmpty,
-    /// They alone.
+    /// Only they are listed.
     Only,
 }
 
-/// The roots for these settings, each path once, at its highest place.
+/// Returns the roots for these settings, each path once, at its highest precedence.
 #[must_use]
 pub fn resolve(config: &Config, profiles: &[Profile]) -> (Vec<RootSpec>, ShippedUse) {
     if config.demo {
@@ -63,16 +62,16 @@ pub fn resolve(config: &Config, profiles: &[Profile]) -> (Vec<RootSpec>, Shipped
     (roots.roots, ShippedUse::WhenEmpty)
 }
 
-/// Folders from the working directory up to the repository root, without the home folder (its
-/// client folders are the person's own, not a project's).
+/// Yields the folders from the working directory up to the repository root, without the home folder (its client
+/// folders belong to the user, not to a project).
 pub(super) fn project_folders(config: &Config) -> impl Iterator<Item = &Path> {
     let top = config.repository.as_deref().unwrap_or(&config.cwd);
     let inside = config.cwd.ancestors().take_while(move |dir| dir.starts_with(top));
     inside.filter(|dir| *dir != config.dirs.home)
 }
 
-/// Folders of all clients. The one that most clients share comes first (`.agents/skills`), then by client; a
-/// plain `skills` folder is not client's own and would take in any repository's.
+/// Returns the folders of all clients: first the one that most clients share (`.agents/skills`), then by client.
+/// Excludes a plain `skills` folder, which is not specific to a client and would match that of any repository.
 fn folders(profiles: &[Profile], scope: Scope) -> Vec<(&str, &Folder)> {
     let all = profiles.iter().flat_map(|profile| profile.folders.iter().map(|f| (profile.id.as_str(), f)));
     let mut all: Vec<_> = all.filter(|(_, f)| f.scope == scope && f.path.starts_with('.')).collect();

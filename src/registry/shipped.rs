@@ -13,25 +13,25 @@ use skills_base::private_files;
 
 static SKILLS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../skills");
 
-/// How runs name the shipped skills that they were launched from, whichever version of this program brought them: what
-/// a script was at the launch is kept with the run.
+/// The name of the shipped skills in runs launched from them, regardless of the program's version: the script as of
+/// the launch is stored with the run.
 pub const SHIPPED: &str = "shipped";
 
-/// Whether an embedded example has this id.
+/// Returns whether an embedded skill has this id.
 #[must_use]
 pub fn is_shipped_id(id: &str) -> bool {
     SKILLS.get_file(Path::new(id).join("SKILL.md")).is_some()
         || SKILLS.get_file(Path::new(id).join("skill.yaml")).is_some()
 }
 
-/// The folder below a cache folder that holds the shipped skills of each version.
+/// Returns the folder below a cache folder that contains the shipped skills of each version.
 #[must_use]
 pub fn versions(cache: &Path) -> PathBuf {
     cache.join("shipped")
 }
 
-/// Where the embedded skills lie, or will lie, below a cache folder. The folder's name holds a digest
-/// of their content, so that another version never mixes with this one.
+/// Returns the folder of the embedded skills below a cache folder. Its name contains a digest of their content, so
+/// that versions are never mixed.
 #[must_use]
 pub fn root(cache: &Path) -> RootSpec {
     let mut hash = Sha256::new();
@@ -46,8 +46,8 @@ pub fn root(cache: &Path) -> RootSpec {
     RootSpec { path, label: "shipped".to_owned(), origin: RootOrigin::Shipped }
 }
 
-/// Unpacks the embedded skills to `target` unless it is there. Atomic: written beside it, then renamed;
-/// of two processes that do so at once, one wins and both find the whole.
+/// Unpacks the embedded skills to `target` unless it exists. Atomic: written to a temporary folder, then renamed; if
+/// two processes do so at once, one wins and both find the complete content.
 pub fn unpack(target: &Path) -> io::Result<()> {
     if target.is_dir() {
         return Ok(());
@@ -68,7 +68,7 @@ pub fn unpack(target: &Path) -> io::Result<()> {
     }
     match fs::rename(work.path(), target) {
         Ok(()) => {
-            // The folder has moved away from under its guard; nothing is left to remove.
+            // The folder was renamed, so there is nothing left to remove.
             let _ = work.keep();
             Ok(())
         }

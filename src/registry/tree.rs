@@ -1,5 +1,5 @@
-//! What is in the roots right now: a record for each bundle found, the links, the folders. Changed piece by
-//! piece; the catalog is made from it again each time.
+//! The current content of the roots: a record for each bundle found, the links, the folders. Updated incrementally;
+//! the catalog is rebuilt from it each time.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, Metadata};
@@ -19,11 +19,11 @@ use skills_skill::{
     Finding, RealPaths, RefusalReason, RejectedBundle, Skill, SkillId, is_main_file, read_bundle_at,
 };
 
-/// Pieces of a walk that wait to be taken in at most.
+/// Maximum number of queued batches of a walk.
 const PIECES: usize = 64;
 
-/// What tells whether a bundle changed since it was read: size and time of its main file, and the neighbors
-/// that make a tool of it.
+/// Detects whether a bundle changed since it was read: size and modification time of its main file, and the
+/// neighboring files that determine its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub(super) struct Stamp {
     bytes: u64,
@@ -50,7 +50,7 @@ fn nanoseconds(metadata: &Metadata) -> u64 {
     age.map_or(0, |age| u64::try_from(age.as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// What reading a bundle gave.
+/// The result of reading a bundle.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub(super) enum Outcome {
     Skill(Arc<Skill>),
@@ -61,23 +61,23 @@ pub(super) enum Outcome {
 #[derive(Debug)]
 pub(super) struct Record {
     pub location: PathBuf,
-    /// The file without links: one real file counts once.
+    /// The file without links: each real file counts once.
     pub real: PathBuf,
     pub stamp: Stamp,
     pub outcome: Outcome,
-    /// The record under the id that a loser gets, kept so that snapshots share it.
+    /// The record under the id of a shadowed skill, cached so that snapshots share it.
     pub loser: OnceLock<Arc<Skill>>,
 }
 
-/// Outcomes that are still good if the stamp is, by location.
+/// Outcomes that are valid if the stamp is unchanged, by location.
 pub(super) type Known = HashMap<PathBuf, (Stamp, Outcome)>;
 
-/// A root with what the disk says of it.
+/// A root with its state on disk.
 #[derive(Debug)]
 pub(super) struct ScannedRoot {
     pub spec: RootSpec,
     pub state: RootState,
-    /// The folder without links, when it is there.
+    /// The folder without links, if it exists.
     pub real: Option<PathBuf>,
 }
 
@@ -89,42 +89,42 @@ pub(super) type Key = (usize, OrderedPath);
 pub(super) struct Tree {
     pub grounds: Vec<ScannedRoot>,
     pub records: BTreeMap<Key, Arc<Record>>,
-    /// Links to folders inside of roots, and where they really lead.
+    /// Links to folders inside of roots, with their targets.
     pub links: BTreeMap<Key, PathBuf>,
-    /// Links that leave.
+    /// Links that lead out of the roots.
     pub refused_links: BTreeMap<Key, Arc<RejectedBundle>>,
     pub folders: BTreeSet<Key>,
 }
 
-/// What scanning threads report.
+/// Reports of scanning threads.
 pub(super) enum ScanReport {
-    /// Number of further bundles, not read yet.
+    /// Number of further bundles that are not read yet.
     Found(usize),
     Read(usize, Record),
     Seen(usize, Seen),
 }
 
-/// What a scan needs beside the tree.
+/// The context of a scan.
 pub(super) struct Scan<'a> {
     pub known: &'a Known,
     pub stop: &'a AtomicBool,
     pub threads: usize,
-    /// Files that were parsed because nothing known was good any longer.
+    /// Number of files that were parsed because no known outcome was valid.
     pub parsed: &'a AtomicUsize,
 }
 
 impl Tree {
-    /// Looks at the roots themselves.
+    /// Creates a tree with the state of the roots, without scanning them.
     pub fn new(specs: Vec<RootSpec>) -> Self {
         Self { grounds: specs.into_iter().map(ground).collect(), ..Self::default() }
     }
 
-    /// Real paths of the roots that are there.
+    /// Returns the real paths of the roots that exist.
     pub fn fences(&self) -> Vec<PathBuf> {
         self.grounds.iter().filter_map(|ground| ground.real.clone()).collect()
     }
 
-    /// Takes one piece of news in.
+    /// Processes one report.
     pub fn take(&mut self, news: ScanReport) {
         match news {
             ScanReport::Found(_) | ScanReport::Seen(_, Seen::Bundle(..)) => {}
@@ -147,14 +147,14 @@ impl Tree {
         }
     }
 
-    /// Whether a real path is in one of the roots.
+    /// Returns whether a real path is in one of the roots.
     fn encloses(&self, real: &Path) -> bool {
         let mut fences = self.grounds.iter().filter_map(|ground| ground.real.as_ref());
         fences.any(|fence| real.starts_with(fence))
     }
 
-    /// The real path of a bundle's file or folder that is in no root: a folder above it was swapped for a
-    /// link between two looks at it.
+    /// Returns the real path of a bundle's file or folder that is in no root: a parent folder was replaced by a link
+    /// between two accesses.
     fn foreign_path(&self, record: &Record) -> Option<PathBuf> {
         let folder = match &record.outcome {
             Outcome::Skill(skill) => skill.real_folder(),
@@ -163,8 +163,8 @@ impl Tree {
         [&record.real, folder].into_iter().find(|real| !self.encloses(real)).map(Path::to_owned)
     }
 
-    /// Walks below `start` in a root and reads what is found, then what links into skipped folders
-    /// lead to. Blocks until all is taken in; `meanwhile` is called after each piece.
+    /// Walks a root from `start` and reads the bundles found, then the targets of links into skipped folders. Blocks
+    /// until all reports are processed; `meanwhile` is called after each.
     pub fn scan(
         &mut self,
         root: usize,
@@ -193,7 +193,7 @@ impl Tree {
                     walk::walk(start, real, fences, depth, scan.threads, scan.stop, &|seen| {
                         report(root, seen, scan, &send);
                     });
-                    // Dropped here, the channel closes.
+                    // Dropping the last sender closes the channel.
                     drop(send);
                 });
                 for news in receive.into_iter().flatten() {
@@ -209,14 +209,14 @@ impl Tree {
         }
     }
 
-    /// Whether a real path inside of the roots lies where no walk comes by.
+    /// Returns whether a real path inside of the roots is in a folder that walks skip.
     pub fn skips(&self, real: &Path) -> bool {
         let rests = self.grounds.iter().filter_map(|ground| real.strip_prefix(ground.real.as_ref()?).ok());
         let mut rests = rests.peekable();
         rests.peek().is_some() && rests.all(passes_skipped)
     }
 
-    /// Forgets everything at and below a path.
+    /// Removes everything at and below a path.
     pub fn forget(&mut self, root: usize, path: &Path) {
         forget(&mut self.records, root, path);
         forget(&mut self.links, root, path);
@@ -227,7 +227,7 @@ impl Tree {
         }
     }
 
-    /// Reads the bundle in a folder again, whatever is known of it.
+    /// Reads the bundle in a folder again, regardless of known outcomes.
     pub fn reread(&mut self, root: usize, folder: &Path, scan: &Scan<'_>) {
         let here = self.records.range((root, folder.into())..);
         let here = here.take_while(|((r, path), _)| *r == root && path.starts_with(folder));
@@ -247,7 +247,7 @@ impl Tree {
         }
     }
 
-    /// The nearest folder at or above `path` that is a bundle.
+    /// Returns the nearest folder at or above `path` that is a bundle.
     pub fn enclosing(&self, root: usize, path: &Path) -> Option<PathBuf> {
         let top = &self.grounds[root].spec.path;
         let mut folders = path.ancestors().take_while(|folder| folder.starts_with(top));
@@ -255,7 +255,7 @@ impl Tree {
     }
 
     fn has_bundle(&self, root: usize, folder: &Path) -> bool {
-        // Main files are named `SKILL.md` in any case or `skill.yaml`; nothing outside of this range is one.
+        // Main files are named `SKILL.md` in any case or `skill.yaml`; none is outside of this range.
         let from = (root, folder.join("SKILL.MD").into());
         let until = (root, folder.join("skill.yaml").into());
         let mut near = self.records.range(from..=until);
@@ -266,7 +266,7 @@ impl Tree {
     }
 }
 
-/// What the disk says of a root.
+/// Determines the state of a root on disk.
 pub(super) fn ground(spec: RootSpec) -> ScannedRoot {
     let real = spec.path.canonicalize();
     let (state, real) = match real {
@@ -283,7 +283,7 @@ pub(super) fn ground(spec: RootSpec) -> ScannedRoot {
     ScannedRoot { spec, state, real }
 }
 
-/// Reads the bundles of a batch, and sends all of it on in one piece.
+/// Reads the bundles of a batch, and sends all reports in one message.
 fn report(root: usize, batch: Vec<Seen>, scan: &Scan<'_>, send: &mpsc::SyncSender<Vec<ScanReport>>) {
     let found = batch.iter().filter(|seen| matches!(seen, Seen::Bundle(..))).count();
     // The receiver may be closed.
@@ -308,9 +308,9 @@ fn known_or_read(location: PathBuf, real: PathBuf, scan: &Scan<'_>) -> Option<Re
     read(location, real, Some(stamp))
 }
 
-/// Reads a bundle. Nothing when the file is gone by now.
+/// Reads a bundle. Returns `None` if the file no longer exists.
 fn read(location: PathBuf, real: PathBuf, stamp: Option<Stamp>) -> Option<Record> {
-    // The stamp is taken first: a change while reading makes it stale, never the other way round.
+    // The stamp is determined first: a change during the read then makes it stale, never the other way round.
     let stamp = stamp.or_else(|| Stamp::of(&location))?;
     let places = RealPaths::of(&location, real.clone()).ok()?;
     let outcome = match read_bundle_at(&location, places) {
@@ -321,7 +321,7 @@ fn read(location: PathBuf, real: PathBuf, stamp: Option<Stamp>) -> Option<Record
     Some(Record { location, real, stamp, outcome, loser: OnceLock::new() })
 }
 
-/// An outcome with the real location of its bundle, which is not cached with it.
+/// Sets the real location of the outcome's bundle, which is not cached with it.
 fn lying(outcome: Outcome, real: RealPaths) -> Outcome {
     match outcome {
         Outcome::Skill(skill) => {
@@ -395,11 +395,11 @@ mod tests {
         let known = Known::new();
         let scan =
             Scan { known: &known, stop: &AtomicBool::new(false), threads: 2, parsed: &AtomicUsize::new(0) };
-        // As a folder is scanned again that was swapped for a link since the event that named it.
+        // The case of a folder that was replaced by a link after the event that triggers the rescan.
         tree.scan(0, &swapped, &scan, &mut |_, _| {});
         assert!(tree.records.is_empty(), "{:?}", tree.records.keys());
         assert_eq!(tree.refused_links.keys().collect::<Vec<_>>(), [&(0, swapped.as_path().into())]);
-        // As the swap comes between the walk and the reading.
+        // The case of a replacement between the walk and the read.
         let location = swapped.join("deep/private/SKILL.md");
         let record = read(location.clone(), location.canonicalize().unwrap(), None).unwrap();
         tree.take(ScanReport::Read(0, record));

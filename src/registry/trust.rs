@@ -1,6 +1,6 @@
-//! What may run: the shipped skills, what the person's settings name, and what the person pinned by approving
-//! to exactly these files. Everything else loads with its contract off. A pinned bundle that changed asks
-//! again.
+//! Trust: the shipped skills, folders named in the user's settings, and bundles that the user pinned by approving
+//! exactly these files. Everything else loads with its contract disabled. A pinned bundle that changed has to be
+//! approved again.
 
 mod digest;
 mod file;
@@ -31,21 +31,20 @@ pub use self::trust_snapshot::TrustSnapshot;
 pub enum TrustState {
     /// It ships with this program.
     Shipped,
-    /// The person's settings name it or a folder above it: trusted as it is, whatever changes.
+    /// The user's settings name it or a folder above it: trusted in any version.
     Config {
-        /// The folder that they name.
+        /// The named folder.
         #[serde(rename = "named")]
         path: PathBuf,
     },
-    /// The person trusted exactly these files.
+    /// The user trusted exactly these files.
     Pinned {
-        /// When: RFC 3339, UTC.
+        /// Time, as RFC 3339 in UTC.
         at: String,
     },
-    /// It was trusted, and is not what it was.
+    /// It was trusted, but has changed since.
     Changed {
-        /// Files that differ: `scripts/run.py`, `new.sh (new)`, `old.md (gone)`; or why it cannot be
-        /// reported.
+        /// Files that differ: `scripts/run.py`, `new.sh (new)`, `old.md (gone)`; or why the differences are unknown.
         #[serde(rename = "changed")]
         files: Vec<String>,
     },
@@ -53,7 +52,7 @@ pub enum TrustState {
     Untrusted,
 }
 
-/// [`TrustState`] in one word, as lists show it.
+/// [`TrustState`] as one word, for lists.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, Display, schemars::JsonSchema,
 )]
@@ -62,7 +61,7 @@ pub enum TrustState {
 pub enum Trusted {
     /// It ships with this program.
     Shipped,
-    /// By configuration or by a pin.
+    /// Trusted by configuration or by a pin.
     Yes,
     /// Trusted, but changed since.
     Changed,
@@ -72,7 +71,7 @@ pub enum Trusted {
 }
 
 impl TrustState {
-    /// The state in one word.
+    /// Returns the state as one word.
     #[must_use]
     pub fn word(&self) -> Trusted {
         match self {
@@ -83,58 +82,58 @@ impl TrustState {
         }
     }
 
-    /// Whether it may run.
+    /// Returns whether the bundle may run.
     #[must_use]
     pub fn may_run(&self) -> bool {
         matches!(self.word(), Trusted::Shipped | Trusted::Yes)
     }
 }
 
-/// Why trust cannot be reported or kept.
+/// Why trust cannot be determined or stored.
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
     /// The file of pins is damaged.
     #[error("{} is damaged ({why}), so all pinned trust is ignored. Move the file away and trust the \
         bundles again", file.display())]
     Damaged {
-        /// Which.
+        /// The file.
         file: PathBuf,
-        /// The parser's words.
+        /// The parse error.
         why: String,
     },
-    /// The file of pins is from a later version.
+    /// The file of pins was written by a later version.
     #[error("{} was written by a newer version of this program (layout {version}); use that version", file.display())]
     Newer {
-        /// Which.
+        /// The file.
         file: PathBuf,
-        /// Its layout.
+        /// The version of its layout.
         version: u32,
     },
     /// The file of pins cannot be read or written.
     #[error("{}: {source}", file.display())]
     Io {
-        /// Which.
+        /// The file.
         file: PathBuf,
-        /// The system's words.
+        /// The error of the system.
         source: io::Error,
     },
-    /// There is nothing to pin at that place.
+    /// The content of the place cannot be pinned.
     #[error("{} cannot be trusted: {why}", place.display())]
     Unpinnable {
-        /// Where.
+        /// The place.
         place: PathBuf,
-        /// Why.
+        /// The reason.
         why: Obstacle,
     },
-    /// What is there is not what was shown.
+    /// The content differs from what was shown.
     #[error("{} changed during the check; try again", place.display())]
     Moved {
-        /// Where.
+        /// The place.
         place: PathBuf,
     },
 }
 
-/// Pins, settings and what was measured; cheap to clone, shared by all who ask.
+/// Pins, settings and cached digests; cheap to clone, the clones share them.
 #[derive(Debug, Clone)]
 pub struct Trust {
     inner: Arc<Inner>,
@@ -142,7 +141,7 @@ pub struct Trust {
 
 #[derive(Debug)]
 struct Inner {
-    /// `trust.json`; none where nothing outlives the process.
+    /// `trust.json`; `None` if nothing is stored persistently.
     file: Option<PathBuf>,
     shipped: PathBuf,
     named: Vec<PathBuf>,
@@ -150,19 +149,19 @@ struct Inner {
     kept: Mutex<HashMap<PathBuf, CachedDigest>>,
 }
 
-/// The pins as last read, and what the file was then.
+/// The pins as last read, and the stamp of the file at that time.
 #[derive(Debug, Default)]
 struct Read {
     stamp: Option<FileStamp>,
     pins: Arc<Pins>,
 }
 
-/// Number, size, and time of the last change of the file.
+/// Inode number, size, and time of the last change of the file.
 type FileStamp = (u64, u64, i64, i64);
 
 impl Trust {
-    /// By these settings: pins in the data folder, `trust:` of the person's own file, and the shipped skills in the
-    /// cache. In a demo nothing but the shipped skills.
+    /// Creates the trust state of these settings: pins in the data folder, `trust` of the user's own settings file,
+    /// and the shipped skills in the cache. In a demonstration only the shipped skills are trusted.
     #[must_use]
     pub fn of(config: &Config) -> Self {
         let shipped = shipped::root(&config.dirs.cache).path;
@@ -172,33 +171,33 @@ impl Trust {
         Self::new(Some(config.dirs.data.join("trust.json")), shipped, config.trust.clone())
     }
 
-    /// With a file of pins, the folder of the shipped skills, and the folders that settings name.
+    /// Creates a trust state from a file of pins, the folder of the shipped skills, and the folders named in settings.
     #[must_use]
     pub fn new(file: Option<PathBuf>, shipped: PathBuf, named: Vec<PathBuf>) -> Self {
         let inner = Inner { file, shipped, named, pins: Mutex::default(), kept: Mutex::default() };
         Self { inner: Arc::new(inner) }
     }
 
-    /// The file of pins, where there is one.
+    /// Returns the file of pins, if there is one.
     #[must_use]
     pub fn file(&self) -> Option<&Path> {
         self.inner.file.as_deref()
     }
 
-    /// Whether what is in this folder may run. The folder is a bundle, or a root of the registry form, of
-    /// which `bindings/`, `capabilities/`, `scripts/` and `services/` count.
+    /// Returns whether the content of this folder may run. The folder is a bundle, or a registry folder, of which only
+    /// `bindings/`, `capabilities/`, `scripts/` and `services/` matter.
     #[must_use]
     pub fn state(&self, place: &Path) -> TrustState {
         self.trust_snapshot().state(place)
     }
 
-    /// For the states of many places at once, which have to be reported at this moment.
+    /// Returns a snapshot for the states of many places at once.
     #[must_use]
     pub fn trust_snapshot(&self) -> TrustSnapshot {
         TrustSnapshot::new(self.clone())
     }
 
-    /// A check to hand to anyone who runs something: the reason where a folder may not run.
+    /// Returns a check for components that run scripts: it returns the reason why a folder may not run.
     pub fn check(&self) -> impl Fn(&Path) -> Result<(), String> + Send + Sync + 'static {
         let trust = self.clone();
         move |place| {
@@ -207,7 +206,8 @@ impl Trust {
         }
     }
 
-    /// Why a folder may not run, if it may not: `what` is what the sentence calls it, `name` what `skills trust` takes.
+    /// Returns why a folder may not run, or `None` if it may: `what` is the subject of the sentence, `name` the
+    /// argument for `skills trust`.
     #[must_use]
     pub fn refusal(&self, place: &Path, what: &str, name: &str) -> Option<String> {
         match self.state(place) {
@@ -222,20 +222,20 @@ impl Trust {
         }
     }
 
-    /// Every file of a place with its digest, as it is now.
+    /// Computes the digests of all files of a place in their current state.
     ///
     /// # Errors
-    /// When it holds what cannot be pinned.
+    /// Returns an error if it contains something that cannot be pinned.
     pub fn look(&self, place: &Path) -> Result<Measured, TrustError> {
         let io = |source| TrustError::Io { file: place.to_owned(), source };
         let real = place.canonicalize().map_err(io)?;
         self.measured(&real).map_err(|why| TrustError::Unpinnable { place: place.to_owned(), why })
     }
 
-    /// Pins places as they were shown: all of them, or none. `at` is the present time in RFC 3339, UTC.
+    /// Pins places as they were shown: all of them, or none. `at` is the current time in RFC 3339, UTC.
     ///
     /// # Errors
-    /// [`TrustError::Moved`] when one is no longer what was shown.
+    /// Returns [`TrustError::Moved`] if one differs from what was shown.
     pub fn pin(&self, seen: &[(PathBuf, Measured)], at: &str) -> Result<(), TrustError> {
         let mut pins = Vec::new();
         for (place, shown) in seen {
@@ -253,12 +253,12 @@ impl Trust {
         })
     }
 
-    /// Takes the pins of a folder and of everything below it back; answers their folders.
+    /// Revokes the pins of a folder and of everything below it; returns their folders.
     ///
     /// # Errors
-    /// When the file of pins cannot be read or written.
+    /// Returns an error if the file of pins cannot be read or written.
     pub fn revoke(&self, place: &Path) -> Result<Vec<PathBuf>, TrustError> {
-        // What is gone from the disk can still be revoked, by its path as it is listed.
+        // A deleted folder can still be revoked, by its path as listed.
         let real = place.canonicalize().unwrap_or_else(|_| place.to_owned());
         self.change(|all| {
             let gone: Vec<PathBuf> = all.keys().filter(|path| path.starts_with(&real)).cloned().collect();
@@ -269,15 +269,15 @@ impl Trust {
         })
     }
 
-    /// Every pin, by path.
+    /// Returns every pin, sorted by path.
     ///
     /// # Errors
-    /// When the file of pins cannot be read.
+    /// Returns an error if the file of pins cannot be read.
     pub fn list(&self) -> Result<Vec<Pin>, TrustError> {
         Ok(self.pins()?.values().cloned().collect())
     }
 
-    /// The folders that the person's settings name.
+    /// Returns the folders named in the user's settings.
     #[must_use]
     pub fn named(&self) -> &[PathBuf] {
         &self.inner.named
@@ -292,8 +292,8 @@ impl Trust {
         }
     }
 
-    /// The pins as they are in the file now. It is only ever replaced whole, so that another file number,
-    /// size or time is another content.
+    /// Returns the current pins of the file. It is always replaced atomically, so different content has a different
+    /// inode number, size or time.
     fn pins(&self) -> Result<Arc<Pins>, TrustError> {
         let mut read = self.inner.pins.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(file) = &self.inner.file else { return Ok(Arc::clone(&read.pins)) };
@@ -315,10 +315,10 @@ impl Trust {
     }
 }
 
-/// Measures a folder outside of any trust, for digests of packages.
+/// Computes the digests of a folder without a trust state, for packages.
 ///
 /// # Errors
-/// When it holds what cannot be pinned.
+/// Returns an error if it contains something that cannot be pinned.
 pub fn measure_bundle(place: &Path) -> Result<Measured, TrustError> {
     let io = |source| TrustError::Io { file: place.to_owned(), source };
     let real = place.canonicalize().map_err(io)?;
@@ -327,7 +327,7 @@ pub fn measure_bundle(place: &Path) -> Result<Measured, TrustError> {
         .map_err(|why| TrustError::Unpinnable { place: place.to_owned(), why })
 }
 
-/// Whether a folder is a bundle: it holds a main file.
+/// Returns whether a folder is a bundle, that is, contains a main file.
 #[must_use]
 pub fn is_bundle(folder: &Path) -> bool {
     digest::is_bundle(folder)

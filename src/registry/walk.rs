@@ -1,7 +1,7 @@
-//! Finds bundles below a folder: every `SKILL.md` or lone `skill.yaml`, links classified, never a loop.
+//! Finds bundles below a folder: every `SKILL.md` or lone `skill.yaml`; links are classified, and loops cannot occur.
 //!
-//! Links to folders are not walked through. One that leads into a root is another path to what is read
-//! there anyway; one that leads elsewhere is refused. So a walk ends, and each file is read once.
+//! Links to folders are not followed. One that leads into a root is another path to content that is read there anyway;
+//! one that leads elsewhere is rejected. So a walk terminates, and each file is read once.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,29 +12,29 @@ use ignore::{WalkBuilder, WalkState};
 use skills_base::files::MAX_DEPTH;
 use skills_skill::is_main_file;
 
-/// Folders that are never looked into: they hold versions, dependencies and build products.
+/// Folders that are always skipped: they contain versions, dependencies and build products.
 const SKIPPED: [&str; 3] = [".git", "node_modules", "target"];
 
-/// Something a walk comes across.
+/// Something found by a walk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Seen {
     /// A folder that was read.
     Folder(PathBuf),
-    /// A bundle's main file, and the file that it really is.
+    /// A bundle's main file, and its real path.
     Bundle(PathBuf, PathBuf),
-    /// A link to a folder, and where it leads: into one of the roots.
+    /// A link to a folder in one of the roots, with its target.
     Link(PathBuf, PathBuf),
-    /// A link to a folder or main file that leads out of all roots, and where to.
+    /// A link to a folder or main file that leads out of all roots, with its target.
     Leaves(PathBuf, PathBuf),
 }
 
-/// How much a thread gathers before it hands over: waking the reader for each file costs more than
-/// reading it.
+/// Number of entries that a thread collects before it reports them: waking the receiver for each file takes longer
+/// than reading the file.
 const BATCH: usize = 64;
 
-/// Walks `start` in parallel and hands over what it sees, in batches from several threads. `real` is
-/// `start` without links; `fences` are the real paths of all roots. `depth` is how far below its root `start` is: nothing
-/// more than [`MAX_DEPTH`] levels below a root is looked at. Raising `stop` ends it early.
+/// Walks `start` in parallel and reports what it finds, in batches from several threads. `real` is `start` without
+/// links; `fences` are the real paths of all roots. `depth` is the depth of `start` below its root: nothing more than
+/// [`MAX_DEPTH`] levels below a root is scanned. Setting `stop` ends the walk early.
 pub(super) fn walk(
     start: &Path,
     real: &Path,
@@ -63,7 +63,7 @@ pub(super) fn walk(
             }
             match entry {
                 Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_dir()) || entry.depth() == 0 => {
-                    // A folder in the place of a main file is not a bundle, which has to be said.
+                    // A folder with the name of a main file is not a bundle, which has to be reported.
                     let named = entry.depth() > 0 && entry.file_name().to_str().is_some_and(is_main_file);
                     if named && is_the_main_file(entry.path()) {
                         batch.add(bundle(entry.path(), start, real));
@@ -88,13 +88,13 @@ pub(super) fn walk(
     });
 }
 
-/// A main file below `start`, which is `real` without links.
+/// Returns the entry of a main file below `start`, whose real path is `real`.
 fn bundle(path: &Path, start: &Path, real: &Path) -> Seen {
     let real = path.strip_prefix(start).map_or_else(|_| path.to_owned(), |rest| real.join(rest));
     Seen::Bundle(path.to_owned(), real)
 }
 
-/// What one thread has seen and not handed over yet; the rest goes when the thread is complete.
+/// Entries of one thread that are not reported yet; the rest is reported when the thread ends.
 struct Batch<'a> {
     seen: Vec<Seen>,
     see: &'a (dyn Fn(Vec<Seen>) + Sync),
@@ -115,7 +115,7 @@ impl Drop for Batch<'_> {
     }
 }
 
-/// What a link is to us; nothing when it is broken or leads to some other file.
+/// Classifies a link; returns `None` if it is broken or leads to any other file.
 pub(super) fn link(path: &Path, fences: &[PathBuf]) -> Option<Seen> {
     let real = path.canonicalize().ok()?;
     let inside = fences.iter().any(|fence| real.starts_with(fence));
@@ -130,7 +130,7 @@ pub(super) fn link(path: &Path, fences: &[PathBuf]) -> Option<Seen> {
     }
 }
 
-/// Whether a path below a root leads through a folder that is never looked into.
+/// Returns whether a path below a root leads through a skipped folder.
 pub(super) fn passes_skipped(rest: &Path) -> bool {
     rest.components().any(|part| is_skipped(part.as_os_str().to_str()))
 }
@@ -139,7 +139,7 @@ fn is_skipped(name: Option<&str>) -> bool {
     name.is_some_and(|name| SKIPPED.contains(&name))
 }
 
-/// The main file of a folder: `SKILL.md`, else the same in other case, else `skill.yaml`.
+/// Returns the main file of a folder: `SKILL.md`, otherwise the same name in a different case, otherwise `skill.yaml`.
 pub(super) fn main_file(folder: &Path) -> Option<PathBuf> {
     let names = fs::read_dir(folder).ok()?.flatten().filter_map(|entry| entry.file_name().into_string().ok());
     let rank = |name: &String| (name != "SKILL.md", name == "skill.yaml", name.clone());

@@ -1,8 +1,8 @@
-//! Hears of changes on disk: one watch a folder, for just the folders that a scan read; where the
-//! system cannot tell (network mounts, exhausted watches), a root is left to the poll.
+//! Watches for changes on disk: one watch for each folder that a scan read. If the system cannot report changes
+//! (network mounts, exhausted watches), a root is polled.
 //!
-//! Single watches instead of recursive ones keep version stores and dependencies out, and make it
-//! known in which folders nothing can be missed.
+//! Individual watches instead of recursive ones exclude version stores and dependencies, and tell for each folder
+//! whether changes in it can be missed.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 use super::tree::{Key, Tree};
 use super::worker::{Command, Commands};
 
-/// File systems whose changes, made elsewhere, cause no events here.
+/// File systems that do not report changes made on other machines.
 const SILENT: [&str; 12] = [
     "9p",
     "afs",
@@ -28,17 +28,17 @@ const SILENT: [&str; 12] = [
     "virtiofs",
 ];
 
-/// Watches in force.
+/// Active watches.
 pub(super) struct Watch {
     watcher: Option<RecommendedWatcher>,
-    /// By real path the path that was watched: one folder under two names has one watch.
+    /// The watched path by real path: a folder with two paths has one watch.
     watched: HashMap<PathBuf, PathBuf>,
-    /// For each root whether all of its folders are watched.
+    /// Whether all folders of each root are watched.
     pub live: Vec<bool>,
 }
 
 impl Watch {
-    /// Nothing is watched yet; `off` never watches.
+    /// Creates a state without watches; `None` disables watching.
     pub fn new(send: Option<Commands>) -> Self {
         let watcher = send.and_then(|send| match notify::recommended_watcher(handler(send)) {
             Ok(watcher) => Some(watcher),
@@ -50,9 +50,8 @@ impl Watch {
         Self { watcher, watched: HashMap::new(), live: Vec::new() }
     }
 
-    /// Watches the folders of the tree, and above each root that is missing the nearest folder that is
-    /// there. Answers the folders that were not watched before: what happened in them until now may
-    /// have been missed.
+    /// Watches the folders of the tree, and for each missing root its nearest existing parent folder. Returns the
+    /// folders that were not watched before, in which changes until now may have been missed.
     pub fn update(&mut self, tree: &Tree, mounts: &str) -> Vec<Key> {
         let Some(watcher) = &mut self.watcher else {
             self.live = vec![false; tree.grounds.len()];
@@ -74,11 +73,12 @@ impl Watch {
                 wanted.entry(real).or_insert_with(|| (root, above.into()));
             }
         }
-        // First those that are gone: a renamed folder keeps its watch, which is then named again.
+        // Unwatch removed folders first: a renamed folder keeps its watch, which is then registered under its new
+        // name.
         self.watched.retain(|real, path| {
             let keep = wanted.get(real).is_some_and(|(_, wanted)| **wanted == **path);
             if !keep && !wanted.contains_key(real) {
-                // Fails where the folder itself is gone, and its watch with it.
+                // Fails if the folder itself was removed together with its watch.
                 let _ = watcher.unwatch(path);
             }
             keep
@@ -105,27 +105,27 @@ impl Watch {
         fresh
     }
 
-    /// Forgets the watches at and below paths where something happened: a folder that was removed and made
-    /// again, or renamed and replaced, is another folder under the same path, which is not watched.
+    /// Drops the watches at and below changed paths: a folder that was removed and recreated, or renamed and replaced,
+    /// is a different folder under the same path, which is not watched.
     pub fn doubt(&mut self, paths: &BTreeSet<PathBuf>) {
         let Some(watcher) = &mut self.watcher else { return };
         self.watched.retain(|_, path| {
             let doubted = path.ancestors().any(|above| paths.contains(above));
             if doubted {
-                // Fails where the folder is gone, and its watch with it.
+                // Fails if the folder was removed together with its watch.
                 let _ = watcher.unwatch(path);
             }
             !doubted
         });
     }
 
-    /// Whether some root needs the poll.
+    /// Returns whether any root has to be polled.
     pub fn polls(&self) -> bool {
         self.live.iter().any(|live| !live)
     }
 }
 
-/// The real path of a folder that a walk came to: only links into skipped folders are walked through.
+/// Returns the real path of a folder found by a walk: only links into skipped folders are followed.
 fn real_path(tree: &Tree, root: usize, path: &Path) -> PathBuf {
     let through = tree.links.iter().find_map(|((r, link), to)| {
         let rest = (*r == root).then(|| path.strip_prefix(&**link).ok())??;
@@ -141,7 +141,7 @@ fn real_path(tree: &Tree, root: usize, path: &Path) -> PathBuf {
 fn handler(send: Commands) -> impl Fn(notify::Result<Event>) + Send + 'static {
     move |event| {
         let command = match event {
-            // Our own reading makes these.
+            // Caused by our own reads.
             Ok(event) if matches!(event.kind, EventKind::Access(_)) => return,
             Ok(event) if event.need_rescan() => Command::Rescan,
             Ok(event) => Command::Changed(event.paths),
@@ -154,8 +154,8 @@ fn handler(send: Commands) -> impl Fn(notify::Result<Event>) + Send + 'static {
     }
 }
 
-/// Whether a path lies on a file system that tells nothing, by the text of `/proc/self/mountinfo`
-/// (<https://man7.org/linux/man-pages/man5/proc_pid_mountinfo.5.html>).
+/// Returns whether a path is on a file system that does not report changes, according to the text of
+/// `/proc/self/mountinfo` (<https://man7.org/linux/man-pages/man5/proc_pid_mountinfo.5.html>).
 fn is_silent(path: &Path, mounts: &str) -> bool {
     let mount = |line: &'_ str| -> Option<(PathBuf, String)> {
         let (before, after) = line.split_once(" - ")?;

@@ -1,4 +1,4 @@
-//! The thread behind a registry: scans, follows changes, publishes snapshots.
+//! The background thread of a registry: scans, watches changes, publishes snapshots.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -17,34 +17,34 @@ use super::tree::{Known, Scan, ScanReport, Tree};
 use super::watch::Watch;
 use super::{Catalogue, ScanProgress, cache, changes, shipped};
 
-/// How often a snapshot is published while the first scan continues.
+/// Minimum interval between partial snapshots during the first scan.
 const PARTIAL: Duration = Duration::from_millis(150);
-/// The first scan continues for this many times the time that publishing took.
+/// Minimum ratio of scanning time to publishing time during the first scan.
 const PARTIAL_SHARE: u32 = 20;
-/// How often progress is reported.
+/// Interval of progress reports.
 const PROGRESS: Duration = Duration::from_millis(50);
-/// Quiet for this long, a burst of changes is over.
+/// Quiet period after which a burst of changes is over.
 const QUIET: Duration = Duration::from_millis(80);
-/// A burst is not waited for longer than this.
+/// Maximum time to wait for the end of a burst.
 const BURST: Duration = Duration::from_millis(400);
 
-/// What the thread is reported.
+/// A command to the thread.
 #[derive(Debug)]
 pub(super) enum Command {
-    /// Read everything again.
+    /// Rescan everything.
     Rescan,
-    /// Read everything again, and say when that is done.
+    /// Rescan everything, and report the completion.
     Reread(oneshot::Sender<()>),
-    /// Something happened at these paths.
+    /// Something changed at these paths.
     Changed(Vec<PathBuf>),
     /// The registry is dropped.
     Stop,
 }
 
-/// Commands that wait at most.
+/// Maximum number of queued commands.
 const WAITING_COMMANDS: usize = 1024;
 
-/// The way to the thread. Where too many commands wait, everything is read again instead.
+/// The command queue of the thread. If it is full, everything is rescanned instead.
 #[derive(Clone)]
 pub(super) struct Commands {
     queue: SyncSender<Command>,
@@ -57,29 +57,29 @@ impl Commands {
         (Self { queue, missed: Arc::default() }, commands)
     }
 
-    /// Set where a command found no place.
+    /// Returns the flag that is set when a command was dropped because the queue was full.
     pub fn missed(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.missed)
     }
 
-    /// Tells without waiting. The thread only goes away with the registry.
+    /// Sends a command without waiting. The thread ends only with the registry.
     pub fn tell(&self, command: Command) {
         if let Err(TrySendError::Full(_)) = self.queue.try_send(command) {
             self.missed.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Tells, waiting for a place.
+    /// Sends a command, waiting for space in the queue.
     pub async fn ask(&self, command: Command) {
         if let Err(TrySendError::Full(command)) = self.queue.try_send(command) {
             let queue = self.queue.clone();
-            // Unanswered where the registry goes away.
+            // Fails only if the registry is dropped.
             let _ = tokio::task::spawn_blocking(move || queue.send(command)).await;
         }
     }
 }
 
-/// What the thread and its registry share.
+/// State shared by the thread and its registry.
 pub(super) struct Shared {
     pub catalogue: RwLock<Arc<Catalogue>>,
     pub events: broadcast::Sender<RegistryEvent>,
@@ -99,7 +99,7 @@ pub(super) struct Worker {
     pub settings: Settings,
     pub shared: Arc<Shared>,
     pub commands: Receiver<Command>,
-    /// Set where a command found no place.
+    /// Set when a command was dropped because the queue was full.
     pub missed: Arc<AtomicBool>,
     pub tree: Tree,
     pub watch: Watch,
@@ -107,7 +107,7 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// Lives until it is notified to stop.
+    /// Runs until it receives a command to stop.
     pub fn run(mut self) {
         fail_point!("first-scan");
         self.first_scan();
@@ -127,7 +127,7 @@ impl Worker {
                 Ok(Command::Rescan) => self.rescan(),
                 Ok(Command::Reread(done)) => {
                     self.rescan();
-                    // Anyone who asked may have gone.
+                    // The caller may have been canceled.
                     let _ = done.send(());
                 }
                 Err(RecvTimeoutError::Timeout) => {
@@ -247,11 +247,11 @@ impl Worker {
                 shared.progress.send_replace(progress);
                 let _ = shared.events.send(RegistryEvent::Progress(progress));
             }
-            // A command that reads once waits for the whole scan: it never reads a partial snapshot.
+            // A command that reads only once waits for the complete scan: it never reads a partial snapshot.
             if partly && self.settings.watch && Instant::now() >= publish_at {
                 let began = Instant::now();
                 publish(shared, tree, &[]);
-                // A large tree takes long to publish, and those who listen as long to take in.
+                // A large tree takes long to publish, and subscribers take as long to process it.
                 publish_at = Instant::now() + PARTIAL.max(began.elapsed() * PARTIAL_SHARE);
             }
         });
@@ -264,7 +264,7 @@ impl Worker {
         let mut paths: BTreeSet<PathBuf> = paths.into_iter().collect();
         let since = Instant::now();
         let (mut all, mut asked) = (false, Vec::new());
-        // An editor's save is a burst of events; it is one change.
+        // Saving in an editor causes a burst of events, which is one change.
         while since.elapsed() < BURST {
             match self.commands.recv_timeout(QUIET) {
                 Ok(Command::Changed(more)) => paths.extend(more),
@@ -297,8 +297,8 @@ impl Worker {
         self.publish();
     }
 
-    /// Watches new folders and reads them once more, until there are no new ones: what happened between
-    /// reading a folder and watching it must not be missed.
+    /// Watches new folders and reads them once more, until there are no new ones: changes between reading a folder and
+    /// watching it must not be missed.
     fn watch_folders(&mut self) {
         if !self.settings.watch {
             return;
@@ -349,7 +349,7 @@ impl Worker {
     }
 }
 
-/// Makes the tree the present snapshot and tells what changed, if anything did.
+/// Publishes the tree as the current snapshot, and the changes if there are any.
 fn publish(shared: &Shared, tree: &Tree, live: &[bool]) {
     let old = shared.snapshot();
     let mut new = assemble(tree, live, old.generation);

@@ -1,5 +1,5 @@
-//! A script inside its bundle: found without leaving it, and run from a copy of the bundle, whose digests are those
-//! of exactly what it can read.
+//! Locates a script inside its bundle, and copies the bundle for its execution, so that the digests are those of
+//! exactly what the script can read.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
@@ -18,22 +18,22 @@ use skills_base::hex;
 
 use super::error::SandboxError;
 
-/// A bundle may have this many files and bytes for its scripts to run.
+/// Maximum number of files, and maximum size in bytes, of a bundle whose scripts can run.
 const MAX_FILES: usize = 20_000;
 const MAX_BYTES: u64 = 256 << 20;
 
-/// A script that is in its bundle for certain.
+/// A script that is verified to be inside its bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Located {
-    /// The bundle's folder, without any link in its path.
+    /// The bundle's folder; its path contains no links.
     pub root: PathBuf,
-    /// The script, relative to it.
+    /// The script's path, relative to the bundle.
     pub script: PathBuf,
-    /// Somebody may execute the file itself.
+    /// Whether the file itself is executable.
     pub executable: bool,
 }
 
-/// Resolves a script's path, links included; those of the bundle's own path where they are followed.
+/// Resolves a script's path, including links; links in the bundle's own path are resolved if `follow_links` is set.
 pub fn locate(root: &Path, follow_links: bool, script: &Path) -> Result<Located, SandboxError> {
     let refused = |why| SandboxError::NotAScript { path: script.to_owned(), why };
     let mut plain = PathBuf::new();
@@ -67,13 +67,13 @@ pub fn locate(root: &Path, follow_links: bool, script: &Path) -> Result<Located,
     Ok(Located { root, script: plain, executable: meta.mode() & 0o111 != 0 })
 }
 
-/// What a script finds in its bundle: the digest of each entry by its path, `/` between parts. A file is
-/// reported by the SHA-256 of its content (an executable one with `x` after it), a link by `link:` and the
-/// SHA-256 of its target.
+/// The content of a bundle as seen by a script: the digest of each entry by its path, with `/` as separator. A file is
+/// represented by the SHA-256 of its content (followed by `x` if it is executable), a link by `link:` and the SHA-256
+/// of its target.
 pub type Contents = BTreeMap<String, String>;
 
-/// Whether an entry is left out of what a script finds: history of a version control system, caches that
-/// interpreters and tools write by themselves, what an editor keeps beside the file it edits.
+/// Returns whether an entry is hidden from scripts: the history of a version control system, caches that interpreters
+/// and tools write by themselves, temporary files of editors.
 fn is_transient(name: &str, is_folder: bool) -> bool {
     const FOLDERS: [&str; 7] =
         [".git", ".hg", ".svn", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache"];
@@ -88,10 +88,10 @@ fn is_transient(name: &str, is_folder: bool) -> bool {
         || name.ends_with('~')
 }
 
-/// Folders of a registry that come together; the bundles below it stand for themselves.
+/// Folders of a registry that belong together; the bundles below it are separate.
 const REGISTRY_FOLDERS: [&str; 4] = ["bindings", "capabilities", "scripts", "services"];
 
-/// Whether a folder holds a registry and is not a bundle itself.
+/// Returns whether a folder is a registry folder and not a bundle itself.
 fn is_registry(root: &Path) -> bool {
     let is_bundle = fs::read_dir(root).is_ok_and(|entries| {
         entries.flatten().any(|entry| {
@@ -102,19 +102,19 @@ fn is_registry(root: &Path) -> bool {
     !is_bundle && ["bindings", "capabilities", "services"].iter().any(|folder| root.join(folder).is_dir())
 }
 
-/// Copies what a script may find of a bundle, readable by everybody, and answers what was copied: the digests are
-/// taken from the bytes on their way, so that they hold for the copy whatever happens to the original meanwhile.
+/// Copies the visible content of a bundle, readable by every user, and returns what was copied: the digests are
+/// computed from the copied bytes, so that they match the copy regardless of changes of the original.
 ///
-/// Every entry is opened beneath its folder, no link is followed. Links are copied as links (those with an absolute
-/// path into the bundle are led into the copy); pipes, sockets and devices are left out.
+/// Every entry is opened relative to its folder, and no link is followed. Links are copied as links (those with an
+/// absolute path into the bundle are redirected to the copy); pipes, sockets and devices are skipped.
 pub fn copy(root: &Path, to: &Path) -> Result<Contents, SandboxError> {
     let mut walk = Walk::new(root, Some(to));
     walk.top(root)?;
     Ok(walk.contents)
 }
 
-/// Tells, without reading it, that a file is another one than before. The time of the last change of the inode is
-/// part of it: who writes the file cannot set that back.
+/// Detects, without reading it, that a file has changed. Includes the change time of the inode, because a user who
+/// writes the file cannot set that back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     device: u64,
@@ -137,8 +137,8 @@ impl Stamp {
         }
     }
 
-    /// Whether a change after this moment would show: file systems count time in steps, the coarsest in use in steps
-    /// of two seconds.
+    /// Returns whether a change after this time would be visible: file systems have coarse timestamps, in practice up
+    /// to two seconds.
     fn is_settled(&self, now: SystemTime) -> bool {
         let latest = self.modified.0.max(self.changed.0);
         let now = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
@@ -148,20 +148,20 @@ impl Stamp {
 
 type Known = HashMap<String, (Stamp, String)>;
 
-/// Digests of bundles as they lie on disk. Files are read again only when something about them changed, which is good
-/// enough to notice an edit early; what runs is decided by the digests of the copy.
+/// Caches the digests of bundles on disk. Files are read again only if their metadata has changed, which is sufficient
+/// to notice an edit early; the digests of the copy decide what may run.
 #[derive(Debug, Default)]
 pub struct ContentsCache {
     bundles: Mutex<HashMap<PathBuf, Arc<Known>>>,
 }
 
 impl ContentsCache {
-    /// What a script would find in a bundle now. Touches every file of it.
+    /// Returns the content of a bundle as a script would see it now. Accesses the metadata of every file.
     pub fn contents(&self, root: &Path) -> Result<Contents, SandboxError> {
         let bundles = || self.bundles.lock().unwrap_or_else(PoisonError::into_inner);
         let known = bundles().get(root).cloned().unwrap_or_default();
         let mut walk = Walk { known: Some(known), ..Walk::new(root, None) };
-        // The path of the bundle itself may lead through links: that is how its owner named it.
+        // The path of the bundle itself may contain links, as chosen by its owner.
         let real =
             root.canonicalize().map_err(|source| SandboxError::io("opening the bundle", root, source))?;
         walk.top(&real)?;
@@ -170,12 +170,12 @@ impl ContentsCache {
     }
 }
 
-/// One pass over a bundle.
+/// One traversal of a bundle.
 struct Walk<'a> {
     root: &'a Path,
-    /// Where a copy goes.
+    /// The destination of a copy.
     to: Option<&'a Path>,
-    /// Digests of an earlier pass; none where every byte has to be read.
+    /// Digests of an earlier traversal; `None` if every byte has to be read.
     known: Option<Arc<Known>>,
     seen: Known,
     contents: Contents,
@@ -257,7 +257,7 @@ impl<'a> Walk<'a> {
                 self.link(place, Path::new(OsStr::from_bytes(target.to_bytes())))
             }
             FileType::RegularFile => {
-                // A pipe that took its place meanwhile would hold up the opening for ever.
+                // Opening a pipe that replaced the file in the meantime would block forever.
                 let file = open(OFlags::NONBLOCK).map_err(|error| self.failed("opening", place, error))?;
                 self.file(file, place)
             }
@@ -282,7 +282,7 @@ impl<'a> Walk<'a> {
     }
 
     fn link(&mut self, place: &Path, target: &Path) -> Result<(), SandboxError> {
-        // Led into the copy, it is another link; it means the same file.
+        // A link redirected to the copy has another target, but refers to the same file.
         let digest = hex::encode(&Sha256::digest(target.as_os_str().as_encoded_bytes()));
         self.contents.insert(name_of(place), format!("link:{digest}"));
         let Some(to) = self.to else { return Ok(()) };
@@ -349,7 +349,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// A path as text; no two paths have the same.
+/// Converts a path to text, injectively.
 fn name_of(place: &Path) -> String {
     place
         .to_str()

@@ -1,23 +1,23 @@
-//! Bubblewrap around the helper, where it is installed: a view of the disk that holds nothing else, and process,
-//! network and IPC namespaces of its own (<https://github.com/containers/bubblewrap>).
+//! Wraps the helper in bubblewrap, if it is installed: a file system view that contains nothing else, and separate
+//! process, network and IPC namespaces (<https://github.com/containers/bubblewrap>).
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::plan::FileAccess;
 
-/// Where the helper's program is in the view.
+/// Path of the helper's program in the file system view.
 const HELPER: &str = "/.isolate";
 
-/// The program along a search path.
+/// Finds bubblewrap in a search path.
 pub fn find(search: &[PathBuf]) -> Option<PathBuf> {
     search.iter().map(|folder| folder.join("bwrap")).find(|path| path.is_file())
 }
 
-/// The command up to where the helper's own arguments begin.
+/// Returns the command up to the helper's own arguments.
 ///
-/// Started by root it makes its namespaces as root, and keeps just what the helper needs to become another user
-/// inside; the helper gives that up too.
+/// Started as root, it creates its namespaces as root, and keeps only the capabilities that the helper needs to change
+/// the user inside; the helper drops those as well.
 pub fn command(bwrap: &Path, helper: &Path, access: &FileAccess, as_root: bool) -> Vec<String> {
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let mut out = vec![text(bwrap)];
@@ -30,7 +30,7 @@ pub fn command(bwrap: &Path, helper: &Path, access: &FileAccess, as_root: bool) 
         add(&["--unshare-user", "--cap-drop", "ALL"]);
     }
     add(&["--dev", "/dev", "--proc", "/proc"]);
-    // Folders that it makes by itself on the way to a place are closed to other users.
+    // Parent folders that bubblewrap creates implicitly are not accessible to other users.
     let present = access.readable_if_present.iter().filter(|path| path.exists());
     let ways: BTreeSet<&Path> = present
         .chain(&access.readable)

@@ -1,4 +1,4 @@
-//! Finds out what isolation this machine gives, by trying it.
+//! Determines the isolation that this machine supports, by trying it.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
@@ -18,24 +18,24 @@ use super::report::{Evidence, Report};
 use super::workdir::WorkDir;
 use super::{Setup, bwrap, seatbelt};
 
-/// How long the helper may take; a program that is not a helper never answers.
+/// Timeout of the helper; a program that is not a helper never responds.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What each run takes from the machine, as it was seen to work.
+/// The isolation mechanisms of each run that were found to work.
 #[derive(Clone, Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a means of its own, there or not")]
 pub struct Means {
-    /// The Landlock ABI to insist on.
+    /// The Landlock ABI that is required.
     pub landlock: Option<i32>,
     pub syscalls: bool,
     pub limits: bool,
-    /// Become another user.
+    /// Whether to run as another user.
     pub identity: bool,
-    /// Enter a user namespace.
+    /// Whether to enter a user namespace.
     pub namespace: bool,
-    /// A file system of its own for what it writes.
+    /// Whether to mount a separate file system for written files.
     pub disk: bool,
-    /// The bubblewrap to put around.
+    /// The bubblewrap executable.
     pub wrapper: Option<PathBuf>,
     pub report: Report,
 }
@@ -56,7 +56,7 @@ impl Means {
     }
 }
 
-/// Tries everything once; with bubblewrap first, and without when that does not work.
+/// Probes everything once; with bubblewrap first, and without it if that fails.
 pub fn detect(setup: &Setup, table: &Table) -> Means {
     let (helper, wrapper) = (setup.helper.as_path(), setup.bubblewrap.as_deref());
     let base = setup.work_base.as_deref();
@@ -121,7 +121,7 @@ fn attempt(
     Ok(means(findings, &verdict, wrapper))
 }
 
-/// Limits of the trial: all of them, none of them tight.
+/// Limits of the probe: all of them, none of them restrictive.
 const TRIAL: ResourceLimits = ResourceLimits {
     cpu_seconds: 60,
     data: 1 << 40,
@@ -152,7 +152,7 @@ fn means(findings: Findings, verdict: &Verdict, wrapper: Option<&Path>) -> Means
     }
 }
 
-/// Starts a warden for a trial and hears both of its answers.
+/// Starts a supervisor for a probe and reads both of its responses.
 fn converse(helper: &Path, order: &Order) -> Result<(Findings, Verdict), String> {
     let failed = |error: std::io::Error| format!("the helper {} does not respond: {error}", helper.display());
     let (mut ours, theirs) = UnixStream::pair().map_err(failed)?;
@@ -180,7 +180,7 @@ fn converse(helper: &Path, order: &Order) -> Result<(Findings, Verdict), String>
     Ok((findings, verdict))
 }
 
-/// The helper's path as another program sees it: `/proc/self/exe` would be that program's own.
+/// Resolves the helper's path for use by another program, for which `/proc/self/exe` would be its own executable.
 pub fn real(helper: &Path) -> Result<PathBuf, String> {
     helper.canonicalize().map_err(|error| format!("the helper {}: {error}", helper.display()))
 }

@@ -1,4 +1,4 @@
-//! The environment of a script: empty but for a short list, and names that no caller may set.
+//! The environment of a script: empty except for a short list, and names that callers may not set.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -6,16 +6,16 @@ use std::path::Path;
 
 use super::error::SandboxError;
 
-/// Variables taken over from the program's own environment when they are set there.
+/// Variables inherited from the program's own environment, if they are set.
 const INHERITED: [&str; 3] = ["LANG", "LC_ALL", "TZ"];
 
-/// Bytes of all values together.
+/// Maximum total size of all values in bytes.
 const MAX_BYTES: usize = 128 << 10;
 
 const LOADS_CODE: &str = "it makes programs load code from outside the bundle";
 const RESERVED: &str = "the sandbox sets it itself";
 
-/// Names, and beginnings of names (with a `*`), that a caller may not set.
+/// Names, and prefixes of names (with a `*`), that a caller may not set.
 const REFUSED: [(&str, &str); 38] = [
     ("LD_*", LOADS_CODE),
     ("DYLD_*", LOADS_CODE),
@@ -57,9 +57,10 @@ const REFUSED: [(&str, &str); 38] = [
     ("PWD", RESERVED),
 ];
 
-/// The whole environment of a script, by name: what every script gets, then what the caller gives.
+/// Returns the complete environment of a script, by name: the variables that every script gets, then those of the
+/// caller.
 ///
-/// `own` looks a variable of this program up, `path` is the search path, `work` the private work directory.
+/// `own` looks up a variable of this program, `path` is the search path, `work` the private work directory.
 pub(super) fn compose(
     given: &BTreeMap<String, String>,
     own: impl Fn(&str) -> Option<OsString>,
@@ -90,7 +91,7 @@ pub(super) fn compose(
     Ok(out)
 }
 
-/// Refuses a name that is not a name, and one of the list above.
+/// Rejects an invalid name, and one of the list above.
 fn accept(name: &str, value: &str) -> Result<(), SandboxError> {
     let named = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
         && name.chars().next().is_some_and(|c| !c.is_ascii_digit());

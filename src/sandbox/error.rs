@@ -1,13 +1,13 @@
-//! What can go wrong before, at or after the start of a script.
+//! Errors before, during or after the start of a script.
 
 use std::path::{Path, PathBuf};
 
-/// Why a script was not run, or why its end is not known.
+/// Why a script was not run, or why its result is not known.
 ///
-/// A script that ran and failed is not an error: that is an [`Outcome`](super::Outcome) with an exit code.
+/// A script that ran and failed is not an error, but an [`Outcome`](super::Outcome) with an exit code.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
-    /// The path of the script is not a plain path below `scripts/`.
+    /// The path of the script is not a path below `scripts/`.
     #[error("`{}` is not a script of the bundle: {why}; use a file in `scripts/`, without `..`", path.display())]
     NotAScript {
         /// The path as given.
@@ -15,15 +15,15 @@ pub enum SandboxError {
         /// What is wrong with it.
         why: &'static str,
     },
-    /// The path leads out of the bundle, through a link for instance.
+    /// The path leads out of the bundle, for example through a link.
     #[error("`{}` points outside its bundle, to `{}`; put the file itself into the bundle", path.display(), target.display())]
     Escapes {
         /// The path as given.
         path: PathBuf,
-        /// Where it really leads.
+        /// The resolved path.
         target: PathBuf,
     },
-    /// There is no such script.
+    /// The script does not exist.
     #[error("there is no script `{}` in the bundle {}", script.display(), bundle.display())]
     Missing {
         /// The script, relative to its bundle.
@@ -31,7 +31,7 @@ pub enum SandboxError {
         /// The bundle's folder.
         bundle: PathBuf,
     },
-    /// The script's extension has no interpreter and the file itself is not executable.
+    /// The script's extension has no interpreter, and the file itself is not executable.
     #[error(
         "no interpreter for `{}`: its extension is not one of {known}, and the file is not executable \
             (use chmod +x)",
@@ -43,14 +43,14 @@ pub enum SandboxError {
         /// The extensions that have an interpreter.
         known: String,
     },
-    /// The interpreter is not installed, or cannot be used by the sandbox.
+    /// The interpreter is not installed, or not usable in the sandbox.
     #[error("no usable `{interpreter}` for `{}`: {}; install one that every user can read, e.g. in /usr/bin", script.display(), tried.join("; "))]
     NoInterpreter {
         /// The interpreter's name.
         interpreter: String,
         /// The script, relative to its bundle.
         script: PathBuf,
-        /// Each place looked at and what was wrong with it.
+        /// Each candidate and what is wrong with it.
         tried: Vec<String>,
     },
     /// A variable that would change how the interpreter itself loads code.
@@ -58,55 +58,55 @@ pub enum SandboxError {
     Variable {
         /// The variable's name.
         name: String,
-        /// Why it is refused.
+        /// Why it is rejected.
         why: &'static str,
     },
-    /// Arguments, limits or file names that cannot be used.
+    /// Invalid arguments, limits or file names.
     #[error("{what}: {why}")]
     BadSpec {
-        /// Which part of the request.
+        /// The part of the request.
         what: String,
         /// What is wrong with it and what to do.
         why: String,
     },
-    /// The bundle is not the one that may run.
+    /// The bundle differs from the one that may run.
     #[error("the script was not started: {why}")]
     Changed {
-        /// What is another than expected.
+        /// What differs.
         why: String,
     },
     /// This machine cannot isolate the script.
     #[error("this machine cannot sandbox a script: {why}; use --unsandboxed to run it without a sandbox")]
     NoIsolation {
-        /// Which promises cannot be kept, and why.
+        /// The guarantees that cannot be given, and why.
         why: String,
     },
-    /// A limit could not be set, a filter not be installed, the program not be started.
+    /// A limit could not be set, a filter could not be installed, or the program could not be started.
     #[error("the script was not started: {why}")]
     NotStarted {
         /// The step that failed.
         why: String,
     },
-    /// The isolating helper ended or hung without telling how the script ended.
+    /// The helper ended or hung without reporting how the script ended.
     #[error("the sandbox helper did not respond: {why}; whether the script ran is unknown")]
     Lost {
-        /// What was seen.
+        /// What was observed.
         why: String,
     },
-    /// A file or folder could not be used.
+    /// A file or folder could not be accessed.
     #[error("{doing} {}: {source}", path.display())]
     Io {
-        /// What was being done, as "reading", "creating".
+        /// The operation, such as "reading" or "creating".
         doing: &'static str,
         /// The file or folder.
         path: PathBuf,
-        /// The operating system's answer.
+        /// The error of the operating system.
         source: std::io::Error,
     },
 }
 
 impl SandboxError {
-    /// The code under which the adapters answer this error.
+    /// Returns the error code that the adapters report.
     pub const fn code(&self) -> &'static str {
         match self {
             Self::NotAScript { .. } | Self::Variable { .. } | Self::BadSpec { .. } => "invalid_request",

@@ -1,4 +1,4 @@
-//! Another user for a script, when the program runs as root: one that owns nothing and runs nothing else.
+//! A separate user for a script, if the program runs as root: one that owns no files and no other processes.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
@@ -7,19 +7,19 @@ use std::sync::{Mutex, PoisonError};
 
 use super::plan::Identity;
 
-/// Numbers that systemd sets aside for users made up on the fly (systemd.exec(5), `DynamicUser`).
+/// The range of ids that systemd reserves for dynamic users (systemd.exec(5), `DynamicUser`).
 const FIRST: u32 = 61_184;
 const LAST: u32 = 65_519;
 
-/// Numbers that runs of this process have now.
+/// User ids in use by runs of this process.
 static TAKEN: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
 
-/// A user number that no other run has while this value lives.
+/// A user id that no other run uses while this value exists.
 #[derive(Debug)]
 pub struct Lease(u32);
 
 impl Lease {
-    /// The number as a plan states it.
+    /// Returns the id in the form of a plan.
     pub fn identity(&self) -> Identity {
         Identity(self.0)
     }
@@ -31,22 +31,22 @@ impl Drop for Lease {
     }
 }
 
-/// Whether the program may become another user.
+/// Returns whether the program may change its user.
 pub fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
 }
 
-/// Takes a number that neither a run of this process nor any living process has.
+/// Reserves an id that is used neither by a run of this process nor by any living process.
 pub fn lease() -> Option<Lease> {
     let living = owners_of_processes();
     let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
-    // Programs that start at the same moment begin at different places.
+    // Programs that start at the same time begin at different ids.
     let number = free(std::process::id(), |number| taken.contains(&number) || living.contains(&number))?;
     taken.insert(number);
     Some(Lease(number))
 }
 
-/// The first free number from a place that the seed decides.
+/// Returns the first free id from a position determined by the seed.
 fn free(seed: u32, taken: impl Fn(u32) -> bool) -> Option<u32> {
     let span = LAST - FIRST + 1;
     let start = seed.wrapping_mul(2_654_435_761) % span;
@@ -62,8 +62,7 @@ fn owners_of_processes() -> BTreeSet<u32> {
         .collect()
 }
 
-/// How many tasks (processes and threads) belong to the user of this program; the kernel counts them against one
-/// limit.
+/// Returns the number of tasks (processes and threads) of the user of this program, which share one kernel limit.
 pub fn own_tasks() -> u64 {
     let own = nix::unistd::getuid().as_raw();
     let Ok(entries) = std::fs::read_dir("/proc") else { return 0 };
@@ -75,8 +74,8 @@ pub fn own_tasks() -> u64 {
         .sum()
 }
 
-/// Whether the script can read a file or enter a folder: as a user that owns nothing when `other` is set, as the
-/// user of this program otherwise. Answers the part of the path that is closed.
+/// Checks that the script can read a file or enter a folder: as a user that owns nothing if `other` is set, otherwise
+/// as the user of this program. The error names the inaccessible part of the path.
 pub fn readable(path: &Path, other: bool) -> Result<(), String> {
     if !other {
         return nix::unistd::access(path, nix::unistd::AccessFlags::R_OK)
@@ -98,7 +97,7 @@ pub fn readable(path: &Path, other: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a folder can be made in a folder that the script can get through to.
+/// Checks that a folder can be created in a folder that the script can traverse.
 pub fn passable(folder: &Path, other: bool) -> Result<(), String> {
     use nix::unistd::{AccessFlags, access};
     access(folder, AccessFlags::W_OK | AccessFlags::X_OK)

@@ -1,4 +1,4 @@
-//! Which program runs a script, by extension, and what that program needs to read.
+//! Selects the program that runs a script by its extension, and the paths that the program needs to read.
 
 use std::ffi::OsStr;
 use std::io::Read;
@@ -13,22 +13,22 @@ use super::bundle::Located;
 use super::error::SandboxError;
 use super::identity;
 
-/// The table as shipped.
+/// The embedded table.
 const TABLE: &str = include_str!("../../assets/interpreters.yaml");
 
-/// How long an interpreter may take to say the location of its library.
+/// Timeout for querying an interpreter about the location of its library.
 const ASKING: Duration = Duration::from_secs(10);
 
-/// `assets/interpreters.yaml`.
+/// The content of `assets/interpreters.yaml`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
     interpreters: Vec<Interpreter>,
     executable: Executable,
     search: Vec<PathBuf>,
-    /// What every script may read and execute, where it exists.
+    /// Paths that every script may read and execute, if they exist.
     pub readable: Vec<PathBuf>,
-    /// What every script may read and write, where it exists.
+    /// Paths that every script may read and write, if they exist.
     pub devices: Vec<PathBuf>,
 }
 
@@ -54,26 +54,26 @@ struct Executable {
 /// How to run one script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Runner {
-    /// The interpreter; none when the script is its own program.
+    /// The interpreter; `None` if the script is executed directly.
     pub program: Option<PathBuf>,
     /// Arguments before the script.
     pub arguments: Vec<String>,
-    /// What it reads beside [`Table::readable`].
+    /// Paths that it reads in addition to [`Table::readable`].
     pub readable: Vec<PathBuf>,
-    /// Address space it maps without using it, in bytes.
+    /// Address space in bytes that it maps without using it.
     pub reserve: u64,
     /// The search path of the script.
     pub path: String,
 }
 
 impl Table {
-    /// The table that is part of the program.
+    /// Parses the embedded table.
     pub fn shipped() -> Result<Self, SandboxError> {
         serde_saphyr::from_str(TABLE)
             .map_err(|error| SandboxError::bad("assets/interpreters.yaml", error.to_string()))
     }
 
-    /// Which interpreter a script needs; the key under which [`Table::find`] may be remembered.
+    /// Returns the name of the interpreter that a script needs, which can serve as cache key for [`Table::find`].
     pub fn name_for(&self, script: &Located) -> Result<Option<&str>, SandboxError> {
         let extension = script.script.extension().and_then(OsStr::to_str).unwrap_or_default();
         match self.by_extension(extension) {
@@ -98,8 +98,8 @@ impl Table {
         self.interpreters.iter().find(|each| each.extensions.iter().any(|ext| ext == extension))
     }
 
-    /// Finds the program for a script along `search`, then in the usual places. With `other` it must be one
-    /// that every user can read. Starts the program once when it has to say the location of its library.
+    /// Finds the program for a script in `search`, then in the default folders. With `other`, it must be readable by
+    /// every user. Starts the program once if it has to be queried for its library.
     pub fn find(&self, script: &Located, other: bool, search: &[PathBuf]) -> Result<Runner, SandboxError> {
         let extension = script.script.extension().and_then(OsStr::to_str).unwrap_or_default();
         let Some(interpreter) = self.by_extension(extension) else {
@@ -136,7 +136,7 @@ impl Table {
         })
     }
 
-    /// Looks whether a program can be used, and asks it for its library where that is not the system's.
+    /// Checks whether a program can be used, and queries it for its library if that is not in a system folder.
     fn try_out(&self, interpreter: &Interpreter, candidate: &Path, other: bool) -> Result<Runner, String> {
         let real = candidate.canonicalize().map_err(|error| format!("{}: {error}", candidate.display()))?;
         identity::readable(&real, other)?;
@@ -174,7 +174,7 @@ impl Table {
         })
     }
 
-    /// The search path of a script: the folder of its interpreter, then the usual places.
+    /// Returns the search path of a script: the folder of its interpreter, then the default folders.
     fn path(&self, first: Option<&Path>) -> String {
         let mut folders: Vec<_> = first.into_iter().collect();
         for folder in &self.search {
@@ -186,7 +186,7 @@ impl Table {
     }
 }
 
-/// A library may not be in a folder that holds everything of a person, or of the machine.
+/// Rejects a library folder that contains all files of a user, or of the machine.
 fn too_wide(folder: &Path) -> Result<(), String> {
     let home = std::env::var_os("HOME").map(PathBuf::from).and_then(|home| home.canonicalize().ok());
     let wide = folder.components().count() < 3 || home.is_some_and(|home| home.starts_with(folder));
@@ -200,7 +200,7 @@ fn is_program(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
-/// Starts a program with its question and reads the answer.
+/// Starts a program with a query and reads the response.
 fn ask(program: &Path, question: &[String]) -> Result<String, String> {
     let failed = |why: String| format!("{} does not respond: {why}", program.display());
     let mut child = Command::new(program)

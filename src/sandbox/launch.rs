@@ -1,4 +1,4 @@
-//! Starts a prepared script, reads what it prints, and ends it at its time or on demand.
+//! Starts a prepared script, reads its output, and stops it on timeout or on demand.
 
 use std::future::Future;
 use std::io;
@@ -25,12 +25,12 @@ use super::plan::{Ended, KILL, Order, Plan, STOP, Verdict, frame};
 use super::spec::Limits;
 use super::workdir::{POLL_INTERVAL, WorkDir};
 
-/// How long the helper may take for its own part beyond the script's time.
+/// Time that the helper may take in addition to the script's time.
 const HELPER_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long output is waited for when the script has ended and something else still holds its pipe.
+/// How long to wait for output after the script has ended, if something else still holds its pipe.
 const OUTPUT_DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How a script ran.
+/// The result of running a script.
 #[derive(Debug)]
 pub struct Ran {
     pub end: End,
@@ -40,9 +40,9 @@ pub struct Ran {
     pub cancelled: bool,
     pub duration: Duration,
     pub leftovers: u32,
-    /// It reached a limit on what it may write.
+    /// The write limit that was reached, if any.
     pub exceeded: Option<Exceeded>,
-    /// More was produced than could be executed of its file system.
+    /// Whether more was produced than could be copied out of its file system.
     pub truncated: bool,
 }
 
@@ -67,7 +67,7 @@ pub async fn isolated(
     let mut child = command.spawn().map_err(|error| SandboxError::NotStarted {
         why: format!("starting the helper {}: {error}", helper.display()),
     })?;
-    // The command holds their end of the socket open, and only its closing tells that the helper has died.
+    // The command keeps the helper's end of the socket open, and only its closing shows that the helper has died.
     drop(command);
     let output = Output::follow(&mut child, limits.output, tap.as_ref());
     let (mut from, mut to) = UnixStream::from_std(ours).map_err(lost)?.into_split();
@@ -104,7 +104,7 @@ pub async fn isolated(
             });
         }
     };
-    // It has said its last word; what is left is to reap it.
+    // The verdict was the last message; only reaping is left.
     let _ = timeout(HELPER_TIMEOUT, child.wait()).await;
     let duration = begun.elapsed();
     let (stdout, stderr) = output.collected().await;
@@ -131,7 +131,7 @@ pub async fn isolated(
     Ok(Ran { end, stdout, stderr, timed_out, cancelled, duration, leftovers, exceeded, truncated })
 }
 
-/// Runs a script as any program runs another: its own process group, a clean environment, and nothing more.
+/// Runs a script as an ordinary child process: its own process group, a clean environment, and no isolation.
 pub async fn spawn_unsandboxed(
     plan: &Plan,
     stdin: Vec<u8>,
@@ -151,7 +151,7 @@ pub async fn spawn_unsandboxed(
     let mut reins = ChildControl::Group(Group(child.id().map(|id| Pid::from_raw(id.cast_signed()))));
     let output = Output::follow(&mut child, limits.output, tap.as_ref());
     if let Some(mut pipe) = child.stdin.take() {
-        // Ends when the script has read it all, or is gone.
+        // Ends when the script has read it completely, or has ended.
         tokio::spawn(async move { pipe.write_all(&stdin).await });
     }
     let (status, stopped) = supervise(child.wait(), &mut reins, limits, counted, cancel).await;
@@ -173,7 +173,7 @@ pub async fn spawn_unsandboxed(
     Ok(Ran { end, stdout, stderr, timed_out, cancelled, duration, leftovers, exceeded, truncated })
 }
 
-/// What a running script is held by.
+/// Controls a running script.
 enum ChildControl {
     Warden(OwnedWriteHalf),
     Group(Group),
@@ -191,7 +191,7 @@ impl Drop for Group {
 }
 
 impl ChildControl {
-    /// Sends SIGTERM, or SIGKILL when `hard`. An error means that there is nothing left to pull.
+    /// Sends SIGTERM, or SIGKILL if `hard`. An error means that there is no process left.
     async fn pull(&mut self, hard: bool) {
         match self {
             Self::Warden(socket) => {
@@ -218,7 +218,7 @@ struct Stopped {
     exceeded: Option<Exceeded>,
 }
 
-/// The limit that what a script has written so far exceeds.
+/// Returns the write limit that the script has exceeded so far.
 fn exceeded(work: &WorkDir, limits: &Limits) -> Option<Exceeded> {
     let usage = work.usage();
     if usage.bytes > limits.disk || usage.is_closed {
@@ -227,7 +227,7 @@ fn exceeded(work: &WorkDir, limits: &Limits) -> Option<Exceeded> {
     (usage.files > limits.files).then_some(Exceeded { limit: DiskLimit::Files, allowed: limits.files })
 }
 
-/// Counts what a script writes until it exceeds a limit; for ever where it is limited by a file system.
+/// Counts what a script writes until it exceeds a limit; never returns if a file system limits it.
 async fn count(work: Option<&Arc<WorkDir>>, limits: Limits) -> Exceeded {
     let Some(work) = work else { return std::future::pending().await };
     loop {
@@ -239,8 +239,8 @@ async fn count(work: Option<&Arc<WorkDir>>, limits: Limits) -> Exceeded {
     }
 }
 
-/// Waits for an end; asks for it when time is over or the caller wishes so, and forces it after the grace. Answers
-/// nothing when even that did not end it.
+/// Waits for the end of the script; requests it on timeout or on demand of the caller, and forces it after the grace
+/// period. Returns `None` if even that did not end it.
 async fn supervise<T>(
     end: impl Future<Output = T>,
     reins: &mut ChildControl,
@@ -256,7 +256,7 @@ async fn supervise<T>(
         () = cancel.cancelled() => stopped.cancelled = true,
         found = count(counted, *limits) => stopped.exceeded = Some(found),
     }
-    // Who fills the disk gets no time to continue with it.
+    // A script that exceeds a write limit gets no grace period to continue.
     if stopped.exceeded.is_none() {
         reins.pull(false).await;
         if let Ok(end) = timeout(limits.grace, &mut end).await {
@@ -267,7 +267,7 @@ async fn supervise<T>(
     (timeout(HELPER_TIMEOUT, &mut end).await.ok(), stopped)
 }
 
-/// Both output streams of a child, read to their end whatever is kept of them.
+/// Both output streams of a child, which are read to their end regardless of how much is stored.
 struct Output {
     streams: [Arc<Mutex<Stream>>; 2],
     readers: Vec<JoinHandle<()>>,

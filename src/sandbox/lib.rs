@@ -1,12 +1,12 @@
-//! Isolated execution of a script of a bundle, and the report of what isolation is in force.
+//! Isolated execution of a script of a bundle, and a report of the isolation in force.
 //!
-//! Who may run which script is decided elsewhere; here it is run: without network, with the bundle read-only, one
-//! private work directory, a scrubbed environment, and limits on time, memory, processes and output. What of this a
-//! machine can give is found out by trying ([`Sandbox::detect`]) and told by the [`Report`]; where files and network
-//! cannot be closed off, a script is refused unless [`Spec::unsandboxed`] asks for less.
+//! Who may run which script is decided elsewhere; this crate runs it: without network, with the bundle read-only, a
+//! private work directory, a scrubbed environment, and limits on time, memory, processes and output. The capabilities
+//! of the machine are determined by trying them ([`Sandbox::detect`]) and described by the [`Report`]; if files and
+//! network cannot be isolated, a script is rejected unless [`Spec::unsandboxed`] is set.
 //!
-//! Promised are files, network, environment and resources. Not promised: faults of the kernel, side channels,
-//! fairness between runs, and that the mere existence of a file whose path is known stays hidden.
+//! The guarantees cover files, network, environment and resources. They do not cover kernel vulnerabilities, side
+//! channels, fairness between runs, and the existence of files whose paths are known.
 
 mod bundle;
 mod bwrap;
@@ -43,25 +43,25 @@ pub use workdir::Leftovers;
 
 use prepare::{Prepared, Workshop};
 
-/// Where the parts of a sandbox come from.
+/// Components of a sandbox.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// The program that calls [`helper_entry`] first thing in its `main`.
+    /// The program that calls [`helper_entry`] at the start of its `main`.
     pub helper: PathBuf,
-    /// The bubblewrap to put around the helper, when that works.
+    /// The bubblewrap executable to wrap the helper, if that works.
     pub bubblewrap: Option<PathBuf>,
-    /// Where the work folders of scripts are created; default: the system's temporary folder.
+    /// The folder in which the work directories of scripts are created; default: the system's temporary folder.
     pub work_base: Option<PathBuf>,
-    /// Folders in which interpreters are looked for, before the usual ones.
+    /// Folders in which interpreters are searched, before the default ones.
     pub search: Vec<PathBuf>,
 }
 
 impl Setup {
-    /// This program as its own helper, and the search path of its environment.
+    /// Uses this program as its own helper, and the search path of its environment.
     pub fn of_this_program() -> Self {
         let search: Vec<PathBuf> =
             std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default();
-        // The running program itself, even when its file has been replaced in the meantime.
+        // The running program itself, even if its file has been replaced in the meantime.
         let helper = if cfg!(target_os = "linux") {
             PathBuf::from("/proc/self/exe")
         } else {
@@ -71,22 +71,22 @@ impl Setup {
     }
 }
 
-/// Runs scripts with the isolation that this machine gives.
+/// Runs scripts with the isolation that this machine supports.
 #[derive(Clone, Debug)]
 pub struct Sandbox {
     workshop: Arc<Workshop>,
 }
 
 impl Sandbox {
-    /// The sandbox of this program. The first call tries out what works, which takes some ten milliseconds; later
-    /// ones answer the same.
+    /// Returns the sandbox of this program. The first call probes the machine, which takes about ten milliseconds;
+    /// later calls return the same sandbox.
     ///
-    /// The program must call [`helper_entry`] first thing in `main`; otherwise everything is reported unavailable.
+    /// The program must call [`helper_entry`] at the start of `main`; otherwise everything is reported as unavailable.
     pub fn detect() -> Self {
         Self::detect_in(None)
     }
 
-    /// As [`Self::detect`], with the work folders of scripts in this folder.
+    /// Returns the sandbox like [`Self::detect`], with the work directories of scripts in this folder.
     pub fn detect_in(work_base: Option<PathBuf>) -> Self {
         static FOUND: Mutex<BTreeMap<Option<PathBuf>, Sandbox>> = Mutex::new(BTreeMap::new());
         let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
@@ -96,38 +96,39 @@ impl Sandbox {
         sandbox.clone()
     }
 
-    /// The work folders of scripts whose processes are gone, in all places where they are made.
+    /// Counts the work directories of scripts whose processes have ended, in all folders in which they are created.
     pub fn leftovers(&self) -> Leftovers {
         workdir::leftovers(self.workshop.work_base(), false)
     }
 
-    /// Deletes the work folders of scripts whose processes are gone.
+    /// Deletes the work directories of scripts whose processes have ended.
     pub fn clear_leftovers(&self) -> Leftovers {
         workdir::leftovers(self.workshop.work_base(), true)
     }
 
-    /// A sandbox with given parts; tries out what works.
+    /// Creates a sandbox from the given components and probes the machine.
     pub fn with(setup: Setup) -> Self {
         Self { workshop: Arc::new(Workshop::open(setup)) }
     }
 
-    /// The isolation that the next run gets, unless it asks for none.
+    /// Returns the isolation of the next run, unless it requests none.
     pub fn report(&self) -> &Report {
         self.workshop.report()
     }
 
-    /// Whether a script would be taken at all: its path, its interpreter, its variables, its files. Starts nothing,
-    /// so that a person is not asked about what cannot run anyway.
+    /// Checks whether a script would be accepted: its path, its interpreter, its variables, its files. Starts nothing,
+    /// so that approval is not requested for a script that cannot run anyway.
     ///
     /// # Errors
-    /// As [`Self::run`], for what can be known before.
+    /// Returns the errors of [`Self::run`] that can be determined in advance.
     pub fn check(&self, spec: &Spec) -> Result<(), SandboxError> {
         self.workshop.check(spec)
     }
 
-    /// Runs one script to its end, its time limit, or the caller's wish. Dropping the future kills the script.
+    /// Runs one script until it ends, reaches its time limit, or is canceled by the caller. Dropping the future kills
+    /// the script.
     ///
-    /// Everything the script started is dead when this returns. A script that fails is an [`Outcome`] too.
+    /// Everything that the script started is dead when this returns. A failed script is an [`Outcome`] too.
     pub async fn run(&self, mut spec: Spec, cancel: CancellationToken) -> Result<Outcome, SandboxError> {
         let workshop = Arc::clone(&self.workshop);
         let tap = spec.tap.take();
@@ -136,19 +137,19 @@ impl Sandbox {
             .map_err(|error| SandboxError::NotStarted { why: error.to_string() })??;
         let Prepared { order, stdin, limits, work, report, isolated, lease } = prepared;
         let work = Arc::new(work);
-        // What is not limited by a file system is counted.
+        // Without a file system of limited size, written files are counted.
         let counted = order.plan.disk.is_none().then_some(&work);
         let mut ran = if isolated {
             launch::isolated(self.workshop.helper(), &order, &stdin, &limits, tap, counted, &cancel).await?
         } else {
             launch::spawn_unsandboxed(&order.plan, stdin, &limits, tap, counted, &cancel).await?
         };
-        // The user number is free again only now that nothing runs under it.
+        // The user id is only released now that no process runs under it.
         drop(lease);
         let (produced, truncated) = work.produced();
         let written = produced.iter().map(|file| file.bytes).sum::<u64>();
         if ran.exceeded.is_none() && written > limits.disk {
-            // Files with holes take less on the disk than they are long, and as artifacts as much as that.
+            // Sparse files take less space on disk than their length, which is their size as artifacts.
             ran.exceeded = Some(Exceeded { limit: DiskLimit::Bytes, allowed: limits.disk });
         }
         let produced_truncated = truncated || ran.truncated;

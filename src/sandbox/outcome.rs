@@ -1,4 +1,4 @@
-//! How a script ended and what it left behind.
+//! How a script ended and what it produced.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -11,28 +11,28 @@ use super::error::SandboxError;
 use super::report::Report;
 use super::workdir::WorkDir;
 
-/// The end of one run.
+/// The outcome of one run.
 #[derive(Debug)]
 pub struct Outcome {
-    /// Exit code, or the signal that ended the script.
+    /// The exit code, or the signal that ended the script.
     pub end: End,
     /// What it printed to stdout.
     pub stdout: Stream,
     /// What it printed to stderr.
     pub stderr: Stream,
-    /// It was stopped because its time was over.
+    /// Whether it was stopped because of its time limit.
     pub timed_out: bool,
-    /// It was stopped because the caller asked for it.
+    /// Whether it was stopped by the caller.
     pub cancelled: bool,
-    /// From the start of the helper to the end of the last process.
+    /// Time from the start of the helper to the end of the last process.
     pub duration: Duration,
-    /// It reached a limit on what it may write; what it has written may be incomplete.
+    /// The write limit that was reached, if any; the written files may then be incomplete.
     pub exceeded: Option<Exceeded>,
-    /// Processes that were still alive when the script ended, and were killed then.
+    /// Number of processes that were still alive when the script ended, and were killed.
     pub leftovers: u32,
     /// Regular files in the work directory that are new or changed, by path.
     pub produced: Vec<Produced>,
-    /// More files were produced than are listed.
+    /// Whether more files were produced than are listed.
     pub produced_truncated: bool,
     /// The isolation that was in force.
     pub report: Report,
@@ -40,32 +40,31 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// The private work directory; it is deleted together with this outcome.
+    /// Returns the path of the private work directory, which is deleted together with this outcome.
     pub fn work_directory(&self) -> &Path {
         self.work.path()
     }
 
-    /// Opens a produced file for reading. Nothing that is, or is behind, a symbolic link is listed as
-    /// produced.
+    /// Opens a produced file for reading. Symbolic links, and files behind them, are never listed as produced.
     pub fn open(&self, produced: &Produced) -> Result<File, SandboxError> {
         let path = self.work.produced_at(&produced.path);
         File::open(&path).map_err(|source| SandboxError::io("opening", &path, source))
     }
 }
 
-/// A limit on what a script may write, and that it reached it.
+/// A reached limit on what a script may write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Exceeded {
-    /// Which limit.
+    /// The limit.
     pub limit: DiskLimit,
-    /// How much it allows.
+    /// The maximum value.
     pub allowed: u64,
 }
 
-/// What a script writes is limited in.
+/// Kind of a limit on what a script may write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum DiskLimit {
-    /// Bytes of all files together.
+    /// Total size of all files in bytes.
     #[serde(rename = "disk_bytes")]
     Bytes,
     /// The number of files, folders and links.
@@ -105,7 +104,7 @@ pub enum End {
 }
 
 impl End {
-    /// The exit code, when it exited by itself.
+    /// Returns the exit code, if the script exited by itself.
     pub const fn exit_code(self) -> Option<i32> {
         match self {
             Self::ExitCode(code) => Some(code),
@@ -114,22 +113,22 @@ impl End {
     }
 }
 
-/// The kept beginning of one output stream.
+/// The stored beginning of one output stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stream {
-    /// The first bytes, as many as the limit allows. They are text of a stranger: clean them before showing.
+    /// The first bytes, up to the limit. They are untrusted text: sanitize them before display.
     pub bytes: Vec<u8>,
-    /// All bytes that were printed.
+    /// Total number of bytes that were printed.
     pub total: u64,
 }
 
 impl Stream {
-    /// Whether more was printed than is kept.
+    /// Returns whether more was printed than is stored.
     pub fn truncated(&self) -> bool {
         self.total > self.bytes.len() as u64
     }
 
-    /// The kept bytes as text, with U+FFFD where they are not UTF-8.
+    /// Returns the stored bytes as text, with U+FFFD in place of invalid UTF-8.
     pub fn text(&self) -> std::borrow::Cow<'_, str> {
         String::from_utf8_lossy(&self.bytes)
     }
@@ -138,7 +137,7 @@ impl Stream {
 /// A regular file that the script wrote into its work directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Produced {
-    /// Relative to the work directory.
+    /// Path relative to the work directory.
     pub path: PathBuf,
     /// Its size in bytes.
     pub bytes: u64,

@@ -1,12 +1,12 @@
-//! What a script prints, line by line while it runs.
+//! The output of a script, line by line while it runs.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// Bytes of a line that are handed over; the rest of it is dropped.
+/// Maximum length of a reported line in bytes; the rest of a line is dropped.
 const MAX_LINE: usize = 4 << 10;
 
-/// Which output stream.
+/// An output stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Channel {
     /// Standard output.
@@ -15,14 +15,14 @@ pub enum Channel {
     Stderr,
 }
 
-/// Takes lines as they are printed; must not block. Lines are text of a stranger: clean them before showing.
+/// Receives lines as they are printed; must not block. Lines are untrusted text: sanitize them before display.
 #[derive(Clone)]
 pub struct Tap(Arc<Take>);
 
 type Take = dyn Fn(Channel, &str) + Send + Sync;
 
 impl Tap {
-    /// A tap that calls this for each line, without its end, from any thread.
+    /// Creates a receiver that calls `take` for each line, without its line feed, from any thread.
     pub fn new(take: impl Fn(Channel, &str) + Send + Sync + 'static) -> Self {
         Self(Arc::new(take))
     }
@@ -34,12 +34,12 @@ impl fmt::Debug for Tap {
     }
 }
 
-/// Puts the bytes of one stream together to lines.
+/// Splits the bytes of one stream into lines.
 pub(super) struct Lines {
     tap: Option<Tap>,
     channel: Channel,
     begun: Vec<u8>,
-    /// The line in progress is too long already.
+    /// Whether the current line already exceeds the maximum length.
     cut: bool,
 }
 
@@ -48,7 +48,7 @@ impl Lines {
         Self { tap, channel, begun: Vec::new(), cut: false }
     }
 
-    /// Takes the next bytes.
+    /// Processes the next bytes.
     pub fn take(&mut self, mut bytes: &[u8]) {
         if self.tap.is_none() {
             return;
@@ -61,7 +61,7 @@ impl Lines {
         self.extend(bytes);
     }
 
-    /// The stream has ended, or the rest is dropped; in the latter case a note is added.
+    /// Ends the stream, or discards its rest; in the latter case a note is added.
     pub fn finish(&mut self, dropped: bool) {
         if !self.begun.is_empty() {
             self.hand_over();

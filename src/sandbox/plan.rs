@@ -1,4 +1,4 @@
-//! What the program tells its helper processes, and how they answer: length-prefixed JSON.
+//! Messages between the program and its helper processes: length-prefixed JSON.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -7,26 +7,26 @@ use std::path::PathBuf;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// The largest message; a plan is a few kilobytes, its largest parts are arguments and variables.
+/// Maximum size of a message in bytes; a plan has a few kilobytes, mostly arguments and variables.
 const MAX_MESSAGE: usize = 4 << 20;
 
-/// From the program to the warden. `stdin` bytes for the script follow the message, then single bytes
-/// [`STOP`] and [`KILL`]; the end of the stream means that the program is gone.
+/// From the program to the supervisor. Followed by `stdin` bytes for the script, then single bytes [`STOP`] and
+/// [`KILL`]; the end of the stream means that the program has ended.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Order {
     pub plan: Plan,
-    /// How many bytes for the script's stdin follow.
+    /// Number of bytes for the script's stdin that follow.
     pub stdin: usize,
-    /// The command that is put around the helper, up to where the helper's own command line begins.
+    /// The command that wraps the helper, up to the helper's own command line.
     pub wrapper: Option<Vec<String>>,
 }
 
-/// Ask the script to end.
+/// Asks the script to end.
 pub const STOP: u8 = b't';
-/// End the script and everything it started.
+/// Kills the script and everything it started.
 pub const KILL: u8 = b'k';
 
-/// From the warden to the process that becomes the script: what to give up, and what to become.
+/// From the supervisor to the process that becomes the script: the restrictions to apply, and the program to execute.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Plan {
     pub program: PathBuf,
@@ -35,104 +35,104 @@ pub struct Plan {
     pub directory: PathBuf,
     /// The unprivileged user to become.
     pub identity: Option<Identity>,
-    /// Enter a user namespace, in which processes are counted for themselves.
+    /// Whether to enter a user namespace, in which processes are counted separately.
     pub namespace: bool,
     pub limits: Option<ResourceLimits>,
-    /// A file system of its own for the work directory.
+    /// A separate file system for the work directory.
     pub disk: Option<Disk>,
     pub files: Option<FileAccess>,
-    /// Refuse system calls; see `helper::syscalls`.
+    /// Which system calls to deny; see `helper::syscalls`.
     pub syscalls: Option<CallFilter>,
     /// The text of a Seatbelt profile (macOS).
     pub seatbelt: Option<String>,
-    /// Instead of becoming the script: try what is still possible with this folder, which lies outside and holds a
-    /// file [`WITNESS`], and print the [`Findings`].
+    /// Instead of becoming the script: attempt forbidden operations in this folder, which is outside of the sandbox
+    /// and contains a file [`WITNESS`], and print the [`Findings`].
     pub probe: Option<PathBuf>,
 }
 
 /// The file in the folder of a probe.
 pub const WITNESS: &str = "witness";
 
-/// A user and a group of the same number.
+/// A user id and a group id with the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity(pub u32);
 
-/// A file system of limited size for what a script writes.
+/// A file system of limited size for the files that a script writes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Disk {
-    /// Where it is mounted: the work directory.
+    /// The mount point: the work directory.
     pub work: PathBuf,
-    /// A folder outside of it that gets what the script has produced.
+    /// A folder outside of it to which the produced files are copied.
     pub out: PathBuf,
-    /// Bytes that the script may write.
+    /// Maximum number of bytes that the script may write.
     pub bytes: u64,
-    /// Files, folders and links that it may make.
+    /// Maximum number of files, folders and links that it may create.
     pub files: u64,
 }
 
-/// The outcome of a script's own file system.
+/// The usage of a script's own file system.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskUse {
-    /// At some moment no byte was left.
+    /// Whether no byte was left at some time.
     pub bytes_full: bool,
-    /// At some moment no file was left.
+    /// Whether no file was left at some time.
     pub files_full: bool,
-    /// More was produced than was executed of it.
+    /// Whether more was produced than was copied.
     pub truncated: bool,
-    /// Why what was produced, or a part of it, could not be executed; in a trial, why there was none.
+    /// Why produced files could not be copied completely; in a probe, why there was no file system.
     pub error: Option<String>,
 }
 
-/// The limits that the kernel keeps for a process.
+/// The resource limits that the kernel enforces for a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourceLimits {
     pub cpu_seconds: u64,
     /// Private writable memory.
     pub data: u64,
-    /// All mappings; more than `data`, since runtimes reserve what they never touch.
+    /// All mappings; more than `data`, since runtimes reserve memory that they never use.
     pub address_space: u64,
     pub file_size: u64,
     pub open_files: u64,
-    /// Tasks of the user the script runs as.
+    /// Number of tasks of the user as which the script runs.
     pub tasks: u64,
 }
 
-/// What the file system rules allow; everything else is refused.
+/// The allowed file access; everything else is denied.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct FileAccess {
-    /// The Landlock ABI that must be in force; none takes what there is (only for a probe).
+    /// The required Landlock ABI; `None` uses the best supported one (only for a probe).
     pub landlock: Option<i32>,
-    /// Read and execute, below each.
+    /// Folders with read and execute access.
     pub readable: Vec<PathBuf>,
-    /// Read and execute, where they exist.
+    /// Folders with read and execute access, if they exist.
     pub readable_if_present: Vec<PathBuf>,
-    /// Read and write each of these, where they exist.
+    /// Files with read and write access, if they exist.
     pub devices: Vec<PathBuf>,
-    /// Everything below it.
+    /// Folder with full access.
     pub writable: PathBuf,
 }
 
 /// How strict the system call filter is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallFilter {
-    /// Changing modes, owners and times of files does nothing. For a script that runs as the person who started
-    /// it: Landlock does not look at these calls, and that person owns more than the work directory.
+    /// Whether changing modes, owners and times of files has no effect. For a script that runs as the user who started
+    /// it: Landlock does not cover these calls, and that user owns more than the work directory.
     pub freeze_metadata: bool,
 }
 
-/// From the warden to the program, once everything is over.
+/// From the supervisor to the program, after everything has ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
     pub end: Ended,
-    /// Processes killed after the script's own had ended.
+    /// Number of processes killed after the script's own had ended.
     pub leftovers: u32,
-    /// The warden adopts orphans, so none of them can get away.
+    /// Whether the supervisor adopts orphaned processes, so that none can escape.
     pub adopts: bool,
-    /// The outcome of the script's own file system, where it was to have one.
+    /// The usage of the script's own file system, if it was to have one.
     pub disk: Option<DiskUse>,
 }
 
-/// How the script's own process ended, as the warden sees it.
+/// How the script's own process ended, as seen by the supervisor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ended {
     Exited(i32),
@@ -140,22 +140,22 @@ pub enum Ended {
     NotStarted(String),
 }
 
-/// What a probe found: how each step went, and what was still possible afterwards.
+/// The findings of a probe: the result of each restriction, and what was still possible afterwards.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Findings {
-    /// Became another user; the reason why not.
+    /// Whether the user was changed; the reason if it was not.
     pub identity: Option<Result<(), String>>,
-    /// Entered a user namespace.
+    /// Whether a user namespace was entered.
     pub namespace: Option<Result<(), String>>,
     pub limits: Option<Result<(), String>>,
-    /// The ABI in force; the reason why none.
+    /// The ABI in use; the reason if there is none.
     pub landlock: Option<Result<i32, String>>,
     pub syscalls: Option<Result<(), String>>,
-    /// What was still possible with everything in place; it should be empty.
+    /// What was still possible with all restrictions in place; should be empty.
     pub leaks: Vec<Leak>,
 }
 
-/// Something that no script may do and that a probe could do.
+/// Something forbidden that a probe was able to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Leak {
     ReadsOutside,
@@ -170,7 +170,7 @@ pub fn send<T: Serialize>(to: &mut impl Write, message: &T) -> io::Result<()> {
     to.flush()
 }
 
-/// One message as it goes over the wire.
+/// Encodes one message.
 pub fn frame<T: Serialize>(message: &T) -> io::Result<Vec<u8>> {
     let body = serde_json::to_vec(message)?;
     let length = u32::try_from(body.len())
@@ -183,7 +183,7 @@ pub fn frame<T: Serialize>(message: &T) -> io::Result<Vec<u8>> {
     Ok(out)
 }
 
-/// Reads one message, and no byte past its end.
+/// Reads exactly one message, and no byte after it.
 pub fn receive<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<T> {
     let mut length = [0; 4];
     from.read_exact(&mut length)?;

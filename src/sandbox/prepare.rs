@@ -1,4 +1,4 @@
-//! From a request to everything a start needs: script, interpreter, work directory, plan.
+//! Converts a request to everything that a start needs: script, interpreter, work directory, plan.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -15,22 +15,22 @@ use super::spec::{Limits, Spec};
 use super::workdir::WorkDir;
 use super::{Setup, bwrap, environment, seatbelt};
 
-/// Processes that bubblewrap keeps inside its own count.
+/// Number of bubblewrap's own processes that count towards the limit.
 const WRAPPER_TASKS: u64 = 2;
 
-/// What every run of a sandbox shares.
+/// State shared by all runs of a sandbox.
 #[derive(Debug)]
 pub struct Workshop {
     setup: Setup,
-    /// Why the table of interpreters cannot be used, should it be broken.
+    /// The table of interpreters, or why it is invalid.
     table: Result<Table, String>,
     means: Option<Means>,
     unavailable: Report,
-    /// Interpreters found so far, by name.
+    /// Cached interpreters, by name.
     runners: Mutex<HashMap<(Option<String>, bool), Runner>>,
 }
 
-/// Everything for one start.
+/// Everything needed to start one script.
 pub struct Prepared {
     pub order: Order,
     pub stdin: Vec<u8>,
@@ -42,7 +42,7 @@ pub struct Prepared {
 }
 
 impl Workshop {
-    /// Tries out what works here.
+    /// Probes the machine.
     pub fn open(setup: Setup) -> Self {
         let table = Table::shipped().map_err(|error| error.to_string());
         let means = table.as_ref().ok().map(|table| detect::detect(&setup, table));
@@ -54,7 +54,7 @@ impl Workshop {
         self.means.as_ref().map_or(&self.unavailable, |means| &means.report)
     }
 
-    /// Where work folders are made, if it is stated.
+    /// Returns the folder in which work directories are created, if it is configured.
     pub fn work_base(&self) -> Option<&Path> {
         self.setup.work_base.as_deref()
     }
@@ -63,7 +63,7 @@ impl Workshop {
         &self.setup.helper
     }
 
-    /// Everything about a request that can be refused before anything is laid out.
+    /// Checks everything about a request that can be rejected before anything is created.
     pub fn check(&self, spec: &Spec) -> Result<(), SandboxError> {
         spec.check()?;
         let table = self.table.as_ref().map_err(|why| SandboxError::bad("interpreters", why.clone()))?;
@@ -76,8 +76,8 @@ impl Workshop {
         Ok(())
     }
 
-    /// Checks the request and lays everything out. Touches the disk; may start an interpreter once to ask it
-    /// the location of its library.
+    /// Checks the request and creates everything for the start. Accesses the disk; may start an interpreter once to
+    /// query it for its library.
     pub fn prepare(&self, spec: Spec) -> Result<Prepared, SandboxError> {
         spec.check()?;
         let table = self.table.as_ref().map_err(|why| SandboxError::bad("interpreters", why.clone()))?;
@@ -164,7 +164,7 @@ impl Workshop {
         Ok(Some(bwrap::command(wrapper, &helper, files, identity::is_root())))
     }
 
-    /// The interpreter of a script, remembered by its name.
+    /// Returns the interpreter of a script, cached by its name.
     fn runner(&self, table: &Table, script: &Located, other: bool) -> Result<Runner, SandboxError> {
         let key = (table.name_for(script)?.map(str::to_owned), other);
         if let Some(known) = self.runners.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
@@ -176,8 +176,8 @@ impl Workshop {
     }
 }
 
-/// A copy of the bundle below `place`, under the bundle's own name, and what is in it. The script finds the copy alone:
-/// what was looked at is what runs, whatever happens to the original.
+/// Copies the bundle to a folder of its own name below `place`, and returns the copy's path and content. The script
+/// sees only the copy: what was verified is what runs, regardless of changes of the original.
 fn copied(root: &Path, place: &Path) -> Result<(PathBuf, Contents), SandboxError> {
     let holder = place.join("bundle");
     std::fs::create_dir(&holder)
@@ -188,10 +188,10 @@ fn copied(root: &Path, place: &Path) -> Result<(PathBuf, Contents), SandboxError
     Ok((copy, contents))
 }
 
-/// Tasks that the kernel counts against a script's limit and that are not the script's.
+/// Returns the number of tasks that the kernel counts towards a script's limit although they are not the script's.
 ///
-/// A user of its own and a user namespace count for themselves (the latter since Linux 5.14, which is older than the
-/// Landlock insisted on here). Otherwise a script is counted together with everything else of this person.
+/// A separate user and a user namespace are counted separately (the latter since Linux 5.14, which is older than the
+/// Landlock version required here). Otherwise a script is counted together with all other tasks of this user.
 fn uncounted(means: &Means) -> u64 {
     if means.identity || means.namespace {
         return 0;
@@ -202,7 +202,7 @@ fn uncounted(means: &Means) -> u64 {
     }
 }
 
-/// The limits as the kernel counts them.
+/// Converts the limits to those of the kernel.
 fn kernel_limits(limits: &Limits, reserve: u64, others: u64) -> ResourceLimits {
     ResourceLimits {
         cpu_seconds: limits.cpu.as_secs().max(1),

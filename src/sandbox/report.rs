@@ -1,28 +1,28 @@
-//! What isolation is in force: said before a run, recorded with it, shown by the checks of an installation.
+//! The isolation in force: determined before a run, recorded with it, and shown by the health checks.
 
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumIter, IntoEnumIterator};
 
 use super::plan::{Findings, Leak};
 
-/// How much of the promise this machine keeps.
+/// How many of the guarantees this machine can give.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Display, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Level {
-    /// Nothing isolates the script: run without it on demand.
+    /// The script is not isolated: it runs without a sandbox on request.
     Unsandboxed,
-    /// Files or network cannot be closed off here; scripts are refused.
+    /// Files or network cannot be isolated here; scripts are rejected.
     Unavailable,
-    /// Files, network and environment are closed off; some other promise is kept in part only.
+    /// Files, network and environment are isolated; another guarantee holds only partly.
     Partial,
-    /// Every promise holds.
+    /// Every guarantee holds.
     Full,
 }
 
-/// What is promised about a script.
+/// A guarantee about a script.
 #[derive(
     Clone,
     Copy,
@@ -41,15 +41,15 @@ pub enum Level {
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Promise {
-    /// It reads its bundle and its interpreter and writes its work directory, and no other file.
+    /// It reads only its bundle and its interpreter, and writes only to its work directory.
     Files,
-    /// It reaches no network and no socket of another program.
+    /// It has no access to the network or to sockets of other programs.
     Network,
-    /// It sees none of the variables of the program or of other processes.
+    /// It sees no variables of the program or of other processes.
     Environment,
     /// It cannot signal, trace or change other processes.
     Processes,
-    /// It cannot get new rights: namespaces, mounts, keys, set-user-id programs.
+    /// It cannot gain new privileges: namespaces, mounts, keys, set-user-id programs.
     Privileges,
     /// Memory is limited.
     Memory,
@@ -61,35 +61,35 @@ pub enum Promise {
     Disk,
     /// The number of processes is limited.
     ProcessCount,
-    /// Nothing it started outlives it.
+    /// No process that it started outlives it.
     Lifetime,
-    /// Time by the clock is limited.
+    /// Elapsed time is limited.
     Time,
-    /// Kept output is limited.
+    /// Stored output is limited.
     Output,
 }
 
-/// Whether a promise holds.
+/// Whether a guarantee holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Display, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Held {
     /// It holds.
     Yes,
-    /// It holds with the exception that the text beside it names.
+    /// It holds with the exception stated in the text.
     Partly,
     /// It does not hold.
     No,
 }
 
-/// One promise, whether it holds, and by what or why not.
+/// One guarantee, whether it holds, and how or why not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Coverage {
-    /// The promise.
+    /// The guarantee.
     pub promise: Promise,
     /// Whether it holds.
     pub held: Held,
-    /// By what means, or what is missing.
+    /// The mechanism, or what is missing.
     pub how: String,
 }
 
@@ -98,41 +98,41 @@ pub struct Coverage {
 pub struct Report {
     /// The summary.
     pub level: Level,
-    /// Every promise, in a fixed order.
+    /// Every guarantee, in a fixed order.
     pub coverage: Vec<Coverage>,
-    /// The means in force, as "Landlock ABI 7", "seccomp".
+    /// The mechanisms in force, such as "Landlock ABI 7" and "seccomp".
     pub means: Vec<String>,
-    /// Means that this platform has and this machine does not give, each with its reason.
+    /// Mechanisms of this platform that are not available on this machine, each with the reason.
     pub missing: Vec<String>,
-    /// This platform's isolation is untested.
+    /// Whether the isolation of this platform is untested.
     pub untested: bool,
 }
 
-/// What a report is made from.
+/// The input of a report.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Evidence {
     pub findings: Findings,
     pub wrapper: Option<Result<(), String>>,
-    /// The helper adopts orphans.
+    /// Whether the helper adopts orphaned processes.
     pub adopts: bool,
-    /// What the script writes goes to a file system of its own.
+    /// Whether the files that the script writes go to a separate file system.
     pub disk: Option<Result<(), String>>,
-    /// The program runs as root and can give that up.
+    /// Whether the Seatbelt profile of macOS isolates the script.
     pub seatbelt: bool,
 }
 
 impl Report {
-    /// Whether a promise holds, at least in part.
+    /// Returns whether a guarantee holds, at least partly.
     pub fn is_enforced(&self, promise: Promise) -> bool {
         self.held(promise) != Held::No
     }
 
-    /// How far a promise holds.
+    /// Returns to what extent a guarantee holds.
     pub fn held(&self, promise: Promise) -> Held {
         self.coverage.iter().find(|row| row.promise == promise).map_or(Held::No, |row| row.held)
     }
 
-    /// One line: the level, by what means, and what is not held.
+    /// Returns a one-line summary: the level, the mechanisms, and the guarantees that do not hold.
     pub fn summary(&self) -> String {
         let mut out = format!("{}", self.level);
         if !self.means.is_empty() {
@@ -160,7 +160,7 @@ impl Report {
         out
     }
 
-    /// The report of a run without isolation.
+    /// Returns the report of a run without isolation.
     pub fn unsandboxed() -> Self {
         let coverage = Promise::iter()
             .map(|promise| {
@@ -176,7 +176,7 @@ impl Report {
         Self { level: Level::Unsandboxed, coverage, means: Vec::new(), missing: Vec::new(), untested: false }
     }
 
-    /// The report of a machine where not even the helper works.
+    /// Returns the report of a machine on which not even the helper works.
     pub(super) fn unavailable(why: &str) -> Self {
         let coverage = Promise::iter()
             .map(|promise| Coverage { promise, held: Held::No, how: why.to_owned() })
@@ -185,7 +185,7 @@ impl Report {
         Self { level: Level::Unavailable, coverage, means: Vec::new(), missing, untested: false }
     }
 
-    /// What was seen to hold.
+    /// Creates a report from the observed evidence.
     pub(super) fn from_evidence(evidence: &Evidence) -> Self {
         let (means, missing) = means(evidence);
         let coverage: Vec<_> = Promise::iter()
@@ -208,7 +208,7 @@ impl Report {
     }
 }
 
-/// The names of what is in force, and what is missing with its reason.
+/// Returns the names of the mechanisms in force, and the missing ones with the reason.
 fn means(evidence: &Evidence) -> (Vec<String>, Vec<String>) {
     let found = &evidence.findings;
     let (mut means, mut missing) = (Vec::new(), Vec::new());
@@ -233,11 +233,11 @@ fn means(evidence: &Evidence) -> (Vec<String>, Vec<String>) {
     (means, missing)
 }
 
-/// What holds where no file system can be mounted for a script.
+/// How written files are limited if no file system can be mounted for a script.
 const COUNTED: &str =
     "counted every 100 ms in the work directory, so a script may write beyond the limit before it is killed";
 
-/// One promise in the light of the evidence.
+/// Determines from the evidence whether one guarantee holds.
 fn judge(promise: Promise, evidence: &Evidence) -> (Held, &'static str) {
     let found = &evidence.findings;
     let abi = match found.landlock {
@@ -256,11 +256,11 @@ fn judge(promise: Promise, evidence: &Evidence) -> (Held, &'static str) {
         Promise::Files if leaks(Leak::ReadsOutside) || leaks(Leak::WritesOutside) => {
             (Held::No, "files outside can be accessed")
         }
-        // The first two ABIs do not look at truncating a file, which the others do.
+        // The first two ABIs do not cover truncating a file, which later ones do.
         Promise::Files if !wrapped && !evidence.seatbelt && abi < 3 => {
             (Held::No, "needs Landlock ABI 3 or bubblewrap")
         }
-        // Without another layer only the filter protects modes and owners of files.
+        // Without another layer, only the filter protects modes and owners of files.
         Promise::Files if !wrapped && !other_user && !filtered && !evidence.seatbelt => {
             (Held::No, "permissions of files outside can be changed")
         }

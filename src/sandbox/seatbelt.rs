@@ -1,11 +1,12 @@
-//! The Seatbelt profile of a script on macOS (sandbox-exec(1)). It is untested; reports state this.
+//! The Seatbelt profile of a script on macOS (sandbox-exec(1)). It is untested, which reports state.
 
 use std::fmt::Write;
 use std::path::Path;
 
 use super::plan::FileAccess;
 
-/// A profile that denies everything but starting programs, reading what is granted and writing the work directory.
+/// Returns a profile that denies everything except starting programs, reading the granted paths, and writing to the
+/// work directory.
 pub fn profile(access: &FileAccess) -> String {
     let mut out = String::from(
         "(version 1)\n(deny default)\n(allow process-fork)\n(allow sysctl-read)\n(allow signal (target same-sandbox))\n\
@@ -23,7 +24,7 @@ pub fn profile(access: &FileAccess) -> String {
     out
 }
 
-/// A string of the profile's language.
+/// Formats a string in the profile's language.
 fn quoted(path: &Path) -> String {
     format!("\"{}\"", path.to_string_lossy().replace('\\', "\\\\").replace('"', "\\\""))
 }

@@ -1,4 +1,4 @@
-//! What a caller asks for: one script of one bundle, with its arguments, files and limits.
+//! The request of a caller: one script of one bundle, with its arguments, files and limits.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,9 +12,9 @@ use super::bundle::Contents;
 use super::error::SandboxError;
 use super::output_stream::Tap;
 
-/// Bytes that may be handed to a script on stdin.
+/// Maximum number of bytes for a script's stdin.
 const MAX_STDIN: usize = 64 << 20;
-/// Bytes of all arguments together; the system's own limit is a multiple of it.
+/// Maximum total size of all arguments in bytes; the system's own limit is several times larger.
 const MAX_ARGUMENTS: usize = 128 << 10;
 
 /// One run of one script.
@@ -28,26 +28,27 @@ pub struct Spec {
     pub script: PathBuf,
     /// Arguments after the script's name.
     pub args: Vec<String>,
-    /// Variables beside the few that every script gets; those that make a program load code are refused.
+    /// Environment variables in addition to those that every script gets; variables that make a program load code are
+    /// rejected.
     pub env: BTreeMap<String, String>,
-    /// Bytes the script reads on stdin, then end of file.
+    /// The content of the script's stdin.
     pub stdin: Vec<u8>,
     /// Files copied into the work directory before the start.
     pub files: Vec<InputFile>,
-    /// The script's current directory, relative to the private work directory; created when missing.
+    /// The script's current directory, relative to the private work directory; created if missing.
     pub workdir: PathBuf,
-    /// How much the script may use.
+    /// Resource limits of the script.
     pub limits: Limits,
-    /// Run without isolation. Time and output stay limited, the environment stays scrubbed.
+    /// Whether to run without isolation. Time and output remain limited, and the environment remains scrubbed.
     pub unsandboxed: bool,
-    /// Looks at what the script would find in its bundle, before it starts.
+    /// Verifies the content of the bundle as seen by the script, before it starts.
     pub verify: Option<Verify>,
-    /// Gets what is printed line by line while the script runs, as far as it is kept.
+    /// Receives the output line by line while the script runs, up to the output limit.
     pub tap: Option<Tap>,
 }
 
 impl Spec {
-    /// A run of `script` with nothing handed over and the default limits.
+    /// Creates a request for `script` without arguments and input, and with the default limits.
     pub fn new(bundle_root: impl Into<PathBuf>, script: impl Into<PathBuf>) -> Self {
         Self {
             bundle_root: bundle_root.into(),
@@ -65,7 +66,7 @@ impl Spec {
         }
     }
 
-    /// Checks everything that can be checked without touching the disk.
+    /// Checks everything that can be checked without accessing the disk.
     pub(super) fn check(&self) -> Result<(), SandboxError> {
         if let Some(arg) = self.args.iter().find(|arg| arg.contains('\0')) {
             return Err(SandboxError::bad(format!("argument {arg:?}"), "holds a NUL byte"));
@@ -94,12 +95,12 @@ impl Spec {
     }
 }
 
-/// Looks at what a script would find in its bundle, and says why it must not start.
+/// Verifies the content of a bundle as seen by a script; returns the reason if it must not start.
 #[derive(Clone)]
 pub struct Verify(Arc<dyn Fn(&Contents) -> Result<(), String> + Send + Sync>);
 
 impl Verify {
-    /// A check that is made on the copy that the script is about to run from.
+    /// Creates a check of the copy from which the script will run.
     pub fn new(check: impl Fn(&Contents) -> Result<(), String> + Send + Sync + 'static) -> Self {
         Self(Arc::new(check))
     }
@@ -118,35 +119,35 @@ impl fmt::Debug for Verify {
 /// A file copied into the private work directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InputFile {
-    /// Its location now; whether the caller may read it is the caller's business.
+    /// Its current path; the caller is responsible for checking the permission to read it.
     pub from: PathBuf,
-    /// Its path inside the work directory.
+    /// Its path in the work directory.
     pub to: PathBuf,
 }
 
-/// How much a script may use. Each figure is a hard limit.
+/// Resource limits of a script. Each is a hard limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
-    /// Time by the clock until the script is asked to end (SIGTERM).
+    /// Elapsed time until the script is asked to end (SIGTERM).
     pub wall: Duration,
     /// Time between asking and killing (SIGKILL).
     pub grace: Duration,
-    /// Time on a processor, of each process by itself; counted in whole seconds, at least one.
+    /// Processor time of each process; rounded down to whole seconds, at least one.
     pub cpu: Duration,
-    /// Bytes of private memory, of each process by itself.
+    /// Maximum private memory of each process in bytes.
     pub memory: u64,
-    /// Processes and threads at the same time.
+    /// Maximum number of processes and threads at the same time.
     pub processes: u64,
-    /// Bytes of each file written.
+    /// Maximum size of each written file in bytes.
     pub file_size: u64,
-    /// Bytes of everything written to the work directory.
+    /// Maximum total size of everything written to the work directory in bytes.
     pub disk: u64,
-    /// Files, folders and links in the work directory beside those that were put in.
+    /// Maximum number of files, folders and links in the work directory in addition to the initial ones.
     pub files: u64,
-    /// Open files of each process.
+    /// Maximum number of open files of each process.
     pub open_files: u64,
-    /// Bytes kept of stdout and of stderr; what comes after is read and dropped.
+    /// Maximum number of stored bytes of stdout and of stderr each; the rest is read and discarded.
     pub output: usize,
 }
 
@@ -189,7 +190,7 @@ impl Limits {
     }
 }
 
-/// Refuses a path that is not plainly below the place it is meant for.
+/// Rejects a path that is not below the folder for which it is meant.
 fn inside(what: &str, path: &Path) -> Result<(), SandboxError> {
     let plain = path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
     if plain && !path.as_os_str().as_encoded_bytes().contains(&0) {

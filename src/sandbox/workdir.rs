@@ -1,4 +1,4 @@
-//! The private work directory of one run: the only place that a script may write to.
+//! The private work directory of one run: the only place to which a script may write.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,33 +14,33 @@ use super::outcome::Produced;
 use super::plan::Identity;
 use super::spec::InputFile;
 
-/// Produced files that are listed, and how deep the list goes.
+/// Maximum number of listed files, and maximum depth of the listing.
 const MAX_LISTED: usize = 10_000;
 pub const MAX_DEPTH: usize = 32;
-/// Levels of folders that are looked into: each takes some of the stack.
+/// Maximum depth of folders that are counted: the recursion uses stack.
 const MAX_NESTED: usize = 256;
 
-/// How often what a script has written is counted.
+/// Interval at which the usage of a script is counted.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How the names of work folders begin.
+/// Prefix of the names of work directories.
 const PREFIX: &str = "skills-step-";
 
-/// A folder of its own for a run, deleted with this value.
+/// A separate folder for a run, deleted with this value.
 #[derive(Debug)]
 pub struct WorkDir {
-    /// Holds the work directory and, next to it, a copy of the bundle if one is needed.
+    /// Contains the work directory and, next to it, a copy of the bundle if one is needed.
     outer: LockedFolder,
     work: PathBuf,
-    /// What the script has produced, where that is copied out of a file system of its own.
+    /// The folder of produced files, if they are copied out of a separate file system.
     out: Option<PathBuf>,
-    /// The files that were put in, as they were then.
+    /// The initial files with their stamps.
     inputs: BTreeMap<PathBuf, Stamp>,
-    /// Folders that were made for them.
+    /// Number of folders that were created for them.
     laid_out: u64,
 }
 
-/// What changes when a file is written to.
+/// Metadata that changes when a file is written to.
 pub type Stamp = (u64, i64, i64, u64);
 
 pub fn stamp(meta: &fs::Metadata) -> Stamp {
@@ -48,7 +48,7 @@ pub fn stamp(meta: &fs::Metadata) -> Stamp {
 }
 
 impl WorkDir {
-    /// Makes the folder, puts the files in, and gives it to the user the script will run as.
+    /// Creates the folder with the initial files, and makes the script's user its owner.
     pub fn create(
         base: Option<&Path>,
         owner: Option<Identity>,
@@ -71,12 +71,12 @@ impl WorkDir {
         Ok(out)
     }
 
-    /// The work directory itself.
+    /// Returns the path of the work directory.
     pub fn path(&self) -> &Path {
         &self.work
     }
 
-    /// Makes a folder beside it, closed to the script, that will hold what the script produced.
+    /// Creates a folder next to it, inaccessible to the script, for the produced files.
     pub fn export(&mut self) -> Result<PathBuf, SandboxError> {
         let out = self.outer.path().join("out");
         make_folders(&out)?;
@@ -85,12 +85,12 @@ impl WorkDir {
         Ok(out)
     }
 
-    /// Where a produced file lies.
+    /// Returns the path of a produced file.
     pub fn produced_at(&self, inside: &Path) -> PathBuf {
         self.out.as_ref().unwrap_or(&self.work).join(inside)
     }
 
-    /// What the script has written so far beyond what was put in.
+    /// Counts what the script has written so far, without the initial files.
     pub fn usage(&self) -> Usage {
         let mut usage = Usage::default();
         self.count(&self.work, 0, &mut usage);
@@ -104,7 +104,7 @@ impl WorkDir {
             return;
         }
         let Ok(entries) = fs::read_dir(folder) else {
-            // A folder that vanished meanwhile is nothing; one that cannot be looked into may hold anything.
+            // A folder that was deleted in the meantime does not matter; one that cannot be read may contain anything.
             usage.is_closed |= fs::symlink_metadata(folder).is_ok();
             return;
         };
@@ -123,7 +123,7 @@ impl WorkDir {
         }
     }
 
-    /// The folder around it, of which the script can use nothing else.
+    /// Returns the folder around the work directory, of which the script can use nothing else.
     pub fn outer(&self) -> &Path {
         self.outer.path()
     }
@@ -148,8 +148,8 @@ impl WorkDir {
         Ok(())
     }
 
-    /// Regular files that are new or changed, by path, and whether there are more than are listed. Call it when no
-    /// process of the script is left.
+    /// Returns the regular files that are new or changed, sorted by path, and whether there are more than listed. Call
+    /// it when no process of the script is left.
     pub fn produced(&self) -> (Vec<Produced>, bool) {
         let mut found = Vec::new();
         let whole = self.list(&self.produced_at(Path::new("")), 0, &mut found);
@@ -157,7 +157,7 @@ impl WorkDir {
         (found, !whole)
     }
 
-    /// Follows no link: what a script links to is not what it wrote.
+    /// Lists files without following links, because the target of a link was not written by the script.
     fn list(&self, folder: &Path, depth: usize, found: &mut Vec<Produced>) -> bool {
         let Ok(entries) = fs::read_dir(folder) else { return false };
         let mut whole = true;
@@ -180,28 +180,27 @@ impl WorkDir {
     }
 }
 
-/// What a script has written.
+/// Usage of the work directory by a script.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Files, folders and links.
+    /// Number of files, folders and links.
     pub files: u64,
-    /// Bytes that they take on the disk.
+    /// Disk space in bytes.
     pub bytes: u64,
-    /// Some of it cannot be looked into.
+    /// Whether some folder cannot be read.
     pub is_closed: bool,
 }
 
-/// Folders of processes that are gone.
+/// Folders of ended processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Leftovers {
-    /// How many.
+    /// Number of folders.
     pub folders: u64,
-    /// Bytes in them.
+    /// Their total size in bytes.
     pub bytes: u64,
 }
 
-/// Where work folders are made: in the given place, or the first temporary one that the script's user can get through
-/// to.
+/// Returns the candidate folders for work directories: the configured one, or the temporary folders of the system.
 fn bases(base: Option<&Path>) -> Vec<PathBuf> {
     let usual = std::env::temp_dir();
     let all = match base {
@@ -213,7 +212,7 @@ fn bases(base: Option<&Path>) -> Vec<PathBuf> {
     real.filter(|base| seen.insert(base.clone())).collect()
 }
 
-/// A new folder, and the lock that says that it is in use.
+/// Creates a folder with a lock that marks it as in use.
 fn make(base: Option<&Path>, other: bool) -> Result<LockedFolder, SandboxError> {
     let mut why = Vec::new();
     if let Some(base) = base.filter(|base| !base.exists()) {
@@ -225,7 +224,7 @@ fn make(base: Option<&Path>, other: bool) -> Result<LockedFolder, SandboxError> 
             why.push(reason);
             continue;
         }
-        // The script's user passes through, and sees nothing on the way.
+        // The script's user may traverse the folder, but not list it.
         match LockedFolder::create_in(&base, PREFIX, other) {
             Ok(made) => return Ok(made),
             Err(error) => why.push(format!("{}: {error}", base.display())),
@@ -234,7 +233,7 @@ fn make(base: Option<&Path>, other: bool) -> Result<LockedFolder, SandboxError> 
     Err(SandboxError::NotStarted { why: format!("cannot create a work directory: {}", why.join("; ")) })
 }
 
-/// Counts the folders that processes which are gone have left behind; with `clear`, deletes them too.
+/// Counts the folders left behind by ended processes; with `clear`, also deletes them.
 pub fn leftovers(base: Option<&Path>, clear: bool) -> Leftovers {
     let mut found = Leftovers::default();
     for base in bases(base) {
@@ -275,7 +274,7 @@ fn set_mode(path: &Path, mode: u32) -> Result<(), SandboxError> {
         .map_err(|source| SandboxError::io("setting the mode of", path, source))
 }
 
-/// Gives a folder that only this process has written to, and everything in it, to a user.
+/// Makes a user the owner of a folder and its content, to which only this process has written.
 fn give(path: &Path, number: u32) -> Result<(), SandboxError> {
     let failed = |source| SandboxError::io("giving away", path, source);
     chown(path, Some(number), Some(number)).map_err(failed)?;

@@ -1,4 +1,4 @@
-//! A bundle on disk: its main file, its resource files, and paths that stay inside of it.
+//! A bundle on disk: its main file and its resource files, never outside its folder.
 
 use std::collections::HashSet;
 use std::fs::Metadata;
@@ -11,23 +11,23 @@ use super::parse::{MAX_BYTES, refusal, too_large};
 use super::{RealPaths, RefusalReason, RejectedBundle, Skill, parse};
 use skills_base::files::{self, Folder, MAX_DEPTH};
 
-/// A file of a bundle beside its main file.
+/// A resource file of a bundle.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BundleFile {
-    /// Path inside the bundle, `/` between parts.
+    /// Path relative to the bundle, with `/` as separator.
     pub path: String,
     /// Size in bytes.
     pub bytes: u64,
-    /// When its content changed last, nanoseconds since 1970-01-01 UTC.
+    /// Modification time, in nanoseconds since 1970-01-01 UTC.
     pub modified_ns: u128,
     /// Whether it is executable.
     pub executable: bool,
 }
 
-/// Reads a bundle by the place of its main file, links in its path followed.
+/// Reads a bundle by the path of its main file, following links in the path.
 ///
 /// # Errors
-/// As [`parse`], and a refusal when the file cannot be read.
+/// Returns an error under the conditions of [`parse`], and if the file cannot be read.
 #[allow(
     clippy::result_large_err,
     reason = "a refusal is a record that is listed, not an error that is passed on"
@@ -37,11 +37,11 @@ pub fn read_bundle(location: &Path) -> Result<Skill, RejectedBundle> {
     read_bundle_at(location, real.map_err(|error| unreadable(location, &error))?)
 }
 
-/// Reads a bundle that was found to be at these real paths; a link that has taken the place of one of them
-/// since then is not followed. The size of the file is checked before it is read.
+/// Reads a bundle that was found at these real paths. A link that has replaced one of them since then is not followed.
+/// The size of the file is checked before it is read.
 ///
 /// # Errors
-/// As [`read_bundle`].
+/// Returns an error under the conditions of [`read_bundle`].
 #[allow(
     clippy::result_large_err,
     reason = "a refusal is a record that is listed, not an error that is passed on"
@@ -59,7 +59,7 @@ pub fn read_bundle_at(location: &Path, real: RealPaths) -> Result<Skill, Rejecte
     let modified_ms = modified.map_or(0, |age| i64::try_from(age.as_millis()).unwrap_or(i64::MAX));
     let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0));
     file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|error| unreadable(location, &error))?;
-    // One that has grown since is refused for its size.
+    // A file that has grown since then is rejected for its size.
     let mut skill = parse(location, &bytes, modified_ms)?.lies(real);
     if skill.kind.inferred {
         let beside = |name: &str| skill.root_dir.join(name);
@@ -73,11 +73,11 @@ fn unreadable(location: &Path, error: &io::Error) -> RejectedBundle {
     refusal(location, RefusalReason::Unreadable, &rules::UNREADABLE, format!("cannot read the file: {error}"))
 }
 
-/// The resource files of a bundle, by path. Left out: its main files, hidden files, `node_modules`,
-/// folders that are skills themselves, links that lead out of the bundle, and what is nested too deep.
+/// Returns the resource files of a bundle, sorted by path. Excludes its main files, hidden files, `node_modules`,
+/// folders that are skills themselves, links that lead out of the bundle, and files that are nested too deeply.
 ///
 /// # Errors
-/// The bundle's folder cannot be read. Folders below that cannot be read are left out.
+/// Returns an error if the bundle's folder cannot be read. Unreadable folders below it are skipped.
 pub fn bundle_files(bundle: &Folder) -> io::Result<Vec<BundleFile>> {
     let mut found = Vec::new();
     let mut visited: HashSet<(u64, u64)> =
@@ -89,7 +89,7 @@ pub fn bundle_files(bundle: &Folder) -> io::Result<Vec<BundleFile>> {
             Err(error) if prefix.is_empty() => return Err(error.into()),
             Err(_) => continue,
         };
-        // A folder below that has a main file is a skill of its own.
+        // A nested folder with a main file is a skill of its own.
         if !prefix.is_empty() && entries.iter().any(|entry| is_main_file(&entry.name)) {
             continue;
         }
@@ -99,7 +99,7 @@ pub fn bundle_files(bundle: &Folder) -> io::Result<Vec<BundleFile>> {
                 continue;
             }
             let path = format!("{prefix}{name}");
-            // Follows links, and leaves those out that are broken or lead elsewhere.
+            // Follows links; broken ones and those that lead out of the bundle are skipped.
             let Ok(metadata) = bundle.metadata(&path) else { continue };
             if metadata.is_file() {
                 found.push(BundleFile {
@@ -109,7 +109,7 @@ pub fn bundle_files(bundle: &Folder) -> io::Result<Vec<BundleFile>> {
                     executable: is_executable(&metadata),
                 });
             } else if metadata.is_dir() {
-                // A link to a folder above it would never end.
+                // A link to an ancestor folder would cause an infinite loop.
                 let fresh = identity(&metadata).map_or(!entry.is_link, |id| visited.insert(id));
                 if fresh && path.matches('/').count() < MAX_DEPTH {
                     folders.push(format!("{path}/"));
@@ -126,7 +126,7 @@ fn modified_ns(metadata: &Metadata) -> u128 {
     modified.unwrap_or_default().as_nanos()
 }
 
-/// Tells folders of one bundle apart, where the system numbers them.
+/// Identifies a folder by device and inode number, on systems that have them.
 #[cfg(unix)]
 #[allow(clippy::unnecessary_wraps, reason = "other systems have no such number")]
 fn identity(metadata: &Metadata) -> Option<(u64, u64)> {
@@ -139,7 +139,7 @@ fn identity(_: &Metadata) -> Option<(u64, u64)> {
     None
 }
 
-/// Whether a file name is that of a bundle's main file.
+/// Returns whether a file name is that of a bundle's main file.
 #[must_use]
 pub fn is_main_file(name: &str) -> bool {
     name.eq_ignore_ascii_case("SKILL.md") || name == "skill.yaml"

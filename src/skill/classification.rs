@@ -1,4 +1,4 @@
-//! What part a skill plays: `metadata.classification`, kind and status, stated or inferred.
+//! Classification of a skill: `metadata.classification`, kind and status, stated or inferred.
 
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumIter, EnumString, IntoStaticStr};
@@ -87,7 +87,7 @@ pub enum Status {
     Stable,
     /// May change.
     Experimental,
-    /// Not for use: left out of recommendations unless asked for.
+    /// Not for use: excluded from recommendations unless requested.
     Deprecated,
     /// Any other word.
     Other(String),
@@ -111,7 +111,7 @@ impl From<Status> for String {
 }
 
 impl Status {
-    /// The word as it is shown.
+    /// Returns the status as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
@@ -133,12 +133,12 @@ pub struct Stated<T> {
 }
 
 impl<T> Stated<T> {
-    /// A value that the file states.
+    /// Creates a value that the file states.
     pub fn written(value: T) -> Self {
         Self { value, inferred: false }
     }
 
-    /// A value that the reader filled in.
+    /// Creates a value that was inferred.
     pub fn inferred(value: T) -> Self {
         Self { value, inferred: true }
     }
@@ -153,6 +153,6 @@ pub struct Classification {
     pub invocation: Stated<Invocation>,
     /// Valid targets in the order of the file; empty for direct skills.
     pub attach_targets: Vec<AttachTarget>,
-    /// What it does; default enrich.
+    /// Its effects; default enrich.
     pub effect_mode: Stated<EffectMode>,
 }

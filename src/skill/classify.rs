@@ -1,4 +1,4 @@
-//! Classification: stated values, inferred defaults, and the rules that tie them together.
+//! Derives the classification: stated values, inferred defaults, and the rules that relate them.
 
 use std::ops::Range;
 
@@ -12,8 +12,8 @@ const ROLE: &str = "metadata.classification.role";
 const INVOCATION: &str = "metadata.classification.invocation";
 const TARGETS: &str = "metadata.classification.attach_targets";
 
-/// Fills in what the file leaves open, and notes what contradicts itself. A default never contradicts
-/// the file: a sidecar without `invocation` is `attach`, and stated targets make it `both`.
+/// Fills in missing values and reports contradictions. A default never contradicts the file: a sidecar without
+/// `invocation` is `attach`, and stated targets make the invocation `both`.
 pub(super) fn classify(
     form: &ClassificationForm,
     node: &Node,

@@ -1,35 +1,35 @@
-//! Splits a `SKILL.md` into frontmatter and body, and says which fences had to be guessed.
+//! Splits a `SKILL.md` into frontmatter and body, and reports defects of the fences.
 
 use super::finding_builder::slice;
 use std::ops::Range;
 
-/// What is wrong with the fences of a file, with the byte at which it shows.
+/// A defect of the fences of a file, with the byte offset where it is visible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FenceDefect {
     /// A byte order mark at the start (U+FEFF).
     ByteOrderMark,
-    /// Blank lines before the opening fence; the state of the fence.
+    /// Blank lines before the opening fence; the offset of the fence.
     LeadingBlankLines(usize),
-    /// Neither fence: the file starts with its text.
+    /// Neither fence: the file starts with its text; the offset of the text.
     NoFrontmatter(usize),
-    /// `key: value` lines closed by a fence that never opened; where they start.
+    /// `key: value` lines with a closing fence but no opening one; their offset.
     NoOpening(usize),
-    /// The opening fence is never closed; where the body seems to start.
+    /// The opening fence is never closed; the offset where the body seems to start.
     NoClosing(usize),
 }
 
-/// A file split in two, as byte ranges of its source.
+/// A split file, as byte ranges of its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Fenced {
-    /// YAML between the fences; empty where there is none.
+    /// YAML between the fences; empty if there is none.
     pub yaml: Range<usize>,
-    /// Everything after the closing fence's line.
+    /// Everything after the line of the closing fence.
     pub body: Range<usize>,
-    /// What had to be guessed.
+    /// Defects of the fences.
     pub defects: Vec<FenceDefect>,
 }
 
-/// A line with the bytes it takes, line ending included.
+/// A line with its byte range, including the line ending.
 struct Line<'a> {
     text: &'a str,
     start: usize,
@@ -49,7 +49,7 @@ fn is_fence(line: &str) -> bool {
     line.strip_prefix("---").is_some_and(|rest| rest.bytes().all(|b| b == b' ' || b == b'\t'))
 }
 
-/// Whether a line reads like `key: value`, with a key of the kind that frontmatter has.
+/// Returns whether a line looks like `key: value`, with a key as in frontmatter.
 fn is_entry(line: &str) -> bool {
     line.split_once(':').is_some_and(|(key, rest)| {
         !key.is_empty()
@@ -58,7 +58,7 @@ fn is_entry(line: &str) -> bool {
     })
 }
 
-/// Splits a source. Never fails: what is missing is a defect.
+/// Splits a source. Never fails: missing fences are reported as defects.
 pub(super) fn split(source: &str) -> Fenced {
     let mut defects = Vec::new();
     let text_start = source.len() - source.trim_start_matches('\u{feff}').len();
@@ -79,7 +79,7 @@ pub(super) fn split(source: &str) -> Fenced {
             None => unclosed(source, first.end, defects),
         };
     }
-    // `name: …` at the very start, and a lone fence below: only the opening one was forgotten.
+    // `name: …` at the very start and a fence below: only the opening fence is missing.
     if is_entry(first.text) {
         let close = rest.take_while(|line| !line.text.starts_with('#')).find(|line| is_fence(line.text));
         if let Some(close) = close {
@@ -93,8 +93,8 @@ pub(super) fn split(source: &str) -> Fenced {
     Fenced { yaml: text_start..text_start, body: text_start..source.len(), defects }
 }
 
-/// The frontmatter goes as far as lines look like YAML: entries, indented lines, list items, comments
-/// right below an entry. A heading or any other text starts the body.
+/// Splits a file without a closing fence: the frontmatter extends as long as lines look like YAML (entries, indented
+/// lines, list items, comments directly below an entry). A heading or any other text starts the body.
 fn unclosed(source: &str, from: usize, mut defects: Vec<FenceDefect>) -> Fenced {
     let (mut yaml_end, mut after_blank) = (from, false);
     for line in lines(source, from) {

@@ -32,7 +32,7 @@ pub enum Severity {
     Error,
 }
 
-/// Where in the file a finding points. Lines and columns count from 1; a column counts characters.
+/// Position of a finding in the file. Lines and columns count from 1; columns count characters.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
 )]
@@ -47,7 +47,7 @@ pub struct Span {
     pub length: u32,
 }
 
-/// A finding: what, where, and what to do.
+/// A finding: problem, position and help.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Finding {
     /// Stable kebab-case code of the rule, e.g. `name-not-folder`, `unquoted-colon`.

@@ -1,4 +1,4 @@
-//! Collects the findings of one file while it is read, each with its place in that file.
+//! Collects the findings of one file with their positions.
 
 use std::ops::Range;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::slice::SliceIndex;
 use super::lint::rules::Rule;
 use super::{Finding, Span};
 
-/// Findings about one file, in the order in which they were noticed.
+/// Findings about one file, in the order in which they were added.
 pub(super) struct Notes<'a> {
     file: &'a Path,
     /// The file as read.
@@ -16,12 +16,12 @@ pub(super) struct Notes<'a> {
 }
 
 impl<'a> Notes<'a> {
-    /// Nothing noticed yet. `file` is relative to the bundle's folder.
+    /// Creates an empty collection. `file` is relative to the bundle's folder.
     pub fn new(file: &'a Path, source: &'a str) -> Self {
         Self { file, source, findings: Vec::new() }
     }
 
-    /// Notes a remark at some bytes of the file; the finding can still be changed.
+    /// Adds a finding at a byte range of the file and returns it for further changes.
     pub fn add(
         &mut self,
         rule: &Rule,
@@ -43,19 +43,19 @@ impl<'a> Notes<'a> {
         &mut self.findings[index]
     }
 
-    /// The findings in the order in which they were noticed: the last one of a refusal is its reason.
+    /// Returns the findings in the order in which they were added: the last one of a rejected file is the reason.
     pub fn in_order(self) -> Vec<Finding> {
         self.findings
     }
 
-    /// The findings, by place; those about the whole file first.
+    /// Returns the findings sorted by position; those about the complete file come first.
     pub fn finish(mut self) -> Vec<Finding> {
         self.findings.sort_by_key(|finding| finding.span.map(|span| span.offset));
         self.findings
     }
 }
 
-/// Line and column of some bytes. Offsets inside a character or past the end are brought back.
+/// Computes line and column of a byte range. Offsets inside a character or past the end are moved back.
 pub(super) fn span(source: &str, at: Range<usize>) -> Span {
     let start = floor(source, at.start);
     let end = floor(source, at.end).max(start);
@@ -67,13 +67,13 @@ pub(super) fn span(source: &str, at: Range<usize>) -> Span {
     Span { line: narrow(line), column: narrow(column), offset: narrow(start), length: narrow(end - start) }
 }
 
-/// A part of a text; nothing where the range leaves the text, or begins or ends inside a character. Ranges of foreign
-/// text are computed in many places, and none of them may end the program.
+/// Returns a part of a text, or an empty string if the range is out of bounds or not on character boundaries. Ranges
+/// of untrusted text are computed in many places, and none of them may cause a panic.
 pub fn slice<R: SliceIndex<str, Output = str>>(text: &str, range: R) -> &str {
     text.get(range).unwrap_or_default()
 }
 
-/// The nearest place at or before a byte that is not part of a character, inside of the source.
+/// Returns the closest character boundary at or before a byte offset, within the source.
 pub(super) fn floor(source: &str, at: usize) -> usize {
     (0..=at.min(source.len())).rev().find(|&at| source.is_char_boundary(at)).unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! `--fix`: repairs what needs no guess. Everything else stays byte for byte.
+//! `--fix`: unambiguous repairs. Everything else stays byte for byte.
 
 use super::fence::{self, FenceDefect};
 use super::finding_builder::slice;
@@ -10,12 +10,12 @@ use super::{repair, yaml};
 pub struct Fixed {
     /// The complete file.
     pub bytes: Vec<u8>,
-    /// Codes of what was repaired, in the order of the table of rules.
+    /// Codes of the repairs, in the order of the table of rules.
     pub applied: Vec<&'static str>,
 }
 
-/// Repairs a `SKILL.md`: byte order mark, line ends, blank lines before the frontmatter, missing fences,
-/// quotes. None when nothing of that is needed, or the file is not UTF-8. Repairing twice changes nothing.
+/// Repairs a `SKILL.md`: byte order mark, line endings, blank lines before the frontmatter, missing fences, quotes.
+/// Returns `None` if no repair is needed, or the file is not UTF-8. The repair is idempotent.
 #[must_use]
 pub fn fix(bytes: &[u8]) -> Option<Fixed> {
     let mut text = std::str::from_utf8(bytes).ok()?.to_owned();
@@ -30,9 +30,9 @@ pub fn fix(bytes: &[u8]) -> Option<Fixed> {
         applied.push(rules::CRLF.code);
     }
     let fenced = fence::split(&text);
-    // Fences are put only around what is a frontmatter then.
+    // Fences are only inserted if they enclose valid frontmatter.
     let readable = is_mapping(slice(&text, fenced.yaml.clone()));
-    // The last one first, so that the places of the others still hold.
+    // In reverse order, so that the offsets of the others stay valid.
     for defect in fenced.defects.iter().rev().filter(|_| readable) {
         match *defect {
             FenceDefect::LeadingBlankLines(at) => {
@@ -46,7 +46,7 @@ pub fn fix(bytes: &[u8]) -> Option<Fixed> {
             _ => {}
         }
     }
-    // Places have moved.
+    // The offsets have changed.
     let fenced = fence::split(&text);
     for defect in fenced.defects.iter().filter(|_| readable) {
         if let FenceDefect::NoClosing(at) = *defect {

@@ -1,5 +1,5 @@
-//! The typed frontmatter: one table of fields from which the reader, the list of known keys and the
-//! published JSON schema are made, so that they cannot differ.
+//! The typed frontmatter: one table of fields generates the reader, the list of known keys and the published JSON
+//! schema, so that they cannot diverge.
 //!
 //! Fields of the open specification (<https://agentskills.io/specification>), of Claude Code
 //! (<https://code.claude.com/docs/en/skills>), and this reader's own additive ones.
@@ -40,11 +40,11 @@ macro_rules! form {
         }
 
         impl $name {
-            /// The keys that are read, in the order of the table.
+            /// The keys in the order of the table.
             #[cfg_attr(not(test), allow(dead_code, reason = "only tests ask for the inner forms' keys"))]
             pub const KEYS: &[&str] = &[$($key),+];
 
-            /// Reads what a mapping holds of them.
+            /// Reads the fields from a mapping.
             pub(super) fn read(reader: &mut Reader<'_, '_>, node: &Node) -> Self {
                 Self {
                     $($field: node.get($key).and_then(|entry| {
@@ -165,7 +165,7 @@ form! {
     }
 }
 
-/// The JSON schema of the frontmatter, made from the types above.
+/// Returns the JSON schema of the frontmatter, generated from the types above.
 #[must_use]
 pub fn schema() -> Value {
     schemars::schema_for!(Frontmatter).to_value()

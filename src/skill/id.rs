@@ -1,4 +1,4 @@
-//! Identity of skills: the id a load call takes, and the digest of a `SKILL.md`.
+//! Identity of skills: the id by which a skill is loaded, and the digest of a `SKILL.md`.
 
 use std::fmt;
 
@@ -13,18 +13,18 @@ use sha2::Digest as _;
 pub struct SkillId(String);
 
 impl SkillId {
-    /// Takes any text: ids come from folder names, which real repositories choose freely.
+    /// Accepts any text: ids come from folder names, which are not restricted in practice.
     pub fn new(id: impl Into<String>) -> Self {
         Self(id.into())
     }
 
-    /// The id as text.
+    /// Returns the id as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The id of a bundle that lost this id to another one: `id@3f9a01c2`.
+    /// Returns the id of a bundle that is shadowed under this id: `id@3f9a01c2`.
     #[must_use]
     pub fn shadowed(&self, digest: Digest) -> Self {
         Self(format!("{}@{:.8}", self.0, digest.to_string()))
@@ -48,7 +48,7 @@ impl fmt::Display for SkillId {
 pub struct Digest([u8; 32]);
 
 impl Digest {
-    /// Hashes bytes as they are on disk.
+    /// Hashes the bytes of a file.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         Self(sha2::Sha256::digest(bytes).into())
@@ -56,7 +56,7 @@ impl Digest {
 }
 
 impl From<[u8; 32]> for Digest {
-    /// A digest computed elsewhere, of content too large for memory.
+    /// Wraps a digest computed elsewhere, for content too large for memory.
     fn from(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }

@@ -1,4 +1,4 @@
-//! Lenient readers of single values: what real files write where a text, a flag or a list belongs.
+//! Lenient readers of single values: they accept what real files contain in place of a text, a flag or a list.
 
 use std::ops::Range;
 use std::str::FromStr;
@@ -11,11 +11,11 @@ use super::lint::rules;
 use super::yaml::{Content, Node};
 use super::{AttachTarget, EffectMode, Invocation, Kind, Role, Severity, Status};
 
-/// Where a value comes from and where findings about it go.
+/// Context of a value: how its position maps to the file, and the collection for findings.
 pub(super) struct Reader<'n, 's> {
-    /// Collects the remarks.
+    /// Collects the findings.
     pub notes: &'n mut Notes<'s>,
-    /// Maps bytes of the YAML to bytes of the file.
+    /// Maps byte ranges of the YAML to those of the file.
     pub place: &'n dyn Fn(&Range<usize>) -> Range<usize>,
 }
 
@@ -31,7 +31,7 @@ impl Reader<'_, '_> {
         );
     }
 
-    /// The text as the file has it: `1.10` stays `1.10`.
+    /// Returns the text as written in the file: `1.10` stays `1.10`.
     fn source(&self, node: &Node) -> String {
         let at = (self.place)(&node.at);
         self.notes.source.get(at).unwrap_or_default().trim().to_owned()
@@ -49,7 +49,7 @@ fn describe(content: &Content) -> &'static str {
     }
 }
 
-/// A type that can be read from whatever a file holds. None where the value is empty or of no use.
+/// A type that is read leniently. Returns `None` if the value is empty or unusable.
 pub(super) trait Lenient: Sized {
     fn read(reader: &mut Reader<'_, '_>, field: &str, node: &Node) -> Option<Self>;
 }
@@ -113,11 +113,11 @@ impl Lenient for Value {
     }
 }
 
-/// Words given as a list, or as one text with commas between them.
+/// Words, written as a list or as one comma-separated text.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Words(pub Vec<String>);
 
-/// Tools given as a list, or as one text with spaces or commas between them (not inside parentheses).
+/// Tools, written as a list or as one text separated by spaces or commas (outside parentheses).
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Tools(pub Vec<String>);
 
@@ -143,7 +143,7 @@ fn read_list(
     let words: Vec<String> = match &node.value {
         Content::Null => return None,
         Content::List(items) => items.iter().filter_map(|item| String::read(reader, field, item)).collect(),
-        // `metadata` is anybody's: OpenClaw has a mapping of its own under `requires`.
+        // `metadata` is open to every program: OpenClaw has a mapping under `requires`.
         Content::Map(_) if field.starts_with("metadata.") => return None,
         Content::Map(_) => {
             reader.wrong_type(field, node, "a list or a text", "; it is ignored");
@@ -155,7 +155,7 @@ fn read_list(
     Some(words.into_iter().map(|word| word.trim().to_owned()).filter(|word| !word.is_empty()).collect())
 }
 
-/// `Read, Bash(git add:*) Write` → three tools: commas and spaces part them, outside of parentheses.
+/// Splits `Read, Bash(git add:*) Write` into three tools: at commas and spaces outside of parentheses.
 fn split_tools(text: &str) -> Vec<String> {
     let mut depth = 0_u32;
     text.split(|c: char| {
@@ -170,7 +170,7 @@ fn split_tools(text: &str) -> Vec<String> {
     .collect()
 }
 
-/// Reads one of an enum's words; another word is an error that lists them.
+/// Reads a variant of an enum; any other word is an error that lists the variants.
 fn read_word<T: FromStr + IntoEnumIterator + ToString>(
     reader: &mut Reader<'_, '_>,
     field: &str,
@@ -211,7 +211,7 @@ impl Lenient for Status {
     }
 }
 
-/// The valid ones of a list of targets; each other word is an error of its own.
+/// The valid targets of a list; each other word is reported as an error.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Targets(pub Vec<AttachTarget>);
 

@@ -1,9 +1,9 @@
-//! What a skill *is*: a folder with a `SKILL.md`, its frontmatter with located findings, its
-//! classification, lint, token counts and safe text. Reads single bundles; never walks disks for
-//! them and never scores (that is `registry` and `discovery`).
+//! The model of a skill: a folder with a `SKILL.md`, its frontmatter with located findings, its classification, lint,
+//! token counts and safe text. Reads single bundles; finding bundles and ranking them are the tasks of `registry` and
+//! `discovery`.
 //!
 //! Follows the open Agent Skills specification, <https://agentskills.io/specification>.
-// Text of bundles is untrusted: a wrong range must not abort the program.
+// Text of bundles is untrusted: an invalid range must not abort the program.
 #![cfg_attr(not(test), deny(clippy::string_slice))]
 
 mod bundle;

@@ -1,4 +1,4 @@
-//! From bytes to a [`Skill`]: leniently as real clients read, with a finding for every repair.
+//! Parses bytes to a [`Skill`]: as leniently as real clients, with a finding for every repair.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -17,17 +17,17 @@ use super::{
     Status, repair, text, yaml,
 };
 
-/// Largest file that is read, in bytes.
+/// Maximum size of a file in bytes.
 pub const MAX_BYTES: u64 = 2 << 20;
 
-/// Reads a bundle's main file: `SKILL.md` (in any case) or a lone `skill.yaml`. Pure: the place is
-/// only looked at as a path, `modified_ms` is milliseconds since 1970-01-01 UTC.
+/// Parses a bundle's main file: `SKILL.md` (in any case) or a lone `skill.yaml`. Pure: `location` is not accessed;
+/// `modified_ms` is in milliseconds since 1970-01-01 UTC.
 ///
-/// The record's findings hold every repair and everything that can be said of this one file.
-/// What needs the disk is left to the caller, see [`Skill::set_neighbours`].
+/// The record's findings contain every repair and everything that follows from this file alone. What needs the disk is
+/// left to the caller, see [`Skill::set_neighbours`].
 ///
 /// # Errors
-/// A [`RejectedBundle`] for a file that is too large, not UTF-8, without a readable frontmatter, or without a
+/// Returns a [`RejectedBundle`] for a file that is too large, not UTF-8, without valid frontmatter, or without a
 /// description after all repairs; its last finding is the reason as text.
 #[allow(
     clippy::result_large_err,
@@ -56,13 +56,13 @@ pub fn parse(location: &Path, bytes: &[u8], modified_ms: i64) -> Result<Skill, R
     if is_yaml { contract(&place, source, &measured) } else { markdown(&place, source, &measured) }
 }
 
-/// A refusal for a file that was not read because of its size.
+/// Creates the rejection of a file that was not read because of its size.
 pub(super) fn too_large(location: &Path, bytes: u64) -> RejectedBundle {
     let message = format!("the file has {bytes} bytes; the maximum is {MAX_BYTES} (2 MiB)");
     refusal(location, RefusalReason::TooLarge, &rules::FILE_TOO_LARGE, message)
 }
 
-/// A refusal for a reason outside of the text.
+/// Creates a rejection for a reason outside of the text.
 pub(super) fn refusal(
     location: &Path,
     reason: RefusalReason,
@@ -98,7 +98,7 @@ impl Place<'_> {
     }
 }
 
-/// What was measured of the file.
+/// Metrics of the file.
 struct FileMetrics {
     digest: Digest,
     bytes: u64,
@@ -156,7 +156,7 @@ fn markdown(place: &Place<'_>, source: &str, measured: &FileMetrics) -> Result<S
     Ok(skill)
 }
 
-/// A `skill.yaml` that is alone: the id is the contract's, the rest as in frontmatter.
+/// Parses a lone `skill.yaml`: the id is that of the contract, everything else is as in frontmatter.
 fn contract(place: &Place<'_>, source: &str, measured: &FileMetrics) -> Result<Skill, RejectedBundle> {
     let mut notes = Notes::new(place.file, source);
     let start = source.len() - source.trim_start_matches('\u{feff}').len();
@@ -183,7 +183,7 @@ fn contract(place: &Place<'_>, source: &str, measured: &FileMetrics) -> Result<S
     Ok(skill)
 }
 
-/// Keys of the contract form that say how it is executed.
+/// Keys of the contract format that concern its execution.
 pub(super) const CONTRACT_KEYS: &[&str] = &["id", "steps", "channel", "slug"];
 
 fn note_fences(defects: &[FenceDefect], source: &str, notes: &mut Notes<'_>) {
@@ -222,7 +222,7 @@ fn note_fences(defects: &[FenceDefect], source: &str, notes: &mut Notes<'_>) {
     }
 }
 
-/// Maps places of the YAML that was parsed to places of the file.
+/// Maps ranges of the parsed YAML to ranges of the file.
 struct ToFile(Option<repair::Repaired>);
 
 impl ToFile {
@@ -292,7 +292,7 @@ fn read_yaml(source: &str, range: Range<usize>, notes: &mut Notes<'_>) -> Result
     }
 }
 
-/// The typed fields, and the mappings they were read from.
+/// The typed fields, and the mappings from which they were read.
 struct Fields {
     top: Frontmatter,
     metadata: Metadata,
@@ -387,8 +387,8 @@ fn without_repeats(words: Vec<String>) -> Vec<String> {
 }
 
 impl Skill {
-    /// Tells the record what is next to its file: a `scripts/` folder or a contract (`skill.yaml`) makes it a
-    /// tool where the file does not say its kind.
+    /// Infers the kind from neighboring files: a `scripts/` folder or a contract (`skill.yaml`) makes the skill a tool
+    /// if the file does not state its kind.
     pub fn set_neighbours(&mut self, has_scripts: bool, has_contract: bool) {
         if self.kind.inferred && (has_scripts || has_contract) {
             self.kind = Stated::inferred(Kind::Tool);

@@ -1,4 +1,4 @@
-//! The record of one skill: frontmatter and measured facts, never the body.
+//! The record of one skill: frontmatter and metrics, without the body.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -54,17 +54,17 @@ pub struct Clients {
 /// One indexed skill. Body and resources are read on demand.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Skill {
-    /// The name to load it by.
+    /// The id by which it is loaded.
     pub id: SkillId,
     /// `name` of the frontmatter; default: the folder name.
     pub name: String,
-    /// The text by which a router selects; raw text of the bundle (display it through `safe_text`).
+    /// The text by which a router selects; untrusted text of the bundle (display it through `safe_text`).
     pub description: String,
-    /// Absolute path of `SKILL.md` (or `skill.yaml` where there is no other).
+    /// Absolute path of `SKILL.md` (or `skill.yaml` if there is no other main file).
     pub location: PathBuf,
     /// Absolute path of the bundle's folder.
     pub root_dir: PathBuf,
-    /// Facts or tool.
+    /// Whether it contains facts or is a tool.
     pub kind: Stated<Kind>,
     /// Its status.
     pub status: Stated<Status>,
@@ -94,13 +94,13 @@ pub struct Skill {
     pub has_body: bool,
     /// All repairs of the parser and findings of the linter about this bundle alone.
     pub findings: Vec<Finding>,
-    /// Its location, where the paths above go through links; never reported.
+    /// Its real paths, if the paths above contain links; never serialized.
     #[serde(skip)]
     pub real: Option<Box<RealPaths>>,
 }
 
-/// The paths of a bundle without links, as they were when it was read. What is read of it later is opened by these, so
-/// that a link which has taken the place of a file or a folder since then is refused.
+/// The paths of a bundle without links, as they were when it was read. Its files are opened by these paths later, so
+/// that a link that has replaced a file or a folder since then is rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RealPaths {
     /// The main file.
@@ -110,16 +110,16 @@ pub struct RealPaths {
 }
 
 impl RealPaths {
-    /// Of the bundle whose main file is at `location` and really at `real`.
+    /// Determines the real paths of the bundle whose main file is at `location`, with `real` as its real path.
     ///
     /// # Errors
-    /// The system's, for a folder that is gone.
+    /// Returns an error of the system, for example if the folder no longer exists.
     pub fn of(location: &Path, real: PathBuf) -> io::Result<Self> {
         let folder = location.parent().unwrap_or(Path::new(""));
         let folder = match real.parent() {
-            // Found without a link.
+            // The path contains no link.
             Some(parent) if real == location => parent.to_owned(),
-            // The main file itself is a link: its target says nothing of the folder.
+            // The main file itself is a link: its target does not determine the folder.
             _ if location.symlink_metadata()?.is_symlink() => folder.canonicalize()?,
             Some(parent) => parent.to_owned(),
             None => folder.canonicalize()?,
@@ -129,7 +129,7 @@ impl RealPaths {
 }
 
 impl Skill {
-    /// With the paths under which it was found to lie.
+    /// Sets the real paths, if they differ from the paths above.
     #[must_use]
     pub fn lies(mut self, real: RealPaths) -> Self {
         let linked = real.location != self.location || real.folder != self.root_dir;
@@ -137,22 +137,22 @@ impl Skill {
         self
     }
 
-    /// The bundle's folder, without links.
+    /// Returns the path of the bundle's folder, without links.
     #[must_use]
     pub fn real_folder(&self) -> &Path {
         self.real.as_ref().map_or(&self.root_dir, |real| &real.folder)
     }
 
-    /// The main file, without links.
+    /// Returns the path of the main file, without links.
     #[must_use]
     pub fn real_location(&self) -> &Path {
         self.real.as_ref().map_or(&self.location, |real| &real.location)
     }
 
-    /// Opens the bundle's folder, to read files beneath it.
+    /// Opens the bundle's folder, to read files below it.
     ///
     /// # Errors
-    /// The system's; a link that has taken the place of the folder.
+    /// Returns an error of the system, and if a link has replaced the folder.
     pub fn open(&self) -> io::Result<Folder> {
         Folder::open(self.real_folder())
     }
@@ -160,7 +160,7 @@ impl Skill {
     /// Reads the main file.
     ///
     /// # Errors
-    /// The system's; a link that has taken the place of the file; more than [`MAX_BYTES`].
+    /// Returns an error of the system, if a link has replaced the file, or if it has more than [`MAX_BYTES`].
     pub fn read(&self) -> Result<Vec<u8>, files::OpenError> {
         let real = self.real.as_ref().map_or(&self.location, |real| &real.location);
         files::read_file(real, MAX_BYTES)
@@ -198,8 +198,8 @@ pub struct RejectedBundle {
     pub findings: Vec<Finding>,
 }
 
-/// JSON maps as they are in self-describing formats, as JSON text in the binary cache (whose format
-/// cannot ask "what comes next?").
+/// Serializes JSON maps natively in self-describing formats, and as JSON text in the binary cache (whose format does
+/// not support `deserialize_any`).
 mod json_text {
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _, ser::Error as _};
     use serde_json::{Map, Value};

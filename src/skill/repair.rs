@@ -1,7 +1,7 @@
-//! The line repair: quotes around plain YAML values that are not YAML without them.
+//! Repair by line: puts quotes around plain YAML values that are invalid without them.
 //!
-//! By far the most frequent defect of real frontmatter is a description with `: ` in it. The value is quoted
-//! as it is; nothing is moved, so every place in the repaired text has one in the file.
+//! By far the most frequent defect of real frontmatter is a description with `: ` in it. The value is quoted verbatim
+//! and nothing is moved, so every position in the repaired text has a corresponding one in the file.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -9,51 +9,51 @@ use std::ops::Range;
 use super::finding_builder::slice;
 use super::yaml;
 
-/// Frontmatter with quotes put in.
+/// Frontmatter with added quotes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Repaired {
     /// The YAML with quotes.
     pub text: String,
-    /// What was quoted, in the order of the text.
+    /// The quoted values, in text order.
     pub quoted: Vec<Quoted>,
-    /// Where a byte was put in, in bytes of the text before the repair, ascending.
+    /// Offsets of inserted bytes in the text before the repair, ascending.
     inserted: Vec<usize>,
 }
 
-/// One value that was quoted.
+/// One quoted value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Quoted {
     /// Its key.
     pub key: String,
     /// The value in the text before the repair.
     pub value: Range<usize>,
-    /// Where it goes wrong: the first `: `, or its first character.
+    /// The range of the defect: the first `: `, or the first character.
     pub defect: Range<usize>,
-    /// True when the defect is a colon.
+    /// Whether the defect is a colon.
     pub colon: bool,
-    /// False when ` #` in it might have been meant as a comment, or a key in it as a key.
+    /// False if ` #` in it might have been meant as a comment, or a key in it as a key.
     pub sure: bool,
-    /// A key that seems to be in the value because its line break is lost.
+    /// The range of a key that seems to be in the value because of a missing line break.
     pub swallowed: Option<Range<usize>>,
 }
 
 impl Repaired {
-    /// The place before the repair of a place after it.
+    /// Maps an offset after the repair to the one before it.
     pub fn original(&self, at: usize) -> usize {
         let before = self.inserted.iter().enumerate().take_while(|(nth, place)| *place + nth < at).count();
         at - before
     }
 }
 
-/// A key with its value and the lines that continue with it.
+/// A key with its value and the continuation lines of the value.
 struct Block<'a> {
     key: &'a str,
     lines: Range<usize>,
     value: Range<usize>,
 }
 
-/// Quotes the values of the entries that do not parse on their own, if `wanted` accepts them. None
-/// when there are none.
+/// Quotes the values of the entries that are invalid on their own, if `wanted` accepts them. Returns `None` if there
+/// are none.
 pub(super) fn quote_values(yaml_text: &str, wanted: impl Fn(&Quoted) -> bool) -> Option<Repaired> {
     let around = Surroundings::of(yaml_text);
     let mut quoted = Vec::new();
@@ -81,8 +81,8 @@ pub(super) fn quote_values(yaml_text: &str, wanted: impl Fn(&Quoted) -> bool) ->
     (!quoted.is_empty()).then(|| put_in(yaml_text, quoted))
 }
 
-/// What an entry is read against: names that other entries anchor, and keys of the specification that are at
-/// the start of a line. Both are collected once, so that reading stays proportional to the text.
+/// The context of an entry: names that other entries anchor, and keys of the specification at the start of a line.
+/// Both are collected once, so that the time stays linear in the text.
 struct Surroundings<'a> {
     anchors: HashSet<&'a str>,
     fields: HashSet<&'static str>,
@@ -97,7 +97,7 @@ impl<'a> Surroundings<'a> {
         Self { anchors: marked_names(text, '&').collect(), fields: text.lines().filter_map(at_top).collect() }
     }
 
-    /// Whether an entry is YAML: an alias in it may be for what another entry anchors.
+    /// Returns whether an entry is valid YAML; an alias in it may refer to an anchor of another entry.
     fn is_yaml(&self, entry: &str) -> bool {
         if yaml::parse(entry).is_ok() {
             return true;
@@ -120,7 +120,7 @@ impl<'a> Surroundings<'a> {
     }
 }
 
-/// Names behind a mark: `&name` anchors, `*name` refers.
+/// Returns the names after a mark: `&name` is an anchor, `*name` an alias.
 fn marked_names(text: &str, mark: char) -> impl Iterator<Item = &str> {
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
     let names =
@@ -128,11 +128,11 @@ fn marked_names(text: &str, mark: char) -> impl Iterator<Item = &str> {
     names.filter(|name| !name.is_empty())
 }
 
-/// Bytes of anchors that an entry is tried with.
+/// Maximum number of bytes of anchors that are added when an entry is checked.
 const MAX_ANCHORS: usize = 2_000;
 
-/// A key that begins in the middle of a plain value, where its line break is lost: right behind the end of a sentence,
-/// or a key of the specification that the frontmatter has nowhere else. Its place in the value.
+/// Finds a key in the middle of a plain value, where a line break is missing: directly after the end of a sentence, or
+/// a key of the specification that occurs nowhere else in the frontmatter. Returns its range in the value.
 fn swallowed_key(value: &str, around: &Surroundings<'_>) -> Option<Range<usize>> {
     value.match_indices(": ").chain(value.strip_suffix(':').map(|rest| (rest.len(), ":"))).find_map(
         |(colon, _)| {
@@ -155,7 +155,7 @@ fn swallowed_key(value: &str, around: &Surroundings<'_>) -> Option<Range<usize>>
 /// Fields of the specification that are rarely words of a sentence.
 const FIELDS: &[&str] = &["license", "compatibility", "allowed-tools", "metadata"];
 
-/// Entries at one indentation, each with the deeper lines below it.
+/// Returns the entries at one indentation, each with the more deeply indented lines after it.
 fn blocks(text: &str, within: Range<usize>, indent: usize) -> Vec<Block<'_>> {
     let mut found: Vec<Block<'_>> = Vec::new();
     let mut at = within.start;
@@ -184,7 +184,7 @@ fn blocks(text: &str, within: Range<usize>, indent: usize) -> Vec<Block<'_>> {
     found
 }
 
-/// How to quote a block's value; none when it is quoted or a block scalar already.
+/// Determines how to quote a block's value; returns `None` if it is already quoted or a block scalar.
 fn quote(text: &str, block: &Block<'_>, around: &Surroundings<'_>) -> Option<Quoted> {
     let value = slice(text, block.value.clone());
     if value.starts_with(['"', '\'', '|', '>']) {
@@ -204,7 +204,7 @@ fn quote(text: &str, block: &Block<'_>, around: &Surroundings<'_>) -> Option<Quo
     Some(Quoted { key, value, defect, colon: !reserved, sure, swallowed })
 }
 
-/// Double quotes where nothing inside needs an escape, else single quotes with `'` doubled.
+/// Inserts quotes: double quotes if nothing inside needs an escape, otherwise single quotes with `'` doubled.
 fn put_in(text: &str, quoted: Vec<Quoted>) -> Repaired {
     let mut inserted = Vec::new();
     let mut out = String::with_capacity(text.len() + 16);

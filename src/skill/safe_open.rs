@@ -1,25 +1,25 @@
-//! Opens files of bundles: regular files alone, and never more of them than a limit.
+//! Opens files of bundles: only regular files, and reads at most a given number of bytes.
 //!
-//! A bundle comes from elsewhere. A FIFO under the name of a file would be waited for without end, a device
-//! read without end; so both are turned away, also when they take the file's place at the last moment.
+//! A bundle is untrusted. Opening a FIFO in place of a file would block forever, and reading a device would never end,
+//! so both are rejected, even if they replace the file at the last moment.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read as _};
 use std::path::Path;
 
-/// Opens a regular file (links are followed), without ever waiting for it.
+/// Opens a regular file, following links, without ever blocking.
 ///
 /// # Errors
-/// `InvalidInput` for anything but a regular file; the system's words otherwise.
+/// Returns `InvalidInput` for anything but a regular file, otherwise an error of the system.
 pub fn open_regular(path: &Path) -> io::Result<(File, Metadata)> {
-    // Looked at before it is opened: opening some devices does something already.
+    // Checked before it is opened: opening some devices already has effects.
     only_regular(&path.metadata()?)?;
     let mut options = OpenOptions::new();
     options.read(true);
     #[cfg(unix)]
     {
         use std::os::unix::fs::OpenOptionsExt as _;
-        // What is there may have changed meanwhile; without this flag a FIFO would block.
+        // The file may have been replaced since; without this flag a FIFO would block.
         let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
         options.custom_flags(flags.bits().cast_signed());
     }
@@ -32,11 +32,11 @@ pub fn open_regular(path: &Path) -> io::Result<(File, Metadata)> {
 /// Reads a regular file of at most `limit` bytes.
 ///
 /// # Errors
-/// As [`open_regular`], and `FileTooLarge`.
+/// Returns an error under the conditions of [`open_regular`], and `FileTooLarge`.
 pub fn read_regular(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let (file, metadata) = open_regular(path)?;
     let mut bytes = Vec::with_capacity(usize::try_from(metadata.len().min(limit)).unwrap_or(0));
-    // The size may be no longer true, so the reading itself has the limit.
+    // The size may be outdated, so the read itself is limited.
     file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {
         return Err(io::Error::new(
@@ -47,10 +47,10 @@ pub fn read_regular(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// As [`read_regular`], for UTF-8.
+/// Reads a UTF-8 file like [`read_regular`].
 ///
 /// # Errors
-/// As [`read_regular`], and `InvalidData`.
+/// Returns an error under the conditions of [`read_regular`], and `InvalidData`.
 pub fn read_regular_text(path: &Path, limit: u64) -> io::Result<String> {
     let bytes = read_regular(path, limit)?;
     String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))

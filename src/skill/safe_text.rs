@@ -1,7 +1,7 @@
-//! Makes text from a bundle safe to draw: what could act on a terminal, or hide, becomes visible.
+//! Makes text of a bundle safe to display: characters that could control a terminal or are invisible become visible.
 //!
-//! Control characters show as their pictures (`␛`), anything else that cannot be seen as its code
-//! (`⟨U+202E⟩`). Clean text is passed through as it is.
+//! Control characters are replaced by their pictures (`␛`), other invisible characters by their codes (`⟨U+202E⟩`).
+//! Clean text is returned unchanged.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -14,35 +14,35 @@ const IGNORABLE: CodePointSetDataBorrowed<'static> = CodePointSetData::new::<Def
 const EMOJI: CodePointSetDataBorrowed<'static> = CodePointSetData::new::<Emoji>();
 const UNIFIED_IDEOGRAPH: CodePointSetDataBorrowed<'static> = CodePointSetData::new::<UnifiedIdeograph>();
 
-/// One line: line breaks and tabs become spaces.
+/// Makes one line safe: line breaks and tabs become spaces.
 #[must_use]
 pub fn line(text: &str) -> Cow<'_, str> {
     rewrite(text, false)
 }
 
-/// Several lines: line feeds stay, `CR LF` becomes a line feed, a tab four spaces.
+/// Makes several lines safe: line feeds stay, `CR LF` becomes a line feed, a tab becomes four spaces.
 #[must_use]
 pub fn block(text: &str) -> Cow<'_, str> {
     rewrite(text, true)
 }
 
-/// What an unseen character is good for.
+/// Kind of an invisible character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Hidden {
     /// C0 and C1 controls, DEL.
     Control,
     /// Changes the order in which characters are shown.
     Bidi,
-    /// Takes no room.
+    /// Has no width.
     ZeroWidth,
     /// Unicode tags (U+E0000 to U+E007F): an invisible copy of ASCII.
     Tag,
-    /// A variation selector that varies nothing.
+    /// A variation selector without effect.
     Selector,
 }
 
 impl Hidden {
-    /// For messages: one of them, and several.
+    /// Returns the singular and the plural for messages.
     pub fn name(self) -> (&'static str, &'static str) {
         match self {
             Self::Control => ("a control character", "control characters"),
@@ -54,12 +54,12 @@ impl Hidden {
     }
 }
 
-/// Whether a character hides; `before` is the one in front of it. Line feed, CR and tab do not.
+/// Returns the kind of an invisible character, or `None`; `before` is the preceding character. Line feed, CR and tab
+/// are not invisible.
 ///
-/// Hidden characters follow Unicode's tables: C0 and C1, `Bidi_Control` and `Default_Ignorable_Code_Point`,
-/// and in addition the separators of lines and paragraphs and the annotation marks, which are not visible
-/// either. Variation selectors do not hide where they select something: the presentation of an emoji, or the
-/// form of an ideograph.
+/// Follows Unicode's tables: C0 and C1, `Bidi_Control` and `Default_Ignorable_Code_Point`, and in addition line and
+/// paragraph separators and annotation marks, which are not visible either. Variation selectors are exempt if they
+/// have an effect: the presentation of an emoji, or the form of an ideograph.
 pub(super) fn hidden(c: char, before: Option<char>) -> Option<Hidden> {
     match c {
         '\n' | '\r' | '\t' | ' '..='~' => None,
@@ -75,13 +75,13 @@ pub(super) fn hidden(c: char, before: Option<char>) -> Option<Hidden> {
     }
 }
 
-/// Whether a character is invisible in any position. Blanks and line ends are visible.
+/// Returns whether a character is invisible in any position. Spaces and line breaks count as visible.
 #[must_use]
 pub fn is_invisible(c: char) -> bool {
     hidden(c, None).is_some()
 }
 
-/// Bytes that can only belong to clean text; everything else is looked at closely.
+/// Returns whether a byte can only belong to clean text; everything else is checked in detail.
 fn is_plain(byte: u8) -> bool {
     matches!(byte, b' '..=b'~')
 }
@@ -192,7 +192,7 @@ mod tests {
         }
     }
 
-    /// Text in which the dangerous characters are frequent.
+    /// Generates text with many dangerous characters.
     fn wild() -> impl Strategy<Value = String> {
         let c = prop_oneof![
             any::<char>(),

@@ -1,16 +1,16 @@
-//! What is read out of a body: the text itself, its first paragraph, and what a search index takes.
+//! Extracts text from a body: the body itself, its first paragraph, and the text for a search index.
 
 use std::io;
 
 use super::finding_builder::slice;
 use super::{Skill, fence, yaml};
 
-/// Headings that an index takes of one skill at most.
+/// Maximum number of indexed headings of one skill.
 const MAX_HEADINGS: usize = 40;
-/// Characters of a body that an index takes at most.
+/// Maximum number of indexed characters of a body.
 const MAX_BODY_CHARS: usize = 6_000;
 
-/// The words of a body for a search index.
+/// The text of a body for a search index.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct IndexText {
     /// Headings `#` to `####`, without the marks, at most 40.
@@ -19,20 +19,20 @@ pub struct IndexText {
     pub body: String,
 }
 
-/// The body of a `SKILL.md`: everything below the frontmatter.
+/// Returns the body of a `SKILL.md`: everything below the frontmatter.
 #[must_use]
 pub fn body(source: &str) -> &str {
     slice(source, fence::split(source).body)
 }
 
-/// The bytes of the YAML between the fences of a `SKILL.md`; empty where there is no frontmatter.
+/// Returns the byte range of the YAML between the fences of a `SKILL.md`; empty if there is no frontmatter.
 #[must_use]
 pub fn frontmatter_range(source: &str) -> std::ops::Range<usize> {
     fence::split(source).yaml
 }
 
-/// The frontmatter of a `SKILL.md` as its author wrote it, every key, as JSON; none where it is missing, or is YAML
-/// that only a repair makes readable.
+/// Returns the frontmatter of a `SKILL.md` as its author wrote it, with every key, as JSON; `None` if it is missing,
+/// or invalid YAML that needs a repair.
 #[must_use]
 pub fn frontmatter_json(source: &str) -> Option<serde_json::Map<String, serde_json::Value>> {
     let fenced = fence::split(source);
@@ -40,7 +40,7 @@ pub fn frontmatter_json(source: &str) -> Option<serde_json::Map<String, serde_js
     Some(tree.to_json_map()).filter(|map| !map.is_empty())
 }
 
-/// What a search index takes of a `SKILL.md`.
+/// Returns the text of a `SKILL.md` for a search index.
 #[must_use]
 pub fn index_text(source: &str) -> IndexText {
     let mut out = IndexText::default();
@@ -65,10 +65,10 @@ pub fn index_text(source: &str) -> IndexText {
     out
 }
 
-/// [`index_text`] of a skill's file; empty for a skill that has no body.
+/// Reads the file of a skill and returns its [`index_text`]; empty for a skill without a body.
 ///
 /// # Errors
-/// The file cannot be read, or is not UTF-8 any longer.
+/// Returns an error if the file cannot be read, or is no longer UTF-8.
 pub fn read_index_text(skill: &Skill) -> io::Result<IndexText> {
     if !skill.has_body {
         return Ok(IndexText::default());
@@ -78,13 +78,13 @@ pub fn read_index_text(skill: &Skill) -> io::Result<IndexText> {
     Ok(index_text(&text))
 }
 
-/// Lines outside of fenced code blocks (section 4.5 of the `CommonMark` specification: three or more `` ` `` or `~`, closed by at least
-/// as many of the same), without their line ends.
+/// Yields the lines outside of fenced code blocks (section 4.5 of the `CommonMark` specification: three or more `` `
+/// `` or `~`, closed by at least as many of the same), without line endings.
 pub(super) fn prose(body: &str) -> impl Iterator<Item = &str> {
     prose_lines(body).map(|(line, _)| line)
 }
 
-/// As [`prose`], with the byte at which each line starts.
+/// Yields the lines of [`prose`] with their byte offsets.
 pub(super) fn prose_lines(body: &str) -> impl Iterator<Item = (&str, usize)> {
     let mut open: Option<(u8, usize)> = None;
     let mut at = 0;
@@ -121,8 +121,8 @@ fn heading(line: &str) -> Option<&str> {
     ((1..=4).contains(&level) && !text.is_empty()).then_some(text)
 }
 
-/// The first paragraph that is neither heading, rule, table, quote mark nor markup, as one line of at
-/// most 1,024 characters.
+/// Returns the first paragraph that is not a heading, rule, table, block quote or markup, as one line of at most 1,024
+/// characters.
 pub(super) fn first_paragraph(body: &str) -> Option<String> {
     let mut paragraph = String::new();
     for line in prose(body) {

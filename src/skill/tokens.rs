@@ -1,6 +1,5 @@
-//! Token counts with the o200k vocabulary. Loading it takes about 300 ms and 46 MB, so it happens on
-//! the first exact count and nowhere else, and it is dropped when no text was counted for a while; scans use the
-//! estimate.
+//! Token counts with the o200k vocabulary. Loading it takes about 300 ms and 46 MB, so it is loaded only for the first
+//! exact count, and dropped when no text was counted for a while; scans use the estimate.
 
 use std::collections::HashSet;
 use std::iter::Sum;
@@ -13,17 +12,17 @@ use tiktoken_rs::CoreBPE;
 
 use super::finding_builder::floor;
 
-/// Longest text that is given to the tokenizer at once. Its regular expression fails on a run of a million blanks,
-/// and time and memory grow faster than a word does.
+/// Maximum length of text passed to the tokenizer at once. Its regular expression fails on a run of a million spaces,
+/// and time and memory grow superlinearly with the length of a word.
 const MAX_CHUNK_BYTES: usize = 16 * 1024;
 
-/// How long the vocabulary is kept after the last count.
+/// How long the vocabulary stays loaded after the last count.
 const KEEP_VOCABULARY: Duration = Duration::from_secs(10);
 
-/// The vocabulary, and when it was last used.
+/// The vocabulary, and the time of its last use.
 static VOCABULARY: Mutex<Option<(Arc<CoreBPE>, Instant)>> = Mutex::new(None);
 
-/// The vocabulary; loaded on the first use, and again after it was dropped.
+/// Returns the vocabulary; loads it on first use, and again after it was dropped.
 fn vocabulary() -> Option<Arc<CoreBPE>> {
     let mut loaded = VOCABULARY.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((vocabulary, used)) = loaded.as_mut() {
@@ -37,7 +36,7 @@ fn vocabulary() -> Option<Arc<CoreBPE>> {
             return None;
         }
     };
-    // Without a thread that drops it, it stays.
+    // Without the thread that drops it, the vocabulary stays loaded.
     if let Err(error) = std::thread::Builder::new().name("vocabulary".into()).spawn(drop_unused_vocabulary) {
         tracing::debug!(%error, "the vocabulary is kept");
     }
@@ -45,7 +44,7 @@ fn vocabulary() -> Option<Arc<CoreBPE>> {
     Some(vocabulary)
 }
 
-/// Waits until the vocabulary has not been used for [`KEEP_VOCABULARY`], and drops it.
+/// Waits until the vocabulary has been unused for [`KEEP_VOCABULARY`], and drops it.
 fn drop_unused_vocabulary() {
     loop {
         let unused = {
@@ -65,9 +64,9 @@ fn drop_unused_vocabulary() {
 /// A number of tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct TokenCount {
-    /// How many.
+    /// The number.
     pub tokens: u32,
-    /// The number is an estimate, not a count.
+    /// Whether the number is an estimate.
     pub estimated: bool,
 }
 
@@ -76,7 +75,7 @@ impl TokenCount {
         Self { tokens: u32::try_from(tokens).unwrap_or(u32::MAX), estimated: false }
     }
 
-    /// About how many tokens a text has, without the vocabulary.
+    /// Estimates the number of tokens of a text, without the vocabulary.
     #[must_use]
     pub fn estimate(text: &str) -> Self {
         Self { estimated: true, ..Self::exact(estimate(text)) }
@@ -106,9 +105,9 @@ impl Sum for TokenCount {
     }
 }
 
-/// Number of tokens of a text: exact, unless it has a stretch of more than 16 KiB that cannot be split where the
-/// tokenizer splits (one long word, one long run of blanks). Loads the vocabulary on first use; call it off the UI
-/// task. Time and memory are linear in the text, whatever it is.
+/// Counts the tokens of a text: exactly, unless it has a run of more than 16 KiB that the tokenizer does not split
+/// (one long word, one long run of spaces). Loads the vocabulary on first use; call it off the UI task. Time and
+/// memory are linear in the text, whatever it contains.
 #[must_use]
 pub fn count(text: &str) -> TokenCount {
     let Some(vocabulary) = vocabulary() else { return TokenCount::estimate(text) };
@@ -126,14 +125,14 @@ pub fn count(text: &str) -> TokenCount {
         .sum()
 }
 
-/// A stretch of a text that is tokenized by itself.
+/// A part of a text that is tokenized on its own.
 struct Chunk<'a> {
     text: &'a str,
-    /// It ends where the tokenizer would not split the complete text.
+    /// Whether it ends where the tokenizer would not split the complete text.
     splits_a_word: bool,
 }
 
-/// The chunks of a text, each at most [`MAX_CHUNK_BYTES`] long.
+/// Splits a text into chunks of at most [`MAX_CHUNK_BYTES`].
 struct Chunks<'a> {
     rest: &'a str,
 }
@@ -157,7 +156,7 @@ impl<'a> Iterator for Chunks<'a> {
     }
 }
 
-/// The last place, in the first `limit` bytes, where the tokenizer splits every text.
+/// Returns the last offset in the first `limit` bytes at which the tokenizer splits every text.
 fn last_boundary(text: &str, limit: usize) -> Option<usize> {
     let head = text.get(..floor(text, limit))?;
     let mut after = text.get(head.len()..)?.chars().next();
@@ -170,9 +169,9 @@ fn last_boundary(text: &str, limit: usize) -> Option<usize> {
     None
 }
 
-/// Whether the pattern of o200k ends a piece between these two characters, whatever stands around them, so
-/// that both sides may be tokenized apart. No alternative of the pattern continues from text to a blank other
-/// than a line end, nor from a line end to anything but blanks and `/`; and none looks ahead from there.
+/// Returns whether the pattern of o200k ends a piece between these two characters in any context, so that both sides
+/// may be tokenized separately. No alternative of the pattern continues from text to whitespace other than a line
+/// break, or from a line break to anything but whitespace and `/`; and none looks ahead from there.
 fn is_boundary(before: char, after: char) -> bool {
     let ends_line = |c| matches!(c, '\r' | '\n');
     if ends_line(before) {
@@ -182,8 +181,8 @@ fn is_boundary(before: char, after: char) -> bool {
     }
 }
 
-/// About how many tokens a text has, without the vocabulary: by bytes for ASCII, by characters for
-/// everything else.
+/// Estimates the number of tokens of a text without the vocabulary: by bytes for ASCII, by characters for everything
+/// else.
 #[must_use]
 pub fn estimate(text: &str) -> usize {
     let other_bytes = count_bytes(text, |byte| byte >= 0x80);
@@ -192,7 +191,7 @@ pub fn estimate(text: &str) -> usize {
     (ascii as f64 / ASCII_BYTES_PER_TOKEN + other_chars as f64 * TOKENS_PER_OTHER_CHAR) as usize
 }
 
-/// Counts bytes in chunks whose counts fit into a byte, which vectorises well: every body is scanned.
+/// Counts bytes in chunks whose counts fit into a byte, which vectorizes well: every body is scanned.
 pub(super) fn count_bytes(text: &str, wanted: impl Fn(u8) -> bool) -> usize {
     let chunks = text.as_bytes().chunks(255);
     chunks.map(|chunk| usize::from(chunk.iter().map(|&byte| u8::from(wanted(byte))).sum::<u8>())).sum()
@@ -222,7 +221,7 @@ mod tests {
         assert!((about / exact - 1.0).abs() < 0.3, "{about} for {exact}");
     }
 
-    /// Pieces of text in which each alternative of the tokenizer's pattern meets each other one.
+    /// Generates text in which each alternative of the tokenizer's pattern is adjacent to each other one.
     fn prose() -> impl Strategy<Value = String> {
         let piece = prop_oneof![
             "[a-zA-Z]{1,12}",

@@ -1,6 +1,6 @@
-//! YAML as a tree in which every value knows its place: what the lenient readers walk over.
+//! A YAML tree in which every value has its position, for the lenient readers.
 //!
-//! Parsing is `serde-saphyr`'s, under budgets that no honest frontmatter comes near.
+//! Parsed by `serde-saphyr`, under limits that legitimate frontmatter does not reach.
 
 use super::finding_builder::slice;
 use std::fmt;
@@ -10,14 +10,14 @@ use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use serde_saphyr::{DuplicateKeyPolicy, Location, Spanned};
 
-/// A value with the bytes of the text it is at.
+/// A value and its byte range.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Node {
     pub value: Content,
     pub at: Range<usize>,
 }
 
-/// What a value is.
+/// The content of a value.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Content {
     Null,
@@ -28,7 +28,7 @@ pub(super) enum Content {
     Map(Vec<Entry>),
 }
 
-/// `key: value`, duplicates included.
+/// An entry of a mapping, including duplicates.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Entry {
     pub key: String,
@@ -37,17 +37,17 @@ pub(super) struct Entry {
 }
 
 impl Node {
-    /// The last value of a key, as most readers of duplicates take it.
+    /// Returns the last value of a key, which most readers use for duplicates.
     pub fn get(&self, key: &str) -> Option<&Entry> {
         self.entries().iter().rev().find(|entry| entry.key == key)
     }
 
-    /// Entries of a mapping; none for anything else.
+    /// Returns the entries of a mapping; empty for anything else.
     pub fn entries(&self) -> &[Entry] {
         if let Content::Map(entries) = &self.value { entries } else { &[] }
     }
 
-    /// The value as JSON, places forgotten.
+    /// Converts the value to JSON, without positions.
     pub fn to_json(&self) -> Value {
         match &self.value {
             Content::Null => Value::Null,
@@ -59,21 +59,21 @@ impl Node {
         }
     }
 
-    /// A mapping as JSON; empty for anything else.
+    /// Converts a mapping to JSON; empty for anything else.
     pub fn to_json_map(&self) -> Map<String, Value> {
         self.entries().iter().map(|entry| (entry.key.clone(), entry.value.to_json())).collect()
     }
 }
 
-/// Why a text is not YAML, and where (bytes of that text).
+/// Why a text is invalid YAML, with the byte range.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct YamlError {
     pub message: String,
     pub at: Range<usize>,
 }
 
-/// Maximum nesting. Each level takes some 45 kB of stack in an unoptimized build, and threads have 2 MiB; public files
-/// nest seven levels deep.
+/// Maximum nesting. Each level takes about 45 kB of stack in an unoptimized build, and threads have 2 MiB; public
+/// files nest seven levels deep.
 const MAX_DEPTH: usize = 32;
 
 /// Parses one document.
@@ -99,7 +99,7 @@ pub(super) fn parse(text: &str) -> Result<Node, YamlError> {
         .map_err(|error| {
             let message = plain_message(&error);
             let mut at = error.location().map_or(0..0, |location| place_of_error(&location, text));
-            // The scanner names the value before the tab.
+            // The scanner reports the value before the tab.
             if message.contains("found a tab")
                 && let Some(tab) = indenting_tab(text, at.start)
             {
@@ -109,14 +109,14 @@ pub(super) fn parse(text: &str) -> Result<Node, YamlError> {
         })
 }
 
-/// An error of the YAML parser as a part of a message: without the word `error` in front.
+/// Formats an error of the YAML parser as part of a message, without the prefix `error: `.
 #[must_use]
 pub fn yaml_message(error: &serde_saphyr::Error) -> String {
     let text = error.to_string();
     text.strip_prefix("error: ").unwrap_or(&text).to_owned()
 }
 
-/// The parser's own words, without its position (the finding has one) and its advice on Rust options.
+/// Returns the parser's message without its position (the finding has one) and its advice on Rust options.
 fn plain_message(error: &serde_saphyr::Error) -> String {
     let text = error.to_string();
     let line = text.lines().next().unwrap_or_default();
@@ -133,7 +133,7 @@ fn bytes(location: &Location, text: &str) -> Range<usize> {
     start..start.saturating_add(length).min(end)
 }
 
-/// Errors of the scanner have a line and a column alone.
+/// Errors of the scanner have only a line and a column.
 fn place_of_error(location: &Location, text: &str) -> Range<usize> {
     if location.span().byte_offset().is_some() {
         return bytes(location, text);
@@ -145,7 +145,7 @@ fn place_of_error(location: &Location, text: &str) -> Range<usize> {
     line_start + column..line_start + column
 }
 
-/// The first tab in the indentation of a line after a place.
+/// Finds the first tab in the indentation of a line after an offset.
 fn indenting_tab(text: &str, after: usize) -> Option<usize> {
     let rest = text.get(after..)?;
     rest.match_indices('\n').find_map(|(newline, _)| {
@@ -156,7 +156,7 @@ fn indenting_tab(text: &str, after: usize) -> Option<usize> {
     })
 }
 
-/// The tree as the deserializer gives it: places still in the library's form.
+/// The tree as deserialized, with positions in the library's format.
 enum Tree {
     Scalar(Content),
     List(Vec<Spanned<Tree>>),

@@ -1,7 +1,7 @@
-//! The quality state of a skill: five states, each with rules over what is known of it. Pure: what is known
-//! comes in as values, what follows goes out with its reasons.
+//! The quality state of a skill: five states, each with rules over known facts. Pure: facts are passed in as values,
+//! and the state is returned with its reasons.
 //!
-//! The states build on each other. A skill has the highest one up to which all rules hold.
+//! The states build on each other. A skill has the highest state up to which all rules hold.
 
 mod rules;
 
@@ -37,7 +37,7 @@ pub enum QualityState {
     Draft,
     /// It conforms to the specification and its status is stable.
     Validated,
-    /// Tested: golden requests find it, and its contract completed.
+    /// Tested: golden queries find it, and its contract completed.
     LabVerified,
     /// It is trusted, and its runs complete.
     Trusted,
@@ -45,70 +45,70 @@ pub enum QualityState {
     Recommended,
 }
 
-/// What a skill says about its state in its life.
+/// The lifecycle status of a skill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Life {
     /// Finished.
     #[default]
     Stable,
-    /// Not finished.
+    /// Not finished yet.
     Unfinished,
-    /// On its way out.
+    /// Deprecated.
     Deprecated,
 }
 
-/// Requests of the golden sets that name a skill.
+/// Golden queries about a skill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct GoldenFacts {
-    /// Requests that should find it.
+    /// Number of queries that should find it.
     pub expected: usize,
-    /// Of those, requests that found it first.
+    /// Number of those for which it is first.
     pub found: usize,
-    /// Requests that should not find it.
+    /// Number of queries that should not find it.
     pub unwanted: usize,
-    /// Of those, requests that found it first all the same.
+    /// Number of those for which it is first nevertheless.
     pub intruded: usize,
 }
 
-/// Runs of the contract that a skill has now.
+/// Runs of the current contract of a skill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RunFacts {
-    /// Completed ones.
+    /// Number of completed runs.
     pub completed: u64,
-    /// Failed ones.
+    /// Number of failed runs.
     pub failed: u64,
-    /// Completed and failed ones of contracts it had before.
+    /// Number of completed and failed runs of earlier contracts.
     pub earlier: u64,
 }
 
-/// Everything that the rules look at.
+/// The input of the rules.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Facts {
-    /// Findings of lint that are errors.
+    /// Number of lint findings that are errors.
     pub errors: usize,
-    /// Findings of lint that are warnings.
+    /// Number of lint findings that are warnings.
     pub warnings: usize,
-    /// Where it says it stands.
+    /// The lifecycle status.
     pub life: Life,
-    /// Golden requests.
+    /// Golden queries.
     pub golden: GoldenFacts,
     /// Whether it has a contract.
     pub has_contract: bool,
-    /// Its runs.
+    /// Runs.
     pub runs: RunFacts,
-    /// Why it may not run as it is, if it may not; nothing for one that is trusted or brings nothing to run.
+    /// Why it may not run, if it may not; `None` if it is trusted or contains nothing executable.
     pub untrusted: Option<String>,
-    /// The rule of the policy that forbids it.
+    /// The policy rule that denies it.
     pub denied: Option<String>,
 }
 
-/// What the rules say.
+/// The result of the rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judgement {
     /// The highest state up to which all rules hold.
     pub state: QualityState,
-    /// What led to it.
+    /// Why it has this state.
     pub reasons: Vec<String>,
-    /// What is missing for the next one.
+    /// What is missing for the next state.
     pub next: Vec<String>,
 }

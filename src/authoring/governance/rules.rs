@@ -1,28 +1,28 @@
-//! The rules of the quality states, each a question with its answer as text.
+//! The rules of the quality states; each returns its result as text.
 
 use strum::IntoEnumIterator as _;
 
 use super::{Facts, Judgement, Life, QualityState};
 
-/// Golden requests that have to name a skill before their answers count.
+/// Minimum number of golden queries about a skill.
 pub const GOLDEN_LEAST: usize = 3;
-/// Share of them, in hundredths, that has to find it first for `lab-verified`.
+/// Minimum percentage of them for which it is first, for `lab-verified`.
 pub const GOLDEN_GOOD: u64 = 80;
-/// The same for `recommended`.
+/// The same percentage for `recommended`.
 pub const GOLDEN_VERY_GOOD: u64 = 95;
-/// Runs that have to have ended for `trusted`.
+/// Minimum number of ended runs for `trusted`.
 pub const RUNS_LEAST: u64 = 5;
-/// Share of them, in hundredths, that has to be completed.
+/// Minimum percentage of them that are completed.
 pub const RUNS_GOOD: u64 = 90;
-/// Runs that have to have ended for `recommended`.
+/// Minimum number of ended runs for `recommended`.
 pub const RUNS_MANY: u64 = 20;
-/// Share of them, in hundredths, that has to be completed.
+/// Minimum percentage of them that are completed.
 pub const RUNS_VERY_GOOD: u64 = 95;
 
-/// One rule's answer: what holds, or what is missing.
+/// The result of one rule: what holds (`Ok`), or what is missing (`Err`).
 type Answer = Result<String, String>;
 
-/// The state of a skill, by all that is known of it.
+/// Determines the quality state of a skill from the facts.
 #[must_use]
 pub fn judge(facts: &Facts) -> Judgement {
     let mut judgement = Judgement { state: QualityState::Draft, reasons: Vec::new(), next: Vec::new() };
@@ -39,7 +39,7 @@ pub fn judge(facts: &Facts) -> Judgement {
     judgement
 }
 
-/// The rules that a state adds to those of the states below it.
+/// Returns the rules that a state adds to those of lower states.
 fn rules(state: QualityState, facts: &Facts) -> Vec<Answer> {
     match state {
         QualityState::Draft => Vec::new(),
@@ -92,7 +92,7 @@ fn golden(facts: &Facts, share: u64) -> Answer {
         ));
     }
     let found = format!("first for {} of {} golden requests", golden.found, golden.expected);
-    // In hundredths, and never rounded up.
+    // In percent, and never rounded up.
     if golden.found as u64 * 100 >= share * golden.expected as u64 {
         Ok(found)
     } else {

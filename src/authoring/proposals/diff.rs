@@ -1,12 +1,12 @@
-//! Unified diffs of one file: read, applied exactly, and made.
+//! Unified diffs of one file: parsing, exact application, and creation.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Why a diff is refused.
+/// Why a diff is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DiffError {
-    /// No unified diff.
+    /// Not a unified diff.
     #[error("not a unified diff: {0}")]
     Syntax(String),
     /// The diff has no hunk.
@@ -18,7 +18,7 @@ pub enum DiffError {
     /// A hunk's lines are not in the file.
     #[error("the diff does not apply: the lines of hunk {0} are not in the file")]
     Mismatch(usize),
-    /// The diff leaves the file as it is.
+    /// The diff changes nothing.
     #[error("the diff changes nothing")]
     Unchanged,
 }
@@ -42,27 +42,27 @@ pub struct Hunk {
     pub old_start: usize,
     /// First line in the proposed text, from 1.
     pub new_start: usize,
-    /// Its lines, without line ends.
+    /// Its lines, without line endings.
     pub lines: Vec<HunkLine>,
 }
 
 /// Applies a unified diff. Paths in its headers are ignored.
 ///
 /// # Errors
-/// When it is not a diff of one file, does not apply exactly, or changes nothing.
+/// Returns an error if it is not a diff of one file, does not apply exactly, or changes nothing.
 pub fn apply(source: &str, diff: &str) -> Result<String, DiffError> {
     let exact = apply_exactly(source, diff);
     let applied = match exact {
         Err(DiffError::Mismatch(_) | DiffError::Syntax(_))
             if source.contains('\r') || diff.contains('\r') =>
         {
-            // A diff that was typed or sent by a model often has other line ends than the file.
+            // A diff that was typed or created by a model often has different line endings than the file.
             let unix = source.replace("\r\n", "\n");
             let applied = apply_exactly(&unix, &diff.replace("\r\n", "\n"))?;
             match (unix == source, unix.replace('\n', "\r\n") == source) {
                 (true, _) => applied,
                 (false, true) => applied.replace('\n', "\r\n"),
-                // A file with both kinds of line ends could not be written back as it was.
+                // A file with both kinds of line endings could not be restored exactly.
                 (false, false) => return exact,
             }
         }
@@ -94,7 +94,7 @@ fn apply_exactly(source: &str, diff: &str) -> Result<String, DiffError> {
     })
 }
 
-/// Refuses lines after a hunk that belong to none: the parser ignores them, and the author meant something by them.
+/// Rejects lines after a hunk that belong to none: the parser ignores them, although the author meant them as changes.
 fn nothing_outside(diff: &str, patch: &diffy::Patch<'_, str>) -> Result<(), DiffError> {
     let mut lines = diff.lines().enumerate().skip_while(|(_, line)| !line.starts_with("@@ "));
     for hunk in patch.hunks() {
@@ -123,7 +123,7 @@ fn nothing_outside(diff: &str, patch: &diffy::Patch<'_, str>) -> Result<(), Diff
     }
 }
 
-/// The unified diff between two versions of a `SKILL.md`.
+/// Returns the unified diff between two versions of a `SKILL.md`.
 #[must_use]
 pub fn between(old: &str, new: &str) -> String {
     let mut options = diffy::DiffOptions::new();
@@ -131,7 +131,7 @@ pub fn between(old: &str, new: &str) -> String {
     options.create_patch(old, new).to_string()
 }
 
-/// The hunks of a diff; none of a text that is not a diff.
+/// Returns the hunks of a diff; empty if the text is not a diff.
 #[must_use]
 pub fn hunks(diff: &str) -> Vec<Hunk> {
     let Ok(patch) = diffy::Patch::from_str(diff) else { return Vec::new() };

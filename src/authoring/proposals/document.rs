@@ -1,4 +1,4 @@
-//! A proposal as a Markdown file: frontmatter with the facts, then the sections that people read.
+//! A proposal as a Markdown file: frontmatter with the facts, followed by sections for readers.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -30,17 +30,17 @@ use skills_skill::{Digest, SkillId};
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum ProposalState {
-    /// Waits for a decision.
+    /// Waiting for a decision.
     Waiting,
     /// Approved and applied.
     Approved,
     /// Denied.
     Denied,
-    /// Applied, and undone later.
+    /// Applied and later rolled back.
     RolledBack,
 }
 
-/// Who decided, when, and what was said.
+/// Who decided, when, and with which notes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProposalDecision {
     /// Who.
@@ -62,7 +62,7 @@ pub struct Facts {
     pub skill_id: SkillId,
     /// The skill's file.
     pub location: PathBuf,
-    /// The same without links, as it was when the change was proposed; none in proposals of earlier versions.
+    /// The file's real path when the change was proposed; absent in proposals of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub real: Option<PathBuf>,
     /// Digest of the file that the diff was made for.
@@ -81,10 +81,10 @@ pub struct Facts {
     /// The decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<ProposalDecision>,
-    /// Who undid it.
+    /// The rollback.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollback: Option<ProposalDecision>,
-    /// The effect on the golden sets, measured when it was proposed; none where there was no golden set.
+    /// The effect on the golden sets, measured when it was proposed; absent without golden sets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effect: Option<GoldenChange>,
 }
@@ -96,17 +96,17 @@ pub struct Proposal {
     pub facts: Facts,
     /// Why the change is proposed.
     pub justification: String,
-    /// What supports it.
+    /// Supporting evidence.
     pub evidence: Option<String>,
     /// The unified diff.
     pub diff: String,
 }
 
-/// The sections, in their order.
+/// The section headings, in order.
 const SECTIONS: [&str; 3] = ["## Justification", "## Evidence", "## Diff"];
 
 impl Proposal {
-    /// The digest of everything that is decided: what is proposed, for which file, by whom and why.
+    /// Returns the digest of everything that is decided: what is proposed, for which file, by whom and why.
     #[must_use]
     pub fn digest(&self) -> Digest {
         let Facts {
@@ -133,16 +133,16 @@ impl Proposal {
             &self.diff,
         ];
         for part in parts {
-            // With their lengths, so that no two proposals have one text.
+            // Prefixed by their lengths, so that no two proposals have the same encoding.
             let _ = writeln!(text, "{}:{part}", part.len());
         }
         Digest::of(text.as_bytes())
     }
 
-    /// The file.
+    /// Formats the proposal as a Markdown file.
     ///
     /// # Errors
-    /// When the facts cannot be written as YAML.
+    /// Returns an error if the facts cannot be serialized as YAML.
     pub fn to_markdown(&self) -> Result<String, String> {
         let facts = serde_saphyr::to_string(&self.facts).map_err(|error| error.to_string())?;
         let mut out = format!("---\n{}\n---\n", facts.trim_end());
@@ -157,10 +157,10 @@ impl Proposal {
         Ok(out)
     }
 
-    /// Reads a file that [`Self::to_markdown`] wrote.
+    /// Parses a file that [`Self::to_markdown`] created.
     ///
     /// # Errors
-    /// What is missing or wrong.
+    /// Returns what is missing or invalid.
     pub fn of_markdown(text: &str) -> Result<Self, String> {
         let rest = text.strip_prefix("---\n").ok_or("it does not begin with `---`")?;
         let (facts, body) = rest.split_once("\n---\n").ok_or("its frontmatter does not end")?;
@@ -169,7 +169,7 @@ impl Proposal {
         let mut current = None;
         for line in body.split_inclusive('\n') {
             let heading = SECTIONS.iter().position(|title| *title == line.trim_end());
-            // The diff is the last section: what follows is part of it.
+            // The diff is the last section: everything after its heading belongs to it.
             match heading.filter(|_| current != Some(2)) {
                 Some(at) => {
                     current = Some(at);
@@ -194,7 +194,7 @@ impl Proposal {
     }
 }
 
-/// The content of the code block that a section consists of.
+/// Returns the content of the code block that a section consists of.
 fn fenced(section: &str) -> Option<String> {
     let section = section.trim_start_matches('\n').trim_end();
     let (first, rest) = section.split_once('\n')?;
@@ -203,7 +203,7 @@ fn fenced(section: &str) -> Option<String> {
     Some(inside.to_owned())
 }
 
-/// A text without lines that would begin a section: a backslash before `##` is an escape of Markdown.
+/// Escapes lines that would start a section: a backslash before `##` is an escape in Markdown.
 fn escaped(text: &str) -> String {
     let line = |line: &str| {
         if line.trim_start_matches('\\').starts_with("## ") { format!("\\{line}") } else { line.to_owned() }

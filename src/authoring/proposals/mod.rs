@@ -1,4 +1,4 @@
-//! Proposals: changes of a `SKILL.md` that another person approves, kept as Markdown files with every version.
+//! Proposals: changes of a `SKILL.md` that another person approves, stored as Markdown files with every version.
 
 pub mod diff;
 mod document;

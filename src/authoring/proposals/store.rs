@@ -12,30 +12,30 @@ use skills_base::private_files;
 use skills_discovery::GoldenChange;
 use skills_skill::{Digest, MAX_BYTES, SkillId};
 
-/// Bytes of a proposal's file at most: two texts, a diff of a whole file, and an effect on many queries.
+/// Maximum size of a proposal's file in bytes: two texts, a diff of a complete file, and the effect on many queries.
 const MAX_FILE_BYTES: u64 = 8 << 20;
-/// Proposals that may wait at once.
+/// Maximum number of waiting proposals.
 pub const MAX_WAITING: usize = 1000;
-/// Letters of a skill's id in the name of a file.
+/// Maximum number of bytes of a skill's id in a file name.
 const MAX_ID_BYTES: usize = 120;
 /// The folder of versions, below that of the proposals.
 const VERSIONS: &str = "versions";
 
-/// Why something cannot be done with a proposal.
+/// Why an operation on a proposal failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ProposalError {
-    /// There is no such proposal.
+    /// The proposal does not exist.
     #[error("there is no proposal {id}")]
     NotFound {
-        /// As it was named.
+        /// The requested id.
         id: String,
-        /// All that there are.
+        /// All existing ids.
         known: Vec<String>,
     },
-    /// The file of a proposal cannot be used.
+    /// The file of a proposal is invalid.
     #[error("{}: not a proposal: {why}", file.display())]
     Damaged {
-        /// Which.
+        /// The file.
         file: PathBuf,
         /// What is wrong.
         why: String,
@@ -52,15 +52,15 @@ pub enum ProposalError {
     /// Only an applied proposal can be rolled back.
     #[error("proposal {} is not applied: it is {}", .0.proposal_id, past(.0.state))]
     NotApplied(Box<Facts>),
-    /// A version that is needed is missing or damaged.
+    /// A required version is missing or damaged.
     #[error("the previous version of {} is missing from {}", location.display(), folder.display())]
     NoVersion {
         /// The skill's file.
         location: PathBuf,
-        /// Where it should be.
+        /// The folder in which it should be.
         folder: PathBuf,
     },
-    /// Too many proposals wait.
+    /// Too many proposals are waiting.
     #[error("{0} proposals are waiting; decide some of them first")]
     TooMany(usize),
     /// The diff cannot be applied.
@@ -69,12 +69,12 @@ pub enum ProposalError {
     /// The skill's file cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// The file system refused.
+    /// The file system returned an error.
     #[error("{}: {error}", path.display())]
     Io {
-        /// Where.
+        /// The path.
         path: PathBuf,
-        /// What it said.
+        /// The error.
         error: io::Error,
     },
 }
@@ -97,60 +97,60 @@ fn failed(path: &Path) -> impl FnOnce(io::Error) -> ProposalError + use<'_> {
     move |error| ProposalError::Io { path: path.to_owned(), error }
 }
 
-/// What is proposed.
+/// The data of a new proposal.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewProposal {
     /// The skill.
     pub skill_id: SkillId,
-    /// Its file.
+    /// The skill's file.
     pub location: PathBuf,
-    /// The same without links, as it was when the skill was read.
+    /// Its real path, as it was when the skill was read.
     pub real: PathBuf,
-    /// The content of the file.
+    /// The current content of the file.
     pub base: String,
     /// The content with the change.
     pub result: String,
-    /// Why.
+    /// Why the change is proposed.
     pub justification: String,
-    /// What supports it.
+    /// Supporting evidence.
     pub evidence: Option<String>,
     /// Who proposes it.
     pub proposed_by: String,
-    /// When, milliseconds since 1970-01-01 UTC.
+    /// Time, in milliseconds since 1970-01-01 UTC.
     pub at_ms: i64,
     /// The effect on the golden sets.
     pub effect: Option<GoldenChange>,
 }
 
-/// The proposals of a folder, newest first, and files in it that are not proposals.
+/// The proposals of a folder, newest first, and its files that are not valid proposals.
 #[derive(Debug, Default)]
 pub struct Listed {
     /// The proposals.
     pub proposals: Vec<Proposal>,
-    /// What is wrong with the others.
+    /// Errors of the invalid files.
     pub damaged: Vec<ProposalError>,
 }
 
-/// A folder of proposals. Nothing is created before something is proposed.
+/// A folder of proposals. It is created with the first proposal.
 #[derive(Debug, Clone)]
 pub struct ProposalStore {
     folder: PathBuf,
 }
 
 impl ProposalStore {
-    /// The proposals in this folder.
+    /// Returns the store in this folder.
     #[must_use]
     pub fn new(folder: PathBuf) -> Self {
         Self { folder }
     }
 
-    /// Where they are.
+    /// Returns the path of the folder.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Holds every other process off until it is dropped.
+    /// Locks out every other process until the result is dropped.
     fn lock(&self) -> Result<File, ProposalError> {
         let linked = std::fs::symlink_metadata(&self.folder).is_ok_and(|found| found.is_symlink());
         if linked {
@@ -172,10 +172,10 @@ impl ProposalStore {
         }
     }
 
-    /// All proposals, newest first.
+    /// Returns all proposals, newest first.
     ///
     /// # Errors
-    /// When the folder cannot be read.
+    /// Returns an error if the folder cannot be read.
     pub fn list(&self) -> Result<Listed, ProposalError> {
         let mut listed = Listed::default();
         let Some(folder) = self.open()? else { return Ok(listed) };
@@ -205,10 +205,10 @@ impl ProposalStore {
         Ok(recovered(proposal))
     }
 
-    /// The proposal of this id.
+    /// Returns the proposal with this id.
     ///
     /// # Errors
-    /// `NotFound`; `Damaged` when its file cannot be used.
+    /// Returns `NotFound`, or `Damaged` if its file is invalid.
     pub fn find(&self, id: &str) -> Result<Proposal, ProposalError> {
         let not_found = |known| ProposalError::NotFound { id: id.to_owned(), known };
         let Some(folder) = self.open()? else { return Err(not_found(Vec::new())) };
@@ -217,7 +217,7 @@ impl ProposalStore {
             .into_iter()
             .filter_map(|entry| Some(entry.name.strip_suffix(".md")?.to_owned()))
             .collect();
-        // Only a name that the folder has is opened: an id is never a path.
+        // Only names in the folder are opened: an id is never used as a path.
         if known.iter().any(|name| name == id) { self.read(&folder, id) } else { Err(not_found(known)) }
     }
 
@@ -230,7 +230,7 @@ impl ProposalStore {
     /// Stores a proposal. Its diff is the difference of the two texts.
     ///
     /// # Errors
-    /// `TooMany`; when it cannot be written.
+    /// Returns `TooMany`, or an error if it cannot be written.
     pub fn create(&self, new: NewProposal) -> Result<Proposal, ProposalError> {
         let _lock = self.lock()?;
         let waiting = self.list()?.proposals;
@@ -239,7 +239,7 @@ impl ProposalStore {
             return Err(ProposalError::TooMany(waiting));
         }
         let diff = diff::between(&new.base, &new.result);
-        // What is stored must lead to what was measured and shown.
+        // The stored diff must produce exactly the text that was measured and shown.
         if diff::apply(&new.base, &diff)? != new.result {
             return Err(DiffError::Mismatch(1).into());
         }
@@ -268,7 +268,7 @@ impl ProposalStore {
         Ok(proposal)
     }
 
-    /// `<skill_id>-<timestamp>`, by a timestamp that no file has.
+    /// Returns an unused id of the form `<skill_id>-<timestamp>`.
     fn free_id(&self, skill: &SkillId, at_ms: i64) -> Result<String, ProposalError> {
         let mut stem = String::new();
         for letter in skill.as_str().chars() {
@@ -302,10 +302,10 @@ impl ProposalStore {
         private_files::replace(&file, content).map_err(failed(&file))
     }
 
-    /// A version that was kept.
+    /// Returns a stored version.
     ///
     /// # Errors
-    /// `NoVersion` when it is missing or not what was kept.
+    /// Returns `NoVersion` if it is missing or damaged.
     pub fn version(&self, facts: &Facts, digest: Digest) -> Result<String, ProposalError> {
         let folder = self.folder.join(VERSIONS);
         let name = format!("{digest}.md");
@@ -315,10 +315,10 @@ impl ProposalStore {
             .ok_or_else(|| ProposalError::NoVersion { location: facts.location.clone(), folder })
     }
 
-    /// Approves a proposal and writes the skill's file. The same approval again answers the first one, with `true`.
+    /// Approves a proposal and writes the skill's file. Repeating the approval returns the first one, with `true`.
     ///
     /// # Errors
-    /// `AlreadyDecided` for a denied one; `Changed` when the file is not the one it was made for.
+    /// Returns `AlreadyDecided` for a denied proposal, and `Changed` if the file is not the one that it was made for.
     pub fn approve(&self, id: &str, by: ProposalDecision) -> Result<(Proposal, bool), ProposalError> {
         let _lock = self.lock()?;
         let mut proposal = self.find(id)?;
@@ -339,7 +339,7 @@ impl ProposalStore {
         }
         self.keep_version(base.as_bytes())?;
         self.keep_version(result.as_bytes())?;
-        // Recorded before the write: after a crash the file tells whether it was written.
+        // Recorded before the write: after a crash, the file shows whether it was written.
         proposal.facts.applying = Some(by.clone());
         self.write(&proposal)?;
         fail::fail_point!("proposal.applying");
@@ -352,10 +352,10 @@ impl ProposalStore {
         Ok((proposal, false))
     }
 
-    /// Denies a proposal. The same denial again answers the first one, with `true`.
+    /// Denies a proposal. Repeating the denial returns the first one, with `true`.
     ///
     /// # Errors
-    /// `AlreadyDecided` for an approved one.
+    /// Returns `AlreadyDecided` for an approved proposal.
     pub fn deny(&self, id: &str, by: ProposalDecision) -> Result<(Proposal, bool), ProposalError> {
         let _lock = self.lock()?;
         let mut proposal = self.find(id)?;
@@ -371,10 +371,10 @@ impl ProposalStore {
         Ok((proposal, false))
     }
 
-    /// Writes the version before an applied proposal. The same again answers the first rollback, with `true`.
+    /// Restores the version before an applied proposal. Repeating the rollback returns the first one, with `true`.
     ///
     /// # Errors
-    /// `NotApplied`; `ChangedSince` when the file is not what the approval wrote; `NoVersion`.
+    /// Returns `NotApplied`, `ChangedSince` if the file is not what the approval wrote, or `NoVersion`.
     pub fn roll_back(&self, id: &str, by: ProposalDecision) -> Result<(Proposal, bool), ProposalError> {
         let _lock = self.lock()?;
         let mut proposal = self.find(id)?;
@@ -389,7 +389,7 @@ impl ProposalStore {
         let real = real(facts)?;
         let present = read(&real, &location, ProposalError::ChangedSince)?;
         match Digest::of(present.as_bytes()) {
-            // An earlier rollback that was written and not recorded.
+            // An earlier rollback was written but not recorded.
             digest if digest == facts.base_digest => {}
             digest if digest == facts.result_digest => {
                 replace_real_file(&real, present.as_bytes(), base.as_bytes())?;
@@ -403,7 +403,7 @@ impl ProposalStore {
     }
 }
 
-/// The file without links. A link that took its place after the proposal is refused where it is opened.
+/// Returns the real path of the file. A link that replaced it after the proposal is rejected when it is opened.
 fn real(facts: &Facts) -> Result<PathBuf, ProposalError> {
     match &facts.real {
         Some(real) => Ok(real.clone()),
@@ -411,7 +411,7 @@ fn real(facts: &Facts) -> Result<PathBuf, ProposalError> {
     }
 }
 
-/// Reads a proposal's file; `changed` is the error for a link that took its place.
+/// Reads a proposal's file; `changed` creates the error for a link that replaced it.
 fn read(
     real: &Path,
     location: &Path,
@@ -423,13 +423,13 @@ fn read(
     })
 }
 
-/// The digest of a proposal's file now.
+/// Returns the current digest of a proposal's file.
 #[must_use]
 pub fn present_digest(facts: &Facts) -> Option<Digest> {
     files::read_file(&real(facts).ok()?, MAX_BYTES).ok().map(|bytes| Digest::of(&bytes))
 }
 
-/// An approval whose end was not recorded: the file tells whether it was written.
+/// Completes an approval whose end was not recorded: the file shows whether it was written.
 fn recovered(mut proposal: Proposal) -> Proposal {
     if let Some(decision) = proposal.facts.applying.take()
         && present_digest(&proposal.facts) == Some(proposal.facts.result_digest)
@@ -506,7 +506,7 @@ mod tests {
         std::os::unix::fs::symlink(elsewhere.path(), &folder).unwrap();
         assert!(matches!(place.store.approve(&id, by("kim")), Err(ProposalError::Changed(_))));
         assert_eq!(std::fs::read_to_string(&target).unwrap(), BASE);
-        // Back in its place, it is approved; a rollback does not follow a link either.
+        // After the folder is restored, the approval succeeds; a rollback does not follow a link either.
         std::fs::remove_file(&folder).unwrap();
         std::fs::create_dir(&folder).unwrap();
         std::fs::write(&place.file, BASE).unwrap();

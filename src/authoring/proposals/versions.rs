@@ -1,4 +1,4 @@
-//! The versions of a skill's file that its proposals know of: who wrote each, when and why.
+//! The known versions of a skill's file: who wrote each, when and why.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,11 +9,11 @@ use skills_skill::Digest;
 /// A version of a skill's file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SkillVersion {
-    /// Counts up from 1.
+    /// Sequence number, from 1.
     pub number: usize,
     /// Digest of the file.
     pub digest: Digest,
-    /// Who approved it; none for what was not written by a proposal.
+    /// Who approved it; absent if it was not written by a proposal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
     /// When, milliseconds since 1970-01-01 UTC.
@@ -28,12 +28,12 @@ pub struct SkillVersion {
     /// Whether it is a rollback to the version before the proposal.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub rollback: bool,
-    /// Whether the file has it now.
+    /// Whether it is the current content of the file.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub current: bool,
 }
 
-/// The versions, oldest first, by the proposals of one file and its present digest.
+/// Returns the versions, oldest first, from the proposals of one file and its current digest.
 #[must_use]
 pub fn versions<'p>(
     proposals: impl IntoIterator<Item = &'p Proposal>,
@@ -73,7 +73,7 @@ pub fn versions<'p>(
         key(a).cmp(&key(b)).then_with(|| a.proposal.facts.proposal_id.cmp(&b.proposal.facts.proposal_id))
     });
     let mut versions: Vec<SkillVersion> = Vec::new();
-    // Written by hand, or before there were proposals.
+    // Written manually, or before there were proposals.
     let other = |digest| SkillVersion {
         number: 0,
         digest,

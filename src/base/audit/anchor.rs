@@ -1,8 +1,8 @@
-//! How far the log is known to reach. Kept beside the log and in the store, it shows that lines at the end were cut off
-//! or changed, which the chain alone cannot.
+//! Anchors: a position and digest of the log. Stored next to the log and in the database, they reveal that lines at
+//! the end were removed or changed, which the chain alone cannot detect.
 //!
-//! An anchor is written after the lines it stands for are on the disk, so that the log is never behind it, whatever is
-//! interrupted; how far it may be ahead is bounded by [`super::recorder`].
+//! An anchor is written after the lines that it covers are on the disk, so that the log is never behind it, even after
+//! an interruption; [`super::recorder`] bounds how far the log may be ahead.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -24,14 +24,14 @@ pub struct Anchor {
     pub head: String,
 }
 
-/// What an anchor says about a log.
+/// The result of comparing a log with an anchor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AnchorCheck {
-    /// Where it is kept: `file` or `store`.
+    /// Where the anchor is stored: `file` or `store`.
     pub place: String,
-    /// The furthest anchor; none where that place has none yet.
+    /// The furthest anchor; `None` if none is stored there yet.
     pub anchor: Option<Anchor>,
-    /// What contradicts it, if anything.
+    /// The first contradiction, if any.
     pub broken: Option<Broken>,
 }
 
@@ -47,8 +47,8 @@ pub(super) fn write(file: &Path, anchor: &Anchor) -> io::Result<()> {
     private_files::replace(file, &serde_json::to_vec(anchor)?)
 }
 
-/// What in a log contradicts one of these anchors. Lines behind all of them were not anchored yet and are
-/// fine; an anchor that is before the first line is of lines that were purged.
+/// Returns the first line of a log that contradicts one of these anchors. Lines after all anchors are not anchored yet
+/// and are valid; an anchor before the first line refers to purged lines.
 pub(super) fn contradiction(bytes: &[u8], anchors: &[Anchor]) -> Option<Broken> {
     let heads: BTreeMap<u64, &str> =
         anchors.iter().map(|anchor| (anchor.seq, anchor.head.as_str())).collect();
@@ -59,7 +59,7 @@ pub(super) fn contradiction(bytes: &[u8], anchors: &[Anchor]) -> Option<Broken> 
         let Ok(line) = serde_json::from_slice::<Line>(raw) else { continue };
         let before = line.seq.saturating_sub(1);
         let changed = if line.kind == ANCHOR {
-            // Of the first line of a purged log: it stands for the line before the one whose number it has.
+            // First line of a purged log: it represents the line before the one whose number it has.
             last = last.max(before);
             None
         } else {

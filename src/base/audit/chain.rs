@@ -1,69 +1,69 @@
-//! Whether a file's lines follow each other: pure over its bytes.
+//! Verifies the hash chain of a log; pure, over the bytes of a file.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::line::{Line, digest};
 
-/// What stands for the line before the first.
+/// Digest that precedes the first line.
 pub const GENESIS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
 /// First line of a file whose older lines were purged: its `prev` is the digest of the last of them.
 pub(super) const ANCHOR: &str = "audit.anchor";
-/// Says that older lines were purged.
+/// Kind of a line that records a purge of older lines.
 pub(super) const PURGED: &str = "audit.purged";
-/// Says that the line before it was torn by a crash.
+/// Kind of a line that records that the previous line was truncated by a crash.
 pub(super) const TORN: &str = "audit.torn";
 
-/// Says that lines before it were cut off or changed, when writing continued behind them.
+/// Kind of a line that records that earlier lines were removed or changed, when writing continued after them.
 pub(super) const GAP: &str = "audit.gap";
 
-/// The first line that does not follow.
+/// The first line that breaks the chain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Broken {
-    /// Its place in the file, from 1.
+    /// Its line number in the file, from 1.
     pub line: u64,
-    /// Its number, where it can be read.
+    /// Its sequence number, if it can be read.
     pub seq: Option<u64>,
-    /// What does not fit.
+    /// What is wrong.
     pub why: String,
 }
 
 /// The result of a check of the complete log.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Verification {
-    /// Whole lines.
+    /// Number of complete lines.
     pub lines: u64,
-    /// Number of the first entry.
+    /// Sequence number of the first entry.
     pub first: Option<u64>,
-    /// Number of the last entry that follows.
+    /// Sequence number of the last valid entry.
     pub last: Option<u64>,
-    /// Digest of the last line that follows: kept elsewhere, it shows later that nothing was cut off behind it.
+    /// Digest of the last valid line: stored elsewhere, it proves later that nothing after it was removed.
     pub head: Option<String>,
-    /// Lines truncated by a crash and noted by a later line.
+    /// Number of lines truncated by a crash and recorded by a later line.
     pub torn: u64,
-    /// Bytes of a last line that a crash tore, if there is one: the next entry will tell of it.
+    /// Number of bytes of a truncated last line, if there is one; the next entry will record it.
     pub torn_end: u64,
-    /// The first line that does not follow.
+    /// The first line that breaks the chain.
     pub broken: Option<Broken>,
 }
 
 impl Verification {
-    /// Whether every line follows.
+    /// Returns whether the chain is valid.
     #[must_use]
     pub fn is_intact(&self) -> bool {
         self.broken.is_none()
     }
 }
 
-/// The lines of a file, without their ends; what is after the last end comes apart.
+/// Splits a file into its lines, without line feeds; the second value is the incomplete last line.
 pub(super) fn lines(bytes: &[u8]) -> (Vec<&[u8]>, &[u8]) {
     let mut lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
     let end = lines.pop().unwrap_or_default();
     (lines, end)
 }
 
-/// Looks over a whole file.
+/// Verifies a complete file.
 #[must_use]
 pub fn verify(bytes: &[u8]) -> Verification {
     let (all, end) = lines(bytes);
@@ -124,7 +124,7 @@ pub fn verify(bytes: &[u8]) -> Verification {
     found
 }
 
-/// Whether this line notes that `torn` was truncated.
+/// Returns whether this line records that `torn` was truncated.
 fn tells_of(line: Option<&&[u8]>, torn: &[u8]) -> bool {
     let line = line.and_then(|raw| serde_json::from_slice::<Line>(raw).ok());
     let said = line.filter(|line| line.kind == TORN);

@@ -1,4 +1,4 @@
-//! One line: what happened, who did it, and the digest of the line before.
+//! One line of the log: event, principal, and digest of the previous line.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,35 +7,35 @@ use sha2::{Digest as _, Sha256};
 
 use super::redact::redacted;
 
-/// How much is written down.
+/// The level of detail of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
-    /// Nothing.
+    /// Nothing is recorded.
     Off,
-    /// What happened to what, and by whom; digests instead of contents.
+    /// Events, subjects and principals; digests instead of contents.
     #[default]
     Standard,
-    /// Contents too, without secrets.
+    /// Also contents, without secrets.
     Full,
 }
 
-/// Something that happened.
+/// An event to be recorded.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Entry {
-    /// What: `run.launched`, `run.decided`, `trust.pinned`, ….
+    /// The event: `run.launched`, `run.decided`, `trust.pinned`, ….
     pub kind: String,
-    /// Who, where that is known.
+    /// The principal, if known.
     pub by: Option<String>,
-    /// What it is about.
+    /// The subject of the event.
     pub data: Map<String, Value>,
-    /// Contents; written in full mode only.
+    /// Contents; written only in full mode.
     pub detail: Map<String, Value>,
-    /// Whether it has to be on the disk before it is answered: what cannot be found anywhere else.
+    /// Whether the entry must be on the disk before the call returns; for events that are recorded nowhere else.
     pub durable: bool,
 }
 
 impl Entry {
-    /// An entry about these fields; those that are null are left out.
+    /// Creates an entry with these fields; null fields are omitted.
     #[must_use]
     pub fn new(kind: impl Into<String>, by: Option<&str>, data: Value) -> Self {
         let mut data = match data {
@@ -46,7 +46,7 @@ impl Entry {
         Self { kind: kind.into(), by: by.map(str::to_owned), data, ..Self::default() }
     }
 
-    /// With contents.
+    /// Adds contents.
     #[must_use]
     pub fn with_detail(mut self, detail: Value) -> Self {
         if let Value::Object(map) = detail {
@@ -55,7 +55,7 @@ impl Entry {
         self
     }
 
-    /// On the disk before it is answered.
+    /// Requires that the entry is on the disk before the call returns.
     #[must_use]
     pub fn durably(mut self) -> Self {
         self.durable = true;
@@ -63,30 +63,30 @@ impl Entry {
     }
 }
 
-/// A line as it is written.
+/// A line as written to the file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Line {
-    /// Counts up from 1, without gaps.
+    /// Sequence number, from 1 without gaps.
     pub seq: u64,
-    /// When: RFC 3339, UTC.
+    /// Time, as RFC 3339 in UTC.
     pub at: String,
-    /// What.
+    /// The event.
     pub kind: String,
-    /// Who, where that is known.
+    /// The principal, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// What it is about.
+    /// The subject of the event.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub data: Map<String, Value>,
     /// Contents, in full mode.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub detail: Map<String, Value>,
-    /// SHA-256 of the line before, hexadecimal.
+    /// SHA-256 of the previous line, hexadecimal.
     pub prev: String,
 }
 
 impl Line {
-    /// An entry as the line after another one.
+    /// Creates the line of an entry after a previous line.
     #[must_use]
     pub fn of(entry: Entry, mode: Mode, seq: u64, at_ms: i64, prev: &str) -> Self {
         let at = jiff::Timestamp::from_millisecond(at_ms).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
@@ -105,21 +105,21 @@ impl Line {
         }
     }
 
-    /// When it was written, milliseconds since 1970-01-01 UTC.
+    /// Returns the time of the line, in milliseconds since 1970-01-01 UTC.
     #[must_use]
     pub fn at_ms(&self) -> Option<i64> {
         self.at.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_millisecond)
     }
 
-    /// Its bytes, without the line end.
+    /// Returns the bytes of the line, without the line feed.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
-        // Only text keys and JSON values are in it: it always has a JSON form.
+        // The line contains only text keys and JSON values, so serialization does not fail.
         serde_json::to_vec(self).unwrap_or_default()
     }
 }
 
-/// SHA-256 of a line's bytes, hexadecimal.
+/// Returns the SHA-256 of a line's bytes, hexadecimal.
 pub(super) fn digest(line: &[u8]) -> String {
     crate::hex::encode(&Sha256::digest(line))
 }

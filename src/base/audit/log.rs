@@ -1,4 +1,4 @@
-//! The file: appended to by several processes, verified, shown, and purged at its beginning.
+//! The log file: appended to by several processes, verified, shown, and purged at its start.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -13,38 +13,38 @@ use super::chain::{ANCHOR, GAP, GENESIS, PURGED, TORN, Verification, lines, veri
 use super::line::{Entry, Line, Mode, digest};
 use crate::private_files;
 
-/// How much of the end is read to find the last line.
+/// Number of bytes at the end that are read to find the last line.
 const TAIL: u64 = 1 << 20;
 
-/// Why the log could not be used.
+/// An error of the audit log.
 #[derive(Debug, thiserror::Error)]
 #[error("the audit log {}: {doing}: {reason}", file.display())]
 pub struct AuditError {
-    /// Which file.
+    /// The file.
     pub file: PathBuf,
-    /// What was tried.
+    /// The operation that failed.
     pub doing: &'static str,
-    /// What the system said.
+    /// The error of the system.
     pub reason: io::Error,
 }
 
-/// What a purge took away.
+/// The result of a purge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Purged {
-    /// Lines taken away.
+    /// Number of deleted lines.
     pub lines: u64,
-    /// Lines that stayed.
+    /// Number of remaining lines.
     pub kept: u64,
 }
 
-/// The log of one data directory.
+/// The audit log of one data directory.
 #[derive(Debug, Clone)]
 pub struct Log {
     folder: PathBuf,
     mode: Mode,
 }
 
-/// Where the file ends, as this process knows it.
+/// The end of the file, as known to this process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct End {
     len: u64,
@@ -53,7 +53,7 @@ pub(super) struct End {
     prev: String,
 }
 
-/// Tells one file from another that took its name.
+/// Distinguishes a file from another one that replaced it.
 type FileId = (u64, u64);
 
 #[cfg(unix)]
@@ -75,32 +75,32 @@ fn id(metadata: &std::fs::Metadata) -> FileId {
 }
 
 impl Log {
-    /// The log in this folder; nothing is made before something is written.
+    /// Returns the log in this folder; nothing is created before the first write.
     #[must_use]
     pub fn new(folder: &Path, mode: Mode) -> Self {
         Self { folder: folder.to_owned(), mode }
     }
 
-    /// The file.
+    /// Returns the path of the file.
     #[must_use]
     pub fn file(&self) -> PathBuf {
         self.folder.join("audit.jsonl")
     }
 
-    /// The file of the anchor.
+    /// Returns the path of the anchor's file.
     fn anchor_file(&self) -> PathBuf {
         self.folder.join("audit.anchor")
     }
 
-    /// How far the log was known to reach when that was written down last.
+    /// Returns the stored anchor of the log.
     ///
     /// # Errors
-    /// What the system said; `InvalidData` for a file that is not an anchor.
+    /// Returns an error of the system, and `InvalidData` for a file that is not an anchor.
     pub fn anchor(&self) -> Result<Option<Anchor>, AuditError> {
         anchor::read(&self.anchor_file()).map_err(self.failed("reading its anchor"))
     }
 
-    /// How much is written down.
+    /// Returns the level of detail.
     #[must_use]
     pub fn mode(&self) -> Mode {
         self.mode
@@ -111,7 +111,8 @@ impl Log {
         move |reason| AuditError { file: file.clone(), doing, reason }
     }
 
-    /// Holds every other process off until it is dropped. Its file is never replaced, as the log's is by a purge.
+    /// Locks out every other process until the result is dropped. The lock has its own file, which is never replaced,
+    /// unlike the log in a purge.
     fn lock(&self) -> Result<File, AuditError> {
         let failed = self.failed("waiting for its lock");
         private_files::create_folder(&self.folder).map_err(&failed)?;
@@ -121,11 +122,11 @@ impl Log {
         Ok(lock)
     }
 
-    /// Appends entries, in one piece. `known` is where the file ended when this process wrote last; it is
-    /// read again where another one wrote meanwhile.
+    /// Appends entries in one write. `known` is the end of the file after this process's last write; it is read again
+    /// if another process has written since.
     ///
     /// # Errors
-    /// What the system said.
+    /// Returns an error of the system.
     pub(super) fn append(
         &self,
         entries: Vec<Entry>,
@@ -161,7 +162,7 @@ impl Log {
         Ok(())
     }
 
-    /// Writes down how far the log reaches, once that is on the disk; none if nothing is to be written.
+    /// Writes the anchor of the log after syncing the log to the disk; returns `None` if there is nothing to anchor.
     pub(super) fn write_anchor(&self, known: &mut Option<End>) -> Result<Option<Anchor>, AuditError> {
         if self.mode == Mode::Off || !self.file().exists() {
             return Ok(None);
@@ -175,7 +176,7 @@ impl Log {
             let mut untold = Vec::new();
             let end = self.end(&mut file, &metadata, 0, &mut untold)?;
             if !untold.is_empty() {
-                // Something has to be said first; the next entry does.
+                // A line must record a defect first, which the next entry does.
                 return Ok(None);
             }
             *known = Some(end);
@@ -189,8 +190,8 @@ impl Log {
         Ok(Some(anchor))
     }
 
-    /// Where the file ends. What a crash tore is ended, and told of, in `bytes`; so are lines that were cut off or changed
-    /// behind the anchor's back.
+    /// Finds the end of the file. Adds to `bytes` the lines that record a line truncated by a crash, or lines after
+    /// the anchor that were removed or changed.
     fn end(
         &self,
         file: &mut File,
@@ -205,7 +206,7 @@ impl Log {
         file.read_to_end(&mut tail).map_err(&failed)?;
         let (whole, torn) = lines(&tail);
         let known = whole.iter().rev().find_map(|raw| serde_json::from_slice::<Line>(raw).ok());
-        // The anchor has the number of the line that follows it, and stands for the last that was taken away.
+        // The anchor line has the number of the line after it, and represents the last purged line.
         let (seq, anchored) = known.as_ref().map_or((0, None), |line| match line.kind.as_str() {
             ANCHOR => (line.seq.saturating_sub(1), Some(line.prev.clone())),
             _ => (line.seq, None),
@@ -248,19 +249,19 @@ impl Log {
         }
     }
 
-    /// Looks the whole log over.
+    /// Verifies the complete log.
     ///
     /// # Errors
-    /// What the system said; a log that is not there has no lines.
+    /// Returns an error of the system; a missing log has no lines.
     pub fn verify(&self) -> Result<Verification, AuditError> {
         Ok(self.verify_against(&[])?.0)
     }
 
-    /// Looks the whole log over, and compares it with its anchor and with others that are kept elsewhere, each with the
-    /// name of its place.
+    /// Verifies the complete log and compares it with its anchor and with others that are stored elsewhere, each with
+    /// the name of its place.
     ///
     /// # Errors
-    /// As [`Self::verify`].
+    /// Returns an error under the conditions of [`Self::verify`].
     pub fn verify_against(
         &self,
         others: &[(&str, Vec<Anchor>)],
@@ -283,10 +284,10 @@ impl Log {
         Ok((found, checks))
     }
 
-    /// The last lines that `keep` keeps, oldest first.
+    /// Returns the last `limit` lines for which `keep` returns true, oldest first.
     ///
     /// # Errors
-    /// As [`Self::verify`].
+    /// Returns an error under the conditions of [`Self::verify`].
     pub fn show(&self, limit: usize, keep: impl Fn(&Line) -> bool) -> Result<Vec<Line>, AuditError> {
         let bytes = self.read()?;
         let (all, _) = lines(&bytes);
@@ -297,11 +298,12 @@ impl Log {
         Ok(found)
     }
 
-    /// Takes lines away that were written before a moment, up to the first that was not. The file is replaced whole;
-    /// its last line tells of the purge, and the lines that stay follow each other as before.
+    /// Deletes lines that were written before a time, up to the first that was not. The file is replaced atomically;
+    /// its last line records the purge, and the remaining lines form the same chain as before.
     ///
     /// # Errors
-    /// What the system said; `InvalidData` for a log that does not hold, which is evidence and stays as it is.
+    /// Returns an error of the system, and `InvalidData` for a log with a broken chain, which is evidence and stays
+    /// unchanged.
     pub fn purge(&self, before_ms: i64, now_ms: i64, by: Option<&str>) -> Result<Purged, AuditError> {
         if !self.file().exists() {
             return Ok(Purged::default());
@@ -324,7 +326,7 @@ impl Log {
             line.as_ref().is_some_and(|line| line.at_ms().is_none_or(|at| at >= before_ms))
         };
         let cut = parsed[from..].iter().position(stays).map_or(all.len(), |at| from + at);
-        // A line that tells of a torn one stays with it.
+        // A line that records a truncated one stays with it.
         let cut = if cut < all.len() && parsed[cut].as_ref().is_some_and(|l| l.kind == TORN) {
             cut - 1
         } else {

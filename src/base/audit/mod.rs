@@ -1,9 +1,10 @@
-//! The audit log: who let what run, decided what, and changed what may run. Lines of JSON, each with the SHA-256 of
-//! the one before it, so that a change in the middle shows.
+//! The audit log: records launches, decisions, and changes of what may run, each with its principal. Lines of JSON,
+//! each with the SHA-256 of the previous one, so that a change in the middle is detected.
 //!
-//! An anchor beside it says how far it reaches, so that a change at its end shows too.
+//! An anchor stored next to it records how far it reaches, so that a change at its end is detected too.
 //!
-//! Several processes append to one file under a lock. A line truncated by a crash is kept, and the next line notes it.
+//! Several processes append to one file under a lock. A line truncated by a crash is kept, and the next line records
+//! it.
 
 mod anchor;
 mod chain;

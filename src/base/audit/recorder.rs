@@ -1,4 +1,4 @@
-//! Appends from many tasks: a thread of its own writes what came together in one piece.
+//! Records entries from many tasks: a dedicated thread writes queued entries in batches.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -15,29 +15,29 @@ use super::line::{Entry, Mode, digest};
 use super::log::{End, Log};
 use crate::private_files;
 
-/// Entries written at once, at most.
+/// Maximum number of entries per write.
 const BATCH: usize = 256;
 
 /// Maximum number of queued entries; a caller with one more waits for a slot.
 const QUEUE: usize = 4 * BATCH;
 
-/// Lines of this process that no anchor stands for yet, at most.
+/// Maximum number of lines of this process that are not anchored yet.
 const MAX_UNANCHORED: usize = 256;
 
-/// How long a line may be there before an anchor stands for it.
+/// Maximum time before a line is anchored.
 const ANCHOR_DELAY: Duration = Duration::from_secs(1);
 
-/// Called with each anchor, after it was written.
+/// Called with each anchor after it was written.
 pub type AnchorObserver = Box<dyn Fn(&Anchor) + Send + Sync>;
 
-/// What the thread is asked for.
+/// A request to the thread.
 struct Job {
     entry: Entry,
     written: Option<oneshot::Sender<()>>,
 }
 
-/// Records entries in the log of a data directory. Failing to write never fails what is recorded: it is said in the
-/// program's log, loudly.
+/// Records entries in the log of a data directory. A failed write does not fail the recorded operation; it is reported
+/// as an error in the program's log.
 pub struct Recorder {
     log: Log,
     anchored: Arc<OnceLock<AnchorObserver>>,
@@ -52,7 +52,7 @@ impl std::fmt::Debug for Recorder {
 }
 
 impl Recorder {
-    /// Records into this folder. Nothing is made, and no thread begun, before the first entry.
+    /// Creates a recorder for this folder. No file is created and no thread is started before the first entry.
     #[must_use]
     pub fn new(folder: &Path, mode: Mode) -> Arc<Self> {
         Arc::new(Self {
@@ -63,14 +63,14 @@ impl Recorder {
         })
     }
 
-    /// The log that it writes to.
+    /// Returns the log that it writes to.
     #[must_use]
     pub fn log(&self) -> &Log {
         &self.log
     }
 
-    /// Tells this observer of every anchor from now on, and of the one there is; only the first one given is
-    /// reported.
+    /// Registers an observer that is called with the existing anchor and with every new one; only the first observer
+    /// is registered.
     pub fn observe_anchors(&self, observer: AnchorObserver) {
         if self.log.mode() == Mode::Off {
             return;
@@ -83,12 +83,12 @@ impl Recorder {
         drop(self.anchored.set(observer));
     }
 
-    /// Anchors what a process that was killed left without one. Reads the end of the log.
+    /// Anchors lines that a killed process left without an anchor. Reads the end of the log.
     pub fn catch_up(&self) {
         anchor(&self.log, &mut None, &self.anchored);
     }
 
-    /// Records an entry; returns when it is written, and where it is durable, on the disk.
+    /// Records an entry; returns when it is written and, if it is durable, on the disk.
     pub async fn record(&self, entry: Entry) {
         let Some(jobs) = self.jobs() else { return };
         let (written, done) = oneshot::channel();
@@ -105,8 +105,8 @@ impl Recorder {
         drop(done.await);
     }
 
-    /// Records an entry without waiting until it is written, which it is before this recorder is dropped. Waits only for
-    /// a place among the entries that are to be written.
+    /// Records an entry without waiting for the write, which happens at the latest when this recorder is dropped.
+    /// Waits only for a slot in the queue.
     pub fn note(&self, entry: Entry) {
         if let Some(jobs) = self.jobs()
             && jobs.send(Job { entry, written: None }).is_err()
@@ -115,7 +115,7 @@ impl Recorder {
         }
     }
 
-    /// The channel to the thread, which starts with the first entry; `None` if recording is disabled.
+    /// Returns the channel to the thread, which starts with the first entry; `None` if recording is disabled.
     fn jobs(&self) -> Option<SyncSender<Job>> {
         if self.log.mode() == Mode::Off {
             return None;
@@ -139,7 +139,7 @@ impl Recorder {
         thread.as_ref().map(|(jobs, _)| jobs.clone())
     }
 
-    /// The policy that decides now, by its text: a change since it was last seen, by any process, is recorded.
+    /// Records the policy in force if its text has changed since it was last recorded by any process.
     pub fn policy(&self, file: &Path, text: &str) {
         if self.log.mode() == Mode::Off {
             return;
@@ -179,7 +179,7 @@ impl Drop for Recorder {
 
 fn write(log: &Log, queue: &Receiver<Job>, anchored: &OnceLock<AnchorObserver>) {
     let mut known = None;
-    // Lines without an anchor, and since when there are any.
+    // Number of lines without an anchor, and the time of the first of them.
     let mut unanchored: Option<(usize, Instant)> = None;
     loop {
         let next = match unanchored {
@@ -205,7 +205,7 @@ fn write(log: &Log, queue: &Receiver<Job>, anchored: &OnceLock<AnchorObserver>) 
     }
 }
 
-/// Writes a job and those behind it; answers how many lines there were.
+/// Writes a job and those queued after it; returns the number of lines.
 fn append(log: &Log, first: Job, queue: &Receiver<Job>, known: &mut Option<End>) -> usize {
     let mut jobs = vec![first];
     while jobs.len() < BATCH
@@ -220,7 +220,7 @@ fn append(log: &Log, first: Job, queue: &Receiver<Job>, known: &mut Option<End>)
         tracing::error!("{error}: entries are missing");
     }
     for written in written.into_iter().flatten() {
-        // Anyone who asked may have gone away.
+        // The caller may have been canceled.
         let _ = written.send(());
     }
     lines

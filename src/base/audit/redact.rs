@@ -1,15 +1,15 @@
-//! Secrets, taken out of what is written down: by the name of a field, and by the look of a text.
+//! Redacts secrets from recorded data: by the name of a field, and by the form of a text.
 
 use serde_json::Value;
 
 use super::line::digest;
 
-/// What is in a secret's place.
+/// Replacement of a secret.
 pub const REDACTED: &str = "[redacted]";
-/// Longer texts are reported by size and digest.
+/// Maximum length of a recorded text in bytes; longer texts are replaced by size and digest.
 const MAX_TEXT_BYTES: usize = 4096;
 
-/// Parts of names behind which a secret stands, without separators.
+/// Parts of names whose value is a secret, without separators.
 const NAMES: [&str; 14] = [
     "password",
     "passwd",
@@ -27,9 +27,9 @@ const NAMES: [&str; 14] = [
     "sessionid",
 ];
 
-/// Beginnings of words that are secrets, with the least length of such a word.
+/// Prefixes of secrets, with the minimum length of such a word.
 const WORDS: [(&str, usize); 14] = [
-    // Keys of this program's own service.
+    // Keys of this program's service.
     ("skw_", 16),
     ("sk-", 20),
     ("sk_live_", 16),
@@ -46,7 +46,7 @@ const WORDS: [(&str, usize); 14] = [
     ("AIza", 35),
 ];
 
-/// A value without what looks like a secret, and without long texts.
+/// Returns a value without apparent secrets and long texts.
 #[must_use]
 pub fn redacted(value: Value) -> Value {
     match value {
@@ -67,12 +67,12 @@ pub fn redacted(value: Value) -> Value {
 
 fn is_secret_name(name: &str) -> bool {
     let plain: String = name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
-    // `max_tokens` and `token_count` are numbers of words.
+    // `max_tokens` and `token_count` are numbers.
     let counts = plain.contains("tokens") || plain.contains("tokencount");
     NAMES.iter().any(|secret| plain.contains(secret)) && !counts
 }
 
-/// A text without what looks like a secret; a long one is replaced by its digest.
+/// Returns a text without apparent secrets; a long text is replaced by its digest.
 #[must_use]
 pub fn redacted_text(text: &str) -> String {
     if text.contains("-----BEGIN ") && text.contains("PRIVATE KEY-----") {
@@ -92,7 +92,7 @@ pub fn redacted_text(text: &str) -> String {
         } else {
             out.push_str(piece);
         }
-        // `Bearer …` and `Basic …` (RFC 7235), and the password of an address (`https://ana:…@host`).
+        // `Bearer …` and `Basic …` (RFC 7235), and the password of a URL (`https://ana:…@host`).
         after_scheme = matches!(word.to_ascii_lowercase().as_str(), "bearer" | "basic");
     }
     without_assignments(&without_userinfo(&out))
@@ -102,12 +102,12 @@ fn is_boundary(c: char) -> bool {
     c.is_whitespace() || matches!(c, '"' | '\'' | ',' | ';' | '(' | ')' | '<' | '>' | '=' | '&' | '?')
 }
 
-/// Signs that may stand around a name and its value.
+/// Characters that may surround a name and its value.
 const QUOTES: [char; 3] = ['"', '\'', '`'];
-/// Values that are not secrets: schemes, whose secret follows, and what says that there is none.
+/// Values that are not secrets: schemes, which precede the secret, and words for an absent one.
 const NO_SECRETS: [&str; 6] = ["bearer", "basic", "null", "none", "true", "false"];
 
-/// Values behind `password=`, `token:` and the like taken out.
+/// Redacts values after `password=`, `token:` and similar names.
 fn without_assignments(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -144,13 +144,14 @@ fn without_assignments(text: &str) -> String {
     out + rest
 }
 
-/// Whether a name in a text is that of a secret: in a sentence the whole word has to be one.
+/// Returns whether a name in a text ends with the name of a secret; a match anywhere in it would be too broad for
+/// sentences.
 fn ends_in_secret_name(name: &str) -> bool {
     let plain: String = name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
     NAMES.iter().any(|secret| plain.ends_with(secret))
 }
 
-/// The password of an address taken out: `https://ana:…@host` (RFC 3986, section 3.2.1).
+/// Redacts the password of a URL: `https://ana:…@host` (RFC 3986, section 3.2.1).
 fn without_userinfo(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

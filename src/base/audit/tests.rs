@@ -1,4 +1,4 @@
-//! The log as files: torn, changed, purged, written by several.
+//! The log as files: truncated, changed, purged, written by several processes.
 #![allow(clippy::unwrap_used, reason = "the tests' scratch folder")]
 
 use std::fs;
@@ -22,7 +22,7 @@ impl Desk {
         Log::new(self.folder.path(), mode)
     }
 
-    /// Writes one entry a millisecond, from this number on.
+    /// Writes one entry per millisecond, from the first number on.
     fn write(&mut self, numbers: std::ops::Range<i64>) {
         for n in numbers {
             let entry = Entry::new("run.launched", Some("ana"), json!({ "run": format!("r{n}") }))
@@ -129,7 +129,7 @@ fn a_purge_leaves_a_chain_that_holds_and_says_what_it_took() {
     assert!(found.is_intact(), "{found:?}\n{}", desk.text());
     let shown = log.show(2, |line| line.kind == "run.launched").unwrap();
     assert_eq!(shown.iter().map(|line| &line.data["run"]).collect::<Vec<_>>(), ["r50", "r51"]);
-    // An entry that was not purged is reported missing.
+    // A forged entry that does not record the purge breaks the chain.
     let text = desk.text();
     let forged = text.replacen("audit.purged", "audit.nothing", 9);
     desk.put(&forged);
@@ -138,7 +138,7 @@ fn a_purge_leaves_a_chain_that_holds_and_says_what_it_took() {
     assert_eq!(desk.text(), forged);
 }
 
-/// Recorders of two processes are two recorders: nothing is shared between them but the file.
+/// Two recorders behave like two processes: they share nothing but the file.
 #[tokio::test(flavor = "multi_thread")]
 async fn several_processes_append_to_one_chain() {
     let desk = Desk::new();
@@ -208,7 +208,7 @@ fn lines_behind_the_anchor_are_no_alarm() {
     desk.known = None;
     desk.write(8..9);
     assert!(desk.verify().is_intact(), "{}", desk.text());
-    // And one that tore the last line.
+    // A crash that truncated the last line.
     let whole = desk.text();
     desk.put(&whole[..whole.len() - 30]);
     assert!(desk.verify().is_intact());
@@ -243,7 +243,7 @@ fn anchors_kept_elsewhere_are_compared_too() {
     log.write_anchor(&mut desk.known).unwrap();
     let checked = |log: &Log| log.verify_against(&[("store", vec![old.clone()])]).unwrap();
     assert!(checked(&log).0.is_intact());
-    // Remade whole, with an anchor that fits.
+    // A completely new log with a matching anchor.
     let mut remade = Desk::new();
     remade.write(11..17);
     let other = remade.log(Mode::Full);
@@ -284,7 +284,7 @@ async fn a_recorder_anchors_what_it_wrote() {
     drop(recorder);
     assert_eq!(told.recv().unwrap(), 2, "and at its end");
     assert_eq!(desk.log(Mode::Standard).anchor().unwrap().unwrap().seq, 2);
-    // Of a process that was killed.
+    // The anchor of a process that was killed.
     let mut desk = Desk { known: None, ..desk };
     desk.write(3..5);
     Recorder::new(desk.folder.path(), Mode::Standard).catch_up();

@@ -1,4 +1,4 @@
-//! A folder that is open, and what is opened beneath it.
+//! An open folder, and opening files beneath it.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read as _};
@@ -10,10 +10,11 @@ use self::elsewhere as system;
 use self::unix as system;
 use super::{MAX_USER_FILE, OpenError};
 
-/// What is neither a file nor a folder.
+/// What is neither a regular file nor a folder, for messages.
 const SPECIAL: &str = "a pipe, socket or device";
 
-/// A folder that is open: what is opened beneath it lies beneath it, whatever is renamed or linked meanwhile.
+/// An open folder: whatever is opened relative to it is beneath it, even if paths are renamed or replaced by links in
+/// the meantime.
 #[derive(Debug)]
 pub struct Folder {
     handle: system::Handle,
@@ -21,42 +22,44 @@ pub struct Folder {
     path: PathBuf,
 }
 
-/// Something in a folder.
+/// An entry of a folder.
 #[derive(Debug)]
 pub struct Entry {
-    /// Its name; names that are not UTF-8 are left out, they have no address.
+    /// Its name; entries whose names are not UTF-8 are omitted, because no path can refer to them.
     pub name: String,
     /// Whether the name itself is a link.
     pub is_link: bool,
 }
 
 impl Folder {
-    /// Opens a folder by its real path: a link anywhere in the path is refused.
+    /// Opens a folder by its real path: a link anywhere in the path is rejected.
     ///
     /// # Errors
-    /// The system's; a link is an error of its own kind there (`FilesystemLoop`).
+    /// Returns an error of the system; for a link, its kind is `FilesystemLoop`.
     pub fn open(real: &Path) -> io::Result<Self> {
         Ok(Self { handle: system::open_folder(real)?, path: real.to_owned() })
     }
 
-    /// Opens a folder by a path that anyone who runs this program wrote: links in it are followed.
+    /// Opens a folder by a path from the user: links in it are followed.
     ///
     /// # Errors
-    /// The system's.
+    /// Returns an error of the system.
     pub fn follow(path: &Path) -> io::Result<Self> {
         Self::open(&path.canonicalize()?)
     }
 
-    /// Its location.
+    /// Returns the path of the folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Opens a regular file beneath, without ever waiting for it. Links are followed where they stay beneath.
+    /// Opens a regular file beneath the folder, without ever blocking. Links are followed if they stay beneath the
+    /// folder.
     ///
     /// # Errors
-    /// A path that is absolute, hidden or has `..`; a link that leads out; anything but a regular file.
+    /// Returns an error for a path that is absolute, hidden or contains `..`, for a link that leads out, and for
+    /// anything but a regular file.
     pub fn open_file(&self, path: &str) -> Result<(File, Metadata), OpenError> {
         let inside = checked_path(path)?;
         let file = system::open_beneath(&self.handle, inside, false)
@@ -64,36 +67,36 @@ impl Folder {
         regular(file, path)
     }
 
-    /// Reads a file beneath of at most `limit` bytes.
+    /// Reads a file beneath the folder of at most `limit` bytes.
     ///
     /// # Errors
-    /// As [`Self::open_file`], and one that is larger.
+    /// Returns an error under the conditions of [`Self::open_file`], and for a larger file.
     pub fn read(&self, path: &str, limit: u64) -> Result<Vec<u8>, OpenError> {
         let (file, metadata) = self.open_file(path)?;
         read_open(file, &metadata, path, limit)
     }
 
-    /// As [`Self::read`], for UTF-8.
+    /// Reads a UTF-8 file like [`Self::read`].
     ///
     /// # Errors
-    /// As [`Self::read`], and `InvalidData`.
+    /// Returns an error under the conditions of [`Self::read`], and `InvalidData`.
     pub fn read_text(&self, path: &str, limit: u64) -> Result<String, OpenError> {
         text(self.read(path, limit)?, path)
     }
 
-    /// What a path beneath leads to, links included; the folder itself for an empty path.
+    /// Returns the metadata of a path beneath the folder, following links; of the folder itself for an empty path.
     ///
     /// # Errors
-    /// As [`Self::open_file`], whatever it is that is found.
+    /// Returns an error under the conditions of [`Self::open_file`], except that any kind of file is accepted.
     pub fn metadata(&self, path: &str) -> Result<Metadata, OpenError> {
         let inside = if path.is_empty() { Path::new(".") } else { checked_path(path)? };
         system::stat_beneath(&self.handle, inside).map_err(|error| self.explain(inside, path, error))
     }
 
-    /// What is in a folder beneath, in no order; in the folder itself for an empty path.
+    /// Returns the entries of a folder beneath this one, in arbitrary order; of the folder itself for an empty path.
     ///
     /// # Errors
-    /// As [`Self::open_file`], for anything but a folder.
+    /// Returns an error under the conditions of [`Self::open_file`], and for anything but a folder.
     pub fn entries(&self, path: &str) -> Result<Vec<Entry>, OpenError> {
         let inside = if path.is_empty() { Path::new(".") } else { checked_path(path)? };
         let folder = system::open_beneath(&self.handle, inside, true)
@@ -101,7 +104,8 @@ impl Folder {
         system::entries(folder, &self.path.join(inside)).map_err(|error| OpenError::io(path, error))
     }
 
-    /// An error of the system as text. The file was refused already: looking why cannot open it.
+    /// Converts an error of the system to a specific one. The file was rejected already, so the checks here cannot
+    /// open it.
     fn explain(&self, inside: &Path, path: &str, error: io::Error) -> OpenError {
         if let Some(refusal) = blocking_link(&self.path, inside, path) {
             return refusal;
@@ -114,19 +118,19 @@ impl Folder {
     }
 }
 
-/// Opens a folder by its real path to list it: a link anywhere in the path is refused.
+/// Opens a folder by its real path for listing: a link anywhere in the path is rejected.
 ///
 /// # Errors
-/// The system's.
+/// Returns an error of the system.
 #[cfg(unix)]
 pub fn open_folder(real: &Path) -> io::Result<File> {
     system::open_listed(real)
 }
 
-/// Opens a regular file by its real path: a link anywhere in the path is refused.
+/// Opens a regular file by its real path: a link anywhere in the path is rejected.
 ///
 /// # Errors
-/// As [`Folder::open_file`].
+/// Returns an error under the conditions of [`Folder::open_file`].
 pub fn open_file(real: &Path) -> Result<(File, Metadata), OpenError> {
     let shown = real.to_string_lossy();
     let file = system::open_real(real).map_err(|error| {
@@ -139,27 +143,27 @@ pub fn open_file(real: &Path) -> Result<(File, Metadata), OpenError> {
     regular(file, &shown)
 }
 
-/// Reads a file by its real path, of at most `limit` bytes.
+/// Reads a file of at most `limit` bytes by its real path.
 ///
 /// # Errors
-/// As [`open_file`], and one that is larger.
+/// Returns an error under the conditions of [`open_file`], and for a larger file.
 pub fn read_file(real: &Path, limit: u64) -> Result<Vec<u8>, OpenError> {
     let (file, metadata) = open_file(real)?;
     read_open(file, &metadata, &real.to_string_lossy(), limit)
 }
 
-/// As [`read_file`], for UTF-8.
+/// Reads a UTF-8 file like [`read_file`].
 ///
 /// # Errors
-/// As [`read_file`], and `InvalidData`.
+/// Returns an error under the conditions of [`read_file`], and `InvalidData`.
 pub fn read_text(real: &Path, limit: u64) -> Result<String, OpenError> {
     text(read_file(real, limit)?, &real.to_string_lossy())
 }
 
-/// Reads a text file that the user names, links and pipes included, of at most [`MAX_USER_FILE`] bytes.
+/// Reads a text file of at most [`MAX_USER_FILE`] bytes that the user names, including links and pipes.
 ///
 /// # Errors
-/// The system's; `FileTooLarge`; `InvalidData` for anything but UTF-8.
+/// Returns an error of the system, `FileTooLarge`, and `InvalidData` for anything but UTF-8.
 pub fn read_user_text(path: &Path) -> io::Result<String> {
     let mut bytes = Vec::new();
     File::open(path)?.take(MAX_USER_FILE + 1).read_to_end(&mut bytes)?;
@@ -170,11 +174,11 @@ pub fn read_user_text(path: &Path) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))
 }
 
-/// The real path of a file or folder that the user names, for [`read_file`] and [`replace_file`]: links above it are
-/// followed, it may itself be a link only to something beneath its own folder.
+/// Resolves a file or folder that the user names to its real path, for [`read_file`] and [`replace_file`]: links in
+/// its parent path are followed; the last component may be a link only to something beneath its own folder.
 ///
 /// # Errors
-/// `Link` for one that leads out or nowhere; `NotFound`; the system's.
+/// Returns `Link` for a link that leads out or is broken, `NotFound`, or an error of the system.
 pub fn resolve_named(path: &Path) -> Result<PathBuf, OpenError> {
     let shown = path.to_string_lossy();
     let found = |found: io::Result<PathBuf>| found.map_err(|error| failed(&shown, error));
@@ -199,12 +203,12 @@ pub fn resolve_named(path: &Path) -> Result<PathBuf, OpenError> {
     }
 }
 
-/// Replaces a file by its real path, in one step, if its content is `read`; permissions stay. Everything happens in the
-/// folder that was opened: a link that takes the place of the file or of a folder meanwhile is refused or replaced,
+/// Atomically replaces a file by its real path if its content is `read`; permissions are preserved. All operations are
+/// relative to the opened folder: a link that replaces the file or a folder in the meantime is rejected or replaced,
 /// never followed. Returns whether the content was `read`.
 ///
 /// # Errors
-/// As [`open_file`], and the system's for what cannot be written.
+/// Returns an error under the conditions of [`open_file`], and an error of the system if the file cannot be written.
 pub fn replace_file(real: &Path, read: &[u8], write: &[u8]) -> Result<bool, OpenError> {
     let shown = real.to_string_lossy();
     let (Some(parent), Some(name)) = (real.parent(), real.file_name()) else {
@@ -221,7 +225,7 @@ pub fn replace_file(real: &Path, read: &[u8], write: &[u8]) -> Result<bool, Open
 
 fn read_open(file: File, metadata: &Metadata, path: &str, limit: u64) -> Result<Vec<u8>, OpenError> {
     let mut bytes = Vec::with_capacity(usize::try_from(metadata.len().min(limit)).unwrap_or(0));
-    // The size may be no longer true, so the reading itself has the limit.
+    // The size may be outdated, so the read itself is limited.
     file.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(|error| OpenError::io(path, error))?;
     if bytes.len() as u64 > limit {
         return Err(OpenError::TooLarge { path: path.to_owned(), limit });
@@ -236,7 +240,7 @@ fn text(bytes: Vec<u8>, path: &str) -> Result<String, OpenError> {
     })
 }
 
-/// A relative path without `..` and without hidden parts.
+/// Checks that a path is relative, and has no `..` and no hidden components.
 fn checked_path(path: &str) -> Result<&Path, OpenError> {
     let refused = |why| Err(OpenError::NotInside { path: path.to_owned(), why });
     if path.is_empty() || path.contains('\0') {
@@ -279,7 +283,7 @@ fn is_hidden(path: &Path) -> bool {
     path.iter().any(|name| name.as_encoded_bytes().starts_with(b"."))
 }
 
-/// The link on the way that is the reason why a path was refused, where there is one.
+/// Returns the error for the link in the path that caused the rejection, if there is one.
 fn blocking_link(root: &Path, inside: &Path, path: &str) -> Option<OpenError> {
     let base = root.canonicalize().ok()?;
     let mut at = base.clone();
@@ -300,7 +304,7 @@ fn blocking_link(root: &Path, inside: &Path, path: &str) -> Option<OpenError> {
                 Ok(there) if is_hidden(there) => {
                     refused(format!("{link} is a symbolic link to a hidden file or folder"))
                 }
-                // A link that stays inside was followed: something behind it is the reason.
+                // A link that stays inside was followed: something after it is the reason.
                 Ok(_) => None,
             },
             Err(error) if system::is_link_error(&error) => {
@@ -317,7 +321,7 @@ fn blocking_link(root: &Path, inside: &Path, path: &str) -> Option<OpenError> {
 
 #[cfg(unix)]
 mod unix {
-    //! The system's own way: names are resolved against an open folder.
+    //! Unix implementation: the system resolves names relative to an open folder.
 
     use std::ffi::OsStr;
     #[cfg(target_os = "linux")]
@@ -336,10 +340,10 @@ mod unix {
 
     pub type Handle = OwnedFd;
 
-    /// Neither a pipe nor a terminal is waited for.
+    /// `NONBLOCK` and `NOCTTY`: neither a pipe nor a terminal may block.
     const READ: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
     const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::DIRECTORY);
-    /// Without the right to read: enough to look, and to resolve names against.
+    /// Without read permission: sufficient for metadata, and for resolving names.
     #[cfg(target_os = "linux")]
     const LOOK: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
     #[cfg(not(target_os = "linux"))]
@@ -351,7 +355,7 @@ mod unix {
             .is_some_and(|code| code == Errno::LOOP.raw_os_error() || code == Errno::XDEV.raw_os_error())
     }
 
-    /// Whether a socket was to be opened, or a device without a driver.
+    /// Returns whether the file is a socket, or a device without a driver.
     pub fn is_socket_error(error: &io::Error) -> bool {
         error.raw_os_error() == Some(Errno::NXIO.raw_os_error())
     }
@@ -394,7 +398,7 @@ mod unix {
         written.map(|()| true)
     }
 
-    /// A new file in a folder, and its name.
+    /// Creates a new file in a folder, and returns its name.
     fn create_temporary(folder: &OwnedFd) -> io::Result<(String, OwnedFd)> {
         const MAX_TRIES: u32 = 100;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -438,7 +442,7 @@ mod unix {
     #[cfg(target_os = "linux")]
     fn beneath(folder: &Handle, inside: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
         use rustix::fs::ResolveFlags;
-        // What is opened is a path without links, which was looked at whole: a link swapped in meanwhile is refused.
+        // The opened path has no links and was checked completely: a link swapped in since then is rejected.
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
         let open = |inside: &Path| resolved(folder, inside, flags, resolve);
         let opened = match open(inside) {
@@ -448,11 +452,11 @@ mod unix {
         opened.unwrap_or_else(|| walk(folder, inside, flags))
     }
 
-    /// The path without links that a path with links leads to. It may be as little hidden as the path itself.
+    /// Resolves the links of a path. The target must satisfy the same rules for hidden components as the path itself.
     #[cfg(target_os = "linux")]
     fn link_target(folder: &Handle, inside: &Path) -> Result<PathBuf, Errno> {
         use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-        /// As many links as the kernel follows (`path_resolution(7)`).
+        /// The limit of the kernel (`path_resolution(7)`).
         const MAX_LINKS: usize = 40;
         let parts = |path: &Path| path.components().rev().map(|part| part.as_os_str().to_owned()).collect();
         let mut pending: Vec<OsString> = parts(inside);
@@ -461,7 +465,7 @@ mod unix {
             match name.as_bytes() {
                 b"." => continue,
                 b".." if at.pop() => continue,
-                // The root, too much upwards, and what is hidden.
+                // The root, a parent above the folder, or a hidden component.
                 [b'/' | b'.', ..] => return Err(Errno::XDEV),
                 _ => at.push(&name),
             }
@@ -496,7 +500,7 @@ mod unix {
         walk_from_start(real, flags)
     }
 
-    /// `openat2(2)`; nothing where the kernel is older than 5.6, or a container keeps it away.
+    /// Calls `openat2(2)`; returns `None` if the kernel is older than 5.6, or a container blocks the call.
     #[cfg(target_os = "linux")]
     fn resolved(
         folder: impl std::os::fd::AsFd,
@@ -504,7 +508,7 @@ mod unix {
         flags: OFlags,
         resolve: rustix::fs::ResolveFlags,
     ) -> Option<Result<OwnedFd, Errno>> {
-        /// How often a resolution that a rename elsewhere interrupted is begun again.
+        /// Maximum number of attempts for a resolution that a concurrent rename interrupts.
         const ATTEMPTS: usize = 16;
         let mut result = Err(Errno::AGAIN);
         for _ in 0..ATTEMPTS {
@@ -528,7 +532,7 @@ mod unix {
         walk(&start, rest, flags)
     }
 
-    /// Folder by folder, following no link at all.
+    /// Resolves one component at a time, without following links.
     pub(super) fn walk(folder: &Handle, inside: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
         let mut names = Vec::new();
         for part in inside.components() {
@@ -556,9 +560,9 @@ mod unix {
                 .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)
         };
         match opened {
-            // What a link is called here depends on the flags and on the system.
+            // The error for a link depends on the flags and on the system.
             Err(Errno::NOTDIR | Errno::MLINK) if is_link(folder) => Err(Errno::LOOP),
-            // A handle to look through is one to the link itself.
+            // With `O_PATH`, the handle is that of the link itself.
             Ok(fd) if flags.contains(LOOK) => {
                 let stat = rustix::fs::fstat(&fd)?;
                 if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink {
@@ -570,11 +574,11 @@ mod unix {
         }
     }
 
-    /// Whether a file is in a file system that the kernel makes up: what is read there was never written, and
+    /// Returns whether a file is in a pseudo file system of the kernel: its content was never written by anyone, and
     /// may be about this process.
     #[cfg(target_os = "linux")]
     pub fn is_pseudo(file: &File) -> bool {
-        /// Numbers of `statfs(2)`, by `linux/magic.h`.
+        /// Magic numbers of `statfs(2)`, from `linux/magic.h`.
         const PSEUDO: [u64; 16] = [
             0x9fa0,      // proc
             0x6265_6572, // sysfs
@@ -604,7 +608,8 @@ mod unix {
 
 #[cfg(not(unix))]
 mod elsewhere {
-    //! Where names cannot be resolved against an open folder: the real path is compared before it is opened.
+    //! Implementation for systems that cannot resolve names relative to an open folder: the real path is compared
+    //! before it is opened.
 
     use std::fs::{File, Metadata};
     use std::io;

@@ -1,18 +1,18 @@
-//! Opening files that somebody else may have prepared: regular files only, and never outside of the folder they are
-//! looked for in.
+//! Opens files that an untrusted party may have prepared: only regular files, and never outside of the folder in which
+//! they are looked up.
 //!
-//! A path that is checked and then opened can be changed in between. A [`Folder`] is open, and the system resolves
-//! names against it: `openat2(2)` with `RESOLVE_BENEATH` where there is one, else folder by folder without following
-//! links. What was swapped meanwhile is not found; it is never read.
+//! A path that is checked and then opened can be changed in between. A [`Folder`] stays open, and the system resolves
+//! names relative to it: `openat2(2)` with `RESOLVE_BENEATH` if available, otherwise one folder at a time without
+//! following links. A file that was swapped in the meantime is not found; it is never read.
 
 mod folder;
 mod refusal;
 
-/// Levels of folders in a bundle, at most: what walks one may call itself for each level, and every level makes all
-/// paths below it longer to resolve.
+/// Maximum depth of folders in a bundle: recursive traversal uses one stack frame per level, and every level makes the
+/// paths below it slower to resolve.
 pub const MAX_DEPTH: usize = 64;
 
-/// Bytes of a file that the user names, at most.
+/// Maximum size in bytes of a file that the user names.
 pub const MAX_USER_FILE: u64 = 64 * 1024 * 1024;
 
 #[cfg(unix)]

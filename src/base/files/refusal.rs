@@ -1,60 +1,60 @@
-//! Why a file is not opened.
+//! Errors of opening files.
 
 use std::io;
 
-/// Why a path inside a folder is not opened.
+/// Why a path inside a folder cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// It is absolute, has `..` in it, names a hidden file, or is empty.
+    /// The path is absolute, contains `..`, names a hidden file, or is empty.
     #[error("{path:?} {why}; use a path inside the folder, e.g. references/rules.md")]
     NotInside {
-        /// As given.
+        /// The path.
         path: String,
-        /// What is wrong with it.
+        /// What is wrong with the path.
         why: &'static str,
     },
-    /// A link on the way is not followed.
+    /// A link in the path is not followed.
     #[error("{path}: {why}")]
     Link {
-        /// As given.
+        /// The path.
         path: String,
         /// Which link, and where it leads.
         why: String,
     },
-    /// There is no such file.
+    /// The file does not exist.
     #[error("there is no file {path}")]
     NotFound {
-        /// As given.
+        /// The path.
         path: String,
     },
-    /// It is a folder, a pipe, a socket or a device.
+    /// The path names a folder, a pipe, a socket or a device.
     #[error("{path} is {what}, not a file")]
     NotRegular {
-        /// As given.
+        /// The path.
         path: String,
-        /// What it is.
+        /// The kind of file.
         what: &'static str,
     },
-    /// It is in a file system that the kernel makes up, such as `/proc`.
+    /// The file is in a pseudo file system of the kernel, such as `/proc`.
     #[error("{path} is in a kernel pseudo file system; only files on disk can be read")]
     PseudoFileSystem {
-        /// As given.
+        /// The path.
         path: String,
     },
-    /// The file has more bytes than are read.
+    /// The file exceeds the size limit.
     #[error("{path} has more than {limit} bytes")]
     TooLarge {
-        /// As given.
+        /// The path.
         path: String,
-        /// How many are read at most.
+        /// The limit in bytes.
         limit: u64,
     },
-    /// The system refused.
+    /// Any other error of the system.
     #[error("{path}: {source}")]
     Io {
-        /// As given.
+        /// The path.
         path: String,
-        /// The system's error.
+        /// The error of the system.
         source: io::Error,
     },
 }
@@ -69,7 +69,7 @@ impl OpenError {
         }
     }
 
-    /// Whether the path would have led out of the folder.
+    /// Returns whether the path would have led out of the folder.
     #[must_use]
     pub fn is_escape(&self) -> bool {
         matches!(self, Self::NotInside { .. } | Self::Link { .. })

@@ -1,4 +1,4 @@
-//! The log file: appended to, and set aside as `….old` when it has grown.
+//! The log file: appended to, and renamed to `….old` when it reaches a size.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -9,10 +9,10 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use crate::private_files;
 
-/// Size at which a file is set aside, in bytes. One older file is kept.
+/// Size in bytes at which a file is rotated. One older file is kept.
 const LIMIT: u64 = 1 << 20;
 
-/// A log file that several threads write whole records to.
+/// A log file to which several threads write complete records.
 #[derive(Debug, Clone)]
 pub struct LogFile(Arc<Mutex<Open>>);
 
@@ -25,10 +25,10 @@ struct Open {
 }
 
 impl LogFile {
-    /// Opens or makes the file and the folders above it.
+    /// Opens the file, creating it and its parent folders if they are missing.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// Returns an error of the system.
     pub fn open(path: &Path) -> io::Result<Self> {
         Self::with_limit(path, LIMIT)
     }

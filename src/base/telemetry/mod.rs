@@ -1,7 +1,7 @@
-//! Logging: to a file and to a ring that the workbench shows; never to the terminal it draws on. And the
-//! counters of this process.
+//! Logging to a file and to a ring buffer that the workbench shows, never to the terminal it draws on; and the metrics
+//! of this process.
 //!
-//! `SKILLS_LOG` filters as `RUST_LOG` does elsewhere (`info`, `skills_registry=debug`).
+//! `SKILLS_LOG` is a filter like `RUST_LOG` in other programs (`info`, `skills_registry=debug`).
 
 mod file;
 mod metrics;
@@ -25,34 +25,34 @@ pub use ring::{Level, Record, RingBuffer};
 /// The default log filter.
 const DEFAULT: &str = "warn,skills=info";
 
-/// How much of the log goes to stderr besides. The workbench draws there: it takes `Never`.
+/// The part of the log that also goes to stderr. The workbench draws there and uses `Never`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stderr {
-    /// Nothing.
+    /// No output.
     Never,
     /// Warnings and errors (`-v`).
     Warnings,
-    /// Everything that the filter lets through (`-vv`).
+    /// Everything that passes the filter (`-vv`).
     All,
 }
 
-/// Why logging could not be set up as wished.
+/// Why logging could not be initialized.
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
-    /// `SKILLS_LOG` says nothing that can be understood.
+    /// `SKILLS_LOG` is invalid.
     #[error("SKILLS_LOG={value}: {why}; allowed: levels and targets as in `info,skills_registry=debug`")]
     Filter {
-        /// As set.
+        /// The value of the variable.
         value: String,
         /// What is wrong with it.
         why: String,
     },
-    /// Another log is in force in this process already.
+    /// Logging is already initialized in this process.
     #[error("logging is set up already in this process")]
     Twice,
 }
 
-/// `filter` with the targets of version 0.1.0 replaced: there the whole program was one crate.
+/// Replaces the targets of version 0.1.0 in `filter`, in which the program was a single crate.
 fn current_targets(filter: &str) -> String {
     const RENAMED: [(&str, &str); 9] = [
         ("skill_workbench::runs", "skills_model"),
@@ -68,11 +68,12 @@ fn current_targets(filter: &str) -> String {
     RENAMED.iter().fold(filter.to_owned(), |text, (old, new)| text.replace(old, new))
 }
 
-/// Sets up logging for this process, to `file` (kept below 1 MiB, the one before it as `….old`), to the
-/// returned ring, and to stderr as far as asked. Without a writable file the ring and stderr remain.
+/// Initializes logging for this process: to `file` (rotated at 1 MiB, with the previous file as `….old`), to the
+/// returned ring buffer, and to stderr according to `stderr`. If the file is not writable, only the ring buffer and
+/// stderr are used.
 ///
 /// # Errors
-/// A filter that cannot be understood, or a second call.
+/// Returns an error for an invalid filter, or a second call.
 pub fn init(file: &Path, filter: Option<&str>, stderr: Stderr) -> Result<RingBuffer, TelemetryError> {
     let wish = filter.unwrap_or(DEFAULT);
     let targets = current_targets(wish);

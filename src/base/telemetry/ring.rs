@@ -1,4 +1,4 @@
-//! The last records of the log, in memory, for the workbench's log view.
+//! The most recent records of the log in memory, for the log view of the workbench.
 
 use std::collections::VecDeque;
 use std::fmt::{self, Write as _};
@@ -12,25 +12,25 @@ use tracing_subscriber::layer::Context;
 
 pub use tracing::Level;
 
-/// How many records are kept.
+/// Maximum number of records.
 const CAPACITY: usize = 1000;
 
-/// One record of the log. Its text may hold text of bundles: draw it through `safe_text`.
+/// One record of the log. It may contain text of bundles: display it through `safe_text`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    /// Counts up from 0 since the start; a reader's cursor.
+    /// Sequence number from 0 since the start; the cursor of a reader.
     pub number: u64,
-    /// How grave.
+    /// Its level.
     pub level: Level,
-    /// When.
+    /// Its time.
     pub time: SystemTime,
-    /// Which part of the program.
+    /// The module that logged it.
     pub target: String,
-    /// What.
+    /// Its text.
     pub message: String,
 }
 
-/// The last 1,000 records. Clones share them.
+/// The most recent 1,000 records. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct RingBuffer(Arc<Mutex<RingState>>);
 
@@ -41,32 +41,32 @@ struct RingState {
 }
 
 impl RingBuffer {
-    /// An empty ring.
+    /// Creates an empty buffer.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What is kept, oldest first.
+    /// Returns all stored records, oldest first.
     #[must_use]
     pub fn records(&self) -> Vec<Record> {
         self.since(0)
     }
 
-    /// What is kept from a number on, oldest first.
+    /// Returns the stored records from a number on, oldest first.
     #[must_use]
     pub fn since(&self, number: u64) -> Vec<Record> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.records.iter().filter(|record| record.number >= number).cloned().collect()
     }
 
-    /// How many records were ever written: cheap to compare with before.
+    /// Returns the total number of records ever written, which is a cheap way to detect new ones.
     #[must_use]
     pub fn written(&self) -> u64 {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).written
     }
 
-    /// Adds a record; the oldest makes way.
+    /// Adds a record; if the buffer is full, the oldest one is dropped.
     pub fn push(&self, level: Level, time: SystemTime, target: &str, message: String) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.records.len() == CAPACITY {
@@ -77,7 +77,7 @@ impl RingBuffer {
         kept.records.push_back(Record { number, level, time, target: target.to_owned(), message });
     }
 
-    /// A layer that writes to this ring.
+    /// Returns a layer that writes to this buffer.
     pub(super) fn layer<S: Subscriber>(&self) -> impl Layer<S> + use<S> {
         ToRing(self.clone())
     }
@@ -94,12 +94,12 @@ impl<S: Subscriber> Layer<S> for ToRing {
     }
 }
 
-/// The message, then the other fields as `key=value`.
+/// The message, followed by the other fields as `key=value`.
 struct Text(String);
 
 impl Visit for Text {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        // Writing to a String does not fail.
+        // Writing to a string cannot fail.
         let _ = if field.name() == "message" {
             let rest = std::mem::take(&mut self.0);
             write!(self.0, "{value:?}{rest}")

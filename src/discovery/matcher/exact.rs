@@ -8,10 +8,10 @@ use super::super::labels::normalize_label;
 use super::super::reading::Reading;
 use super::{Column, Context, Failure, Matcher, Row, ScoreTerm, Scorer, matched};
 
-/// See the module.
+/// Scores requests that are or contain an id, a name or a tag.
 pub(super) struct Exact;
 
-/// Words that make the name before them a name for sure.
+/// Words that mark the words before them as a name.
 const NOUNS: [&str; 2] = ["skill", "skills"];
 
 struct Prepared {
@@ -45,7 +45,7 @@ impl Matcher for Exact {
         };
         if !whole.is_empty() {
             give(labels.named(&whole), weights.whole, &whole);
-            // A tag such as “help” is not what a request of this word alone means.
+            // A request of stop words alone, such as “help”, does not mean the tag of that name.
             if !whole.split(' ').all(|word| cx.words.is_stop(word)) {
                 give(labels.tagged(&whole), weights.tag, &whole);
             }
@@ -60,8 +60,8 @@ impl Matcher for Exact {
     }
 }
 
-/// Plain forms of what a request names: marked words, and up to four words before "skill". A compound or a brand
-/// inside a sentence names nothing.
+/// Returns the normalized labels that a request names: marked words, and up to four words before "skill". A compound
+/// or a brand name inside a sentence does not count.
 fn named(intent: &str) -> Vec<String> {
     let raw: Vec<&str> = intent.split_whitespace().collect();
     let mut out = Vec::new();
@@ -85,7 +85,7 @@ fn trim(word: &str) -> &str {
     word.trim_matches(|c: char| !c.is_alphanumeric())
 }
 
-/// `/name`, `$name`, `@name`, or in backticks; a path is none of them.
+/// Returns whether a word is marked as a name: `/name`, `$name`, `@name`, or in backticks. A path is not.
 fn is_marked(word: &str) -> bool {
     let word = word.trim_start_matches(['(', '"', '“']);
     word.starts_with('`') || word.strip_prefix(['/', '$', '@']).is_some_and(|name| !name.contains('/'))

@@ -10,14 +10,14 @@ use super::super::reading::Reading;
 use super::super::segment::Key;
 use super::{Column, Context, Failure, Matcher, Row, ScoreTerm, Scorer, matched, rarity, signal_of};
 
-/// See the module.
+/// Scores stems and pairs of adjacent stems with BM25F.
 pub(super) struct Lexical;
 
 /// A stem or pair of the request that the index knows.
 struct Term<'a> {
-    /// Its possible stems with their idf; one, unless it is unfinished.
+    /// Its possible stems with their idf; exactly one, unless the word is unfinished.
     keys: Vec<(Rc<Found<'a>>, f64)>,
-    /// g: how much it counts.
+    /// g: the weight of the stem.
     weight: f64,
     content: bool,
     row: Row,
@@ -28,7 +28,7 @@ struct Prepared<'a> {
     cx: &'a Context<'a>,
     terms: Vec<Term<'a>>,
     pairs: Vec<Term<'a>>,
-    /// 1/√I, I the score of a skill that matches everything.
+    /// 1/√I, where I is the score of a skill that matches everything.
     scale: f64,
 }
 
@@ -50,7 +50,7 @@ impl Matcher for Lexical {
     }
 }
 
-/// The stems of a request, each once, and the ideal score.
+/// Collects the distinct stems of a request, and computes the ideal score.
 fn terms<'a>(reading: &Reading, cx: &'a Context<'a>) -> (Vec<Term<'a>>, f64) {
     let n = cx.index.len();
     let mut out = Vec::new();
@@ -60,7 +60,7 @@ fn terms<'a>(reading: &Reading, cx: &'a Context<'a>) -> (Vec<Term<'a>>, f64) {
         {
             continue;
         }
-        // Every form of the stem has to be a stop word for it to count less.
+        // The weight is reduced only if every form of the stem is a stop word.
         let content = reading.words.iter().any(|w| w.word.stem == read.word.stem && !w.word.stop);
         let weight = if content { 1.0 } else { cx.weights.stop_word_weight };
         let ids = if read.completions.is_empty() {
@@ -79,7 +79,7 @@ fn terms<'a>(reading: &Reading, cx: &'a Context<'a>) -> (Vec<Term<'a>>, f64) {
         }
         match keys.iter().map(|(_, idf)| *idf).reduce(f64::max) {
             Some(idf) => ideal += weight * idf,
-            // A name is what the task is done with, not the task.
+            // A name is an object of the task, not the task itself.
             None if content && !read.name => ideal += rarity(n, 0),
             None => {}
         }
@@ -91,7 +91,7 @@ fn terms<'a>(reading: &Reading, cx: &'a Context<'a>) -> (Vec<Term<'a>>, f64) {
     (out, ideal)
 }
 
-/// Adjacent content stems of a request that are also adjacent in some skill.
+/// Collects adjacent content stems of a request that are also adjacent in some skill.
 fn pairs<'a>(reading: &Reading, cx: &'a Context<'a>) -> Vec<Term<'a>> {
     let n = cx.index.len();
     let content: Vec<usize> = (0..reading.words.len())
@@ -124,7 +124,7 @@ impl Prepared<'_> {
         let body = if pair { 0.0 } else { self.cx.profile.body * term.weight * self.scale };
         let tf = |slot: usize, counts: Counts| {
             if !pair && counts.in_body_text_only() {
-                // The usual case.
+                // Fast path for the most common case.
                 return derived.body_norms[slot] * f32::from(counts.of(field::BODY));
             }
             let norms = if pair { &derived.pair_norms[slot] } else { &derived.norms[slot] };
@@ -151,7 +151,7 @@ impl Prepared<'_> {
             });
             return;
         }
-        // Of several completions the best counts, skill by skill.
+        // Of several completions, the best one counts for each skill.
         let mut all = Vec::new();
         for (found, idf) in &term.keys {
             let value = value(*idf);
@@ -167,7 +167,7 @@ impl Prepared<'_> {
         }
     }
 
-    /// The score terms of a query term in a slot for its best key.
+    /// Appends the score terms of a query term in a slot, for its best key.
     fn parts(&self, term: &Term<'_>, pair: bool, weight: f64, slot: usize, out: &mut Vec<ScoreTerm>) {
         let mut best: (f64, Vec<ScoreTerm>) = (f64::NEG_INFINITY, Vec::new());
         for (found, idf) in &term.keys {
@@ -204,7 +204,7 @@ impl Prepared<'_> {
         out.append(&mut best.1);
     }
 
-    /// `w_f · norm_f · count_f` by field.
+    /// Computes `w_f · norm_f · count_f` by field.
     fn shares(&self, counts: Counts, pair: bool, slot: usize) -> [f64; field::COUNT] {
         let derived = &self.cx.index.derived;
         let norms = if pair { &derived.pair_norms[slot] } else { &derived.norms[slot] };

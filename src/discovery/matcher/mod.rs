@@ -23,7 +23,7 @@ use super::tokenize::Words;
 use super::vocabulary::StemId;
 use super::weights::{Profile, Weights};
 
-/// The matchers in order, cheapest first.
+/// Returns the matchers in order, cheapest first.
 pub(crate) fn chain() -> Vec<Box<dyn Matcher>> {
     vec![
         Box::new(exact::Exact),
@@ -35,19 +35,19 @@ pub(crate) fn chain() -> Vec<Box<dyn Matcher>> {
     ]
 }
 
-/// Names of the matchers, in order.
+/// Returns the names of the matchers, in order.
 #[must_use]
 pub fn link_names() -> Vec<&'static str> {
     chain().iter().map(|matcher| matcher.name()).collect()
 }
 
-/// Why a matcher has no part in an answer.
+/// Why a matcher did not contribute to an answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Failure {
-    /// Its model cannot be used.
+    /// Its model is unusable.
     #[error(transparent)]
     Model(#[from] EmbeddingError),
-    /// It took too long.
+    /// It exceeded its time limit.
     #[error("it took longer than {0} ms")]
     Budget(u64),
 }
@@ -59,28 +59,28 @@ pub(crate) struct Context<'a> {
     pub profile: &'a Profile,
     pub words: &'a Words,
     pub model: Result<&'a Embedding, EmbeddingError>,
-    /// Which fields count.
+    /// The fields that are ranked.
     pub view: View,
     /// Whether the last word may be unfinished.
     pub typing: bool,
-    /// Stems of the request that were looked up: several matchers need the same ones.
+    /// Stems of the request that were looked up, cached because several matchers need the same ones.
     pub stems: RefCell<FastMap<StemId, Option<Rc<Found<'a>>>>>,
 }
 
 impl<'a> Context<'a> {
-    /// The skills that have a stem; none where no skill has it.
+    /// Returns the skills that have a stem; `None` if there are none.
     fn stem(&self, id: StemId) -> Option<Rc<Found<'a>>> {
         let find = || self.index.find(Key::stem(id), self.view).map(Rc::new);
         self.stems.borrow_mut().entry(id).or_insert_with(find).clone()
     }
 
-    /// How many skills have a stem of the request.
+    /// Returns the number of skills that have a stem of the request.
     pub fn documents(&self, stem: &str) -> usize {
         let found = self.index.vocabulary.find(stem).and_then(|id| self.stem(id));
         found.map_or(0, |found| found.documents)
     }
 
-    /// Whether a stop word occurs in too many skills to be informative.
+    /// Returns whether a stop word occurs in too many skills to be informative.
     fn common(&self, documents: usize) -> bool {
         let (cut, n) = (&self.weights.common_stop_words, self.index.len());
         n >= cut.from_skills && documents as f64 > cut.share * n as f64
@@ -92,17 +92,17 @@ pub(crate) trait Matcher: Send + Sync {
     /// Its name in reports and in the configuration.
     fn name(&self) -> &'static str;
 
-    /// Whether [`Matcher::read`] changes anything.
+    /// Returns whether [`Matcher::read`] changes anything.
     fn reads(&self) -> bool {
         false
     }
 
-    /// Changes how the request is read; answers how many words it changed.
+    /// Changes the reading of the request; returns the number of changed words.
     fn read(&self, _reading: &mut Reading, _cx: &Context<'_>) -> Result<usize, Failure> {
         Ok(0)
     }
 
-    /// Gets ready to score; `None` when it has nothing to say to this request.
+    /// Prepares scoring; returns `None` if the matcher does not apply to the request.
     fn prepare<'a>(
         &self,
         _reading: &'a Reading,
@@ -114,14 +114,14 @@ pub(crate) trait Matcher: Send + Sync {
 
 /// A matcher applied to one request.
 pub(crate) trait Scorer {
-    /// Adds its score term for every slot of the index to an empty column.
+    /// Writes its score term for every slot of the index into an empty column.
     fn score(&self, column: &mut Column) -> Result<(), Failure>;
 
-    /// The terms that make up its value in one slot.
+    /// Appends the terms that make up its value in one slot.
     fn explain(&self, slot: usize, out: &mut Vec<ScoreTerm>);
 }
 
-/// What a slot has been matched by.
+/// Flags of what a slot was matched by.
 pub(crate) mod matched {
     /// A content stem, or a name.
     pub const CONTENT: u8 = 1;
@@ -135,11 +135,11 @@ pub(crate) mod matched {
     pub const STOP: u8 = 16;
 }
 
-/// Score terms by slot, and what was matched there.
+/// Score terms by slot, with the flags of what was matched there.
 #[derive(Debug, Default)]
 pub(crate) struct Column {
     pub values: Vec<f32>,
-    /// What stop words gave of it, apart from `values`; empty when there is nothing.
+    /// Contribution of stop words, kept apart from `values`; empty if there is none.
     pub stop_words: Vec<f32>,
     pub matched: Vec<u8>,
 }
@@ -154,7 +154,7 @@ impl Column {
         self.matched.resize(slots, 0);
     }
 
-    /// Adds another column.
+    /// Adds another column to this one.
     pub fn add(&mut self, other: &Self) {
         self.values.iter_mut().zip(&other.values).for_each(|(sum, value)| *sum += value);
         self.matched.iter_mut().zip(&other.matched).for_each(|(all, one)| *all |= one);
@@ -164,12 +164,12 @@ impl Column {
         }
     }
 
-    /// Adds what stop words gave to the values, at most so much.
+    /// Adds the contribution of stop words to the values, at most `most` per slot.
     pub fn add_stop_words(&mut self, most: f32) {
         self.values.iter_mut().zip(&self.stop_words).for_each(|(sum, value)| *sum += value.min(most));
     }
 
-    /// Where what a word gives is counted, and what it matches.
+    /// Returns the values and match flags that a word of this kind is added to.
     pub fn of_word(&mut self, content: bool) -> (&mut [f32], &mut [u8]) {
         if content {
             return (&mut self.values, &mut self.matched);
@@ -179,23 +179,23 @@ impl Column {
     }
 }
 
-/// Columns that requests use again: they are the largest allocations of a request, and slow ones where the heap is
+/// A pool of columns for reuse: they are the largest allocations of a request, and slow ones if the heap is
 /// fragmented.
 #[derive(Debug, Default)]
 pub(crate) struct Columns(Mutex<Vec<Column>>);
 
 impl Columns {
-    /// Maximum number of pooled columns: two for each of some concurrent requests.
+    /// Maximum number of pooled columns: two for each of several concurrent requests.
     const MAX_KEPT: usize = 8;
 
-    /// An empty column with `slots` slots.
+    /// Returns an empty column with `slots` slots.
     pub fn take(&self, slots: usize) -> Column {
         let mut column = self.kept().pop().unwrap_or_default();
         column.reset(slots);
         column
     }
 
-    /// Takes a column back.
+    /// Returns a column to the pool.
     pub fn give(&self, column: Column) {
         let mut kept = self.kept();
         if kept.len() < Self::MAX_KEPT {
@@ -215,7 +215,7 @@ pub(crate) enum Row {
     Word(usize),
     /// Two adjacent words of the request.
     Pair(usize, usize),
-    /// The constant of the centered cosine.
+    /// The constant of the centered cosine, shown as general wording.
     General,
     /// Exact matches.
     Exact,
@@ -225,7 +225,7 @@ pub(crate) enum Row {
     Policy,
 }
 
-/// One term of a score, before it is grouped by word.
+/// One term of a score, before terms are grouped by word.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ScoreTerm {
     pub row: Row,
@@ -236,7 +236,7 @@ pub(crate) struct ScoreTerm {
     pub value: f64,
 }
 
-/// The column of a field.
+/// Returns the signal of a field.
 pub(crate) fn signal_of(field: usize) -> Signal {
     match field {
         0 => Signal::Name,
@@ -245,7 +245,7 @@ pub(crate) fn signal_of(field: usize) -> Signal {
     }
 }
 
-/// `ln(1 + (n − df + 0.5) / (df + 0.5))`, the weight of something rare.
+/// Computes `ln(1 + (n − df + 0.5) / (df + 0.5))`, the inverse document frequency.
 pub(crate) fn rarity(n: usize, df: usize) -> f64 {
     let (n, df) = (n as f64, df as f64);
     ((n - df + 0.5) / (df + 0.5)).ln_1p()

@@ -1,5 +1,5 @@
-//! Presence matcher: which word pieces of the request occur in a skill, and how much of its name the
-//! request covers. No length normalization: it separates skills with similar but longer text.
+//! Presence matcher: the word pieces of the request that occur in a skill, and the share of its name that the request
+//! covers. No length normalization: it separates skills with similar but longer text.
 
 use super::super::answer::{PartKind, Signal};
 use super::super::lookup::{Found, View};
@@ -7,19 +7,19 @@ use super::super::reading::{ReadPiece, Reading};
 use super::super::segment::Key;
 use super::{Column, Context, Failure, Matcher, Row, ScoreTerm, Scorer};
 
-/// See the module.
+/// Scores the presence of word pieces.
 pub(super) struct Presence;
 
-/// A distinct word piece of the request that some skill has.
+/// A distinct word piece of the request that at least one skill has.
 struct Piece<'a> {
     token: u16,
     found: Found<'a>,
-    /// v: how rare it is among the skills.
+    /// v: its rarity among the skills.
     rarity: f64,
-    /// What it gives for being there.
+    /// Its contribution to a skill that has it.
     value: f64,
     content: bool,
-    /// Whether it covers a name.
+    /// Whether it counts for the coverage of a name.
     covers: bool,
     row: Row,
 }
@@ -85,7 +85,7 @@ impl Matcher for Presence {
 }
 
 impl Prepared<'_> {
-    /// Σ v over the pieces of a name.
+    /// Computes Σ v over the pieces of a name.
     fn name_total(&self, slot: usize) -> f64 {
         let pieces = self.cx.index.entry(slot).map_or(&[][..], |e| &e.name_pieces);
         pieces.iter().map(|token| self.cx.index.piece_rarity(*token)).sum()

@@ -1,5 +1,5 @@
-//! Semantic matcher: cosine of the static embedding after a share of the collection's mean vector has
-//! been taken from both sides.
+//! Semantic matcher: cosine of the static embeddings after a share of the collection's mean vector has been subtracted
+//! from both.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use super::super::embedding::{DIM, Embedding, dot, normalise};
 use super::super::reading::Reading;
 use super::{Column, Context, Failure, Matcher, Row, ScoreTerm, Scorer, matched};
 
-/// See the module.
+/// Scores the similarity in meaning.
 pub(super) struct Semantic;
 
 struct Prepared<'a> {
@@ -66,7 +66,7 @@ impl Matcher for Semantic {
 }
 
 impl Prepared<'_> {
-    /// A skill's centered, normalized vector; none when it has no vector.
+    /// Returns a skill's centered, normalized vector; `None` if it has no vector.
     fn centred(&self, slot: usize) -> Option<[f64; DIM]> {
         if self.cx.index.derived.centred[slot] <= 0.0 {
             return None;
@@ -82,7 +82,7 @@ impl Scorer for Prepared<'_> {
     fn score(&self, column: &mut Column) -> Result<(), Failure> {
         let budget = self.cx.weights.semantic.budget_ms;
         let limit = Duration::from_millis(budget);
-        // Whole numbers: both vectors have length one at most, so the sum stays below 2^30.
+        // Integers cannot overflow: both vectors have at most length one, so the sum stays below 2^30.
         let query: [i16; DIM] = std::array::from_fn(|i| (self.query[i] * UNIT).round() as i16);
         let shift = dot(&self.query, &self.offset) as f32;
         let weight = self.cx.profile.meaning as f32;

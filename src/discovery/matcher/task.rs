@@ -1,5 +1,5 @@
-//! Task matcher: the request's main verb is one of the skill's, and complete clauses of the skill's description occur
-//! in the request.
+//! Task matcher: the request's main verb is one of the skill's verbs, and clauses of the skill's description occur
+//! completely in the request.
 
 use super::super::answer::{PartKind, Signal};
 use super::super::fast_hash::FastMap;
@@ -9,7 +9,7 @@ use super::super::reading::Reading;
 use super::super::segment::Key;
 use super::{Column, Context, Failure, Matcher, Row, ScoreTerm, Scorer, rarity};
 
-/// See the module.
+/// Scores the main verb and complete clauses.
 pub(super) struct Task;
 
 struct Verb<'a> {
@@ -98,7 +98,7 @@ impl Prepared<'_> {
         self.clauses = found;
     }
 
-    /// Σ idf of the stems of the clauses in a slot, and what they give together.
+    /// Computes Σ idf of the stems of the clauses in a slot, and their contribution to the score.
     fn clause_value(&self, stems: &[(u32, u32)]) -> (f64, f64) {
         let sum: f64 = stems.iter().map(|(_, at)| self.asked[*at as usize].rarity).sum();
         (sum, self.cx.profile.clause * sum.sqrt())

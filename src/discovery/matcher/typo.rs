@@ -14,10 +14,10 @@ use super::super::vocabulary::StemId;
 use super::super::weights::Typo;
 use super::{Context, Failure, Matcher, rarity};
 
-/// See the module.
+/// Corrects misspelled words and completes an unfinished one.
 pub(super) struct TypoMatcher;
 
-/// Letters that an unfinished word may have beyond a stem it grew out of (`extracti` of `extract`).
+/// Maximum number of letters that an unfinished word may have beyond a stem (`extracti` of `extract`).
 const SUFFIX: usize = 4;
 
 impl Matcher for TypoMatcher {
@@ -30,7 +30,7 @@ impl Matcher for TypoMatcher {
     }
 
     fn read(&self, reading: &mut Reading, cx: &Context<'_>) -> Result<usize, Failure> {
-        // A word of another language is not a misspelled word of this one.
+        // Words of another language are not misspelled English words.
         if matches!(reading.language, Some(Language::Listed(_) | Language::Undetermined)) {
             return Ok(0);
         }
@@ -66,8 +66,8 @@ impl Matcher for TypoMatcher {
     }
 }
 
-/// Reads `WaCAG` as one word if a part is unknown and the whole is a word or resembles one, or if a part has one or two
-/// letters and the whole resembles a word of the index.
+/// Reads `WaCAG` as one word if a part is unknown and the joined text is a word or resembles one, or if a part has one
+/// or two letters and the joined text resembles a word of the index.
 fn join_odd_capitals(reading: &mut Reading, cx: &Context<'_>) -> usize {
     let mut joined = 0;
     let mut at = 0;
@@ -110,7 +110,7 @@ fn latin(text: &str) -> bool {
     text.chars().all(char::is_alphanumeric) && text.chars().any(char::is_alphabetic)
 }
 
-/// Reads an unfinished word as the most frequent index words it may become.
+/// Reads an unfinished word as its most frequent completions in the index.
 fn complete(read: &mut ReadWord, cx: &Context<'_>) -> bool {
     let vocabulary = &cx.index.vocabulary;
     let fragment = read.word.text.as_str();
@@ -124,7 +124,7 @@ fn complete(read: &mut ReadWord, cx: &Context<'_>) -> bool {
         .filter(|(df, _)| *df > 0)
         .collect();
     if found.is_empty() {
-        // Grown past a stem: `extracti` on its way from `extract` to `extracting`.
+        // The fragment is longer than a stem: `extracti`, typed on the way from `extract` to `extracting`.
         found = vocabulary
             .same_initial(fragment)
             .iter()
@@ -152,31 +152,31 @@ fn complete(read: &mut ReadWord, cx: &Context<'_>) -> bool {
 /// A candidate correction of a misspelled word.
 struct Candidate<'a> {
     form: &'a str,
-    /// Its stem in the index; none for a stop word that no skill has.
+    /// Its stem in the index; `None` for a stop word that no skill has.
     stem: Option<StemId>,
     distance: usize,
-    /// Whether only letters are turned.
+    /// Whether the words differ only by transposed letters.
     turned: bool,
     same_start: bool,
     documents: usize,
-    /// What skills that have it have of the rest of the request.
+    /// How well the skills that contain it match the rest of the request.
     support: f64,
 }
 
 impl Candidate<'_> {
-    /// How likely it is meant, in addition to its distance.
+    /// Returns how likely the candidate is meant, apart from its distance.
     fn likelihood(&self, typo: &Typo) -> f64 {
         let bonus = |has: bool, value: f64| if has { value } else { 0.0 };
         self.support + bonus(self.turned, typo.turned) + bonus(self.same_start, typo.same_start)
     }
 }
 
-/// The support of each skill by the known words of a request; computed on first use.
+/// How well each skill matches the known words of a request; computed on first use.
 #[derive(Default)]
 struct Support(Option<Vec<f32>>);
 
 impl Support {
-    /// The most that any skill with this stem has of the request.
+    /// Returns the best match with the request of any skill that contains this stem.
     fn of(&mut self, stem: StemId, reading: &Reading, cx: &Context<'_>) -> f64 {
         let by_slot = self.0.get_or_insert_with(|| {
             let mut by_slot = vec![0.0_f32; cx.index.slots()];
@@ -201,7 +201,7 @@ impl Support {
     }
 }
 
-/// Reads a misspelled word as the likeliest written form near it: of the index, of the stop words, or of the embedding.
+/// Corrects a misspelled word to the most likely written form of the index, the stop words, or the embedding.
 fn correct(reading: &mut Reading, at: usize, cx: &Context<'_>, support: &mut Support) -> bool {
     let Some(form) = correction(reading, at, cx, support) else { return false };
     let read = &mut reading.words[at];
@@ -244,21 +244,22 @@ fn correction(reading: &Reading, at: usize, cx: &Context<'_>, support: &mut Supp
     let Some(best) = best else {
         return cx.model.as_ref().ok().filter(|_| !short)?.only_near(text);
     };
-    // A short word is one slip away from many others: it has to be the only one, or to go with the rest of the request.
+    // A short word is within one edit of many others: the candidate has to be the only one, or to match the rest of
+    // the request.
     let only = stems.len() == 1 && best.same_start && letters >= typo.min_letters_unique;
     let by_turning = best.turned && turned.len() == 1;
     let in_place = letters >= typo.min_letters_unique && best.support > 0.0;
     (!short || only || by_turning || in_place || cx.words.is_stop(best.form)).then(|| best.form.to_owned())
 }
 
-/// `they're`, and an acronym such as `SSD`: unknown, not misspelled.
+/// Returns whether a word is a contraction (`they're`) or an acronym (`SSD`): unknown, but not misspelled.
 fn is_contraction_or_acronym(written: &str, read: &str, most_letters: usize) -> bool {
     let contraction =
         written.contains(['\'', '’']) && written.to_lowercase().replace(['\'', '’'], "") == read;
     contraction || (is_acronym(written) && read.chars().count() <= most_letters)
 }
 
-/// Words near a misspelled one that occur in some skill, and stop words.
+/// Collects words of the index and stop words that are close to a misspelled word.
 fn candidates<'a>(text: &str, letters: usize, cx: &'a Context<'_>) -> Vec<Candidate<'a>> {
     let typo = &cx.weights.typo;
     let edits = if letters >= typo.two_edits_from { 2 } else { 1 };

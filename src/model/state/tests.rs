@@ -1,4 +1,4 @@
-//! The table, row by row, and properties over random command sequences.
+//! The transition table, row by row, and properties over random command sequences.
 
 use std::fmt::Write as _;
 
@@ -26,7 +26,7 @@ fn decision(verdict: Verdict) -> Decision {
     Decision { verdict, step: "send".into(), inputs_digest: "d1".into(), choice: None, result: None }
 }
 
-/// One cell of the table in a few letters: the next state, `409`, `stale`, `new`, `same`, `kept`, `–`.
+/// Abbreviates one cell of the table: the next state, `409`, `stale`, `new`, `same`, `kept`, `–`.
 fn cell(run: &RunSnapshot, command: &Command) -> String {
     match transition(run, command) {
         Ok(Next::Move { state, fence, lease, .. }) => {
@@ -104,7 +104,7 @@ fn a_paused_run_comes_to_rest_whatever_it_was_doing_and_goes_on_when_it_is_resum
             "{state}: a step in progress is not stopped"
         );
         assert_eq!(transition(&run, &Command::Pause), Ok(Next::Same), "{state}");
-        // A worker that dies meanwhile is followed by one that knows of it.
+        // If the worker dies meanwhile, its successor knows that the run is paused.
         apply(&mut run, &Command::Claim { lease_expired: true, attempts_used_up: false });
         let fence = run.fence;
         apply(&mut run, &Command::Work { fence, report: WorkerReport::Checkpoint });
@@ -184,7 +184,7 @@ fn resume_of_a_waiting_run_says_what_is_needed() {
     insta::assert_snapshot!(refusal.to_string(), @r#"a waiting_for_signal run does not accept resume: it needs the signal "books-closed"; accepted: signal, cancel, replay, fork"#);
 }
 
-/// Applies a command that moves, as a store would.
+/// Applies a command that changes the state, as a store would.
 fn apply(run: &mut RunSnapshot, command: &Command) {
     if let Ok(Next::Move { state, fence, held, gate, .. }) = transition(run, command) {
         if let Command::Decide(decision) = command {

@@ -1,4 +1,4 @@
-//! Who may approve a run's gates, and how many have to.
+//! Who may approve the gates of a run, and how many approvals are required.
 
 use std::collections::BTreeSet;
 
@@ -10,43 +10,43 @@ use super::matching::Criteria;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NotBy {
-    /// Who started the run.
+    /// The person who started the run.
     Starter,
 }
 
 /// One rule of `approvals`.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct ApprovalRule {
-    /// Which skills it is about; every skill where there is none.
+    /// The skills to which it applies; all skills without criteria.
     #[serde(flatten)]
     pub criteria: Criteria,
-    /// How many different people have to approve.
+    /// Number of different people who have to approve.
     pub need: u32,
     /// Whose approval does not count.
     pub not_by: Option<NotBy>,
-    /// Names of keys and `scope:NAME`: who may approve; anyone where it is empty.
+    /// Who may approve, as names of keys and `scope:NAME`; anyone if it is empty.
     pub of: Vec<String>,
-    /// Seconds after which others are notified of a gate that still waits.
+    /// Time in seconds after which others are notified of a waiting gate.
     pub escalate_after_s: Option<u64>,
-    /// Who is notified and may approve then, too.
+    /// Who is notified and may then approve as well.
     pub escalate_to: Vec<String>,
     /// Its line in the file, from 1.
     pub line: u32,
 }
 
-/// What all rules together require of the approvals of a run.
+/// The combined requirements of all rules for the approvals of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RequiredApprovals {
-    /// How many different people have to approve.
+    /// Number of different people who have to approve.
     pub need: u32,
-    /// Whether the approval of who started the run does not count.
+    /// Whether an approval by the person who started the run does not count.
     pub not_by_starter: bool,
-    /// Lists of who may approve: an approver has to be on each.
+    /// Lists of possible approvers: an approver must be in each of them.
     pub of: Vec<Vec<String>>,
-    /// Seconds after which others are notified.
+    /// Time in seconds after which others are notified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub escalate_after_s: Option<u64>,
-    /// Who is notified and may approve then, too.
+    /// Who is notified and may then approve as well.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub escalate_to: Vec<String>,
 }
@@ -63,17 +63,17 @@ impl Default for RequiredApprovals {
     }
 }
 
-/// Somebody who wants to approve.
+/// A person who wants to approve.
 #[derive(Debug, Clone, Copy)]
 pub struct Approver<'a> {
-    /// Their names: of the key or the account, and the one they gave.
+    /// Their names: that of the key or the account, and the one they provided.
     pub names: &'a [&'a str],
     /// The scopes of their key.
     pub scopes: &'a BTreeSet<String>,
 }
 
 impl RequiredApprovals {
-    /// The strictest of several rules.
+    /// Combines several rules into the strictest requirements.
     pub(super) fn of<'r>(rules: impl Iterator<Item = &'r ApprovalRule>) -> Self {
         let mut all = Self::default();
         for rule in rules {
@@ -90,13 +90,14 @@ impl RequiredApprovals {
         all
     }
 
-    /// Whether they require more than one approval by anyone.
+    /// Returns whether more is required than one approval by anyone.
     #[must_use]
     pub fn is_strict(&self) -> bool {
         self.need > 1 || self.not_by_starter || !self.of.is_empty()
     }
 
-    /// Why an approval does not count; none where it does. `waited_s` is how long the gate has waited.
+    /// Returns why an approval does not count; `None` if it does. `waited_s` is how long the gate has waited, in
+    /// seconds.
     #[must_use]
     pub fn refuses(&self, approver: Approver<'_>, started_by: &str, waited_s: u64) -> Option<String> {
         if self.not_by_starter && approver.names.contains(&started_by) {

@@ -1,4 +1,4 @@
-//! A policy file: YAML to rules, with every mistake located and what is allowed named.
+//! Parses a policy file: YAML to rules; every error has its position and the allowed values.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -13,13 +13,13 @@ use super::matching::{Criteria, RootPattern};
 use super::verdict::{Effect, MAX_PREFERENCE, Policy, Rule};
 use skills_skill::{EffectMode, Role};
 
-/// What a preference adds where it does not say.
+/// Default score term of a preference.
 const USUAL_PREFERENCE: f64 = 0.1;
 
-/// A mistake in a policy. Nothing of the file is in force then: anyone who asks is refused.
+/// An error in a policy. None of the file is then in force: all requests are denied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyError {
-    /// At a place.
+    /// An error at a position.
     #[error("{}:{line}:{column}: {message}; {allowed}", file.display())]
     InFile {
         /// The file.
@@ -30,7 +30,7 @@ pub enum PolicyError {
         column: u32,
         /// What is wrong.
         message: String,
-        /// What may be there.
+        /// The allowed values.
         allowed: String,
     },
     /// The file cannot be read.
@@ -38,7 +38,7 @@ pub enum PolicyError {
     Unreadable {
         /// The file.
         file: PathBuf,
-        /// The system's words.
+        /// The error of the system.
         why: String,
     },
 }
@@ -53,7 +53,7 @@ struct Written {
     approvals: Option<Spanned<OneOrMore>>,
 }
 
-/// One rule, which counts everywhere, or a list of rules.
+/// One rule, which applies to all skills, or a list of rules.
 #[derive(Debug)]
 enum OneOrMore {
     One(Box<WrittenApprovals>),
@@ -127,10 +127,10 @@ const APPROVALS: &str = "expected `need` (1 to 20), `not_by: starter`, `of` (nam
 const KEYS: &str = "expected a rule: a map of `id`, `tag`, `domain`, `role` (procedure, utility, \
     sidecar), `effect` (read_only, enrich, control_signal), `root` and `label`, each a value or a list, with `except`, `reason` and, in `prefer`, `by`";
 
-/// Reads a policy. `home` is what `~` in a `root` stands for; a relative folder (`./skills`) counts from the file.
+/// Parses a policy. `~` in a `root` is expanded to `home`; a relative folder (`./skills`) is relative to the file.
 ///
 /// # Errors
-/// The first mistake, with its place.
+/// Returns the first error, with its position.
 pub fn parse(file: &Path, text: &str, home: &Path) -> Result<Policy, PolicyError> {
     let options = serde_saphyr::options! { strict_booleans: true };
     let written: Option<Written> = serde_saphyr::from_str_with_options(text, options).map_err(|error| {
@@ -175,7 +175,7 @@ pub fn parse(file: &Path, text: &str, home: &Path) -> Result<Policy, PolicyError
     Ok(Policy { rules, approvals })
 }
 
-/// Whether a line belongs to `approvals`.
+/// Returns whether a line belongs to `approvals`.
 fn is_in_approvals(text: &str, line: u64) -> bool {
     let before = text.lines().take(usize::try_from(line).unwrap_or(0));
     let top = before.filter(|line| line.starts_with(|c: char| c.is_ascii_alphabetic())).last();
@@ -227,7 +227,7 @@ fn checked(
     Ok(Rule { effect, criteria, reason: written.reason, by, line })
 }
 
-/// Approvals that one rule can require.
+/// Maximum number of approvals that one rule can require.
 const MAX_APPROVALS: u32 = 20;
 
 fn approval_rule(
@@ -273,7 +273,7 @@ fn approval_rule(
     })
 }
 
-/// A folder where it is written as one, else a label.
+/// Parses a `root` pattern: a folder if it is written as a path, otherwise a label.
 fn root_pattern(text: &str, folder: &Path, home: &Path) -> RootPattern {
     let path = if text == "~" {
         home.to_owned()
@@ -286,7 +286,7 @@ fn root_pattern(text: &str, folder: &Path, home: &Path) -> RootPattern {
     } else {
         return RootPattern::Label(text.to_owned());
     };
-    // A star in a path is not part of a folder's name here: labels are what patterns are for.
+    // Wildcards are not supported in paths, only in labels.
     if text.contains('*') {
         RootPattern::Label(text.to_owned())
     } else {
@@ -305,7 +305,7 @@ fn wrong(file: &Path, at: Location, message: impl Into<String>, allowed: impl In
     }
 }
 
-/// The parser's words as a person would say them.
+/// Rewrites the parser's message in the terms of the user interface.
 fn reword_error(said: &str) -> String {
     const WORDS: [(&str, &str); 7] = [
         ("invalid floating point", "expected a number"),
@@ -319,7 +319,7 @@ fn reword_error(said: &str) -> String {
     WORDS.iter().fold(said.to_owned(), |said, (theirs, ours)| said.replace(theirs, ours))
 }
 
-/// One value, or a list of them.
+/// One value, or a list of values.
 #[derive(Debug)]
 struct Many<T>(Vec<T>);
 

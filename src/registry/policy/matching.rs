@@ -1,4 +1,4 @@
-//! Whether a rule is about a skill: all of its criteria hold, each by any of its values.
+//! Matches a rule against a skill: all of its criteria must hold, each by any of its values.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,31 +7,31 @@ use serde::Serialize;
 
 use skills_skill::{EffectMode, Role, Skill};
 
-/// What of a skill a policy looks at.
+/// The properties of a skill that a policy uses.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
-    /// Its id; of a shadowed copy (`id@3f9a01c2`) the part before the `@` counts as well.
+    /// Its id; for a shadowed skill (`id@3f9a01c2`), the part before the `@` matches as well.
     pub id: &'a str,
     /// Its tags.
     pub tags: &'a [String],
     /// Its subject area, stated or inferred.
     pub domain: Option<&'a str>,
-    /// Its place in an answer.
+    /// Its role in an answer.
     pub role: Role,
-    /// What it does.
+    /// Its effects.
     pub effect: EffectMode,
     /// Its location.
     pub location: &'a Path,
-    /// The root it came from, as a person reads it (`~/.claude/skills`, `shipped`).
+    /// The display form of its root (`~/.claude/skills`, `shipped`).
     pub root: &'a str,
-    /// Labels of the run that is launched or decided; none where a policy is asked of the skill alone.
+    /// Labels of the run that is launched or decided; empty if the policy is evaluated for the skill alone.
     pub labels: &'a BTreeMap<String, String>,
 }
 
 static NO_LABELS: BTreeMap<String, String> = BTreeMap::new();
 
 impl<'a> Subject<'a> {
-    /// What a policy sees of a skill out of a root.
+    /// Returns the properties of a skill from a root.
     #[must_use]
     pub fn of(skill: &'a Skill, root: &'a str) -> Self {
         Self {
@@ -46,14 +46,14 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// The same with the labels of a run.
+    /// Adds the labels of a run.
     #[must_use]
     pub fn with_labels(self, labels: &'a BTreeMap<String, String>) -> Self {
         Self { labels, ..self }
     }
 }
 
-/// Where a `root` criterion points.
+/// The value of a `root` criterion.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RootPattern {
@@ -78,14 +78,14 @@ pub struct Criteria {
     pub effect: Vec<EffectMode>,
     /// Roots.
     pub root: Vec<RootPattern>,
-    /// Labels of a run as `NAME=VALUE`, with `*` and `?` in the value. No skill alone has any.
+    /// Labels of a run as `NAME=VALUE`, with `*` and `?` in the value. Never matches a skill without a run.
     pub label: Vec<String>,
-    /// Ids that are taken out again.
+    /// Ids that are excluded.
     pub except: Vec<String>,
 }
 
 impl Criteria {
-    /// Whether there is none at all.
+    /// Returns whether there are no criteria.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.id.is_empty()
@@ -97,7 +97,7 @@ impl Criteria {
             && self.label.is_empty()
     }
 
-    /// Whether all hold.
+    /// Returns whether all criteria hold.
     #[must_use]
     pub fn fit(&self, subject: &Subject<'_>) -> bool {
         let any = |patterns: &[String], text: &str| patterns.iter().any(|pattern| glob(pattern, text));
@@ -115,7 +115,7 @@ impl Criteria {
             && !is_id(&self.except)
     }
 
-    /// The criteria as they are read: `id deploy.* and effect control_signal, except deploy.docs`.
+    /// Returns the criteria as text: `id deploy.* and effect control_signal, except deploy.docs`.
     #[must_use]
     pub fn words(&self) -> String {
         fn part<T: ToString>(name: &str, values: &[T]) -> Option<String> {
@@ -138,7 +138,7 @@ impl Criteria {
     }
 }
 
-/// Whether a run has a label `NAME=VALUE`; of `NAME` alone any value counts.
+/// Returns whether a run has a label `NAME=VALUE`; `NAME` alone matches any value.
 fn has_label(subject: &Subject<'_>, label: &str) -> bool {
     let (name, value) = label.split_once('=').unwrap_or((label, "*"));
     subject.labels.get(name).is_some_and(|given| glob(value, given))
@@ -160,13 +160,13 @@ impl RootPattern {
     }
 }
 
-/// Whether a text fits a pattern: `*` is any stretch, `?` any one character, the case of letters does not count.
+/// Returns whether a text matches a pattern: `*` matches any sequence, `?` any one character; case is ignored.
 #[must_use]
 pub fn glob(pattern: &str, text: &str) -> bool {
     let fold = |text: &str| text.chars().flat_map(char::to_lowercase).collect::<Vec<_>>();
     let (pattern, text) = (fold(pattern), fold(text));
     let (mut p, mut t) = (0, 0);
-    // Where the last star stands, and how much of the text it has taken so far.
+    // Position of the last star, and the start of the text that follows its current match.
     let mut star: Option<(usize, usize)> = None;
     while t < text.len() {
         match pattern.get(p) {

@@ -1,9 +1,9 @@
-//! The person's policy as data: what may be found, run and attached, what a person is asked about first, and what is
-//! preferred. Every answer names the rules that led to it.
+//! The user's policy as data: what may be found, run and attached, what requires approval, and what is preferred.
+//! Every result names the rules that led to it.
 //!
-//! Order in the file does not count. A matching `deny` wins over everything. Where there is any `allow`, it
-//! is the whole list: what none of its rules matches is denied. `require_approval` adds a person's approval
-//! before the first step. `prefer` adds a bounded term to the score of what matches at all.
+//! The order in the file is irrelevant. A matching `deny` takes precedence over everything. If there is any `allow`,
+//! only matching skills are allowed: everything else is denied. `require_approval` requires an approval before the
+//! first step. `prefer` adds a bounded term to the score of matching skills.
 
 mod approvals;
 mod load;

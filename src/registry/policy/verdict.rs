@@ -1,4 +1,4 @@
-//! What the rules say together about one skill.
+//! The combined result of all rules for one skill.
 
 use serde::{Deserialize, Serialize};
 use strum::Display;
@@ -6,43 +6,43 @@ use strum::Display;
 use super::approvals::{ApprovalRule, RequiredApprovals};
 use super::matching::{Criteria, Subject};
 
-/// Most that all preferences together add to a score: enough to decide between two that fit about as well, too little
-/// to bring up what does not fit.
+/// Maximum sum of all preferences in a score: enough to decide between two skills that fit about equally well, too
+/// little to promote one that does not fit.
 pub const MAX_PREFERENCE: f64 = 0.5;
 
-/// What a rule does.
+/// The effect of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Display, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Effect {
-    /// Puts it on the list of what may be.
+    /// Adds it to the allowed skills.
     Allow,
-    /// Neither found, run nor attached.
+    /// It must not be found, run or attached.
     Deny,
-    /// A person approves before the first step.
+    /// Requires approval before the first step.
     RequireApproval,
-    /// A term of the score.
+    /// Adds a term to the score.
     Prefer,
 }
 
 /// One rule of the file.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Rule {
-    /// What it does.
+    /// Its effect.
     pub effect: Effect,
-    /// Whom it is about.
+    /// The skills to which it applies.
     #[serde(flatten)]
     pub criteria: Criteria,
-    /// Why, in the person's words.
+    /// The reason, in the user's words.
     pub reason: Option<String>,
-    /// What a preference adds.
+    /// The score term of a preference.
     pub by: Option<f64>,
     /// Its line in the file, from 1.
     pub line: u32,
 }
 
 impl Rule {
-    /// The rule as it is read: `deny id deploy.* (line 4: through the pipeline only)`.
+    /// Returns the rule as text: `deny id deploy.* (line 4: through the pipeline only)`.
     #[must_use]
     pub fn words(&self) -> String {
         let reason = self.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
@@ -50,60 +50,60 @@ impl Rule {
     }
 }
 
-/// A rule that matched, and whether it counts.
+/// A rule that matched, and whether it has an effect.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Matched {
-    /// What it does.
+    /// Its effect.
     pub effect: Effect,
-    /// The rule as it is read.
+    /// The rule as text.
     pub rule: String,
     /// Its line in the file.
     pub line: u32,
-    /// What it adds to the score, where it does; as far as the bound lets it.
+    /// Its contribution to the score, if any, after applying the bound.
     pub by: Option<f64>,
-    /// False where a `deny` makes it idle.
+    /// False if a `deny` overrides it.
     pub counts: bool,
 }
 
-/// What the policy says about a skill.
+/// The result of the policy for a skill.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Verdict {
     /// Whether it may be found, run and attached.
     pub allowed: bool,
-    /// Why not, if not.
+    /// The rule that denies it, if any.
     pub denied_by: Option<String>,
-    /// The rule that wants a person's approval before the first step, if any (the first in the file).
+    /// The first rule in the file that requires approval before the first step, if any.
     pub require_approval: Option<String>,
-    /// What is added to its score.
+    /// Its contribution to the score.
     pub prefer: f64,
     /// Every rule that matched, in the order of the file's effects: deny, allow, require approval, prefer.
     pub rules: Vec<Matched>,
 }
 
-/// All rules. Without any, everything is allowed.
+/// All rules. Without rules, everything is allowed.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, schemars::JsonSchema)]
 pub struct Policy {
-    /// The rules: deny, allow, require approval, prefer; in each the order of the file.
+    /// The rules, grouped as deny, allow, require approval, prefer; within each group in file order.
     pub rules: Vec<Rule>,
-    /// Who may approve, and how many have to.
+    /// Who may approve, and how many approvals are required.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub approvals: Vec<ApprovalRule>,
 }
 
 impl Policy {
-    /// What the rules say together about approvals of a run of this skill.
+    /// Returns the combined requirements for approvals of a run of this skill.
     #[must_use]
     pub fn approvals(&self, subject: &Subject<'_>) -> RequiredApprovals {
         RequiredApprovals::of(self.approvals.iter().filter(|rule| rule.criteria.fit(subject)))
     }
 
-    /// Whether there is no rule.
+    /// Returns whether there are no rules.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty() && self.approvals.is_empty()
     }
 
-    /// What the rules say together about a skill.
+    /// Returns the combined result of the rules for a skill.
     #[must_use]
     pub fn verdict(&self, subject: &Subject<'_>) -> Verdict {
         let fitting: Vec<&Rule> = self.rules.iter().filter(|rule| rule.criteria.fit(subject)).collect();

@@ -1,5 +1,5 @@
-//! The digest of a bundle as it lies on disk: every file by path, execute bit and content. Links are taken as
-//! links and never followed; what cannot be pinned down (a link that leads out, a pipe) is said.
+//! The digest of a bundle on disk: every file by path, execute bit and content. Links are hashed as links and never
+//! followed; what cannot be pinned (a link that leads out, a pipe) is an error.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
@@ -13,60 +13,60 @@ use sha2::{Digest as _, Sha256};
 use skills_base::files::{self, MAX_DEPTH};
 use skills_skill::{Digest, is_main_file};
 
-/// More files than this are not pinned: a digest over them would be taken before every step.
+/// Maximum number of pinned files: the digest is checked before every step.
 pub const MAX_FILES: usize = 20_000;
-/// More bytes than this are not pinned.
+/// Maximum size of pinned files in bytes.
 pub const MAX_BYTES: u64 = 256 << 20;
 
-/// Folders of a registry that bring something to run, where the folder itself is not a bundle.
+/// Folders with executable content in a registry folder that is not a bundle itself.
 const REGISTRY_FOLDERS: [&str; 4] = ["bindings", "capabilities", "scripts", "services"];
 
-/// A change this close to the moment of hashing could have left the times as they are: file systems count time in
-/// steps, the coarsest in use in steps of two seconds.
+/// A change this soon before hashing could leave the times unchanged: file systems have coarse timestamps, in practice
+/// up to two seconds.
 const RACY: Duration = Duration::from_secs(2);
 
-/// What is at a path.
+/// Kind of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileKind {
-    /// A file.
+    /// A regular file.
     File,
-    /// A file that may be executed.
+    /// An executable file.
     Executable,
-    /// A symbolic link; its digest is that of the path it holds.
+    /// A symbolic link; its digest is that of its target path.
     Link,
 }
 
-/// A file as it was seen.
+/// A file as it was hashed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeenFile {
-    /// What it is.
+    /// Its kind.
     pub kind: FileKind,
     /// SHA-256 of its content.
     pub sha256: Digest,
 }
 
-/// What was seen at a place.
+/// The digests of a place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Measured {
     /// SHA-256 over all files: path, kind, content.
     pub digest: Digest,
-    /// Every file by its path inside, `/` between parts.
+    /// Every file by its path relative to the place, with `/` as separator.
     pub files: BTreeMap<String, SeenFile>,
-    /// Bytes of all files.
+    /// Total size of all files in bytes.
     pub bytes: u64,
 }
 
 /// Why a place cannot be pinned.
 #[derive(Debug, thiserror::Error)]
 pub enum Obstacle {
-    /// A link leads out: what it points at could change unseen.
+    /// A link leads out: its target could change unnoticed.
     #[error("`{0}` is a symbolic link that points outside the folder; replace it with the file")]
     LeadsOut(String),
-    /// Neither file, folder nor link.
+    /// Neither a regular file, a folder nor a link.
     #[error("`{0}` is a pipe, socket or device; remove it from the folder")]
     Special(String),
-    /// Its name is not text.
+    /// A name is not UTF-8.
     #[error("`{0}` has a name that is not UTF-8; rename it")]
     Name(String),
     /// Too many files.
@@ -75,25 +75,25 @@ pub enum Obstacle {
             `trust:` in your config.yaml"
     )]
     TooMany,
-    /// Too many bytes.
+    /// The files are too large.
     #[error("there are more than {} MiB; trust individual bundles, or list the folder under `trust:` in \
         your config.yaml", MAX_BYTES >> 20)]
     TooLarge,
-    /// Its folders are nested too deep.
+    /// The folders are nested too deeply.
     #[error("`{0}` is nested more than {MAX_DEPTH} levels deep; move it up")]
     TooDeep(String),
-    /// The system refuses.
+    /// The file system returned an error.
     #[error("`{path}` cannot be read: {source}")]
     Unreadable {
-        /// Where.
+        /// The path.
         path: String,
-        /// The system's words.
+        /// The error of the system.
         source: io::Error,
     },
 }
 
-/// What tells, without reading it, that a file is another one than before. The time of the last change of the inode
-/// is part of it, because that one cannot be set back by who writes the file.
+/// Detects, without reading it, that a file has changed. Includes the change time of the inode, because a user who
+/// writes the file cannot set that back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Stamp {
     path: String,
@@ -110,7 +110,7 @@ struct Found {
     place: PathBuf,
 }
 
-/// A measurement that can be claimed again as long as nothing moved.
+/// A cached digest, which is valid as long as no stamp changes.
 #[derive(Debug, Clone)]
 pub(super) struct CachedDigest {
     stamps: Vec<Stamp>,
@@ -119,8 +119,8 @@ pub(super) struct CachedDigest {
 }
 
 impl CachedDigest {
-    /// The measurement, if nothing can have changed since: same files, same stamps, and none of them so young that
-    /// a change could hide in the coarseness of its times.
+    /// Returns the digest if nothing can have changed since: same files, same stamps, and none of them so recent that
+    /// a change could be hidden by coarse timestamps.
     fn still(&self, found: &[Found]) -> Option<&Measured> {
         let same = self.stamps.len() == found.len()
             && self.stamps.iter().zip(found).all(|(kept, found)| *kept == found.stamp);
@@ -129,7 +129,7 @@ impl CachedDigest {
     }
 }
 
-/// Measures a place (an absolute path without links in it), from an earlier measurement where that still holds.
+/// Computes the digests of a place (an absolute path without links), reusing an earlier result if it is still valid.
 pub(super) fn measure(
     place: &Path,
     kept: Option<&CachedDigest>,
@@ -165,7 +165,8 @@ impl CachedDigest {
     }
 }
 
-/// The one digest over all files. Lengths are before texts, so that no two sets of files read alike.
+/// Computes the combined digest over all files. Texts are prefixed by their lengths, so that no two sets of files have
+/// the same encoding.
 #[must_use]
 pub fn combined_digest(files: &BTreeMap<String, SeenFile>) -> Digest {
     let mut hash = Vec::with_capacity(files.len() * 96);
@@ -205,7 +206,7 @@ fn content(file: &Found, bytes: &mut u64) -> Result<Digest, Obstacle> {
     Ok(Digest::from(<[u8; 32]>::from(hash.finalize())))
 }
 
-/// Whether a folder is a bundle.
+/// Returns whether a folder is a bundle.
 pub(super) fn is_bundle(folder: &Path) -> bool {
     let Ok(entries) = fs::read_dir(folder) else { return false };
     entries.flatten().any(|entry| entry.file_name().to_str().is_some_and(is_main_file))
@@ -239,8 +240,8 @@ impl Walk<'_> {
             let Some(name) = name.to_str() else {
                 return Err(Obstacle::Name(format!("{prefix}{}", name.to_string_lossy())));
             };
-            // The history of a bundle that is a repository of its own changes with every fetch, and no script
-            // can be in it: scripts are below `scripts/`.
+            // The history of a bundle that is a repository of its own changes with every fetch, and cannot contain
+            // scripts, which are below `scripts/`.
             if prefix.is_empty() && name == ".git" {
                 continue;
             }
@@ -284,19 +285,19 @@ impl Walk<'_> {
     }
 }
 
-/// The beginning of a path that is too long for a message.
+/// Truncates a path that is too long for a message.
 fn short(path: &str) -> String {
     const SHOWN: usize = 60;
     let shown: String = path.chars().take(SHOWN).collect();
     if shown.len() < path.len() { format!("{shown}…") } else { shown }
 }
 
-/// Whether a link leads to something below `top` (or would, were it there).
+/// Returns whether a link leads to something below `top` (or would, if its target existed).
 fn stays_inside(top: &Path, link: &Path) -> bool {
     if let Ok(real) = link.canonicalize() {
         return real.starts_with(top);
     }
-    // It leads nowhere yet. Judged by its words, so that what appears there later is inside as well.
+    // The target does not exist yet. Resolved lexically, so that it is also inside if it appears later.
     let Ok(target) = fs::read_link(link) else { return false };
     let mut at = link.parent().unwrap_or(top).to_owned();
     for part in target.components() {
@@ -347,8 +348,8 @@ fn is_executable(_: &Metadata) -> bool {
     false
 }
 
-/// What differs between what was pinned and what is there as text a person reads: `scripts/run.py`,
-/// `scripts/new.sh (new)`, `old.md (gone)`, `run.py (execute bit)`.
+/// Describes the differences between the pinned and the current files: `scripts/run.py`, `scripts/new.sh (new)`,
+/// `old.md (gone)`, `run.py (execute bit)`.
 pub(super) fn differences(
     pinned: &BTreeMap<String, SeenFile>,
     now: &BTreeMap<String, SeenFile>,

@@ -1,5 +1,5 @@
-//! `trust.json`: what a person has trusted, kept whole. Written beside and renamed, under a lock, so that two
-//! processes that trust at once both keep what they said.
+//! `trust.json`: the pins of the user. Written to a temporary file and renamed, under a lock, so that concurrent
+//! changes by two processes are both kept.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -13,12 +13,12 @@ use super::digest::SeenFile;
 use skills_base::private_files;
 use skills_skill::{Digest, read_regular};
 
-/// Layout of the file. A newer one is refused, never overwritten.
+/// Version of the file's layout. A file with a newer one is rejected, never overwritten.
 const VERSION: u32 = 1;
-/// A file beyond this is none of ours.
+/// Maximum size in bytes; a larger file was not written by this program.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// A bundle (or the parts of a registry that run) that was trusted, as it was seen then.
+/// A bundle (or the executable parts of a registry folder) as it was trusted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pin {
     /// Its folder, absolute and without links.
@@ -27,7 +27,7 @@ pub struct Pin {
     pub digest: Digest,
     /// When it was trusted: RFC 3339, UTC.
     pub at: String,
-    /// Every file as it was seen.
+    /// Every file as it was hashed.
     pub files: BTreeMap<String, SeenFile>,
 }
 
@@ -38,7 +38,7 @@ struct Written {
     pins: Vec<Pin>,
 }
 
-/// What only the version is read of, before anything else is believed.
+/// Only the version, which is checked before the rest is parsed.
 #[derive(Deserialize)]
 struct Version {
     version: u32,
@@ -46,7 +46,7 @@ struct Version {
 
 pub(super) type Pins = BTreeMap<PathBuf, Pin>;
 
-/// Reads the pins; none where there is no file.
+/// Reads the pins; empty if there is no file.
 pub(super) fn read(file: &Path) -> Result<Pins, TrustError> {
     let bytes = match read_regular(file, MAX_BYTES) {
         Ok(bytes) => bytes,
@@ -63,7 +63,7 @@ pub(super) fn read(file: &Path) -> Result<Pins, TrustError> {
     Ok(written.pins.into_iter().map(|pin| (pin.path.clone(), pin)).collect())
 }
 
-/// Changes the pins under the lock: what another process wrote meanwhile is read first and stays.
+/// Changes the pins under the lock, after reading changes by other processes.
 pub(super) fn change<T>(
     file: &Path,
     change: impl FnOnce(&mut Pins) -> Result<T, TrustError>,
@@ -82,7 +82,7 @@ pub(super) fn change<T>(
     Ok(answer)
 }
 
-/// Held as long as the file is open (`flock(2)`, `LockFileEx`).
+/// Locks the file until it is closed (`flock(2)`, `LockFileEx`).
 fn lock(file: &Path) -> io::Result<File> {
     let lock = private_files::open_append(file)?;
     lock.lock()?;
@@ -91,12 +91,12 @@ fn lock(file: &Path) -> io::Result<File> {
 
 fn write(file: &Path, folder: &Path, pins: Pins) -> io::Result<()> {
     let written = Written { version: VERSION, pins: pins.into_values().collect() };
-    // A temporary file of this crate is readable by its owner alone, and so is what is renamed from it.
+    // Temporary files of the `tempfile` crate are readable only by their owner, also after the rename.
     let mut out = tempfile::Builder::new().prefix(".trust-").tempfile_in(folder)?;
     serde_json::to_writer_pretty(&mut out, &written)?;
     out.write_all(b"\n")?;
     out.as_file().sync_all()?;
     out.persist(file)?;
-    // The rename is on the disk when its folder is.
+    // Syncing the folder makes the rename durable.
     File::open(folder)?.sync_all()
 }

@@ -1,4 +1,4 @@
-//! What trust promises, tried from outside: changes, links, races, damage.
+//! Guarantees of trust, tested from outside: changes, links, races, damage.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "the tests' scratch folder")]
 
@@ -44,7 +44,7 @@ impl Place {
 
     fn state(&self, path: &str) -> TrustState {
         let state = self.trust.state(&self.at(path));
-        // What is remembered and what is read again must never tell two things.
+        // Cached and fresh results must never differ.
         assert_eq!(trust(self.dir.path()).state(&self.at(path)), state);
         let glance = self.trust.trust_snapshot();
         assert_eq!(
@@ -85,10 +85,10 @@ fn shipped_skills_and_folders_of_the_settings_are_trusted_whatever_changes() {
     place.write("named/c/SKILL.md", "x");
     assert_eq!(place.state("shipped/00/b"), TrustState::Shipped);
     assert_eq!(place.state("named/c"), TrustState::Config { path: place.at("named") });
-    // A link below a trusted folder brings nothing in from elsewhere.
+    // A link below a trusted folder does not extend trust to its target.
     symlink(place.at("skills/a"), place.at("named/a")).unwrap();
     assert_eq!(place.state("named/a"), TrustState::Untrusted);
-    // Nor does a folder whose name only begins alike.
+    // Nor does a folder whose name has a trusted one as prefix.
     place.write("named-not/d/SKILL.md", "x");
     assert_eq!(place.state("named-not/d"), TrustState::Untrusted);
 }
@@ -98,7 +98,7 @@ fn a_change_of_any_file_asks_again_and_names_it() {
     let place = Place::new();
     place.pin("skills/a");
     let script = "skills/a/scripts/run.py";
-    // The same length, and the time set back: only reading it tells.
+    // Same length, and the time set back: only reading detects it.
     let before = fs::metadata(place.at(script)).unwrap().modified().unwrap();
     place.write(script, "print(2)\n");
     fs::File::options().write(true).open(place.at(script)).unwrap().set_modified(before).unwrap();
@@ -127,10 +127,10 @@ fn an_old_measurement_is_taken_up_only_while_nothing_moved() {
     let real = place.at("skills/a").canonicalize().unwrap();
     let later = SystemTime::now() + Duration::from_secs(60);
     let kept = digest::measure(&real, None, later).unwrap();
-    // Read long after the last change, unchanged since: claimed, content unread.
+    // Hashed long after the last change, unchanged since: reused without reading the content.
     let again = digest::measure(&real, Some(&kept), later).unwrap();
     assert_eq!(again.measured(), kept.measured());
-    // The same bytes, another length, or another file of the same look: read again.
+    // The same bytes, another length, or another file with the same appearance: read again.
     let script = place.at("skills/a/scripts/run.py");
     let before = fs::metadata(&script).unwrap().modified().unwrap();
     place.write("skills/a/scripts/new.py", "print(9)\n");
@@ -154,7 +154,7 @@ fn a_link_out_of_the_bundle_is_never_pinned() {
     assert!(error.contains("scripts/out.py") && error.contains("points outside"), "{error}");
     fs::remove_file(place.at("skills/a/scripts/out.py")).unwrap();
     place.pin("skills/a");
-    // It comes later, also as one that leads nowhere yet, or to a folder.
+    // The link is added later, also a broken one, or one to a folder.
     for target in
         [place.at("outside.py"), "../../../nowhere".into(), "/nowhere".into(), place.dir.path().into()]
     {
@@ -227,7 +227,7 @@ fn writers_at_the_same_time_all_keep_what_they_said() {
         for name in &names {
             let place = &place;
             scope.spawn(move || {
-                // Each with its own view, as another process would have.
+                // Each thread has its own state, as another process would have.
                 let own = trust(place.dir.path());
                 let at = place.at(name);
                 let seen = own.look(&at).unwrap();

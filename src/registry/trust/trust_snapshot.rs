@@ -1,4 +1,4 @@
-//! Trust told for many places at one moment: what all of them have in common is looked up once.
+//! A trust snapshot for querying many places at once: shared lookups are done only once.
 
 use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
@@ -7,15 +7,15 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use super::file::Pins;
 use super::{Trust, TrustState, digest};
 
-/// Trust as it is from here on; to be dropped soon, as what it looked up grows old.
+/// Trust at a point in time; short-lived, because its cached lookups become outdated.
 #[derive(Debug)]
 pub struct TrustSnapshot {
     trust: Trust,
     shipped: OnceLock<Option<PathBuf>>,
-    /// Folders that the settings name: their location, and as they are named.
+    /// Folders named in the settings: their real paths, and as written.
     named: OnceLock<Vec<(PathBuf, PathBuf)>>,
     pins: OnceLock<Option<Arc<Pins>>>,
-    /// Where folders really lie.
+    /// Cache of real paths.
     real: Mutex<HashMap<PathBuf, Option<PathBuf>>>,
 }
 
@@ -30,7 +30,7 @@ impl TrustSnapshot {
         }
     }
 
-    /// As [`Trust::state`].
+    /// Returns the state of a place, like [`Trust::state`].
     #[must_use]
     pub fn state(&self, place: &Path) -> TrustState {
         let real = resolve(place, &mut self.real.lock().unwrap_or_else(PoisonError::into_inner));
@@ -59,7 +59,7 @@ impl TrustSnapshot {
     }
 }
 
-/// Where a path really leads, as [`Path::canonicalize`] says; each folder on the way is asked about once.
+/// Resolves a path like [`Path::canonicalize`]; each parent folder is resolved only once.
 fn resolve(place: &Path, known: &mut HashMap<PathBuf, Option<PathBuf>>) -> Option<PathBuf> {
     if let Some(real) = known.get(place) {
         return real.clone();

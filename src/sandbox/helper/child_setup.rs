@@ -1,7 +1,8 @@
-//! The process that gives up its rights and becomes the script.
+//! The process that drops its privileges and becomes the script.
 //!
-//! Single-threaded from start to `exec`. The order matters: a new session first, limits and identity while the rights
-//! for them are there, then the current directory and the one-way doors, and the limits of memory last.
+//! Single-threaded from start to `exec`. The order matters: first a new session, then limits and identity while the
+//! privileges for them are available, then the current directory and the irreversible restrictions, and the memory
+//! limits last.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -15,7 +16,7 @@ use nix::unistd::{Gid, Uid, chdir, close, setgid, setgroups, setsid, setuid};
 use super::super::plan::{Findings, Identity, Plan, receive};
 use super::{FAILED, limits, probe};
 
-/// Where a process finds its own open files by number.
+/// The folder in which a process finds its open files by number.
 #[cfg(target_os = "linux")]
 const OWN_FILES: &str = "/proc/self/fd";
 #[cfg(not(target_os = "linux"))]
@@ -39,7 +40,7 @@ pub fn run(failures: Option<&str>) -> ExitCode {
     ExitCode::from(FAILED)
 }
 
-/// Opens the failure pipe again, so that it closes on `exec`, and closes every file that was inherited.
+/// Reopens the failure pipe, so that it closes on `exec`, and closes every inherited file.
 fn open_failures(number: &str) -> Option<File> {
     let kept = File::options().write(true).open(format!("{OWN_FILES}/{number}")).ok()?;
     let open: Vec<i32> = std::fs::read_dir(OWN_FILES)
@@ -49,13 +50,13 @@ fn open_failures(number: &str) -> Option<File> {
         .filter(|fd| *fd > 2 && *fd != kept.as_raw_fd())
         .collect();
     for fd in open {
-        // The listing's own file is among them and closed already.
+        // The file descriptor of the listing itself is closed already.
         let _ = close(fd);
     }
     Some(kept)
 }
 
-/// Becomes the script; answers why it could not.
+/// Becomes the script; returns the reason if that fails.
 fn start(plan: &Plan, failures: &mut File) -> String {
     let mut command = match &plan.seatbelt {
         None => Command::new(&plan.program),
@@ -72,13 +73,13 @@ fn start(plan: &Plan, failures: &mut File) -> String {
     format!("starting {}: {}", plan.program.display(), command.exec())
 }
 
-/// Takes every measure of the plan. With `strict` the first that fails ends it; a probe notes it and
+/// Applies all restrictions of the plan. With `strict`, the first failure is returned; a probe records it and
 /// continues.
 fn apply(plan: &Plan, strict: bool) -> Result<Findings, String> {
     let mut found = Findings::default();
-    // Fails only in a process that leads a group already, and then it has no terminal to lose either.
+    // Fails only in a process that already leads a group, which then has no terminal to lose either.
     let _ = setsid();
-    // Before the limits: those in force on entering count for the whole person for ever.
+    // Before the limits: those in force when a namespace is entered apply to all processes of the user permanently.
     if plan.namespace {
         found.namespace = Some(noted(strict, enter_namespace())?);
     }
@@ -89,7 +90,7 @@ fn apply(plan: &Plan, strict: bool) -> Result<Findings, String> {
     if let Some(identity) = plan.identity {
         found.identity = Some(noted(strict, become_user(identity))?);
     }
-    // The directory is open to the new user alone.
+    // The directory is accessible only to the new user.
     chdir(&plan.directory).map_err(|error| format!("entering {}: {error}", plan.directory.display()))?;
     one_way_doors(plan, strict, &mut found)?;
     if let (Some(wanted), Some(Ok(()))) = (&plan.limits, &found.limits) {
@@ -98,7 +99,7 @@ fn apply(plan: &Plan, strict: bool) -> Result<Findings, String> {
     Ok(found)
 }
 
-/// An error ends everything when `strict`, and is only noted otherwise.
+/// Returns an error if `strict`, and otherwise records it in the result.
 fn noted<T>(strict: bool, result: Result<T, String>) -> Result<Result<T, String>, String> {
     match result {
         Err(why) if strict => Err(why),
@@ -109,7 +110,7 @@ fn noted<T>(strict: bool, result: Result<T, String>) -> Result<Result<T, String>
 #[cfg(target_os = "linux")]
 fn one_way_doors(plan: &Plan, strict: bool, found: &mut Findings) -> Result<(), String> {
     use nix::sys::prctl::{set_no_new_privs, set_pdeathsig};
-    // A change of the user forgets it, so it stands after that.
+    // Reset by a change of the user, so it is set afterwards.
     set_pdeathsig(nix::sys::signal::Signal::SIGKILL)
         .map_err(|error| format!("tying the script's life to the helper's: {error}"))?;
     set_no_new_privs().map_err(|error| format!("giving up new privileges: {error}"))?;
@@ -122,7 +123,7 @@ fn one_way_doors(plan: &Plan, strict: bool, found: &mut Findings) -> Result<(), 
     Ok(())
 }
 
-/// Enters a user namespace in which this user has its own number, and no rights beyond its own after `exec`.
+/// Enters a user namespace in which this user keeps its id, and has no additional privileges after `exec`.
 #[cfg(target_os = "linux")]
 pub fn enter_namespace() -> Result<(), String> {
     use nix::sched::{CloneFlags, unshare};
@@ -145,13 +146,13 @@ fn enter_namespace() -> Result<(), String> {
     Err("this system has none".to_owned())
 }
 
-/// Elsewhere the profile around the script is the door.
+/// On other systems the profile around the script restricts it.
 #[cfg(not(target_os = "linux"))]
 fn one_way_doors(_: &Plan, _: bool, _: &mut Findings) -> Result<(), String> {
     Ok(())
 }
 
-/// Leaves every group and becomes the user of that number permanently: real, effective and saved.
+/// Leaves all groups and permanently becomes the user with that id: real, effective and saved.
 fn become_user(identity: Identity) -> Result<(), String> {
     let Identity(number) = identity;
     #[cfg(target_os = "linux")]
@@ -169,7 +170,7 @@ fn print(failures: &mut File, findings: &Findings) -> io::Result<()> {
     failures.write_all(b"+")
 }
 
-/// Stdin without a buffer: what follows the plan belongs to the script.
+/// Unbuffered stdin: the bytes after the plan belong to the script.
 struct Unbuffered;
 
 impl Read for Unbuffered {

@@ -1,7 +1,7 @@
-//! A file system of its own for what a script writes, with a limit on bytes and files that the kernel keeps.
+//! A separate file system for the files that a script writes, whose limits on bytes and files the kernel enforces.
 //!
-//! The warden enters a mount namespace, lays a `tmpfs` (tmpfs(5)) over the work directory, and carries what the script
-//! has produced out of it afterwards. It vanishes with the namespace, however that ends.
+//! The supervisor enters a mount namespace, mounts a `tmpfs` (tmpfs(5)) over the work directory, and copies the
+//! produced files out of it afterwards. It disappears with the namespace, however that ends.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -20,18 +20,18 @@ use super::super::plan::{Disk, DiskUse, Identity};
 use super::super::workdir::{MAX_DEPTH, Stamp, stamp};
 use super::child_setup::enter_namespace;
 
-/// Bytes of a page, which a file takes at least.
+/// Size of a page in bytes, the minimum space of a file.
 const PAGE: u64 = 4096;
 
 /// The mounted file system.
 pub struct Mounted {
     disk: Disk,
-    /// What was put in, as it was then.
+    /// The initial files with their stamps.
     inputs: BTreeMap<PathBuf, Stamp>,
     full: Arc<Full>,
 }
 
-/// What was used up at some moment.
+/// The limits that were reached at some time.
 #[derive(Default)]
 struct Full {
     bytes: AtomicBool,
@@ -48,7 +48,8 @@ impl Full {
 }
 
 impl Mounted {
-    /// Mounts it over the work directory and copies into it what lies there. Call it before any thread is there.
+    /// Mounts the file system over the work directory and copies the directory's content into it. Call it before any
+    /// thread is started.
     pub fn mount(disk: &Disk, owner: Option<Identity>) -> Result<Self, String> {
         let failed = |what: &str| {
             let what = what.to_owned();
@@ -68,7 +69,7 @@ impl Mounted {
         let options = format!(
             "mode=0700,size={},nr_inodes={}",
             disk.bytes.saturating_add(given.bytes).next_multiple_of(PAGE),
-            // The folder itself is one.
+            // The folder itself counts as one.
             disk.files.saturating_add(given.entries).saturating_add(1)
         );
         let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
@@ -80,7 +81,7 @@ impl Mounted {
         Ok(Self { disk: disk.clone(), inputs, full: Arc::default() })
     }
 
-    /// Looks from time to time whether it is full.
+    /// Periodically checks whether it is full, in a separate thread.
     pub fn watch(&self) {
         let (work, full) = (self.disk.work.clone(), Arc::clone(&self.full));
         std::thread::spawn(move || {
@@ -91,7 +92,8 @@ impl Mounted {
         });
     }
 
-    /// Copies what is new or changed to where the program finds it. Call it when no process of the script is left.
+    /// Copies new and changed files to the folder where the program finds them. Call it when no process of the script
+    /// is left.
     pub fn export(self) -> DiskUse {
         self.full.look(&self.disk.work);
         let mut found = DiskUse {
@@ -99,7 +101,7 @@ impl Mounted {
             files_full: self.full.files.load(Ordering::SeqCst),
             ..DiskUse::default()
         };
-        // A file may have holes: its size says what its copy takes.
+        // Limits the copy by the apparent size, because a sparse file takes more space in the copy.
         let mut left = self.disk.bytes;
         match self.copy_out(&self.disk.work, &self.disk.out, 0, &mut left) {
             Ok(complete) => found.truncated = !complete,
@@ -109,10 +111,11 @@ impl Mounted {
         found
     }
 
-    /// Follows no link: what a script links to is not what it wrote. Answers whether everything was copied.
+    /// Copies files without following links, because the target of a link was not written by the script. Returns
+    /// whether everything was copied.
     fn copy_out(&self, from: &Path, to: &Path, depth: usize, left: &mut u64) -> io::Result<bool> {
         let mut complete = true;
-        // The script may have closed its own folder to an ordinary user.
+        // The script may have removed the permissions of its own folder.
         fs::set_permissions(from, PermissionsExt::from_mode(0o700))?;
         for entry in fs::read_dir(from)? {
             let (path, name) = entry.map(|entry| (entry.path(), entry.file_name()))?;
@@ -135,7 +138,7 @@ impl Mounted {
     }
 }
 
-/// What is in the work directory before the start.
+/// Entries and bytes in the work directory before the start.
 struct InitialUsage {
     entries: u64,
     bytes: u64,
@@ -160,7 +163,7 @@ impl InitialUsage {
     }
 }
 
-/// Copies folders and files that the program has laid out; there is nothing else.
+/// Copies folders and files that the program has created; there are no other kinds of entries.
 fn fill(
     from: &Path,
     to: &Path,

@@ -1,5 +1,6 @@
-//! File access by Landlock (<https://docs.kernel.org/userspace-api/landlock.html>): read here, write there, nothing
-//! else; no TCP port, no signal and no abstract socket across the border, where the kernel's ABI knows these.
+//! File access control by Landlock (<https://docs.kernel.org/userspace-api/landlock.html>): read and write access only
+//! to the given paths; no TCP ports, and no signals and abstract sockets across the boundary, if the kernel's ABI
+//! supports that.
 
 use std::error::Error;
 
@@ -10,12 +11,12 @@ use landlock::{
 
 use super::super::plan::FileAccess;
 
-/// The newest ABI whose rights this module has been written for.
+/// The newest ABI that this module supports.
 const NEWEST: ABI = ABI::V7;
 
-/// Puts the rules in force for this process and all its children, and answers the ABI.
+/// Applies the rules to this process and all its children, and returns the ABI.
 ///
-/// With an ABI in the plan every right of it is a hard requirement. Without, the best there is is taken.
+/// With an ABI in the plan, all of its access rights are hard requirements. Otherwise, the best supported ABI is used.
 pub fn restrict(access: &FileAccess) -> Result<i32, String> {
     let (abi, level) = match access.landlock {
         Some(number) => (ABI::from(number), CompatLevel::HardRequirement),
@@ -37,7 +38,7 @@ fn build(
     level: CompatLevel,
 ) -> Result<landlock::RestrictionStatus, Box<dyn Error>> {
     let mut rules = Ruleset::default().set_compatibility(level).handle_access(AccessFs::from_all(abi))?;
-    // Asking for a set that an ABI leaves empty is an error of its own.
+    // Requesting a set that is empty in an ABI is an error.
     if abi >= ABI::V4 {
         rules = rules.handle_access(AccessNet::from_all(abi))?;
     }
@@ -46,7 +47,7 @@ fn build(
     }
     let read = AccessFs::from_read(abi);
     let device: BitFlags<AccessFs> = AccessFs::ReadFile | AccessFs::WriteFile;
-    // No device nodes and no sockets: both are doors to something outside.
+    // No device nodes and no sockets: both give access to something outside.
     let write = AccessFs::from_all(abi) & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::MakeSock);
     let mut rules = rules.create()?;
     for path in &access.readable {
@@ -59,7 +60,7 @@ fn build(
         .restrict_self()?)
 }
 
-/// A path that must be there: `path_beneath_rules` passes over missing ones silently.
+/// Requires that a path exists: `path_beneath_rules` silently skips missing ones.
 fn required(path: &std::path::Path) -> Result<&std::path::Path, PathFdError> {
     PathFd::new(path)?;
     Ok(path)

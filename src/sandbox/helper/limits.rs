@@ -1,10 +1,10 @@
-//! The limits that the kernel keeps for a process and its children (setrlimit(2)).
+//! Resource limits of a process and its children (setrlimit(2)).
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use super::super::plan::ResourceLimits;
 
-/// Lowers every limit but those of memory, soft and hard, so that the script cannot raise it again.
+/// Lowers every limit except those of memory, soft and hard, so that the script cannot raise them again.
 pub fn set(limits: &ResourceLimits) -> Result<(), String> {
     lower("core files", Resource::RLIMIT_CORE, 0, 0)?;
     // The soft limit sends SIGXCPU, the hard one SIGKILL a second later.
@@ -14,7 +14,8 @@ pub fn set(limits: &ResourceLimits) -> Result<(), String> {
     lower("processes", Resource::RLIMIT_NPROC, limits.tasks, limits.tasks)
 }
 
-/// Lowers the limits of memory: last, because the memory of this process counts too, so a later allocation may fail.
+/// Lowers the memory limits. Called last, because the memory of this process counts too, so a later allocation may
+/// fail.
 pub fn set_memory(limits: &ResourceLimits) -> Result<(), String> {
     #[cfg(not(target_os = "macos"))]
     lower("mapped memory", Resource::RLIMIT_AS, limits.address_space, limits.address_space)?;

@@ -1,10 +1,10 @@
-//! The hidden second life of the program: started again with a secret first word, it isolates *itself* and then
-//! becomes the script.
+//! The helper mode of the program: started again with a special first argument, it isolates *itself* and then becomes
+//! the script.
 //!
-//! Nothing has to happen between fork and exec of the big, threaded program that way, and so nothing here
-//! needs `unsafe`. Two processes of this kind are between the program and a script: the *warden*
-//! ([`warden`]), which adopts and kills whatever the script leaves behind, and the *inner* helper
-//! ([`inner`]), which gives up its rights one after the other and calls `exec`.
+//! That way, no code runs between fork and exec of the large multi-threaded program, and nothing here needs `unsafe`.
+//! Two processes of this kind are between the program and a script: the *supervisor* ([`supervisor`]), which adopts
+//! and kills the processes that the script leaves behind, and the *inner* helper ([`child_setup`]), which drops its
+//! privileges one by one and calls `exec`.
 
 mod child_setup;
 #[cfg(target_os = "linux")]
@@ -20,21 +20,21 @@ mod tree;
 
 use std::process::ExitCode;
 
-/// The first argument that makes the program a helper.
+/// The first argument that selects helper mode.
 pub const WORD: &str = "__isolate";
-/// The second argument of a warden.
+/// The second argument of a supervisor.
 pub const WARDEN: &str = "warden";
-/// The second argument of an inner helper; the number of the pipe on which it tells failures follows.
+/// The second argument of an inner helper; followed by the number of the pipe on which it reports failures.
 pub const INNER: &str = "inner";
 
-/// Exit code of a helper that could not do its work (`EX_SOFTWARE` of sysexits.h).
+/// Exit code of a failed helper (`EX_SOFTWARE` of sysexits.h).
 const FAILED: u8 = 70;
 
-/// Does the helper's work when the program was started as one; call it first thing in `main`, before any thread
-/// or file is there.
+/// Runs as a helper if the program was started as one; call it at the start of `main`, before any thread is started or
+/// file is opened.
 ///
-/// Answers nothing in an ordinary start. As an inner helper it does not return when all goes well: the process has
-/// become the script.
+/// Returns `None` in a normal start. As an inner helper it does not return on success: the process has become the
+/// script.
 pub fn helper_entry() -> Option<ExitCode> {
     let mut args = std::env::args_os().skip(1);
     if args.next()? != WORD {

@@ -1,4 +1,5 @@
-//! Tries, with every measure in place, what no script may do: what is promised is what was seen to hold.
+//! Attempts, with all restrictions in place, what scripts must not be able to do, so that guarantees are based on
+//! observation.
 
 use std::path::Path;
 
@@ -8,7 +9,7 @@ use nix::unistd::getppid;
 
 use super::super::plan::{Findings, Leak, WITNESS};
 
-/// Adds what was still possible to the findings of the measures. `outside` is a folder that everybody may write to.
+/// Adds the attempts that succeeded to the findings. `outside` is a folder that is writable by every user.
 pub fn look(mut found: Findings, outside: &Path) -> Findings {
     let opens = |family, kind| socket(family, kind, SockFlag::empty(), None).is_ok();
     let tries = [
@@ -20,7 +21,7 @@ pub fn look(mut found: Findings, outside: &Path) -> Findings {
                 || opens(AddressFamily::Inet, SockType::Stream)
                 || opens(AddressFamily::Unix, SockType::Stream),
         ),
-        // Signal 0 asks for the permission alone. The parent is the warden, or the wrapper's own first process.
+        // Signal 0 only checks the permission. The parent is the supervisor, or the wrapper's own first process.
         (Leak::SignalsOthers, kill(getppid(), None).is_ok()),
     ];
     found.leaks = tries.into_iter().filter(|(_, done)| *done).map(|(leak, _)| leak).collect();

@@ -1,8 +1,8 @@
-//! The process above the script: starts it, passes on what the program orders, and leaves nothing alive behind.
+//! The parent process of the script: starts it, forwards orders of the program, and leaves no process behind.
 //!
-//! Its stdin is a socket to the program. As a child subreaper it inherits every process whose parent has died, a
-//! daemon in a session of its own included, so "the script and everything it started" is exactly the tree below it.
-//! When the socket ends, the program is gone, and so is the script a moment later.
+//! Its stdin is a socket to the program. As a child subreaper it inherits every process whose parent has died,
+//! including a daemon in its own session, so "the script and everything it started" is exactly the tree below it. When
+//! the socket is closed, the program has ended, and the script is killed a moment later.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -25,16 +25,16 @@ use super::super::plan::{DiskUse, Ended, Identity, Order, Plan, STOP, Verdict, f
 use super::disk::Mounted;
 use super::{FAILED, INNER, WORD, tree};
 
-/// How long a tree that forks as fast as it is killed is fought before the warden gives up.
+/// Maximum number of rounds of killing a tree that forks as fast as it is killed.
 const LAST_ROUNDS: u32 = 5_000;
 const ROUND: Duration = Duration::from_millis(1);
 
-/// Takes one order from stdin and sees it through.
+/// Reads one order from stdin and executes it.
 pub fn run() -> ExitCode {
     match serve() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // The program shows what its helper printed when no verdict came.
+            // The program shows the output of its helper if no verdict arrived.
             let _ = writeln!(io::stderr(), "the sandbox helper failed: {error}");
             ExitCode::from(FAILED)
         }
@@ -50,12 +50,12 @@ fn serve() -> io::Result<()> {
     send(&mut answer, &watch(&order, &stdin, control)?)
 }
 
-/// Starts the script and waits until it and everything it started is gone.
+/// Starts the script and waits until it and everything it started has ended.
 fn watch(order: &Order, stdin: &[u8], control: UnixStream) -> io::Result<Verdict> {
     let adopts = become_subreaper();
     let mounted = match mount(&order.plan) {
         Ok(mounted) => Ok(mounted),
-        // A trial continues without.
+        // A probe continues without it.
         Err(why) if order.plan.probe.is_some() => Err(why),
         Err(why) => {
             let why = format!("limiting what it can write: {why}");
@@ -67,8 +67,8 @@ fn watch(order: &Order, stdin: &[u8], control: UnixStream) -> io::Result<Verdict
     let mut command = inner_command(order.wrapper.as_deref());
     command.args([WORD, INNER]).arg(failures_end.as_raw_fd().to_string());
     command.env_clear().current_dir("/").stdin(Stdio::piped());
-    // The allocator would reserve more than the script may map, and the process could not allocate until it becomes the
-    // script.
+    // The allocator would reserve more than the script may map, and the process could not allocate until it becomes
+    // the script.
     command.env("MIMALLOC_ARENA_RESERVE", "0");
     let mut child = match command.spawn() {
         Ok(child) => child,
@@ -86,7 +86,7 @@ fn watch(order: &Order, stdin: &[u8], control: UnixStream) -> io::Result<Verdict
     let mut first = frame(&order.plan)?;
     first.extend_from_slice(stdin);
     if let Some(mut pipe) = child.stdin.take() {
-        // A script may leave its stdin unread for ever; that must hold nothing else up.
+        // A script may never read its stdin, which must not block anything else.
         std::thread::spawn(move || pipe.write_all(&first));
     }
     if let Ok(Some(mounted)) = &mounted {
@@ -109,16 +109,16 @@ fn watch(order: &Order, stdin: &[u8], control: UnixStream) -> io::Result<Verdict
     Ok(Verdict { end, leftovers, adopts, disk })
 }
 
-/// The script's own file system, where the plan wants one.
+/// Mounts the separate file system of the script, if the plan has one.
 fn mount(plan: &Plan) -> Result<Option<Mounted>, String> {
     plan.disk.as_ref().map(|disk| Mounted::mount(disk, plan.identity)).transpose()
 }
 
 #[derive(Default)]
 struct State {
-    /// The script was requested to end.
+    /// The script was asked to end.
     stopping: AtomicBool,
-    /// Nothing of it is left.
+    /// None of its processes is left.
     over: AtomicBool,
 }
 
@@ -147,7 +147,7 @@ fn reap(script: Pid) -> io::Result<WaitStatus> {
     }
 }
 
-/// Kills and reaps until there is no child left; answers how many processes that took.
+/// Kills and reaps processes until there is no child left; returns the number of killed processes.
 fn clear(script: Pid) -> u32 {
     let mut killed = std::collections::BTreeSet::new();
     for _ in 0..LAST_ROUNDS {
@@ -164,8 +164,8 @@ fn clear(script: Pid) -> u32 {
     killed.len() as u32
 }
 
-/// What the failure pipe and the wait status say together. `+` on the pipe: everything was in place and the script
-/// was started; `!`: the text after it says why not.
+/// Combines the failure pipe and the wait status. `+` on the pipe: all restrictions were applied and the script was
+/// started; `!`: the following text is the reason why it was not.
 fn ended(told: &str, status: WaitStatus, stopped_in_wrapper: bool) -> Ended {
     if let Some((_, why)) = told.split_once('!') {
         return Ended::NotStarted(why.to_owned());
@@ -174,7 +174,7 @@ fn ended(told: &str, status: WaitStatus, stopped_in_wrapper: bool) -> Ended {
         _ if !told.starts_with('+') && !matches!(status, WaitStatus::Signaled(..)) => Ended::NotStarted(
             format!("the helper ended before it could start the script ({status:?}); see what it printed"),
         ),
-        // A wrapper tells the signal that ended its child as a shell does.
+        // A wrapper reports the signal that ended its child in the same way as a shell.
         WaitStatus::Exited(_, code) if stopped_in_wrapper && code > 128 => Ended::Signaled(code - 128),
         WaitStatus::Exited(_, code) => Ended::Exited(code),
         WaitStatus::Signaled(_, signal, _) => Ended::Signaled(signal as i32),
@@ -182,16 +182,16 @@ fn ended(told: &str, status: WaitStatus, stopped_in_wrapper: bool) -> Ended {
     }
 }
 
-/// A pipe whose writing end outlives an `exec`: the one file that the inner helper inherits beside its three
-/// standard ones.
+/// Creates a pipe whose write end survives `exec`: the only file that the inner helper inherits in addition to its
+/// three standard ones.
 fn failure_pipe() -> io::Result<(File, std::os::fd::OwnedFd)> {
     let (read, write) = pipe()?;
     fcntl(&read, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?;
     Ok((File::from(read), write))
 }
 
-/// Makes the script's user the owner of its three standard pipes, so that it can open them by name as well
-/// (`/dev/stderr`). The script starts all the same when that fails.
+/// Makes the script's user the owner of its three standard pipes, so that it can also open them by name
+/// (`/dev/stderr`). The script starts even if that fails.
 fn give_pipes(child: &Child, number: u32) {
     let (user, group) = (Some(Uid::from_raw(number)), Some(Gid::from_raw(number)));
     let _ = fchown(io::stdout(), user, group);
@@ -201,7 +201,7 @@ fn give_pipes(child: &Child, number: u32) {
     }
 }
 
-/// The helper, or the wrapper that starts it.
+/// Returns the command of the helper, or of the wrapper that starts it.
 fn inner_command(wrapper: Option<&[String]>) -> Command {
     match wrapper.and_then(<[String]>::split_first) {
         Some((program, args)) => {
@@ -213,7 +213,7 @@ fn inner_command(wrapper: Option<&[String]>) -> Command {
     }
 }
 
-/// The running program itself, even when its file has been replaced.
+/// Returns the path of the running program itself, even if its file has been replaced.
 fn own_program() -> PathBuf {
     if cfg!(target_os = "linux") {
         return PathBuf::from("/proc/self/exe");
@@ -231,7 +231,7 @@ fn become_subreaper() -> bool {
     false
 }
 
-/// Elsewhere what a script writes is counted while it runs.
+/// On other systems, written files are counted while the script runs.
 #[cfg(not(target_os = "linux"))]
 struct Mounted;
 

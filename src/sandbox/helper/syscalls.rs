@@ -1,8 +1,8 @@
-//! System calls that a script is refused (seccomp(2)).
+//! System calls that are denied to scripts (seccomp(2)).
 //!
-//! A list of what is denied, not of what is allowed: Landlock controls file access, and an allow-list would
-//! break interpreters with every release. Denied is what reaches other processes, the network, the kernel's own
-//! surface, or memory that no limit counts.
+//! A deny list instead of an allow list: Landlock controls file access, and an allow list would break interpreters
+//! with every release. Denied are calls that reach other processes, the network, the kernel itself, or memory that no
+//! limit counts.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use super::super::plan::CallFilter;
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// Calls without any use for a script, refused whatever their arguments.
+/// Calls that scripts do not need, denied regardless of their arguments.
 const DENIED: &[i64] = &[
     // Network, and local sockets that reach other programs.
     libc::SYS_socket,
@@ -34,7 +34,7 @@ const DENIED: &[i64] = &[
     libc::SYS_kcmp,
     libc::SYS_migrate_pages,
     libc::SYS_move_pages,
-    // A second way to make system calls, past this filter.
+    // An alternative way to make system calls, which bypasses this filter.
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
@@ -52,11 +52,11 @@ const DENIED: &[i64] = &[
     libc::SYS_fsmount,
     libc::SYS_fspick,
     libc::SYS_mount_setattr,
-    // Keys.
+    // Key management.
     libc::SYS_add_key,
     libc::SYS_request_key,
     libc::SYS_keyctl,
-    // Memory that no limit counts, and objects that outlive their maker.
+    // Memory that no limit counts, and objects that outlive their creator.
     libc::SYS_memfd_create,
     libc::SYS_memfd_secret,
     libc::SYS_shmget,
@@ -69,12 +69,12 @@ const DENIED: &[i64] = &[
     libc::SYS_semtimedop,
     libc::SYS_msgget,
     libc::SYS_msgctl,
-    // These take an id that can be guessed, without a call that opens.
+    // These take an id that can be guessed, without a preceding open call.
     libc::SYS_msgsnd,
     libc::SYS_msgrcv,
     libc::SYS_mq_open,
     libc::SYS_mq_unlink,
-    // Names of files that Landlock hides.
+    // File names that Landlock hides.
     libc::SYS_inotify_add_watch,
     libc::SYS_fanotify_init,
     libc::SYS_fanotify_mark,
@@ -109,8 +109,8 @@ const DENIED_HERE: &[i64] =
 #[cfg(not(target_arch = "x86_64"))]
 const DENIED_HERE: &[i64] = &[];
 
-/// Calls that change mode, owner or times of a file; `fchmodat2`, `setxattrat`, `removexattrat` and `file_setattr` are newer than
-/// the tables of some C libraries, and have the same number on every architecture.
+/// Calls that change mode, owner or times of a file; `fchmodat2`, `setxattrat`, `removexattrat` and `file_setattr` are
+/// newer than the tables of some C libraries, and have the same number on every architecture.
 const METADATA: &[i64] = &[libc::SYS_fchmod, libc::SYS_fchmodat, 452, libc::SYS_fchown, libc::SYS_fchownat];
 const EXTENDED: &[i64] = &[
     libc::SYS_setxattr,
@@ -135,7 +135,7 @@ const METADATA_HERE: &[i64] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const METADATA_HERE: &[i64] = &[];
 
-/// Flags of `clone` that make a namespace (clone(2)).
+/// Flags of `clone` that create a namespace (clone(2)).
 const NAMESPACES: [i32; 7] = [
     libc::CLONE_NEWNS,
     libc::CLONE_NEWCGROUP,
@@ -146,11 +146,11 @@ const NAMESPACES: [i32; 7] = [
     libc::CLONE_NEWNET,
 ];
 
-/// The bit that turns a call into its x32 form, which the same processor takes and other filters forget.
+/// The bit that turns a call into its x32 form, which the same processor accepts and filters often overlook.
 #[cfg(target_arch = "x86_64")]
 const X32: i64 = 0x4000_0000;
 
-/// Installs the filters; they hold for this process, its children, and every program these become.
+/// Installs the filters; they apply to this process, its children, and every program that these execute.
 pub fn install(filter: CallFilter) -> Result<(), String> {
     let programs = compile(filter).map_err(|error| format!("system call filter: {error}"))?;
     for program in &programs {
@@ -159,8 +159,8 @@ pub fn install(filter: CallFilter) -> Result<(), String> {
     Ok(())
 }
 
-/// One filter for each answer. A C library that hears ENOSYS from `clone3` falls back to `clone`, whose flags
-/// can be looked at; a program that hears ENOTSUP continues without extended attributes.
+/// Compiles one filter for each error code. A C library that gets ENOSYS from `clone3` falls back to `clone`, whose
+/// flags can be inspected; a program that gets ENOTSUP continues without extended attributes.
 fn compile(filter: CallFilter) -> Result<Vec<BpfProgram>, seccompiler::BackendError> {
     let mut programs = vec![
         program(denied()?, libc::EPERM)?,
@@ -187,7 +187,7 @@ fn denied() -> Result<Rules, seccompiler::BackendError> {
     }
     rules.insert(libc::SYS_clone, namespaces);
     rules.insert(libc::SYS_socketpair, pairs_that_reach_out()?);
-    // Limits and scheduling of others: by number only one's own, which is 0.
+    // Limits and scheduling of other processes: only the own process, with the number 0, is allowed.
     for call in [
         libc::SYS_prlimit64,
         libc::SYS_sched_setaffinity,
@@ -208,8 +208,9 @@ fn denied() -> Result<Rules, seccompiler::BackendError> {
     Ok(rules)
 }
 
-/// A connected pair of Unix stream sockets stays between the processes that share it, and event loops are built on
-/// it; it is let through. Datagram pairs are not: their ends can still send to any other address.
+/// Returns the rules that deny `socketpair`, except for Unix stream sockets: a connected pair of these stays between
+/// the processes that share it, and event loops depend on it. The ends of a datagram pair can still send to any other
+/// address.
 fn pairs_that_reach_out() -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
     const KIND: u64 = 0xf;
     let mut rules = vec![rule(0, Op::Ne, libc::AF_UNIX as u64)?];
@@ -219,7 +220,7 @@ fn pairs_that_reach_out() -> Result<Vec<SeccompRule>, seccompiler::BackendError>
     Ok(rules)
 }
 
-/// Calls that answer success and change nothing.
+/// Returns the calls that succeed without effect.
 fn frozen() -> Rules {
     let mut rules: Rules = METADATA.iter().chain(METADATA_HERE).map(|call| (*call, Vec::new())).collect();
     rules.insert(libc::SYS_utimensat, Vec::new());

@@ -1,12 +1,12 @@
-//! The processes below this one, whatever sessions and groups they have put themselves into.
+//! The processes below this one, regardless of their sessions and process groups.
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// Sends a signal to every process below this one and answers which were there.
+/// Sends a signal to every process below this one and returns those that existed.
 ///
-/// With `wrapped`, the two processes of the wrapper are spared: ended by SIGTERM they would take the script with
-/// them before it has had its time to tidy up.
+/// With `wrapped`, the two processes of the wrapper are excluded: ended by SIGTERM, they would take the script with
+/// them before it had time to clean up.
 #[cfg(target_os = "linux")]
 pub fn signal(_script: Pid, signal: Signal, wrapped: bool) -> Vec<Pid> {
     let spared = if wrapped { 2 } else { 0 };
@@ -21,7 +21,7 @@ pub fn signal(_script: Pid, signal: Signal, wrapped: bool) -> Vec<Pid> {
     out
 }
 
-/// Without a way to list processes, the script's group is what can be reached.
+/// Without a way to list processes, only the script's group is reached.
 #[cfg(not(target_os = "linux"))]
 pub fn signal(script: Pid, signal: Signal, _wrapped: bool) -> Vec<Pid> {
     match nix::sys::signal::killpg(script, signal).and_then(|()| kill(script, None)) {
@@ -30,7 +30,7 @@ pub fn signal(script: Pid, signal: Signal, _wrapped: bool) -> Vec<Pid> {
     }
 }
 
-/// Every living process and its parent.
+/// Returns every living process with its parent.
 #[cfg(target_os = "linux")]
 fn parents() -> Vec<(i32, i32)> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
@@ -44,10 +44,10 @@ fn parents() -> Vec<(i32, i32)> {
         .collect()
 }
 
-/// The parent in a line of `/proc/PID/stat` (proc(5)); none for a process that is dead already.
+/// Returns the parent in a line of `/proc/PID/stat` (proc(5)); `None` for a process that is already dead.
 #[cfg(any(target_os = "linux", test))]
 fn living_parent(stat: &str) -> Option<i32> {
-    // The name in parentheses may hold blanks and parentheses itself.
+    // The name in parentheses may contain spaces and parentheses itself.
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_ascii_whitespace();
     match fields.next()? {
@@ -56,7 +56,7 @@ fn living_parent(stat: &str) -> Option<i32> {
     }
 }
 
-/// Everything below `root` with its distance from it, nearest first.
+/// Returns everything below `root` with its distance from it, nearest first.
 #[cfg(any(target_os = "linux", test))]
 fn below(root: i32, parents: &[(i32, i32)]) -> Vec<(i32, u32)> {
     let mut out: Vec<(i32, u32)> = Vec::new();

@@ -1,4 +1,4 @@
-//! What a `SKILL.md` holds, before any client's rules: fences, the YAML between them, the first line of the text.
+//! The content of a `SKILL.md` before any client's rules: fences, the YAML between them, the first line of the text.
 
 use std::ops::Range;
 
@@ -6,16 +6,16 @@ use crate::finding_builder::slice;
 use crate::yaml::{self, Content, Node};
 use crate::{fence, repair};
 
-/// Why frontmatter is not YAML to a strict reader.
+/// Why frontmatter is invalid for a strict YAML parser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum YamlDefect {
-    /// A plain value holds `: `.
+    /// An unquoted value contains `: `.
     UnquotedColon,
-    /// A plain value ends with a colon.
+    /// An unquoted value ends with a colon.
     TrailingColon,
     /// A line is indented with a tab.
     TabIndent,
-    /// A plain value starts with a sign that YAML reserves.
+    /// An unquoted value starts with a character that YAML reserves.
     ReservedStart,
     /// A duplicate key.
     DuplicateKey,
@@ -30,31 +30,31 @@ pub(super) enum Field {
     Missing,
     /// A text.
     Text(String),
-    /// A number, `true` or `false`, as it is written.
+    /// A number, `true` or `false`, as written.
     Scalar(String),
-    /// A list or a mapping, as it is written.
+    /// A list or a mapping, as written.
     List(String),
-    /// Nothing, `null` or `~`, as it is written.
+    /// Nothing, `null` or `~`, as written.
     Null(String),
 }
 
-/// A file as it lies there.
+/// A parsed file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SkillFile {
-    /// Its bytes.
+    /// Size in bytes.
     pub bytes: u64,
     /// Whether it is UTF-8.
     pub utf8: bool,
     /// Whether it starts with a byte order mark.
     pub byte_order_mark: bool,
-    /// Whether blanks are behind the opening `---`.
+    /// Whether the opening `---` is followed by whitespace.
     pub fence_blanks: bool,
     /// Whether `---` is its first line, and another one closes it.
     pub fenced: bool,
-    /// What is wrong with its YAML.
+    /// Defects of its YAML.
     pub defects: Vec<YamlDefect>,
     front: String,
-    /// The YAML as it is; the same with what is wrong repaired.
+    /// The YAML as written, if it is valid.
     strict: Option<Node>,
     repaired: Option<(String, Node)>,
     /// The first line with any text below the frontmatter, and of the complete file.
@@ -63,7 +63,7 @@ pub struct SkillFile {
 }
 
 impl SkillFile {
-    /// Reads bytes.
+    /// Parses the bytes of a file.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         let text = String::from_utf8_lossy(bytes);
@@ -146,7 +146,7 @@ impl SkillFile {
         }
     }
 
-    /// A value, strictly where the YAML is sound, else with its repairs.
+    /// Returns a value: of the YAML as written if it is valid, otherwise of the repaired one.
     pub(super) fn field(&self, key: &str) -> Field {
         match (&self.strict, &self.repaired) {
             (Some(node), _) => field(node, &self.front, key),
@@ -155,7 +155,7 @@ impl SkillFile {
         }
     }
 
-    /// Name and description read line by line: the text behind the key as it is, and for a description the
+    /// Reads name and description line by line: the text after the key, verbatim, and for a description also the
     /// indented lines below it.
     pub(super) fn by_lines(&self) -> (Option<String>, Option<String>) {
         let value = |line: &str, key: &str| {
@@ -183,13 +183,13 @@ impl SkillFile {
         (name, description)
     }
 
-    /// The first line of the text below the frontmatter, of the whole file where there is no frontmatter; without the
-    /// signs of a heading.
+    /// Returns the first line of the text below the frontmatter, or of the complete file if there is no frontmatter,
+    /// without heading marks.
     pub(super) fn first_line(&self, with_frontmatter: bool) -> Option<&str> {
         if with_frontmatter { self.body_line.as_deref() } else { self.file_line.as_deref() }
     }
 
-    /// A flag: true, also in quotes, or `yes`.
+    /// Parses a flag: `true`, also in quotes, or `yes`.
     pub(super) fn flag(&self, key: &str) -> Option<Flag> {
         let text = match self.field(key) {
             Field::Text(text) | Field::Scalar(text) => text.trim().to_ascii_lowercase(),
@@ -202,7 +202,7 @@ impl SkillFile {
         }
     }
 
-    /// Whether a key has any value.
+    /// Returns whether a key has any value.
     pub(super) fn has(&self, key: &str) -> bool {
         match self.field(key) {
             Field::Missing | Field::Null(_) => false,
@@ -211,14 +211,14 @@ impl SkillFile {
         }
     }
 
-    /// Whether it can be shown what a client lists of it: any frontmatter, sound or repaired.
+    /// Returns whether the fields can be read: the file has frontmatter that is valid or could be repaired.
     #[must_use]
     pub fn has_fields(&self) -> bool {
         self.strict.is_some() || self.repaired.is_some()
     }
 }
 
-/// How a flag approves.
+/// How a flag is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Flag {
     True,

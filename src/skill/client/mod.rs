@@ -1,6 +1,6 @@
-//! Client profiles: where a known client looks for skills, which skill wins a name, how it handles a malformed file,
-//! and how its budget truncates the list. Data in `assets/clients/*.yaml`: every value names its source, every profile
-//! the client's version, and what is unknown stays unknown.
+//! Client profiles: where a known client looks for skills, which of several skills with one name wins, how it handles
+//! a malformed file, and how its budget truncates the list. The data is in `assets/clients/*.yaml`: every value names
+//! its source, every profile names the client's version, and unknown values stay unknown.
 
 mod file;
 mod read;
@@ -20,31 +20,31 @@ use strum::Display;
 
 static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../assets/clients");
 
-/// How a value was learned.
+/// How a value was determined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Display)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum How {
-    /// Seen in the request that a running client sent.
+    /// Observed in the request that a running client sent.
     Run,
-    /// Read in the client's published source.
+    /// Read from the client's published source.
     Source,
-    /// Read in documentation or another public page.
+    /// Read from documentation or another public page.
     Docs,
 }
 
-/// Where a value comes from.
+/// Source of a value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Source {
-    /// How it was learned.
+    /// How the value was determined.
     pub how: How,
-    /// A public page or file; none for a run.
+    /// A public page or file; `None` for a run.
     #[serde(default)]
     pub url: Option<String>,
-    /// The client's version or commit it is about; `unknown` for pages that name none.
+    /// The client's version or commit; `unknown` for pages that do not name one.
     pub client_version: String,
-    /// The day it was read or run, `YYYY-MM-DD`.
+    /// The day on which it was read or run, `YYYY-MM-DD`.
     pub date: String,
 }
 
@@ -61,7 +61,7 @@ impl Source {
     }
 }
 
-/// A value with the key of its [`Source`], or nothing where it is unknown.
+/// A value with the key of its [`Source`]; `None` if it is unknown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Fact<T>(pub Option<Sourced<T>>);
@@ -77,7 +77,7 @@ pub struct Sourced<T> {
 }
 
 impl<T> Fact<T> {
-    /// The value, if it is known.
+    /// Returns the value, if it is known.
     pub fn value(&self) -> Option<&T> {
         self.0.as_ref().map(|known| &known.is)
     }
@@ -103,7 +103,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Fact<T> {
     }
 }
 
-/// Whose skills a folder holds.
+/// What a folder is relative to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Display)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
@@ -114,13 +114,13 @@ pub enum Scope {
     User,
 }
 
-/// A folder that a client looks into.
+/// A folder in which a client looks for skills.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Folder {
-    /// Relative to the working directory or the home folder.
+    /// Path relative to the working directory or the home folder.
     pub path: String,
-    /// To which of the two.
+    /// Which of the two.
     pub scope: Scope,
     /// Key into [`Profile::sources`].
     pub source: String,
@@ -132,80 +132,81 @@ pub struct Folder {
 pub enum Depth {
     /// `FOLDER/skill/SKILL.md` only.
     One,
-    /// That many folders down.
+    /// At most this many folders down.
     AtMost(u32),
     /// Anywhere below.
     Any,
 }
 
-/// Which links below one of its folders a client follows.
+/// Which links below its folders a client follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Links {
     /// Linked folders and linked files.
     All,
-    /// Linked folders, but no `SKILL.md` that is a link itself.
+    /// Linked folders, but not a `SKILL.md` that is a link itself.
     Folders,
-    /// Links that stay inside the folder that is looked into.
+    /// Links whose target is inside the scanned folder.
     Inside,
 }
 
-/// What happens to several skills of one name.
+/// How a client treats several skills with the same name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SameName {
-    /// The first that is read stays, the others are hidden.
+    /// The first one read is listed, the others are hidden.
     First,
-    /// The first folder stays; of several in one folder the one that is read last.
+    /// The first folder wins; of several skills in that folder, the one read last.
     LastRead,
-    /// All stay.
+    /// All are listed.
     All,
-    /// One stays, and which differs from start to start.
+    /// One is listed; which one varies between starts.
     Undefined,
 }
 
-/// In which order a client lists its skills: where its list is too long, the order decides who stays.
+/// The order in which a client lists its skills, which decides which of them stay in a list that is too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
     /// Skills of the project before those of the user, then by name, then by path, byte by byte.
     ScopeNamePath,
-    /// By name, as words are sorted in English: case and accents last.
+    /// By name, in English collation order: case and accents are compared last.
     Name,
-    /// The folder that wins a name first, inside it by path.
+    /// By folder, the one that wins a name first; within a folder by path.
     StrongestFirst,
-    /// The folder that wins a name first, inside it by name as words are sorted in English.
+    /// By folder, the one that wins a name first; within a folder by name in English collation order.
     StrongestFirstByName,
-    /// The folder that loses a name first, the one that wins it last; inside one from the last path to the first. A name
-    /// keeps the place at which it came first.
+    /// By folder, the one that wins a name last; within a folder by path in descending order. A name keeps the
+    /// position of its first occurrence.
     WeakestFirst,
 }
 
-/// What of one of its folders a client goes through.
+/// Which parts of its folders a client scans.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reading {
-    /// Directories by name that it does not enter; `.*` matches every hidden one.
+    /// Names of directories that it skips; `.*` matches every hidden one.
     #[serde(default)]
     pub skips: Vec<String>,
-    /// Folders in all below one of its own, read breadth first, each in the order of the file system.
+    /// Maximum total number of folders below one of its folders, read breadth-first, each in the order of the file
+    /// system.
     #[serde(default)]
     pub folders: Option<u32>,
-    /// Folders inside one folder, the first by name.
+    /// Maximum number of folders in one folder, the first by name.
     #[serde(default)]
     pub children: Option<u32>,
-    /// Skills of one of its folders.
+    /// Maximum number of skills of one of its folders.
     #[serde(default)]
     pub skills: Option<u32>,
-    /// Whether it leaves alone what lies inside a skill's folder.
+    /// Whether it does not scan inside a skill's folder.
     #[serde(default)]
     pub stops_at_skill: bool,
-    /// Whether a skill goes by its path without links, so that one file counts once.
+    /// Whether it identifies a skill by its path without links, so that one file counts once.
     #[serde(default)]
     pub real_paths: bool,
 }
 
-/// What a client calls a skill.
+/// The name under which a client lists a skill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NameFrom {
@@ -213,43 +214,43 @@ pub enum NameFrom {
     Frontmatter,
     /// The folder's name.
     Folder,
-    /// The folder's name; a different `name` of the frontmatter follows it in parentheses in the list.
+    /// The folder's name; if `name` of the frontmatter differs, it follows in parentheses in the list.
     FolderAndName,
 }
 
-/// What a client makes of a file with a certain defect.
+/// How a client handles a file with a certain defect.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Handling {
-    /// It does not matter: the value is taken as it is.
+    /// The defect has no effect: the value is used unchanged.
     Loaded,
-    /// It makes do; how.
+    /// It repairs the value; how.
     Repaired(String),
-    /// It leaves the skill out.
+    /// It drops the skill.
     Dropped,
-    /// It takes the folder's name instead.
+    /// It uses the folder's name instead.
     FromFolder,
-    /// It takes the first line of the text below the frontmatter, of the whole file where there is none.
+    /// It uses the first line of the text below the frontmatter, or of the complete file if there is no frontmatter.
     FromBody,
 }
 
-/// What a client makes of white space in a description.
+/// How a client handles whitespace in a description.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WhiteSpace {
-    /// It stays, at both ends too.
+    /// Unchanged, also at both ends.
     Kept,
-    /// It stays, but for both ends.
+    /// Removed at both ends.
     Trimmed,
-    /// Every run of it becomes one blank.
+    /// Every run of whitespace becomes one space.
     OneBlank,
 }
 
-/// Which signs of a text a client escapes in its list.
+/// Which characters a client escapes in its list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Escape {
-    /// None: a text can end the list that it is in.
+    /// None: a text can close the tag that encloses the list.
     #[default]
     None,
     /// `<` and `>`.
@@ -259,7 +260,7 @@ pub enum Escape {
 }
 
 impl Escape {
-    /// The text as it is in the list.
+    /// Returns the text as it is in the list.
     #[must_use]
     pub fn of(self, text: &str) -> String {
         let mut out = String::with_capacity(text.len() + 16);
@@ -277,66 +278,67 @@ impl Escape {
     }
 }
 
-/// What a description that is too long comes to.
+/// How a client handles a description that is too long.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LongDescription {
-    /// Characters that are taken.
+    /// Maximum number of characters.
     pub characters: u32,
-    /// What is at the end of one that was cut, within that length; none where the skill is dropped.
+    /// Suffix of a truncated description, included in that maximum; `None` if the skill is dropped.
     #[serde(default)]
     pub cut: Option<String>,
-    /// Whether white space before that mark goes, too.
+    /// Whether whitespace before that suffix is removed.
     #[serde(default)]
     pub trims: bool,
 }
 
-/// What a client makes of a name's signs.
+/// How a client validates the characters of a name.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NameRules {
-    /// Characters that a name may have; a longer one is dropped with its skill.
+    /// Maximum number of characters; a skill with a longer name is dropped.
     #[serde(default)]
     pub longest: Option<u32>,
-    /// Signs that are replaced by a hyphen.
+    /// Characters that are replaced by a hyphen.
     #[serde(default)]
     pub hyphens_for: String,
-    /// Signs beside ASCII letters and digits that a name may have; with any other the skill is dropped.
+    /// Characters that a name may contain in addition to ASCII letters and digits; a skill with any other character is
+    /// dropped.
     #[serde(default)]
     pub only: Option<String>,
-    /// Signs with which the skill is dropped.
+    /// Characters for which the skill is dropped.
     #[serde(default)]
     pub never: String,
 }
 
-/// What a client makes of a `SKILL.md`.
+/// How a client handles a `SKILL.md`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileRules {
-    /// Bytes of a `SKILL.md` that are taken.
+    /// Maximum size in bytes.
     pub bytes: Fact<Option<u64>>,
     /// Bytes that are not UTF-8.
     pub not_utf8: Fact<Handling>,
     /// A byte order mark before the frontmatter.
     pub byte_order_mark: Fact<Handling>,
-    /// Blanks behind the opening `---`.
+    /// Whitespace after the opening `---`.
     pub fence_blanks: Fact<Handling>,
     /// No opening `---` on the first line, or no closing one.
     pub no_frontmatter: Fact<Handling>,
-    /// A plain value that holds `: `.
+    /// An unquoted value that contains `: `.
     pub unquoted_colon: Fact<Handling>,
-    /// A plain value that ends with a colon.
+    /// An unquoted value that ends with a colon.
     pub trailing_colon: Fact<Handling>,
     /// A line that is indented with a tab.
     pub tab_indent: Fact<Handling>,
     /// A duplicate key.
     pub duplicate_key: Fact<Handling>,
-    /// A plain value that starts with a sign which YAML reserves.
+    /// An unquoted value that starts with a character that YAML reserves.
     pub reserved_start: Fact<Handling>,
-    /// Any other frontmatter that is not YAML mapping.
+    /// Any other frontmatter that is not a YAML mapping.
     pub bad_yaml: Fact<Handling>,
-    /// Whether name and description are read line by line, as they are written, where the YAML fails or one
-    /// of the two is not text.
+    /// Whether name and description are read line by line, verbatim, if the YAML is invalid or one of the two is not
+    /// text.
     pub line_reader: Fact<bool>,
     /// A number or `true` as name or description.
     pub not_text: Fact<Handling>,
@@ -348,35 +350,35 @@ pub struct FileRules {
     pub missing_name: Fact<Handling>,
     /// An empty `name`.
     pub empty_name: Fact<Handling>,
-    /// Signs and length of a name.
+    /// Allowed characters and length of a name.
     pub name: Fact<NameRules>,
     /// No `description`.
     pub missing_description: Fact<Handling>,
     /// An empty or blank `description`.
     pub empty_description: Fact<Handling>,
-    /// Line ends and other white space of a description.
+    /// Line breaks and other whitespace of a description.
     pub white_space: Fact<WhiteSpace>,
     /// A description that is too long.
     pub long_description: Fact<Option<LongDescription>>,
-    /// Whether `when_to_use` follows the description, behind ` - `.
+    /// Whether `when_to_use` is appended to the description after ` - `.
     pub when_to_use: Fact<bool>,
-    /// Whether a skill with `paths` is listed only once a file fits.
+    /// Whether a skill with `paths` is listed only once a matching file is used.
     pub paths: Fact<bool>,
 }
 
-/// How a skill says that people alone call it.
+/// How a skill states that only users can invoke it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PeopleOnly {
     /// `disable-model-invocation` in the frontmatter: `true`, also in quotes, or `yes`.
     Frontmatter,
-    /// The same; `yes` says nothing.
+    /// Like `Frontmatter`, but `yes` has no effect.
     FrontmatterTrue,
     /// `policy.allow_implicit_invocation: false` in `agents/openai.yaml`.
     OpenaiYaml,
 }
 
-/// Where a client lists the skills that it brings itself.
+/// Where a client lists its bundled skills.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Among {
@@ -384,97 +386,98 @@ pub enum Among {
     First,
     /// Sorted among them.
     Sorted,
-    /// Behind all others.
+    /// After all others.
     Last,
 }
 
-/// A skill that a client brings itself: its name and how long its text is, never the text.
+/// A bundled skill: its name and the length of its text, never the text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BundledSkill {
     /// Its name.
     pub name: String,
-    /// Characters of its description.
+    /// Number of characters of its description.
     pub characters: u32,
 }
 
-/// The skills that a client brings itself. They are in the same list and take their share of its bound.
+/// The skills bundled with a client. They are in the same list and use part of its budget.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bundled {
-    /// Their state.
+    /// Their position in the list.
     pub among: Among,
-    /// Which they are, in the client's order.
+    /// The skills, in the client's order.
     pub skills: Vec<BundledSkill>,
-    /// Further ones of which the names are not known; they are counted behind all others.
+    /// Number of further skills whose names are not known; they are counted after all others.
     #[serde(default)]
     pub unnamed: u32,
-    /// Characters that each of those is taken to have.
+    /// Assumed number of characters of each of those.
     #[serde(default)]
     pub unnamed_characters: u32,
-    /// Whether their descriptions stay where others are truncated.
+    /// Whether their descriptions are kept where others are truncated.
     #[serde(default)]
     pub keep_descriptions: bool,
-    /// Folder relative to the home folder where the client unpacks them: what lies there is read instead.
+    /// Folder relative to the home folder into which the client unpacks them; if it exists, its content is read
+    /// instead.
     #[serde(default)]
     pub folder: Option<String>,
-    /// The placeholder for their location, with `{name}`.
+    /// The template of their location, with `{name}`.
     #[serde(default)]
     pub location: String,
-    /// Whether lengths or places are taken from elsewhere than a run of this version.
+    /// Whether lengths or positions do not come from a run of this version.
     #[serde(default)]
     pub approximate: bool,
 }
 
-/// In which unit a share of the context is counted.
+/// Unit of a share of the context window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ShareUnit {
-    /// Characters, four for each token of the share.
+    /// Characters: four for each token of the share.
     Characters,
     /// Tokens.
     Tokens,
 }
 
-/// How long a client's list may be.
+/// Maximum length of a client's list.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Bound {
-    /// As long as it is.
+    /// Unlimited.
     None,
-    /// That many characters.
+    /// This number of characters.
     Characters(u32),
     /// A share of the model's context window.
     Share {
-        /// 0 to 1.
+        /// The share, 0 to 1.
         of_context: f64,
         /// The unit in which it is counted.
         unit: ShareUnit,
-        /// More than that it never is.
+        /// The maximum, whatever the share is.
         #[serde(default)]
         at_most: Option<u32>,
-        /// Characters where the window is not known.
+        /// Maximum number of characters if the context window is not known.
         #[serde(default)]
         without_window: Option<u32>,
     },
 }
 
-/// What a client does with a list that is too long.
+/// How a client shortens a list that is too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Shortening {
-    /// Names stay; a description stays whole where it still fits, those of the most used skills first, else in the
-    /// order of the list.
+    /// Names are kept; complete descriptions are kept while they fit, those of the most used skills first, or in list
+    /// order if there is no usage data.
     WholeWhileFitting,
-    /// Every description is cut to the same length; then skills are left out.
+    /// Every description is truncated to the same length; then skills are omitted.
     EvenlyThenOmit,
-    /// All descriptions go at once; then skills beyond the bound are left out.
+    /// All descriptions are omitted at once; then skills beyond the limit are omitted.
     NamesThenOmit,
-    /// Entries stay whole up to the bound; all others are named in one line behind them.
+    /// Complete entries up to the limit; all others are named in one line after them.
     WholeThenNames,
 }
 
-/// What stands for the location in an entry.
+/// What an entry shows as the location.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Location {
@@ -483,107 +486,107 @@ pub enum Location {
     Path,
     /// The path, with `~` for the home folder.
     Tilde,
-    /// A short name for the client's folder (`r0`) and the rest of the path; the table of them is not measured.
+    /// A short name of the client's folder (`r0`) and the rest of the path; the table of short names is not measured.
     Alias,
     /// `project` or `user`.
     Scope,
 }
 
-/// What of its list a client measures against its bound. `{name}`, `{description}` and `{location}` stand for the parts
-/// of an entry.
+/// The part of the list that counts towards its limit. The placeholders `{name}`, `{description}` and `{location}` are
+/// the parts of an entry.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Measured {
-    /// An entry as it is written there.
+    /// Template of an entry.
     pub entry: String,
-    /// An entry whose description went.
+    /// Template of an entry without description.
     pub bare: String,
-    /// What is between two entries.
+    /// Separator between two entries.
     #[serde(default)]
     pub between: String,
-    /// Which signs of the parts are escaped.
+    /// Which characters of the parts are escaped.
     #[serde(default)]
     pub escape: Escape,
-    /// What stands for the location.
+    /// What is shown as the location.
     #[serde(default)]
     pub location: Location,
-    /// Characters around all entries that count, too.
+    /// Number of characters around all entries that also count.
     #[serde(default)]
     pub around: u32,
-    /// The same once descriptions went, with what is kept free then.
+    /// The same number once descriptions are omitted, including the space that is then kept free.
     #[serde(default)]
     pub around_bare: u32,
 }
 
-/// How a client keeps its list within bounds.
+/// How a client limits the length of its list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Budget {
-    /// How long the list may be.
+    /// Maximum length of the list.
     pub bound: Fact<Bound>,
-    /// What is measured against the bound.
+    /// What counts towards the limit.
     pub measured: Fact<Measured>,
-    /// Bytes that it takes for a token: clients estimate.
+    /// Bytes per token in the client's estimate.
     pub bytes_per_token: Fact<u32>,
-    /// Entries at most.
+    /// Maximum number of entries.
     pub entries: Fact<Option<u32>>,
-    /// What it does with a list that is too long.
+    /// How it shortens a list that is too long.
     pub shortening: Fact<Shortening>,
-    /// What is truncated first as text.
+    /// Description of what is truncated first.
     pub gives_way: Fact<String>,
 }
 
-/// One client, in one range of its versions.
+/// The profile of one client for a range of versions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
-    /// What commands and settings call it: the file's name.
+    /// The id in commands and settings, and the name of its file.
     pub id: String,
     /// Display name.
     pub name: String,
-    /// The version whose runs gave the values that are learned by running; none where it was never run.
+    /// The version that was run to determine values; `None` if it was never run.
     #[serde(default)]
     pub measured_at: Option<String>,
-    /// The versions that the profile stands for, as `>=2.1.330` or `<2.1.330`; none for all.
+    /// The versions that the profile covers, as `>=2.1.330` or `<2.1.330`; `None` for all.
     #[serde(default)]
     pub versions: Option<String>,
-    /// Where the values were read, by key.
+    /// Sources of the values, by key.
     pub sources: BTreeMap<String, Source>,
-    /// Folders, the one that wins a name first.
+    /// Folders, in descending order of precedence for equal names.
     pub folders: Vec<Folder>,
-    /// Whether project folders are looked for in every folder from the working directory up to the repository root
-    /// (nearest first), or in the working directory alone.
+    /// Whether project folders are searched in every folder from the working directory up to the repository root
+    /// (nearest first), or only in the working directory.
     pub walks_up: Fact<bool>,
     /// How deep below a folder skills are found.
     pub depth: Fact<Depth>,
     /// Which links are followed.
     pub links: Fact<Links>,
-    /// What of a folder is gone through.
+    /// Which parts of a folder are scanned.
     pub reading: Fact<Reading>,
-    /// In which order skills are listed.
+    /// The order of the list.
     pub order: Fact<Order>,
-    /// What happens to several skills of one name.
+    /// How several skills with the same name are treated.
     pub same_name: Fact<SameName>,
-    /// What the client calls a skill.
+    /// Where the name of a skill comes from.
     pub name_from: Fact<NameFrom>,
-    /// What it makes of a file.
+    /// How a `SKILL.md` is handled.
     pub file: FileRules,
-    /// By what a skill is kept from the model, so that people alone call it.
+    /// How a skill can be hidden from the model, so that only users can invoke it.
     pub people_only: Fact<Vec<PeopleOnly>>,
-    /// The skills that it brings itself.
+    /// The skills bundled with the client.
     pub bundled: Fact<Bundled>,
-    /// How the list is kept within bounds.
+    /// How the length of the list is limited.
     pub budget: Budget,
 }
 
 impl Profile {
-    /// The version that was run and all sources, in one line.
+    /// Returns all sources in one line.
     #[must_use]
     pub fn sources_line(&self) -> String {
         self.sources.values().map(Source::line).collect::<Vec<_>>().join("; ")
     }
 
-    /// Its name, and the version whose runs it holds, where there were any.
+    /// Returns the display name and, if there is one, the version that was run.
     #[must_use]
     pub fn measured_name(&self) -> String {
         match &self.measured_at {
@@ -593,14 +596,15 @@ impl Profile {
     }
 }
 
-/// Every client's profile for its newest versions, by id. A file that does not load is left out (the tests load each).
+/// Returns the profile of every client for its newest versions, sorted by id. Files that do not load are skipped (the
+/// tests load each of them).
 pub fn profiles() -> &'static [Profile] {
     static PROFILES: LazyLock<Vec<Profile>> =
         LazyLock::new(|| all().iter().filter_map(|known| known.first().cloned()).collect());
     &PROFILES
 }
 
-/// The profile of that id; of `id@version` the one whose range holds the version.
+/// Returns the profile of a client by its id, or the one that covers the version for `id@version`.
 pub fn profile(id: &str) -> Option<&'static Profile> {
     let (id, version) = id.split_once('@').map_or((id, None), |(id, version)| (id, Some(version)));
     let Some(version) = version else { return profiles().iter().find(|profile| profile.id == id) };
@@ -608,7 +612,7 @@ pub fn profile(id: &str) -> Option<&'static Profile> {
     known.iter().find(|profile| profile.versions.as_deref().is_none_or(|range| in_range(version, range)))
 }
 
-/// The profiles of every client, the newest versions first.
+/// Returns the profiles of every client, the newest versions first.
 fn all() -> &'static [Vec<Profile>] {
     static ALL: LazyLock<Vec<Vec<Profile>>> = LazyLock::new(|| {
         let mut all: Vec<Vec<Profile>> = written().filter_map(|(_, text)| load(text).ok()).collect();
@@ -622,7 +626,8 @@ fn written() -> impl Iterator<Item = (&'static Path, &'static str)> {
     FILES.files().filter_map(|file| Some((file.path(), file.contents_utf8()?)))
 }
 
-/// The profiles of one file: the one it spells out, and those of earlier versions, which say what was different.
+/// Parses the profiles of one file: the complete one, and those of earlier versions, which only contain the
+/// differences.
 fn load(text: &str) -> Result<Vec<Profile>, String> {
     let mut tree: Value = serde_saphyr::from_str(text).map_err(|error| error.to_string())?;
     let earlier = tree.as_object_mut().and_then(|map| map.remove("earlier")).unwrap_or(Value::Null);
@@ -636,7 +641,7 @@ fn load(text: &str) -> Result<Vec<Profile>, String> {
     trees.into_iter().map(profile).collect()
 }
 
-/// Puts values over those of the same keys. A known fact is replaced whole.
+/// Overwrites values with those of the same keys. A known fact is replaced completely.
 fn put_over(tree: &mut Value, changes: &Value) {
     match (tree, changes) {
         (Value::Object(tree), Value::Object(changes)) if !changes.contains_key("is") => {
@@ -648,7 +653,7 @@ fn put_over(tree: &mut Value, changes: &Value) {
     }
 }
 
-/// Whether a version is in a range such as `>=2.1.330` or `<2.1.330`.
+/// Returns whether a version is in a range such as `>=2.1.330` or `<2.1.330`.
 fn in_range(version: &str, range: &str) -> bool {
     range.split(',').map(str::trim).all(|part| {
         if let Some(from) = part.strip_prefix(">=") {

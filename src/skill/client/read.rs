@@ -1,44 +1,44 @@
-//! A `SKILL.md` as a client reads it: the name and the description that it lists, or why it drops the skill.
+//! Reads a `SKILL.md` as a client does: the name and description that the client lists, or why it drops the skill.
 
 use super::file::{Field, Flag, SkillFile, YamlDefect};
 use super::{Escape, Fact, Handling, NameFrom, PeopleOnly, Profile, WhiteSpace};
 
-/// What a client lists of a file, before its bound.
+/// The entry of a file in a client's list, before the list is shortened.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AsRead {
-    /// What it calls the skill.
+    /// The name under which the skill is listed.
     pub name: String,
-    /// What is in the list where that is more than the name.
+    /// The text shown instead of the name, if it differs.
     pub title: Option<String>,
     /// The description.
     pub description: String,
-    /// Whether the description was cut for its own length.
+    /// Whether the description was truncated because of its own length.
     pub cut: bool,
-    /// How it made do with a defect.
+    /// How the client repaired a defect.
     pub repaired: Option<String>,
-    /// What of it is unknown.
+    /// Which behavior of the client is not known.
     pub unknown: Option<String>,
-    /// What keeps it from the model, so that people alone call it.
+    /// What hides the skill from the model, so that only users can invoke it.
     pub people_only: Option<String>,
-    /// What it waits for before it is listed.
+    /// What has to happen before the skill is listed.
     pub waits: Option<String>,
 }
 
-/// What a client makes of a file.
+/// The outcome of reading a file as a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Taken {
-    /// It lists the skill.
+    /// The skill is listed.
     Listed(AsRead),
-    /// It does not.
+    /// The skill is dropped.
     Dropped {
-        /// Why, of this file.
+        /// The reason, for this file.
         why: String,
-        /// Why as text that hold for every file with that defect.
+        /// The reason, as text that applies to every file with this defect.
         common: String,
     },
 }
 
-/// Reads a file as the client does. `folder` is the name of its folder.
+/// Reads a file as the client does. `folder` is the name of the skill's folder.
 #[must_use]
 pub fn read(profile: &Profile, file: &SkillFile, folder: &str) -> Taken {
     let mut reader = Reader { profile, file, read: AsRead::default() };
@@ -48,7 +48,7 @@ pub fn read(profile: &Profile, file: &SkillFile, folder: &str) -> Taken {
     }
 }
 
-/// Why a skill is dropped: of this file, and of its kind.
+/// Why a skill is dropped: for this file, and for every file with this defect.
 type Drop = (String, String);
 
 struct Reader<'a> {
@@ -93,7 +93,7 @@ impl Reader<'_> {
         self.read.unknown.get_or_insert_with(|| format!("what {client} does with {what} is not documented"));
     }
 
-    /// Follows a fact about a defect that is there.
+    /// Applies the client's handling of a defect of this file.
     fn defect(&mut self, fact: &Fact<Handling>, what: &str) -> Result<Option<Handling>, Drop> {
         match fact.value() {
             Some(Handling::Dropped) => return Err(self.dropped(what)),
@@ -132,7 +132,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Whether there is frontmatter to read.
+    /// Checks the frontmatter, and returns whether there is any.
     fn frontmatter(&mut self) -> Result<bool, Drop> {
         let (rules, file) = (&self.profile.file, self.file);
         if !file.fenced {
@@ -158,7 +158,7 @@ impl Reader<'_> {
         Ok(!from_body)
     }
 
-    /// Name and description line by line, for a client that reads so what is not YAML or no text.
+    /// Reads name and description line by line, if the client does so for this file.
     fn line_by_line(&mut self) -> Option<(Option<String>, Option<String>)> {
         let text = |key| matches!(self.file.field(key), Field::Text(_));
         let sound = self.file.defects.is_empty() && text("name") && text("description");
@@ -270,7 +270,8 @@ impl Reader<'_> {
                 }
             }
         }
-        // Where the list is markup, it is escaped as it is written; here the signs are part of the text.
+        // Where the list is markup, the text is escaped when the list is written; here the escapes are part of the
+        // text.
         let escape = self.profile.budget.measured.value().map_or(Escape::None, |measured| measured.escape);
         self.read.description = if escape == Escape::AngleBrackets { escape.of(&text) } else { text };
         Ok(())

@@ -1,4 +1,4 @@
-//! The profiles load, and every value in them says how it was learned.
+//! All profiles load, and every value in them names its source.
 
 use super::*;
 

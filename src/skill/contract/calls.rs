@@ -1,5 +1,5 @@
-//! What can be said about the calls of a contract where the capabilities are known: is there such a capability, does it
-//! take these inputs, is a value of the type that it wants, does it produce what the step hands on.
+//! Checks the calls of a contract against known capabilities: whether the capability exists, accepts these inputs with
+//! these types, and produces the outputs that the step maps.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
@@ -18,39 +18,39 @@ use crate::{Finding, Severity};
 
 /// The capabilities that a contract may call.
 pub trait KnownCapabilities {
-    /// Ids of all that are declared, or have a binding.
+    /// Returns the ids of all capabilities that are declared or have a binding.
     fn ids(&self) -> Vec<&str>;
 
-    /// The declaration of one, where there is one.
+    /// Returns the declaration of a capability, if there is one.
     fn declared(&self, id: &str) -> Option<&Capability>;
 
-    /// Whether a binding of a capability maps a field of its response to this output.
+    /// Returns whether a binding of a capability maps a response field to this output.
     fn maps_output(&self, id: &str, output: &str) -> bool;
 
-    /// Whether a service is described.
+    /// Returns whether a service is declared.
     fn has_service(&self, id: &str) -> bool;
 
-    /// Holds a value against a field.
+    /// Checks a value against a field.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Returns a message that states what is wrong.
     fn check(&self, field: &Field, value: &Value) -> Result<(), String>;
 }
 
-/// The contracts that `uses: skill:ID` can name: by the ids of their skills and by their own.
+/// The contracts that `uses: skill:ID` can refer to, by the ids of their skills and by their own ids.
 pub type KnownContracts = BTreeMap<String, Arc<Contract>>;
 
-/// What a step calls, as its declaration says.
+/// The declaration of what a step calls.
 #[derive(Clone, Copy)]
 struct Callee<'a> {
     id: &'a str,
     inputs: &'a BTreeMap<String, Field>,
     outputs: &'a BTreeMap<String, Field>,
-    /// A capability that declares no inputs takes every input; a skill takes none.
+    /// Whether all inputs are accepted: true for a capability that declares no inputs, false for a skill.
     takes_all: bool,
 }
 
-/// What is known around the contract that is checked.
+/// The context of the contract being checked.
 #[derive(Clone, Copy)]
 struct Known<'a> {
     contract: &'a Contract,
@@ -58,8 +58,8 @@ struct Known<'a> {
     skills: Option<&'a KnownContracts>,
 }
 
-/// Findings about the calls of a contract. `skill` has the names under which this very skill is called; `skills` are
-/// the contracts of all skills, where they are known.
+/// Returns findings about the calls of a contract. `skill` has the names of the contract's own skill; `skills` has the
+/// contracts of all skills, if they are known.
 #[must_use]
 pub fn check_calls(
     location: &Path,
@@ -100,8 +100,8 @@ pub fn check_calls(
     reader.findings()
 }
 
-/// Findings about a binding of a bundle: a capability that is not declared, a script that is not in the bundle. `file`
-/// is relative to the bundle.
+/// Returns findings about a binding of a bundle: an undeclared capability, or a script that is missing from the
+/// bundle. `file` is relative to the bundle.
 #[must_use]
 pub fn check_binding(
     file: &Path,
@@ -122,7 +122,7 @@ pub fn check_binding(
         let declared = known.ids().into_iter().filter(|id| known.declared(id).is_some());
         suggest(finding, &binding.capability, declared);
     }
-    // A described service says itself what executes its operations, and may be configured anywhere.
+    // A declared service defines itself what executes its operations, and can be configured anywhere.
     let operation = Path::new(&binding.operation);
     let is_file = operation.starts_with("scripts") || operation.extension().is_some();
     if binding.protocol == Protocol::Script && is_file && !known.has_service(&binding.service) {
@@ -141,7 +141,7 @@ pub fn check_binding(
 }
 
 impl<'a> Known<'a> {
-    /// What a step calls. Nothing where a value or a merge decides, and where it is not declared.
+    /// Returns what a step calls; `None` if that depends on a value or is a scatter, or if it is not declared.
     fn callee(&self, step: &'a Step) -> Option<Callee<'a>> {
         if step.router.is_some() || step.scatter.is_some() {
             return None;
@@ -159,7 +159,7 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// The declared type of what a reference reads, and whether the run checks it before.
+    /// Returns the declared type of a reference, and whether the run checks it beforehand.
     fn type_of(&self, reference: &[String]) -> Option<(FieldType, bool)> {
         if let [namespace, input] = reference
             && namespace == "inputs"
@@ -179,7 +179,7 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Notes every default that is not of the type of its field.
+/// Reports every default that does not match the type of its field.
 fn defaults(
     reader: &mut Reader<'_>,
     places: &Places<'_>,
@@ -199,7 +199,7 @@ fn defaults(
     }
 }
 
-/// Notes a step whose skill is this one, does not exist, or runs this one again.
+/// Reports a step that calls its own skill, a skill that does not exist, or one that calls this contract again.
 fn nested(
     reader: &mut Reader<'_>,
     places: &Places<'_>,
@@ -222,7 +222,7 @@ fn nested(
         let message =
             format!("step `{}` runs the skill `{id}`, which does not exist or has no contract", step.id);
         let finding = reader.note(&rules::CONTRACT_REFERENCE, &path, &at, message);
-        // Another root can have it.
+        // The skill may be in another root.
         finding.severity = Severity::Warning;
         "Correct the id, or add the skill to the roots.".clone_into(&mut finding.help);
         suggest(finding, id, skills.keys().map(String::as_str));
@@ -232,7 +232,7 @@ fn nested(
     }
 }
 
-/// The shortest way from a skill that a contract runs back to the contract, if there is one.
+/// Returns the shortest cycle of calls through a skill that a contract calls, if there is one.
 fn cycle(contract: &Contract, first: &str, skills: &KnownContracts) -> Option<Vec<String>> {
     let mut ways = VecDeque::from([(first, vec![contract.id.as_str()])]);
     let mut seen = BTreeSet::from([first]);
@@ -253,7 +253,7 @@ fn cycle(contract: &Contract, first: &str, skills: &KnownContracts) -> Option<Ve
     None
 }
 
-/// Every capability that a step names, with its key path.
+/// Returns every capability that a step names, with its key path.
 fn called(step: &Step) -> Vec<(&str, &'static [&'static str])> {
     let mut all: Vec<(&str, &'static [&'static str])> = Vec::new();
     if let StepAction::Capability(id) = &step.action
@@ -317,14 +317,14 @@ fn inputs(reader: &mut Reader<'_>, places: &Places<'_>, step: &Step, callee: Cal
             );
             let finding = reader.note(&rules::CONTRACT_INPUT, &path, &at, message);
             if !checked {
-                // A binding can produce more than its capability declares.
+                // A binding may produce more outputs than its capability declares.
                 finding.severity = Severity::Warning;
             }
         }
     }
 }
 
-/// Whether a value of one type can be one of another: a number can be whole.
+/// Returns whether a value of one type may be valid for another: a number may be an integer.
 fn fits(given: FieldType, wanted: FieldType) -> bool {
     let is_number = |kind| matches!(kind, FieldType::Integer | FieldType::Number);
     given == wanted
@@ -333,7 +333,7 @@ fn fits(given: FieldType, wanted: FieldType) -> bool {
         || (is_number(given) && is_number(wanted))
 }
 
-/// Notes every field that a step takes from a call which does not produce it.
+/// Reports every field that a step takes from a call that does not produce it.
 fn outputs(reader: &mut Reader<'_>, places: &Places<'_>, step: &Step, callee: Callee<'_>, known: &Known<'_>) {
     if callee.outputs.is_empty() {
         return;
@@ -356,7 +356,7 @@ fn outputs(reader: &mut Reader<'_>, places: &Places<'_>, step: &Step, callee: Ca
     }
 }
 
-/// The value of a source that reads nothing.
+/// Returns the value of a source that contains no references.
 fn constant(source: &Source) -> Option<Value> {
     Some(match source {
         Source::Reference(_) => return None,

@@ -1,4 +1,4 @@
-//! What can be said about a contract before it runs: names, references, expressions, order, outputs.
+//! Static checks of a contract: names, references, expressions, order, outputs.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -13,10 +13,10 @@ use crate::lint::rules;
 use crate::yaml::{Content, Node};
 use crate::{Finding, Severity};
 
-/// What to do about a skill that runs itself.
+/// Help for a skill that calls itself.
 pub(super) const OWN_SKILL: &str = "Call another skill, or remove the step.";
 
-/// Where steps may write: `inputs` and `frame` are given, `target` is what a skill is attached to.
+/// Namespaces that steps may write: `inputs` and `frame` are read-only, and `target` is what a skill is attached to.
 const WRITABLE: &[&str] = &["vars", "outputs", "working", "output", "extensions"];
 
 pub(super) fn check(reader: &mut Reader<'_>, contract: &Contract, root: &Node) {
@@ -64,7 +64,7 @@ pub(super) fn check(reader: &mut Reader<'_>, contract: &Contract, root: &Node) {
     }
 }
 
-/// The id of a step, and the steps that it depends on.
+/// Checks the id of a step and its dependencies.
 fn identity(reader: &mut Reader<'_>, places: &Places<'_>, facts: &StepFacts<'_>) {
     let (step, order) = (facts.step, facts.order);
     let path = format!("steps.{}", step.id);
@@ -77,12 +77,12 @@ fn identity(reader: &mut Reader<'_>, places: &Places<'_>, facts: &StepFacts<'_>)
         let message = format!("the step id `{}` contains {wrong:?}", step.id);
         let help = "Use letters, digits, `-`, `_` and `.` only.";
         let finding = reader.invalid(&path, &places.within(step, &["id"]), message, help);
-        // Such a step runs, but `/`, `[` and `~` separate the parts of a path by which steps are named elsewhere.
+        // Such a step runs, but `/`, `[` and `~` are separators in the paths that identify steps elsewhere.
         finding.severity = Severity::Warning;
     }
     for other in &step.depends_on {
         let is_known = order.first(other).is_some();
-        // The second step of an id follows the first one without being said to, and was noted above.
+        // The second step with an id implicitly follows the first one, which was reported above.
         let is_itself = *other == step.id && order.first(other) == Some(facts.index);
         if !is_known || is_itself {
             let message = format!("step `{}` depends on `{other}`, which is not another step", step.id);
@@ -93,7 +93,7 @@ fn identity(reader: &mut Reader<'_>, places: &Places<'_>, facts: &StepFacts<'_>)
     }
 }
 
-/// What a step reads to call.
+/// Checks the inputs of a step.
 fn inputs(reader: &mut Reader<'_>, places: &Places<'_>, facts: &StepFacts<'_>) {
     let step = facts.step;
     let path = format!("steps.{}", step.id);
@@ -113,7 +113,7 @@ fn inputs(reader: &mut Reader<'_>, places: &Places<'_>, facts: &StepFacts<'_>) {
             };
             let message = format!("step `{}`, {field}: {problem}", step.id);
             let finding = reader.note(&rules::CONTRACT_REFERENCE, &path, &place, message);
-            // Without items nothing is read, and a signal is waited for without inputs.
+            // A `foreach` without items reads nothing, and waiting for a signal has no inputs.
             let is_read = step.foreach.is_none() && !matches!(step.action, StepAction::WaitForSignal(_));
             let is_certain = match unresolved {
                 Unresolved::NoInput(_) => true,
@@ -129,7 +129,7 @@ fn inputs(reader: &mut Reader<'_>, places: &Places<'_>, facts: &StepFacts<'_>) {
     }
 }
 
-/// Where a step writes.
+/// Checks the targets of a step's outputs.
 fn targets<'c>(
     reader: &mut Reader<'_>,
     places: &Places<'_>,
@@ -199,7 +199,7 @@ fn check_expression(
             reader.note(&rules::CONTRACT_REFERENCE, &path, &place, message);
             continue;
         }
-        // The condition of a `while` is evaluated after the step has written.
+        // The condition of a `while` is evaluated after the step has written its outputs.
         let Some(unresolved) = facts.unresolved(reference, key.contains(&"while")) else { continue };
         let problem = match unresolved {
             Unresolved::NoInput(_) => "which is not an input".to_owned(),
@@ -212,7 +212,7 @@ fn check_expression(
         };
         let message = format!("{what} of step `{}` reads `{name}`, {problem}", step.id);
         let finding = reader.note(&rules::CONTRACT_REFERENCE, &path, &place, message);
-        // Whether an expression comes to it, only its values say; a list of items is always read.
+        // Whether an expression is evaluated depends on values; the items of a `foreach` always are.
         let is_certain = key.contains(&"foreach")
             && step.condition.is_none()
             && matches!(expr, Expr::Reference(_))
@@ -244,22 +244,22 @@ fn title(reader: &mut Reader<'_>, places: &Places<'_>, contract: &Contract) {
     }
 }
 
-/// Whether a text is a version: numbers with periods between them, then what a pre-release or a build adds.
+/// Returns whether a text is a version: numbers separated by periods, then an optional pre-release or build suffix.
 fn is_version(text: &str) -> bool {
     let text = text.strip_prefix('v').unwrap_or(text);
     let core = text.split(['-', '+']).next().unwrap_or(text);
     core.split('.').all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// Which step is executed before which, and which step writes what.
+/// The execution order of the steps, and which step writes which target.
 struct Order<'c> {
-    /// The first step with an id.
+    /// The first step with each id.
     first: BTreeMap<&'c str, usize>,
-    /// For each step, those that it depends on.
+    /// The dependencies of each step.
     depends_on: Vec<Vec<usize>>,
-    /// Targets with the steps that write them.
+    /// The steps that write each target.
     writers: BTreeMap<String, Vec<usize>>,
-    /// Whether each step has an id of its own: without that, `depends_on` does not say what is meant.
+    /// Whether all step ids are unique; otherwise `depends_on` is ambiguous.
     is_known: bool,
 }
 
@@ -291,7 +291,7 @@ impl<'c> Order<'c> {
         self.first.keys().copied()
     }
 
-    /// For each step, whether it is complete before this one begins.
+    /// Returns for each step whether it completes before this one starts.
     fn before(&self, step: usize) -> Vec<bool> {
         let mut before = vec![false; self.depends_on.len()];
         let mut left = vec![step];
@@ -308,7 +308,7 @@ impl<'c> Order<'c> {
     }
 }
 
-/// One step, and what is known around it.
+/// One step with its context.
 struct StepFacts<'c> {
     contract: &'c Contract,
     order: &'c Order<'c>,
@@ -317,7 +317,7 @@ struct StepFacts<'c> {
     before: OnceCell<Vec<bool>>,
 }
 
-/// Why a reference has no value when its step begins.
+/// Why a reference has no value when its step starts.
 #[derive(Clone, Copy)]
 enum Unresolved<'a> {
     NoInput(&'a str),
@@ -327,12 +327,12 @@ enum Unresolved<'a> {
     Parallel(&'a str),
 }
 
-/// Namespaces that hold nothing but what steps write: reading anything else there fails.
+/// Namespaces that contain only what steps write: reading anything else in them fails.
 const PRODUCED: &[&str] = &["vars", "outputs", "working"];
 
 impl<'c> StepFacts<'c> {
-    /// Why a reference has no value, if it has none: it leads neither to what an earlier step writes, nor to a part of
-    /// that, nor to what that is a part of. `own` says whether the step itself is an earlier one.
+    /// Returns why a reference has no value, or `None` if it refers to something that an earlier step writes, a part
+    /// of it, or an object that contains it. `own` tells whether the step itself counts as an earlier one.
     fn unresolved<'r>(&self, reference: &'r [String], own: bool) -> Option<Unresolved<'r>>
     where
         'c: 'r,
@@ -371,7 +371,7 @@ impl<'c> StepFacts<'c> {
         Some(if is_later { Unresolved::Later(id) } else { Unresolved::Parallel(id) })
     }
 
-    /// Lets a finding say what to do.
+    /// Adds help to a finding.
     fn advise(&self, finding: &mut Finding, name: &str, unresolved: Unresolved<'_>) {
         let id = &self.step.id;
         match unresolved {
@@ -392,10 +392,10 @@ impl<'c> StepFacts<'c> {
     }
 }
 
-/// Where the parts of a contract are in its file.
+/// Positions of the parts of a contract in its file.
 pub(super) struct Places<'n> {
     root: &'n Node,
-    /// Steps by their addresses: two can have the same id.
+    /// Steps by their addresses, because two steps can have the same id.
     steps: HashMap<*const Step, &'n Node>,
 }
 
@@ -409,7 +409,7 @@ impl<'n> Places<'n> {
             node.get("id")
                 .is_some_and(|id| matches!(&id.value.value, Content::Text(id) if id.trim() == wanted))
         };
-        // A step that cannot be read is not in the contract; the others are in the order of the file.
+        // Invalid steps are not in the contract; the others are in file order.
         let steps = contract.steps.iter();
         let steps = steps.filter_map(|step| {
             let mut rest = nodes.clone();
@@ -420,26 +420,26 @@ impl<'n> Places<'n> {
         Self { root, steps: steps.collect() }
     }
 
-    /// Where a step begins.
+    /// Returns the start of a step.
     pub fn step(&self, step: &Step) -> Range<usize> {
         let node = self.steps.get(&std::ptr::from_ref(step));
         node.map_or_else(|| self.root.at.clone(), |node| node.at.start..node.at.start)
     }
 
-    /// The value under some keys of a step; the step where it has none.
+    /// Returns the range of the value under some keys of a step, or the start of the step if it has none.
     pub fn within(&self, step: &Step, keys: &[&str]) -> Range<usize> {
         let node = self.steps.get(&std::ptr::from_ref(step));
         let node = node.and_then(|node| keys.iter().try_fold(*node, value));
         node.map_or_else(|| self.step(step), |node| node.at.clone())
     }
 
-    /// The value under some keys of the contract; the contract where it has none.
+    /// Returns the range of the value under some keys of the contract, or the contract if it has none.
     pub fn at(&self, keys: &[&str]) -> Range<usize> {
         let node = keys.iter().try_fold(self.root, value);
         node.map_or_else(|| self.root.at.clone(), |node| node.at.clone())
     }
 
-    /// The name of a declared input or output; the contract where it has none.
+    /// Returns the range of the name of a declared input or output, or the contract if it has none.
     pub fn field(&self, key: &str, name: &str) -> Range<usize> {
         let entry = self.root.get(key).and_then(|fields| fields.value.get(name));
         entry.map_or_else(|| self.root.at.clone(), |entry| entry.key_at.clone())
@@ -450,7 +450,7 @@ fn value<'n>(node: &'n Node, key: &&str) -> Option<&'n Node> {
     node.get(key).map(|entry| &entry.value)
 }
 
-/// Every reference in a source, at any depth.
+/// Returns every reference in a source, at any depth.
 pub(super) fn references(source: &Source) -> Vec<&[String]> {
     match source {
         Source::Reference(path) => vec![path],
@@ -460,7 +460,7 @@ pub(super) fn references(source: &Source) -> Vec<&[String]> {
     }
 }
 
-/// The name of an expression, its key path, and its text.
+/// The label of an expression, its key path, and its text.
 type Expression<'s> = (&'static str, &'static [&'static str], &'s str);
 
 fn expressions(step: &Step) -> Vec<Expression<'_>> {
@@ -476,7 +476,7 @@ fn expressions(step: &Step) -> Vec<Expression<'_>> {
     all
 }
 
-/// Steps that wait for each other, if any: depth-first search with colors.
+/// Finds steps that wait for each other: depth-first search with colors.
 fn cycle(contract: &Contract) -> Option<Vec<String>> {
     fn visit<'c>(
         id: &'c str,
@@ -495,7 +495,7 @@ fn cycle(contract: &Contract) -> Option<Vec<String>> {
             .get(id)
             .into_iter()
             .flat_map(|next| next.iter())
-            .filter(|next| *next != id) // reported where it is
+            .filter(|next| *next != id) // reported as its own finding
             .find_map(|next| visit(next, edges, path, done));
         path.pop();
         found

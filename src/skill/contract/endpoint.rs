@@ -1,4 +1,4 @@
-//! How a service is reached, as a person's own configuration says; never as a bundle says.
+//! How a service is reached: always from the user's configuration, never from a bundle.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,14 +7,14 @@ use std::time::Duration;
 /// A configured service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
-    /// Where it is.
+    /// Address or program of the service.
     pub reach: Reach,
-    /// Longest wait for an answer, where it is shorter than the step's own time.
+    /// Maximum wait for an answer, if it is shorter than the step's timeout.
     pub timeout: Option<Duration>,
 }
 
-/// Where a service is. Values of `headers` and `env` may name variables of the program's own environment
-/// (`Bearer ${API_KEY}`), so that no secret has to be in a file.
+/// How to reach a service. Values of `headers` and `env` may refer to environment variables of this process (`Bearer
+/// ${API_KEY}`), so that no secret has to be in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reach {
     /// An HTTP address: for `openapi`, `openrpc`, and MCP over streamable HTTP.
@@ -24,20 +24,20 @@ pub enum Reach {
         /// Sent with each request.
         headers: BTreeMap<String, String>,
     },
-    /// A program started for as long as it is needed: an MCP server that speaks on stdin and stdout.
+    /// A program that runs while it is needed: an MCP server over stdin and stdout.
     Command {
-        /// A path, or a name looked for along `PATH`.
+        /// A path, or a name that is searched in `PATH`.
         program: String,
         /// Its arguments.
         args: Vec<String>,
-        /// Its variables, beside `PATH`, `HOME`, `TMPDIR` and the language.
+        /// Its environment variables, in addition to `PATH`, `HOME`, `TMPDIR` and the locale.
         env: BTreeMap<String, String>,
     },
-    /// A script, run in the sandbox: what executes `script` bindings whose file is not in their own bundle.
+    /// A script in the sandbox: it executes `script` bindings whose file is not in their own bundle.
     Script {
-        /// The folder that has `scripts/`.
+        /// The folder that contains `scripts/`.
         bundle: PathBuf,
-        /// The file, relative to it.
+        /// The file, relative to `bundle`.
         script: PathBuf,
     },
 }

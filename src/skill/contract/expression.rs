@@ -1,6 +1,6 @@
-//! The expressions of contracts: `condition`, `while`, `router.on` and `foreach.items`. A closed little
-//! language (comparison, membership, boolean logic, dotted references), parsed by recursive descent and
-//! evaluated over JSON values; nothing of it reaches the host.
+//! The expressions of contracts: `condition`, `while`, `router.on` and `foreach.items`. A small closed language
+//! (comparison, membership, boolean logic, dotted references), parsed by recursive descent and evaluated over JSON
+//! values; expressions cannot access the host.
 //!
 //! Grammar, lowest precedence first:
 //! `expr := and ("or" and)*`, `and := not ("and" not)*`, `not := "not" not | cmp`,
@@ -17,21 +17,21 @@ use serde_json::Value;
 pub enum Expr {
     /// A JSON constant.
     Constant(Value),
-    /// A dotted path, first part the namespace.
+    /// A dotted path whose first part is the namespace.
     Reference(Vec<String>),
     /// A list of expressions.
     List(Vec<Expr>),
     /// Negation.
     Not(Box<Expr>),
-    /// Conjunction of two or more; evaluated up to the first that does not hold.
+    /// Conjunction of two or more expressions; stops at the first that is false.
     And(Vec<Expr>),
-    /// Disjunction of two or more; evaluated up to the first that holds.
+    /// Disjunction of two or more expressions; stops at the first that is true.
     Or(Vec<Expr>),
     /// A comparison.
     Compare(Box<Expr>, Operator, Box<Expr>),
 }
 
-/// How two values are compared.
+/// A comparison operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
 #[allow(missing_docs, reason = "the serialized forms are the operators")]
 pub enum Operator {
@@ -53,13 +53,13 @@ pub enum Operator {
     NotIn,
 }
 
-/// Why an expression cannot be read or has no value.
+/// Why an expression is invalid or has no value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExpressionError {
     /// It does not follow the grammar. The column counts characters from 1.
     #[error("column {column}: {message}")]
     Syntax {
-        /// Where.
+        /// The column.
         column: usize,
         /// What was found and what is allowed.
         message: String,
@@ -67,55 +67,55 @@ pub enum ExpressionError {
     /// An unresolved reference.
     #[error("{0}")]
     Reference(String),
-    /// Two values that cannot be compared this way.
+    /// The two values cannot be compared with this operator.
     #[error("{left} {operator} {right}: {reason}")]
     Types {
         /// Left value, as JSON.
         left: String,
-        /// The comparison.
+        /// The operator.
         operator: String,
         /// Right value, as JSON.
         right: String,
-        /// Why not.
+        /// The reason.
         reason: &'static str,
     },
 }
 
-/// Where references are looked up.
+/// Resolves references.
 pub trait Scope {
-    /// The value at a dotted path.
+    /// Returns the value at a dotted path.
     ///
     /// # Errors
-    /// A sentence that names the path, where the namespace demands that it exists.
+    /// Returns a sentence that names the path, if the namespace requires that it exists.
     fn resolve(&self, path: &[String]) -> Result<Value, String>;
 }
 
 impl Expr {
-    /// Reads an expression.
+    /// Parses an expression.
     ///
     /// # Errors
-    /// [`ExpressionError::Syntax`] with the column; also for nesting deeper than 64.
+    /// Returns [`ExpressionError::Syntax`] with the column; also for nesting deeper than 64 levels.
     pub fn parse(text: &str) -> Result<Self, ExpressionError> {
         parse::parse(text)
     }
 
-    /// Its value in a scope.
+    /// Evaluates the expression in a scope.
     ///
     /// # Errors
-    /// A reference that leads nowhere, or a comparison of values that have no order.
+    /// Returns an error for an unresolved reference, or a comparison of values without an order.
     pub fn value(&self, scope: &dyn Scope) -> Result<Value, ExpressionError> {
         evaluate::value(self, scope)
     }
 
-    /// Whether it holds: false, null, 0, empty texts, lists and objects do not.
+    /// Returns whether the value counts as true: false, null, 0, and empty texts, lists and objects do not.
     ///
     /// # Errors
-    /// As [`Expr::value`].
+    /// Returns an error under the conditions of [`Expr::value`].
     pub fn holds(&self, scope: &dyn Scope) -> Result<bool, ExpressionError> {
         Ok(evaluate::truth(&self.value(scope)?))
     }
 
-    /// All references in it, for checks before anything runs.
+    /// Returns all references, for checks before execution.
     #[must_use]
     pub fn references(&self) -> Vec<&[String]> {
         match self {

@@ -1,9 +1,8 @@
-//! The executable part of a bundle: `skill.yaml` with typed inputs, outputs and steps, and the
-//! capabilities, bindings and services that a registry folder of the same form declares beside it.
+//! The executable part of a bundle: `skill.yaml` with typed inputs, outputs and steps, and the capabilities, bindings
+//! and services of a registry folder in the same format.
 //!
-//! The form is the one public contract registries use (`skills/<channel>/<domain>/<slug>/skill.yaml`,
-//! `capabilities/*.yaml`, `bindings/**/*.yaml`, `services/*.yaml`), plus one step of our own:
-//! `wait_for_signal`.
+//! The format is the one that public contract registries use (`skills/<channel>/<domain>/<slug>/skill.yaml`,
+//! `capabilities/*.yaml`, `bindings/**/*.yaml`, `services/*.yaml`), plus one additional step: `wait_for_signal`.
 
 mod calls;
 mod check;

@@ -1,4 +1,4 @@
-//! From `skill.yaml` to [`Contract`].
+//! Parses `skill.yaml` to [`Contract`].
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,22 +15,22 @@ use super::types::{
 use crate::Finding;
 use crate::yaml::{Content, Node};
 
-/// First words of a dotted text that make it a reference; any other text is a constant.
+/// Namespaces: first parts of a dotted text that make it a reference; any other text is a constant.
 pub const NAMESPACES: &[&str] =
     &["inputs", "vars", "outputs", "working", "frame", "output", "extensions", "target"];
 
-/// Keys at the top of a contract. Others are properties of the skill, or its author's own.
+/// Top-level keys of a contract. Others are properties of the skill, or custom keys of its author.
 const KEYS: &[&str] =
     &["id", "version", "name", "description", "title", "expires_in_seconds", "inputs", "outputs", "steps"];
 
-/// Longest wait for an approval or a signal that a contract can set: a year.
+/// Maximum timeout of an approval or a signal that a contract can set, in seconds: a year.
 const MAX_EXPIRY_SECONDS: f64 = 31_536_000.0;
 
-/// Longest bound on one invocation: a day.
+/// Maximum timeout of one invocation, in seconds: a day.
 const DAY: f64 = 86_400.0;
 
-/// Reads a contract. `None` where the file is not YAML mapping or has no steps: the findings say why. A
-/// contract with findings of severity error is answered too, so that it can be shown; it does not run.
+/// Parses a contract. Returns `None` if the file is not a YAML mapping or has no steps, with findings that state why.
+/// A contract with errors among its findings is also returned, so that it can be shown; it does not run.
 #[must_use]
 pub fn parse(location: &Path, source: &str) -> (Option<Contract>, Vec<Finding>) {
     let file = location.file_name().map_or(Path::new("skill.yaml"), Path::new);
@@ -75,7 +75,7 @@ pub fn parse(location: &Path, source: &str) -> (Option<Contract>, Vec<Finding>) 
     (Some(contract), findings)
 }
 
-/// Typed fields under a key: `{name: {type, required, …}}`, or `{name: type}` in short.
+/// Parses typed fields under a key: `{name: {type, required, …}}`, or `{name: type}` for short.
 pub(super) fn fields(reader: &mut Reader<'_>, node: &Node, key: &str) -> BTreeMap<String, Field> {
     let mut out = BTreeMap::new();
     for entry in reader.map(node, "", key) {
@@ -86,7 +86,7 @@ pub(super) fn fields(reader: &mut Reader<'_>, node: &Node, key: &str) -> BTreeMa
     out
 }
 
-/// One typed field: a type, or a mapping with one.
+/// Parses one typed field: a type, or a mapping with one.
 fn field(reader: &mut Reader<'_>, node: &Node, path: &str) -> Option<Field> {
     let types = "string, number, integer, boolean, array, object, any";
     match &node.value {
@@ -236,7 +236,8 @@ fn part<'n>(config: &'n Node, key: &str) -> Option<&'n Node> {
     config.get(key).map(|entry| &entry.value).filter(|node| node.value != Content::Null)
 }
 
-/// A text whose first word is a namespace is a reference; everything else is itself, at any depth.
+/// Parses a source: a text whose first part is a namespace is a reference, everything else is a constant, at any
+/// depth.
 pub(super) fn source(value: &Value) -> Source {
     match value {
         Value::String(text) => {
@@ -256,7 +257,7 @@ pub(super) fn source(value: &Value) -> Source {
     }
 }
 
-/// Inside a `foreach`, a text that is the item's or the index's name (or a path from it) is a reference too.
+/// Converts a text in a `foreach` that is the name of the item or the index (or a path below it) to a reference.
 fn item_reference(source: &mut Source, names: &[Option<&String>]) {
     match source {
         Source::Literal(Value::String(text)) => {

@@ -1,4 +1,4 @@
-//! Walks a YAML tree of the contract form: takes what is there, notes what is wrong, forgets no key.
+//! Walks the YAML tree of a contract file: reads values, and reports everything invalid and every unknown key.
 
 use std::ops::Range;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::frontmatter::Frontmatter;
 use crate::lint::rules;
 use crate::yaml::{self, Content, Entry, Node};
 
-/// Reads one file of the contract form.
+/// Reads one contract file.
 pub(super) struct Reader<'a> {
     notes: Notes<'a>,
 }
@@ -22,7 +22,7 @@ impl<'a> Reader<'a> {
         Self { notes: Notes::new(file, source) }
     }
 
-    /// The file's mapping; none (with a finding) where it is not YAML or no mapping.
+    /// Returns the root mapping; `None` (with a finding) if the file is not YAML or not a mapping.
     pub fn root(&mut self) -> Option<Node> {
         match yaml::parse(self.notes.source) {
             Ok(root) if matches!(root.value, Content::Map(_)) => Some(root),
@@ -46,7 +46,7 @@ impl<'a> Reader<'a> {
         span(self.notes.source, at.clone()).line
     }
 
-    /// Notes something that keeps the contract from running, and what to do.
+    /// Reports a defect that prevents the contract from running, with help.
     pub fn invalid(
         &mut self,
         field: &str,
@@ -59,7 +59,7 @@ impl<'a> Reader<'a> {
         finding
     }
 
-    /// Notes a reference, an expression or an output by its own rule.
+    /// Reports a reference, an expression or an output under its own rule.
     pub fn note(
         &mut self,
         rule: &rules::Rule,
@@ -70,7 +70,7 @@ impl<'a> Reader<'a> {
         self.notes.add(rule, Some(field), at.clone(), message)
     }
 
-    /// Notes every key that is none of `known`, with the nearest of them.
+    /// Reports every key that is not in `known`, with the most similar known key.
     pub fn only(&mut self, node: &Node, field: &str, known: &[&str]) {
         for entry in node.entries() {
             if !known.contains(&entry.key.as_str()) {
@@ -83,8 +83,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Notes every key at the top that resembles one of `known`: up to two letters differ where that one is missing,
-    /// a single one where it is there too. Any other key is allowed there.
+    /// Reports every top-level key that resembles one of `known`: within two edits if that one is missing, within one
+    /// edit if it is present. Other keys are allowed at the top level.
     pub fn misspelled(&mut self, root: &Node, known: &[&str]) {
         for entry in root.entries() {
             let key = entry.key.as_str();
@@ -106,7 +106,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A text, if the key is there.
+    /// Reads a text, if the key is present.
     pub fn text(&mut self, node: &Node, field: &str, key: &str) -> Option<String> {
         let entry = node.get(key)?;
         match &entry.value.value {
@@ -120,7 +120,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A text that has to be there.
+    /// Reads a required text.
     pub fn required(&mut self, node: &Node, field: &str, key: &str) -> Option<String> {
         let found = self.text(node, field, key).filter(|text| !text.is_empty());
         if found.is_none() {
@@ -131,7 +131,7 @@ impl<'a> Reader<'a> {
         found
     }
 
-    /// One of a set of words.
+    /// Reads a value of an enumeration.
     pub fn word<T: FromStr>(&mut self, node: &Node, field: &str, key: &str, words: &str) -> Option<T> {
         let text = self.text(node, field, key)?;
         let parsed = text.parse().ok();
@@ -155,7 +155,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A number within bounds.
+    /// Reads a number within bounds.
     pub fn number(&mut self, node: &Node, field: &str, key: &str, least: f64, most: f64) -> Option<f64> {
         let entry = node.get(key)?;
         let path = join(field, key);
@@ -173,7 +173,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A list of texts; a single text counts as a list of one.
+    /// Reads a list of texts; a single text counts as a list of one.
     pub fn texts(&mut self, node: &Node, field: &str, key: &str) -> Option<Vec<String>> {
         let entry = node.get(key)?;
         let path = join(field, key);
@@ -194,7 +194,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The entries of a mapping under a key; none where it is absent, with a finding where it is something else.
+    /// Reads the entries of a mapping under a key; empty if the key is absent, and with a finding if the value is not
+    /// a mapping.
     pub fn map<'n>(&mut self, node: &'n Node, field: &str, key: &str) -> &'n [Entry] {
         let Some(entry) = node.get(key) else { return &[] };
         match &entry.value.value {
@@ -207,7 +208,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The items of a list under a key.
+    /// Reads the items of a list under a key.
     pub fn list<'n>(&mut self, node: &'n Node, field: &str, key: &str) -> &'n [Node] {
         let Some(entry) = node.get(key) else { return &[] };
         match &entry.value.value {
@@ -220,7 +221,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The value under a key as JSON.
+    /// Reads the value under a key as JSON.
     pub fn json(node: &Node, key: &str) -> Option<Value> {
         node.get(key).map(|entry| entry.value.to_json()).filter(|value| !value.is_null())
     }
@@ -240,21 +241,21 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The nearest of the known words, where one is near.
+/// Returns the most similar known word, if one is similar enough.
 pub(super) fn nearest<'w>(word: &str, known: impl Iterator<Item = &'w str>) -> Option<&'w str> {
     let allowed = (word.chars().count() / 3).clamp(2, 4);
     let near = known.map(|known| (strsim::levenshtein(known, word), known)).min();
     near.filter(|(distance, _)| *distance <= allowed).map(|(_, near)| near)
 }
 
-/// Lets a finding ask for the nearest of the known words, where one is near.
+/// Sets the help of a finding to the most similar known word, if one is similar enough.
 pub(super) fn suggest<'w>(finding: &mut Finding, word: &str, known: impl Iterator<Item = &'w str>) {
     if let Some(near) = nearest(word, known) {
         finding.help = format!("Did you mean `{near}`?");
     }
 }
 
-/// `steps.send` and `config` → `steps.send.config`.
+/// Joins a path and a key: `steps.send` and `config` → `steps.send.config`.
 pub(super) fn join(field: &str, key: &str) -> String {
     if field.is_empty() { key.to_owned() } else { format!("{field}.{key}") }
 }

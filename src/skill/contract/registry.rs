@@ -1,4 +1,4 @@
-//! From `capabilities/*.yaml`, `bindings/**/*.yaml` and `services/*.yaml` to their types.
+//! Parses `capabilities/*.yaml`, `bindings/**/*.yaml` and `services/*.yaml`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,7 +20,7 @@ fn open<'a>(location: &'a Path, source: &'a str) -> Reader<'a> {
     )
 }
 
-/// Reads a capability. `None` with the reason among the findings where it cannot be used at all.
+/// Parses a capability. Returns `None` if it cannot be used at all, with the reason among the findings.
 #[must_use]
 pub fn parse_capability(location: &Path, source: &str) -> (Option<Capability>, Vec<Finding>) {
     let mut reader = open(location, source);
@@ -33,7 +33,7 @@ pub fn parse_capability(location: &Path, source: &str) -> (Option<Capability>, V
             let path = "safety.mandatory_pre_gates";
             if let Some(capability) = reader.required(gate, path, "capability") {
                 let words = "block, require_human, degrade, warn";
-                // A gate that does not say what a no means is taken at its strictest.
+                // A gate that does not state what a denial means gets the strictest effect.
                 let on_fail = reader.word(gate, path, "on_fail", words).unwrap_or(GateFailure::Block);
                 gates.push(Gate { capability, on_fail });
             }
@@ -46,7 +46,7 @@ pub fn parse_capability(location: &Path, source: &str) -> (Option<Capability>, V
             outputs: fields(&mut reader, &root, "outputs"),
             properties: Properties {
                 deterministic: reader.flag(properties, "properties", "deterministic").unwrap_or(false),
-                // Silence is not a promise: what is not said to be free of effects is taken to have some.
+                // A missing declaration is not a guarantee: unless stated otherwise, a capability has side effects.
                 side_effects: reader.flag(properties, "properties", "side_effects").unwrap_or(true),
                 idempotent: reader.flag(properties, "properties", "idempotent").unwrap_or(false),
             },
@@ -66,7 +66,7 @@ pub fn parse_capability(location: &Path, source: &str) -> (Option<Capability>, V
     (capability, reader.findings())
 }
 
-/// Reads a binding.
+/// Parses a binding.
 #[must_use]
 pub fn parse_binding(location: &Path, source: &str) -> (Option<Binding>, Vec<Finding>) {
     let mut reader = open(location, source);
@@ -87,7 +87,7 @@ pub fn parse_binding(location: &Path, source: &str) -> (Option<Binding>, Vec<Fin
         Some(Binding {
             id: reader.required(&root, "", "id")?,
             capability: reader.required(&root, "", "capability")?,
-            // What is in the bundle or in this program goes to no service.
+            // Scripts of the bundle and built-in functions do not need a service.
             service: match protocol {
                 Protocol::Script | Protocol::Builtin => {
                     reader.text(&root, "", "service").unwrap_or_else(|| protocol.to_string())
@@ -112,7 +112,7 @@ pub fn parse_binding(location: &Path, source: &str) -> (Option<Binding>, Vec<Fin
     (binding, reader.findings())
 }
 
-/// Reads a service.
+/// Parses a service.
 #[must_use]
 pub fn parse_service(location: &Path, source: &str) -> (Option<Service>, Vec<Finding>) {
     let mut reader = open(location, source);

@@ -1,20 +1,20 @@
-//! Titles of runs: a template of the contract filled with the inputs, or the inputs themselves.
+//! Titles of runs: a template of the contract filled with the inputs, or derived from the inputs.
 
 use serde_json::{Map, Value};
 
-/// Characters of a title.
+/// Maximum number of characters of a title.
 const MAX_TITLE: usize = 200;
-/// Characters of one input in a title.
+/// Maximum number of characters of one input in a title.
 const MAX_VALUE: usize = 60;
-/// Inputs in a title without a template.
+/// Maximum number of inputs in a derived title.
 const MAX_DERIVED: usize = 3;
 
-/// The placeholders of a template, in order.
+/// Returns the placeholders of a template, in order.
 pub(super) fn placeholders(template: &str) -> Vec<&str> {
     pieces(template).into_iter().filter_map(Result::err).collect()
 }
 
-/// The literal parts of a template (`Ok`) and its placeholders (`Err`). A brace without its other half is literal.
+/// Splits a template into its literal parts (`Ok`) and its placeholders (`Err`). An unbalanced brace is literal.
 fn pieces(template: &str) -> Vec<Result<&str, &str>> {
     let mut out = Vec::new();
     let mut rest = template;
@@ -28,7 +28,7 @@ fn pieces(template: &str) -> Vec<Result<&str, &str>> {
     out
 }
 
-/// A template with the inputs in place of `{inputs.NAME}`. A missing input is left out.
+/// Renders a template, replacing `{inputs.NAME}` by the inputs. Missing inputs are omitted.
 #[must_use]
 pub fn render_title(template: &str, inputs: &Map<String, Value>) -> String {
     let mut out = String::new();
@@ -46,15 +46,15 @@ pub fn render_title(template: &str, inputs: &Map<String, Value>) -> String {
     cut(out.split_whitespace().collect::<Vec<_>>().join(" "), MAX_TITLE)
 }
 
-/// A title made of the first inputs that are short values: `region: eu-west-1, version: 5.4.0`. Empty where there are
-/// none.
+/// Derives a title from the first inputs that have a short form: `region: eu-west-1, version: 5.4.0`. Returns an empty
+/// title if there are none.
 #[must_use]
 pub fn derived_title(inputs: &Map<String, Value>) -> String {
     let parts = inputs.iter().filter_map(|(name, value)| Some(format!("{name}: {}", short(value)?)));
     cut(parts.take(MAX_DERIVED).collect::<Vec<_>>().join(", "), MAX_TITLE)
 }
 
-/// A value on one line; none for what has no short form.
+/// Formats a value on one line; returns `None` if it has no short form.
 fn short(value: &Value) -> Option<String> {
     let text = match value {
         Value::String(text) => text.split_whitespace().collect::<Vec<_>>().join(" "),

@@ -1,4 +1,4 @@
-//! What a contract says, checked and typed. Made only by the parser.
+//! The checked and typed form of a contract. Created only by the parser.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -46,7 +46,7 @@ pub struct Field {
     pub kind: FieldType,
     /// Whether it is required; default false.
     pub required: bool,
-    /// For people.
+    /// Description for users.
     pub description: Option<String>,
     /// Used when an input is absent.
     pub default: Option<Value>,
@@ -59,7 +59,7 @@ pub struct Field {
 }
 
 impl Field {
-    /// A field of this type and nothing else said about it.
+    /// Creates a field of this type without further properties.
     #[must_use]
     pub fn of(kind: FieldType) -> Self {
         Self { kind, required: false, description: None, default: None, allowed: Vec::new(), items: None }
@@ -136,7 +136,7 @@ pub struct Retry {
 /// `foreach`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Foreach {
-    /// Expression that gives the list.
+    /// Expression that evaluates to the list.
     pub items: String,
     /// Input field that holds the item.
     #[serde(rename = "as")]
@@ -157,11 +157,11 @@ pub struct While {
 /// `router`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Router {
-    /// Expression whose value, as text, chooses.
+    /// Expression whose value, as text, selects the capability.
     pub on: String,
-    /// Value to capability.
+    /// Maps values to capabilities.
     pub cases: BTreeMap<String, String>,
-    /// When no case matches.
+    /// The capability if no case matches.
     pub default: Option<String>,
 }
 
@@ -172,11 +172,11 @@ pub struct Router {
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Merge {
-    /// Capability to its output; failed ones are absent.
+    /// Maps each capability to its output; failed ones are absent.
     Collect,
-    /// Field to the list of its values; failed ones are skipped.
+    /// Maps each field to the list of its values; failed capabilities are skipped.
     ConcatLists,
-    /// The first success in time.
+    /// The first successful result.
     FirstSuccess,
 }
 
@@ -196,9 +196,9 @@ pub struct Step {
     pub id: String,
     /// What it does.
     pub action: StepAction,
-    /// Field to source.
+    /// Maps input fields to their sources.
     pub input: BTreeMap<String, Source>,
-    /// Produced field to target path (`vars.rows`).
+    /// Maps output fields to target paths (`vars.rows`).
     pub output: BTreeMap<String, Vec<String>>,
     /// Steps that must complete first: as declared, else the previous step.
     pub depends_on: Vec<String>,
@@ -208,12 +208,12 @@ pub struct Step {
     pub retry: Option<Retry>,
     /// Repeated per item.
     pub foreach: Option<Foreach>,
-    /// Repeated while it holds.
+    /// Repeated while the condition is true.
     #[serde(rename = "while")]
     pub repeat: Option<While>,
-    /// Another capability by value.
+    /// Selects another capability by value.
     pub router: Option<Router>,
-    /// Several capabilities at once.
+    /// Calls several capabilities in parallel.
     pub scatter: Option<Scatter>,
     /// How its outputs are merged with existing values.
     pub merge_strategy: MergeStrategy,
@@ -230,14 +230,14 @@ pub struct Contract {
     pub id: String,
     /// Semantic version.
     pub version: String,
-    /// For people.
+    /// Display name.
     pub name: Option<String>,
-    /// For people and routers.
+    /// Description for users and routers.
     pub description: Option<String>,
     /// Template of the title of its runs: `Deploy {inputs.version} to {inputs.region}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// How long its runs wait for an approval or a signal, where the launch does not say; seconds.
+    /// How long its runs wait for an approval or a signal, in seconds, if not specified at the launch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_in_seconds: Option<u64>,
     /// Its inputs.
@@ -248,7 +248,7 @@ pub struct Contract {
     pub steps: Vec<Step>,
     /// All findings of the parser: unknown keys, missing producers, contradictions.
     pub findings: Vec<Finding>,
-    /// Its state.
+    /// Path of the file.
     pub location: PathBuf,
 }
 
@@ -281,7 +281,7 @@ pub enum Conformance {
     Strict,
 }
 
-/// How far a capability is trusted to be called.
+/// Trust level of a capability.
 #[derive(
     Debug,
     Clone,
@@ -301,18 +301,18 @@ pub enum Conformance {
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum TrustLevel {
-    /// Can cause no harm.
+    /// Harmless.
     Sandbox,
-    /// As most.
+    /// The default.
     #[default]
     Standard,
-    /// Acts on the world.
+    /// Has external effects.
     Elevated,
-    /// Acts on the world as somebody important.
+    /// Has external effects with elevated permissions.
     Privileged,
 }
 
-/// What a gate does when its capability does not allow.
+/// The effect of a gate whose capability denies.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Display, EnumString, schemars::JsonSchema,
 )]
@@ -321,7 +321,7 @@ pub enum TrustLevel {
 pub enum GateFailure {
     /// The step fails (`safety_denied`).
     Block,
-    /// A person decides.
+    /// A person has to decide.
     RequireHuman,
     /// The step is skipped, and that is recorded.
     Degrade,
@@ -332,54 +332,54 @@ pub enum GateFailure {
 /// One mandatory gate before a capability.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Gate {
-    /// Asked first, with the step's inputs; its output field `allowed` decides, absent means no.
+    /// Called first, with the step's inputs; its output field `allowed` decides, and an absent field denies.
     pub capability: String,
-    /// What happens on no.
+    /// The effect of a denial.
     pub on_fail: GateFailure,
 }
 
 /// `safety` of a capability.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Safety {
-    /// How far it is trusted.
+    /// Its trust level.
     pub trust_level: TrustLevel,
-    /// A person has to approve each time.
+    /// Whether each call requires approval.
     pub requires_confirmation: bool,
-    /// Asked before it runs.
+    /// Gates that are called before it.
     pub mandatory_pre_gates: Vec<Gate>,
-    /// Whether it can be undone, where stated.
+    /// Whether it can be undone, if stated.
     pub reversible: Option<bool>,
 }
 
-/// `properties` of a capability: what repeating it would mean.
+/// `properties` of a capability: the effects of repeating it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Properties {
-    /// Same inputs, same outputs.
+    /// Whether the same inputs produce the same outputs.
     pub deterministic: bool,
-    /// Changes something outside.
+    /// Whether it has side effects.
     pub side_effects: bool,
-    /// Twice is as once.
+    /// Whether repeating it has no further effect.
     pub idempotent: bool,
 }
 
-/// A capability: what a step calls, anyone who executes it.
+/// A capability: what a step calls, independent of its implementation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Capability {
     /// `domain.noun.verb`.
     pub id: String,
     /// Semantic version.
     pub version: String,
-    /// For people.
+    /// Description for users.
     pub description: String,
     /// Its inputs.
     pub inputs: BTreeMap<String, Field>,
     /// Its outputs.
     pub outputs: BTreeMap<String, Field>,
-    /// What repeating means.
+    /// The effects of repeating it.
     pub properties: Properties,
-    /// What has to happen first.
+    /// Requirements before a call.
     pub safety: Safety,
-    /// Its state.
+    /// Path of the file.
     pub location: PathBuf,
 }
 
@@ -418,13 +418,13 @@ pub enum Protocol {
 /// A binding: one way to execute a capability.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Binding {
-    /// Unique.
+    /// Unique id.
     pub id: String,
-    /// Which capability.
+    /// The capability that it implements.
     pub capability: String,
-    /// Which service, by id.
+    /// Id of the service.
     pub service: String,
-    /// How.
+    /// The protocol.
     pub protocol: Protocol,
     /// Path, tool, method or function.
     pub operation: String,
@@ -432,23 +432,23 @@ pub struct Binding {
     pub request: Value,
     /// Produced field to reference into the response.
     pub response: BTreeMap<String, String>,
-    /// How much is known about it.
+    /// Its conformance level.
     pub conformance: Conformance,
-    /// Tried when this one fails.
+    /// The binding that is tried if this one fails.
     pub fallback: Option<String>,
     /// Everything else of `metadata` (method, response mode, …).
     pub metadata: Map<String, Value>,
-    /// Its state.
+    /// Path of the file.
     pub location: PathBuf,
 }
 
-/// A service: where bindings go.
+/// A service: the target of bindings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Service {
-    /// Unique.
+    /// Unique id.
     pub id: String,
-    /// As written: base address, module, command, auth reference; secrets are named, never held.
+    /// Settings as written: base address, module, command, auth reference; secrets are referenced, never included.
     pub settings: Map<String, Value>,
-    /// Its state.
+    /// Path of the file.
     pub location: PathBuf,
 }

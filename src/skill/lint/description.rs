@@ -1,10 +1,10 @@
-//! Advice on descriptions: the one text that a model sees when it chooses. Each rule was tuned on
-//! thousands of public descriptions, to be silent where it is not sure.
+//! Advice on descriptions: the only text that a model sees when it selects a skill. Each rule was tuned on thousands
+//! of public descriptions, and reports nothing in uncertain cases.
 
 use super::{Subject, rules};
 use crate::finding_builder::{Notes, slice};
 
-/// Checks a description that the file states (one that was taken from the body has its own finding).
+/// Checks a stated description (one that was derived from the body has its own finding).
 pub(super) fn check(subject: &Subject<'_>, notes: &mut Notes<'_>) {
     let Some(at) = subject.value("description").filter(|at| !at.is_empty()) else { return };
     let field = Some("description");
@@ -22,7 +22,7 @@ pub(super) fn check(subject: &Subject<'_>, notes: &mut Notes<'_>) {
         notes.add(&rules::DESCRIPTION_TEMPLATE, field, at, message);
         return;
     }
-    // Nothing chooses a skill by its description that only a person may call.
+    // A skill that only users can invoke is not selected by its description.
     if subject.skill.clients.disable_model_invocation {
         return;
     }
@@ -50,7 +50,7 @@ pub(super) fn check(subject: &Subject<'_>, notes: &mut Notes<'_>) {
     }
 }
 
-/// Beginnings of descriptions that templates and generators leave behind.
+/// Typical starts of descriptions left by templates and generators.
 const TEMPLATE_STARTS: &[&str] = &[
     "todo",
     "tbd",
@@ -87,7 +87,7 @@ const TEMPLATE_STARTS: &[&str] = &[
     "test skill",
 ];
 
-/// Leftovers of a template, wherever they occur.
+/// Typical template text anywhere in a description.
 const TEMPLATE_PARTS: &[&str] = &["[TODO", "TODO: ", "翻訳が必要です"];
 
 fn template(description: &str) -> Option<String> {
@@ -108,7 +108,7 @@ fn beginning(text: &str) -> String {
     }
 }
 
-/// How many words a text has, about: a CJK character is worth half of one.
+/// Returns the approximate number of words of a text; a CJK character counts as half a word.
 fn weight(text: &str) -> usize {
     let wide = text.chars().filter(|c| is_cjk(*c)).count();
     let words =
@@ -120,7 +120,7 @@ fn is_cjk(c: char) -> bool {
     matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}' | '\u{f900}'..='\u{faff}')
 }
 
-/// Words that say nothing about a skill.
+/// Words without information about a skill.
 const EMPTY_WORDS: &[&str] =
     &["a", "an", "the", "for", "of", "to", "and", "in", "with", "skill", "skills", "use", "this", "is", "my"];
 
@@ -133,7 +133,7 @@ fn says_only(description: &str, name: &str) -> bool {
     words(description).iter().all(|word| name.contains(word))
 }
 
-/// The words with which a sentence in the first person starts, outside of quotes.
+/// Returns the words that start a sentence in the first person, outside of quotes.
 fn first_person(description: &str) -> Option<String> {
     let mut quoted = false;
     let outside: String = description
@@ -156,7 +156,7 @@ fn is_latin(text: &str) -> bool {
     text.chars().filter(char::is_ascii_alphabetic).count() * 10 >= letters * 9
 }
 
-/// Words with which English descriptions give the occasion.
+/// Words with which English descriptions state when to use a skill.
 const OCCASIONS: &[&str] = &[
     "when",
     "whenever",
@@ -215,10 +215,10 @@ fn says_when(description: &str) -> bool {
     false
 }
 
-/// Longer than this, what is between angle brackets is not a tag.
+/// Maximum length of a tag; longer text between angle brackets is not a tag.
 const MAX_TAG_BYTES: usize = 40;
 
-/// `<name>` or `</name>`, as the specification's clients wrap descriptions themselves.
+/// Returns the first `<name>` or `</name>`: clients of the specification wrap descriptions in such tags.
 fn xml_tag(text: &str) -> Option<&str> {
     text.match_indices('<').find_map(|(start, _)| {
         let rest = text.as_bytes().get(start + 1..)?;

@@ -1,4 +1,4 @@
-//! Rules on single fields: name, lengths, keys.
+//! Rules for single fields: name, lengths, keys.
 
 use std::collections::HashSet;
 
@@ -8,10 +8,11 @@ use crate::frontmatter::Frontmatter;
 use crate::parse::CONTRACT_KEYS;
 use crate::yaml::{Content, Node};
 
-/// Keys that no form here has, but a known client reads at the top: those of `OpenClaw`.
+/// Top-level keys of another known client, `OpenClaw`.
 const KEYS_OF_OTHERS: &[&str] = &["homepage", "command-dispatch", "command-tool", "command-arg-mode"];
 
-/// `name` by the specification: 1 to 64 lower-case letters, digits, single hyphens; the folder's name.
+/// Checks `name` against the specification: 1 to 64 lower-case letters, digits, single hyphens; equal to the folder's
+/// name.
 pub(super) fn name(subject: &Subject<'_>, notes: &mut Notes<'_>) {
     let Some(at) = subject.value("name") else { return };
     let name = subject.skill.name.as_str();
@@ -29,7 +30,7 @@ pub(super) fn name(subject: &Subject<'_>, notes: &mut Notes<'_>) {
     if let Some(sign) = name.chars().find(|sign| !takes(*sign)) {
         notes.add(&rules::NAME_SIGNS, Some("name"), at.clone(), format!("the name has `{sign}` in it"));
     }
-    // A name that is the folder's name once it is valid needs one remark, not two.
+    // If the valid form of the name is the folder's name, one finding is enough.
     if name != folder && (valid || slug(name) != folder) {
         let message = format!("the name is `{name}`, but the folder is `{folder}`");
         notes.add(&rules::NAME_NOT_FOLDER, Some("name"), at, message);
@@ -57,17 +58,17 @@ fn why_invalid(name: &str) -> String {
     }
 }
 
-/// The nearest valid name.
+/// Returns the most similar valid name.
 fn slug(name: &str) -> String {
     let words = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     let joined = words.map(str::to_ascii_lowercase).collect::<Vec<_>>().join("-");
     joined.chars().take(64).collect::<String>().trim_end_matches('-').to_owned()
 }
 
-/// Characters of a description that `OpenClaw` lists.
+/// Number of characters of a description that `OpenClaw` lists.
 const CUT_BY_OPENCLAW: usize = 220;
 
-/// Lengths in characters: description 1,024, compatibility 500.
+/// Checks lengths in characters: description 1,024, compatibility 500.
 pub(super) fn lengths(subject: &Subject<'_>, notes: &mut Notes<'_>) {
     let compatibility = subject.skill.properties.compatibility.as_deref().unwrap_or_default();
     let limits = [
@@ -91,7 +92,7 @@ pub(super) fn lengths(subject: &Subject<'_>, notes: &mut Notes<'_>) {
     }
 }
 
-/// Keys that are duplicated, look misspelled, or are read by no client.
+/// Reports keys that are duplicated, look misspelled, or are not read by any client.
 pub(super) fn keys(subject: &Subject<'_>, notes: &mut Notes<'_>) {
     duplicates(subject.root, "", subject, notes);
     let mut unread = Vec::new();
@@ -123,7 +124,7 @@ fn list(keys: &[(&str, std::ops::Range<usize>)]) -> String {
     }
 }
 
-/// The known key that a key is a misspelling of.
+/// Returns the known key that a key probably misspells.
 fn near_key(key: &str) -> Option<&'static str> {
     let plain = |text: &str| text.to_ascii_lowercase().replace(['_', '-', ' '], "");
     let wanted = plain(key);
@@ -132,7 +133,7 @@ fn near_key(key: &str) -> Option<&'static str> {
         4..=7 => 1,
         _ => 2,
     };
-    // The first letter is rarely wrong, and this rejects most keys early.
+    // The first letter is rarely wrong; this rejects most keys early.
     let near = Frontmatter::KEYS.iter().filter(|known| known.as_bytes().first() == wanted.as_bytes().first());
     let distances = near.map(|known| (strsim::osa_distance(&plain(known), &wanted), *known));
     distances.filter(|(distance, _)| *distance <= allowed).min().map(|(_, known)| known)
@@ -152,7 +153,7 @@ fn duplicates(node: &Node, path: &str, subject: &Subject<'_>, notes: &mut Notes<
     }
 }
 
-/// Fields that may be at the top and under `metadata`, with different values.
+/// Reports fields with different values at the top level and under `metadata`.
 pub(super) fn contradictions(subject: &Subject<'_>, notes: &mut Notes<'_>) {
     let Some(metadata) = subject.entry("metadata") else { return };
     for key in ["kind", "status", "domain"] {

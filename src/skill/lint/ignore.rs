@@ -1,5 +1,5 @@
-//! Ignored findings: `skills-lint: ignore RULE: reason` in a comment, for the line of the comment and the next one, and
-//! `skills-lint: ignore-file RULE: reason` for the complete file.
+//! Suppression of findings: `skills-lint: ignore RULE: reason` in a comment applies to the line of the comment and the
+//! next one, `skills-lint: ignore-file RULE: reason` to the complete file.
 
 use std::path::Path;
 
@@ -7,10 +7,10 @@ use super::rules;
 use crate::Finding;
 use crate::finding_builder::{Notes, slice};
 
-/// What starts a comment for the linter.
+/// Start of a comment for the linter.
 const MARK: &str = "skills-lint:";
 
-/// A finding that a comment ignores.
+/// A finding that a comment suppresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ignored {
     /// The finding.
@@ -29,8 +29,8 @@ struct Comment<'a> {
     used: bool,
 }
 
-/// Takes the findings that comments of one file ignore out of `findings`, and adds those about the comments themselves.
-/// Findings of other files stay.
+/// Splits `findings` into the remaining and the ignored ones by the comments of one file, and adds findings about the
+/// comments themselves. Findings of other files remain.
 #[must_use]
 pub fn ignore(findings: Vec<Finding>, file: &Path, source: &str) -> (Vec<Finding>, Vec<Ignored>) {
     let mut comments = comments(source);
@@ -83,7 +83,8 @@ pub fn ignore(findings: Vec<Finding>, file: &Path, source: &str) -> (Vec<Finding
     (kept, ignored)
 }
 
-/// The comments of a file: HTML in a body, `#` in YAML. One in a code span is text.
+/// Returns the linter comments of a file: HTML comments in a body, `#` in YAML. A comment in a code span is plain
+/// text.
 fn comments(source: &str) -> Vec<Comment<'_>> {
     let mut out = Vec::new();
     let mut from = 0;

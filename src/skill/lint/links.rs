@@ -1,4 +1,4 @@
-//! Relative links of a body: do they lead to a file of the bundle?
+//! Checks that relative links of a body lead to files of the bundle.
 
 use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
@@ -8,8 +8,7 @@ use pulldown_cmark::{Event, LinkType, Options, Parser, Tag};
 use super::rules;
 use crate::finding_builder::Notes;
 
-/// Checks every inline and reference link, each destination once. Code, autolinks, URLs, anchors and
-/// placeholders are left alone.
+/// Checks inline and reference links, each destination once. Skips code, autolinks, URLs, anchors and placeholders.
 pub(super) fn check(body: &str, start: usize, root_dir: &Path, notes: &mut Notes<'_>) {
     let mut seen = HashSet::new();
     let mut broken = Vec::new();
@@ -34,7 +33,7 @@ pub(super) fn check(body: &str, start: usize, root_dir: &Path, notes: &mut Notes
             notes.add(&rules::LINK_LEAVES_BUNDLE, None, at, message);
         }
     }
-    // One finding instead of many if the SKILL.md was copied without its files.
+    // Reports one finding instead of many if the SKILL.md was copied without its files.
     if let [(at, first), _, ..] = broken.as_slice()
         && is_alone(root_dir)
     {
@@ -50,12 +49,12 @@ pub(super) fn check(body: &str, start: usize, root_dir: &Path, notes: &mut Notes
     }
 }
 
-/// Whether a bundle has nothing but its main file.
+/// Returns whether a bundle contains nothing but its main file.
 pub(super) fn is_alone(root_dir: &Path) -> bool {
     std::fs::read_dir(root_dir).is_ok_and(|entries| entries.flatten().take(2).count() < 2)
 }
 
-/// The path that a link names, relative to the bundle; none for what is not a path, or an example of one.
+/// Returns the path of a link, relative to the bundle; `None` if it is not a path, or an example of one.
 fn relative_path(url: &str) -> Option<PathBuf> {
     let path = url.split(['#', '?']).next().unwrap_or_default();
     let has_scheme = path.split('/').next().unwrap_or_default().contains(':');
@@ -65,7 +64,7 @@ fn relative_path(url: &str) -> Option<PathBuf> {
         || path.contains("path/to")
         || path.contains("example.")
         || path.contains("YYYY");
-    // A word alone (`url`, `link`) stands for something; a file has an extension, a folder a slash.
+    // A single word (`url`, `link`) is a placeholder; a file has an extension, a folder a slash.
     let named = path.contains(['/', '.']) || path.contains("LICENSE");
     if path.is_empty() || path.starts_with(['/', '~']) || has_scheme || placeholder || !named {
         return None;
@@ -73,7 +72,7 @@ fn relative_path(url: &str) -> Option<PathBuf> {
     Some(PathBuf::from(percent_decoded(path)))
 }
 
-/// Whether a path leads above the folder it starts from.
+/// Returns whether a path leads above the folder in which it starts.
 fn leaves(path: &Path) -> bool {
     let mut depth = 0_i32;
     path.components().any(|part| {

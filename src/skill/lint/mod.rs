@@ -1,5 +1,5 @@
-//! The linter: rules of the specification, advice on descriptions, and what a reader should know
-//! before trusting a bundle.
+//! The linter: rules of the specification, advice on descriptions, and what a user should know before trusting a
+//! bundle.
 
 mod description;
 mod fields;
@@ -22,13 +22,13 @@ pub use ignore::{Ignored, ignore};
 pub use references::{Reference, ReferenceKind, references};
 pub use report::{ReportStyle, github, report};
 
-/// What the pure rules look at.
+/// The input of rules that need only the file.
 pub(super) struct Subject<'a> {
-    /// The record, without findings yet.
+    /// The record, without findings.
     pub skill: &'a Skill,
     /// The YAML mapping.
     pub root: &'a Node,
-    /// Maps bytes of the YAML to bytes of the file.
+    /// Maps byte ranges of the YAML to those of the file.
     pub at: &'a dyn Fn(&Range<usize>) -> Range<usize>,
 }
 
@@ -37,18 +37,18 @@ impl Subject<'_> {
         self.root.get(key)
     }
 
-    /// The place of a key's value.
+    /// Returns the range of a key's value.
     fn value(&self, key: &str) -> Option<Range<usize>> {
         self.entry(key).map(|entry| (self.at)(&entry.value.at))
     }
 
-    /// The place of a key.
+    /// Returns the range of a key.
     fn key(&self, key: &str) -> Option<Range<usize>> {
         self.entry(key).map(|entry| (self.at)(&entry.key_at))
     }
 }
 
-/// Every rule that needs nothing but the file, for a `SKILL.md`.
+/// Checks all rules that need only the file, for a `SKILL.md`.
 pub(super) fn check(subject: &Subject<'_>, body: Range<usize>, notes: &mut Notes<'_>) {
     fields::name(subject, notes);
     check_shared(subject, notes);
@@ -56,7 +56,7 @@ pub(super) fn check(subject: &Subject<'_>, body: Range<usize>, notes: &mut Notes
     trust::expansions(slice(notes.source, body.clone()), body.start, notes);
 }
 
-/// The same for a lone `skill.yaml`.
+/// Checks the same rules for a lone `skill.yaml`.
 pub(super) fn check_contract(subject: &Subject<'_>, notes: &mut Notes<'_>) {
     check_shared(subject, notes);
 }
@@ -72,9 +72,9 @@ fn check_shared(subject: &Subject<'_>, notes: &mut Notes<'_>) {
     trust::grants(subject, notes);
 }
 
-/// Everything that can be said of one bundle: the record's own findings, relative links that lead
-/// nowhere, and exact token counts in place of the scan's estimates. `source` is the file at the
-/// skill's location. Reads the bundle's folder; loads the token vocabulary when the body is large.
+/// Lints one bundle: returns the record's own findings, broken relative links, and exact token counts in place of the
+/// scan's estimates. `source` is the content of the file at the skill's location. Reads the bundle's folder; loads the
+/// token vocabulary if the body is large.
 #[must_use]
 pub fn bundle(skill: &Skill, source: &str) -> Vec<Finding> {
     let file = skill.location.file_name().map_or(Path::new("SKILL.md"), Path::new);
@@ -95,8 +95,8 @@ pub fn bundle(skill: &Skill, source: &str) -> Vec<Finding> {
     findings
 }
 
-/// The finding of a bundle whose id another one has taken. `winner` is the winner's file, `identical`
-/// says whether both files are the same byte for byte.
+/// Returns the finding of a bundle that is shadowed. `winner` is the winner's file; `identical` tells whether both
+/// files are equal byte for byte.
 #[must_use]
 pub fn shadowed(skill: &Skill, winner: &Path, identical: bool) -> Finding {
     let file = skill.location.file_name().map_or(Path::new("SKILL.md"), Path::new);
@@ -112,7 +112,7 @@ pub fn shadowed(skill: &Skill, winner: &Path, identical: bool) -> Finding {
     finding.clone()
 }
 
-/// The finding of a bundle that shares its name with another one, for a client that lists either of the two.
+/// Returns the finding of a bundle that shares its name with another one, for a client that lists either of the two.
 #[must_use]
 pub fn undefined_name(skill: &Skill, message: String) -> Finding {
     let file = skill.location.file_name().map_or(Path::new("SKILL.md"), Path::new);
@@ -120,7 +120,7 @@ pub fn undefined_name(skill: &Skill, message: String) -> Finding {
     notes.add(&rules::NAME_UNDEFINED, Some("name"), None, message).clone()
 }
 
-/// Files in a bundle's folder that are not read, because a name that differs by case alone is taken.
+/// Reports files in a bundle's folder that are ignored because the name of the main file differs only by case.
 fn ignored_files(folder: &Path, main: &Path, notes: &mut Notes<'_>) {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
@@ -140,15 +140,15 @@ fn ignored_files(folder: &Path, main: &Path, notes: &mut Notes<'_>) {
     }
 }
 
-/// The finding of a bundle that requires a skill which is not there; `near` are the nearest that are. `source` is the
-/// file at the skill's location.
+/// Returns the finding of a bundle that requires an unknown skill; `near` are the most similar known ids. `source` is
+/// the content of the file at the skill's location.
 #[must_use]
 pub fn requires_unknown(skill: &Skill, source: &str, wanted: &str, near: &[String]) -> Finding {
     let file = skill.location.file_name().map_or(Path::new("SKILL.md"), Path::new);
     let mut notes = Notes::new(file, source);
     let frontmatter = fence::split(source).yaml;
     let text = source.get(frontmatter.clone()).unwrap_or_default();
-    // The value below the key; the names are plain words, so that the first such word is the one.
+    // The names are plain words, so the first occurrence after the key is the value.
     let at = text.find("requires").and_then(|key| Some((key, text.get(key..)?.find(wanted)?)));
     let at = at.map(|(key, start)| frontmatter.start + key + start).map(|at| at..at + wanted.len());
     let message = format!("`requires` lists `{wanted}`, but there is no such skill");
@@ -159,8 +159,8 @@ pub fn requires_unknown(skill: &Skill, source: &str, wanted: &str, near: &[Strin
     finding.clone()
 }
 
-/// The findings of what a body mentions and `is_known` does not know: skills, or with the environment of a machine,
-/// commands and variables. `near` gives names that may have been meant.
+/// Returns the findings about references of a body that `is_known` rejects: skills, or, with the environment of a
+/// machine, commands and variables. `near` returns names that may have been meant.
 #[must_use]
 pub fn mentions(
     skill: &Skill,
@@ -200,7 +200,7 @@ pub fn mentions(
     notes.finish()
 }
 
-/// What is wrong with the contract of a bundle, where it has one.
+/// Returns the findings of the bundle's contract, if it has one.
 fn contract_findings(skill: &Skill) -> Vec<Finding> {
     let Ok(bundle) = skill.open() else { return Vec::new() };
     let Ok(source) = bundle.read_text("skill.yaml", crate::MAX_BYTES) else { return Vec::new() };

@@ -1,5 +1,5 @@
-//! What a body mentions: skills, tools, files of its bundle, commands and environment variables; and which of them do
-//! not exist.
+//! References of a body to skills, tools, files of its bundle, commands and environment variables, and checks that
+//! they exist.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 use super::rules;
 use crate::finding_builder::{Notes, slice};
 
-/// What a mention refers to.
+/// What a reference refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ReferenceKind {
     /// Another skill, by its name.
@@ -25,16 +25,16 @@ pub enum ReferenceKind {
     Variable,
 }
 
-/// The first mention of something in a body.
+/// The first reference to something in a body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reference {
-    /// What it refers to.
+    /// Kind of its target.
     pub kind: ReferenceKind,
     /// Its name or path.
     pub name: String,
-    /// Where, in bytes of the body.
+    /// Byte range in the body.
     pub at: Range<usize>,
-    /// Whether a command runs it, or the path starts at the folder of the skill (`${CLAUDE_SKILL_DIR}/…`); of files only.
+    /// Whether a command runs it, or the path starts at the skill's folder (`${CLAUDE_SKILL_DIR}/…`); only for files.
     pub is_certain: bool,
 }
 
@@ -93,10 +93,10 @@ const TOOLS: &[&str] = &[
     "WriteTodos",
 ];
 
-/// Folders that bundles keep their files in.
+/// Conventional folders of bundles.
 const FOLDERS: &[&str] =
     &["scripts/", "references/", "assets/", "templates/", "reference/", "resources/", "examples/"];
-/// What clients replace with the folder of the skill.
+/// Prefixes that clients replace by the skill's folder.
 const BUNDLE_PREFIXES: &[&str] = &[
     "${CLAUDE_SKILL_DIR}/",
     "$CLAUDE_SKILL_DIR/",
@@ -110,9 +110,9 @@ const INTERPRETERS: &[&str] = &[
     "python", "python3", "bash", "sh", "zsh", "node", "ruby", "perl", "bun", "tsx", "deno", "uv", "npx",
     "run", "source",
 ];
-/// Languages of code blocks whose lines are commands.
+/// Languages of code blocks that contain commands.
 const SHELLS: &[&str] = &["bash", "sh", "shell", "zsh", "console", "shell-session"];
-/// Words of a shell that are not programs.
+/// Shell keywords and builtins, which are not programs.
 const SHELL_WORDS: &[&str] = &[
     "alias", "bg", "break", "builtin", "case", "cd", "command", "continue", "declare", "dirs", "disown",
     "do", "done", "echo", "elif", "else", "esac", "eval", "exec", "exit", "export", "false", "fg", "fi",
@@ -121,11 +121,11 @@ const SHELL_WORDS: &[&str] = &[
     "then", "time", "times", "trap", "true", "type", "typeset", "ulimit", "umask", "unalias", "unset",
     "until", "wait", "while",
 ];
-/// Variables that a shell, a client or a CI system sets.
+/// Variables set by a shell, a client or a CI system.
 const SET_ELSEWHERE: &[&str] =
     &["ARGUMENTS", "BASH_SOURCE", "HOME", "IFS", "OLDPWD", "PATH", "PWD", "SHELL", "TMPDIR", "USER"];
 const SET_ELSEWHERE_PREFIXES: &[&str] = &["BASH_", "CLAUDE_", "CODEX_", "GITHUB_", "SKILL_"];
-/// Words of a line that speaks of something to be made, or of an example.
+/// Words of a line about something yet to be created, or about an example.
 const HYPOTHETICAL: &[&str] = &[
     "building",
     "create",
@@ -152,7 +152,7 @@ const HYPOTHETICAL: &[&str] = &[
     "writes",
 ];
 
-/// The first mention of each thing that a body refers to, in order.
+/// Returns the first reference to each thing that a body mentions, in order.
 #[must_use]
 pub fn references(body: &str) -> Vec<Reference> {
     let mut found = Found { out: Vec::new(), seen: HashSet::new() };
@@ -170,7 +170,7 @@ pub fn references(body: &str) -> Vec<Reference> {
             Event::End(TagEnd::CodeBlock) => block = None,
             Event::Text(_) => {
                 let Some(language) = &block else { continue };
-                // The source itself: offsets of a text inside a quote or a list would not hold otherwise.
+                // Uses the source itself: offsets of text inside a quote or a list would be wrong otherwise.
                 if SHELLS.contains(&language.as_str()) {
                     found.shell(body, at.clone());
                 }
@@ -200,7 +200,7 @@ impl Found {
         }
     }
 
-    /// `` `name` skill ``, ``skill `name` ``, `` `Name` tool ``, and paths.
+    /// Finds `` `name` skill ``, ``skill `name` ``, `` `Name` tool ``, and paths.
     fn code_span(&mut self, body: &str, at: Range<usize>) {
         let written = slice(body, at.clone());
         let ticks = written.len() - written.trim_start_matches('`').len();
@@ -221,7 +221,7 @@ impl Found {
         self.paths(body, inner);
     }
 
-    /// `**name** skill`.
+    /// Finds `**name** skill`.
     fn strong(&mut self, body: &str, at: Range<usize>) {
         let text = slice(body, at.clone());
         let name = text.trim_matches('*');
@@ -233,7 +233,7 @@ impl Found {
         }
     }
 
-    /// Paths of files among the words of a code span.
+    /// Finds paths of files among the words of a code span.
     fn paths(&mut self, body: &str, at: Range<usize>) {
         let text = slice(body, at.clone());
         let mut is_run = false;
@@ -253,7 +253,7 @@ impl Found {
         }
     }
 
-    /// Commands of a shell block, the scripts that they run, and the variables that they read.
+    /// Finds the commands of a shell block, the scripts that they run, and the variables that they read.
     fn shell(&mut self, body: &str, at: Range<usize>) {
         let mut from = at.start;
         let mut continued = false;
@@ -295,7 +295,7 @@ impl Found {
     fn paths_of_line(&mut self, body: &str, at: Range<usize>) {
         let code = slice(body, at.clone());
         let end = code.find(" #").unwrap_or(code.len());
-        // What a line writes (`> path`) is not there before.
+        // The target of a redirection (`> path`) need not exist before.
         let end = code.find('>').map_or(end, |redirect| redirect.min(end));
         let line = slice(code, ..end);
         let runs: Vec<&str> = words(line).map(|(_, word)| word).collect();
@@ -322,7 +322,7 @@ impl Found {
         }
     }
 
-    /// The program of each part of a command line.
+    /// Finds the program of each part of a command line.
     fn commands(&mut self, line: &str, start: usize) {
         for (at, part) in parts(line) {
             let mut rest = words(part);
@@ -345,13 +345,13 @@ impl Found {
                 let place = start + at + offset;
                 self.add(ReferenceKind::Command, program, place..place + program.len(), true);
             } else if !is_program && !program.starts_with(['$', '.', '/', '{', '[', '-']) {
-                // A part that does not begin with a program is the rest of a quoted text.
+                // A part that does not start with a program is the rest of a quoted text.
                 return;
             }
         }
     }
 
-    /// `$NAME` in shell, `os.environ["NAME"]`, `os.getenv("NAME")`, `process.env.NAME`.
+    /// Finds `$NAME` in shell, `os.environ["NAME"]`, `os.getenv("NAME")`, `process.env.NAME`.
     fn variables_of_code(&mut self, body: &str, at: Range<usize>, language: &str) {
         let text = slice(body, at.clone());
         let mut read = |name: &str, offset: usize| {
@@ -361,7 +361,7 @@ impl Found {
                 && name.bytes().next().is_some_and(|b| b.is_ascii_uppercase());
             let is_set_elsewhere = SET_ELSEWHERE.contains(&name)
                 || SET_ELSEWHERE_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
-            // The body sets it somewhere: by assignment, as a loop variable, by `read`, in an `env:` mapping.
+            // The body sets the variable: by assignment, as a loop variable, by `read`, or in an `env:` mapping.
             let is_set = [
                 format!("{name}="),
                 format!("{name}:"),
@@ -389,7 +389,7 @@ impl Found {
                 let from = place + opening.len();
                 let rest = slice(text, from..);
                 let length = rest.bytes().take_while(|b| b.is_ascii_alphanumeric() || *b == b'_').count();
-                // `${NAME:-default}` says what to use instead.
+                // `${NAME:-default}` has a default.
                 if !slice(rest, length..).starts_with(":-") {
                     read(slice(rest, ..length), from);
                 }
@@ -398,7 +398,7 @@ impl Found {
     }
 }
 
-/// Commands of a line with their places: between `|`, `;` and `&` outside of quotes.
+/// Splits a line into commands with their offsets: at `|`, `;` and `&` outside of quotes.
 fn parts(line: &str) -> Vec<(usize, &str)> {
     let mut out = Vec::new();
     let (mut from, mut quote) = (0, None);
@@ -417,7 +417,7 @@ fn parts(line: &str) -> Vec<(usize, &str)> {
     out
 }
 
-/// Words of a line with their places; quotes around them are left out.
+/// Splits a line into words with their offsets, without surrounding quotes.
 fn words(line: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut at = 0;
     line.split([' ', '\t', '\n', '\r']).filter_map(move |word| {
@@ -430,7 +430,7 @@ fn words(line: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// A path inside the bundle, and whether it names the bundle's folder.
+/// Returns a path relative to the bundle, and whether it explicitly starts at the bundle's folder.
 fn bundle_path(word: &str) -> (Option<&str>, bool) {
     if let Some(path) = BUNDLE_PREFIXES.iter().find_map(|prefix| word.strip_prefix(prefix)) {
         return (Some(path), true);
@@ -439,7 +439,7 @@ fn bundle_path(word: &str) -> (Option<&str>, bool) {
     (path.contains('/').then_some(path), false)
 }
 
-/// Whether a path is one file, not a pattern or a placeholder.
+/// Returns whether a path names one file, not a pattern or a placeholder.
 fn is_file_path(path: &str) -> bool {
     let is_plain = path.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'/' | b'.' | b'-' | b'_'));
     let extension = path.rsplit_once('.').map(|(name, extension)| (!name.ends_with('/'), extension));
@@ -506,7 +506,7 @@ fn is_preceded_by(before: &str, names: &[&str]) -> bool {
     })
 }
 
-/// Whether the sentence up to a place speaks of an example, or of something to be made.
+/// Returns whether the line up to a position is about an example, or about something yet to be created.
 fn is_hypothetical(body: &str, at: usize) -> bool {
     let before = slice(body, ..at);
     let start = before.rfind(['\n', '|']).map_or(0, |newline| newline + 1);
@@ -515,7 +515,7 @@ fn is_hypothetical(body: &str, at: usize) -> bool {
         .any(|word| HYPOTHETICAL.contains(&word.trim_end_matches('.')))
 }
 
-/// The known tool that a name is probably meant to be; none where it is one, or like none.
+/// Returns the known tool that a name probably means; `None` if it is a known tool, or similar to none.
 fn intended_tool(name: &str) -> Option<&'static str> {
     if TOOLS.contains(&name) {
         return None;
@@ -527,8 +527,7 @@ fn intended_tool(name: &str) -> Option<&'static str> {
         .copied()
 }
 
-/// Notes tools that no client has, and files that are not there. `files` is what the body refers to by links, already
-/// checked.
+/// Reports unknown tools that resemble a known one, and missing files.
 pub(super) fn check(body: &str, start: usize, root_dir: &Path, notes: &mut Notes<'_>) {
     let place = |reference: &Reference| reference.at.start + start..reference.at.end + start;
     let mut missing = Vec::new();
@@ -544,7 +543,8 @@ pub(super) fn check(body: &str, start: usize, root_dir: &Path, notes: &mut Notes
             }
             ReferenceKind::File => {
                 let first = reference.name.split('/').next().unwrap_or_default();
-                // A folder of that name makes it a path of the bundle; otherwise it may be one of the reader's project.
+                // If a folder with that name exists, it is a path of the bundle; otherwise it may refer to the user's
+                // project.
                 let is_of_bundle = reference.is_certain || root_dir.join(first).is_dir();
                 if is_of_bundle && !root_dir.join(&reference.name).exists() {
                     missing.push(reference);

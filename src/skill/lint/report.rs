@@ -1,4 +1,4 @@
-//! Findings for people and for CI: drawn like a compiler's, or as GitHub's workflow commands.
+//! Renders findings for users and CI: like compiler diagnostics, or as GitHub workflow commands.
 
 use std::fmt::{self, Write as _};
 use std::ops::Range;
@@ -11,12 +11,12 @@ use miette::{
 use crate::finding_builder::{floor, slice};
 use crate::{Finding, Severity, safe_text};
 
-/// How a report is drawn.
+/// How a report is rendered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReportStyle {
-    /// With ANSI colors.
+    /// Whether to use ANSI colors.
     pub colours: bool,
-    /// With box-drawing characters; else ASCII.
+    /// Whether to use box-drawing characters instead of ASCII.
     pub unicode: bool,
     /// Columns of the terminal.
     pub width: usize,
@@ -28,8 +28,8 @@ impl Default for ReportStyle {
     }
 }
 
-/// Findings of one file with their source lines, in the order given. `path` is the file as a person
-/// knows it, `source` the file itself. Nothing of either reaches the result but through `safe_text`.
+/// Renders the findings of one file with their source lines, in the given order. `path` is the display path of the
+/// file, `source` its content. Both are passed through `safe_text`.
 #[must_use]
 pub fn report(findings: &[Finding], path: &str, source: &str, look: ReportStyle) -> String {
     let theme = match (look.colours, look.unicode) {
@@ -49,16 +49,16 @@ pub fn report(findings: &[Finding], path: &str, source: &str, look: ReportStyle)
     for finding in findings {
         let drawn = Drawn::new(finding, path, source, look);
         if handler.render_report(&mut out, &drawn).is_err() {
-            // The handler could not draw its picture; the words are by themselves.
+            // Fall back to plain text if the handler fails.
             let _ = write!(out, "{path}: {}: {}", finding.severity, drawn.message);
         }
         out.push('\n');
     }
-    // The handler leaves blanks behind empty labels.
+    // The handler leaves spaces after empty labels.
     out.lines().flat_map(|line| [line.trim_end(), "\n"]).collect()
 }
 
-/// One finding in the shape that miette draws; all its text is safe.
+/// One finding in the format that miette renders; all its text is safe.
 #[derive(Debug)]
 struct Drawn {
     severity: Severity,
@@ -79,7 +79,7 @@ impl Drawn {
         let mut excerpt = Excerpt { path, text: String::new(), line: 0, column: 0 };
         let mut mark = None;
         if let Some(span) = finding.span {
-            // The file may have changed since it was read.
+            // The file may have changed since the finding was created.
             let start = floor(source, span.offset as usize);
             let end = floor(source, start.saturating_add(span.length as usize)).max(start);
             let (text, range) =
@@ -89,7 +89,7 @@ impl Drawn {
                 ((span.line as usize).saturating_sub(1), (span.column as usize).saturating_sub(1));
             mark = Some(range);
         } else {
-            // Without a place, the file's name still has to be said.
+            // Without a position, the message has to name the file.
             message = format!("{}: {message}", excerpt.path);
         }
         let code = finding.code.clone();
@@ -98,13 +98,13 @@ impl Drawn {
     }
 }
 
-/// The line of a place as it is drawn: cut to a window around the place, made safe; with the place in it.
+/// Returns the line of a range for display: a window around the range, made safe, with the range in that window.
 fn window(source: &str, at: Range<usize>, width: usize, unicode: bool) -> (String, Range<usize>) {
     let line_start = slice(source, ..at.start).rfind('\n').map_or(0, |newline| newline + 1);
     let line_end = slice(source, at.start..).find('\n').map_or(source.len(), |newline| at.start + newline);
     let end = at.end.min(line_end);
     let ellipsis = if unicode { "…" } else { "..." };
-    // A third of the window is for what comes before the place.
+    // A third of the window is for the text before the range.
     let back = slice(source, line_start..at.start).char_indices().rev().nth(width / 3);
     let from = back.filter(|_| line_end - line_start > width).map_or(line_start, |(cut, _)| line_start + cut);
     let to = slice(source, from..line_end).char_indices().nth(width).map_or(line_end, |(cut, _)| from + cut);
@@ -123,7 +123,7 @@ fn window(source: &str, at: Range<usize>, width: usize, unicode: bool) -> (Strin
     (text, mark_start..mark_end)
 }
 
-/// One line of a file with its true place.
+/// One line of a file with its real position.
 #[derive(Debug)]
 struct Excerpt {
     path: String,
@@ -187,7 +187,7 @@ impl Diagnostic for Drawn {
     }
 }
 
-/// Findings of one file as GitHub workflow commands, one a line: `::error file=…,line=…::message`
+/// Renders findings of one file as GitHub workflow commands, one per line: `::error file=…,line=…::message`
 /// (<https://docs.github.com/actions/reference/workflow-commands-for-github-actions>).
 #[must_use]
 pub fn github(findings: &[Finding], path: &str) -> String {

@@ -1,28 +1,29 @@
-//! The table of everything a finding can be about: code, weight, what to do, whether `--fix` may.
+//! The table of rules: code, severity, help, and whether `--fix` can repair it.
 
 use crate::Severity;
 
-/// One kind of finding. Its findings carry the code; the documentation lists this table.
+/// One rule. Its findings carry the code; the documentation lists this table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rule {
     /// Stable kebab-case code.
     pub code: &'static str,
-    /// How much its findings weigh.
+    /// Severity of its findings.
     pub severity: Severity,
-    /// Whether `skills lint --fix` can repair it without a guess.
+    /// Whether `skills lint --fix` can repair it unambiguously.
     pub fixable: bool,
     /// What it finds, as a phrase with a period.
     pub subject: &'static str,
-    /// What to do, as a sentence; single findings may say it more exactly.
+    /// What to do, as a sentence; individual findings may be more specific.
     pub help: &'static str,
     /// Why it matters, as a sentence.
     pub reason: &'static str,
-    /// What it reports: a complete `SKILL.md` or `skill.yaml` where one shows it, otherwise the situation.
+    /// An example: a complete `SKILL.md` or `skill.yaml` if one shows it, otherwise the situation.
     pub example: &'static str,
 }
 
 impl Rule {
-    /// Whether a comment in the file may ignore it. A bundle must not hide what a reader should know before trusting it.
+    /// Returns whether a comment in the file may ignore it. A bundle must not hide what a user should know before
+    /// trusting it.
     #[must_use]
     pub fn can_be_ignored(&self) -> bool {
         let trust =
@@ -410,7 +411,7 @@ rules! {
         example "~/.claude/skills/notes and .claude/skills/notes";
 }
 
-/// The rule with a code, if there is one.
+/// Returns the rule with a code, if there is one.
 #[must_use]
 pub fn by_code(code: &str) -> Option<&'static Rule> {
     ALL.iter().find(|rule| rule.code == code)
@@ -434,7 +435,7 @@ mod tests {
         }
     }
 
-    /// Rules whose example is a situation, not a file.
+    /// Rules whose example describes a situation instead of a file.
     const SITUATIONS: &[&str] = &[
         "file-too-large",
         "not-utf8",

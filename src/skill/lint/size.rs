@@ -1,17 +1,17 @@
-//! Size of the body: lines, and tokens (about, while scanning; exact, while linting).
+//! Size of the body: lines, and tokens (estimated while scanning, exact while linting).
 
 use super::rules;
 use crate::finding_builder::Notes;
 use crate::tokens::{self, TokenCount};
 
-/// The specification recommends to stay below this many tokens.
+/// Number of tokens below which the specification recommends to stay.
 const RECOMMENDED: u32 = 5_000;
-/// Above this many, a warning.
+/// Number of tokens above which the finding is a warning.
 const WARNED: u32 = 8_000;
-/// The specification recommends to stay below this many lines.
+/// Number of lines below which the specification recommends to stay.
 const LINES: usize = 500;
 
-/// Lines, and tokens by the estimate.
+/// Checks lines, and tokens by the estimate.
 pub(super) fn estimated(body: &str, start: usize, notes: &mut Notes<'_>) {
     if body.trim().is_empty() {
         notes.add(&rules::BODY_EMPTY, None, start..start, "the body is empty");
@@ -25,15 +25,15 @@ pub(super) fn estimated(body: &str, start: usize, notes: &mut Notes<'_>) {
     note_tokens(TokenCount::estimate(body), start, notes);
 }
 
-/// Lines of a text; a line without a line feed at the end counts.
+/// Counts the lines of a text; a last line without a line feed counts.
 pub(crate) fn lines(text: &str) -> usize {
     let open = !text.is_empty() && !text.ends_with('\n');
     tokens::count_bytes(text, |byte| byte == b'\n') + usize::from(open)
 }
 
-/// Tokens, counted. A body that cannot have that many is not counted.
+/// Checks the exact number of tokens. A body too short to reach the limit is not counted.
 pub(super) fn exact(body: &str, start: usize, notes: &mut Notes<'_>) {
-    // A token of running text is rarely below two bytes; one character is at most a few tokens.
+    // A token of running text rarely has fewer than two bytes; one character has at most a few tokens.
     if body.len() >= RECOMMENDED as usize * 2 {
         note_tokens(tokens::count(body), start, notes);
     }

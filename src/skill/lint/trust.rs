@@ -1,5 +1,4 @@
-//! What a reader should know before trusting a bundle: text that hides, commands that run by
-//! themselves, tools that the skill grants itself.
+//! Rules about trust: hidden text, commands that run automatically, tools that the skill grants itself.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -9,14 +8,14 @@ use crate::finding_builder::{Notes, slice};
 use crate::safe_text::{Hidden, hidden};
 use crate::yaml::{Content, Node};
 
-/// Characters of one kind: the state of the first, and how many there are.
+/// Characters of one kind: the range of the first, and their number.
 struct Group {
     first: Range<usize>,
     count: usize,
     text: String,
 }
 
-/// Characters that cannot be seen. One finding a kind, at the first of them.
+/// Reports invisible characters: one finding for each kind, at the first of them.
 pub(super) fn hidden_characters(notes: &mut Notes<'_>) {
     let source = notes.source;
     for (kind, group) in groups(source) {
@@ -25,8 +24,8 @@ pub(super) fn hidden_characters(notes: &mut Notes<'_>) {
     }
 }
 
-/// The same in values as YAML reads them: an escape (`"\u202E"`) is plain ASCII in the file. One finding a kind
-/// and value, at the value, for what the file's own characters do not show.
+/// Reports invisible characters in parsed YAML values, where an escape (`"\u202E"`) is plain ASCII in the file. One
+/// finding for each kind and value, at the value, for those not visible in the file itself.
 pub(super) fn escaped_characters(subject: &Subject<'_>, notes: &mut Notes<'_>) {
     values(subject.root, "", &mut |text, at, field| {
         if is_plain(text.as_bytes()) {
@@ -43,7 +42,7 @@ pub(super) fn escaped_characters(subject: &Subject<'_>, notes: &mut Notes<'_>) {
     });
 }
 
-/// Every text below a node (keys too), with its place in the YAML and the field it is in.
+/// Calls `see` for every text below a node, including keys, with its range in the YAML and its field.
 fn values(node: &Node, field: &str, see: &mut dyn FnMut(&str, &Range<usize>, &str)) {
     match &node.value {
         Content::Text(text) => see(text, &node.at, field),
@@ -64,13 +63,13 @@ fn groups(source: &str) -> BTreeMap<Hidden, Group> {
     let bytes = source.as_bytes();
     let mut groups: BTreeMap<Hidden, Group> = BTreeMap::new();
     let mut flag_until = 0;
-    // Whole chunks of printable ASCII, which most are, cost next to nothing.
+    // Chunks of printable ASCII, the most common ones, cost almost nothing.
     let close = bytes.chunks(CHUNK).enumerate().filter(|(_, chunk)| !is_plain(chunk));
     let places = close.flat_map(|(nth, chunk)| nth * CHUNK..nth * CHUNK + chunk.len());
     for at in places.filter(|at| may_hide(bytes, *at)) {
         let Some(c) = slice(source, at..).chars().next() else { continue };
         let before = slice(source, ..at).chars().next_back();
-        // Tags behind a black flag are part of an emoji (the flags of England, Scotland, Wales).
+        // Tags after a black flag are part of an emoji (the flags of England, Scotland, Wales).
         if matches!(c, '\u{e0020}'..='\u{e007f}') && (before == Some('\u{1f3f4}') || flag_until == at) {
             flag_until = at + c.len_utf8();
             continue;
@@ -94,7 +93,7 @@ fn groups(source: &str) -> BTreeMap<Hidden, Group> {
     groups
 }
 
-/// Notes characters of one kind; `text` is what they were found in, `holder` what a person calls it.
+/// Reports characters of one kind; `text` contains them, `holder` is its name in messages.
 fn note(
     kind: Hidden,
     group: &Group,
@@ -126,17 +125,17 @@ fn note(
 
 const CHUNK: usize = 32;
 
-/// Whether bytes are printable ASCII and line feeds alone; without branches, so that it vectorises.
+/// Returns whether bytes are only printable ASCII and line feeds; branch-free, so that it vectorizes.
 fn is_plain(chunk: &[u8]) -> bool {
     chunk.iter().fold(true, |plain, byte| plain & (byte.wrapping_sub(b' ') < 95 || *byte == b'\n'))
 }
 
-/// Whether a character that hides may start at a byte. Nearly all bytes of a file are turned away here,
-/// so that only few characters need a closer look.
+/// Returns whether an invisible character may start at a byte. Rejects nearly all bytes of a file, so that only few
+/// characters need a closer look.
 fn may_hide(bytes: &[u8], at: usize) -> bool {
     match bytes[at] {
         b'\t' | b'\n' | b'\r' | b' '..=b'~' | 0x80..=0xbf => false,
-        // U+2000 to U+207F; dashes and quotes, which are many, are not among those that hide.
+        // U+2000 to U+207F, without the frequent dashes and quotes, which are visible.
         0xe2 => match (bytes.get(at + 1), bytes.get(at + 2)) {
             (Some(0x80), Some(last)) => matches!(last, 0x8b..=0x8f | 0xa8..=0xae),
             (Some(0x81), _) => true,
@@ -146,7 +145,7 @@ fn may_hide(bytes: &[u8], at: usize) -> bool {
     }
 }
 
-/// Joiners in their proper place: between emoji, and inside words of scripts that need them.
+/// Returns whether a joiner is used legitimately: between emoji, or inside words of scripts that need it.
 fn joins(c: char, before: Option<char>) -> bool {
     matches!(c, '\u{200c}' | '\u{200d}')
         && before.is_some_and(|b| {
@@ -155,7 +154,7 @@ fn joins(c: char, before: Option<char>) -> bool {
         })
 }
 
-/// Commands that Claude Code runs when it loads the skill: `` !`command` `` and fences marked `!`.
+/// Reports commands that Claude Code runs when it loads the skill: `` !`command` `` and fences marked `!`.
 pub(super) fn expansions(body: &str, start: usize, notes: &mut Notes<'_>) {
     let mut found: Vec<(Range<usize>, &str)> = Vec::new();
     for (at, _) in body.match_indices('!') {
@@ -185,7 +184,7 @@ pub(super) fn expansions(body: &str, start: usize, notes: &mut Notes<'_>) {
     }
 }
 
-/// Hooks in the frontmatter.
+/// Reports hooks in the frontmatter.
 pub(super) fn hooks(subject: &Subject<'_>, notes: &mut Notes<'_>) {
     if subject.skill.clients.has_hooks {
         let message = "the skill has hooks: commands that run automatically on events";
@@ -193,7 +192,7 @@ pub(super) fn hooks(subject: &Subject<'_>, notes: &mut Notes<'_>) {
     }
 }
 
-/// Tools that read, plan or ask, but change nothing outside of the conversation.
+/// Tools that read, plan or ask, but have no effect outside of the conversation.
 const HARMLESS: &[&str] = &[
     "Read",
     "Grep",
@@ -216,7 +215,7 @@ const HARMLESS: &[&str] = &[
     "SlashCommand",
 ];
 
-/// Tools that the skill grants itself: any shell command is a warning, other effects are worth knowing.
+/// Reports tools that the skill grants itself: unrestricted shell access as a warning, other effects as info.
 pub(super) fn grants(subject: &Subject<'_>, notes: &mut Notes<'_>) {
     let tools = &subject.skill.properties.allowed_tools;
     let at = subject.value("allowed-tools");
@@ -239,7 +238,7 @@ pub(super) fn grants(subject: &Subject<'_>, notes: &mut Notes<'_>) {
     }
 }
 
-/// The place of one tool in the value of `allowed-tools`: of its item, else of its text.
+/// Returns the range of one tool in the value of `allowed-tools`: of its list item, otherwise of its text.
 fn item(value: &Node, tool: &str, subject: &Subject<'_>, source: &str) -> Range<usize> {
     let own = |node: &&Node| match &node.value {
         Content::Text(text) => text.trim() == tool || names(text).any(|name| name == tool),
@@ -267,7 +266,7 @@ fn is_harmless(tool: &str) -> bool {
     HARMLESS.contains(&tool.split('(').next().unwrap_or(tool))
 }
 
-/// Programs whose arguments are commands again.
+/// Programs that execute their arguments as commands.
 const SHELLS: &[&str] =
     &["bash", "sh", "zsh", "fish", "dash", "bash -c", "sh -c", "eval", "sudo", "env", "xargs"];
 
@@ -298,7 +297,7 @@ mod tests {
         let all = (0..=u32::from(char::MAX)).filter_map(char::from_u32);
         for c in all.filter(|c| !matches!(c, '\n' | '\r' | '\t')) {
             for text in [format!("x{c}y"), format!("x😀{c}y"), format!("x表{c}y")] {
-                // Joiners belong between emoji and into words; a screen shows them all the same.
+                // Joiners are legitimate between emoji and in words; they are shown all the same.
                 let joiner = matches!(c, '\u{200c}' | '\u{200d}') && !text.starts_with(&format!("x{c}"));
                 let shown = safe_text::block(&text) != text;
                 assert_eq!(!groups(&text).is_empty(), shown && !joiner, "{text:?}");

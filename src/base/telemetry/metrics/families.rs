@@ -1,4 +1,4 @@
-//! The metrics there are, with their names, help texts and bounds.
+//! The definitions of all metrics: names, help texts and buckets.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -11,11 +11,11 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry, Unit};
 
-/// First part of every name in the text form.
+/// Prefix of every name in the text format.
 const PREFIX: &str = "agent_skills";
-/// Longest value of a label, bytes: some come from bundles.
+/// Maximum length of a label value in bytes: some values come from bundles.
 const MAX_LABEL_BYTES: usize = 200;
-/// Upper bounds of the latency buckets, seconds.
+/// Upper bounds of the latency buckets, in seconds.
 const SECONDS: [f64; 17] = [
     0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0,
     10.0, 30.0,
@@ -28,17 +28,17 @@ type Counters = Family<Labels, Counter>;
 type Gauges = Family<Labels, Gauge>;
 type Histograms = Family<Labels, Histogram, fn() -> Histogram>;
 
-/// A set of one label.
+/// Creates a set of one label.
 pub(super) fn one(key: &'static str, value: &str) -> Labels {
     many([(key, value)])
 }
 
-/// A set of two labels.
+/// Creates a set of two labels.
 pub(super) fn two(key: &'static str, value: &str, other: &'static str, its: &str) -> Labels {
     many([(key, value), (other, its)])
 }
 
-/// A set of labels.
+/// Creates a set of labels, truncating long values.
 pub(super) fn many<const N: usize>(pairs: [(&'static str, &str); N]) -> Labels {
     let cut = |value: &str| {
         let end = (0..=MAX_LABEL_BYTES.min(value.len())).rev().find(|end| value.is_char_boundary(*end));
@@ -55,11 +55,11 @@ fn by_label() -> Histograms {
     Family::new_with_constructor(latencies as fn() -> Histogram)
 }
 
-/// Every metric of a process since it began to count.
+/// All metrics of a process since the start of its counts.
 #[derive(Debug)]
 pub(super) struct Families {
     registry: Registry,
-    /// Name in the text form to name in the JSON form.
+    /// Maps names in the text format to names in the JSON format.
     pub names: BTreeMap<String, &'static str>,
     /// Milliseconds since 1970-01-01 UTC.
     pub since_ms: i64,
@@ -94,7 +94,7 @@ pub(super) struct Families {
     pub labeled_runs: Counters,
 }
 
-/// Registers metrics, and remembers what they are called.
+/// Registers metrics, and records their names.
 struct Book {
     registry: Registry,
     names: BTreeMap<String, &'static str>,
@@ -117,7 +117,7 @@ impl Book {
 }
 
 impl Families {
-    /// All metrics, nothing counted.
+    /// Creates all metrics with zero counts.
     pub fn new() -> Self {
         let mut book = Book { registry: Registry::with_prefix(PREFIX), names: BTreeMap::new() };
         let key = |book: &mut Book, name, help| book.counter(name, help, Counter::default());
@@ -238,7 +238,7 @@ impl Families {
         Self { registry: book.registry, names: book.names, ..families }
     }
 
-    /// All of them as text.
+    /// Encodes all metrics as text.
     pub fn text(&self) -> Result<String, std::fmt::Error> {
         let mut text = String::new();
         encode(&mut text, &self.registry)?;

@@ -1,7 +1,6 @@
-//! What this process counts and times: one registry, read as `OpenMetrics` text and as JSON.
+//! Metrics of this process: one registry, exported as `OpenMetrics` text and as JSON.
 //!
-//! A handle is cheap to clone and to record with; rooms that must not know of it are observed by anyone who
-//! calls them.
+//! A handle is cheap to clone and to record with; crates that do not depend on it are measured by their callers.
 
 mod families;
 mod report;
@@ -12,16 +11,16 @@ use std::time::Duration;
 
 use self::families::{Families, many, one, two};
 
-/// Runs and workers of a store at a moment.
+/// Runs and workers of a store at a point in time.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RunGauges {
-    /// Runs by state.
+    /// Number of runs by state.
     pub runs: BTreeMap<String, u64>,
-    /// Seconds for which the run that has waited longest for an approval waits; 0 where none does.
+    /// Longest time in seconds that a run has waited for an approval; 0 if none waits.
     pub oldest_waiting_s: f64,
-    /// Worker processes by state.
+    /// Number of worker processes by state.
     pub workers: BTreeMap<String, u64>,
-    /// Runs whose worker is lost.
+    /// Number of runs whose worker is lost.
     pub expired_leases: u64,
 }
 
@@ -30,20 +29,20 @@ pub use report::{Bucket, Distribution, MetricFamily, MetricKind, MetricSample, M
 /// Content type of [`Metrics::text`] (`OpenMetrics` 1.0).
 pub const METRICS_CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// The outcome of an idempotency key.
+/// The result of looking up an idempotency key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyOutcome {
-    /// It was new.
+    /// The key was new.
     Created,
-    /// Its run was answered.
+    /// The existing run was returned.
     Reused,
-    /// It was used for another payload.
+    /// The key was used for a different payload.
     Conflict,
-    /// Its time was over, and it was used again.
+    /// The key had expired, and was used again.
     Expired,
 }
 
-/// A handle on the counters of this process. Clones share them.
+/// A handle to the metrics of this process. Clones share them.
 #[derive(Debug, Clone)]
 pub struct Metrics(Arc<RwLock<Arc<Families>>>);
 
@@ -53,7 +52,7 @@ impl Default for Metrics {
     }
 }
 
-/// `ok` or `error`: the two values of the label `outcome`.
+/// Returns the value of the label `outcome`: `ok` or `error`.
 fn outcome(ok: bool) -> &'static str {
     if ok { "ok" } else { "error" }
 }
@@ -63,7 +62,7 @@ impl Metrics {
         Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// A key was looked up at a launch.
+    /// Counts the lookup of an idempotency key at a launch.
     pub fn key(&self, became: KeyOutcome) {
         let families = self.families();
         let counter = match became {
@@ -75,59 +74,59 @@ impl Metrics {
         counter.inc();
     }
 
-    /// A run came into a state.
+    /// Counts the transition of a run to a state.
     pub fn run_moved(&self, state: &str) {
         self.families().run_transitions.get_or_create(&one("state", state)).inc();
     }
 
-    /// A step was recorded.
+    /// Records a step with its duration.
     pub fn step(&self, status: &str, took: Duration) {
         let families = self.families();
         families.steps.get_or_create(&one("status", status)).inc();
         families.step_duration.get_or_create(&one("status", status)).observe(took.as_secs_f64());
     }
 
-    /// A capability was called; `took` covers every binding that was tried.
+    /// Records a call of a capability; `took` covers every binding that was tried.
     pub fn capability_call(&self, took: Duration, failure: Option<&str>) {
         let labels = one("outcome", failure.unwrap_or("ok"));
         self.families().call_duration.get_or_create(&labels).observe(took.as_secs_f64());
     }
 
-    /// A binding was called, and executed a capability or did not.
+    /// Counts a call of a binding, by success.
     pub fn binding(&self, binding: &str, ok: bool) {
         let labels = two("binding", binding, "outcome", outcome(ok));
         self.families().bindings.get_or_create(&labels).inc();
     }
 
-    /// How long the binding took that executed a capability, or failed as the only one.
+    /// Records the duration of a binding that executed a capability, or failed as the only one.
     pub fn binding_took(&self, binding: &str, took: Duration) {
         self.families().binding_duration.get_or_create(&one("binding", binding)).observe(took.as_secs_f64());
     }
 
-    /// An operation of the core was asked for.
+    /// Records a call of an operation.
     pub fn operation(&self, operation: &'static str, ok: bool, took: Duration) {
         let families = self.families();
         families.operations.get_or_create(&two("operation", operation, "outcome", outcome(ok))).inc();
         families.operation_duration.get_or_create(&one("operation", operation)).observe(took.as_secs_f64());
     }
 
-    /// A request was ranked.
+    /// Records the ranking of a request.
     pub fn discovery(&self, took: Duration) {
         self.families().discovery_duration.observe(took.as_secs_f64());
     }
 
-    /// A link of the routing chain worked for a request.
+    /// Records that a matcher processed a request.
     pub fn link(&self, link: &str, took: Duration) {
         self.families().link_duration.get_or_create(&one("link", link)).observe(took.as_secs_f64());
     }
 
-    /// A link failed, or was past its budget, and was left out of a request.
+    /// Counts a matcher that failed or exceeded its time limit, and was skipped for a request.
     pub fn link_left_out(&self, link: &str) {
         self.families().links_left_out.get_or_create(&one("link", link)).inc();
     }
 
-    /// An HTTP request was answered. `route` is the route's pattern, never the path asked for: anyone who
-    /// asks must not choose how many series there are.
+    /// Records an HTTP request. `route` is the pattern of the route, never the requested path: callers must not
+    /// control the number of time series.
     pub fn http(&self, method: &str, route: &str, status: u16, took: Duration) {
         let families = self.families();
         let class = match status / 100 {
@@ -145,48 +144,48 @@ impl Metrics {
             .observe(took.as_secs_f64());
     }
 
-    /// The store made a commit durable that `jobs` callers shared.
+    /// Records a durable commit of the store that `jobs` callers shared.
     pub fn commit(&self, jobs: usize, took: Duration) {
         let families = self.families();
         families.commit_jobs.inc_by(u64::try_from(jobs).unwrap_or(u64::MAX));
         families.commit_duration.observe(took.as_secs_f64());
     }
 
-    /// A runtime tool of a session was called.
+    /// Records a call of a runtime tool of a session.
     pub fn tool(&self, tool: &str, ok: bool, took: Duration) {
         let families = self.families();
         families.tools.get_or_create(&two("tool", tool, "outcome", outcome(ok))).inc();
         families.tool_duration.get_or_create(&one("tool", tool)).observe(took.as_secs_f64());
     }
 
-    /// The rate limiter let a request through, or did not.
+    /// Counts a decision of the rate limiter.
     pub fn limited(&self, allowed: bool) {
         let labels = one("outcome", if allowed { "allowed" } else { "denied" });
         self.families().limited.get_or_create(&labels).inc();
     }
 
-    /// A run was taken over from a lost worker.
+    /// Counts a run that was taken over from a lost worker.
     pub fn takeover(&self) {
         self.families().takeovers.inc();
     }
 
-    /// The store failed to do something.
+    /// Counts an error of the store.
     pub fn store_error(&self, cause: &str) {
         self.families().store_errors.get_or_create(&one("cause", cause)).inc();
     }
 
-    /// A run with a label was launched, or ended.
+    /// Counts the launch or the end of a run with a label.
     pub fn labeled_run(&self, state: &str, label: &str, value: &str) {
         let labels = many([("state", state), ("label", label), ("value", value)]);
         self.families().labeled_runs.get_or_create(&labels).inc();
     }
 
-    /// The runs and workers of the store now.
+    /// Sets the gauges of the runs and workers of the store.
     pub fn set_run_gauges(&self, gauges: &RunGauges) {
         let families = self.families();
         let whole = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
         for (family, counts) in [(&families.runs, &gauges.runs), (&families.workers, &gauges.workers)] {
-            // A state that no run is in any longer has no sample.
+            // A state without runs has no sample.
             family.clear();
             for (state, count) in counts {
                 family.get_or_create(&one("state", state)).set(whole(*count));
@@ -196,24 +195,24 @@ impl Metrics {
         families.expired_leases.set(whole(gauges.expired_leases));
     }
 
-    /// Everything as `OpenMetrics` text, which Prometheus reads.
+    /// Returns all metrics as `OpenMetrics` text for Prometheus.
     ///
     /// # Errors
-    /// None today: writing to a text does not fail.
+    /// Currently never fails: writing to a string cannot fail.
     pub fn text(&self) -> Result<String, std::fmt::Error> {
         self.families().text()
     }
 
-    /// Everything as data.
+    /// Returns all metrics as data.
     ///
     /// # Errors
-    /// As [`Self::text`].
+    /// Returns an error under the conditions of [`Self::text`].
     pub fn report(&self) -> Result<MetricsReport, std::fmt::Error> {
         let families = self.families();
         Ok(report::report(&families.text()?, families.since_ms, &families.names))
     }
 
-    /// Starts over with nothing counted, which Prometheus takes for a restart.
+    /// Resets all metrics, which Prometheus treats as a restart.
     pub fn reset(&self) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(Families::new());
     }

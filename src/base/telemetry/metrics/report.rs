@@ -1,4 +1,4 @@
-//! Metrics as data, read back out of the text form: both say the same because one is made of the other.
+//! Metrics as data, parsed from the text format, so that both are always consistent.
 
 use std::collections::BTreeMap;
 
@@ -20,11 +20,11 @@ pub struct MetricsReport {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MetricKind {
-    /// Counts up.
+    /// A value that only increases.
     Counter,
-    /// Goes up and down.
+    /// A value that increases and decreases.
     Gauge,
-    /// Counts by size.
+    /// A distribution of values.
     Histogram,
     /// Anything else.
     Unknown,
@@ -37,13 +37,13 @@ pub struct MetricFamily {
     pub name: String,
     /// Its name in the text form.
     pub text_name: String,
-    /// Its content.
+    /// Its description.
     pub help: String,
     /// Its kind.
     pub kind: MetricKind,
-    /// Its unit, where it has one (`seconds`).
+    /// Its unit, if it has one (`seconds`).
     pub unit: Option<String>,
-    /// One for each set of labels.
+    /// One sample for each set of labels.
     pub samples: Vec<MetricSample>,
 }
 
@@ -55,7 +55,7 @@ pub struct MetricSample {
     /// The value, except for a histogram.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<f64>,
-    /// Of a histogram.
+    /// The distribution, for a histogram.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub distribution: Option<Distribution>,
 }
@@ -63,15 +63,15 @@ pub struct MetricSample {
 /// Distribution of a histogram.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Distribution {
-    /// How many.
+    /// Number of values.
     pub count: u64,
     /// Their sum.
     pub sum: f64,
     /// Median, estimated from the buckets; absent without values, or past the last bound.
     pub p50: Option<f64>,
-    /// 95th percentile, estimated as `p50`.
+    /// 95th percentile, estimated in the same way.
     pub p95: Option<f64>,
-    /// 99th percentile, estimated as `p50`.
+    /// 99th percentile, estimated in the same way.
     pub p99: Option<f64>,
     /// Cumulative number of values up to each bound.
     pub buckets: Vec<Bucket>,
@@ -80,14 +80,14 @@ pub struct Distribution {
 /// A bucket of a histogram.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Bucket {
-    /// Upper bound; none for the last one, which has all values.
+    /// Upper bound; none for the last bucket, which counts all values.
     pub le: Option<f64>,
     /// Number of values up to it.
     pub count: u64,
 }
 
 impl Distribution {
-    /// The value below which this share of all lies, by a straight line through its bucket.
+    /// Estimates the value below which this share of all values lies, by linear interpolation in its bucket.
     fn quantile(&self, share: f64) -> Option<f64> {
         let rank = share * self.count as f64;
         let (mut below, mut from) = (0_u64, 0.0);
@@ -103,7 +103,7 @@ impl Distribution {
     }
 }
 
-/// Reads the text form. `names` gives the dotted name for one of the text.
+/// Parses the text format. `names` maps names in the text to dotted names.
 pub(super) fn report(text: &str, since_ms: i64, names: &BTreeMap<String, &'static str>) -> MetricsReport {
     let mut families: BTreeMap<String, MetricFamily> = BTreeMap::new();
     for line in text.lines() {
@@ -179,7 +179,7 @@ fn to_count(value: f64) -> u64 {
     value as u64
 }
 
-/// Puts a sample where it belongs: `part` is what follows the family's name.
+/// Adds a sample to its family: `part` is the suffix after the family's name.
 fn add(family: &mut MetricFamily, part: &str, mut labels: BTreeMap<String, String>, value: f64) {
     let bound = labels.remove("le");
     let known = family.samples.iter().position(|sample| sample.labels == labels);
@@ -204,7 +204,7 @@ fn add(family: &mut MetricFamily, part: &str, mut labels: BTreeMap<String, Strin
     }
 }
 
-/// A line with a value.
+/// A parsed line with a value.
 struct Read<'t> {
     name: &'t str,
     labels: BTreeMap<String, String>,
@@ -222,7 +222,7 @@ fn sample(line: &str) -> Option<Read<'_>> {
     Some(Read { name, labels, value })
 }
 
-/// `key="value",…}` with its escapes; answers what follows as well.
+/// Parses `key="value",…}` with escapes; returns the rest of the text as well.
 fn read_labels(text: &str) -> Option<(BTreeMap<String, String>, &str)> {
     let mut labels = BTreeMap::new();
     let mut rest = text;

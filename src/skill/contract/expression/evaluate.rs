@@ -1,4 +1,4 @@
-//! Values of expressions.
+//! Evaluates expressions.
 
 use std::cmp::Ordering;
 
@@ -22,7 +22,7 @@ pub(super) fn value(expr: &Expr, scope: &dyn Scope) -> Result<Value, ExpressionE
     })
 }
 
-/// Whether one of the expressions has this truth; those behind it are not evaluated.
+/// Returns whether any of the expressions has this truth value; those after it are not evaluated.
 fn any(items: &[Expr], wanted: bool, scope: &dyn Scope) -> Result<bool, ExpressionError> {
     for item in items {
         if truth(&value(item, scope)?) == wanted {
@@ -32,7 +32,7 @@ fn any(items: &[Expr], wanted: bool, scope: &dyn Scope) -> Result<bool, Expressi
     Ok(false)
 }
 
-/// Whether a value counts as true.
+/// Returns whether a value counts as true.
 pub(super) fn truth(value: &Value) -> bool {
     match value {
         Value::Null => false,
@@ -76,7 +76,7 @@ fn compare(left: &Value, operator: Operator, right: &Value) -> Result<bool, Expr
     })
 }
 
-/// Equality that takes 1 and 1.0 for the same number, at any depth.
+/// Compares values for equality; 1 and 1.0 are equal, at any depth.
 fn equal(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Number(_), Value::Number(_)) => order(left, right) == Some(Ordering::Equal),

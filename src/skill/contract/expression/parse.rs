@@ -1,10 +1,10 @@
-//! From text to [`Expr`].
+//! Parses the text of an expression to [`Expr`].
 
 use serde_json::{Number, Value};
 
 use super::{Expr, ExpressionError, Operator};
 
-/// Nesting beyond this is refused, so that no text can exhaust the stack.
+/// Maximum nesting; deeper expressions are rejected, so that no text can exhaust the stack.
 const DEPTH: usize = 64;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -170,7 +170,8 @@ impl Parser {
         self.chain(first, "and", Self::not, Expr::And)
     }
 
-    /// What a word joins, as one flat list: however long a chain is, it adds one level of nesting.
+    /// Parses operands joined by a word into one flat list, so that a chain of any length adds only one level of
+    /// nesting.
     fn chain(
         &mut self,
         first: Expr,

@@ -1,4 +1,4 @@
-//! What contracts write, and what they get wrong.
+//! Valid expressions of contracts, and common mistakes.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
