@@ -91,7 +91,8 @@ pub trait SessionClient: Send + Sync + 'static {
     /// Calls a runtime tool (`skills.list|load|unload|read|run_script`, or an older name where the session offers
     /// them). The call and its result are appended to the transcript, failed ones too.
     ///
-    /// `approved` says that a person allowed this script to run.
+    /// `confirmed` is the `inputs_digest` that a person reviewed and confirmed; a script runs only with the digest of
+    /// exactly what runs. Without one the result is `confirmation_required` with what would run.
     ///
     /// # Errors
     /// `not_found` for an unknown session or tool; `session_conflict` when it changes faster than it can be read.
@@ -100,7 +101,7 @@ pub trait SessionClient: Send + Sync + 'static {
         session: &str,
         tool: &str,
         arguments: Value,
-        approved: bool,
+        confirmed: Option<&str>,
     ) -> Result<ToolAnswer, Error>;
 
     /// Calls `skills.run_script` with files of the gateway's machine, by their names in the script's work
@@ -115,7 +116,7 @@ pub trait SessionClient: Send + Sync + 'static {
         session: &str,
         arguments: Value,
         files: BTreeMap<String, String>,
-        approved: bool,
+        confirmed: Option<&str>,
     ) -> Result<ToolAnswer, Error> {
         if !files.is_empty() {
             return Err(Error::new(
@@ -123,7 +124,7 @@ pub trait SessionClient: Send + Sync + 'static {
                 "files cannot be passed to a session's script here: run it on the machine of the files",
             ));
         }
-        self.call_tool(session, "skills.run_script", arguments, approved).await
+        self.call_tool(session, "skills.run_script", arguments, confirmed).await
     }
 
     /// The instructions of the next call. `made` keeps them as the last call, to compare later ones with.

@@ -38,7 +38,7 @@ pub use helper::helper_entry;
 pub use outcome::{DiskLimit, End, Exceeded, Outcome, Produced, Stream};
 pub use output_stream::{Channel, Tap};
 pub use report::{Coverage, Held, Level, Promise, Report};
-pub use spec::{InputFile, Limits, Spec, Verify};
+pub use spec::{InputFile, Limits, Spec, Supplied, Verify};
 pub use workdir::Leftovers;
 
 use prepare::{Prepared, Workshop};
@@ -116,13 +116,12 @@ impl Sandbox {
         self.workshop.report()
     }
 
-    /// Whether a script would be taken at all: its path, its interpreter, its variables, its files. Starts nothing,
-    /// so that a person is not asked about what cannot run anyway.
+    /// What [`Spec::verify`] would be given if the script started now, to show it to a person. Starts nothing.
     ///
     /// # Errors
-    /// As [`Self::run`], for what can be known before.
-    pub fn check(&self, spec: &Spec) -> Result<(), SandboxError> {
-        self.workshop.check(spec)
+    /// As [`Self::run`], for what can be known before, so that a person is not asked about what cannot run anyway.
+    pub fn preview(&self, spec: &Spec) -> Result<Supplied, SandboxError> {
+        self.workshop.preview(spec)
     }
 
     /// Runs one script to its end, its time limit, or the caller's wish. Dropping the future kills the script.

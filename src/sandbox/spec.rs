@@ -40,7 +40,7 @@ pub struct Spec {
     pub limits: Limits,
     /// Run without isolation. Time and output stay limited, the environment stays scrubbed.
     pub unsandboxed: bool,
-    /// Looks at what the script would find in its bundle, before it starts.
+    /// Looks at what the script would find in its bundle and in its work directory, before it starts.
     pub verify: Option<Verify>,
     /// Gets what is printed line by line while the script runs, as far as it is kept.
     pub tap: Option<Tap>,
@@ -94,18 +94,27 @@ impl Spec {
     }
 }
 
-/// Looks at what a script would find in its bundle, and says why it must not start.
+/// What a script would find when it starts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Supplied {
+    /// In its bundle.
+    pub bundle: Contents,
+    /// In its work directory: the SHA-256 of each input file, by its name there.
+    pub files: Contents,
+}
+
+/// Looks at what a script would find, and says why it must not start.
 #[derive(Clone)]
-pub struct Verify(Arc<dyn Fn(&Contents) -> Result<(), String> + Send + Sync>);
+pub struct Verify(Arc<dyn Fn(&Supplied) -> Result<(), String> + Send + Sync>);
 
 impl Verify {
-    /// A check that is made on the copy that the script is about to run from.
-    pub fn new(check: impl Fn(&Contents) -> Result<(), String> + Send + Sync + 'static) -> Self {
+    /// A check that is made on the copies that the script is about to run from.
+    pub fn new(check: impl Fn(&Supplied) -> Result<(), String> + Send + Sync + 'static) -> Self {
         Self(Arc::new(check))
     }
 
-    pub(super) fn check(&self, contents: &Contents) -> Result<(), SandboxError> {
-        (self.0)(contents).map_err(|why| SandboxError::Changed { why })
+    pub(super) fn check(&self, supplied: &Supplied) -> Result<(), SandboxError> {
+        (self.0)(supplied).map_err(|why| SandboxError::Changed { why })
     }
 }
 

@@ -2,12 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::io::Write;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use skills_base::locked_folder::{self, LockedFolder};
 
+use super::bundle::{self, Contents};
 use super::error::SandboxError;
 use super::identity;
 use super::outcome::Produced;
@@ -36,6 +38,8 @@ pub struct WorkDir {
     out: Option<PathBuf>,
     /// The files that were put in, as they were then.
     inputs: BTreeMap<PathBuf, Stamp>,
+    /// Their digests, by their names.
+    digests: Contents,
     /// Folders that were made for them.
     laid_out: u64,
 }
@@ -57,7 +61,14 @@ impl WorkDir {
     ) -> Result<Self, SandboxError> {
         let outer = make(base, owner.is_some())?;
         let work = outer.path().join("work");
-        let mut out = Self { outer, work, out: None, inputs: BTreeMap::new(), laid_out: 0 };
+        let mut out = Self {
+            outer,
+            work,
+            out: None,
+            inputs: BTreeMap::new(),
+            digests: Contents::new(),
+            laid_out: 0,
+        };
         let start = out.work.join(inner);
         make_folders(&start)?;
         for file in files {
@@ -123,6 +134,11 @@ impl WorkDir {
         }
     }
 
+    /// The digests of the files that were put in, by their names.
+    pub fn digests(&self) -> &Contents {
+        &self.digests
+    }
+
     /// The folder around it, of which the script can use nothing else.
     pub fn outer(&self) -> &Path {
         self.outer.path()
@@ -133,15 +149,10 @@ impl WorkDir {
         if let Some(parent) = to.parent() {
             make_folders(parent)?;
         }
-        let meta =
-            fs::metadata(&file.from).map_err(|source| SandboxError::io("reading", &file.from, source))?;
-        if !meta.is_file() {
-            return Err(SandboxError::bad(
-                format!("input file {}", file.from.display()),
-                "is not a regular file",
-            ));
-        }
-        fs::copy(&file.from, &to).map_err(|source| SandboxError::io("copying", &file.from, source))?;
+        let mut copy = fs::File::create(&to).map_err(|source| SandboxError::io("creating", &to, source))?;
+        let digest = copy_input(&file.from, &mut copy)?;
+        // Of two files of one name the later one stays.
+        self.digests.insert(bundle::name_of(&file.to), digest);
         set_mode(&to, 0o600)?;
         let meta = fs::metadata(&to).map_err(|source| SandboxError::io("reading", &to, source))?;
         self.inputs.insert(to, stamp(&meta));
@@ -178,6 +189,22 @@ impl WorkDir {
         }
         whole
     }
+}
+
+/// Copies an input file, and returns the SHA-256 of what was copied.
+pub fn copy_input(from: &Path, to: &mut impl Write) -> Result<String, SandboxError> {
+    let copying = |source| SandboxError::io("copying", from, source);
+    // Without waiting for a writer, where it is a pipe.
+    let mut file = fs::File::options()
+        .read(true)
+        .custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed())
+        .open(from)
+        .map_err(|source| SandboxError::io("reading", from, source))?;
+    let meta = file.metadata().map_err(|source| SandboxError::io("reading", from, source))?;
+    if !meta.is_file() {
+        return Err(SandboxError::bad(format!("input file {}", from.display()), "is not a regular file"));
+    }
+    bundle::copy_stream(&mut file, to).map_err(copying)
 }
 
 /// What a script has written.

@@ -13,7 +13,7 @@ use skills_api::{
     AgentView, BudgetView, ComposedView, Error, LevelsView, SessionClient, SessionSummary, SessionView,
     SettingsChange, SharedSessionClient, ToolAnswer,
 };
-use skills_session::{Api, Payload, Speaker};
+use skills_session::{Api, Payload, ScriptSheet, Speaker};
 
 /// Something a pane asks of the core about sessions.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,8 +47,6 @@ pub enum SessionAsk {
         tool: String,
         /// With what.
         arguments: Value,
-        /// A person allowed it.
-        approved: bool,
     },
     /// Load what is loaded in another order: this skill that many places further down.
     Reorder {
@@ -74,14 +72,12 @@ pub enum SessionAsk {
     Agents,
     /// What this client's budget makes of the catalog.
     Budget(String),
-    /// Run a script that a person allowed, with these files of this machine.
+    /// Run a script with these files of this machine.
     Script {
-        /// Which session.
-        session: String,
-        /// Of the tool.
-        arguments: Value,
-        /// By their names in the work directory.
-        files: BTreeMap<String, String>,
+        /// What of it.
+        call: ScriptCall,
+        /// The digest that a person confirmed; none to be told what would run.
+        confirmed: Option<String>,
     },
     /// Append a message.
     Say(String, Speaker, String),
@@ -96,6 +92,17 @@ pub enum SessionAsk {
         /// Overwrite an existing file.
         replace: bool,
     },
+}
+
+/// A script and what it is given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScriptCall {
+    /// Which session.
+    pub session: String,
+    /// Of the tool.
+    pub arguments: Value,
+    /// Files of this machine, by their names in the work directory.
+    pub files: BTreeMap<String, String>,
 }
 
 /// The session that changed last: its id, when, and its entries then.
@@ -113,6 +120,8 @@ pub enum SessionTold {
     Session(Result<Arc<SessionView>, Error>),
     /// Answer to [`SessionAsk::Tool`]: the tool, what it gave, and the session after it.
     Tool(String, Result<Arc<ToolAnswer>, Error>, Option<Arc<SessionView>>),
+    /// What [`SessionAsk::Script`] would run, to be confirmed, and the session after it.
+    Review(ScriptCall, Box<ScriptSheet>, Option<Arc<SessionView>>),
     /// Answer to [`SessionAsk::Compose`].
     Composed(String, Result<Arc<ComposedView>, Error>),
     /// Answer to [`SessionAsk::Export`].
@@ -168,8 +177,8 @@ impl SessionAsk {
             Self::Configure(id, change) => {
                 SessionTold::Session(core.configure_session(&id, change).await.map(Arc::new))
             }
-            Self::Tool { session, tool, arguments, approved } => {
-                let answer = core.call_tool(&session, &tool, arguments, approved).await.map(Arc::new);
+            Self::Tool { session, tool, arguments } => {
+                let answer = core.call_tool(&session, &tool, arguments, None).await.map(Arc::new);
                 let after = core.session(&session).await.ok().map(Arc::new);
                 SessionTold::Tool(tool, answer, after)
             }
@@ -190,10 +199,16 @@ impl SessionAsk {
                 let view = core.budget(Some(&client), None).await.map(Arc::new);
                 SessionTold::Budget(client, view)
             }
-            Self::Script { session, arguments, files } => {
-                let answer = core.run_script(&session, arguments, files, true).await.map(Arc::new);
+            Self::Script { call, confirmed } => {
+                let ScriptCall { session, arguments, files } = call.clone();
+                let mut answer =
+                    core.run_script(&session, arguments, files, confirmed.as_deref()).await;
                 let after = core.session(&session).await.ok().map(Arc::new);
-                SessionTold::Tool("skills.run_script".to_owned(), answer, after)
+                let asks = answer.as_mut().ok().and_then(|answer| answer.result.as_mut().err()?.script.take());
+                match asks {
+                    Some(sheet) => SessionTold::Review(call, sheet, after),
+                    None => SessionTold::Tool("skills.run_script".to_owned(), answer.map(Arc::new), after),
+                }
             }
             Self::Exports(id) => {
                 let exports = every_form(core, &id).await;
@@ -231,7 +246,7 @@ async fn reorder(core: &dyn SessionClient, session: String, skill: &str, by: isi
     let moved = names.remove(from);
     names.insert(to, moved);
     let tool = "skills.load".to_owned();
-    let answer = core.call_tool(&session, &tool, json!({"names": names, "mode": "replace"}), false).await;
+    let answer = core.call_tool(&session, &tool, json!({"names": names, "mode": "replace"}), None).await;
     let after = core.session(&session).await.ok().map(Arc::new);
     SessionTold::Tool(tool, answer.map(Arc::new), after)
 }

@@ -166,7 +166,7 @@ async fn a_sidecar_is_attached_to_the_transcript_of_a_session() {
     core.new_session(SettingsChange::default()).await.unwrap();
     core.say(&id, Speaker::User, "watch this talk").await.unwrap();
     let load = json!({"names": ["notes"]});
-    core.call_tool(&id, "skills.load", load, false).await.unwrap().result.unwrap();
+    core.call_tool(&id, "skills.load", load, None).await.unwrap().result.unwrap();
     let choices = core
         .target_choices(AttachTarget::Transcript, "notes", 10, &SessionAccess::default(), None)
         .await

@@ -73,12 +73,12 @@ async fn unknown_arguments_and_tools_are_refused_by_name() {
     let error =
         call(&core, &id, "skills.load", json!({"names": ["alpha"], "force": 1})).await.result.unwrap_err();
     assert!(error.code == ToolFailure::InvalidRequest && error.message.contains("force"), "{error}");
-    let unknown = core.call_tool(&id, "skills.lod", json!({}), false).await.unwrap_err();
+    let unknown = core.call_tool(&id, "skills.lod", json!({}), None).await.unwrap_err();
     assert_eq!(
         (unknown.code, unknown.suggestions.first().map(String::as_str)),
         (Code::NotFound, Some("skills.load"))
     );
-    let older = core.call_tool(&id, "read_skill", json!({"id": "alpha"}), false).await.unwrap_err();
+    let older = core.call_tool(&id, "read_skill", json!({"id": "alpha"}), None).await.unwrap_err();
     assert_eq!(older.code, Code::NotFound, "older names are offered on request only");
     let change = SettingsChange { compat: Some(true), ..SettingsChange::default() };
     core.configure_session(&id, change).await.unwrap();

@@ -197,8 +197,8 @@ async fn runs_and_sessions_go_there_as_they_go_here() {
     let id = session.session_id.as_str();
     assert_eq!(there.say(id, Speaker::User, "what is owed?").await.unwrap(), 1);
     let load = json!({ "names": ["notes"], "mode": "add" });
-    assert!(there.call_tool(id, "skills.load", load.clone(), false).await.unwrap().result.is_ok());
-    same!(here, there, call_tool(id, "skills.none", json!({}), false));
+    assert!(there.call_tool(id, "skills.load", load.clone(), None).await.unwrap().result.is_ok());
+    same!(here, there, call_tool(id, "skills.none", json!({}), None));
     assert!(there.compose(id, true).await.is_ok());
     same!(here, there, compose(id, false));
     same!(here, there, session(id));

@@ -120,7 +120,7 @@ fn another_order_keeps_what_was_loaded_elsewhere_meanwhile() {
     elsewhere.block_on(async {
         let id = bench.core.sessions(1).await.unwrap()[0].session_id.clone();
         let load = serde_json::json!({"names": ["log-merge"], "mode": "add"});
-        bench.core.call_tool(&id, "skills.load", load, false).await.unwrap().result.unwrap();
+        bench.core.call_tool(&id, "skills.load", load, None).await.unwrap().result.unwrap();
     });
     screen.press("K").wait_until("the third one, and another order", |text| {
         let at = |name: &str| text.find(name).unwrap_or(usize::MAX);
@@ -141,7 +141,7 @@ fn what_another_process_loads_shows_by_itself_and_is_said_to_be_its_doing() {
                 "skills.load" => serde_json::json!({"names": names, "mode": "add"}),
                 _ => serde_json::json!({"names": names}),
             };
-            bench.core.call_tool(&id, tool, arguments, false).await.unwrap().result.unwrap();
+            bench.core.call_tool(&id, tool, arguments, None).await.unwrap().result.unwrap();
         });
     };
     let look = std::time::Duration::from_millis(2_100);
@@ -327,7 +327,7 @@ fn project(size: (u16, u16), loaded: Option<&str>) -> (Bench, PathBuf, PathBuf) 
             let core = Local::open_once(config, Needs::Catalogue).await.unwrap();
             let id = core.new_session(SettingsChange::default()).await.unwrap().session_id;
             let load = serde_json::json!({"names": [name]});
-            core.call_tool(&id, "skills.load", load, false).await.unwrap().result.unwrap();
+            core.call_tool(&id, "skills.load", load, None).await.unwrap().result.unwrap();
         });
     }
     let local = Arc::new(Local::open(config(home.path(), std::slice::from_ref(&ours))).unwrap());
