@@ -17,6 +17,8 @@ use skills_session::{Api, Payload, Speaker};
 pub struct SessionAccess {
     /// The owner of new sessions; `None` for the local account and without authentication.
     owner: Option<String>,
+    /// Who acts; `None` without authentication.
+    principal: Option<String>,
     /// Whether the sessions of others, and those without an owner, can be used too.
     all: bool,
 }
@@ -25,13 +27,25 @@ impl SessionAccess {
     /// Everything: the local account, and callers of a service without authentication.
     #[must_use]
     pub fn unrestricted() -> Self {
-        Self { owner: None, all: true }
+        Self { owner: None, principal: None, all: true }
     }
 
     /// A principal: their own sessions, or all of them.
     #[must_use]
     pub fn of(principal: &str, all: bool) -> Self {
-        Self { owner: Some(principal.to_owned()), all }
+        Self { owner: Some(principal.to_owned()), principal: Some(principal.to_owned()), all }
+    }
+
+    /// The same, recorded in the name of this principal.
+    #[must_use]
+    pub fn acting_as(self, principal: &str) -> Self {
+        Self { principal: Some(principal.to_owned()), ..self }
+    }
+
+    /// In whose name actions are recorded; none for the account of this process.
+    #[must_use]
+    pub fn principal(&self) -> Option<&str> {
+        self.principal.as_deref()
     }
 
     /// Who owns a session that is made with this access.

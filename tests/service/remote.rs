@@ -118,8 +118,8 @@ async fn questions_about_skills_are_answered_there_as_here() {
     let capability = here.capabilities().await.unwrap().remove(0);
     same!(here, there, explain_capability(&capability));
     same!(here, there, explain_capability("no.such"));
-    same!(here, there, activate(&capability, None));
-    same!(here, there, activate(&capability, Some("no_such")));
+    same!(here, there, activate(&capability, None, None));
+    same!(here, there, activate(&capability, Some("no_such"), None));
     let (mine, theirs) = (here.diagnostics().await.unwrap(), there.diagnostics().await.unwrap());
     assert_eq!((mine.skills, mine.roots, mine.version), (theirs.skills, theirs.roots, theirs.version));
     assert!(there.metrics().await.is_ok());

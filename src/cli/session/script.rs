@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{pairs, shown};
 use crate::Context;
-use crate::args::ScriptArgs;
+use crate::args::{HandedFile, ScriptArgs};
 use crate::failure::{Done, Failure};
 use crate::output::{TerminalCaps, TextStyle, fit, wrap};
 use crate::runs::{Caller, ask};
@@ -54,8 +54,8 @@ pub async fn run(cx: &mut Context, core: &dyn SessionClient, args: &ScriptArgs) 
 
 /// The command that runs what is shown without asking.
 fn command(caller: &Caller, args: &ScriptArgs, sheet: &ScriptSheet) -> String {
-    let files = args.files.iter().map(|file| format!("{}={}", file.name, file.path.display()));
-    let files: Vec<String> = files.collect();
+    let named = |file: &HandedFile| format!("{}={}", file.name, file.path.display());
+    let files: Vec<String> = args.files.iter().map(named).collect();
     let mut words = vec!["session", "run-script", &args.session, &args.path];
     words.extend(args.skill.iter().flat_map(|skill| ["--skill", skill.as_str()]));
     words.extend(args.env.iter().flat_map(|variable| ["--env", variable.as_str()]));

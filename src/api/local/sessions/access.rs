@@ -27,7 +27,7 @@ impl AccessibleSessions {
 
     /// What a call with this access is given, in the name of its principal.
     fn grants(&self, confirmed: Option<&str>) -> HostGrants {
-        let by = self.access.owner().map(str::to_owned);
+        let by = self.access.principal().map(str::to_owned);
         HostGrants { confirmed: confirmed.map(str::to_owned), by, files: BTreeMap::new() }
     }
 

@@ -262,7 +262,7 @@ mod tests {
         }
         let changes: [fn(&mut Supplied); 4] = [
             |supplied| supplied.bundle.values_mut().for_each(|digest| digest.push('2')),
-            |supplied| supplied.bundle.values_mut().for_each(|digest| drop(digest.pop())),
+            |supplied| supplied.bundle.values_mut().for_each(|digest| digest.truncate(2)),
             |supplied| drop(supplied.bundle.insert("scripts/b.py".to_owned(), "b1".to_owned())),
             |supplied| supplied.files.values_mut().for_each(|digest| digest.push('2')),
         ];
