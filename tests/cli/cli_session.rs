@@ -333,6 +333,20 @@ fn the_orchestrator_is_shown_with_the_order_of_its_call() {
 }
 
 #[test]
+fn an_agent_is_shown_as_it_was_read() {
+    let home = Home::with_skills();
+    home.file("agents/clerk.yaml", "id: clerk\nprompt: You are a careful clerk.\n");
+    let shown = home.run(&["agents", "show", "clerk"]);
+    assert!(shown.code == 0 && shown.stdout.contains("You are a careful clerk."), "{}", shown.stdout);
+    let secret = home.path().join("secret.yaml");
+    std::fs::write(&secret, "id: clerk\nprompt: secret\n").unwrap();
+    std::fs::remove_file(home.skills().join("agents/clerk.yaml")).unwrap();
+    std::os::unix::fs::symlink(&secret, home.skills().join("agents/clerk.yaml")).unwrap();
+    let shown = home.run(&["agents", "show", "clerk"]);
+    assert!(!shown.stdout.contains("prompt: secret") && shown.stdout.contains("! "), "{}", shown.stdout);
+}
+
+#[test]
 fn what_changed_is_told_apart_from_what_is_gone_and_from_what_other_roots_hold() {
     let home = Home::with_skills();
     let id = session(&home);

@@ -176,6 +176,33 @@ async fn an_agent_that_cannot_be_read_does_not_hide_the_others() {
 }
 
 #[tokio::test]
+async fn agents_are_read_beneath_their_root() {
+    let place = Place::new();
+    let outside = place.dir.path().join("outside.yaml");
+    std::fs::write(&outside, "id: outside\nprompt: secret\n").unwrap();
+    let clerk = "id: clerk\nprompt: You are a clerk.\n";
+    place.file("team/clerk.yaml", clerk);
+    std::os::unix::fs::symlink("team", place.root().join("agents")).unwrap();
+    std::os::unix::fs::symlink(&outside, place.root().join("team/out.yaml")).unwrap();
+    let core = place.core().await;
+    let agents = core.agents().await.unwrap();
+    let told: Vec<(&str, Option<&str>, usize)> = agents
+        .iter()
+        .map(|view| (view.agent.id.as_str(), view.definition.as_deref(), view.problems.len()))
+        .collect();
+    assert_eq!(told, [("clerk", Some(clerk), 0), ("out", None, 1)]);
+    std::fs::remove_file(place.root().join("agents")).unwrap();
+    let elsewhere = place.dir.path().join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    std::fs::rename(&outside, elsewhere.join("outside.yaml")).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, place.root().join("agents")).unwrap();
+    let agents = core.agents().await.unwrap();
+    let told: Vec<(&str, usize)> =
+        agents.iter().map(|view| (view.agent.id.as_str(), view.problems.len())).collect();
+    assert_eq!(told, [("agents", 1)], "a folder outside of the root is refused");
+}
+
+#[tokio::test]
 async fn a_clients_budget_shrinks_the_catalogue_of_the_session() {
     let place = Place::new();
     for at in 0..60 {

@@ -297,6 +297,18 @@ async fn the_audit_log_names_whose_key_confirmed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_audit_log_names_who_activated_a_binding() {
+    let owned = Owned::begin().await;
+    let choose = json!({ "capability_id": "test.amounts.add", "binding": "ledger-add-again" });
+    let chosen = owned.call(&owned.admin, "capability.activate", choose).await;
+    assert_eq!(chosen.status, 200, "{}", chosen.body);
+    let filter = AuditFilter { kind: Some("binding.activated".to_owned()), ..AuditFilter::default() };
+    let lines = owned.house.core.audit_show(filter).await.unwrap();
+    let by: Vec<Option<&str>> = lines.iter().map(|line| line.by.as_deref()).collect();
+    assert_eq!(by, [Some("admin")]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_transcript_is_a_target_for_the_owner() {
     let owned = Owned::begin().await;
     let say = json!({ "session_id": owned.session, "speaker": "user", "text": "secret plan" });

@@ -189,15 +189,20 @@ impl Overlay for ScriptDialog {
 
 #[cfg(test)]
 mod tests {
+    use ratatui::buffer::Buffer;
     use serde_json::json;
 
     use super::*;
-
+    use crate::glyphs::UNICODE;
+    use crate::picture;
+    use crate::theme::{Depth, Theme};
+    
     fn dialog() -> ScriptDialog {
         let sheet = serde_json::from_value(json!({
-            "skill": "csv", "skill_digest": "s1", "path": "scripts/a.py", "script_digest": "a1",
+            "skill": "csv", "skill_digest": "s1", "path": "scripts/a.py", "script_digest": "a1".repeat(32),
             "bundle_digest": "b1", "args": ["--top", "3 4"], "env": { "MODE": "dry" }, "workdir": null,
-            "files": { "in.csv": "f1" }, "isolation": "sandbox", "inputs_digest": "9f",
+            "files": { "in.csv": "f1".repeat(32) }, "isolation": "sandbox: landlock, seccomp",
+            "inputs_digest": "9f".repeat(32),
         }));
         let call = ScriptCall {
             session: "s".to_owned(),
@@ -221,7 +226,26 @@ mod tests {
         let Outcome::Done(_, effects) = dialog.key(none, Some(Action::Open)) else {
             unreachable!("the other button runs it")
         };
-        let run = SessionAsk::Script { call: dialog.call.clone(), confirmed: Some("9f".to_owned()) };
+        let run = SessionAsk::Script { call: dialog.call.clone(), confirmed: Some("9f".repeat(32)) };
         assert_eq!(effects.last(), Some(&Effect::Session(run)));
+    }
+
+    fn drawn(dialog: &mut ScriptDialog, width: u16, height: u16) -> String {
+        let theme = Theme::shipped("dark", Depth::True).unwrap();
+        let mut buf = Buffer::empty(Rect::new(0, 0, width, height));
+        let area = buf.area;
+        let mut painter = Painter { buf: &mut buf, theme: &theme, glyphs: &UNICODE };
+        dialog.draw(area, &mut painter, Instant::now());
+        picture::text(&buf)
+    }
+
+    #[test]
+    fn the_whole_call_is_shown_at_each_width() {
+        insta::assert_snapshot!("script-80x24", drawn(&mut dialog(), 80, 24));
+        insta::assert_snapshot!("script-120x36", drawn(&mut dialog(), 120, 36));
+        let mut small = dialog();
+        assert!(drawn(&mut small, 80, 12).contains("more below"));
+        small.scroll.roll(100, small.rows);
+        assert!(drawn(&mut small, 80, 12).contains("exactly this is run"));
     }
 }
