@@ -221,6 +221,16 @@ async fn a_session_lasts_as_long_as_its_connection_and_can_be_gone_on_with() {
     let rest =
         format!(" session run-script {session} scripts/hello.sh --inputs-digest {digest} --yes -- --help`");
     assert!(message.contains("`skills --root ") && message.contains(&rest), "{message}");
+    // The host confirms it, beside the model's arguments.
+    let confirmed = async |digest: &str| {
+        let arguments = json!({ "path": "scripts/hello.sh", "args": ["--help"] });
+        let mut request = CallToolRequestParams::new("skills.run_script")
+            .with_arguments(arguments.as_object().unwrap().clone());
+        request.meta = serde_json::from_value(json!({ "inputs_digest": digest })).unwrap();
+        json_of(&client.peer.call_tool(request).await.unwrap())
+    };
+    assert_eq!(confirmed("9f").await["error"]["code"], "invalid_transition");
+    assert_eq!(confirmed(digest).await["stdout"], "hello --help\n");
     let shown = home.json(&["session", "show", &session]);
     assert!(shown["session"]["transcript"].as_array().unwrap().len() >= 6, "{shown}");
 }

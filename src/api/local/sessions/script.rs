@@ -92,9 +92,9 @@ impl Local {
         let verify = Verify::new(move |supplied| {
             let sheet = reviewed(asks.clone(), &id, supplied);
             if sheet.inputs_digest != confirmed {
-                return Err("it, its arguments or files, or the isolation are not what was confirmed; \
-                    review it again"
-                    .to_owned());
+                let why = "the script, its bundle, arguments, files or isolation differ from what was \
+                    confirmed; review it again";
+                return Err(why.to_owned());
             }
             // What was refused was never allowed: only now it is written down that a person let it run.
             runtime.block_on(audit.record(allowed(&sheet, &id, &by)));
