@@ -117,8 +117,11 @@ mod tests {
             called.of_script("0198", &asked, "9f"),
             "; the user can run it with `skills --store 'sqlite:my m.db' session run-script 0198 scripts/invoice.py --skill intake --env 'MODE=dry run' --workdir in --inputs-digest 9f --yes -- --help 'it'\\''s'`"
         );
-        let hidden =
-            called.of_script("0198", &script(json!({ "path": "scripts/a.py", "args": ["a\u{1b}[2J"] })), "9f");
+        let hidden = called.of_script(
+            "0198",
+            &script(json!({ "path": "scripts/a.py", "args": ["a\u{1b}[2J"] })),
+            "9f",
+        );
         assert!(!hidden.contains('\u{1b}') && hidden.contains("session show 0198"), "{hidden}");
         let told = called.of_run("r1", Some(("book", "9f")));
         let approve = "`skills --store 'sqlite:my m.db' runs approve r1 --step book --inputs-digest 9f`";
@@ -141,7 +144,9 @@ mod tests {
         let script = Onward::Service.of_script("s1", &script(json!({ "path": "scripts/a.py" })), "9f");
         assert!(script.contains("POST /v1/sessions/s1/tools/skills.run_script"), "{script}");
         assert!(
-            script.contains("`skills --connect URL session run-script s1 scripts/a.py --inputs-digest 9f --yes`"),
+            script.contains(
+                "`skills --connect URL session run-script s1 scripts/a.py --inputs-digest 9f --yes`"
+            ),
             "{script}"
         );
     }

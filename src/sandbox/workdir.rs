@@ -61,14 +61,8 @@ impl WorkDir {
     ) -> Result<Self, SandboxError> {
         let outer = make(base, owner.is_some())?;
         let work = outer.path().join("work");
-        let mut out = Self {
-            outer,
-            work,
-            out: None,
-            inputs: BTreeMap::new(),
-            digests: Contents::new(),
-            laid_out: 0,
-        };
+        let mut out =
+            Self { outer, work, out: None, inputs: BTreeMap::new(), digests: Contents::new(), laid_out: 0 };
         let start = out.work.join(inner);
         make_folders(&start)?;
         for file in files {

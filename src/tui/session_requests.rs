@@ -201,10 +201,10 @@ impl SessionAsk {
             }
             Self::Script { call, confirmed } => {
                 let ScriptCall { session, arguments, files } = call.clone();
-                let mut answer =
-                    core.run_script(&session, arguments, files, confirmed.as_deref()).await;
+                let mut answer = core.run_script(&session, arguments, files, confirmed.as_deref()).await;
                 let after = core.session(&session).await.ok().map(Arc::new);
-                let asks = answer.as_mut().ok().and_then(|answer| answer.result.as_mut().err()?.script.take());
+                let asks =
+                    answer.as_mut().ok().and_then(|answer| answer.result.as_mut().err()?.script.take());
                 match asks {
                     Some(sheet) => SessionTold::Review(call, sheet, after),
                     None => SessionTold::Tool("skills.run_script".to_owned(), answer.map(Arc::new), after),

@@ -77,7 +77,10 @@ fn yes_runs_only_the_script_that_was_shown() {
     let shown = home.run(&[&run[..], &["--yes", "--", "you"]].concat());
     assert_eq!((shown.code, shown.stdout.as_str()), (5, ""));
     let command = shown.stderr.lines().find_map(|line| line.split_once("run: ")).unwrap().1;
-    assert!(command.contains("--env 'A=b c' --inputs-digest") && command.ends_with("--yes -- you"), "{command}");
+    assert!(
+        command.contains("--env 'A=b c' --inputs-digest") && command.ends_with("--yes -- you"),
+        "{command}"
+    );
     let confirmed = [&run[..], &["--inputs-digest", &digest, "--yes"]].concat();
     let other = home.run(&[&confirmed[..], &["--", "you"]].concat());
     assert_eq!((other.code, other.stdout.as_str()), (4, ""), "{}", other.stderr);

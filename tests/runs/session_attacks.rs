@@ -113,7 +113,8 @@ async fn a_confirmation_holds_for_what_was_shown_only() {
         assert_eq!(error.code, ToolFailure::InvalidTransition, "{what}: {error}");
     };
     refused(&json!({"path": "scripts/hello.sh", "args": ["b"]}), &files, "arguments").await;
-    refused(&json!({"path": "scripts/hello.sh", "args": ["a"], "env": {"A": "b"}}), &files, "variables").await;
+    refused(&json!({"path": "scripts/hello.sh", "args": ["a"], "env": {"A": "b"}}), &files, "variables")
+        .await;
     refused(&asked, &BTreeMap::new(), "no files").await;
     let changes = [
         (rows.clone(), "2\n"),
@@ -203,7 +204,8 @@ async fn endless_output_is_cut_and_told() {
     call(&core, &id, "skills.load", json!({"names": ["alpha"]})).await;
     let flood = json!({"path": "scripts/flood.sh"});
     let Some(digest) = reviewed(&core, &id, &flood, &BTreeMap::new()).await else { return };
-    let answer = core.call_tool(&id, "skills.run_script", flood, Some(&digest)).await.unwrap().result.unwrap();
+    let answer =
+        core.call_tool(&id, "skills.run_script", flood, Some(&digest)).await.unwrap().result.unwrap();
     assert_eq!(answer["truncated"]["stdout_bytes"], 1_u64 << 30, "{}", answer["truncated"]);
     assert!(answer["stdout"].as_str().unwrap().len() <= 1 << 20);
     assert!(core.session(&id).await.unwrap().transcript.len() == 3, "the session continues");

@@ -38,7 +38,8 @@ pub async fn run(cx: &mut Context, core: &dyn SessionClient, args: &ScriptArgs) 
         reporter.say(&format!("{head}\n\n{}", text(sheet, reporter.look)));
         let command = command(&Caller::of(&cx.global), args, sheet);
         if args.yes {
-            let message = format!("the script was not run: --yes needs --inputs-digest. To run it, run: {command}");
+            let message =
+                format!("the script was not run: --yes needs --inputs-digest. To run it, run: {command}");
             let reason = json!({ "script": sheet, "command": command });
             let error = Error::new(Code::ConfirmationRequired, message);
             return Err(Error { reason: Some(reason), ..error }.into());

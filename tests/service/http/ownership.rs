@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use skills_api::operations::Scope;
-use skills_api::{KeyRing, new_key};
 use skills_api::{AuditFilter, Needs, SessionClient as _, SettingsChange};
+use skills_api::{KeyRing, new_key};
 use skills_http::Settings;
 use skills_mcp::SessionLimits;
 
@@ -234,7 +234,8 @@ async fn running_scripts_is_for_the_owner() {
 /// A session of ana with the skill of a script, and the call of that script.
 async fn with_script() -> (Owned, Value) {
     let owned = Owned::begin().await;
-    let load = json!({ "session_id": owned.session, "tool": "skills.load", "arguments": { "names": ["ledger"] } });
+    let load =
+        json!({ "session_id": owned.session, "tool": "skills.load", "arguments": { "names": ["ledger"] } });
     assert_eq!(owned.call(&owned.ana, "session.tool", load).await.status, 200);
     let run = json!({
         "session_id": owned.session, "tool": "skills.run_script",

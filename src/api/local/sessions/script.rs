@@ -143,7 +143,8 @@ impl Local {
 /// A script with what it would find, under the digest of all of that.
 fn reviewed(asks: ScriptSheet, session: &str, supplied: &Supplied) -> ScriptSheet {
     // As the bundle's entries are named: `./` is not part of a name.
-    let path: PathBuf = Path::new(&asks.path).components().filter(|part| *part != Component::CurDir).collect();
+    let path: PathBuf =
+        Path::new(&asks.path).components().filter(|part| *part != Component::CurDir).collect();
     let script = supplied.bundle.get(&*path.to_string_lossy()).map(String::as_str).unwrap_or_default();
     let mut sheet = ScriptSheet {
         // Without the mark of an executable file, which the digest of the bundle includes.
@@ -172,10 +173,7 @@ fn unconfirmed(sheet: ScriptSheet) -> ToolError {
         with("files", &files),
         sheet.isolation
     );
-    ToolError {
-        script: Some(Box::new(sheet)),
-        ..ToolError::new(ToolFailure::ConfirmationRequired, message)
-    }
+    ToolError { script: Some(Box::new(sheet)), ..ToolError::new(ToolFailure::ConfirmationRequired, message) }
 }
 
 /// A person let a session run a script.

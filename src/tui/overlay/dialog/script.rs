@@ -196,7 +196,7 @@ mod tests {
     use crate::glyphs::UNICODE;
     use crate::picture;
     use crate::theme::{Depth, Theme};
-    
+
     fn dialog() -> ScriptDialog {
         let sheet = serde_json::from_value(json!({
             "skill": "csv", "skill_digest": "s1", "path": "scripts/a.py", "script_digest": "a1".repeat(32),
@@ -217,7 +217,8 @@ mod tests {
         let mut dialog = dialog();
         let text: Vec<String> = dialog.lines(70).iter().map(RichLine::plain).collect();
         let text = text.join("\n");
-        for part in ["scripts/a.py", "a1", "csv", r#""--top" "3 4""#, "MODE=dry", "./orders.csv", "f1", "9f"] {
+        for part in ["scripts/a.py", "a1", "csv", r#""--top" "3 4""#, "MODE=dry", "./orders.csv", "f1", "9f"]
+        {
             assert!(text.contains(part), "{part}: {text}");
         }
         let none = crossterm::event::KeyEvent::from(crossterm::event::KeyCode::Null);

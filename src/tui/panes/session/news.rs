@@ -268,9 +268,7 @@ impl SessionPane {
     fn picked(&mut self, kind: PickerKind, value: &str) -> Vec<Effect> {
         let named = || Some(value.to_owned());
         match kind {
-            PickerKind::SkillToLoad => {
-                self.call("skills.load", json!({"names": [value], "mode": "add"}))
-            }
+            PickerKind::SkillToLoad => self.call("skills.load", json!({"names": [value], "mode": "add"})),
             PickerKind::FileToRead => {
                 let skill = self.selected().map(|skill| skill.name.clone());
                 self.call("skills.read", json!({"path": value, "skill": skill}))
