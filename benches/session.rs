@@ -78,7 +78,7 @@ async fn bench() -> Bench {
     let names = listed.iter().map(|entry| entry.name.clone()).collect();
     let session = core.new_session(SettingsChange::default()).await.expect("a session").session_id;
     let load = json!({"names": [listed[0].name, listed[1].name, listed[2].name]});
-    core.call_tool(&session, "skills.load", load, false).await.expect("a call").result.expect("loaded");
+    core.call_tool(&session, "skills.load", load, None).await.expect("a call").result.expect("loaded");
     // The first call counts every entry; what a person waits for later are the others.
     core.compose(&session, true).await.expect("a call");
     Bench { core, session, names, listed, _home: home }
@@ -111,7 +111,7 @@ fn sessions(c: &mut Criterion) {
             at = (at + 1) % names.len();
             let load = json!({"names": [names[at]]});
             let answer =
-                runtime.block_on(core.call_tool(&session, "skills.load", load, false)).expect("a call");
+                runtime.block_on(core.call_tool(&session, "skills.load", load, None)).expect("a call");
             black_box(answer)
         });
     });

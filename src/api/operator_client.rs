@@ -18,7 +18,7 @@ pub trait OperatorClient: Send + Sync + 'static {
     ///
     /// # Errors
     /// `not_found`; `invalid_request` where the part is not unique.
-    async fn drain(&self, worker: &str, drain: bool) -> Result<WorkerList, Error>;
+    async fn drain(&self, worker: &str, drain: bool, by: Option<String>) -> Result<WorkerList, Error>;
 
     /// What distinguishes the runs that match a filter.
     async fn facets(&self, filter: &str) -> Result<FacetList, Error>;

@@ -153,10 +153,15 @@ pub trait RunClient: Send + Sync + 'static {
     /// The ids of all capabilities known, sorted.
     async fn capabilities(&self) -> Result<Vec<String>, Error>;
 
-    /// Makes a binding the one for its capability on this host (`None` takes the override away).
+    /// Makes a binding the one for its capability on this host (`None` takes the override away). `by` is the principal;
+    /// none for the local account.
     ///
     /// # Errors
     /// `not_found`; `invalid_request` for a binding of another capability.
-    async fn activate(&self, capability: &str, binding: Option<&str>)
-    -> Result<CapabilityExplanation, Error>;
+    async fn activate(
+        &self,
+        capability: &str,
+        binding: Option<&str>,
+        by: Option<String>,
+    ) -> Result<CapabilityExplanation, Error>;
 }

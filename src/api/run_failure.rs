@@ -64,6 +64,7 @@ impl From<ToolFailure> for Code {
             ToolFailure::ConfirmationRequired => Self::ConfirmationRequired,
             ToolFailure::SafetyDenied => Self::SafetyDenied,
             ToolFailure::SkillChanged => Self::SkillChanged,
+            ToolFailure::InvalidTransition => Self::InvalidTransition,
             ToolFailure::RuntimeError => Self::RuntimeError,
         }
     }

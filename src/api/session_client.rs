@@ -17,6 +17,8 @@ use skills_session::{Api, Payload, Speaker};
 pub struct SessionAccess {
     /// The owner of new sessions; `None` for the local account and without authentication.
     owner: Option<String>,
+    /// Who acts; `None` without authentication.
+    principal: Option<String>,
     /// Whether the sessions of others, and those without an owner, can be used too.
     all: bool,
 }
@@ -25,13 +27,25 @@ impl SessionAccess {
     /// Everything: the local account, and callers of a service without authentication.
     #[must_use]
     pub fn unrestricted() -> Self {
-        Self { owner: None, all: true }
+        Self { owner: None, principal: None, all: true }
     }
 
     /// A principal: their own sessions, or all of them.
     #[must_use]
     pub fn of(principal: &str, all: bool) -> Self {
-        Self { owner: Some(principal.to_owned()), all }
+        Self { owner: Some(principal.to_owned()), principal: Some(principal.to_owned()), all }
+    }
+
+    /// The same, recorded in the name of this principal.
+    #[must_use]
+    pub fn acting_as(self, principal: &str) -> Self {
+        Self { principal: Some(principal.to_owned()), ..self }
+    }
+
+    /// In whose name actions are recorded; none for the account of this process.
+    #[must_use]
+    pub fn principal(&self) -> Option<&str> {
+        self.principal.as_deref()
     }
 
     /// Who owns a session that is made with this access.
@@ -91,7 +105,8 @@ pub trait SessionClient: Send + Sync + 'static {
     /// Calls a runtime tool (`skills.list|load|unload|read|run_script`, or an older name where the session offers
     /// them). The call and its result are appended to the transcript, failed ones too.
     ///
-    /// `approved` says that a person allowed this script to run.
+    /// `confirmed` is the `inputs_digest` that a person reviewed and confirmed; a script runs only with the digest of
+    /// exactly what runs. Without one the result is `confirmation_required` with what would run.
     ///
     /// # Errors
     /// `not_found` for an unknown session or tool; `session_conflict` when it changes faster than it can be read.
@@ -100,7 +115,7 @@ pub trait SessionClient: Send + Sync + 'static {
         session: &str,
         tool: &str,
         arguments: Value,
-        approved: bool,
+        confirmed: Option<&str>,
     ) -> Result<ToolAnswer, Error>;
 
     /// Calls `skills.run_script` with files of the gateway's machine, by their names in the script's work
@@ -115,7 +130,7 @@ pub trait SessionClient: Send + Sync + 'static {
         session: &str,
         arguments: Value,
         files: BTreeMap<String, String>,
-        approved: bool,
+        confirmed: Option<&str>,
     ) -> Result<ToolAnswer, Error> {
         if !files.is_empty() {
             return Err(Error::new(
@@ -123,7 +138,7 @@ pub trait SessionClient: Send + Sync + 'static {
                 "files cannot be passed to a session's script here: run it on the machine of the files",
             ));
         }
-        self.call_tool(session, "skills.run_script", arguments, approved).await
+        self.call_tool(session, "skills.run_script", arguments, confirmed).await
     }
 
     /// The instructions of the next call. `made` keeps them as the last call, to compare later ones with.

@@ -429,6 +429,9 @@ pub struct AgentView {
     pub agent: skills_session::Agent,
     /// Absolute path of its file.
     pub location: std::path::PathBuf,
+    /// Text of its file, where that can be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub definition: Option<String>,
     /// Problems: skills that do not exist, or why the file cannot be read.
     pub problems: Vec<String>,
     /// The components of a call, in order, as text.

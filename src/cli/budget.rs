@@ -263,10 +263,11 @@ pub async fn agents(cx: &mut Context, args: &AgentsArgs) -> Result<Done, Failure
             if cx.out.json {
                 cx.out.value(view)?;
             } else {
-                let text = skills_skill::read_regular_text(&view.location, skills_skill::MAX_BYTES)
-                    .map_err(|error| Failure::file(&view.location, &error))?;
-                cx.out.line(view.location.display().to_string())?;
-                cx.out.raw(safe_text::block(&text).as_bytes())?;
+                // As the core read it: the file is not on this machine, or another one by now.
+                let location = view.location.display().to_string();
+                cx.out.line(safe_text::line(&location))?;
+                let text = safe_text::block(view.definition.as_deref().unwrap_or_default()).into_owned();
+                cx.out.raw(text.as_bytes())?;
                 for problem in &view.problems {
                     cx.out.line(format!("! {}", safe_text::line(problem)))?;
                 }

@@ -21,7 +21,8 @@ pub(super) fn meaning(code: Code) -> &'static str {
         Code::CheckpointNotFound => "The run has no such checkpoint.",
         Code::InvalidConfiguration => "The skill, its contract or the configuration is invalid.",
         Code::InvalidTransition => {
-            "The run does not accept this command in its state; the message lists the accepted ones."
+            "The run does not accept this command in its state; the message lists the accepted ones. Or a \
+                script is not the one that was confirmed."
         }
         Code::IdempotencyConflict => "The idempotency key was used for another payload.",
         Code::SkillChanged => {
@@ -37,7 +38,8 @@ pub(super) fn meaning(code: Code) -> &'static str {
         Code::UnsupportedMediaType => "The content type of the body is not `application/json`.",
         Code::ConfirmationRequired => {
             "The run waits for approval, or a decision does not name what it decides. `reason` has the \
-                run, the pending decision, and in `send` the request that decides it."
+                run, the pending decision, and in `send` the request that decides it; for a script of a \
+                session, what would run in `script`."
         }
         Code::RateLimited => "Too many requests; `Retry-After` has the time until the next one is accepted.",
         Code::RuntimeError => "The run failed; `reason` has its error.",

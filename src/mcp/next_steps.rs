@@ -51,7 +51,7 @@ impl Onward {
     }
 
     /// How a script that wants an approval is run exactly as it was asked for.
-    pub fn of_script(&self, session: &str, asked: &RunScriptArguments) -> String {
+    pub fn of_script(&self, session: &str, asked: &RunScriptArguments, digest: &str) -> String {
         if *self == Self::Nowhere {
             return format!("; {NOWHERE}");
         }
@@ -67,7 +67,7 @@ impl Onward {
         if let Some(workdir) = &asked.workdir {
             words.extend(["--workdir", workdir]);
         }
-        words.push("--yes");
+        words.extend(["--inputs-digest", digest, "--yes"]);
         if !asked.args.is_empty() {
             words.push("--");
             words.extend(asked.args.iter().map(String::as_str));
@@ -78,7 +78,7 @@ impl Onward {
             return format!("; its arguments do not fit on a line: the user can see the call with `{show}`");
         }
         let route = self.route("session.tool", &[("session_id", session), ("tool", "skills.run_script")]);
-        let route = if route.is_empty() { route } else { format!("{route} with `approved: true`") };
+        let route = if route.is_empty() { route } else { format!("{route} and `inputs_digest` in the body") };
         format!("; the user can run it with `{}`{route}", self.line(&words))
     }
 
@@ -114,11 +114,14 @@ mod tests {
             "env": { "MODE": "dry run" }, "workdir": "in",
         }));
         assert_eq!(
-            called.of_script("0198", &asked),
-            "; the user can run it with `skills --store 'sqlite:my m.db' session run-script 0198 scripts/invoice.py --skill intake --env 'MODE=dry run' --workdir in --yes -- --help 'it'\\''s'`"
+            called.of_script("0198", &asked, "9f"),
+            "; the user can run it with `skills --store 'sqlite:my m.db' session run-script 0198 scripts/invoice.py --skill intake --env 'MODE=dry run' --workdir in --inputs-digest 9f --yes -- --help 'it'\\''s'`"
         );
-        let hidden =
-            called.of_script("0198", &script(json!({ "path": "scripts/a.py", "args": ["a\u{1b}[2J"] })));
+        let hidden = called.of_script(
+            "0198",
+            &script(json!({ "path": "scripts/a.py", "args": ["a\u{1b}[2J"] })),
+            "9f",
+        );
         assert!(!hidden.contains('\u{1b}') && hidden.contains("session show 0198"), "{hidden}");
         let told = called.of_run("r1", Some(("book", "9f")));
         let approve = "`skills --store 'sqlite:my m.db' runs approve r1 --step book --inputs-digest 9f`";
@@ -127,7 +130,7 @@ mod tests {
 
     #[test]
     fn of_what_is_in_memory_no_command_is_named() {
-        let script = Onward::Nowhere.of_script("s1", &script(json!({ "path": "scripts/a.py" })));
+        let script = Onward::Nowhere.of_script("s1", &script(json!({ "path": "scripts/a.py" })), "9f");
         for said in [Onward::Nowhere.of_run("r1", None), script] {
             assert!(said.contains("in memory") && !said.contains("approve"), "{said}");
         }
@@ -138,10 +141,12 @@ mod tests {
         let run = Onward::Service.of_run("r1", None);
         assert!(run.contains("`skills --connect URL runs approve r1`"), "{run}");
         assert!(run.contains("POST /v1/runs/r1/approve"), "{run}");
-        let script = Onward::Service.of_script("s1", &script(json!({ "path": "scripts/a.py" })));
+        let script = Onward::Service.of_script("s1", &script(json!({ "path": "scripts/a.py" })), "9f");
         assert!(script.contains("POST /v1/sessions/s1/tools/skills.run_script"), "{script}");
         assert!(
-            script.contains("`skills --connect URL session run-script s1 scripts/a.py --yes`"),
+            script.contains(
+                "`skills --connect URL session run-script s1 scripts/a.py --inputs-digest 9f --yes`"
+            ),
             "{script}"
         );
     }

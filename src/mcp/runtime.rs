@@ -14,7 +14,7 @@ use super::server::Server;
 use skills_api::operations::{Called, Caller, operation};
 use skills_api::{Code, Error, Needs, SessionView, SettingsChange};
 use skills_session::{Compat, Instructions, Tool};
-use skills_skill::{Digest, safe_text};
+use skills_skill::safe_text;
 
 /// A runtime tool as it is called: by its own name, or by an older one of the same meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +45,9 @@ impl Named {
     }
 }
 
+/// The digest that a client's user confirmed, in the request's `_meta`, and where a script's sheet has it.
+const DIGEST: &str = "inputs_digest";
+
 /// Calls a runtime tool.
 pub async fn call(
     server: &Server,
@@ -55,6 +58,9 @@ pub async fn call(
 ) -> CallToolResponse {
     let tool = named.tool;
     server.ready(if tool == Tool::List { Needs::Index } else { Needs::Catalogue }).await;
+    // The host's, not an argument: a model does not confirm what it asks for.
+    let confirmed = request.meta.as_ref().and_then(|meta| meta.get(DIGEST)).or_else(|| cx.meta.get(DIGEST));
+    let confirmed = confirmed.and_then(Value::as_str).map(str::to_owned);
     let mut arguments = request.arguments.unwrap_or_default();
     let wanted = match arguments.remove(SESSION) {
         None | Some(Value::Null) => None,
@@ -86,7 +92,7 @@ pub async fn call(
         Ok(session) => session,
         Err(error) => return failed(&error, &caller.trace_id).into(),
     };
-    let made = ToolInvocation { server, named, arguments, session: &session, caller, cx };
+    let made = ToolInvocation { server, named, arguments, session: &session, caller, cx, confirmed };
     match made.through(ticket, request.input_responses).await {
         Ok(CallToolResponse::Complete(result)) => {
             // Where requests are alone, the model itself has to name the session again.
@@ -168,6 +174,11 @@ fn read<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, Error> {
         .map_err(|error| Error::new(Code::InternalError, format!("cannot read a response: {error}")))
 }
 
+/// The digest of what would run, where that has to be confirmed.
+fn digest_of(error: &Error) -> Option<String> {
+    error.reason.as_ref()?.get("script")?.get(DIGEST)?.as_str().map(str::to_owned)
+}
+
 /// One call of a tool in a session.
 struct ToolInvocation<'a> {
     server: &'a Server,
@@ -176,6 +187,8 @@ struct ToolInvocation<'a> {
     session: &'a str,
     caller: &'a Caller,
     cx: &'a RequestContext<RoleServer>,
+    /// The digest that came with the call.
+    confirmed: Option<String>,
 }
 
 impl ToolInvocation<'_> {
@@ -187,17 +200,18 @@ impl ToolInvocation<'_> {
         if let Some(ticket) = ticket {
             return self.again(&ticket, responses).await;
         }
-        let error = match self.made(false).await {
+        let error = match self.made(self.confirmed.as_deref()).await {
             Ok(value) => return Ok(text_result(&value).into()),
             Err(error) if error.code != Code::ConfirmationRequired => return Err(error),
             Err(error) => error,
         };
+        let Some(digest) = digest_of(&error) else { return Err(self.unasked(error)) };
         match elicitation::deciding(self.server, self.caller, self.cx).await {
             ElicitationMode::None => Err(self.unasked(error)),
-            ElicitationMode::Later => Ok(self.ticket().required(self.question(&error)).into()),
+            ElicitationMode::Later => Ok(self.ticket(digest).required(self.question(&error)).into()),
             ElicitationMode::Now => {
                 match elicitation::ask(self.cx, self.question(&error)).await.map(|answer| answer.action) {
-                    Some(ElicitationAction::Accept) => self.approved().await,
+                    Some(ElicitationAction::Accept) => self.approved(&digest).await,
                     Some(ElicitationAction::Decline) => Err(self.declined()),
                     _ => Err(self.unasked(error)),
                 }
@@ -211,12 +225,12 @@ impl ToolInvocation<'_> {
         ticket: &Ticket,
         responses: Option<InputResponses>,
     ) -> Result<CallToolResponse, Error> {
-        if *ticket != self.ticket() {
+        if *ticket != self.ticket(ticket.digest.clone()) {
             let message = "the call differs from the one to confirm; repeat it without `requestState`";
             return Err(Error::new(Code::InvalidRequest, message));
         }
         match elicitation::response(responses)?.map(|answer| answer.action) {
-            Some(ElicitationAction::Accept) => self.approved().await,
+            Some(ElicitationAction::Accept) => self.approved(&ticket.digest).await,
             Some(ElicitationAction::Decline) => Err(self.declined()),
             _ => {
                 let message = format!("{} still waits for confirmation", self.path());
@@ -225,16 +239,17 @@ impl ToolInvocation<'_> {
         }
     }
 
-    async fn approved(&self) -> Result<CallToolResponse, Error> {
-        self.made(true).await.map(|value| text_result(&value).into())
+    /// Runs what was shown: the digest of anything else is refused.
+    async fn approved(&self, digest: &str) -> Result<CallToolResponse, Error> {
+        self.made(Some(digest)).await.map(|value| text_result(&value).into())
     }
 
-    async fn made(&self, approved: bool) -> Result<Value, Error> {
+    async fn made(&self, confirmed: Option<&str>) -> Result<Value, Error> {
         let arguments = json!({
             SESSION: self.session,
             "tool": self.named.name(),
             "arguments": self.arguments,
-            "approved": approved,
+            DIGEST: confirmed,
         });
         let answer = through(self.server, self.caller, "session.tool", arguments).await?;
         let mut result = read::<Called>(answer)?.result;
@@ -251,9 +266,7 @@ impl ToolInvocation<'_> {
         safe_text::line(path).into_owned()
     }
 
-    fn ticket(&self) -> Ticket {
-        let what = json!([self.session, self.named.name(), self.arguments]).to_string();
-        let digest = Digest::of(what.as_bytes()).to_string();
+    fn ticket(&self, digest: String) -> Ticket {
         Ticket { about: self.session.to_owned(), step: self.path(), digest, key: None }
     }
 
@@ -261,11 +274,12 @@ impl ToolInvocation<'_> {
         let arguments = serde_json::to_string_pretty(&self.arguments).unwrap_or_default();
         let whole = self.server.inner().settings.onward().line(&["session", "show", self.session]);
         let message = format!(
-            "Run the script {}?\n{}\n\ncall: {}\nsession: {}",
+            "Run the script {}?\n{}\n\ncall: {}\nsession: {}\ndigest: {}",
             self.path(),
             error.message,
             elicitation::shown(&arguments, &whole),
-            self.session
+            self.session,
+            digest_of(error).unwrap_or_default()
         );
         let form = ElicitationSchema::builder().build_unchecked();
         elicitation::question(safe_text::block(&message).into_owned(), form)
@@ -280,9 +294,11 @@ impl ToolInvocation<'_> {
     /// The failure with the next steps, for a client that cannot be asked.
     fn unasked(&self, mut error: Error) -> Error {
         // It was asked about, so its arguments were read already.
-        if let Ok(asked) = serde_json::from_value(Value::Object(self.arguments.clone())) {
+        if let Ok(asked) = serde_json::from_value(Value::Object(self.arguments.clone()))
+            && let Some(digest) = digest_of(&error)
+        {
             let onward = self.server.inner().settings.onward();
-            error.message.push_str(&onward.of_script(self.session, &asked));
+            error.message.push_str(&onward.of_script(self.session, &asked, &digest));
         }
         error
     }

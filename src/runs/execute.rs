@@ -260,7 +260,7 @@ impl Engine {
         let what = "the change since the launch was reverted".to_owned();
         let why = ApprovalReason::Changed { what, now, call: None, besides: None };
         let inputs = Value::Object(leaf.inputs.clone());
-        let question = progress.grants.question(&leaf.path, &leaf.digest);
+        let question = progress.question_digest(&leaf.path, &leaf.digest, launched);
         Some(about_change(&leaf.path, &leaf.capability, &inputs, &question, &why, None))
     }
 
@@ -276,12 +276,12 @@ impl Engine {
 pub(super) fn before_first_step(progress: &Progress) -> Option<Ask> {
     let rule = progress.plan.approval.clone()?;
     let inputs = progress.run.inputs.clone();
-    let digest = gate_digest(BEFORE_FIRST_STEP, "", &inputs);
-    (!progress.grants.allow(BEFORE_FIRST_STEP, &digest)).then(|| Ask {
+    let call = gate_digest(BEFORE_FIRST_STEP, "", &inputs);
+    (!progress.is_allowed(BEFORE_FIRST_STEP, &call)).then(|| Ask {
         step: BEFORE_FIRST_STEP.to_owned(),
         capability: None,
         inputs,
-        digest,
+        digest: progress.question_digest(BEFORE_FIRST_STEP, &call, &BTreeMap::new()),
         why: ApprovalReason::Policy { rule },
     })
 }

@@ -1,5 +1,6 @@
 //! Who is asked before a step runs: its capability's mandatory gates, and a person.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -10,7 +11,7 @@ use super::failure::Failure;
 use super::progress::{Part, Progress};
 use super::scheduled_call::{Role, ScheduledCall, checked};
 use super::scheduler::Running;
-use skills_model::{ApprovalReason, Choice};
+use skills_model::{ApprovalReason, Choice, Gate};
 use skills_skill::contract::{Capability, GateFailure};
 use skills_store::{EventKind, NewEvent};
 
@@ -92,6 +93,31 @@ fn lost_digest(call: &str, attempt: u32) -> String {
 }
 
 impl Progress {
+    /// The digest of the question whether a step may run a call, by the contract and the code of this run: an approval
+    /// of the same inputs is none of another version. `edited` is code that is approved together with it.
+    pub fn question_digest(&self, step: &str, call: &str, edited: &BTreeMap<String, String>) -> String {
+        let question = self.grants.question(step, call);
+        if self.waits_for(step, &question) {
+            return question;
+        }
+        let mut code = self.run.options.pins.clone();
+        code.extend(edited.clone());
+        digest_of(&json!({"call": question, "contract": self.run.contract_digest, "code": code}))
+    }
+
+    /// Whether a person allowed a step to run this call.
+    pub fn is_allowed(&self, step: &str, call: &str) -> bool {
+        // Only a gate of an earlier version is answered by the digest of the call alone.
+        self.grants.allow(step, &self.question_digest(step, call, &BTreeMap::new()))
+            || self.grants.allow(step, &self.grants.question(step, call))
+    }
+
+    /// Whether the run waits at this step with this digest: a gate keeps the one that it was recorded with.
+    fn waits_for(&self, at: &str, digest: &str) -> bool {
+        matches!(&self.run.gate, Some(Gate::Human { step, inputs_digest, .. })
+            if step == at && inputs_digest == digest)
+    }
+
     /// What a person decides about a call: the call itself, or, where one that may not be repeated had begun, that
     /// attempt of it.
     pub fn asked_digest(&self, path: &str, digest: &str) -> String {
@@ -184,7 +210,7 @@ impl Progress {
             }
         }
         match human {
-            Some(why) if !self.grants.allow(path, &self.grants.question(path, digest)) => Admission::Ask(why),
+            Some(why) if !self.is_allowed(path, digest) => Admission::Ask(why),
             _ => Admission::Go(1),
         }
     }

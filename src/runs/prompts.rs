@@ -59,9 +59,14 @@ impl Progress {
         if unknown && self.grants.choice(path, &self.asked_digest(path, digest)) != Some(Choice::Rerun) {
             return None;
         }
-        let question = self.grants.question(path, digest);
-        let open = human.filter(|_| !unknown && !self.grants.allow(path, &question));
-        if let Some(why) = self.changes(&capability.id) {
+        let open = human.filter(|_| !unknown && !self.is_allowed(path, digest));
+        let changes = self.changes(&capability.id);
+        let edited = match &changes {
+            Some(ApprovalReason::Changed { now, .. }) => now.clone(),
+            _ => BTreeMap::new(),
+        };
+        let question = self.question_digest(path, digest, &edited);
+        if let Some(why) = changes {
             return Some(about_change(path, capability, inputs, &question, &why, open.as_ref()));
         }
         match self.admit(path, digest, open) {

@@ -113,6 +113,29 @@ pub fn copy(root: &Path, to: &Path) -> Result<Contents, SandboxError> {
     Ok(walk.contents)
 }
 
+/// Returns the contents that a copy would have now; reads every file.
+pub fn contents(root: &Path) -> Result<Contents, SandboxError> {
+    let mut walk = Walk::new(root, None);
+    walk.top(root)?;
+    Ok(walk.contents)
+}
+
+/// Copies a stream; returns the SHA-256 of the copied bytes.
+pub fn copy_stream(from: &mut impl Read, to: &mut impl Write) -> io::Result<String> {
+    let (mut hash, mut buffer) = (Sha256::new(), vec![0; 64 << 10]);
+    loop {
+        let read = match from.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        hash.update(&buffer[..read]);
+        to.write_all(&buffer[..read])?;
+    }
+    Ok(hex::encode(&hash.finalize()))
+}
+
 /// Detects, without reading it, that a file has changed. Includes the change time of the inode, because a user who
 /// writes the file cannot set that back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -350,7 +373,7 @@ impl<'a> Walk<'a> {
 }
 
 /// Converts a path to text, injectively.
-fn name_of(place: &Path) -> String {
+pub fn name_of(place: &Path) -> String {
     place
         .to_str()
         .map_or_else(|| place.as_os_str().as_encoded_bytes().escape_ascii().to_string(), str::to_owned)

@@ -38,7 +38,7 @@ pub use helper::helper_entry;
 pub use outcome::{DiskLimit, End, Exceeded, Outcome, Produced, Stream};
 pub use output_stream::{Channel, Tap};
 pub use report::{Coverage, Held, Level, Promise, Report};
-pub use spec::{InputFile, Limits, Spec, Verify};
+pub use spec::{InputFile, Limits, Spec, Supplied, Verify};
 pub use workdir::Leftovers;
 
 use prepare::{Prepared, Workshop};
@@ -116,13 +116,13 @@ impl Sandbox {
         self.workshop.report()
     }
 
-    /// Checks whether a script would be accepted: its path, its interpreter, its variables, its files. Starts nothing,
-    /// so that approval is not requested for a script that cannot run anyway.
+    /// Returns what [`Spec::verify`] would receive if the script started now, for review. Starts nothing, so that
+    /// approval is not requested for a script that cannot run anyway.
     ///
     /// # Errors
     /// Returns the errors of [`Self::run`] that can be determined in advance.
-    pub fn check(&self, spec: &Spec) -> Result<(), SandboxError> {
-        self.workshop.check(spec)
+    pub fn preview(&self, spec: &Spec) -> Result<Supplied, SandboxError> {
+        self.workshop.preview(spec)
     }
 
     /// Runs one script until it ends, reaches its time limit, or is canceled by the caller. Dropping the future kills

@@ -11,8 +11,8 @@ use super::identity::{self, Lease};
 use super::interpreter::{Runner, Table};
 use super::plan::{CallFilter, Disk, FileAccess, Order, Plan, ResourceLimits};
 use super::report::{Level, Report};
-use super::spec::{Limits, Spec};
-use super::workdir::WorkDir;
+use super::spec::{InputFile, Limits, Spec, Supplied};
+use super::workdir::{WorkDir, copy_input};
 use super::{Setup, bwrap, environment, seatbelt};
 
 /// Number of bubblewrap's own processes that count towards the limit.
@@ -76,6 +76,18 @@ impl Workshop {
         Ok(())
     }
 
+    /// Checks the request and returns the files that a script would receive now.
+    pub fn preview(&self, spec: &Spec) -> Result<Supplied, SandboxError> {
+        self.check(spec)?;
+        let located = bundle::locate(&spec.bundle_root, spec.follow_links, &spec.script)?;
+        let digest =
+            |file: &InputFile| Ok((bundle::name_of(&file.to), copy_input(&file.from, &mut std::io::sink())?));
+        Ok(Supplied {
+            bundle: bundle::contents(&located.root)?,
+            files: spec.files.iter().map(digest).collect::<Result<_, SandboxError>>()?,
+        })
+    }
+
     /// Checks the request and creates everything for the start. Accesses the disk; may start an interpreter once to
     /// query it for its library.
     pub fn prepare(&self, spec: Spec) -> Result<Prepared, SandboxError> {
@@ -96,9 +108,9 @@ impl Workshop {
         let owner = lease.as_ref().map(Lease::identity);
         let runner = self.runner(table, &located, owner.is_some())?;
         let mut work = WorkDir::create(self.setup.work_base.as_deref(), owner, &spec.files, &spec.workdir)?;
-        let (root, contents) = copied(&located.root, work.outer())?;
+        let (root, bundle) = copied(&located.root, work.outer())?;
         if let Some(verify) = &spec.verify {
-            verify.check(&contents)?;
+            verify.check(&Supplied { bundle, files: work.digests().clone() })?;
         }
         let env = environment::compose(&spec.env, |name| std::env::var_os(name), &runner.path, work.path())?;
         let script = root.join(&located.script);

@@ -41,7 +41,7 @@ pub struct Spec {
     pub limits: Limits,
     /// Whether to run without isolation. Time and output remain limited, and the environment remains scrubbed.
     pub unsandboxed: bool,
-    /// Verifies the content of the bundle as seen by the script, before it starts.
+    /// Verifies the files of the bundle and of the work directory as seen by the script, before it starts.
     pub verify: Option<Verify>,
     /// Receives the output line by line while the script runs, up to the output limit.
     pub tap: Option<Tap>,
@@ -95,18 +95,27 @@ impl Spec {
     }
 }
 
-/// Verifies the content of a bundle as seen by a script; returns the reason if it must not start.
+/// Files that a script receives when it starts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Supplied {
+    /// Files of its bundle.
+    pub bundle: Contents,
+    /// SHA-256 of each input file, by its name in the work directory.
+    pub files: Contents,
+}
+
+/// Verifies the files as seen by a script; returns the reason if it must not start.
 #[derive(Clone)]
-pub struct Verify(Arc<dyn Fn(&Contents) -> Result<(), String> + Send + Sync>);
+pub struct Verify(Arc<dyn Fn(&Supplied) -> Result<(), String> + Send + Sync>);
 
 impl Verify {
-    /// Creates a check of the copy from which the script will run.
-    pub fn new(check: impl Fn(&Contents) -> Result<(), String> + Send + Sync + 'static) -> Self {
+    /// Creates a check of the copies from which the script will run.
+    pub fn new(check: impl Fn(&Supplied) -> Result<(), String> + Send + Sync + 'static) -> Self {
         Self(Arc::new(check))
     }
 
-    pub(super) fn check(&self, contents: &Contents) -> Result<(), SandboxError> {
-        (self.0)(contents).map_err(|why| SandboxError::Changed { why })
+    pub(super) fn check(&self, supplied: &Supplied) -> Result<(), SandboxError> {
+        (self.0)(supplied).map_err(|why| SandboxError::Changed { why })
     }
 }
 

@@ -2,12 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::io::Write;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use skills_base::locked_folder::{self, LockedFolder};
 
+use super::bundle::{self, Contents};
 use super::error::SandboxError;
 use super::identity;
 use super::outcome::Produced;
@@ -36,6 +38,8 @@ pub struct WorkDir {
     out: Option<PathBuf>,
     /// The initial files with their stamps.
     inputs: BTreeMap<PathBuf, Stamp>,
+    /// SHA-256 of the initial files, by name.
+    digests: Contents,
     /// Number of folders that were created for them.
     laid_out: u64,
 }
@@ -57,7 +61,8 @@ impl WorkDir {
     ) -> Result<Self, SandboxError> {
         let outer = make(base, owner.is_some())?;
         let work = outer.path().join("work");
-        let mut out = Self { outer, work, out: None, inputs: BTreeMap::new(), laid_out: 0 };
+        let mut out =
+            Self { outer, work, out: None, inputs: BTreeMap::new(), digests: Contents::new(), laid_out: 0 };
         let start = out.work.join(inner);
         make_folders(&start)?;
         for file in files {
@@ -123,6 +128,11 @@ impl WorkDir {
         }
     }
 
+    /// Returns the SHA-256 of the initial files, by name.
+    pub fn digests(&self) -> &Contents {
+        &self.digests
+    }
+
     /// Returns the folder around the work directory, of which the script can use nothing else.
     pub fn outer(&self) -> &Path {
         self.outer.path()
@@ -133,15 +143,10 @@ impl WorkDir {
         if let Some(parent) = to.parent() {
             make_folders(parent)?;
         }
-        let meta =
-            fs::metadata(&file.from).map_err(|source| SandboxError::io("reading", &file.from, source))?;
-        if !meta.is_file() {
-            return Err(SandboxError::bad(
-                format!("input file {}", file.from.display()),
-                "is not a regular file",
-            ));
-        }
-        fs::copy(&file.from, &to).map_err(|source| SandboxError::io("copying", &file.from, source))?;
+        let mut copy = fs::File::create(&to).map_err(|source| SandboxError::io("creating", &to, source))?;
+        let digest = copy_input(&file.from, &mut copy)?;
+        // Of two files of one name the later one stays.
+        self.digests.insert(bundle::name_of(&file.to), digest);
         set_mode(&to, 0o600)?;
         let meta = fs::metadata(&to).map_err(|source| SandboxError::io("reading", &to, source))?;
         self.inputs.insert(to, stamp(&meta));
@@ -178,6 +183,22 @@ impl WorkDir {
         }
         whole
     }
+}
+
+/// Copies an input file; returns the SHA-256 of the copied bytes.
+pub fn copy_input(from: &Path, to: &mut impl Write) -> Result<String, SandboxError> {
+    let copying = |source| SandboxError::io("copying", from, source);
+    // If it is a pipe, do not wait for a writer.
+    let mut file = fs::File::options()
+        .read(true)
+        .custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed())
+        .open(from)
+        .map_err(|source| SandboxError::io("reading", from, source))?;
+    let meta = file.metadata().map_err(|source| SandboxError::io("reading", from, source))?;
+    if !meta.is_file() {
+        return Err(SandboxError::bad(format!("input file {}", from.display()), "is not a regular file"));
+    }
+    bundle::copy_stream(&mut file, to).map_err(copying)
 }
 
 /// Usage of the work directory by a script.

@@ -1,5 +1,7 @@
 //! How a runtime tool fails.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use strum::Display;
 
@@ -26,6 +28,8 @@ pub enum ToolFailure {
     SafetyDenied,
     /// The folder of the skill is not the one that was loaded.
     SkillChanged,
+    /// What would run is not what was confirmed.
+    InvalidTransition,
     /// The file or script is unusable; the system's error.
     RuntimeError,
 }
@@ -38,11 +42,41 @@ pub struct ToolError {
     pub code: ToolFailure,
     /// What was wrong, and what to do.
     pub message: String,
+    /// What would run, where that has to be confirmed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script: Option<Box<ScriptSheet>>,
+}
+
+/// What a person is shown before a script runs: everything that decides what happens.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct ScriptSheet {
+    /// The loaded skill.
+    pub skill: String,
+    /// Digest of its SKILL.md as it was loaded.
+    pub skill_digest: String,
+    /// Path of the script.
+    pub path: String,
+    /// Digest of the script, as of its file in `bundle_digest`.
+    pub script_digest: String,
+    /// Digest of all files of the bundle that the script can read.
+    pub bundle_digest: String,
+    /// Arguments after the script's name.
+    pub args: Vec<String>,
+    /// Environment variables beside the few that every script gets.
+    pub env: BTreeMap<String, String>,
+    /// Current directory, relative to the private work directory.
+    pub workdir: Option<String>,
+    /// Digests of the files that are copied to the work directory, by their names there.
+    pub files: BTreeMap<String, String>,
+    /// Its isolation.
+    pub isolation: String,
+    /// Digest of all of this in this session. Running the script needs it.
+    pub inputs_digest: String,
 }
 
 impl ToolError {
     /// A failure as text.
     pub fn new(code: ToolFailure, message: impl Into<String>) -> Self {
-        Self { code, message: message.into() }
+        Self { code, message: message.into(), script: None }
     }
 }

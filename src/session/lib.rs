@@ -29,7 +29,7 @@ pub use compose::{
     entry_text,
 };
 pub use delivered_bodies::{Given, in_answers};
-pub use failure::{ToolError, ToolFailure};
+pub use failure::{ScriptSheet, ToolError, ToolFailure};
 pub use payload::{Api, Payload, payload};
 pub use state::{DEFAULT_CAP, Session, SessionId, Settings};
 pub use tools::{

@@ -232,7 +232,9 @@ impl RunAsk {
                 let saved = core.save_view(&name, Some(&filter), None).await.map(Arc::new);
                 RunTold::ViewSaved(name, saved)
             }
-            Self::Drain { worker, drain } => RunTold::Drained(core.drain(&worker, drain).await.map(Arc::new)),
+            Self::Drain { worker, drain } => {
+                RunTold::Drained(core.drain(&worker, drain, None).await.map(Arc::new))
+            }
             Self::Launchable => {
                 let listed = core.list(ListFilter::default()).await;
                 RunTold::Launchable(listed.map(|list| {

@@ -12,7 +12,7 @@ use skills_api::{
     AgentView, BudgetView, ComposedView, Error, LevelsView, SessionClient, SessionSummary, SessionView,
     SettingsChange, SharedSessionClient, ToolAnswer,
 };
-use skills_session::{Api, Payload, Speaker};
+use skills_session::{Api, Payload, ScriptSheet, Speaker};
 
 /// A request about sessions.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,8 +46,6 @@ pub enum SessionAsk {
         tool: String,
         /// Its arguments.
         arguments: Value,
-        /// Whether a person approved the call.
-        approved: bool,
     },
     /// Reorder the active skills: move this skill by a number of positions.
     Reorder {
@@ -73,14 +71,12 @@ pub enum SessionAsk {
     Agents,
     /// Compute how a client's budget truncates the catalog.
     Budget(String),
-    /// Run a script that a person approved, with these local files.
+    /// Run a script, or return what would run for review.
     Script {
-        /// The session.
-        session: String,
-        /// The tool's arguments.
-        arguments: Value,
-        /// The files by their names in the work directory.
-        files: BTreeMap<String, String>,
+        /// The script and its inputs.
+        call: ScriptCall,
+        /// The digest that a person confirmed; `None` requests the review.
+        confirmed: Option<String>,
     },
     /// Append a message.
     Say(String, Speaker, String),
@@ -95,6 +91,17 @@ pub enum SessionAsk {
         /// Overwrite an existing file.
         replace: bool,
     },
+}
+
+/// A script of a session with its inputs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScriptCall {
+    /// The session.
+    pub session: String,
+    /// The tool's arguments.
+    pub arguments: Value,
+    /// Local files by their names in the work directory.
+    pub files: BTreeMap<String, String>,
 }
 
 /// The session that changed last: its id, the time, and its number of entries then.
@@ -112,6 +119,8 @@ pub enum SessionTold {
     Session(Result<Arc<SessionView>, Error>),
     /// Response to [`SessionAsk::Tool`]: the tool, its result, and the session afterwards.
     Tool(String, Result<Arc<ToolAnswer>, Error>, Option<Arc<SessionView>>),
+    /// Response to an unconfirmed [`SessionAsk::Script`]: what would run, and the session after it.
+    Review(ScriptCall, Box<ScriptSheet>, Option<Arc<SessionView>>),
     /// Response to [`SessionAsk::Compose`].
     Composed(String, Result<Arc<ComposedView>, Error>),
     /// Response to [`SessionAsk::Export`].
@@ -167,8 +176,8 @@ impl SessionAsk {
             Self::Configure(id, change) => {
                 SessionTold::Session(core.configure_session(&id, change).await.map(Arc::new))
             }
-            Self::Tool { session, tool, arguments, approved } => {
-                let answer = core.call_tool(&session, &tool, arguments, approved).await.map(Arc::new);
+            Self::Tool { session, tool, arguments } => {
+                let answer = core.call_tool(&session, &tool, arguments, None).await.map(Arc::new);
                 let after = core.session(&session).await.ok().map(Arc::new);
                 SessionTold::Tool(tool, answer, after)
             }
@@ -189,10 +198,16 @@ impl SessionAsk {
                 let view = core.budget(Some(&client), None).await.map(Arc::new);
                 SessionTold::Budget(client, view)
             }
-            Self::Script { session, arguments, files } => {
-                let answer = core.run_script(&session, arguments, files, true).await.map(Arc::new);
+            Self::Script { call, confirmed } => {
+                let ScriptCall { session, arguments, files } = call.clone();
+                let mut answer = core.run_script(&session, arguments, files, confirmed.as_deref()).await;
                 let after = core.session(&session).await.ok().map(Arc::new);
-                SessionTold::Tool("skills.run_script".to_owned(), answer, after)
+                let asks =
+                    answer.as_mut().ok().and_then(|answer| answer.result.as_mut().err()?.script.take());
+                match asks {
+                    Some(sheet) => SessionTold::Review(call, sheet, after),
+                    None => SessionTold::Tool("skills.run_script".to_owned(), answer.map(Arc::new), after),
+                }
             }
             Self::Exports(id) => {
                 let exports = every_form(core, &id).await;
@@ -230,7 +245,7 @@ async fn reorder(core: &dyn SessionClient, session: String, skill: &str, by: isi
     let moved = names.remove(from);
     names.insert(to, moved);
     let tool = "skills.load".to_owned();
-    let answer = core.call_tool(&session, &tool, json!({"names": names, "mode": "replace"}), false).await;
+    let answer = core.call_tool(&session, &tool, json!({"names": names, "mode": "replace"}), None).await;
     let after = core.session(&session).await.ok().map(Arc::new);
     SessionTold::Tool(tool, answer.map(Arc::new), after)
 }

@@ -44,15 +44,52 @@ fn a_script_asks_first_and_a_failed_one_is_a_finding_however_it_is_told() {
     let id = session(&home);
     home.run(&["session", "load", &id, "pdf-tables"]);
     let run = ["session", "run-script", &id, "scripts/fail.sh"];
-    assert_eq!(home.run(&run).code, 5, "there is no terminal");
-    let plain = home.run(&[&run[..], &["--yes"]].concat());
-    let json = home.run(&[&run[..], &["--yes", "--json"]].concat());
-    if plain.stderr.contains("isolat") {
-        eprintln!("SKIPPED: this machine isolates nothing, the script was not run");
-        return;
-    }
+    let asked = home.run(&run);
+    let Some(digest) = reviewed(&home, &run) else { return };
+    assert_eq!(asked.code, 5, "there is no terminal");
+    let confirmed = [&run[..], &["--inputs-digest", &digest, "--yes"]].concat();
+    let plain = home.run(&confirmed);
+    let json = home.run(&[&confirmed[..], &["--json"]].concat());
     assert_eq!((plain.code, plain.stdout.as_str()), (1, "out\n"), "{}", plain.stderr);
     assert_eq!((json.code, &json.json()["exit_code"]), (1, &serde_json::json!(7)));
+}
+
+/// The digest of what a command would run; none where this machine isolates nothing.
+fn reviewed(home: &Home, run: &[&str]) -> Option<String> {
+    let asked = home.run(&[run, &["--yes", "--json"]].concat());
+    let error: serde_json::Value = serde_json::from_str(&asked.stderr).unwrap();
+    if error["error"]["code"] == "safety_denied" {
+        eprintln!("SKIPPED: this machine isolates nothing, the script was not run");
+        return None;
+    }
+    assert_eq!(asked.code, 5, "{}", asked.stderr);
+    Some(error["error"]["reason"]["script"]["inputs_digest"].as_str().unwrap().to_owned())
+}
+
+#[test]
+fn yes_runs_only_the_script_that_was_shown() {
+    let home = Home::with_skills();
+    home.file("pdf-tables/scripts/hello.sh", "echo hello $1\n");
+    let id = session(&home);
+    home.run(&["session", "load", &id, "pdf-tables"]);
+    let run = ["session", "run-script", &id, "scripts/hello.sh", "--env", "A=b c"];
+    let Some(digest) = reviewed(&home, &run) else { return };
+    let shown = home.run(&[&run[..], &["--yes", "--", "you"]].concat());
+    assert_eq!((shown.code, shown.stdout.as_str()), (5, ""));
+    let command = shown.stderr.lines().find_map(|line| line.split_once("run: ")).unwrap().1;
+    assert!(
+        command.contains("--env 'A=b c' --inputs-digest") && command.ends_with("--yes -- you"),
+        "{command}"
+    );
+    let confirmed = [&run[..], &["--inputs-digest", &digest, "--yes"]].concat();
+    let other = home.run(&[&confirmed[..], &["--", "you"]].concat());
+    assert_eq!((other.code, other.stdout.as_str()), (4, ""), "{}", other.stderr);
+    home.file("pdf-tables/scripts/hello.sh", "echo something else\n");
+    let changed = home.run(&confirmed);
+    assert_eq!((changed.code, changed.stdout.as_str()), (4, ""), "{}", changed.stderr);
+    home.file("pdf-tables/scripts/hello.sh", "echo hello $1\n");
+    let ran = home.run(&confirmed);
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "hello\n"), "{}", ran.stderr);
 }
 
 #[test]
@@ -107,11 +144,9 @@ fn a_script_gets_files_by_name_and_what_it_leaves_is_named() {
     let id = session(&home);
     home.run(&["session", "load", &id, "csv-tools"]);
     let file = format!("in.csv={}", home.skills().join("orders.csv").display());
-    let run = home.run(&["session", "run-script", &id, "scripts/count.sh", "--file", &file, "--yes"]);
-    if run.stderr.contains("isolat") {
-        eprintln!("SKIPPED: this machine isolates nothing, the script was not run");
-        return;
-    }
+    let run = ["session", "run-script", &id, "scripts/count.sh", "--file", &file];
+    let Some(digest) = reviewed(&home, &run) else { return };
+    let run = home.run(&[&run[..], &["--inputs-digest", &digest, "--yes"]].concat());
     assert_eq!((run.code, run.stdout.trim()), (0, "2"), "{}", run.stderr);
     assert!(run.stderr.contains("wrote out.csv") && run.stderr.contains("artifact:"), "{}", run.stderr);
 }
@@ -298,6 +333,20 @@ fn the_orchestrator_is_shown_with_the_order_of_its_call() {
     let at = |what: &str| shown.stdout.find(what).unwrap_or_else(|| panic!("no {what} in {}", shown.stdout));
     assert!(at("rules") < at("catalog") && at("catalog") < at("loaded skills"));
     assert!(home.json(&["agents", "show", "orchestrator"])["composed"].is_array());
+}
+
+#[test]
+fn an_agent_is_shown_as_it_was_read() {
+    let home = Home::with_skills();
+    home.file("agents/clerk.yaml", "id: clerk\nprompt: You are a careful clerk.\n");
+    let shown = home.run(&["agents", "show", "clerk"]);
+    assert!(shown.code == 0 && shown.stdout.contains("You are a careful clerk."), "{}", shown.stdout);
+    let secret = home.path().join("secret.yaml");
+    std::fs::write(&secret, "id: clerk\nprompt: secret\n").unwrap();
+    std::fs::remove_file(home.skills().join("agents/clerk.yaml")).unwrap();
+    std::os::unix::fs::symlink(&secret, home.skills().join("agents/clerk.yaml")).unwrap();
+    let shown = home.run(&["agents", "show", "clerk"]);
+    assert!(!shown.stdout.contains("prompt: secret") && shown.stdout.contains("! "), "{}", shown.stdout);
 }
 
 #[test]

@@ -166,7 +166,7 @@ async fn a_sidecar_is_attached_to_the_transcript_of_a_session() {
     core.new_session(SettingsChange::default()).await.unwrap();
     core.say(&id, Speaker::User, "watch this talk").await.unwrap();
     let load = json!({"names": ["notes"]});
-    core.call_tool(&id, "skills.load", load, false).await.unwrap().result.unwrap();
+    core.call_tool(&id, "skills.load", load, None).await.unwrap().result.unwrap();
     let choices = core
         .target_choices(AttachTarget::Transcript, "notes", 10, &SessionAccess::default(), None)
         .await
@@ -231,13 +231,13 @@ async fn a_binding_is_chosen_for_this_host_and_forgotten_again() {
     assert!(core.capabilities().await.unwrap().contains(&"test.amounts.add".to_owned()));
     let before = core.explain_capability("test.amounts.add").await.unwrap();
     assert_eq!(before.used_by, ["ledger/add"]);
-    let chosen = core.activate("test.amounts.add", Some("ledger-add-again")).await.unwrap();
+    let chosen = core.activate("test.amounts.add", Some("ledger-add-again"), None).await.unwrap();
     assert_eq!(chosen.explanation.chosen.as_deref(), Some("ledger-add-again"));
     let elsewhere = place.open().await.explain_capability("test.amounts.add").await.unwrap();
     assert_eq!(elsewhere.explanation.chosen.as_deref(), Some("ledger-add-again"), "it is kept");
-    let back = core.activate("test.amounts.add", None).await.unwrap();
+    let back = core.activate("test.amounts.add", None, None).await.unwrap();
     assert_eq!(back.explanation.chosen, before.explanation.chosen);
-    let wrong = core.activate("test.amounts.add", Some("ledger-book")).await.unwrap_err();
+    let wrong = core.activate("test.amounts.add", Some("ledger-book"), None).await.unwrap_err();
     assert_eq!(wrong.code, Code::InvalidRequest);
     let unknown = core.explain_capability("test.amounts.ad").await.unwrap_err();
     assert_eq!((unknown.code, unknown.suggestions[0].as_str()), (Code::NotFound, "test.amounts.add"));

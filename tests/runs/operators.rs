@@ -156,8 +156,8 @@ async fn a_draining_worker_claims_nothing_until_it_may_again() {
     .await;
     let worker = core.workers().await.unwrap().workers[0].clone();
     assert_eq!((worker.state, worker.slots.is_some()), (WorkerState::Live, true));
-    assert_eq!(core.drain("nowhere", true).await.unwrap_err().code, Code::NotFound);
-    let drained = core.drain(&worker.worker, true).await.unwrap().workers;
+    assert_eq!(core.drain("nowhere", true, None).await.unwrap_err().code, Code::NotFound);
+    let drained = core.drain(&worker.worker, true, None).await.unwrap().workers;
     assert_eq!(drained[0].state, WorkerState::Draining);
     let unattended = core.launch(request("upload", json!({ "name": "right.csv" }))).await.unwrap();
     assert!(!unattended.worker_alive, "the only worker claims nothing");
@@ -172,7 +172,7 @@ async fn a_draining_worker_claims_nothing_until_it_may_again() {
     })
     .await;
     let left = left.unwrap();
-    core.drain(&worker.worker, false).await.unwrap();
+    core.drain(&worker.worker, false, None).await.unwrap();
     let attended = core.launch(request("upload", json!({ "name": "right.csv" }))).await.unwrap();
     assert!(attended.worker_alive);
     until("it is executed again", async || core.run(&left.0).await.unwrap().run.state == RunState::Completed)

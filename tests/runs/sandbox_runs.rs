@@ -254,8 +254,8 @@ async fn scripts_run_from_what_was_verified() {
             let into = Arc::clone(&seen);
             let mut spec = bundle.spec("read.sh");
             spec.unsandboxed = unsandboxed;
-            spec.verify = Some(Verify::new(move |contents| {
-                into.lock().unwrap().clone_from(contents);
+            spec.verify = Some(Verify::new(move |supplied| {
+                into.lock().unwrap().clone_from(&supplied.bundle);
                 // Between the look and the start.
                 std::fs::write(&edited, "swapped").map_err(|error| error.to_string())
             }));

@@ -2,6 +2,7 @@
 
 use crate::session_place;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::os::unix::process::ExitStatusExt as _;
@@ -10,9 +11,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::process::{Signal, getpid, kill_process};
-use serde_json::json;
-use session_place::{Place, call, failure, names};
-use skills_api::{AuditFilter, SessionClient as _, SettingsChange};
+use serde_json::{Value, json};
+use session_place::{Place, call, failure, names, reviewed};
+use skills_api::{AuditFilter, Local, SessionClient as _, SettingsChange};
 use skills_session::{Speaker, ToolFailure};
 
 #[tokio::test]
@@ -92,6 +93,56 @@ async fn a_script_needs_a_yes_first() {
 }
 
 #[tokio::test]
+async fn a_confirmation_holds_for_what_was_shown_only() {
+    let place = Place::new();
+    place.file("alpha/scripts/hello.sh", "echo hello; cat rows.txt\n");
+    place.file("alpha/references/rules.md", "rules\n");
+    let rows = place.dir.path().join("rows.txt");
+    fs::write(&rows, "1\n").unwrap();
+    let core = place.core().await;
+    let id = core.new_session(SettingsChange::default()).await.unwrap().session_id;
+    call(&core, &id, "skills.load", json!({"names": ["alpha"]})).await;
+    let files = BTreeMap::from([("rows.txt".to_owned(), rows.display().to_string())]);
+    let asked = json!({"path": "scripts/hello.sh", "args": ["a"]});
+    let Some(digest) = reviewed(&core, &id, &asked, &files).await else { return };
+    let run = async |arguments: &Value, files: &BTreeMap<String, String>| {
+        core.run_script(&id, arguments.clone(), files.clone(), Some(&digest)).await.unwrap().result
+    };
+    let refused = async |arguments: &Value, files: &BTreeMap<String, String>, what: &str| {
+        let error = run(arguments, files).await.expect_err(what);
+        assert_eq!(error.code, ToolFailure::InvalidTransition, "{what}: {error}");
+    };
+    refused(&json!({"path": "scripts/hello.sh", "args": ["b"]}), &files, "arguments").await;
+    refused(&json!({"path": "scripts/hello.sh", "args": ["a"], "env": {"A": "b"}}), &files, "variables")
+        .await;
+    refused(&asked, &BTreeMap::new(), "no files").await;
+    let changes = [
+        (rows.clone(), "2\n"),
+        (place.root().join("alpha/scripts/hello.sh"), "echo something else\n"),
+        (place.root().join("alpha/references/rules.md"), "other rules\n"),
+    ];
+    for (file, text) in changes {
+        let before = fs::read(&file).unwrap();
+        fs::write(&file, text).unwrap();
+        refused(&asked, &files, text).await;
+        fs::write(&file, before).unwrap();
+    }
+    assert!(allowed(&core).await.is_empty(), "nothing ran");
+    let other = core.new_session(SettingsChange::default()).await.unwrap().session_id;
+    call(&core, &other, "skills.load", json!({"names": ["alpha"]})).await;
+    let elsewhere = core.run_script(&other, asked.clone(), files.clone(), Some(&digest)).await.unwrap();
+    assert_eq!(elsewhere.result.unwrap_err().code, ToolFailure::InvalidTransition);
+    assert_eq!(run(&asked, &files).await.unwrap()["stdout"], "hello\n1\n");
+    let entries = allowed(&core).await;
+    assert_eq!((entries.len(), &entries[0].data["inputs_digest"]), (1, &json!(digest)));
+}
+
+async fn allowed(core: &Local) -> Vec<skills_base::audit::Line> {
+    let filter = AuditFilter { kind: Some("script.allowed".to_owned()), ..AuditFilter::default() };
+    core.audit_show(filter).await.unwrap()
+}
+
+#[tokio::test]
 async fn what_cannot_run_is_refused_before_anybody_is_asked() {
     let place = Place::new();
     place.file("alpha/tool.py", "print(1)\n");
@@ -128,25 +179,19 @@ async fn a_script_gets_the_files_it_is_handed_and_what_it_writes_is_kept() {
     let id = core.new_session(SettingsChange::default()).await.unwrap().session_id;
     call(&core, &id, "skills.load", json!({"names": ["alpha"]})).await;
     let from = place.dir.path().join("mine.txt").display().to_string();
-    let files = std::collections::BTreeMap::from([("rows.txt".to_owned(), from)]);
+    let files = BTreeMap::from([("rows.txt".to_owned(), from)]);
     let arguments = json!({"path": "scripts/sum.sh", "args": ["sum"]});
-    let asked = core.run_script(&id, arguments.clone(), files.clone(), false).await.unwrap();
+    let asked = core.run_script(&id, arguments.clone(), files.clone(), None).await.unwrap();
     let asked = asked.result.unwrap_err();
     assert!(asked.message.contains("rows.txt") && asked.message.contains("sum"), "{asked}");
-    let answer = core.run_script(&id, arguments.clone(), files, true).await.unwrap().result;
-    let answer = match answer {
-        Err(error) if error.code == ToolFailure::SafetyDenied => {
-            eprintln!("SKIPPED: this machine isolates nothing, the script was not run");
-            return;
-        }
-        answer => answer.unwrap(),
-    };
+    let Some(digest) = reviewed(&core, &id, &arguments, &files).await else { return };
+    let answer = core.run_script(&id, arguments.clone(), files, Some(&digest)).await.unwrap().result.unwrap();
     assert_eq!((&answer["stdout"], &answer["exit_code"]), (&json!("sum 42\n"), &json!(0)), "{answer}");
     let written = answer["files"].as_array().unwrap();
     let out = written.iter().find(|file| file["path"] == "out.txt").expect("the file it wrote");
     assert!(out["artifact"].as_str().unwrap().starts_with("artifact:"), "{out}");
-    let none = std::collections::BTreeMap::from([("a".to_owned(), "/no/such/file".to_owned())]);
-    let gone = core.run_script(&id, arguments, none, true).await.unwrap().result.unwrap_err();
+    let none = BTreeMap::from([("a".to_owned(), "/no/such/file".to_owned())]);
+    let gone = core.run_script(&id, arguments, none, Some(&digest)).await.unwrap().result.unwrap_err();
     assert_eq!(gone.code, ToolFailure::InvalidRequest, "{gone}");
 }
 
@@ -158,16 +203,12 @@ async fn endless_output_is_cut_and_told() {
     let id = core.new_session(SettingsChange::default()).await.unwrap().session_id;
     call(&core, &id, "skills.load", json!({"names": ["alpha"]})).await;
     let flood = json!({"path": "scripts/flood.sh"});
-    let answer = match core.call_tool(&id, "skills.run_script", flood, true).await.unwrap().result {
-        Err(error) if error.code == ToolFailure::SafetyDenied => {
-            eprintln!("SKIPPED: this machine isolates nothing, the script was not run");
-            return;
-        }
-        answer => answer.unwrap(),
-    };
+    let Some(digest) = reviewed(&core, &id, &flood, &BTreeMap::new()).await else { return };
+    let answer =
+        core.call_tool(&id, "skills.run_script", flood, Some(&digest)).await.unwrap().result.unwrap();
     assert_eq!(answer["truncated"]["stdout_bytes"], 1_u64 << 30, "{}", answer["truncated"]);
     assert!(answer["stdout"].as_str().unwrap().len() <= 1 << 20);
-    assert!(core.session(&id).await.unwrap().transcript.len() == 2, "the session continues");
+    assert!(core.session(&id).await.unwrap().transcript.len() == 3, "the session continues");
 }
 
 #[tokio::test]
@@ -310,7 +351,7 @@ async fn driver() {
     let core = Place::at(PathBuf::from(folder)).core().await;
     fail::cfg_callback(point, || kill_process(getpid(), Signal::KILL).unwrap()).unwrap();
     let again = json!({"names": ["beta"], "mode": "add"});
-    drop(core.call_tool(id, "skills.load", again, false).await);
+    drop(core.call_tool(id, "skills.load", again, None).await);
 }
 
 #[tokio::test]
@@ -349,16 +390,13 @@ async fn what_was_refused_is_not_written_down_as_allowed() {
     let id = core.new_session(SettingsChange::default()).await.unwrap().session_id;
     call(&core, &id, "skills.load", json!({"names": ["alpha"]})).await.result.unwrap();
     for path in ["../beta/SKILL.md", "scripts/none.sh", "SKILL.md"] {
-        let answer = core.call_tool(&id, "skills.run_script", json!({"path": path}), true).await.unwrap();
+        let arguments = json!({"path": path});
+        let answer = core.call_tool(&id, "skills.run_script", arguments, Some("9f")).await.unwrap();
         answer.result.unwrap_err();
     }
-    let allowed = || async {
-        let filter = AuditFilter { kind: Some("script.allowed".to_owned()), ..AuditFilter::default() };
-        core.audit_show(filter).await.unwrap()
-    };
-    assert!(allowed().await.is_empty(), "{:?}", allowed().await);
-    let ran =
-        core.call_tool(&id, "skills.run_script", json!({"path": "scripts/hello.sh"}), true).await.unwrap();
-    let ran = usize::from(ran.result.is_ok());
-    assert_eq!(allowed().await.len(), ran, "what a person let run is");
+    assert!(allowed(&core).await.is_empty(), "{:?}", allowed(&core).await);
+    let hello = json!({"path": "scripts/hello.sh"});
+    let Some(digest) = reviewed(&core, &id, &hello, &BTreeMap::new()).await else { return };
+    core.call_tool(&id, "skills.run_script", hello, Some(&digest)).await.unwrap().result.unwrap();
+    assert_eq!(allowed(&core).await.len(), 1, "what a person let run is");
 }

@@ -73,12 +73,12 @@ async fn unknown_arguments_and_tools_are_refused_by_name() {
     let error =
         call(&core, &id, "skills.load", json!({"names": ["alpha"], "force": 1})).await.result.unwrap_err();
     assert!(error.code == ToolFailure::InvalidRequest && error.message.contains("force"), "{error}");
-    let unknown = core.call_tool(&id, "skills.lod", json!({}), false).await.unwrap_err();
+    let unknown = core.call_tool(&id, "skills.lod", json!({}), None).await.unwrap_err();
     assert_eq!(
         (unknown.code, unknown.suggestions.first().map(String::as_str)),
         (Code::NotFound, Some("skills.load"))
     );
-    let older = core.call_tool(&id, "read_skill", json!({"id": "alpha"}), false).await.unwrap_err();
+    let older = core.call_tool(&id, "read_skill", json!({"id": "alpha"}), None).await.unwrap_err();
     assert_eq!(older.code, Code::NotFound, "older names are offered on request only");
     let change = SettingsChange { compat: Some(true), ..SettingsChange::default() };
     core.configure_session(&id, change).await.unwrap();
@@ -173,6 +173,33 @@ async fn an_agent_that_cannot_be_read_does_not_hide_the_others() {
     for wrong in ["broken", "pipe"] {
         assert_eq!(core.new_session(with(wrong)).await.unwrap_err().code, Code::InvalidConfiguration);
     }
+}
+
+#[tokio::test]
+async fn agents_are_read_beneath_their_root() {
+    let place = Place::new();
+    let outside = place.dir.path().join("outside.yaml");
+    std::fs::write(&outside, "id: outside\nprompt: secret\n").unwrap();
+    let clerk = "id: clerk\nprompt: You are a clerk.\n";
+    place.file("team/clerk.yaml", clerk);
+    std::os::unix::fs::symlink("team", place.root().join("agents")).unwrap();
+    std::os::unix::fs::symlink(&outside, place.root().join("team/out.yaml")).unwrap();
+    let core = place.core().await;
+    let agents = core.agents().await.unwrap();
+    let told: Vec<(&str, Option<&str>, usize)> = agents
+        .iter()
+        .map(|view| (view.agent.id.as_str(), view.definition.as_deref(), view.problems.len()))
+        .collect();
+    assert_eq!(told, [("clerk", Some(clerk), 0), ("out", None, 1)]);
+    std::fs::remove_file(place.root().join("agents")).unwrap();
+    let elsewhere = place.dir.path().join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    std::fs::rename(&outside, elsewhere.join("outside.yaml")).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, place.root().join("agents")).unwrap();
+    let agents = core.agents().await.unwrap();
+    let told: Vec<(&str, usize)> =
+        agents.iter().map(|view| (view.agent.id.as_str(), view.problems.len())).collect();
+    assert_eq!(told, [("agents", 1)], "a folder outside of the root is refused");
 }
 
 #[tokio::test]

@@ -202,6 +202,7 @@ async fn a_session_lasts_as_long_as_its_connection_and_can_be_gone_on_with() {
     let ran = client.call("skills.run_script", json!({ "path": "scripts/hello.sh", "args": ["you"] })).await;
     let asked = client.asked();
     assert!(asked[0].contains("scripts/hello.sh") && asked[0].contains("\"you\""), "{asked:?}");
+    assert!(asked[0].contains("digest: "), "{asked:?}");
     if text(&ran).contains("isolat") && ran.is_error == Some(true) {
         eprintln!("SKIPPED: this machine isolates nothing, the script was not run");
     } else {
@@ -216,8 +217,20 @@ async fn a_session_lasts_as_long_as_its_connection_and_can_be_gone_on_with() {
     let told = client.fails("skills.run_script", arguments).await;
     assert_eq!(told["error"]["code"], "confirmation_required");
     let message = told["error"]["message"].as_str().unwrap();
-    let rest = format!(" session run-script {session} scripts/hello.sh --yes -- --help`");
+    let digest = told["error"]["reason"]["script"]["inputs_digest"].as_str().unwrap();
+    let rest =
+        format!(" session run-script {session} scripts/hello.sh --inputs-digest {digest} --yes -- --help`");
     assert!(message.contains("`skills --root ") && message.contains(&rest), "{message}");
+    // The host confirms it, beside the model's arguments.
+    let confirmed = async |digest: &str| {
+        let arguments = json!({ "path": "scripts/hello.sh", "args": ["--help"] });
+        let mut request = CallToolRequestParams::new("skills.run_script")
+            .with_arguments(arguments.as_object().unwrap().clone());
+        request.meta = serde_json::from_value(json!({ "inputs_digest": digest })).unwrap();
+        json_of(&client.peer.call_tool(request).await.unwrap())
+    };
+    assert_eq!(confirmed("9f").await["error"]["code"], "invalid_transition");
+    assert_eq!(confirmed(digest).await["stdout"], "hello --help\n");
     let shown = home.json(&["session", "show", &session]);
     assert!(shown["session"]["transcript"].as_array().unwrap().len() >= 6, "{shown}");
 }

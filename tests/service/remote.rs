@@ -118,8 +118,8 @@ async fn questions_about_skills_are_answered_there_as_here() {
     let capability = here.capabilities().await.unwrap().remove(0);
     same!(here, there, explain_capability(&capability));
     same!(here, there, explain_capability("no.such"));
-    same!(here, there, activate(&capability, None));
-    same!(here, there, activate(&capability, Some("no_such")));
+    same!(here, there, activate(&capability, None, None));
+    same!(here, there, activate(&capability, Some("no_such"), None));
     let (mine, theirs) = (here.diagnostics().await.unwrap(), there.diagnostics().await.unwrap());
     assert_eq!((mine.skills, mine.roots, mine.version), (theirs.skills, theirs.roots, theirs.version));
     assert!(there.metrics().await.is_ok());
@@ -197,8 +197,8 @@ async fn runs_and_sessions_go_there_as_they_go_here() {
     let id = session.session_id.as_str();
     assert_eq!(there.say(id, Speaker::User, "what is owed?").await.unwrap(), 1);
     let load = json!({ "names": ["notes"], "mode": "add" });
-    assert!(there.call_tool(id, "skills.load", load.clone(), false).await.unwrap().result.is_ok());
-    same!(here, there, call_tool(id, "skills.none", json!({}), false));
+    assert!(there.call_tool(id, "skills.load", load.clone(), None).await.unwrap().result.is_ok());
+    same!(here, there, call_tool(id, "skills.none", json!({}), None));
     assert!(there.compose(id, true).await.is_ok());
     same!(here, there, compose(id, false));
     same!(here, there, session(id));

@@ -415,6 +415,7 @@ impl RunClient for FakeRuns {
         &self,
         capability: &str,
         binding: Option<&str>,
+        _by: Option<String>,
     ) -> Result<CapabilityExplanation, Error> {
         let mut found = self.explain_capability(capability).await?;
         if let Some(binding) = binding {
@@ -446,7 +447,7 @@ impl OperatorClient for FakeRuns {
         Ok(WorkerList { workers: self.workers.lock().unwrap().clone() })
     }
 
-    async fn drain(&self, worker: &str, drain: bool) -> Result<WorkerList, Error> {
+    async fn drain(&self, worker: &str, drain: bool, _by: Option<String>) -> Result<WorkerList, Error> {
         for known in self.workers.lock().unwrap().iter_mut().filter(|known| known.worker == worker) {
             known.state =
                 if drain { skills_api::WorkerState::Draining } else { skills_api::WorkerState::Live };

@@ -119,8 +119,9 @@ macro_rules! hand_runs_on {
                 &self,
                 capability: &str,
                 binding: Option<&str>,
+                by: Option<String>,
             ) -> Result<skills_api::CapabilityExplanation, skills_api::Error> {
-                self.$part.activate(capability, binding).await
+                self.$part.activate(capability, binding, by).await
             }
         }
 
@@ -138,8 +139,9 @@ macro_rules! hand_runs_on {
                 &self,
                 worker: &str,
                 drain: bool,
+                by: Option<String>,
             ) -> Result<skills_api::WorkerList, skills_api::Error> {
-                self.$part.drain(worker, drain).await
+                self.$part.drain(worker, drain, by).await
             }
 
             async fn facets(&self, filter: &str) -> Result<skills_api::FacetList, skills_api::Error> {

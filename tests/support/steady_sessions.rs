@@ -72,9 +72,9 @@ impl SessionClient for SteadySessions {
         _session: &str,
         tool: &str,
         arguments: Value,
-        approved: bool,
+        confirmed: Option<&str>,
     ) -> Result<ToolAnswer, Error> {
-        self.core.call_tool(&self.real, tool, arguments, approved).await
+        self.core.call_tool(&self.real, tool, arguments, confirmed).await
     }
 
     async fn compose(&self, _session: &str, made: bool) -> Result<ComposedView, Error> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use skills_api::{Local, Needs, SessionClient as _, SettingsChange, SharedClient, SharedSessionClient};
 use skills_config::{Config, Env, GlyphSet};
+use skills_sandbox::{Level, Sandbox, Setup};
 use skills_tui::Settings;
 use skills_tui::harness::Harness;
 use skills_tui::panes::session::SessionPane;
@@ -65,11 +66,43 @@ fn a_file_is_read_and_a_script_asks_with_no_first() {
     screen.wait_for("skills.read");
     screen.press("x").wait_for("Run a script of csv-profile").press("enter").wait_for("Cancel");
     let asked = screen.screen();
-    for told in ["Run this script?", "isolation", "args", "files"] {
+    for told in ["Run a script", "isolation", "args", "files", "Review"] {
         assert!(asked.contains(told), "{told} in {asked}");
     }
     screen.press("enter").wait_until("the sheet is gone", |text| !text.contains("Cancel"));
     assert!(!screen.screen().contains("skills.run_script"));
+}
+
+#[test]
+fn a_script_runs_only_after_its_review() {
+    let home = tempfile::tempdir().unwrap();
+    let mut config = Config::defaults(home.path(), &Env::at(home.path()));
+    config.demo = true;
+    config.store = Some("memory:".to_owned());
+    let helper = env!("CARGO_BIN_EXE_skills").into();
+    let sandbox = Sandbox::with(Setup { helper, bubblewrap: None, ..Setup::of_this_program() });
+    if sandbox.report().level < Level::Partial {
+        eprintln!("SKIPPED: this machine isolates nothing, the script was not run");
+        return;
+    }
+    let local = Local::open(config).unwrap().with_sandbox(sandbox);
+    let (mut screen, core) = screen(Arc::new(local), (120, 36));
+    screen.wait_for("orchestrator 21");
+    screen.press("l").type_text("csv-profile").press("enter").wait_for("1 of 8");
+    screen.press("x").wait_for("Run a script of csv-profile").press("enter").wait_for("Cancel");
+    screen.press("tab tab").type_text("--help").press("ctrl-s");
+    screen.wait_for("Run this script?").wait_for("\"--help\"").wait_for("digest");
+    screen.press("enter").wait_until("the review is gone", |text| !text.contains("Cancel"));
+    let ran = |screen: &Harness| screen.screen().contains("exited with");
+    assert!(!ran(&screen), "no has the focus");
+    screen.press("x").wait_for("Run a script of csv-profile").press("enter").wait_for("Cancel");
+    screen.wait_for("--help").press("ctrl-s").wait_for("Run this script?").press("ctrl-s");
+    screen.wait_for("exited with");
+    let transcript = tokio::runtime::Runtime::new().unwrap().block_on(async {
+        let latest = core.sessions(1).await.unwrap().remove(0);
+        core.session(&latest.session_id).await.unwrap().transcript
+    });
+    assert_eq!(transcript.len(), 4, "the load, two reviews and one run");
 }
 
 #[test]
@@ -120,7 +153,7 @@ fn another_order_keeps_what_was_loaded_elsewhere_meanwhile() {
     elsewhere.block_on(async {
         let id = bench.core.sessions(1).await.unwrap()[0].session_id.clone();
         let load = serde_json::json!({"names": ["log-merge"], "mode": "add"});
-        bench.core.call_tool(&id, "skills.load", load, false).await.unwrap().result.unwrap();
+        bench.core.call_tool(&id, "skills.load", load, None).await.unwrap().result.unwrap();
     });
     screen.press("K").wait_until("the third one, and another order", |text| {
         let at = |name: &str| text.find(name).unwrap_or(usize::MAX);
@@ -141,7 +174,7 @@ fn what_another_process_loads_shows_by_itself_and_is_said_to_be_its_doing() {
                 "skills.load" => serde_json::json!({"names": names, "mode": "add"}),
                 _ => serde_json::json!({"names": names}),
             };
-            bench.core.call_tool(&id, tool, arguments, false).await.unwrap().result.unwrap();
+            bench.core.call_tool(&id, tool, arguments, None).await.unwrap().result.unwrap();
         });
     };
     let look = std::time::Duration::from_millis(2_100);
@@ -327,7 +360,7 @@ fn project(size: (u16, u16), loaded: Option<&str>) -> (Bench, PathBuf, PathBuf) 
             let core = Local::open_once(config, Needs::Catalogue).await.unwrap();
             let id = core.new_session(SettingsChange::default()).await.unwrap().session_id;
             let load = serde_json::json!({"names": [name]});
-            core.call_tool(&id, "skills.load", load, false).await.unwrap().result.unwrap();
+            core.call_tool(&id, "skills.load", load, None).await.unwrap().result.unwrap();
         });
     }
     let local = Arc::new(Local::open(config(home.path(), std::slice::from_ref(&ours))).unwrap());

@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::runs::Runs;
 use super::{Local, run_blocking};
 use crate::{AuditFilter, AuditReport, Code, Error};
-use skills_base::audit::{AuditError, Entry, Line, Log, Mode, Purged, Recorder};
+use skills_base::audit::{AuditError, Line, Log, Mode, Purged, Recorder};
 use skills_config::{AuditLog, Config};
 
 /// Default number of lines.
@@ -85,15 +85,5 @@ impl Local {
         let log = self.audit_log();
         let now = jiff::Timestamp::now().as_millisecond();
         run_blocking(move || Ok(log.purge(before_ms, now, Some(&Runs::account()))?)).await
-    }
-
-    /// A person let a session run a script.
-    pub(super) async fn audit_script(&self, session: &str, skill: &str, given: &Value) {
-        let asked = json!({
-            "session": session, "skill": skill, "path": given.get("path"),
-        });
-        let entry = Entry::new("script.allowed", Some(&Runs::account()), asked)
-            .with_detail(json!({ "args": given.get("args"), "env": given.get("env") }));
-        self.audit.record(entry.durably()).await;
     }
 }

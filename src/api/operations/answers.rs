@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{AgentView, Code, Error, LevelTokens, SessionSummary, TargetChoice, ToolAnswer};
 use skills_discovery::BodyLine;
-use skills_session::ToolError;
+use skills_session::{ScriptSheet, ToolError};
 use skills_store::{Checkpoint, IdempotencyOutcome, RunEvent, RunId, RunRecord};
 
 /// Answer of `runtime.health`.
@@ -176,10 +176,13 @@ pub struct Called {
 }
 
 /// The reason of a tool's error: the failed call is in the transcript too.
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 struct FailedCall {
     entry: u64,
     version: u64,
+    /// What would run, where that has to be confirmed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    script: Option<Box<ScriptSheet>>,
 }
 
 impl Called {
@@ -187,9 +190,9 @@ impl Called {
         let ToolAnswer { entry, result, version } = answer;
         match result {
             Ok(result) => Ok(Self { entry, result, version }),
-            Err(error) => Err(Error {
-                reason: Some(json!({ "entry": entry, "version": version })),
-                ..Error::new(Code::from(error.code), error.message)
+            Err(ToolError { code, message, script }) => Err(Error {
+                reason: Some(json!(FailedCall { entry, version, script })),
+                ..Error::new(Code::from(code), message)
             }),
         }
     }
@@ -209,8 +212,9 @@ impl Called {
             error.reason.clone().and_then(|reason| serde_json::from_value::<FailedCall>(reason).ok());
         let code = serde_json::from_value(json!(error.code)).ok();
         match (failed, code) {
-            (Some(FailedCall { entry, version }), Some(code)) => {
-                Ok(ToolAnswer { entry, result: Err(ToolError::new(code, error.message)), version })
+            (Some(FailedCall { entry, version, script }), Some(code)) => {
+                let result = Err(ToolError { code, message: error.message, script });
+                Ok(ToolAnswer { entry, result, version })
             }
             _ => Err(error),
         }
@@ -244,6 +248,7 @@ mod tests {
             F::ConfirmationRequired,
             F::SafetyDenied,
             F::SkillChanged,
+            F::InvalidTransition,
             F::RuntimeError,
         ] {
             let failed = answer(Err(ToolError::new(failure, "why")));

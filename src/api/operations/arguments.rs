@@ -461,8 +461,13 @@ arguments! {
         /// The tool's arguments.
         #[serde(default)]
         arguments: Value,
-        /// Whether a person approved this script; requires the scope `decide`.
+        /// Digest of what a person reviewed and confirmed: `script.inputs_digest` of the response 428; requires the
+        /// scope `decide`. Nothing else is run.
         #[serde(default)]
+        inputs_digest: Option<String>,
+        /// Deprecated: it confirms nothing any longer; `inputs_digest` does.
+        #[serde(default)]
+        #[schemars(extend("deprecated" = true))]
         approved: bool,
     }
 

@@ -73,7 +73,8 @@ pub(super) fn operations() -> Vec<Operation> {
             Scope::Admin,
             "Sets or resets the binding for a capability.",
             |asked: CallContext, ask: Activation| async move {
-                asked.service.core.activate(&ask.capability_id, ask.binding.as_deref()).await
+                let by = asked.caller.name(None);
+                asked.service.core.activate(&ask.capability_id, ask.binding.as_deref(), by).await
             },
         )
         .hints(Hints { idempotent: true, ..Hints::default() }),

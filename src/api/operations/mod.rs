@@ -136,7 +136,8 @@ impl Caller {
     pub fn session_access(&self) -> SessionAccess {
         match &self.principal {
             Some(principal) if !self.local => SessionAccess::of(&principal.name, self.may(Scope::Admin)),
-            _ => SessionAccess::unrestricted(),
+            Some(principal) => SessionAccess::unrestricted().acting_as(&principal.name),
+            None => SessionAccess::unrestricted(),
         }
     }
 

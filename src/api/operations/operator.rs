@@ -64,7 +64,10 @@ pub(super) fn operations() -> Vec<Operation> {
             Route::post("/v1/workers/drain"),
             Scope::Admin,
             "Lets a worker finish its runs and claim no others, or claim runs again.",
-            |asked: CallContext, ask: DrainOf| async move { asked.service.core.drain(&ask.worker, ask.drain).await },
+            |asked: CallContext, ask: DrainOf| async move {
+                let by = asked.caller.name(None);
+                asked.service.core.drain(&ask.worker, ask.drain, by).await
+            },
         )
         .hints(Hints { idempotent: true, ..Hints::default() }),
         Operation::new(

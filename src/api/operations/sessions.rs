@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::answers::{AgentList, Called, Said, SessionList};
 use super::arguments::{
@@ -25,6 +26,19 @@ pub(super) fn operations() -> Vec<Operation> {
     let mut all = looking();
     all.extend(changing());
     all
+}
+
+/// A script that has to be confirmed, with the request that confirms it.
+fn confirmable(mut error: Error, session: &str, tool: &str, arguments: &Value) -> Error {
+    if let Some(reason) = error.reason.as_mut().filter(|reason| reason["script"].is_object()) {
+        let digest = reason["script"]["inputs_digest"].clone();
+        reason["send"] = json!({
+            "method": "POST",
+            "path": format!("/v1/sessions/{session}/tools/{tool}"),
+            "body": { "arguments": arguments, "inputs_digest": digest },
+        });
+    }
+    error
 }
 
 fn looking() -> Vec<Operation> {
@@ -122,13 +136,17 @@ fn changing() -> Vec<Operation> {
             "session.tool",
             Route::post("/v1/sessions/{session_id}/tools/{tool}"),
             Scope::Run,
-            "Calls a runtime tool; the call and its result are appended to the transcript.",
+            "Calls a runtime tool; the call and its result are appended to the transcript. A script needs the \
+                `inputs_digest` of what was reviewed: without it, the response is 428 with what would run.",
             |asked: CallContext, ask: ToolCall| async move {
-                if ask.approved && !asked.caller.may(Scope::Decide) {
-                    return Err(Error::new(Code::Forbidden, "`approved` needs the scope `decide`"));
+                let ToolCall { session_id, tool, arguments, inputs_digest, approved } = ask;
+                if (approved || inputs_digest.is_some()) && !asked.caller.may(Scope::Decide) {
+                    return Err(Error::new(Code::Forbidden, "confirming a script needs the scope `decide`"));
                 }
-                let ToolCall { session_id, tool, arguments, approved } = ask;
-                Called::of(asked.sessions().call_tool(&session_id, &tool, arguments, approved).await?)
+                let confirmed = inputs_digest.as_deref();
+                let answer =
+                    asked.sessions().call_tool(&session_id, &tool, arguments.clone(), confirmed).await?;
+                Called::of(answer).map_err(|error| confirmable(error, &session_id, &tool, &arguments))
             },
         ),
         Operation::new(

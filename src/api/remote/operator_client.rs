@@ -19,7 +19,7 @@ impl OperatorClient for Remote {
         self.inner.ask("worker.list", Arguments::new()).await
     }
 
-    async fn drain(&self, worker: &str, drain: bool) -> Result<WorkerList, Error> {
+    async fn drain(&self, worker: &str, drain: bool, _by: Option<String>) -> Result<WorkerList, Error> {
         self.inner.ask("worker.drain", arguments(json!({ "worker": worker, "drain": drain }))).await
     }
 

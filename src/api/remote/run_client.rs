@@ -170,6 +170,7 @@ impl RunClient for Remote {
         &self,
         capability: &str,
         binding: Option<&str>,
+        _by: Option<String>,
     ) -> Result<CapabilityExplanation, Error> {
         let fields = arguments(json!({ "capability_id": capability, "binding": binding }));
         self.inner.ask("capability.activate", fields).await

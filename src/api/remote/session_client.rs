@@ -49,11 +49,13 @@ impl SessionClient for Remote {
         session: &str,
         tool: &str,
         given: Value,
-        approved: bool,
+        confirmed: Option<&str>,
     ) -> Result<ToolAnswer, Error> {
-        let fields = arguments(json!({
-            "session_id": session, "tool": tool, "arguments": given, "approved": approved,
-        }));
+        let mut fields = arguments(json!({ "session_id": session, "tool": tool, "arguments": given }));
+        // Left out where nothing is confirmed: a service of an earlier version does not know it.
+        if let Some(digest) = confirmed {
+            fields.insert("inputs_digest".to_owned(), json!(digest));
+        }
         Called::back(self.inner.tell("session.tool", fields).await)
     }
 
@@ -62,7 +64,7 @@ impl SessionClient for Remote {
         session: &str,
         given: Value,
         files: BTreeMap<String, String>,
-        approved: bool,
+        confirmed: Option<&str>,
     ) -> Result<ToolAnswer, Error> {
         if let Some(name) = files.keys().next() {
             let message = format!(
@@ -72,7 +74,7 @@ impl SessionClient for Remote {
             );
             return Err(Error::new(Code::NotImplemented, message));
         }
-        self.call_tool(session, "skills.run_script", given, approved).await
+        self.call_tool(session, "skills.run_script", given, confirmed).await
     }
 
     async fn compose(&self, session: &str, made: bool) -> Result<ComposedView, Error> {

@@ -43,8 +43,8 @@ pub use self::runs::{
 };
 pub use self::service::{KeysAction, KeysArgs, NewKeyArgs, OpenapiArgs, ServeArgs, Verifier, VerifyArgs};
 pub use self::sessions::{
-    AgentsAction, AgentsArgs, BudgetAction, BudgetArgs, BudgetFitArgs, DemoArgs, SessionAction, SessionArgs,
-    SettingsArgs,
+    AgentsAction, AgentsArgs, BudgetAction, BudgetArgs, BudgetFitArgs, DemoArgs, ScriptArgs, SessionAction,
+    SessionArgs, SettingsArgs,
 };
 pub use self::skills::{
     CollisionsArgs, Deny, DescribeArgs, DiscoverArgs, DraftArgs, EvalArgs, EvalReportForm, FailOn, LintArgs,

@@ -19,6 +19,36 @@ pub struct SessionArgs {
     pub action: SessionAction,
 }
 
+/// A script and what it is given.
+#[derive(Debug, Clone, Args)]
+pub struct ScriptArgs {
+    /// Id of the session.
+    pub session: String,
+    /// Path of the script in `scripts/`.
+    pub path: String,
+    /// Arguments for the script, after `--`.
+    #[arg(last = true)]
+    pub args: Vec<String>,
+    /// Loaded skill [default: the one loaded last].
+    #[arg(long)]
+    pub skill: Option<String>,
+    /// Environment variable for the script (repeatable).
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub env: Vec<String>,
+    /// Copy a file to the script's work directory under this name.
+    #[arg(long = "file", value_name = "NAME=PATH", value_parser = handed_file)]
+    pub files: Vec<HandedFile>,
+    /// Current directory, relative to the work directory.
+    #[arg(long)]
+    pub workdir: Option<String>,
+    /// Digest of what was reviewed; exactly that is run.
+    #[arg(long, value_name = "DIGEST")]
+    pub inputs_digest: Option<String>,
+    /// Skip the confirmation prompt; requires `--inputs-digest`.
+    #[arg(long)]
+    pub yes: bool,
+}
+
 /// How a session is composed; what is not given stays.
 #[derive(Debug, Clone, Default, Args)]
 pub struct SettingsArgs {
@@ -125,30 +155,7 @@ pub enum SessionAction {
         length: Option<u64>,
     },
     /// Run a script of a loaded skill in the sandbox, after confirmation.
-    RunScript {
-        /// Id of the session.
-        session: String,
-        /// Path of the script in `scripts/`.
-        path: String,
-        /// Arguments for the script, after `--`.
-        #[arg(last = true)]
-        args: Vec<String>,
-        /// Loaded skill [default: the one loaded last].
-        #[arg(long)]
-        skill: Option<String>,
-        /// Environment variable for the script (repeatable).
-        #[arg(long, value_name = "NAME=VALUE")]
-        env: Vec<String>,
-        /// Copy a file to the script's work directory under this name.
-        #[arg(long = "file", value_name = "NAME=PATH", value_parser = handed_file)]
-        files: Vec<HandedFile>,
-        /// Current directory, relative to the work directory.
-        #[arg(long)]
-        workdir: Option<String>,
-        /// Skip the confirmation prompt.
-        #[arg(long)]
-        yes: bool,
-    },
+    RunScript(ScriptArgs),
     /// Append a message to the transcript.
     Say {
         /// Id of the session.

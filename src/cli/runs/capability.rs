@@ -40,7 +40,7 @@ pub async fn explain(cx: &mut Context, args: &ExplainCapabilityArgs) -> Result<D
 /// Runs `skills activate`.
 pub async fn activate(cx: &mut Context, args: &ActivateArgs) -> Result<Done, Failure> {
     let client = cx.reach(Needs::Catalogue).await?;
-    let explanation = client.activate(&args.capability, args.binding.as_deref()).await?;
+    let explanation = client.activate(&args.capability, args.binding.as_deref(), None).await?;
     answer(cx, &explanation)?;
     Ok(Done::Fine)
 }

@@ -21,8 +21,8 @@ const FOLLOW_MS: u64 = 10_000;
 pub async fn workers(cx: &mut Context, args: &RunsWorkersArgs) -> Result<Done, Failure> {
     let client = cx.reach(Needs::Catalogue).await?;
     let list = match (&args.drain, &args.undrain) {
-        (Some(worker), _) => client.drain(worker, true).await?,
-        (_, Some(worker)) => client.drain(worker, false).await?,
+        (Some(worker), _) => client.drain(worker, true, None).await?,
+        (_, Some(worker)) => client.drain(worker, false, None).await?,
         _ => client.workers().await?,
     };
     if cx.out.json {

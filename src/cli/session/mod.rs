@@ -1,21 +1,21 @@
 //! `skills session`: sessions as a host or a presenter drives them.
 
+mod script;
 mod show;
 
 use std::collections::BTreeMap;
-use std::io::{IsTerminal as _, Read as _, Write as _};
+use std::io::Read as _;
 use std::path::Path;
 
 use serde_json::{Value, json};
 
 use self::show::{composed_sizes, difference, session_list, session_view};
 use super::Context;
-use super::args::{HandedFile, SessionAction, SessionArgs, SettingsArgs};
+use super::args::{SessionAction, SessionArgs, SettingsArgs};
 use super::failure::{Done, Failure};
 use crate::output::grouped;
 use skills_api::{Code, Error, Needs, SessionClient, SettingsChange, ToolAnswer};
 use skills_base::private_files;
-use skills_session::ToolFailure;
 use skills_skill::safe_text;
 
 impl From<&SettingsArgs> for SettingsChange {
@@ -199,49 +199,11 @@ async fn call(cx: &mut Context, core: &dyn SessionClient, action: &SessionAction
             let arguments = json!({"path": path, "skill": skill, "offset": offset, "length": length});
             (session, "skills.read", arguments)
         }
-        SessionAction::RunScript { session, path, args, skill, env, files, workdir, yes } => {
-            let arguments =
-                json!({"path": path, "skill": skill, "args": args, "env": pairs(env)?, "workdir": workdir});
-            return script(cx, core, session, arguments, files, *yes).await;
-        }
+        SessionAction::RunScript(args) => return script::run(cx, core, args).await,
         _ => return Ok(Done::Fine),
     };
-    let answer = core.call_tool(session, tool, arguments, false).await?;
+    let answer = core.call_tool(session, tool, arguments, None).await?;
     shown(cx, session, &answer)
-}
-
-/// Runs a script; prompts first if it is not approved.
-async fn script(
-    cx: &mut Context,
-    core: &dyn SessionClient,
-    session: &str,
-    arguments: Value,
-    files: &[HandedFile],
-    approved: bool,
-) -> Result<Done, Failure> {
-    let files: BTreeMap<String, String> =
-        files.iter().map(|file| (file.name.clone(), file.path.to_string_lossy().into_owned())).collect();
-    let mut answer = core.run_script(session, arguments.clone(), files.clone(), approved).await?;
-    if let Err(error) = &answer.result
-        && error.code == ToolFailure::ConfirmationRequired
-        && confirm(&error.message)?
-    {
-        answer = core.run_script(session, arguments, files, true).await?;
-    }
-    shown(cx, session, &answer)
-}
-
-/// Shows what a script would do, and prompts; the default is no, and without a terminal the script is denied.
-fn confirm(message: &str) -> Result<bool, Failure> {
-    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
-        return Ok(false);
-    }
-    let mut err = std::io::stderr().lock();
-    write!(err, "{}\nRun it? [y/N] ", safe_text::block(message))?;
-    err.flush()?;
-    let mut line = String::new();
-    std::io::stdin().read_line(&mut line)?;
-    Ok(matches!(line.trim(), "y" | "Y" | "yes"))
 }
 
 fn shown(cx: &mut Context, session: &str, answer: &ToolAnswer) -> Result<Done, Failure> {
@@ -249,11 +211,7 @@ fn shown(cx: &mut Context, session: &str, answer: &ToolAnswer) -> Result<Done, F
         Ok(value) => value,
         Err(error) => {
             let code = Code::from(error.code);
-            let mut message = in_commands(&error.message, session);
-            if code == Code::ConfirmationRequired {
-                message.push_str("; pass --yes to allow it");
-            }
-            return Err(Error::new(code, message).into());
+            return Err(Error::new(code, in_commands(&error.message, session)).into());
         }
     };
     // A script that failed is a finding, however it is notified.

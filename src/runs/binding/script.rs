@@ -166,8 +166,8 @@ pub async fn execute(
 /// changed earlier was asked about; this is for what changes between that look and the start.
 fn unchanged(job: &Job<'_>, found: &Located, pin: &str) -> Verify {
     let (offered, found, pin) = (job.offered.clone(), found.clone(), pin.to_owned());
-    Verify::new(move |contents| {
-        if Pin::of_contents(&offered, &found, contents).whole == pin {
+    Verify::new(move |supplied| {
+        if Pin::of_contents(&offered, &found, &supplied.bundle).whole == pin {
             return Ok(());
         }
         Err(format!(

@@ -15,6 +15,7 @@ mod order_view;
 mod parts;
 mod prompt;
 mod proposal;
+mod script;
 
 pub use choice::state_word;
 pub use prompt::{Asking, NAME_OF_EXPORT, name_of_script};
@@ -27,8 +28,10 @@ use serde_json::{Map, Value};
 
 use super::Overlay;
 use crate::pane::PaneId;
+use crate::session_requests::ScriptCall;
 use skills_api::{ContractView, DecisionSheet, InputFields, ProposalView};
 use skills_model::CommandName;
+use skills_session::ScriptSheet;
 use skills_store::{RunId, RunRecord};
 
 /// A checkpoint to choose: its number and the step it follows.
@@ -55,12 +58,19 @@ pub enum Sheet {
         /// Distinguishes launches.
         ticket: u64,
     },
-    /// Add a message to a session, run a script of one of its skills, or export it.
+    /// Add a message to a session, review a script of one of its skills, or export it.
     Ask {
         /// The subject.
         asking: Asking,
         /// Its draft: fields entered earlier and not submitted.
         typed: Map<String, Value>,
+    },
+    /// Run a script as it was reviewed.
+    Script {
+        /// The call.
+        call: ScriptCall,
+        /// What it would run.
+        sheet: Box<ScriptSheet>,
     },
     /// Send one command to many runs.
     Bulk {
@@ -150,6 +160,7 @@ impl Sheet {
                 Box::new(bulk::BulkSheet::new(pane, command, runs, ticket))
             }
             Self::Proposal { view, command } => Box::new(proposal::ProposalDialog::new(pane, view, command)),
+            Self::Script { call, sheet } => Box::new(script::ScriptDialog::new(pane, call, *sheet)),
             Self::Ask { asking, typed } => Box::new(ask::AskSheet::new(pane, asking).retyped(&typed)),
             Self::Order { run, kind, checkpoints, chosen, typed, ticket } => {
                 let sheet = order::OrderSheet::new(pane, *run, kind, ticket, opened);

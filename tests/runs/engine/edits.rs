@@ -2,8 +2,8 @@
 //! shown is what runs.
 
 use serde_json::json;
-use skills_model::{Choice, Command, Gate, RunState, Verdict};
-use skills_runs::AtGate;
+use skills_model::{ApprovalReason, Choice, Command, Decision, Gate, RunState, Verdict};
+use skills_runs::{AtGate, gate_digest};
 use skills_store::RunId;
 
 use super::kit::{Bench, asked, completed};
@@ -133,4 +133,58 @@ async fn how_a_lost_step_ended_is_asked_before_whether_its_edited_script_may_run
     bench.approve(&run).await;
     assert_eq!(asked(&bench.work(&run).await).0, "send");
     assert_eq!((bench.fake.count("write"), bench.record(&run).await.state), (2, RunState::WaitingForHuman));
+}
+
+async fn shown(bench: &Bench, run: &RunId) -> String {
+    match bench.record(run).await.gate {
+        Some(Gate::Human { inputs_digest, .. }) => inputs_digest,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn an_approval_of_one_version_is_none_of_another() {
+    let mut bench = confirming();
+    bench.fake.on("x.write", |_| Ok(json!({})));
+    let first = bench.launch(SEND, json!({"to": "ana"})).await;
+    assert_eq!(asked(&bench.work(&first).await).0, "send");
+    let before = shown(&bench, &first).await;
+    // Launched as before, but what changed was approved at the step before.
+    let edited = bench.launch(SEND, json!({"to": "ana"})).await;
+    bench.edit("v2");
+    assert_eq!(asked(&bench.work(&edited).await).0, "write");
+    bench.approve(&edited).await;
+    assert_eq!(asked(&bench.work(&edited).await), ("send".into(), json!("confirmation")));
+    bench.options.pins = ["x.write", "mail.send"].map(|id| (id.to_owned(), "v2".to_owned())).into();
+    let anew = bench.launch(SEND, json!({"to": "ana"})).await;
+    assert_eq!(asked(&bench.work(&anew).await).0, "send");
+    for run in [&edited, &anew] {
+        let decision = Decision {
+            verdict: Verdict::Approve,
+            step: "send".to_owned(),
+            inputs_digest: before.clone(),
+            choice: None,
+            result: None,
+        };
+        bench.store.command(run, Command::Decide(decision), None, None, None).await.unwrap_err();
+        assert_eq!(bench.record(run).await.state, RunState::WaitingForHuman);
+    }
+    assert_eq!(bench.fake.count("send"), 0, "nothing ran by an approval of the first version");
+    bench.approve(&anew).await;
+    completed(&bench.work(&anew).await);
+}
+
+#[tokio::test]
+async fn a_gate_of_an_earlier_version_keeps_its_digest() {
+    let bench = confirming();
+    bench.fake.on("x.write", |_| Ok(json!({})));
+    let run = bench.launch(SEND, json!({"to": "ana"})).await;
+    assert_eq!(asked(&bench.work(&run).await).0, "send");
+    let earlier = gate_digest("send", "mail.send", &json!({"to": "ana"}));
+    assert_ne!(shown(&bench, &run).await, earlier);
+    let gate = Gate::human("send", earlier.clone(), ApprovalReason::Confirmation);
+    bench.store.command(&run, Command::Ask(gate), None, None, None).await.unwrap();
+    assert_eq!(bench.look(&run).await.inputs_digest, earlier);
+    bench.approve(&run).await;
+    completed(&bench.work(&run).await);
 }

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use skills_api::operations::Scope;
+use skills_api::{AuditFilter, Needs, SessionClient as _, SettingsChange};
 use skills_api::{KeyRing, new_key};
-use skills_api::{Needs, SessionClient as _, SettingsChange};
 use skills_http::Settings;
 use skills_mcp::SessionLimits;
 
 use super::house::{Answer, TestServer, filled};
+use super::mistakes::is;
 use crate::runs_place::Place;
 
 /// A service with three keys, and a session of the first.
@@ -228,6 +229,84 @@ async fn running_scripts_is_for_the_owner() {
     let show = json!({ "session_id": owned.session });
     let transcript = owned.call(&owned.ana, "session.show", show).await.json()["transcript"].clone();
     assert_eq!(transcript.as_array().unwrap().len(), 1, "the refused call is not in it");
+}
+
+/// A session of ana with the skill of a script, and the call of that script.
+async fn with_script() -> (Owned, Value) {
+    let owned = Owned::begin().await;
+    let load =
+        json!({ "session_id": owned.session, "tool": "skills.load", "arguments": { "names": ["ledger"] } });
+    assert_eq!(owned.call(&owned.ana, "session.tool", load).await.status, 200);
+    let run = json!({
+        "session_id": owned.session, "tool": "skills.run_script",
+        "arguments": { "path": "scripts/book.sh", "args": ["1"] },
+    });
+    (owned, run)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_script_runs_only_as_it_was_shown() {
+    let (owned, run) = with_script().await;
+    let confirmed = |digest: &Value| {
+        let mut run = run.clone();
+        run["inputs_digest"] = digest.clone();
+        run
+    };
+    let mut flag = run.clone();
+    flag["approved"] = json!(true);
+    for bare in [run.clone(), flag] {
+        let asks = owned.call(&owned.ana, "session.tool", bare).await;
+        if asks.code() == "safety_denied" {
+            eprintln!("SKIPPED: this machine isolates nothing, the script was not run");
+            return;
+        }
+        is(&asks, 428, "confirmation_required");
+        let reason = asks.json()["error"]["reason"].clone();
+        let script = &reason["script"];
+        assert_eq!(
+            (&script["skill"], &script["path"], &script["args"]),
+            (&json!("ledger"), &json!("scripts/book.sh"), &json!(["1"]))
+        );
+        assert_eq!(reason["send"]["body"]["inputs_digest"], script["inputs_digest"], "{reason}");
+    }
+    let asks = owned.call(&owned.ana, "session.tool", run.clone()).await;
+    let digest = asks.json()["error"]["reason"]["script"]["inputs_digest"].clone();
+    is(&owned.call(&owned.ana, "session.tool", confirmed(&json!("9f"))).await, 409, "invalid_transition");
+    let script = owned.house.place.path("skills/ledger/scripts/book.sh");
+    let before = std::fs::read(&script).unwrap();
+    std::fs::write(&script, "echo something else\n").unwrap();
+    is(&owned.call(&owned.ana, "session.tool", confirmed(&digest)).await, 409, "invalid_transition");
+    std::fs::write(&script, before).unwrap();
+    assert_eq!(owned.call(&owned.ana, "session.tool", confirmed(&digest)).await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_audit_log_names_whose_key_confirmed() {
+    let (owned, mut run) = with_script().await;
+    let asks = owned.call(&owned.ana, "session.tool", run.clone()).await;
+    run["inputs_digest"] = asks.json()["error"]["reason"]["script"]["inputs_digest"].clone();
+    let ran = owned.call(&owned.ana, "session.tool", run).await;
+    if ran.code() == "safety_denied" {
+        eprintln!("SKIPPED: this machine isolates nothing, the script was not run");
+        return;
+    }
+    assert_eq!(ran.status, 200, "{}", ran.body);
+    let filter = AuditFilter { kind: Some("script.allowed".to_owned()), ..AuditFilter::default() };
+    let lines = owned.house.core.audit_show(filter).await.unwrap();
+    let by: Vec<Option<&str>> = lines.iter().map(|line| line.by.as_deref()).collect();
+    assert_eq!(by, [Some("ana")]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_audit_log_names_who_activated_a_binding() {
+    let owned = Owned::begin().await;
+    let choose = json!({ "capability_id": "test.amounts.add", "binding": "ledger-add-again" });
+    let chosen = owned.call(&owned.admin, "capability.activate", choose).await;
+    assert_eq!(chosen.status, 200, "{}", chosen.body);
+    let filter = AuditFilter { kind: Some("binding.activated".to_owned()), ..AuditFilter::default() };
+    let lines = owned.house.core.audit_show(filter).await.unwrap();
+    let by: Vec<Option<&str>> = lines.iter().map(|line| line.by.as_deref()).collect();
+    assert_eq!(by, [Some("admin")]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -34,6 +34,7 @@ impl Runs {
         self: &Arc<Self>,
         wanted: &str,
         binding: Option<&str>,
+        by: Option<String>,
     ) -> Result<CapabilityExplanation, Error> {
         let (runs, wanted) = (Arc::clone(self), wanted.trim().to_owned());
         let binding = binding.map(|id| id.trim().to_owned());
@@ -46,7 +47,8 @@ impl Runs {
             runs.overrides.choose(&capability.id, binding.as_deref())?;
             let chosen = json!({ "capability": capability.id, "binding": binding });
             let kind = if binding.is_some() { "binding.activated" } else { "binding.cleared" };
-            runs.audit.note(Entry::new(kind, Some(&identity::account()), chosen).durably());
+            let by = by.unwrap_or_else(identity::account);
+            runs.audit.note(Entry::new(kind, Some(&by), chosen).durably());
             runs.calling()?.broker.set_overrides(runs.chosen()?);
             runs.explained(&capability)
         })

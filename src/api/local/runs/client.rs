@@ -195,9 +195,10 @@ impl RunClient for Local {
         &self,
         capability: &str,
         binding: Option<&str>,
+        by: Option<String>,
     ) -> Result<CapabilityExplanation, Error> {
         let began = Instant::now();
-        let explained = self.runs.activate(capability, binding).await;
+        let explained = self.runs.activate(capability, binding, by).await;
         self.operations.counted("activate", began, explained)
     }
 }

@@ -69,9 +69,9 @@ impl OperatorClient for Local {
         self.operations.counted("workers", began, workers)
     }
 
-    async fn drain(&self, worker: &str, drain: bool) -> Result<WorkerList, Error> {
+    async fn drain(&self, worker: &str, drain: bool, by: Option<String>) -> Result<WorkerList, Error> {
         let began = Instant::now();
-        let workers = self.runs.drain(worker, drain).await;
+        let workers = self.runs.drain(worker, drain, by).await;
         self.operations.counted("drain", began, workers)
     }
 
@@ -215,7 +215,12 @@ impl Runs {
         Ok(views)
     }
 
-    async fn drain(self: &Arc<Self>, wanted: &str, drain: bool) -> Result<WorkerList, Error> {
+    async fn drain(
+        self: &Arc<Self>,
+        wanted: &str,
+        drain: bool,
+        by: Option<String>,
+    ) -> Result<WorkerList, Error> {
         let list = self.worker_list().await?;
         let named = |view: &&WorkerView| view.worker == wanted;
         let parts = |view: &&WorkerView| view.worker.contains(wanted) || view.name.contains(wanted);
@@ -237,7 +242,8 @@ impl Runs {
         let request = drain.then(|| json!({ "requested_ms": Moment::now().wall_ms }));
         room.store.put_document(&format!("{DRAIN_PREFIX}{worker}"), request, None).await?;
         let kind = if drain { "worker.drained" } else { "worker.resumed" };
-        self.audit.record(Entry::new(kind, Some(&identity::account()), json!({ "worker": worker }))).await;
+        let by = by.unwrap_or_else(identity::account);
+        self.audit.record(Entry::new(kind, Some(&by), json!({ "worker": worker }))).await;
         self.worker_list().await
     }
 

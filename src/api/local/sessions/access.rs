@@ -6,12 +6,13 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::Value;
 
+use super::tools::HostGrants;
 use super::{Local, find};
 use crate::{
     AgentView, BudgetView, ComposedView, Error, LevelsView, SessionAccess, SessionClient, SessionSummary,
     SessionView, SettingsChange, SharedSessionClient, ToolAnswer,
 };
-use skills_session::{Api, Payload, Speaker};
+use skills_session::{Api, Payload, Speaker, Tool};
 
 /// Sessions visible with this access.
 pub struct AccessibleSessions {
@@ -22,6 +23,12 @@ pub struct AccessibleSessions {
 impl AccessibleSessions {
     pub fn new(local: Arc<Local>, access: SessionAccess) -> Self {
         Self { local, access }
+    }
+
+    /// What a call with this access is given, in the name of its principal.
+    fn grants(&self, confirmed: Option<&str>) -> HostGrants {
+        let by = self.access.principal().map(str::to_owned);
+        HostGrants { confirmed: confirmed.map(str::to_owned), by, files: BTreeMap::new() }
     }
 
     /// The whole id of a session that may be used. Its owner never changes, so it holds for the call that follows.
@@ -65,9 +72,9 @@ impl SessionClient for AccessibleSessions {
         session: &str,
         tool: &str,
         arguments: Value,
-        approved: bool,
+        confirmed: Option<&str>,
     ) -> Result<ToolAnswer, Error> {
-        self.local.call_tool(&self.permitted(session).await?, tool, arguments, approved).await
+        self.local.use_tool(&self.permitted(session).await?, tool, arguments, self.grants(confirmed)).await
     }
 
     async fn run_script(
@@ -75,9 +82,10 @@ impl SessionClient for AccessibleSessions {
         session: &str,
         arguments: Value,
         files: BTreeMap<String, String>,
-        approved: bool,
+        confirmed: Option<&str>,
     ) -> Result<ToolAnswer, Error> {
-        self.local.run_script(&self.permitted(session).await?, arguments, files, approved).await
+        let (tool, grants) = (Tool::RunScript.to_string(), HostGrants { files, ..self.grants(confirmed) });
+        self.local.use_tool(&self.permitted(session).await?, &tool, arguments, grants).await
     }
 
     async fn compose(&self, session: &str, made: bool) -> Result<ComposedView, Error> {

@@ -4,17 +4,19 @@ use std::path::{Path, PathBuf};
 
 use super::Local;
 use crate::{AgentView, Code, Error, names};
-use skills_base::files::Folder;
+use skills_base::files::{Folder, OpenError};
 use skills_session::{Agent, call_order, parse_agent};
 
+/// Where agents are, next to the skills of a root and in the project.
+const FOLDER: &str = "agents";
 /// Largest definition that is read, in bytes.
 const LARGEST: u64 = 1 << 20;
 
 /// What the folders of agents have.
 struct Agents {
     found: Vec<AgentView>,
-    /// Files that do not define an agent, with the reason.
-    unreadable: Vec<(PathBuf, String)>,
+    /// Files that do not define an agent, with their text where it can be read, and the reason.
+    unreadable: Vec<(PathBuf, Option<String>, String)>,
 }
 
 impl Local {
@@ -22,11 +24,12 @@ impl Local {
     /// reason, under its file name.
     pub(super) fn agent_views(&self) -> Vec<AgentView> {
         let Agents { mut found, unreadable } = self.agents_found();
-        for (location, why) in unreadable {
+        for (location, definition, why) in unreadable {
             let id = location.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             if !found.iter().any(|known| known.agent.id == id) {
                 let agent = Agent { id, ..Agent::default() };
-                found.push(AgentView { agent, location, problems: vec![why], composed: Vec::new() });
+                let problems = vec![why];
+                found.push(AgentView { agent, location, definition, problems, composed: Vec::new() });
             }
         }
         found.sort_by(|a, b| a.agent.id.cmp(&b.agent.id));
@@ -36,15 +39,30 @@ impl Local {
     fn agents_found(&self) -> Agents {
         let catalogue = self.registry.snapshot();
         let (mut found, mut unreadable): (Vec<AgentView>, Vec<_>) = (Vec::new(), Vec::new());
-        for folder in self.agent_folders() {
-            let Ok(opened) = Folder::follow(&folder) else { continue };
-            for name in definitions(&opened) {
-                let location = folder.join(&name);
-                let read = opened.read_text(&name, LARGEST).map_err(|refusal| refusal.to_string());
-                let agent = match read.and_then(|source| parse_agent(&source)) {
+        for above in self.agent_places() {
+            // As with bundles: a link is followed where it stays beneath the root.
+            let Ok(opened) = Folder::follow(&above) else { continue };
+            let names = match definitions(&opened) {
+                Ok(names) => names,
+                Err(OpenError::NotFound { .. }) => continue,
+                Err(refusal) => {
+                    unreadable.push((above.join(FOLDER), None, refusal.to_string()));
+                    continue;
+                }
+            };
+            for name in names {
+                let location = above.join(&name);
+                let source = match opened.read_text(&name, LARGEST) {
+                    Ok(source) => source,
+                    Err(refusal) => {
+                        unreadable.push((location, None, refusal.to_string()));
+                        continue;
+                    }
+                };
+                let agent = match parse_agent(&source) {
                     Ok(agent) => agent,
                     Err(why) => {
-                        unreadable.push((location, why));
+                        unreadable.push((location, Some(source), why));
                         continue;
                     }
                 };
@@ -58,7 +76,7 @@ impl Local {
                     .map(|name| format!("it uses the skill {name}, which does not exist"))
                     .collect();
                 let composed = call_order(Some(&agent));
-                found.push(AgentView { agent, location, problems, composed });
+                found.push(AgentView { agent, location, definition: Some(source), problems, composed });
             }
         }
         Agents { found, unreadable }
@@ -73,35 +91,37 @@ impl Local {
         if let Some(found) = all.iter().find(|view| view.agent.id == id) {
             return Ok(found.agent.clone());
         }
-        if let Some((location, why)) =
-            unreadable.iter().find(|(location, _)| location.file_stem().is_some_and(|stem| stem == id))
+        if let Some((location, _, why)) =
+            unreadable.iter().find(|(location, ..)| location.file_stem().is_some_and(|stem| stem == id))
         {
             return Err(wrong(location, why));
         }
         let near = names::near(id, all.iter().map(|view| view.agent.id.as_str()));
-        let folders: Vec<String> = self.agent_folders().iter().map(|f| f.display().to_string()).collect();
+        let folders: Vec<String> =
+            self.agent_places().iter().map(|f| f.join(FOLDER).display().to_string()).collect();
         let message = format!("there is no agent `{id}`; agents are searched in {}", folders.join(", "));
         Err(Error { suggestions: near, ..Error::new(Code::NotFound, message) })
     }
 
-    fn agent_folders(&self) -> Vec<PathBuf> {
+    /// The folders that may have a folder of agents.
+    fn agent_places(&self) -> Vec<PathBuf> {
         let catalogue = self.registry.snapshot();
-        let mut folders = vec![self.config.cwd.join("agents")];
-        folders.extend(catalogue.roots.iter().map(|root| root.path.join("agents")));
+        let mut folders = vec![self.config.cwd.clone()];
+        folders.extend(catalogue.roots.iter().map(|root| root.path.clone()));
         folders.dedup();
         folders
     }
 }
 
-fn definitions(folder: &Folder) -> Vec<String> {
-    let Ok(entries) = folder.entries("") else { return Vec::new() };
-    let mut names: Vec<String> = entries.into_iter().map(|entry| entry.name).collect();
+/// The paths of the files that may define an agent.
+fn definitions(above: &Folder) -> Result<Vec<String>, OpenError> {
+    let mut names: Vec<String> = above.entries(FOLDER)?.into_iter().map(|entry| entry.name).collect();
     names.retain(|name| {
         let is_yaml = Path::new(name).extension().is_some_and(|e| e == "yaml" || e == "yml");
         is_yaml && !name.starts_with('.')
     });
     names.sort();
-    names
+    Ok(names.into_iter().map(|name| format!("{FOLDER}/{name}")).collect())
 }
 
 fn wrong(location: &Path, why: &str) -> Error {

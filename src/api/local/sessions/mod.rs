@@ -268,9 +268,10 @@ impl SessionClient for Local {
         session: &str,
         tool: &str,
         arguments: Value,
-        approved: bool,
+        confirmed: Option<&str>,
     ) -> Result<ToolAnswer, Error> {
-        self.use_tool(session, tool, arguments, HostGrants { approved, files: BTreeMap::new() }).await
+        let grants = HostGrants { confirmed: confirmed.map(str::to_owned), ..HostGrants::default() };
+        self.use_tool(session, tool, arguments, grants).await
     }
 
     async fn run_script(
@@ -278,10 +279,11 @@ impl SessionClient for Local {
         session: &str,
         arguments: Value,
         files: BTreeMap<String, String>,
-        approved: bool,
+        confirmed: Option<&str>,
     ) -> Result<ToolAnswer, Error> {
         let tool = Tool::RunScript.to_string();
-        self.use_tool(session, &tool, arguments, HostGrants { approved, files }).await
+        let grants = HostGrants { confirmed: confirmed.map(str::to_owned), files, ..HostGrants::default() };
+        self.use_tool(session, &tool, arguments, grants).await
     }
 
     async fn compose(&self, session: &str, made: bool) -> Result<ComposedView, Error> {

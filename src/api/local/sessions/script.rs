@@ -1,23 +1,28 @@
-//! A script of a loaded skill: what cannot run is refused first, a person is asked then, and it runs
-//! sandboxed. Files it leaves become artifacts.
+//! A script of a loaded skill: what cannot run is refused first, a person is asked then, and exactly what that person
+//! confirmed runs sandboxed. Files it leaves become artifacts.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 use super::Local;
 use super::skill_drift::open_loaded;
 use super::tools::{HostGrants, to_tool_error};
 use crate::Error;
-use crate::local::runs::handed_over;
-use skills_runs::{Artifact, Artifacts};
-use skills_sandbox::{InputFile, Outcome, SandboxError, Spec};
-use skills_session::{RunScriptArguments, Session, ToolError, ToolFailure, arguments};
+use crate::local::runs::{Runs, handed_over};
+use skills_base::audit::Entry;
+use skills_runs::{Artifact, Artifacts, digest_of};
+use skills_sandbox::{InputFile, Outcome, SandboxError, Spec, Supplied, Verify};
+use skills_session::{RunScriptArguments, ScriptSheet, Session, ToolError, ToolFailure, arguments};
 
 fn refused(error: &SandboxError) -> ToolError {
     let code = match error.code() {
+        // The check before the start is that of the confirmed digest.
+        "skill_changed" => ToolFailure::InvalidTransition,
         "path_escape" => ToolFailure::PathEscape,
         "not_found" => ToolFailure::NotFound,
         "invalid_request" => ToolFailure::InvalidRequest,
@@ -51,7 +56,7 @@ impl Local {
             follow_links: false,
             args: asked.args,
             env: asked.env,
-            workdir: asked.workdir.map(PathBuf::from).unwrap_or_default(),
+            workdir: asked.workdir.as_deref().map(PathBuf::from).unwrap_or_default(),
             files: files
                 .into_iter()
                 .map(|(name, from)| InputFile { from: from.into(), to: name.into() })
@@ -60,20 +65,42 @@ impl Local {
             ..Spec::new(bundle.path(), PathBuf::from(&asked.path))
         };
         let sandbox = self.runs.isolating();
-        // No approval is requested for what cannot run anyway.
-        let (spec, sandbox) =
-            super::super::run_blocking(move || Ok((sandbox.check(&spec).map(|()| spec), sandbox)))
+        let asks = ScriptSheet {
+            skill: skill.name.clone(),
+            skill_digest: skill.digest.clone(),
+            path: asked.path.clone(),
+            script_digest: String::new(),
+            bundle_digest: String::new(),
+            args: spec.args.clone(),
+            env: spec.env.clone(),
+            workdir: asked.workdir,
+            files: BTreeMap::new(),
+            isolation: sandbox.report().summary(),
+            inputs_digest: String::new(),
+        };
+        let id = session.id.0.clone();
+        let Some(confirmed) = leave.confirmed else {
+            // No approval is requested for what cannot run anyway.
+            let supplied = super::super::run_blocking(move || Ok(sandbox.preview(&spec)))
                 .await
-                .map_err(to_tool_error)?;
-        let spec = spec.map_err(|error| refused(&error))?;
-        if !leave.approved {
-            return Err(ToolError::new(
-                ToolFailure::ConfirmationRequired,
-                question(&skill.name, &asked.path, &spec.args, &handed, &sandbox.report().summary()),
-            ));
-        }
-        // What was refused was never allowed: only now it is written down that a person let it run.
-        self.audit_script(&session.id.0, &skill.name, given).await;
+                .map_err(to_tool_error)?
+                .map_err(|error| refused(&error))?;
+            return Err(unconfirmed(reviewed(asks, &id, &supplied)));
+        };
+        let (audit, runtime) = (Arc::clone(&self.audit), Handle::current());
+        let by = leave.by.unwrap_or_else(Runs::account);
+        let verify = Verify::new(move |supplied| {
+            let sheet = reviewed(asks.clone(), &id, supplied);
+            if sheet.inputs_digest != confirmed {
+                let why = "the script, its bundle, arguments, files or isolation differ from what was \
+                    confirmed; review it again";
+                return Err(why.to_owned());
+            }
+            // What was refused was never allowed: only now it is written down that a person let it run.
+            runtime.block_on(audit.record(allowed(&sheet, &id, &by)));
+            Ok(())
+        });
+        let spec = Spec { verify: Some(verify), ..spec };
         let outcome = sandbox.run(spec, CancellationToken::new()).await.map_err(|error| refused(&error))?;
         if let Some(exceeded) = &outcome.exceeded {
             let message = format!("{} reached {exceeded}", asked.path);
@@ -113,16 +140,49 @@ impl Local {
     }
 }
 
+/// A script with what it would find, under the digest of all of that.
+fn reviewed(asks: ScriptSheet, session: &str, supplied: &Supplied) -> ScriptSheet {
+    // As the bundle's entries are named: `./` is not part of a name.
+    let path: PathBuf =
+        Path::new(&asks.path).components().filter(|part| *part != Component::CurDir).collect();
+    let script = supplied.bundle.get(&*path.to_string_lossy()).map(String::as_str).unwrap_or_default();
+    let mut sheet = ScriptSheet {
+        // Without the mark of an executable file, which the digest of the bundle includes.
+        script_digest: script.trim_end_matches('x').to_owned(),
+        bundle_digest: digest_of(&json!(supplied.bundle)),
+        files: supplied.files.clone(),
+        inputs_digest: String::new(),
+        ..asks
+    };
+    sheet.inputs_digest = digest_of(&json!({ "session": session, "script": sheet }));
+    sheet
+}
+
 /// What a person is asked.
-fn question(skill: &str, path: &str, args: &[String], handed: &[String], isolation: &str) -> String {
-    let with = |what: &str, list: &[String]| {
+fn unconfirmed(sheet: ScriptSheet) -> ToolError {
+    let with = |what: &str, list: &[&str]| {
         if list.is_empty() { String::new() } else { format!(", {what} {}", list.join(" ")) }
     };
-    format!(
-        "confirmation required: {path} of {skill}{}{}; isolation: {isolation}",
-        with("arguments", args),
-        with("files", handed)
-    )
+    let args: Vec<&str> = sheet.args.iter().map(String::as_str).collect();
+    let files: Vec<&str> = sheet.files.keys().map(String::as_str).collect();
+    let message = format!(
+        "confirmation required: {} of {}{}{}; isolation: {}",
+        sheet.path,
+        sheet.skill,
+        with("arguments", &args),
+        with("files", &files),
+        sheet.isolation
+    );
+    ToolError { script: Some(Box::new(sheet)), ..ToolError::new(ToolFailure::ConfirmationRequired, message) }
+}
+
+/// A person let a session run a script.
+fn allowed(sheet: &ScriptSheet, session: &str, by: &str) -> Entry {
+    let asked = json!({
+        "session": session, "skill": sheet.skill, "path": sheet.path, "inputs_digest": sheet.inputs_digest,
+    });
+    let detail = json!({ "args": sheet.args, "env": sheet.env });
+    Entry::new("script.allowed", Some(by), asked).with_detail(detail).durably()
 }
 
 fn file(artifact: &Artifact) -> Value {
@@ -149,14 +209,70 @@ fn keep(artifacts: &Arc<Artifacts>, outcome: &Outcome) -> Result<Vec<Artifact>, 
 mod tests {
     use super::*;
 
+    fn sheet() -> ScriptSheet {
+        serde_json::from_value(json!({
+            "skill": "csv", "skill_digest": "s", "path": "scripts/a.py", "script_digest": "",
+            "bundle_digest": "", "args": ["--top", "3"], "env": { "MODE": "dry" }, "workdir": null, "files": {},
+            "isolation": "sandbox", "inputs_digest": "",
+        }))
+        .unwrap()
+    }
+
+    fn supplied() -> Supplied {
+        let one = |name: &str, digest: &str| BTreeMap::from([(name.to_owned(), digest.to_owned())]);
+        Supplied { bundle: one("scripts/a.py", "a1x"), files: one("o.csv", "f1") }
+    }
+
     #[test]
     fn a_person_is_told_what_would_run_on_what() {
-        let list = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
-        let asked = question("csv", "scripts/a.py", &list(&["--top", "3"]), &list(&["o.csv"]), "sandbox");
+        let asked = unconfirmed(reviewed(sheet(), "s1", &supplied()));
         assert_eq!(
-            asked,
+            asked.message,
             "confirmation required: scripts/a.py of csv, arguments --top 3, files o.csv; isolation: sandbox"
         );
-        assert!(!question("csv", "scripts/a.py", &[], &[], "sandbox").contains("arguments"));
+        assert_eq!(asked.script.unwrap().script_digest, "a1");
+        let bare = ScriptSheet { args: Vec::new(), ..sheet() };
+        assert!(!unconfirmed(reviewed(bare, "s1", &supplied())).message.contains("arguments"));
+    }
+
+    #[test]
+    fn everything_that_decides_what_happens_is_in_the_digest() {
+        let of = |sheet: ScriptSheet, session: &str, supplied: &Supplied| {
+            reviewed(sheet, session, supplied).inputs_digest
+        };
+        let first = of(sheet(), "s1", &supplied());
+        let dotted = ScriptSheet { path: "scripts/./a.py".to_owned(), ..sheet() };
+        assert_eq!(reviewed(dotted, "s1", &supplied()).script_digest, "a1");
+        let mut other = vec![of(sheet(), "s2", &supplied())];
+        let changes: [fn(&mut ScriptSheet); 7] = [
+            |sheet| sheet.skill.push('2'),
+            |sheet| sheet.skill_digest.push('2'),
+            |sheet| sheet.path.push('2'),
+            |sheet| sheet.args.swap(0, 1),
+            |sheet| sheet.env.clear(),
+            |sheet| sheet.workdir = Some("in".to_owned()),
+            |sheet| sheet.isolation.clear(),
+        ];
+        for change in changes {
+            let mut changed = sheet();
+            change(&mut changed);
+            other.push(of(changed, "s1", &supplied()));
+        }
+        let changes: [fn(&mut Supplied); 4] = [
+            |supplied| supplied.bundle.values_mut().for_each(|digest| digest.push('2')),
+            |supplied| supplied.bundle.values_mut().for_each(|digest| digest.truncate(2)),
+            |supplied| drop(supplied.bundle.insert("scripts/b.py".to_owned(), "b1".to_owned())),
+            |supplied| supplied.files.values_mut().for_each(|digest| digest.push('2')),
+        ];
+        for change in changes {
+            let mut changed = supplied();
+            change(&mut changed);
+            other.push(of(sheet(), "s1", &changed));
+        }
+        other.push(first);
+        let all = other.len();
+        other.sort();
+        other.dedup();
+        assert_eq!(other.len(), all);
     }
 }

@@ -23,9 +23,12 @@ use skills_skill::tokens::TokenCount;
 const LISTED: usize = 50;
 
 /// What the host passes to a script in addition to the model's arguments.
+#[derive(Default)]
 pub(super) struct HostGrants {
-    /// A person allowed it.
-    pub approved: bool,
+    /// The digest that a person confirmed.
+    pub confirmed: Option<String>,
+    /// The principal of the call; none for the local account.
+    pub by: Option<String>,
     /// Files of this machine, by their names in the work directory.
     pub files: BTreeMap<String, String>,
 }
@@ -193,7 +196,9 @@ impl Local {
         let change = |session: &mut Session| {
             self.counted(&mut session.active);
             let result = done.apply(session, bodies);
-            let entry = session.called(now_ms(), &name, given.clone(), result.clone());
+            // What would run is for the caller who can confirm it, not for the model that reads the transcript.
+            let told = result.clone().map_err(|error| ToolError { script: None, ..error });
+            let entry = session.called(now_ms(), &name, given.clone(), told);
             Ok((entry, result))
         };
         let ((entry, result), session) = self.change_found(found, change).await?;

@@ -1,5 +1,5 @@
 //! The dialog for what a session needs: a message, a script's arguments, or an export's format and file. For a script
-//! it shows the sandbox; opening it runs nothing.
+//! it shows the sandbox; nothing runs before it is reviewed.
 
 use std::time::Instant;
 
@@ -59,7 +59,7 @@ impl AskSheet {
     fn buttons(&self) -> [Button; 2] {
         let act = match &self.asking {
             Asking::Message { .. } => "Append",
-            Asking::Script { .. } => "Run it",
+            Asking::Script { .. } => "Review",
             Asking::Export { .. } => "Export",
             Asking::Golden(form) if form.replaces.is_some() => "Change",
             Asking::Golden(_) => "Add",
@@ -92,7 +92,8 @@ impl AskSheet {
                 Outcome::Ask(self.pane, vec![write])
             }
             Ok(effect) => {
-                self.done = true;
+                // The review may reveal an error: keep the input until the script runs.
+                self.done = !matches!(self.asking, Asking::Script { .. });
                 Outcome::Done(self.pane, vec![effect])
             }
             Err(why) => {
@@ -290,7 +291,7 @@ impl Overlay for AskSheet {
         let mut out = vec![Hint { action: Action::NextPart, label: "next" }];
         let (act, nothing) = match self.asking {
             Asking::Message { .. } => ("append", "cancel"),
-            Asking::Script { .. } => ("run it", "cancel"),
+            Asking::Script { .. } => ("review", "cancel"),
             Asking::Export { .. } => ("export", "cancel"),
             Asking::Golden(_) => ("save", "cancel"),
             Asking::Import => ("import", "cancel"),
@@ -330,7 +331,7 @@ impl Overlay for AskSheet {
         let outer = centred(area, width, fixed + rows);
         let title = match &self.asking {
             Asking::Message { .. } => "Append a message",
-            Asking::Script { .. } => "Run this script?",
+            Asking::Script { .. } => "Run a script",
             Asking::Export { .. } => "Export the session",
             Asking::Golden(form) if form.replaces.is_some() => "Change a golden query",
             Asking::Golden(_) => "Add a golden query",

@@ -10,7 +10,7 @@ use crate::form::Form;
 use crate::golden_requests::{GoldenAsk, GoldenForm, parse_expectation};
 use crate::pane::Effect;
 use crate::session_export::{Exported, Format};
-use crate::session_requests::SessionAsk;
+use crate::session_requests::{ScriptCall, SessionAsk};
 use crate::terminal::MAX_COPY_BYTES;
 use crate::widgets::format::bytes;
 use skills_authoring::golden_file::GoldenEdit;
@@ -178,11 +178,12 @@ impl Asking {
                     })
                     .collect::<Result<_, _>>()?;
                 let files = words(text("files"))?.into_iter().map(handed).collect::<Result<_, _>>()?;
-                Ok(Effect::Session(SessionAsk::Script {
+                let call = ScriptCall {
                     session: session.clone(),
                     arguments: json!({"path": path, "skill": skill, "args": args, "env": env}),
                     files,
-                }))
+                };
+                Ok(Effect::Session(SessionAsk::Script { call, confirmed: None }))
             }
             Self::Export { session, exports, first, desktop } => {
                 let format = text("format").parse().unwrap_or(*first);
@@ -288,10 +289,12 @@ mod tests {
             isolation: "sandboxed".into(),
         };
         let values = json!({"args": "--top 3", "files": "in.csv=./orders.csv notes.txt", "env": "A=b=c"});
-        let Effect::Session(SessionAsk::Script { arguments, files, .. }) =
-            asking.ask(values.as_object().unwrap()).unwrap()
+        let Effect::Session(SessionAsk::Script {
+            call: ScriptCall { arguments, files, .. },
+            confirmed: None,
+        }) = asking.ask(values.as_object().unwrap()).unwrap()
         else {
-            unreachable!("a script")
+            unreachable!("a script that is reviewed first")
         };
         assert_eq!(arguments["args"], json!(["--top", "3"]));
         assert_eq!(arguments["env"], json!({"A": "b=c"}));

@@ -163,7 +163,7 @@ impl SessionPane {
             Action::LoadSkill => vec![self.loadable()],
             Action::UnloadSkill => {
                 let name = self.selected()?.name.clone();
-                self.call("skills.unload", json!({"names": [name]}), false)
+                self.call("skills.unload", json!({"names": [name]}))
             }
             Action::ReadResource => self.files(PickerKind::FileToRead)?,
             Action::RunScript => self.files(PickerKind::ScriptToRun)?,

@@ -163,9 +163,9 @@ impl SessionPane {
         self.compose()
     }
 
-    fn call(&self, tool: &str, arguments: serde_json::Value, approved: bool) -> Vec<Effect> {
+    fn call(&self, tool: &str, arguments: serde_json::Value) -> Vec<Effect> {
         let Some(session) = self.id().map(str::to_owned) else { return Vec::new() };
-        vec![Effect::Session(SessionAsk::Tool { session, tool: tool.to_owned(), arguments, approved })]
+        vec![Effect::Session(SessionAsk::Tool { session, tool: tool.to_owned(), arguments })]
     }
 
     /// Shows a session; the cursor stays on its skill.

@@ -37,7 +37,7 @@ impl SessionPane {
                 // No session is open yet when the first skill is loaded from another pane.
                 let load = json!({"names": [skill.as_str()], "mode": "add"});
                 if let Some(_) = self.id() {
-                    self.call("skills.load", load, false)
+                    self.call("skills.load", load)
                 } else {
                     self.asked = true;
                     self.waiting_load = Some(skill.to_string());
@@ -99,7 +99,7 @@ impl SessionPane {
     }
 
     fn on_response(&mut self, told: &SessionTold) -> Vec<Effect> {
-        if matches!(told, SessionTold::Session(_) | SessionTold::Tool(..)) {
+        if matches!(told, SessionTold::Session(_) | SessionTold::Tool(..) | SessionTold::Review(..)) {
             self.others.answered();
         }
         match told {
@@ -107,7 +107,7 @@ impl SessionPane {
             SessionTold::Session(Ok(session)) => {
                 self.show(Arc::clone(session));
                 if let Some(skill) = self.waiting_load.take() {
-                    return self.call("skills.load", json!({"names": [skill], "mode": "add"}), false);
+                    return self.call("skills.load", json!({"names": [skill], "mode": "add"}));
                 }
                 self.refresh()
             }
@@ -130,6 +130,17 @@ impl SessionPane {
                 match answer {
                     Ok(answer) => effects.extend(self.answered(tool, &answer.result)),
                     Err(error) => effects.push(Effect::ErrorNotice(tool.clone(), error.message.clone())),
+                }
+                effects
+            }
+            SessionTold::Review(call, sheet, after) => {
+                if let Some(after) = after {
+                    self.show(Arc::clone(after));
+                }
+                let mut effects = self.refresh();
+                if self.id() == Some(call.session.as_str()) {
+                    let (call, sheet) = (call.clone(), sheet.clone());
+                    effects.push(Effect::Sheet(Box::new(Sheet::Script { call, sheet })));
                 }
                 effects
             }
@@ -257,12 +268,10 @@ impl SessionPane {
     fn picked(&mut self, kind: PickerKind, value: &str) -> Vec<Effect> {
         let named = || Some(value.to_owned());
         match kind {
-            PickerKind::SkillToLoad => {
-                self.call("skills.load", json!({"names": [value], "mode": "add"}), false)
-            }
+            PickerKind::SkillToLoad => self.call("skills.load", json!({"names": [value], "mode": "add"})),
             PickerKind::FileToRead => {
                 let skill = self.selected().map(|skill| skill.name.clone());
-                self.call("skills.read", json!({"path": value, "skill": skill}), false)
+                self.call("skills.read", json!({"path": value, "skill": skill}))
             }
             PickerKind::ScriptToRun => self.script_sheet(value).into_iter().collect(),
             PickerKind::Session => vec![Effect::Session(SessionAsk::Open(value.to_owned()))],

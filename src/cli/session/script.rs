@@ -1,0 +1,103 @@
+//! `skills session run-script`: shows what would run, prompts, and runs exactly what was shown.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use super::{pairs, shown};
+use crate::Context;
+use crate::args::{HandedFile, ScriptArgs};
+use crate::failure::{Done, Failure};
+use crate::output::{TerminalCaps, TextStyle, fit, wrap};
+use crate::runs::{Caller, ask};
+use skills_api::{Code, Error, SessionClient};
+use skills_session::{ScriptSheet, ToolFailure};
+use skills_skill::safe_text;
+
+/// Width of the names of the facts.
+const LABEL: usize = 12;
+
+/// Runs a script; without a confirmed digest it is shown first.
+pub async fn run(cx: &mut Context, core: &dyn SessionClient, args: &ScriptArgs) -> Result<Done, Failure> {
+    let ScriptArgs { session, path, skill, workdir, .. } = args;
+    let arguments = json!({
+        "path": path, "skill": skill, "args": args.args, "env": pairs(&args.env)?, "workdir": workdir,
+    });
+    let files: BTreeMap<String, String> =
+        args.files.iter().map(|file| (file.name.clone(), file.path.to_string_lossy().into_owned())).collect();
+    let named = args.inputs_digest.as_deref();
+    let confirmed = named.filter(|_| args.yes);
+    let mut answer = core.run_script(session, arguments.clone(), files.clone(), confirmed).await?;
+    if let Err(error) = &answer.result
+        && error.code == ToolFailure::ConfirmationRequired
+        && let Some(sheet) = &error.script
+    {
+        let mut reporter = cx.reporter();
+        let head = TextStyle::Strong.paint("To run", reporter.look.colour);
+        reporter.say(&format!("{head}\n\n{}", text(sheet, reporter.look)));
+        let command = command(&Caller::of(&cx.global), args, sheet);
+        if args.yes {
+            let message =
+                format!("the script was not run: --yes needs --inputs-digest. To run it, run: {command}");
+            let reason = json!({ "script": sheet, "command": command });
+            let error = Error::new(Code::ConfirmationRequired, message);
+            return Err(Error { reason: Some(reason), ..error }.into());
+        }
+        if !matches!(ask("Run it? [y/N]", &format!("run: {command}"))?.as_str(), "y" | "yes") {
+            return Err(Error::new(Code::ConfirmationRequired, "the script was not run").into());
+        }
+        let digest = named.unwrap_or(&sheet.inputs_digest);
+        answer = core.run_script(session, arguments, files, Some(digest)).await?;
+    }
+    shown(cx, session, &answer)
+}
+
+/// The command that runs what is shown without asking.
+fn command(caller: &Caller, args: &ScriptArgs, sheet: &ScriptSheet) -> String {
+    let named = |file: &HandedFile| format!("{}={}", file.name, file.path.display());
+    let files: Vec<String> = args.files.iter().map(named).collect();
+    let mut words = vec!["session", "run-script", &args.session, &args.path];
+    words.extend(args.skill.iter().flat_map(|skill| ["--skill", skill.as_str()]));
+    words.extend(args.env.iter().flat_map(|variable| ["--env", variable.as_str()]));
+    words.extend(files.iter().flat_map(|file| ["--file", file.as_str()]));
+    words.extend(args.workdir.iter().flat_map(|workdir| ["--workdir", workdir.as_str()]));
+    words.extend(["--inputs-digest", &sheet.inputs_digest, "--yes"]);
+    if !args.args.is_empty() {
+        words.push("--");
+        words.extend(args.args.iter().map(String::as_str));
+    }
+    caller.line(&words)
+}
+
+/// What would run.
+fn text(sheet: &ScriptSheet, look: TerminalCaps) -> String {
+    let list = |words: &[String]| {
+        let quoted: Vec<String> = words.iter().map(|word| Value::from(word.as_str()).to_string()).collect();
+        quoted.join(" ")
+    };
+    let env: Vec<String> = sheet.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let files: Vec<String> =
+        sheet.files.iter().map(|(name, digest)| format!("{name} (sha256 {digest})")).collect();
+    let facts = [
+        ("script", sheet.path.clone()),
+        ("sha256", sheet.script_digest.clone()),
+        ("of", sheet.skill.clone()),
+        ("arguments", list(&sheet.args)),
+        ("variables", list(&env)),
+        ("files", files.join(", ")),
+        ("directory", sheet.workdir.clone().unwrap_or_default()),
+        ("isolation", sheet.isolation.clone()),
+        ("digest", sheet.inputs_digest.clone()),
+    ];
+    let room = look.text_width(100).saturating_sub(LABEL);
+    let mut out = String::new();
+    for (name, value) in facts.into_iter().filter(|(_, value)| !value.is_empty()) {
+        let mut head = TextStyle::Muted.paint(&fit(name, LABEL, look.unicode), look.colour);
+        for line in wrap(&safe_text::line(&value), room) {
+            let _ = writeln!(out, "{head}{line}");
+            head = " ".repeat(LABEL);
+        }
+    }
+    out
+}

@@ -1,0 +1,252 @@
+//! The dialog that confirms a script: exactly what would run, in a text that scrolls, and its digest. Enter closes it
+//! without running anything until the other button has the focus.
+
+use std::time::Instant;
+
+use crossterm::event::{KeyEvent, MouseButton, MouseEvent, MouseEventKind};
+use ratatui::layout::{Position, Rect};
+use serde_json::{Map, Value};
+
+use super::parts::{self, Button, LABEL};
+use super::prompt::name_of_script;
+use crate::action::{Action, Context};
+use crate::overlay::{Hint, Outcome, Overlay, centred, frame};
+use crate::pane::{Effect, PaneId};
+use crate::session_requests::{ScriptCall, SessionAsk};
+use crate::theme::Role;
+use crate::widgets::painter::Painter;
+use crate::widgets::rich::{RichLine, Seg};
+use crate::widgets::scroll::Scroll;
+use crate::widgets::text_width::shown;
+use crate::widgets::wrap::wrap;
+use skills_session::ScriptSheet;
+
+/// Width of the box where there is room.
+const WIDTH: u16 = 84;
+/// Rows below the text: a blank row and the buttons.
+const FOOT_ROWS: u16 = 2;
+
+/// The dialog.
+pub struct ScriptDialog {
+    pane: PaneId,
+    call: ScriptCall,
+    sheet: ScriptSheet,
+    /// The button with the focus.
+    focus: usize,
+    scroll: Scroll,
+    rows: usize,
+    buttons: Vec<Rect>,
+}
+
+impl ScriptDialog {
+    /// A dialog with the focus on the button that runs nothing.
+    #[must_use]
+    pub fn new(pane: PaneId, call: ScriptCall, sheet: ScriptSheet) -> Self {
+        Self { pane, call, sheet, focus: 0, scroll: Scroll::default(), rows: 0, buttons: Vec::new() }
+    }
+
+    fn choices() -> [Button; 2] {
+        [Button::new(Action::Back, "Cancel", "Esc"), Button::danger(Action::CarryOut, "Run it", "^S")]
+    }
+
+    fn press(&self, action: Action) -> Outcome {
+        match action {
+            Action::Back => Outcome::Close,
+            Action::CarryOut => {
+                let run = SessionAsk::Script {
+                    call: self.call.clone(),
+                    confirmed: Some(self.sheet.inputs_digest.clone()),
+                };
+                // What was typed for it is used now.
+                let typed = name_of_script(&self.sheet.skill, &self.sheet.path);
+                let effects = vec![Effect::Keep(typed, Map::new()), Effect::Session(run)];
+                Outcome::Done(self.pane, effects)
+            }
+            _ => Outcome::Stay,
+        }
+    }
+
+    fn press_at(&self, index: usize) -> Outcome {
+        let action = Self::choices().get(index).map_or(Action::Back, |button| button.action);
+        self.press(action)
+    }
+
+    fn lines(&self, width: u16) -> Vec<RichLine> {
+        let sheet = &self.sheet;
+        // Each in quotes: blanks are part of an argument.
+        let quoted = |text: &str| Value::from(text).to_string();
+        let args: Vec<String> = sheet.args.iter().map(|arg| quoted(arg)).collect();
+        let env = sheet.env.iter().map(|(name, value)| quoted(&format!("{name}={value}")));
+        let mut facts = vec![
+            ("script", sheet.path.clone()),
+            ("", format!("sha256 {}", sheet.script_digest)),
+            ("of", sheet.skill.clone()),
+            ("arguments", if args.is_empty() { "none".to_owned() } else { args.join(" ") }),
+            ("variables", env.collect::<Vec<_>>().join(" ")),
+        ];
+        for (at, (name, digest)) in sheet.files.iter().enumerate() {
+            let from = self.call.files.get(name).map(String::as_str).unwrap_or_default();
+            facts.push((if at == 0 { "files" } else { "" }, format!("{name} = {from}")));
+            facts.push(("", format!("sha256 {digest}")));
+        }
+        facts.extend([
+            ("directory", sheet.workdir.clone().unwrap_or_default()),
+            ("isolation", sheet.isolation.clone()),
+            ("digest", sheet.inputs_digest.clone()),
+            ("", "exactly this is run".to_owned()),
+        ]);
+        let mut lines = Vec::new();
+        for (label, text) in facts.into_iter().filter(|(_, text)| !text.is_empty()) {
+            let segs = [Seg::new(shown(&text), if label.is_empty() { Role::Muted } else { Role::Text })];
+            for (at, segs) in wrap(&segs, width.saturating_sub(LABEL)).into_iter().enumerate() {
+                let label = if at == 0 { label } else { "" };
+                let label = format!("{label:<width$}", width = usize::from(LABEL));
+                let mut line = vec![Seg::new(label, Role::Muted)];
+                line.extend(segs);
+                lines.push(RichLine::from_segs(line));
+            }
+        }
+        lines
+    }
+}
+
+impl Overlay for ScriptDialog {
+    fn in_text(&self) -> bool {
+        false
+    }
+
+    fn contexts(&self) -> Vec<Context> {
+        vec![Context::Sheet]
+    }
+
+    fn key(&mut self, _key: KeyEvent, action: Option<Action>) -> Outcome {
+        match action {
+            Some(Action::NextPart | Action::PreviousPart) => self.focus = 1 - self.focus,
+            Some(Action::Open) => return self.press_at(self.focus),
+            Some(Action::Up) => self.scroll.roll(-1, self.rows),
+            Some(Action::Down) => self.scroll.roll(1, self.rows),
+            Some(Action::PageUp) => self.scroll.roll(-self.scroll.page(), self.rows),
+            Some(Action::PageDown) => self.scroll.roll(self.scroll.page(), self.rows),
+            Some(action) => return self.press(action),
+            None => {}
+        }
+        Outcome::Stay
+    }
+
+    fn mouse(&mut self, event: MouseEvent) -> Outcome {
+        let at = Position::new(event.column, event.row);
+        match event.kind {
+            MouseEventKind::ScrollUp => self.scroll.roll(-3, self.rows),
+            MouseEventKind::ScrollDown => self.scroll.roll(3, self.rows),
+            MouseEventKind::Down(MouseButton::Left) => {
+                if let Some(index) = self.buttons.iter().position(|button| button.contains(at)) {
+                    return self.press_at(index);
+                }
+            }
+            _ => {}
+        }
+        Outcome::Stay
+    }
+
+    fn hints(&self) -> Vec<Hint> {
+        let mut hints = vec![
+            Hint { action: Action::NextPart, label: "next" },
+            Hint { action: Action::Open, label: "press" },
+            Hint { action: Action::CarryOut, label: "run it" },
+        ];
+        if self.rows > self.scroll.height {
+            hints.push(Hint { action: Action::PageDown, label: "scroll" });
+        }
+        hints.push(Hint { action: Action::Back, label: "cancel" });
+        hints
+    }
+
+    fn draw(&mut self, area: Rect, painter: &mut Painter<'_>, _now: Instant) -> Option<Position> {
+        let width = WIDTH.min(area.width);
+        let lines = self.lines(width.saturating_sub(6));
+        self.rows = lines.len();
+        let wanted = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_add(FOOT_ROWS + 2);
+        let outer = centred(area, width, wanted.min(area.height));
+        let inside = frame(outer, painter, "Run this script?", "", true);
+        let inside = Rect { x: inside.x + 1, width: inside.width.saturating_sub(2), ..inside };
+        let body = Rect { height: inside.height.saturating_sub(FOOT_ROWS), ..inside };
+        self.scroll.height = usize::from(body.height);
+        self.scroll.roll(0, self.rows);
+        let visible = lines.iter().skip(self.scroll.offset).take(usize::from(body.height));
+        for (line, y) in visible.zip(body.y..) {
+            painter.line(body.x, y, line, body.width);
+        }
+        let below = self.rows.saturating_sub(self.scroll.offset + self.scroll.height);
+        if below > 0 {
+            let note = format!(" {below} more below {} ", painter.glyphs.down);
+            painter.right(body.right(), body.bottom().saturating_sub(1), &note, Role::Waiting);
+        }
+        let row = Rect { y: body.bottom() + 1, height: 1, ..inside };
+        self.buttons = parts::buttons(row, painter, &Self::choices(), Some(self.focus));
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ratatui::buffer::Buffer;
+    use serde_json::json;
+
+    use super::*;
+    use crate::glyphs::UNICODE;
+    use crate::picture;
+    use crate::theme::{Depth, Theme};
+
+    fn dialog() -> ScriptDialog {
+        let sheet = serde_json::from_value(json!({
+            "skill": "csv", "skill_digest": "s1", "path": "scripts/a.py", "script_digest": "a1".repeat(32),
+            "bundle_digest": "b1", "args": ["--top", "3 4"], "env": { "MODE": "dry" }, "workdir": null,
+            "files": { "in.csv": "f1".repeat(32) }, "isolation": "sandbox: landlock, seccomp",
+            "inputs_digest": "9f".repeat(32),
+        }));
+        let call = ScriptCall {
+            session: "s".to_owned(),
+            arguments: json!({}),
+            files: [("in.csv".to_owned(), "./orders.csv".to_owned())].into(),
+        };
+        ScriptDialog::new(PaneId::Session, call, sheet.unwrap())
+    }
+
+    #[test]
+    fn the_digest_of_what_is_shown_is_confirmed() {
+        let mut dialog = dialog();
+        let text: Vec<String> = dialog.lines(70).iter().map(RichLine::plain).collect();
+        let text = text.join("\n");
+        for part in ["scripts/a.py", "a1", "csv", r#""--top" "3 4""#, "MODE=dry", "./orders.csv", "f1", "9f"]
+        {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        let none = crossterm::event::KeyEvent::from(crossterm::event::KeyCode::Null);
+        assert!(matches!(dialog.key(none, Some(Action::Open)), Outcome::Close), "no has the focus");
+        dialog.key(none, Some(Action::NextPart));
+        let Outcome::Done(_, effects) = dialog.key(none, Some(Action::Open)) else {
+            unreachable!("the other button runs it")
+        };
+        let run = SessionAsk::Script { call: dialog.call.clone(), confirmed: Some("9f".repeat(32)) };
+        assert_eq!(effects.last(), Some(&Effect::Session(run)));
+    }
+
+    fn drawn(dialog: &mut ScriptDialog, width: u16, height: u16) -> String {
+        let theme = Theme::shipped("dark", Depth::True).unwrap();
+        let mut buf = Buffer::empty(Rect::new(0, 0, width, height));
+        let area = buf.area;
+        let mut painter = Painter { buf: &mut buf, theme: &theme, glyphs: &UNICODE };
+        dialog.draw(area, &mut painter, Instant::now());
+        picture::text(&buf)
+    }
+
+    #[test]
+    fn the_whole_call_is_shown_at_each_width() {
+        insta::assert_snapshot!("script-80x24", drawn(&mut dialog(), 80, 24));
+        insta::assert_snapshot!("script-120x36", drawn(&mut dialog(), 120, 36));
+        let mut small = dialog();
+        assert!(drawn(&mut small, 80, 12).contains("more below"));
+        small.scroll.roll(100, small.rows);
+        assert!(drawn(&mut small, 80, 12).contains("exactly this is run"));
+    }
+}
