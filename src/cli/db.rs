@@ -33,14 +33,8 @@ struct Purged {
 /// Runs `skills db …`.
 pub async fn run(cx: &mut Context, action: &DbAction) -> Result<Done, Failure> {
     match action {
-        DbAction::Check => {
-            expect_store(cx);
-            check(cx).await
-        }
-        DbAction::Backup(args) => {
-            expect_store(cx);
-            backup(cx, args).await
-        }
+        DbAction::Check => check(cx).await,
+        DbAction::Backup(args) => backup(cx, args).await,
         DbAction::Purge(args) => purge(cx, args).await,
         DbAction::Migrate(args) => migrate(cx, args).await,
         DbAction::Restore(args) => restore(cx, args).await,
@@ -98,11 +92,6 @@ fn render(found: &StoreHealth, look: TerminalCaps) -> String {
         };
     }
     out
-}
-
-/// A store that is named has to exist: an empty one at a mistyped path would be sound.
-fn expect_store(cx: &mut Context) {
-    cx.global.store_must_exist |= cx.global.store.is_some();
 }
 
 async fn backup(cx: &mut Context, args: &BackupArgs) -> Result<Done, Failure> {
