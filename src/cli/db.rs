@@ -33,6 +33,7 @@ struct Purged {
 /// Runs `skills db …`.
 pub async fn run(cx: &mut Context, action: &DbAction) -> Result<Done, Failure> {
     match action {
+        DbAction::Create => create(cx).await,
         DbAction::Check => check(cx).await,
         DbAction::Backup(args) => backup(cx, args).await,
         DbAction::Purge(args) => purge(cx, args).await,
@@ -41,6 +42,18 @@ pub async fn run(cx: &mut Context, action: &DbAction) -> Result<Done, Failure> {
         DbAction::Reset(args) => reset(cx, args).await,
         DbAction::Adopt(args) => adopt(cx, args).await,
     }
+}
+
+async fn create(cx: &mut Context) -> Result<Done, Failure> {
+    let client = cx.open(Needs::Catalogue).await?;
+    client.require_writable_store().await?;
+    let place = client.store_place()?;
+    if cx.out.json {
+        cx.out.value(&serde_json::json!({ "place": place }))?;
+    } else {
+        cx.out.line(safe_text::line(&place))?;
+    }
+    Ok(Done::Fine)
 }
 
 async fn check(cx: &mut Context) -> Result<Done, Failure> {

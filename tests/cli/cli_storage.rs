@@ -231,6 +231,11 @@ fn reading_a_named_store_creates_none() {
     refused(&["runs", "list"], &desk.run(&["runs", "list", "--json"]));
     assert_eq!(desk.run(&["session", "new"]).code, 0, "what writes creates it");
     assert_eq!(desk.json(&["runs", "list"])["runs"], json!([]));
+    let other = format!("sqlite:{}", typo.join("other.db").display());
+    for _ in 0..2 {
+        assert_eq!(desk.json(&["db", "create", "--store", &other])["place"], other);
+    }
+    assert_eq!(desk.run(&["db", "check", "--store", &other, "--store-must-exist"]).code, 0);
 }
 
 #[test]

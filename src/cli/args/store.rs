@@ -22,6 +22,8 @@ pub struct DbArgs {
 }
 #[derive(Debug, Subcommand)]
 pub enum DbAction {
+    /// Create the store unless it exists.
+    Create,
     /// Check the store for damage and inconsistent records; exits with 1 if there are any, with 70 if the store cannot be
     /// opened (missing, replaced, not readable).
     Check,

@@ -162,7 +162,8 @@ async fn an_id_in_progress_is_not_taken_twice() {
     let text_id = r#"{"jsonrpc":"2.0","id":"7","method":"ping"}"#;
     assert_eq!(post(&house, "", &session, text_id).await.status, 200, "a text is another id");
     let elicitation = text.lines().find(|line| line.contains("elicitation/create")).unwrap();
-    let elicitation: serde_json::Value = serde_json::from_str(elicitation.strip_prefix("data:").unwrap().trim()).unwrap();
+    let elicitation: serde_json::Value =
+        serde_json::from_str(elicitation.strip_prefix("data:").unwrap().trim()).unwrap();
     let no = json!({ "jsonrpc": "2.0", "id": elicitation["id"], "result": { "action": "decline" } });
     assert_eq!(post(&house, "", &session, &no.to_string()).await.status, 202);
     let mut rest = String::new();
