@@ -12,7 +12,7 @@ use skills_api::remote::{Address, KEY_VARIABLE, Key, Remote};
 use skills_api::{
     Client, Code, ConnectionState, Error, Local, Needs, OperatorClient, RunClient, SessionClient,
 };
-use skills_config::{Arguments, Config, Env, GlyphSet, MEMORY_STORE};
+use skills_config::{Arguments, Config, Env, GlyphSet, MEMORY_STORE, MissingStore};
 use skills_skill::safe_text;
 
 /// Everything that commands ask of the core, wherever it is.
@@ -68,6 +68,8 @@ pub struct Context {
     pub env: Env,
     /// Where the command was called.
     pub cwd: PathBuf,
+    /// What the command does with a store that does not exist.
+    pub missing_store: MissingStore,
     /// What the binary starts.
     pub adapters: super::Adapters,
 }
@@ -85,7 +87,7 @@ impl Context {
             demo: global.demo,
             watch: global.no_watch.then_some(false),
             store: global.store.clone(),
-            store_must_exist: global.store_must_exist,
+            missing_store: if global.store_must_exist { MissingStore::Refuse } else { self.missing_store },
             connect: global.connect.clone(),
             api_key_file: global.api_key_file.clone(),
             ..Arguments::default()

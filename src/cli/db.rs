@@ -33,20 +33,27 @@ struct Purged {
 /// Runs `skills db …`.
 pub async fn run(cx: &mut Context, action: &DbAction) -> Result<Done, Failure> {
     match action {
-        DbAction::Check => {
-            expect_store(cx);
-            check(cx).await
-        }
-        DbAction::Backup(args) => {
-            expect_store(cx);
-            backup(cx, args).await
-        }
+        DbAction::Create => create(cx).await,
+        DbAction::Check => check(cx).await,
+        DbAction::Backup(args) => backup(cx, args).await,
         DbAction::Purge(args) => purge(cx, args).await,
         DbAction::Migrate(args) => migrate(cx, args).await,
         DbAction::Restore(args) => restore(cx, args).await,
         DbAction::Reset(args) => reset(cx, args).await,
         DbAction::Adopt(args) => adopt(cx, args).await,
     }
+}
+
+async fn create(cx: &mut Context) -> Result<Done, Failure> {
+    let client = cx.open(Needs::Catalogue).await?;
+    client.require_writable_store().await?;
+    let place = client.store_place()?;
+    if cx.out.json {
+        cx.out.value(&serde_json::json!({ "place": place }))?;
+    } else {
+        cx.out.line(safe_text::line(&place))?;
+    }
+    Ok(Done::Fine)
 }
 
 async fn check(cx: &mut Context) -> Result<Done, Failure> {
@@ -98,11 +105,6 @@ fn render(found: &StoreHealth, look: TerminalCaps) -> String {
         };
     }
     out
-}
-
-/// A store that is named has to exist: an empty one at a mistyped path would be sound.
-fn expect_store(cx: &mut Context) {
-    cx.global.store_must_exist |= cx.global.store.is_some();
 }
 
 async fn backup(cx: &mut Context, args: &BackupArgs) -> Result<Done, Failure> {

@@ -50,9 +50,9 @@ use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 
-use skills_config::{Config, Dirs, Env};
+use skills_config::{Config, Dirs, Env, MissingStore};
 
-use self::args::{Cli, Command, DbAction, DbArgs};
+use self::args::{Cli, Command, DbAction, DbArgs, RunsAction, RunsArgs, SessionAction, SessionArgs};
 pub use self::args::{DemoArgs, Global, McpArgs, ServeArgs};
 use self::busy_indicator::BusyIndicator;
 pub use self::context::{Context, connect};
@@ -61,6 +61,7 @@ pub use self::output::Out;
 pub use self::runs::invocation;
 use skills_api::{Code, Error};
 use skills_base::telemetry::{self, RingBuffer, Stderr};
+use skills_skill::safe_text;
 
 /// What the binary starts for a command and this crate does not depend on.
 #[derive(Clone, Copy)]
@@ -86,11 +87,19 @@ pub fn main(adapters: Adapters) -> ExitCode {
     let (json, no_color) = (flag("--json"), flag("--no-color"));
     let look = output::stderr_look(no_color);
     let width = output::stdout_look(no_color).width.min(100);
-    let command = args::command().term_width(width);
-    let parsed = command.try_get_matches_from(&args).and_then(|found| Cli::of(&found));
-    let cli = match parsed {
+    let parse = |args: &[OsString]| {
+        let command = args::command().term_width(width);
+        command.try_get_matches_from(args).and_then(|found| Cli::of(&found))
+    };
+    let cli = match parse(&args) {
         Ok(cli) => cli,
-        Err(error) => return misunderstood(&error, json, no_color),
+        Err(error) if json => return misunderstood(&error, json, no_color),
+        Err(error) => {
+            // The message contains arguments, which must not act on the terminal, between escape sequences of its own.
+            let visible = |arg: &OsString| safe_text::line(&arg.to_string_lossy()).into_owned().into();
+            let visible: Vec<OsString> = args.iter().map(visible).collect();
+            return misunderstood(&parse(&visible).err().unwrap_or(error), json, no_color);
+        }
     };
     let called = runs::invocation(&cli.global, None);
     let ran = catch_unwind(AssertUnwindSafe(|| run(cli, adapters)));
@@ -130,7 +139,8 @@ fn run(cli: Cli, adapters: Adapters) -> Result<Done, Failure> {
     }
     let log = log(&cli, &env)?;
     let out = Out::stdout(&cli.global);
-    let mut cx = Context { out, global: cli.global, env, cwd, adapters };
+    let missing_store = cli.command.as_ref().map_or(MissingStore::Create, missing_store);
+    let mut cx = Context { out, global: cli.global, env, cwd, missing_store, adapters };
     if let (Some(_), Some(what)) = (&cx.global.connect, cli.command.as_ref().and_then(about_files)) {
         return Err(Failure::usage(format!("{what}; remove --connect")));
     }
@@ -160,6 +170,27 @@ fn run(cli: Cli, adapters: Adapters) -> Result<Done, Failure> {
     };
     cx.out.flush()?;
     Ok(done)
+}
+
+/// What a command does with a store that does not exist: one that reads it, or acts on what is in it, creates none.
+fn missing_store(command: &Command) -> MissingStore {
+    match command {
+        // They show runs that begin later.
+        Command::Runs(RunsArgs { action: None | Some(RunsAction::Watch(_)) }) => MissingStore::CreateDefault,
+        Command::Runs(RunsArgs { action: Some(RunsAction::Work(_)) })
+        | Command::Session(SessionArgs { action: SessionAction::New(_) }) => MissingStore::Create,
+        Command::Db(DbArgs { action: DbAction::Check | DbAction::Backup(_) }) => MissingStore::Refuse,
+        Command::Runs(_)
+        | Command::Session(_)
+        | Command::Db(DbArgs { action: DbAction::Purge(_) })
+        | Command::Audit(_)
+        | Command::AuditPurge(_)
+        | Command::Governance(_)
+        | Command::ExplainCapability(_)
+        | Command::Doctor => MissingStore::EmptyDefault,
+        Command::Attach(args) if args.check => MissingStore::EmptyDefault,
+        _ => MissingStore::Create,
+    }
 }
 
 /// Why a command has nothing to do with a service, where it has not.

@@ -19,7 +19,7 @@ mod values;
 pub use dirs::{Dirs, Env, expand, repository_root, shown};
 pub use error::{ConfigError, LocationInFile};
 pub use invocation::{Invocation, quoted};
-pub use load::{Arguments, Config, MEMORY_STORE, PROJECT_FILE, RootChoice, VARIABLES, check};
+pub use load::{Arguments, Config, MEMORY_STORE, MissingStore, PROJECT_FILE, RootChoice, VARIABLES, check};
 pub use notify::{Notify, WebhookTo};
 pub use runs::{RUN_COLUMNS, Retention, RunSettings};
 pub use template::TEMPLATE;

@@ -53,8 +53,8 @@ pub struct Arguments {
     pub client: Option<String>,
     /// `--store`.
     pub store: Option<String>,
-    /// `--store-must-exist`.
-    pub store_must_exist: bool,
+    /// By `--store-must-exist`, and by what the command does.
+    pub missing_store: MissingStore,
     /// `--connect`.
     pub connect: Option<String>,
     /// `--api-key-file`.
@@ -121,8 +121,8 @@ pub struct Config {
     pub store: Option<String>,
     /// Permissions of the store's files; more than 0600 gives access to the group of their folder.
     pub store_mode: u32,
-    /// Whether a missing store is an error instead of being created.
-    pub store_must_exist: bool,
+    /// What to do if the store does not exist.
+    pub missing_store: MissingStore,
     /// Maximum number of concurrent runs of a process; the default depends on the machine.
     pub workers: Option<usize>,
     /// Where scripts write, and how much.
@@ -197,7 +197,7 @@ impl Config {
             conformance: Conformance::default(),
             audit: AuditLog::default(),
             store_mode: FILE_MODE,
-            store_must_exist: false,
+            missing_store: MissingStore::Create,
             workers: None,
             scripts: Scripts::default(),
             notify: Notify::default(),
@@ -474,9 +474,8 @@ impl Config {
         // A demonstration leaves no files, unless a store is given.
         let passing = arguments.demo.then(|| MEMORY_STORE.to_owned());
         self.store = given.or(passing).or(self.store.take());
-        self.store_must_exist = arguments.store_must_exist;
-        // Roots or a store given as arguments refer to this machine, so they override a configured address unless
-        // `--connect` is also given.
+        self.missing_store = arguments.missing_store.of(self.store.is_some());
+        // Who names roots or a store of this machine means this machine, unless an address is given beside.
         let here = arguments.demo || !arguments.roots.is_empty() || arguments.store.is_some();
         self.connect = arguments.connect.clone().or(self.connect.take().filter(|_| !here));
         let file = arguments.api_key_file.as_ref();
@@ -485,7 +484,32 @@ impl Config {
     }
 }
 
-/// The store that exists only as long as the process.
+/// What to do if the store does not exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MissingStore {
+    /// Create it.
+    #[default]
+    Create,
+    /// Create the default store; refuse one that the settings name, whose path may be mistyped.
+    CreateDefault,
+    /// Read the default store as an empty one; refuse one that the settings name.
+    EmptyDefault,
+    /// Refuse it.
+    Refuse,
+}
+
+impl MissingStore {
+    /// What that is for a store that the settings name, or for the default one.
+    fn of(self, named: bool) -> Self {
+        match (self, named) {
+            (Self::CreateDefault | Self::EmptyDefault, true) => Self::Refuse,
+            (Self::CreateDefault, false) => Self::Create,
+            (other, _) => other,
+        }
+    }
+}
+
+/// The store that ends with the process.
 pub const MEMORY_STORE: &str = "memory:";
 
 /// Makes the path in a store's address absolute.

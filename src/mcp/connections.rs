@@ -1,6 +1,6 @@
 //! MCP sessions over HTTP of revisions with a handshake: whose they are, how many there may be, and when they end.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::jsonrpc::{self, MethodName};
+use super::jsonrpc;
 use skills_api::operations::Caller;
 
 /// The header that names a session.
@@ -66,12 +66,22 @@ struct Held {
     used: Instant,
     /// Requests and streams in progress.
     in_use: usize,
+    /// Ids of the requests in progress.
+    requests: HashSet<String>,
 }
 
 impl Held {
     fn begin(owner: Option<String>) -> Self {
         let now = Instant::now();
-        Self { owner, made: false, began: now, handshaken: false, used: now, in_use: 0 }
+        Self {
+            owner,
+            made: false,
+            began: now,
+            handshaken: false,
+            used: now,
+            in_use: 0,
+            requests: HashSet::new(),
+        }
     }
 
     fn is_over(&self, limits: &SessionLimits, now: Instant) -> bool {
@@ -96,6 +106,15 @@ impl Held {
 enum Full {
     Principal,
     Total,
+}
+
+/// Why a request does not reach a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rejected {
+    /// There is no such session of this owner.
+    Unknown,
+    /// A request with its id is in progress: the protocol would answer one of the two and keep the stream of the other.
+    DuplicateId,
 }
 
 /// The sessions there are.
@@ -150,13 +169,23 @@ impl Connections {
         Ok((PendingSession { connections: Arc::clone(self), key }, evicted))
     }
 
-    /// Uses a session of this owner; none for another owner's session, as for one that never existed.
-    fn enter(self: &Arc<Self>, id: &str, owner: Option<&str>) -> Option<InUse> {
+    /// Uses a session of this owner, for the request with this id; another owner's session is unknown, as one that never
+    /// existed.
+    fn enter(
+        self: &Arc<Self>,
+        id: &str,
+        owner: Option<&str>,
+        request: Option<String>,
+    ) -> Result<InUse, Rejected> {
         self.with(|held| {
-            let session = held.get_mut(id).filter(|session| session.owner.as_deref() == owner)?;
+            let session = held.get_mut(id).filter(|session| session.owner.as_deref() == owner);
+            let session = session.ok_or(Rejected::Unknown)?;
+            if request.as_ref().is_some_and(|request| !session.requests.insert(request.clone())) {
+                return Err(Rejected::DuplicateId);
+            }
             session.in_use += 1;
             session.used = Instant::now();
-            Some(InUse { connections: Arc::clone(self), id: id.to_owned() })
+            Ok(InUse { connections: Arc::clone(self), id: id.to_owned(), request })
         })
     }
 
@@ -231,6 +260,7 @@ impl Drop for PendingSession {
 struct InUse {
     connections: Arc<Connections>,
     id: String,
+    request: Option<String>,
 }
 
 impl Drop for InUse {
@@ -238,6 +268,9 @@ impl Drop for InUse {
         self.connections.with(|held| {
             if let Some(session) = held.get_mut(&self.id) {
                 session.in_use -= 1;
+                if let Some(request) = &self.request {
+                    session.requests.remove(request);
+                }
                 session.used = Instant::now();
             }
         });
@@ -248,12 +281,14 @@ impl Drop for InUse {
 pub async fn admit(State(connections): State<Arc<Connections>>, request: Request, next: Next) -> Response {
     let owner = request.extensions().get::<Caller>().and_then(|caller| caller.principal.as_ref());
     let owner = owner.map(|principal| principal.name.clone());
-    let method = request.extensions().get::<MethodName>().map(|method| method.0.clone());
+    let method = request.extensions().get::<jsonrpc::Method>().cloned();
+    let (method, request_id) = method.map(|method| (method.name, method.id)).unzip();
     match request.headers().get(SESSION).map(|id| id.to_str().unwrap_or_default().to_owned()) {
-        Some(id) => match connections.enter(&id, owner.as_deref()) {
-            Some(in_use) if request.method() == Method::DELETE => end(in_use, request, next).await,
-            Some(in_use) => go_on(in_use, method.as_deref(), request, next).await,
-            None => unknown(),
+        Some(id) => match connections.enter(&id, owner.as_deref(), request_id.flatten()) {
+            Ok(in_use) if request.method() == Method::DELETE => end(in_use, request, next).await,
+            Ok(in_use) => go_on(in_use, method.as_deref(), request, next).await,
+            Err(Rejected::Unknown) => unknown(),
+            Err(Rejected::DuplicateId) => duplicate_id(),
         },
         None if method.as_deref() == Some("initialize") => begin(&connections, owner, request, next).await,
         None => next.run(request).await,
@@ -320,6 +355,12 @@ async fn end(in_use: InUse, request: Request, next: Next) -> Response {
         *response.status_mut() = StatusCode::NO_CONTENT;
     }
     response
+}
+
+/// Without the id, which belongs to the request in progress.
+fn duplicate_id() -> Response {
+    let message = "a request with this id is in progress in this session; use another id for each request";
+    jsonrpc::refused(StatusCode::CONFLICT, jsonrpc::INVALID_REQUEST, &Value::Null, message)
 }
 
 fn unknown() -> Response {

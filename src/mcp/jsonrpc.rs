@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::http::{self, HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use rmcp::model::ClientJsonRpcMessage;
@@ -18,11 +18,11 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// The body is not JSON.
 const PARSE_ERROR: i32 = -32_700;
 /// It is JSON and no message.
-const INVALID_REQUEST: i32 = -32_600;
+pub(super) const INVALID_REQUEST: i32 = -32_600;
 
 /// Lets messages through. What is not said to be JSON is left to the protocol, which refuses it.
 pub async fn read(request: Request, next: Next) -> Response {
-    let is_message = request.method() == Method::POST && is_json(request.headers());
+    let is_message = request.method() == http::Method::POST && is_json(request.headers());
     let (parts, body) = request.into_parts();
     // A body that is left unread ends the connection, also that of a DELETE.
     let bytes = match tokio::time::timeout(BODY_TIMEOUT, to_bytes(body, MAX_BODY_BYTES)).await {
@@ -48,7 +48,7 @@ pub async fn read(request: Request, next: Next) -> Response {
         Ok(method) => {
             let mut request = Request::from_parts(parts, Body::from(bytes));
             if let Some(method) = method {
-                request.extensions_mut().insert(MethodName(method));
+                request.extensions_mut().insert(method);
             }
             next.run(request).await
         }
@@ -56,14 +56,18 @@ pub async fn read(request: Request, next: Next) -> Response {
 }
 
 /// What a message asks for, among the extensions of its request.
-#[derive(Debug, Clone)]
-pub struct MethodName(pub String);
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Method {
+    pub name: String,
+    /// Id of the request, as JSON; none of a notification.
+    pub id: Option<String>,
+}
 
 /// The method of a message, where it is not an answer.
 ///
 /// # Errors
 /// Why a body is not a message: the code, the id of the request as far as there is one, and the reason.
-fn read_method(bytes: &Bytes) -> Result<Option<String>, (i32, Value, String)> {
+fn read_method(bytes: &Bytes) -> Result<Option<Method>, (i32, Value, String)> {
     let message: Value = serde_json::from_slice(bytes)
         .map_err(|error| (PARSE_ERROR, Value::Null, format!("the body is not valid JSON: {error}")))?;
     let id = message.get("id").filter(|id| id.is_string() || id.is_number()).cloned().unwrap_or_default();
@@ -72,7 +76,13 @@ fn read_method(bytes: &Bytes) -> Result<Option<String>, (i32, Value, String)> {
             "the body is a list: batches are not supported, send each message separately".to_owned()
         }
         Value::Object(_) => match serde_json::from_slice::<ClientJsonRpcMessage>(bytes) {
-            Ok(_) => return Ok(message.get("method").and_then(Value::as_str).map(str::to_owned)),
+            Ok(_) => {
+                let name = message.get("method").and_then(Value::as_str);
+                return Ok(name.map(|name| Method {
+                    name: name.to_owned(),
+                    id: message.get("id").filter(|id| !id.is_null()).map(Value::to_string),
+                }));
+            }
             Err(error) => error.to_string(),
         },
         _ => "the body is not an object".to_owned(),

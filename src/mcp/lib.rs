@@ -14,6 +14,7 @@ mod http;
 mod jsonrpc;
 mod news;
 mod next_steps;
+mod oversized;
 mod page;
 mod progress;
 mod prompts;

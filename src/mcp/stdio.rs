@@ -3,13 +3,15 @@
 use std::future::Future;
 use std::time::Duration;
 
-use rmcp::model::JsonRpcMessage;
+use rmcp::model::{ErrorData, JsonRpcMessage, RequestId};
 use rmcp::service::{QuitReason, RxJsonRpcMessage, ServerInitializeError, TxJsonRpcMessage};
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::{Transport, io};
 use rmcp::{RoleServer, serve_server};
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
+use super::oversized::Watched;
 use super::server::{Server, Settings};
 use skills_api::operations::Service;
 use skills_api::{Code, Error};
@@ -38,8 +40,10 @@ pub async fn serve(service: Service, settings: Settings) -> Result<(), Error> {
 
 async fn until_end(server: Server, leave: &CancellationToken) -> Result<(), Error> {
     let (input, output) = io::stdio();
+    let (input, oversized) = Watched::new(input, MAX_MESSAGE_BYTES);
     let transport = Patient {
         inner: AsyncRwTransport::new_server(input, output).with_max_line_length(MAX_MESSAGE_BYTES),
+        oversized,
         begun: false,
     };
     let broken = |what: &str| Error::new(Code::InternalError, format!("the MCP connection was lost: {what}"));
@@ -71,9 +75,11 @@ async fn until_end(server: Server, leave: &CancellationToken) -> Result<(), Erro
 }
 
 /// A transport on which nothing but a request can begin a conversation: what else comes first is left out, where the
-/// protocol's own reading would end the server.
+/// protocol's own reading would end the server. A request that is too long is refused, where the protocol's own reading
+/// would leave its client waiting.
 struct Patient<T> {
     inner: T,
+    oversized: UnboundedReceiver<Option<RequestId>>,
     begun: bool,
 }
 
@@ -89,7 +95,17 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Patient<T> {
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
-            let message = self.inner.receive().await?;
+            let message = tokio::select! {
+                biased;
+                Some(request) = self.oversized.recv() => {
+                    let message = format!("the message has more than {MAX_MESSAGE_BYTES} bytes (2 MiB)");
+                    let refused = ErrorData::invalid_request(message, None);
+                    // In a task: this future may be dropped at any time, an answer that is begun must be completed.
+                    tokio::spawn(self.inner.send(JsonRpcMessage::error(refused, request)));
+                    continue;
+                }
+                message = self.inner.receive() => message?,
+            };
             if self.begun || matches!(message, JsonRpcMessage::Request(_)) {
                 self.begun = true;
                 return Some(message);

@@ -32,7 +32,9 @@ pub use lease::{LeaseHolder, RunLease};
 pub use postgres::{Postgres, PostgresAddress, PostgresOptions};
 pub use query::{QUERY_KEYS, QUERY_STATES, QueryError, RunQuery};
 pub use sessions::{SessionHead, SessionRow, Sessions};
-pub use sqlite::{OpenOptions, Opened, Reset, Sqlite, adopt, check_source, damage_of, reset, restore};
+pub use sqlite::{
+    OpenOptions, Opened, Reset, Sqlite, adopt, check_source, damage_of, has_existed, reset, restore,
+};
 pub use summary::failure_summary;
 pub use types::{
     Assignment, AuditMode, Begun, Checkpoint, Claimed, CommandEffect, CommandOutcome, Control,

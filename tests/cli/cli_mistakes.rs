@@ -74,6 +74,51 @@ fn control_sequences_in_an_intent_are_no_words() {
 }
 
 #[test]
+fn control_characters_of_arguments_are_visible() {
+    let home = Home::with_skills();
+    let evil = "\u{1b}[31mx\u{202e}\r\u{7}";
+    let store = format!("sqlite:{}/{evil}.db", home.path().display());
+    let file = format!("{evil}.db");
+    for command in [
+        &["show", evil][..],
+        &["describe", evil],
+        &["list", "--role", evil],
+        &["list", "--client", evil],
+        &["list", &format!("--{evil}")],
+        &["--root", evil, "list"],
+        &["--config", evil, "list"],
+        &["--store", evil, "runs", "list"],
+        &["--store", &store, "runs", "list"],
+        &["--connect", evil, "list"],
+        &["runs", "show", evil],
+        &["runs", "list", "--where", evil],
+        &["run", evil],
+        &["session", "show", evil],
+        &["proposals", "show", evil],
+        &["policy", "explain", evil],
+        &["lint", evil],
+        &["eval", "--queries", evil],
+        &["golden", "list", "--queries", evil],
+        &["attach", evil, "--target-type", "run", "--target-ref", evil],
+        &["explain-capability", evil],
+        &["db", "restore", &file],
+        &["db", "backup", &format!("{evil}/{evil}")],
+        &["keys", "new", evil],
+        &["package-validate", evil],
+        &["verify", "adapters", "--url", evil],
+        &["demo", evil],
+        &["serve", "--host", evil],
+    ] {
+        let answer = home.run_bare(command);
+        assert_ne!(answer.code, 0, "{command:?}: {}", answer.stdout);
+        let shown = answer.stdout + &answer.stderr;
+        let acts = |c: &char| ["\u{1b}", "\u{202e}", "\r", "\u{7}"].contains(&c.to_string().as_str());
+        assert_eq!(shown.chars().find(acts), None, "{command:?}: {shown:?}");
+        assert!(shown.contains('␛') || !shown.contains("31mx"), "{command:?}: {shown}");
+    }
+}
+
+#[test]
 fn an_ambiguous_name_lists_the_ids() {
     let home = Home::empty();
     for id in ["one", "two"] {
@@ -116,6 +161,19 @@ fn an_unknown_key_in_the_settings_names_file_and_line() {
     let missing = home.run(&["list", "--config", "nowhere.yaml"]);
     assert_eq!(missing.code, 3, "{}", missing.stderr);
     assert!(missing.stderr.contains("configuration file nowhere.yaml does not exist"), "{}", missing.stderr);
+}
+
+#[test]
+fn a_service_that_is_not_there_exits_with_69() {
+    let home = Home::with_skills();
+    // A port that was free a moment ago.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let url = format!("http://127.0.0.1:{port}");
+    for verifier in ["adapters", "controls", "parity"] {
+        let answer = home.run(&["verify", verifier, "--url", &url, "--json"]);
+        assert_eq!(answer.code, 69, "{verifier}: {}{}", answer.stdout, answer.stderr);
+        assert_eq!(answer.error()["error"]["code"], "upstream_failure");
+    }
 }
 
 #[test]

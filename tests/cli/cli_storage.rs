@@ -115,6 +115,27 @@ fn a_backup_is_restored() {
 }
 
 #[test]
+fn what_is_no_store_is_not_restored() {
+    let desk = Desk::new();
+    assert_eq!(desk.run(&WORDS).code, 0);
+    let folder = desk.home.path();
+    fs::write(folder.join("notes.txt"), "Not a database. ".repeat(100)).unwrap();
+    rusqlite::Connection::open(folder.join("other.db")).unwrap().execute_batch("CREATE TABLE t (x)").unwrap();
+    for (file, cause) in [("notes.txt", "damaged"), ("other.db", "unopenable")] {
+        let path = folder.join(file).display().to_string();
+        let refused = desk.run(&["db", "restore", &path, "--yes", "--json"]);
+        let error = refused.error();
+        assert_eq!((refused.code, &error["error"]["reason"]["cause"]), (70, &json!(cause)), "{error}");
+        let message = error["error"]["message"].as_str().unwrap();
+        assert!(message.contains(&path) && message.contains("`skills db backup`"), "{message}");
+        for useless in ["db check", "db reset", "--store"] {
+            assert!(!message.contains(useless), "{message}");
+        }
+    }
+    assert_eq!(desk.json(&["runs", "list"])["runs"].as_array().unwrap().len(), 1);
+}
+
+#[test]
 fn a_store_in_use_is_not_reset() {
     let desk = Desk::new();
     assert_eq!(desk.run(&WORDS).code, 0);
@@ -165,16 +186,81 @@ fn a_store_is_migrated_to_another() {
     assert_eq!(code(&none), (3, json!("not_found")));
 }
 
+/// Commands that read the store, or act on what is in it.
+const READING: [&[&str]; 16] = [
+    &["db", "check"],
+    &["db", "backup", "copy.db"],
+    &["db", "purge", "--older-than", "1d", "--yes"],
+    &["audit-purge", "--older-than", "1d", "--yes"],
+    &["runs", "list"],
+    &["runs", "show", "4f1c"],
+    &["runs", "logs", "4f1c"],
+    &["runs", "board"],
+    &["runs", "workers"],
+    &["runs", "views"],
+    &["runs", "watch"],
+    &["runs", "compare", "4f1c", "5a2d"],
+    &["runs", "approve", "4f1c", "--yes"],
+    &["runs", "cancel", "4f1c"],
+    &["session", "list"],
+    &["session", "show", "4f1c"],
+];
+
 #[test]
-fn checking_a_store_that_does_not_exist_creates_none() {
+fn reading_a_named_store_creates_none() {
     let desk = Desk::new();
-    let store = format!("sqlite:{}", desk.home.path().join("typo/runs.db").display());
-    for arguments in [&["db", "check"][..], &["db", "backup", "copy.db"]] {
-        let refused = desk.run(&[&["--store", &store, "--json"], arguments].concat());
-        assert_eq!(refused.code, 70, "{}", refused.stderr);
-        assert_eq!(refused.error()["error"]["reason"]["cause"], "missing", "{}", refused.stderr);
+    let typo = desk.home.path().join("typo");
+    let store = format!("sqlite:{}", typo.join("runs.db").display());
+    let refused = |command: &[&str], answer: &Answer| {
+        assert_eq!(answer.code, 70, "{command:?} {}", answer.stderr);
+        assert_eq!(answer.error()["error"]["reason"]["cause"], "missing", "{command:?} {}", answer.stderr);
+        assert!(!typo.exists(), "{command:?}");
+    };
+    for command in READING {
+        refused(command, &desk.run(&[&["--store", &store, "--json"], command].concat()));
+        let mut named = desk.command();
+        named.env("SKILLS_STORE", &store).arg("--json").args(command);
+        refused(command, &Answer::of(named.output().unwrap()));
     }
-    assert!(!desk.home.path().join("typo").exists());
+    let doctor = desk.run(&["doctor", "--store", &store, "--json"]);
+    assert!(doctor.stdout.contains("check the path"), "{}", doctor.stdout);
+    desk.run(&["audit", "verify", "--store", &store]);
+    desk.run(&["governance", "--store", &store]);
+    assert!(!typo.exists());
+    desk.home.config(&format!("store: {store}\n"));
+    refused(&["runs", "list"], &desk.run(&["runs", "list", "--json"]));
+    assert_eq!(desk.run(&["session", "new"]).code, 0, "what writes creates it");
+    assert_eq!(desk.json(&["runs", "list"])["runs"], json!([]));
+    let other = format!("sqlite:{}", typo.join("other.db").display());
+    for _ in 0..2 {
+        assert_eq!(desk.json(&["db", "create", "--store", &other])["place"], other);
+    }
+    assert_eq!(desk.run(&["db", "check", "--store", &other, "--store-must-exist"]).code, 0);
+}
+
+#[test]
+fn reading_the_default_store_creates_none() {
+    let desk = Desk::new();
+    assert_eq!(desk.json(&["runs", "list"])["runs"], json!([]));
+    assert_eq!(desk.json(&["session", "list"]), json!([]));
+    for command in
+        [&["runs", "board"][..], &["runs", "workers"], &["db", "purge", "--older-than", "1d", "--yes"]]
+    {
+        assert_eq!(desk.run(command).code, 0, "{command:?}");
+    }
+    let unknown = desk.run(&["runs", "show", "4f1c", "--json"]);
+    assert_eq!(code(&unknown), (3, json!("not_found")));
+    assert_eq!(desk.run(&["db", "check", "--json"]).code, 70);
+    desk.run(&["doctor"]);
+    assert!(!desk.store().exists());
+    assert_eq!(desk.run(&WORDS).code, 0);
+    assert_eq!(desk.json(&["runs", "list"])["runs"].as_array().unwrap().len(), 1);
+    fs::remove_file(desk.store()).unwrap();
+    assert_eq!(
+        code(&desk.run(&["runs", "list", "--json"])),
+        (70, json!("store_unavailable")),
+        "it was there"
+    );
 }
 
 /// Every file and folder of a home with its permissions.

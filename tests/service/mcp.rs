@@ -405,6 +405,10 @@ impl Lines {
 
     fn ask(&mut self, id: u64, method: &str, params: &Value) -> Value {
         self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string());
+        self.answer(id)
+    }
+
+    fn answer(&mut self, id: u64) -> Value {
         loop {
             let mut line = String::new();
             assert_ne!(self.answers.read_line(&mut line).unwrap(), 0, "the server ended");
@@ -456,6 +460,28 @@ async fn older_tool_names_are_offered_on_request() {
     assert_eq!(plain.peer.list_all_tools().await.unwrap().len() + 3, tools.len());
     let request = CallToolRequestParams::new("list_skills");
     assert!(plain.peer.call_tool(request).await.is_err(), "not without being asked for");
+}
+
+#[test]
+fn a_request_that_is_too_long_is_refused() {
+    let home = Home::with_skills();
+    let mut lines = Lines::of(&home);
+    let hello = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "x", "version": "1" } });
+    lines.ask(1, "initialize", &hello);
+    lines.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+    for (id, mebibytes) in [(2, 3), (4, 10), (6, 20)] {
+        let long = json!({ "name": "skill.discover", "arguments": { "id": 1, "intent": "x".repeat(mebibytes << 20) } });
+        let refused = lines.ask(id, "tools/call", &long);
+        assert_eq!(refused["error"]["code"], -32600, "{refused}");
+        assert!(refused["error"]["message"].as_str().unwrap().contains("2 MiB"), "{refused}");
+        // Clients write the members in any order.
+        let last = json!({ "arguments": long["arguments"], "name": "skill.discover" });
+        lines.send(&format!(r#"{{"method":"tools/call","params":{last},"jsonrpc":"2.0","id":{}}}"#, id + 1));
+        assert_eq!(lines.answer(id + 1)["error"]["code"], -32600);
+    }
+    assert!(lines.ask(8, "ping", &json!({}))["result"].is_object(), "the connection goes on");
+    drop(lines.child.stdin.take());
+    assert!(lines.child.wait().unwrap().success());
 }
 
 #[test]

@@ -440,7 +440,7 @@ impl Operation {
                 // A launch says by itself what is wrong with it.
                 Some(_) if launch => {}
                 Some(other) => {
-                    let message = format!("`{TRACE_ID}`: invalid type: {other}, expected a string");
+                    let message = format!("`{TRACE_ID}` is {other}; expected a string");
                     return Err(Error::new(Code::InvalidRequest, message));
                 }
             }
@@ -631,23 +631,38 @@ fn read<A: DeserializeOwned>(arguments: Value) -> Result<A, Error> {
     }
     serde_path_to_error::deserialize(arguments).map_err(|error| {
         let place = error.path().to_string();
-        let what = without_rust_types(&error.into_inner().to_string());
-        let message = if place == "." { what } else { format!("`{place}`: {what}") };
-        Error::new(Code::InvalidRequest, message)
+        Error::new(Code::InvalidRequest, argument_message(&place, &error.into_inner().to_string()))
     })
 }
 
-/// An error of the deserializer with JSON's words for what is expected.
-fn without_rust_types(message: &str) -> String {
-    const EXPECTED: &str = ", expected ";
-    let Some((found, kind)) = message.rsplit_once(EXPECTED) else { return message.to_owned() };
-    let kind = match kind {
+/// An error of the deserializer at an argument (`.` is all of them), in JSON's words for what is given and expected.
+fn argument_message(place: &str, error: &str) -> String {
+    let mistake = ["invalid type: ", "invalid value: "].iter().find_map(|kind| error.strip_prefix(kind));
+    let Some((given, expected)) = mistake.and_then(|mistake| mistake.rsplit_once(", expected ")) else {
+        return if place == "." { error.to_owned() } else { format!("`{place}`: {error}") };
+    };
+    let given = match given {
+        "map" => "an object",
+        "sequence" => "a list",
+        "null" | "unit value" => "null",
+        // For example: string "x", integer `5`, boolean `true`.
+        other => {
+            let kinds = ["string ", "integer ", "boolean ", "floating point ", "character "];
+            let value = kinds.iter().find_map(|kind| other.strip_prefix(kind));
+            value.map_or(other, |value| value.trim_matches('`'))
+        }
+    };
+    let expected = match expected {
         "usize" | "u8" | "u16" | "u32" | "u64" => "an integer of 0 or more",
         "isize" | "i8" | "i16" | "i32" | "i64" => "an integer",
         "f32" | "f64" => "a number",
-        other => other,
+        "a boolean" => "true or false",
+        "a sequence" => "a list",
+        "a map" => "an object",
+        other => other.strip_prefix("struct ").map_or(other, |_| "an object"),
     };
-    format!("{found}{EXPECTED}{kind}")
+    let subject = if place == "." { "the request".to_owned() } else { format!("`{place}`") };
+    format!("{subject} is {given}; expected {expected}")
 }
 
 fn unwritten(error: serde_json::Error) -> Error {

@@ -116,3 +116,27 @@ fn paths_of_this_machine_are_not_taken_from_afar() {
     let twice = ExecutionOptions { trace_id: Some("a".to_owned()), ..ExecutionOptions::default() };
     assert!(arguments::limited(twice, &Caller::anyone(), Some("b".to_owned()), None).is_err());
 }
+
+#[test]
+fn a_wrong_argument_is_named_with_what_is_expected() {
+    let message = |place: &str, error: &str| argument_message(place, error);
+    let integer = message("limit", "invalid type: string \"a, expected b\", expected u32");
+    assert_eq!(integer, "`limit` is \"a, expected b\"; expected an integer of 0 or more");
+    let list = message("skills", "invalid type: map, expected a sequence");
+    assert_eq!(list, "`skills` is an object; expected a list");
+    assert_eq!(
+        message("made", "invalid type: null, expected a boolean"),
+        "`made` is null; expected true or false"
+    );
+    assert_eq!(
+        message("wait_ms", "invalid value: integer `-1`, expected u64"),
+        "`wait_ms` is -1; expected an integer of 0 or more"
+    );
+    assert_eq!(
+        message("by", "invalid type: boolean `true`, expected a string"),
+        "`by` is true; expected a string"
+    );
+    let options = message("options", "invalid type: floating point `1.5`, expected struct ExecutionOptions");
+    assert_eq!(options, "`options` is 1.5; expected an object");
+    assert_eq!(message(".", "missing field `intent`"), "missing field `intent`");
+}

@@ -8,42 +8,55 @@ use super::value_parsers::{moment, span, sqlite_file};
 
 /// `skills db`
 #[derive(Debug, Args)]
-#[command(after_help = "The store is the default file in the data folder, or that of --store.")]
+#[command(
+    after_help = "The run store holds runs, their events and decisions, and sessions. It is the file runs.db in the data \
+        folder, or the store of --store, SKILLS_STORE or `store` in config.yaml; `skills doctor` shows which. The first \
+        command that writes creates it.\n\n\
+        Each store has an id, which is recorded with the store's path when it is first opened (stores.json in the state \
+        folder). If the file is missing or has another id later, commands fail instead of starting with an empty store: \
+        move the file back, or use restore, reset or adopt."
+)]
 pub struct DbArgs {
     #[command(subcommand)]
     pub action: DbAction,
 }
 #[derive(Debug, Subcommand)]
 pub enum DbAction {
-    /// Check the integrity of the store; exits with 1 if it is damaged or inconsistent, with 70 if it cannot be opened
-    /// (missing, replaced, not readable).
+    /// Create the store unless it exists.
+    Create,
+    /// Check the store for damage and inconsistent records; exits with 1 if there are any, with 70 if the store cannot be
+    /// opened (missing, replaced, not readable).
     Check,
-    /// Write a complete copy, also while runs execute.
+    /// Copy the store to a new file, also while runs execute.
     Backup(BackupArgs),
     /// Copy all records of another store into this one, which must be empty.
     Migrate(MigrateArgs),
     /// Replace the store with a copy of a backup; the old files are kept under another name.
     Restore(RestoreArgs),
-    /// Create an empty store; the old files are kept under another name.
+    /// Replace the store with an empty one; the old files are kept under another name.
+    #[command(after_help = "Stop the processes that use the store first.")]
     Reset(ConfirmArgs),
-    /// Accept a different store at this path.
+    /// Accept the file at the store's path, which has another id than recorded.
+    #[command(
+        after_help = "Use it if you replaced the file of the store on purpose. Nothing but the recorded id is changed."
+    )]
     Adopt(ConfirmArgs),
-    /// Delete runs that ended before a given time, with all their data.
+    /// Delete ended runs older than a given date or time, with their events, results and decisions.
     Purge(BeforeArgs),
 }
 
 /// `skills db backup`
 #[derive(Debug, Args)]
 pub struct BackupArgs {
-    /// File to create; open it with --store sqlite:FILE.
+    /// File to create. `skills db restore FILE` restores it; --store sqlite:FILE opens it as it is.
     pub file: PathBuf,
 }
 
 /// `skills db migrate`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Stop the processes that use the old store first; it is not changed. The records go to the store of \
-        --store, for example postgres://USER@HOST/DATABASE."
+    after_help = "Stop the processes that use the old store first; it is not changed. The records are copied to the store \
+        of --store, for example: skills --store postgres://USER@HOST/DATABASE db migrate --from sqlite:runs.db"
 )]
 pub struct MigrateArgs {
     /// Store to copy: sqlite:FILE.
@@ -54,7 +67,8 @@ pub struct MigrateArgs {
 /// `skills db restore`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Stop the processes that use the store first. The backup is checked, and not changed."
+    after_help = "Stop the processes that use the store first. The backup is checked before anything is replaced, and is \
+        not changed."
 )]
 pub struct RestoreArgs {
     /// Backup to copy, written by `skills db backup`.

@@ -5,6 +5,7 @@ use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use crate::failure::Failure;
 use crate::output::{TerminalCaps, TextStyle};
 use skills_api::{Code, Error};
+use skills_skill::safe_text;
 
 /// Standard error of a command that executes a run. Silent with `--json`: there, errors alone are on it.
 pub struct Reporter {
@@ -82,7 +83,7 @@ pub fn ask_text(question: &str, means: &str) -> Result<String, Failure> {
         return Err(Error::new(Code::ConfirmationRequired, message).into());
     }
     let mut err = io::stderr().lock();
-    drop(write!(err, "{question} ").and_then(|()| err.flush()));
+    drop(write!(err, "{} ", safe_text::block(question)).and_then(|()| err.flush()));
     let mut line = String::new();
     io::stdin()
         .lock()

@@ -191,7 +191,8 @@ impl Probe {
             let why = error.without_url().to_string();
             let message =
                 format!("{} does not answer: {why}; is `skills serve` running there?", self.address);
-            (Failure::from(Error::new(Code::UpstreamFailure, message)), broke)
+            let error = Error::service_unreachable(Code::UpstreamFailure, &self.address, message);
+            (Failure::from(error), broke)
         };
         let answer = request.send().await.map_err(failed)?;
         let (status, headers) = (answer.status().as_u16(), answer.headers().clone());

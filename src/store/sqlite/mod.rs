@@ -23,7 +23,7 @@ use super::write_health::WriteHealth;
 use super::{Clock, Clocks, CommitObserver, Places, Unavailability};
 use crate::sql::methods::{implement_store, prelude::*};
 use change_watch::Foreign;
-pub use open::{OpenOptions, Opened, Reset, adopt, reset, restore};
+pub use open::{OpenOptions, Opened, Reset, adopt, has_existed, reset, restore};
 use reason::Reason;
 pub use source::check_source;
 pub(crate) use source::{Batch, Source};

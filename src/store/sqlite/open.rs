@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::guard::{FileGuard, OpenHere};
 use super::leftover::{check_leftover_log, ensure_own, ensure_shared_memory, has_log};
@@ -199,7 +199,19 @@ fn ensure_backup(file: &Path, expected: Option<&str>) -> Result<(), StoreError> 
         return refused(Unavailability::Unopenable, reason.into());
     }
     let connection = reading(file, &place, true)?;
-    schema::recognize(&connection, &place, None)?;
+    let instead = "restore a file that `skills db backup` wrote";
+    match schema::is_foreign(&connection) {
+        Ok(false) => {}
+        Ok(true) => {
+            let reason = format!("it is a database of another program, not a store of runs; {instead}");
+            return refused(Unavailability::Unopenable, reason);
+        }
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => {
+            let reason = format!("it is not an SQLite database, or its header is damaged; {instead}");
+            return refused(Unavailability::Damaged, reason);
+        }
+        Err(error) => return Err(failed(format!("opening {place}"), &error)),
+    }
     schema::is_present(&connection, &place)?;
     let (damage, interrupted) = storage::damage(&connection, "PRAGMA integrity_check(1)");
     if let Some(found) = damage.into_iter().next().or_else(|| interrupted.map(|error| error.to_string())) {
@@ -209,7 +221,7 @@ fn ensure_backup(file: &Path, expected: Option<&str>) -> Result<(), StoreError> 
         .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
         .map_err(|error| failed(format!("reading {place}"), &error))?;
     if tables == 0 {
-        return refused(Unavailability::Damaged, "it is empty".to_owned());
+        return refused(Unavailability::Damaged, format!("it is an empty database; {instead}"));
     }
     let id = identity_of(&connection, &place).ok();
     match expected {
@@ -280,6 +292,21 @@ pub fn adopt(path: &Path, options: &OpenOptions, clocks: impl Into<Clocks>) -> R
         known.adopt(path, &store.identity, store.clocks.now().wall_ms)?;
     }
     Ok(store.identity.clone())
+}
+
+/// Whether there is a store at a path, or was one: its file, its log, or a record of it.
+///
+/// # Errors
+/// [`StoreError::Unavailable`] for a damaged record of known stores.
+pub fn has_existed(path: &Path, options: &OpenOptions) -> Result<bool, StoreError> {
+    // What cannot be looked at may be there.
+    let is_there = |file: &Path| {
+        std::fs::symlink_metadata(file).map_or_else(|e| e.kind() != std::io::ErrorKind::NotFound, |_| true)
+    };
+    if files_of(path).iter().any(|file| is_there(file)) {
+        return Ok(true);
+    }
+    Ok(options.known.as_ref().map(|known| known.id_at(path)).transpose()?.flatten().is_some())
 }
 
 pub(super) fn place_of(path: &Path) -> String {

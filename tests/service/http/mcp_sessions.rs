@@ -122,6 +122,58 @@ async fn sessions_in_use_are_not_taken_away() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_id_in_progress_is_not_taken_twice() {
+    let house = open(SessionLimits::default()).await;
+    let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": { "elicitation": {} },
+        "clientInfo": { "name": "test", "version": "1" },
+    }});
+    let hello = house.ask("POST", "/mcp", &[ACCEPT], &hello.to_string()).await;
+    let session = hello.header("mcp-session-id").unwrap().to_owned();
+    complete(&house, "", &session).await;
+    let call = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {
+        "name": "skill.execute", "arguments": { "skill_id": "ledger", "inputs": { "amounts": [1, 2] } },
+    }});
+    let body = call.to_string();
+    let mut stream = house.connect().await;
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nhost: {}\r\naccept: {}\r\nmcp-session-id: {session}\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+        house.address,
+        ACCEPT.1,
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut text = String::new();
+    let mut piece = [0; 4096];
+    while !text.split_once("elicitation/create").is_some_and(|(_, rest)| rest.contains("\n\n")) {
+        let read =
+            tokio::time::timeout(WAIT_TIMEOUT, stream.read(&mut piece)).await.expect("it in time").unwrap();
+        assert!(read > 0, "{text}");
+        text += std::str::from_utf8(&piece[..read]).unwrap();
+    }
+    for method in ["ping", "tools/call"] {
+        let again = json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": call["params"] });
+        let refused = post(&house, "", &session, &again.to_string()).await;
+        let error = refused.json();
+        assert_eq!((refused.status, &error["error"]["code"]), (409, &json!(-32600)), "{error}");
+        assert_eq!(error["id"], json!(null), "the id is that of the request in progress");
+    }
+    assert_eq!(ping(&house, "", &session).await, 200, "another id");
+    let text_id = r#"{"jsonrpc":"2.0","id":"7","method":"ping"}"#;
+    assert_eq!(post(&house, "", &session, text_id).await.status, 200, "a text is another id");
+    let elicitation = text.lines().find(|line| line.contains("elicitation/create")).unwrap();
+    let elicitation: serde_json::Value =
+        serde_json::from_str(elicitation.strip_prefix("data:").unwrap().trim()).unwrap();
+    let no = json!({ "jsonrpc": "2.0", "id": elicitation["id"], "result": { "action": "decline" } });
+    assert_eq!(post(&house, "", &session, &no.to_string()).await.status, 202);
+    let mut rest = String::new();
+    tokio::time::timeout(WAIT_TIMEOUT, stream.read_to_string(&mut rest)).await.expect("its end").unwrap();
+    assert!(rest.contains(r#""id":7"#), "{rest}");
+    let after = r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#;
+    assert_eq!(post(&house, "", &session, after).await.status, 200, "its request has ended");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_handshake_is_waited_for_only_so_long() {
     let soon = Duration::from_millis(200);
     let house = open(SessionLimits { handshake: soon, ..SessionLimits::default() }).await;

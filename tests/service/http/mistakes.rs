@@ -29,7 +29,10 @@ async fn requests_that_cannot_be_understood_are_told_what_and_where() {
     for (body, said) in [
         ("[1]", "the body is a list"),
         ("{\"intnt\": 1}", "intnt"),
-        ("{\"intent\": 1}", "`intent`"),
+        ("{\"intent\": 1}", "`intent` is 1; expected a string"),
+        ("{\"intent\": {}}", "`intent` is an object; expected a string"),
+        ("{\"intent\": \"a\", \"limit\": []}", "`limit` is a list; expected"),
+        ("{\"intent\": \"a\", \"trace_id\": 1}", "`trace_id` is 1; expected a string"),
         ("{\"intent\": \"\"}", "empty"),
         ("{\"intent\": \"a\", \"limit\": 100000}", "1000"),
     ] {

@@ -4,8 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{RunRuntime, Runs};
+use super::{RunRuntime, Runs, StorePlace};
 use crate::{Check, Error};
+use skills_config::MEMORY_STORE;
 use skills_registry::RootState;
 use skills_runs::{Caller as _, Capabilities, Workplace};
 use skills_sandbox::{Leftovers, Level, Promise, Report, Sandbox};
@@ -59,6 +60,14 @@ impl Runs {
 
     async fn store_check(&self, room: &RunRuntime) -> Check {
         let place = room.store.describe();
+        if place == MEMORY_STORE
+            && let Ok(StorePlace::File(file)) =
+                StorePlace::of(self.config.store.as_deref(), &self.config.dirs.data)
+        {
+            let found =
+                format!("sqlite:{} does not exist yet; the first run or session creates it", file.display());
+            return Check::good("runs", found);
+        }
         let size = self.store_place().ok().and_then(|at| at.file().map(size)).unwrap_or_default();
         match counted(&*room.store).await {
             Ok(counts) => looked_over(&*room.store, format!("{place}{size}; {counts}")).await,

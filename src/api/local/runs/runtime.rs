@@ -17,7 +17,7 @@ use super::observed::Observed;
 use crate::{Code, Error};
 use skills_base::audit::Anchor;
 use skills_base::locked_folder::LockedFolder;
-use skills_config::MEMORY_STORE;
+use skills_config::{MEMORY_STORE, MissingStore};
 use skills_registry::{Catalogue, Root, RootOrigin, SHIPPED};
 use skills_runs::{Artifacts, Broker, BrokerSettings, Capabilities, Engine, Execute, TrustCheck};
 use skills_sandbox::{Level, Limits, Sandbox};
@@ -267,12 +267,19 @@ impl Runs {
         Ok(Arc::clone(&self.runtime().await?.counts))
     }
 
-    /// Where the store is.
+    /// Where the store is; in memory where a default store that does not exist is only read.
     ///
     /// # Errors
-    /// `invalid_configuration` for a store that is unknown.
+    /// `invalid_configuration` for a store that is unknown; `store_unavailable` for a damaged record of known stores.
     pub(in crate::local) fn store_place(&self) -> Result<StorePlace, Error> {
-        StorePlace::of(self.config.store.as_deref(), &self.config.dirs.data)
+        let place = StorePlace::of(self.config.store.as_deref(), &self.config.dirs.data)?;
+        if self.config.missing_store == MissingStore::EmptyDefault
+            && let Some(file) = place.file()
+            && !skills_store::has_existed(file, &self.store_options(file))?
+        {
+            return Ok(StorePlace::Memory);
+        }
+        Ok(place)
     }
 
     /// The store and the engine; opened once, at the first operation that needs them.
@@ -291,7 +298,7 @@ impl Runs {
         OpenOptions {
             mode: self.config.store_mode,
             known: Some(KnownStores::new(self.config.dirs.known_stores())),
-            must_exist: self.config.store_must_exist,
+            must_exist: self.config.missing_store == MissingStore::Refuse,
             own_folder: file.starts_with(&self.config.dirs.data),
         }
     }
@@ -354,7 +361,7 @@ impl Runs {
             StorePlace::Server(address) => {
                 let options = PostgresOptions {
                     known: Some(KnownStores::new(self.config.dirs.known_stores())),
-                    must_exist: self.config.store_must_exist,
+                    must_exist: self.config.missing_store == MissingStore::Refuse,
                 };
                 // On a thread for blocking work; the connections belong to the runtime.
                 let store = Handle::current().block_on(Postgres::open(&address, &options))?;
