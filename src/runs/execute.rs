@@ -166,7 +166,7 @@ impl Engine {
         match looked.await {
             Ok(changed) => changed,
             Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-            // The runtime is shutting down: nothing starts any more.
+            // The runtime is shutting down: no new work starts.
             Err(_) => BTreeMap::new(),
         }
     }

@@ -434,7 +434,7 @@ impl<'e> Session<'e> {
         }
     }
 
-    /// Stops every call; used when nothing may be recorded any more.
+    /// Stops every call; used when recording is no longer allowed.
     async fn stop_calls(&mut self) {
         for call in self.underway.values() {
             call.stops.call.cancel();
