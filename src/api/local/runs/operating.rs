@@ -26,25 +26,25 @@ use skills_store::{
     EventKind, Moment, NewEvent, RunFilter, RunId, RunQuery, RunRecord, StoreError, WorkerId,
 };
 
-/// Runs read at once.
+/// Runs read per page.
 const PAGE: usize = 500;
-/// Ended runs that a board reads.
+/// Maximum number of ended runs read for a board.
 const MAX_BOARD_RUNS: usize = 5_000;
-/// Runs that facets are made of.
+/// Maximum number of runs read for facets.
 const MAX_FACET_RUNS: usize = 2_000;
-/// Hours of a board.
+/// Maximum number of hours of a board.
 const MAX_HOURS: u32 = 24 * 14;
-/// Lines of one page of a log.
+/// Maximum number of lines on a page of a log.
 const MAX_LINES: usize = 10_000;
-/// Longest wait for a line, milliseconds.
+/// Maximum time to wait for a line, in milliseconds.
 const MAX_WAIT_MS: u64 = 60_000;
-/// Names of documents that hold saved views.
+/// Name prefix of documents with saved views.
 const VIEW_PREFIX: &str = "view:";
-/// Characters of the name of a view.
+/// Maximum number of characters of a view's name.
 const MAX_VIEW_NAME: usize = 40;
-/// Time between two looks at what is to be deleted or escalated.
+/// Interval of the checks for runs to delete or escalate.
 const CARE_INTERVAL: Duration = Duration::from_secs(30);
-/// Time between two deletions of ended runs.
+/// Interval of the deletion of ended runs.
 const RETENTION_INTERVAL: Duration = Duration::from_secs(3_600);
 
 const OPEN: [RunState; 5] = [
@@ -111,7 +111,7 @@ impl OperatorClient for Local {
     }
 }
 
-/// Runs of a filter up to a number, and whether there are more.
+/// Returns at most `max` runs that match a filter, and whether there are more.
 async fn read(room: &RunRuntime, mut filter: RunFilter, max: usize) -> Result<(Vec<RunRecord>, bool), Error> {
     let mut runs: Vec<RunRecord> = Vec::new();
     loop {
