@@ -297,11 +297,7 @@ pub fn usual_request(config: &Config) -> Request {
     Request { policy, limit: config.limit.unwrap_or(usual.limit), with_body: config.with_body, ..usual }
 }
 
-/// An empty router with the weights of this program and the links that the settings leave on.
-///
-/// A person who types would rather see an answer without a late link; a script wants the same answer whatever
-/// else the machine does, so that links of a `patient` router may take their time.
-/// A folder for what ends with this process: the files of a demonstration, and of runs that are not kept.
+/// Creates a folder that is removed with this process: for the files of a demo, and of runs that are not persistent.
 fn temporary_folder() -> std::io::Result<LockedFolder> {
     const PREFIX: &str = "skills-demo-";
     let base = std::env::temp_dir();
@@ -314,6 +310,10 @@ fn temporary_folder() -> std::io::Result<LockedFolder> {
     LockedFolder::create_in(&base, PREFIX, false)
 }
 
+/// Returns an empty router with the weights of this program and without the matchers that the settings disable.
+///
+/// Interactive users prefer an answer without a late matcher; scripts need the same answer whatever else the machine
+/// does, so the matchers of a `patient` router may take their time.
 fn router(config: &Config, patient: bool) -> Result<Router, Error> {
     let weights = Weights::shipped()
         .map_err(|e| Error::new(Code::InternalError, format!("the ranker's weights: {e}")))?;

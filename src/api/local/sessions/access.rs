@@ -24,10 +24,11 @@ impl AccessibleSessions {
         Self { local, access }
     }
 
-    /// The whole id of a session that may be used. Its owner never changes, so it holds for the call that follows.
+    /// Returns the complete id of a session that the caller may use. Its owner never changes, so the result holds for
+    /// the call that follows.
     ///
     /// # Errors
-    /// `not_found` for one of another owner, as for one that never existed.
+    /// Returns `not_found` for a session of another owner, as for one that never existed.
     async fn permitted(&self, wanted: &str) -> Result<String, Error> {
         let desk = self.local.desk().await?;
         Ok(find(&*desk, &self.local.transcripts, &self.access, wanted).await?.id.0)

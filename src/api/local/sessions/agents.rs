@@ -7,10 +7,10 @@ use crate::{AgentView, Code, Error, names};
 use skills_base::files::Folder;
 use skills_session::{Agent, call_order, parse_agent};
 
-/// Largest definition that is read, in bytes.
+/// Maximum size of a definition in bytes.
 const LARGEST: u64 = 1 << 20;
 
-/// What the folders of agents have.
+/// The content of the agent folders.
 struct Agents {
     found: Vec<AgentView>,
     /// Files that do not define an agent, with the reason.
@@ -18,8 +18,8 @@ struct Agents {
 }
 
 impl Local {
-    /// Every agent, by id; the first of a name wins, as with skills. A file that cannot be read is listed with the
-    /// reason, under its file name.
+    /// Returns every agent by id; the first of a name wins, as with skills. A file that cannot be read is listed with
+    /// the reason, under its file name.
     pub(super) fn agent_views(&self) -> Vec<AgentView> {
         let Agents { mut found, unreadable } = self.agents_found();
         for (location, why) in unreadable {
@@ -64,10 +64,10 @@ impl Local {
         Agents { found, unreadable }
     }
 
-    /// One agent.
+    /// Returns an agent.
     ///
     /// # Errors
-    /// `not_found` with near ids; `invalid_configuration` for a file of that name that cannot be read.
+    /// Returns `not_found` with similar ids; `invalid_configuration` for a file of that name that cannot be read.
     pub(super) fn agent(&self, id: &str) -> Result<Agent, Error> {
         let Agents { found: all, unreadable } = self.agents_found();
         if let Some(found) = all.iter().find(|view| view.agent.id == id) {

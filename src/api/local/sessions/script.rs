@@ -1,5 +1,5 @@
-//! A script of a loaded skill: what cannot run is refused first, a person is asked then, and it runs
-//! sandboxed. Files it leaves become artifacts.
+//! Scripts of loaded skills: what cannot run is rejected first, then approval is requested, and the script runs
+//! sandboxed. Files it produces become artifacts.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,8 +21,7 @@ fn refused(error: &SandboxError) -> ToolError {
         "path_escape" => ToolFailure::PathEscape,
         "not_found" => ToolFailure::NotFound,
         "invalid_request" => ToolFailure::InvalidRequest,
-        // A file that is not a program is the call's mistake; an interpreter that is missing is the
-        // machine's.
+        // A file that is not a program is an error of the call; a missing interpreter is one of the machine.
         _ if matches!(error, SandboxError::NoInterpreterKnown { .. }) => ToolFailure::InvalidRequest,
         "safety_denied" => ToolFailure::SafetyDenied,
         _ => ToolFailure::RuntimeError,
@@ -72,7 +71,7 @@ impl Local {
                 question(&skill.name, &asked.path, &spec.args, &handed, &sandbox.report().summary()),
             ));
         }
-        // What was refused was never allowed: only now it is written down that a person let it run.
+        // Recorded only now: a script that was rejected was never allowed by a person.
         self.audit_script(&session.id.0, &skill.name, given).await;
         let outcome = sandbox.run(spec, CancellationToken::new()).await.map_err(|error| refused(&error))?;
         if let Some(exceeded) = &outcome.exceeded {
@@ -113,7 +112,7 @@ impl Local {
     }
 }
 
-/// What a person is asked.
+/// Returns the question for a person.
 fn question(skill: &str, path: &str, args: &[String], handed: &[String], isolation: &str) -> String {
     let with = |what: &str, list: &[String]| {
         if list.is_empty() { String::new() } else { format!(", {what} {}", list.join(" ")) }
