@@ -78,7 +78,7 @@ pub struct FittedDescription {
     pub before: String,
     /// The proposed one.
     pub after: String,
-    /// The clauses that it does not have any more.
+    /// The clauses that were removed.
     pub removed: Vec<String>,
 }
 

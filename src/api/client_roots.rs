@@ -55,7 +55,7 @@ pub(super) enum Missed {
 }
 
 /// Returns the folders that a client scans, in order of precedence. A folder named on the command line, and the shipped
-/// skills, stand in for the client's own, to show what the client would do with them.
+/// skills, replace the client's own, to show what the client would do with them.
 pub(super) fn places(profile: &Profile, catalogue: &Catalogue, config: &Config) -> Vec<ClientFolder> {
     let named = catalogue.roots.iter().filter_map(|root| match root.origin {
         RootOrigin::Argument => Some((root.path.clone(), Scope::Project)),

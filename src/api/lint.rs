@@ -28,7 +28,7 @@ pub(super) use baseline::{check_version, read_baseline};
 pub(super) use repair::{Repairable, named, repair};
 pub use sarif::lint_sarif;
 
-/// What `skills lint` checks, and how.
+/// The parameters of `skills lint`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LintJob {
     /// Files and folders; if empty, all roots.

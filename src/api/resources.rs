@@ -122,10 +122,10 @@ pub async fn files(core: &SharedClient, skill: &Arc<Skill>) -> Result<Vec<String
     read_blocking(move || paths(&skill)).await
 }
 
-/// What is in a folder of a skill; the skill's own folder where `folder` is empty.
+/// Returns the entries of a folder of a skill; of the skill's own folder if `folder` is empty.
 ///
 /// # Errors
-/// `not_found` for anything that is not a folder with files; as [`promise`].
+/// Returns `not_found` for anything other than a folder with files; otherwise same as [`promise`].
 pub async fn children(core: &SharedClient, skill: &Arc<Skill>, folder: &str) -> Result<Vec<Child>, Error> {
     let files = files(core, skill).await?;
     let found = within(&files, folder);
@@ -153,7 +153,7 @@ fn within(files: &[String], folder: &str) -> Vec<Child> {
         .collect()
 }
 
-/// Whether a name promises text; unread, so by its type alone.
+/// Returns whether a file name suggests text; its content is not read.
 fn is_textual(name: &str) -> bool {
     let is_txt = Path::new(name).extension().is_some_and(|extension| extension.eq_ignore_ascii_case("txt"));
     is_txt || detail::media_type_of(name, true) != "text/plain"
@@ -201,7 +201,7 @@ fn resource_error(skill: &Skill, error: &ToolError) -> Error {
     Error::new(code, format!("{} ({})", error.message, skill.id))
 }
 
-/// Every file, nested skills included: for the enclosing skill those are files like others.
+/// Returns every file, including those of nested skills: for the enclosing skill those are ordinary files.
 fn paths(skill: &Skill) -> Result<Vec<String>, Error> {
     let bundle = opened(skill)?;
     let main = main_path(skill);
@@ -217,7 +217,7 @@ fn paths(skill: &Skill) -> Result<Vec<String>, Error> {
             if metadata.is_file() {
                 found.push(path);
             } else if metadata.is_dir() && !entry.is_link {
-                // A link to a folder inside would bring the same files twice.
+                // A link to a folder inside would list the same files twice.
                 folders.push(format!("{path}/"));
             }
         }

@@ -78,7 +78,7 @@ impl Shared {
     }
 
     pub fn tell(&self, event: Event) {
-        // There may be no receivers.
+        // Sending fails if there are no receivers.
         drop(self.events.send(event));
     }
 
