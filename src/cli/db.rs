@@ -1,4 +1,4 @@
-//! `skills db` and `skills audit-purge`: looks over the store of runs, copies it, and forgets what ended long ago.
+//! `skills db` and `skills audit-purge`: checks the store of runs, copies it, and deletes old data.
 
 use std::fmt::Write as _;
 
@@ -66,7 +66,7 @@ fn render(found: &StoreHealth, look: TerminalCaps) -> String {
     let mut out = String::new();
     let health = &found.health;
     let _ = writeln!(out, "{}", TextStyle::Strong.paint(&safe_text::line(&found.place), look.colour));
-    // Nothing is counted in a file that cannot be opened.
+    // A file that cannot be opened has no counts.
     if health.bytes > 0 {
         let _ = writeln!(
             out,
@@ -100,7 +100,7 @@ fn render(found: &StoreHealth, look: TerminalCaps) -> String {
     out
 }
 
-/// A store that is named has to exist: an empty one at a mistyped path would be sound.
+/// Requires a store that was given to exist: an empty one created at a mistyped path would pass the check.
 fn expect_store(cx: &mut Context) {
     cx.global.store_must_exist |= cx.global.store.is_some();
 }
@@ -266,7 +266,7 @@ fn print_deleted(cx: &mut Context, runs: u64, before_ms: i64, what: &str) -> Res
     Ok(Done::Fine)
 }
 
-/// How many runs ended before a moment.
+/// Returns how many runs ended before a time.
 async fn ended_before(client: &Local, before_ms: i64) -> Result<u64, Failure> {
     let states = vec![RunState::Completed, RunState::Failed, RunState::Canceled];
     let mut filter = RunFilter { states, limit: 500, ..RunFilter::default() };

@@ -66,7 +66,7 @@ pub(super) struct Limit {
     pub most: Option<usize>,
     /// Its origin, as text.
     pub from: String,
-    /// Whether there is known to be no limit.
+    /// Whether the list is known to be unlimited.
     pub unbounded: bool,
 }
 
