@@ -1,5 +1,4 @@
-//! Linear dialog for screen readers and terminals without cursor movement: labeled lines in ASCII, without cursor
-//! movement.
+//! Linear dialog for screen readers and terminals without cursor movement: labeled lines in ASCII.
 
 use std::io::{BufRead, StdinLock, StdoutLock, Write};
 

@@ -216,7 +216,7 @@ fn is_long(command: &Command) -> bool {
 
 fn dispatch(cx: &mut Context, command: Command) -> Result<Done, Failure> {
     let _busy = (is_long(&command) && cx.shows_progress()).then(BusyIndicator::start);
-    // One thread drives a command; heavy work runs on the blocking pool and on rayon's.
+    // One thread drives a command; heavy computation uses the blocking pool and rayon's.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

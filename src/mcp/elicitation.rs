@@ -254,8 +254,8 @@ fn form(sheet: &DecisionSheet) -> ElicitationSchema {
     form.build_unchecked()
 }
 
-/// Describes exactly what would be executed: callers who may decide see what would be called, as on the decision sheet of
-/// the workbench.
+/// Describes exactly what would be executed: callers who may decide see what would be called, as on the decision sheet
+/// of the workbench.
 fn message(sheet: &DecisionSheet, onward: &Onward) -> String {
     let mut out = format!("{}\n", sheet.headline);
     if sheet.outcome_unknown {
